@@ -1,0 +1,55 @@
+"""cmind's door to the engine: the actions of ``cm ... cache``. Each is one call; all else is in recipe_engine."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+from cmind.automation import Automation
+
+# --- the same lines in every adapter (a test compares them) ---
+ENGINE = Path(__file__).resolve().parent.parent / "recipe_engine"
+if "recipe_engine" not in sys.modules:
+    _spec = importlib.util.spec_from_file_location(
+        "recipe_engine", ENGINE / "__init__.py", submodule_search_locations=[str(ENGINE)]
+    )
+    sys.modules["recipe_engine"] = importlib.util.module_from_spec(_spec)
+    _spec.loader.exec_module(sys.modules["recipe_engine"])
+if Path(sys.modules["recipe_engine"].__file__).parent != ENGINE:
+    raise ImportError(
+        f"two copies of crowdperf are registered: {ENGINE} and {sys.modules['recipe_engine'].__file__}; "
+        "remove one with: cm rm repo crowdperf"
+    )
+# --- end of the same lines ---
+
+from recipe_engine.cache_actions import remove_action, search_entries, show_action  # noqa: E402
+from recipe_engine.cm_home import home_of  # noqa: E402
+from recipe_engine.report import answer_cm  # noqa: E402
+
+
+class CAutomation(Automation):
+    """Actions of ``cm ... cache``."""
+
+    def __init__(self, cmind, automation_file):
+        super().__init__(cmind, __file__)
+
+    def show(self, i):
+        """Show entries with tags, path, version, recipe, size and age: cm show cache [--tags=get,python3] [--env]."""
+        return answer_cm(lambda i: show_action(i, home_of(self.cmind)), i, self.cmind)
+
+    def search(self, i):
+        """Find entries and print their folders: cm find cache --tags=get,python3."""
+        return answer_cm(self._search, i, self.cmind)
+
+    def delete(self, i):
+        """Remove entries: cm rm cache --tags=get,python3 -f."""
+        return answer_cm(lambda i: remove_action(i, home_of(self.cmind)), i, self.cmind)
+
+    def _search(self, i):
+        from cmind.artifact import Artifact
+
+        found = []
+        for entry in search_entries(i, home_of(self.cmind)):
+            artifact = Artifact(cmind=self.cmind, path=str(entry.path))
+            artifact.load()
+            found.append(artifact)
+        return {"return": 0, "list": found}

@@ -1,0 +1,13 @@
+"""The engine of crowdperf: runs recipes of the CM format.
+
+Layers (a module imports only lower layers and same-layer modules listed before it; a test checks this):
+
+0. errors, tags, version, conditions, env
+1. model, schema, index, select, overrides, variations, configure, deps, cachekey
+2. files, repos, entryfile, store, host, shell, compat, hooks, frame, choose, execute
+3. report, run, cache_actions, cm_home
+
+Layers 0 and 1 are pure. Only layer 2 touches files, processes, the clock, the current folder and ``os.environ``.
+Nothing here imports cmind.
+Read ``run.py`` first.
+"""

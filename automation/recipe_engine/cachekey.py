@@ -1,0 +1,130 @@
+"""What identifies a result in the cache, and whether an entry fits a request.
+
+The tags are CM's, so that entries stay readable by CM. On top of them an entry made here records the whole resolved set
+of variations, the tags and the inputs that were asked for: with it a query without a variation never takes the entry of
+another variation, which tags alone allow.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+from .env import EnvValue, expand_text
+from .model import CacheEntry, CacheKey, Configured
+from .tags import split_words
+
+
+def tags_from_env(configured: Configured, env: Mapping[str, EnvValue]) -> tuple[str, ...]:
+    """The ``deps-<prefix><value>`` tags that the recipe derives from env values."""
+    words = []
+    for key, prefix in configured.recipe.extra_cache_tags_from_env:
+        value = env.get(key, "")
+        items = value if isinstance(value, list) else split_words(str(value))
+        words += [f"deps-{prefix}{item}" for item in items]
+    return tuple(words)
+
+
+def asked_tags(configured: Configured, env: Mapping[str, EnvValue]) -> tuple[str, ...]:
+    """The cache tags that the request adds: extra_cache_tags, and ``name-<name>`` when it gives a name."""
+    words = [str(expand_text(tag, env)) for tag in configured.request.extra_cache_tags]
+    words += split_words(str(expand_text(str(env.get("CM_EXTRA_CACHE_TAGS", "") or ""), env)))
+    name = str(env.get("CM_NAME", "") or "").strip().lower()
+    if name:
+        words.append("name-" + name)
+    return tuple(dict.fromkeys(words))
+
+
+def cache_key(configured: Configured, env: Mapping[str, EnvValue]) -> CacheKey:
+    """The key of the recipe in ``env`` (with the results of dynamic dependencies when there are any)."""
+    recipe, query = configured.recipe, configured.request.query
+    extra = asked_tags(configured, env)
+    kept = tuple(tag for tag in extra if not tag.startswith("-"))
+    excluded = tuple(tag[1:] for tag in extra if tag.startswith("-"))
+    derived = tags_from_env(configured, env)
+    version = (f"version-{configured.version.exact}",) if configured.version.exact else ()
+    required = dict.fromkeys(
+        (*query.all_of, *recipe.tags, *("_" + name for name in configured.explicit), *version, *kept, *derived)
+    )
+    names = tuple(sorted(variation.name for variation in configured.applied))
+    key = CacheKey(
+        recipe=recipe.id,
+        required_tags=(*required, f"script-artifact-{recipe.id.uid}"),
+        excluded_tags=(*query.none_of, *("_" + name for name in query.excluded_variations), *excluded),
+        explicit=configured.explicit,
+        variations=names,
+        extra_tags=kept,
+        inputs=_mapped_inputs(configured),
+        version=configured.version,
+        fingerprint="",
+    )
+    return replace(key, fingerprint=_fingerprint(key, derived))
+
+
+def _mapped_inputs(configured: Configured) -> dict[str, str]:
+    """The inputs given now that the recipe maps to env keys, as texts."""
+    inputs = configured.request.inputs
+    mapping = configured.layer.input_mapping
+    return {name: str(inputs[name]) for name in sorted(mapping) if inputs.get(name) is not None}
+
+
+def _fingerprint(key: CacheKey, derived: tuple[str, ...]) -> str:
+    """64 hex digits that are equal for two requests exactly when one entry serves both; names the lock."""
+    facts = [
+        key.recipe.uid,
+        key.variations,
+        sorted(key.extra_tags),
+        sorted(key.excluded_tags),
+        sorted(derived),
+        sorted(key.inputs.items()),
+        [key.version.exact, key.version.minimum, key.version.maximum],
+    ]
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def misfit(entry: CacheEntry, key: CacheKey) -> str:
+    """Why ``entry`` cannot serve ``key``, in words; empty when it can, as far as ``_cm.json`` tells."""
+    if not entry.is_complete:
+        return "it was never finished"
+    tags = set(entry.tags)
+    missing = [tag for tag in key.required_tags if tag not in tags]
+    if missing:
+        return f"it lacks the tag '{missing[0]}'"
+    unwanted = [tag for tag in key.excluded_tags if tag in tags]
+    if unwanted:
+        return f"it has the excluded tag '{unwanted[0]}'"
+    if not key.version.admits(entry.version):
+        return f"its version {entry.version} is not within {key.version.text}"
+    if entry.record is None:
+        own = sorted(tag[1:] for tag in tags if tag.startswith("_"))
+        return (
+            ""
+            if own == sorted(key.explicit)
+            else f"CM made it for the variations {own}, asked are {list(key.explicit)}"
+        )
+    if entry.record.variations != key.variations:
+        return f"it was made with the variations {list(entry.record.variations)}, asked are {list(key.variations)}"
+    for name, value in key.inputs.items():
+        recorded = entry.record.inputs.get(name)
+        if recorded != value:
+            made = f"with --{name}={recorded}" if recorded is not None else f"without --{name}"
+            return f"it was made {made}, asked is --{name}={value}"
+    return ""
+
+
+def preference(entry: CacheEntry, key: CacheKey) -> tuple[int, int, tuple[str, ...]]:
+    """Sort key among entries that fit: least extra tags beyond those asked, least other inputs, then by tags."""
+    record = entry.record
+    extra = len(set(record.extra_tags) - set(key.extra_tags)) if record else 0
+    inputs = len(set(record.inputs) - set(key.inputs)) if record else 0
+    return (extra, inputs, tuple(sorted(entry.tags)))
+
+
+def entry_tags(key: CacheKey, version: str, added: tuple[str, ...]) -> tuple[str, ...]:
+    """The tags of a finished entry: those required, those the recipe added, and its version instead of any other."""
+    words = [*key.required_tags, *added]
+    if version:
+        words = [word for word in words if not word.startswith("version-")] + [f"version-{version}"]
+    return tuple(dict.fromkeys(word for word in words if not word.startswith("-")))

@@ -1,0 +1,61 @@
+"""Which recipe answers a query that several could: the one picked before, one that is cached, the first, or ask."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+from .errors import Ambiguous
+from .index import IndexEntry
+from .model import Request
+from .repos import RecipeSource
+from .select import candidates
+from .store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """What all steps of one call share.
+
+    ``top_folder`` is where the call was made, ``chosen`` remembers which recipe was picked for an ambiguous query, and
+    ``told`` which entries were already reported as reused.
+    """
+
+    source: RecipeSource
+    store: Store
+    cmind: Any
+    top_folder: str
+    chosen: dict[frozenset[str], IndexEntry] = field(default_factory=dict)
+    told: set[str] = field(default_factory=set)
+
+
+def choose(engine: Engine, request: Request) -> IndexEntry:
+    """The recipe for a query: the only one, the one picked before, one that is cached, or the first."""
+    query = request.query
+    found = candidates(query, request.alias, engine.source.index)
+    if len(found) == 1:
+        return found[0]
+    remembered = engine.chosen.get(frozenset(query.all_of + query.variations))
+    if remembered in found:
+        return remembered
+    words = {*query.all_of, *("_" + name for name in query.variations)}
+    cached = {entry.recipe.uid for entry in engine.store.entries() if entry.is_complete and words <= set(entry.tags)}
+    found = tuple(entry for entry in found if entry.uid in cached) or found
+    is_quiet = request.options.quiet or str(request.env.get("CM_QUIET", "")) == "yes"
+    position = 0 if len(found) == 1 or is_quiet else ask_which(query.text or request.alias, found)
+    engine.chosen[frozenset(query.all_of + query.variations)] = found[position]
+    return found[position]
+
+
+def ask_which(text: str, found: tuple[IndexEntry, ...]) -> int:
+    """Asks on the terminal which recipe is meant; raises Ambiguous when there is none."""
+    rows = [f"  {number}) {entry.alias} ({','.join(sorted(entry.tags))})" for number, entry in enumerate(found)]
+    if not sys.stdin or not sys.stdin.isatty():
+        raise Ambiguous(
+            f"several recipes match '{text}':\n" + "\n".join(rows),
+            hint="name one by its alias, add a tag that only it has, or take the first with --quiet",
+        )
+    print("\n".join([f"Several recipes match '{text}':", *rows]), file=sys.stderr)  # noqa: T201
+    answer = input("Which one? [0] ").strip()
+    return int(answer) if answer.isdigit() and int(answer) < len(found) else 0

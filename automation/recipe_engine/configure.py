@@ -1,0 +1,214 @@
+"""From a recipe and a request to everything that is decided before dependencies run.
+
+Order, weakest first (reference engine, cm4mlops e1d5c7cf0): the caller's env; ``default_env`` (fills gaps only); the
+recipe's ``env``; mapped inputs; variations in their order, combined ones last; the version's block; ``const``. A mapped
+input is put into ``const`` too, so it beats variations and versions, here and in every dependency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from .conditions import decide
+from .env import Env, check_list_keys, expand_env, fill_env, merge_state
+from .errors import RequestError
+from .model import PHASES, Configured, Dependency, Layer, Overrides, Phase, Recipe, Request
+from .overrides import append_dependencies, apply_overrides, merge_overrides, unknown_handles
+from .schema import parse_layer
+from .variations import resolve_variations, variation_blocks
+from .version import VersionRange
+
+
+def requested_version(recipe: Recipe, request: Request) -> VersionRange:
+    """The bounds asked for: by the request, else by the env, else by the recipe."""
+
+    def pick(name: str, key: str) -> str:
+        asked: str = getattr(request.version, name)
+        own: str = getattr(recipe.version, name)
+        return asked or str(request.env.get(key, "") or "") or own
+
+    return VersionRange(
+        exact=pick("exact", "CM_VERSION"),
+        minimum=pick("minimum", "CM_VERSION_MIN"),
+        maximum=pick("maximum", "CM_VERSION_MAX"),
+        maximum_usable=pick("maximum_usable", "CM_VERSION_MAX_USABLE"),
+    )
+
+
+def configure(recipe: Recipe, request: Request) -> Configured:
+    """The recipe with variations, version, inputs and overrides applied.
+
+    Raises VariationError and RequestError; nothing on disk is touched.
+    """
+    explicit = request.query.variations
+    applied = resolve_variations(recipe, explicit, request.query.excluded_variations)
+    version = requested_version(recipe, request)
+    merger = _Merger(request)
+    merger.set_version(version)
+    merger.merge(recipe.layer)
+    merger.map_inputs(recipe.layer.input_mapping)
+    recursive: Overrides = {}
+    for name, block in variation_blocks(recipe, [variation.name for variation in applied]):
+        layer = parse_layer(block, f"{recipe.path / '_cm.yaml'}: variations.{name}")
+        merger.merge(layer)
+        recursive = merge_overrides(recursive, layer.recursive_overrides)
+    if version.exact in recipe.versions:
+        layer = parse_layer(recipe.versions[version.exact], f"{recipe.path / '_cm.yaml'}: versions.{version.exact}")
+        merger.merge(layer)
+        recursive = merge_overrides(recursive, layer.recursive_overrides)
+    recursive = merge_overrides(
+        merge_overrides(recipe.layer.recursive_overrides, recursive), request.recursive_overrides
+    )
+    merger.override(request.overrides, is_strict=True)
+    merger.override(recursive, is_strict=False)
+    check_list_keys(merger.env)
+    return Configured(
+        recipe=recipe,
+        request=request,
+        explicit=explicit,
+        applied=applied,
+        env=expand_env(merger.env),
+        state=merger.state,
+        const=merger.const,
+        const_state=merger.const_state,
+        layer=merger.layer,
+        recursive_overrides=recursive,
+        version=version,
+    )
+
+
+def apply_default_version(configured: Configured) -> Configured:
+    """The recipe with its default version, moved into the bounds, when nobody asked for an exact one.
+
+    Called once a recipe is about to run (on a cache hit the entry's version counts). The version's block is the one of
+    the version that was chosen; the reference engine merges the default's block even when a bound moved it.
+    """
+    chosen = configured.version.clamp(configured.layer.default_version)
+    if configured.version.exact or not chosen:
+        return configured
+    recipe = configured.recipe
+    merger = _Merger(configured.request)
+    merger.continue_from(configured)
+    merger.env["CM_VERSION"] = chosen
+    recursive = configured.recursive_overrides
+    if chosen in recipe.versions:
+        layer = parse_layer(recipe.versions[chosen], f"{recipe.path / '_cm.yaml'}: versions.{chosen}")
+        merger.merge(layer)
+        recursive = merge_overrides(layer.recursive_overrides, recursive)
+        merger.override(recursive, is_strict=False)
+    return replace(
+        configured,
+        env=expand_env(merger.env),
+        state=merger.state,
+        const=merger.const,
+        const_state=merger.const_state,
+        layer=merger.layer,
+        recursive_overrides=recursive,
+        version=replace(configured.version, exact=chosen),
+    )
+
+
+class _Merger:
+    """The layers of one request merged one by one; lives for one call of ``configure``."""
+
+    def __init__(self, request: Request) -> None:
+        self.inputs = request.inputs
+        self.env: Env = {**request.env, **request.local_env}
+        self.state = dict(request.state)
+        self.const = dict(request.const)
+        self.const_state = dict(request.const_state)
+        self.layer = Layer()
+        self.conditional: tuple[Any, ...] = ()
+
+    def continue_from(self, configured: Configured) -> None:
+        """Starts from what an earlier ``configure`` gave."""
+        self.env = dict(configured.env)
+        self.state = dict(configured.state)
+        self.const = dict(configured.const)
+        self.const_state = dict(configured.const_state)
+        self.layer = configured.layer
+        self.conditional = configured.layer.conditional
+
+    def set_version(self, version: VersionRange) -> None:
+        """Writes the bounds into the env, where recipes read them."""
+        bounds = {
+            "CM_VERSION": version.exact,
+            "CM_VERSION_MIN": version.minimum,
+            "CM_VERSION_MAX": version.maximum,
+            "CM_VERSION_MAX_USABLE": version.maximum_usable,
+        }
+        self.env.update({key: value for key, value in bounds.items() if value})
+
+    def merge(self, layer: Layer) -> None:
+        """Puts one more layer over what is there."""
+        self.env = {**fill_env(self.env, layer.default_env), **layer.env}
+        self.conditional = (*self.conditional, *layer.conditional)
+        self._merge_conditional()
+        self.const.update(layer.const)
+        self.env.update(self.const)
+        self.state = merge_state(self.state, layer.state)
+        self.const_state = merge_state(self.const_state, layer.const_state)
+        lists: dict[str, Any] = {
+            phase: append_dependencies(self.dependencies(phase), layer.dependencies(phase)) for phase in PHASES
+        }
+        self.layer = replace(
+            self.layer,
+            **lists,
+            input_mapping={**self.layer.input_mapping, **layer.input_mapping},
+            new_env_keys=tuple(dict.fromkeys((*self.layer.new_env_keys, *layer.new_env_keys))),
+            new_state_keys=tuple(dict.fromkeys((*self.layer.new_state_keys, *layer.new_state_keys))),
+            docker=merge_state(self.layer.docker, layer.docker),
+            conditional=self.conditional,
+            script_name=layer.script_name or self.layer.script_name,
+            default_version=layer.default_version or self.layer.default_version,
+            warnings=(*self.layer.warnings, *(line for line in layer.warnings if line not in self.layer.warnings)),
+            required_disk_space_mb=self.layer.required_disk_space_mb + layer.required_disk_space_mb,
+        )
+        if layer.overrides:
+            self.override(layer.overrides, is_strict=True)
+        if layer.input_mapping:
+            self.map_inputs(layer.input_mapping)
+
+    def _merge_conditional(self) -> None:
+        for block in reversed(self.conditional):
+            if decide(block.conditions, self.env).answer == "yes":
+                self.env = {**fill_env(self.env, block.layer.default_env), **block.layer.env}
+                self.state = merge_state(self.state, block.layer.state)
+
+    def dependencies(self, phase: Phase) -> tuple[Dependency, ...]:
+        """The dependencies merged so far for one phase."""
+        return self.layer.dependencies(phase)
+
+    def map_inputs(self, mapping: Mapping[str, str]) -> None:
+        """Writes each given input under its env key, into const too, so that nothing below overrides it."""
+        for name, key in mapping.items():
+            value = self.inputs.get(name)
+            if name in self.inputs and value is not None:
+                text = input_text(value)
+                self.const[key] = text
+                self.env[key] = text
+
+    def override(self, overrides: Overrides, *, is_strict: bool) -> None:
+        """Applies ``ad`` (strict: an unknown handle is an error) or ``adr`` to the four lists."""
+        if not overrides:
+            return
+        unknown = unknown_handles(overrides, *(self.dependencies(phase) for phase in PHASES)) if is_strict else []
+        if unknown:
+            raise RequestError(
+                f"'{unknown[0]}' is not one of the dependencies",
+                hint="known names: " + (", ".join(self._names()) or "none"),
+            )
+        lists: dict[str, Any] = {
+            phase: apply_overrides(self.dependencies(phase), overrides, self.env) for phase in PHASES
+        }
+        self.layer = replace(self.layer, **lists)
+
+    def _names(self) -> Sequence[str]:
+        return sorted({name for phase in PHASES for dep in self.dependencies(phase) for name in dep.names})
+
+
+def input_text(value: Any) -> Any:
+    """An input as an env value: ``True`` and ``False`` become CM's texts, lists stay lists."""
+    return value if isinstance(value, list | dict) else str(value)

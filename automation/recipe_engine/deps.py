@@ -1,0 +1,213 @@
+"""From a dependency and what its parent knows to the request that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .conditions import Verdict, decide
+from .env import ENGINE_LOCAL_KEYS, Env, EnvValue, State, env_for_dependency, expand_text, expand_value
+from .model import Configured, Dependency, Overrides, Phase, Request, RunOptions
+from .overrides import merge_overrides
+from .schema import is_yes, parse_overrides
+from .tags import parse_query, split_words
+from .version import VersionRange
+
+REUSED_VERSION_KEYS = ("CM_VERSION", "CM_VERSION_*")
+ENTRY_KEYS = frozenset(
+    [
+        "tags",
+        "names",
+        "env",
+        "state",
+        "const",
+        "const_state",
+        "dynamic",
+        "enable_if_env",
+        "skip_if_env",
+        "enable_if_any_env",
+        "skip_if_any_env",
+        "update_tags_from_env",
+        "update_tags_from_env_with_prefix",
+        "force_env_keys",
+        "inherit_variation_tags",
+        "skip_inherit_variation_groups",
+        "reuse_version",
+        "skip_if_fake_run",
+    ]
+)
+"""Keys of a dependency entry that the engine reads itself; every other one becomes an input of the child."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParentView:
+    """What the parent of a dependency knows at the moment the dependency is looked at."""
+
+    configured: Configured
+    env: Env
+    state: State
+    const: Env
+    const_state: State
+    recursive_overrides: Overrides
+    trace: tuple[str, ...]
+
+
+def should_run(dependency: Dependency, env: Mapping[str, EnvValue], *, only_dynamic: bool, is_fake: bool) -> Verdict:
+    """Whether the dependency runs now; the reason says what kept it from running."""
+    if not dependency.tags_text:
+        return Verdict("no", "it has no tags")
+    if only_dynamic and not dependency.is_dynamic:
+        return Verdict("no", "its parent comes from the cache")
+    if is_fake and is_yes(dependency.entry.get("skip_if_fake_run")):
+        return Verdict("no", "fake run")
+    return decide(dependency.conditions, env)
+
+
+def hidden_keys(configured: Configured, phase: Phase) -> tuple[str, ...]:
+    """The env keys that dependencies of this phase do not see."""
+    own = configured.recipe.local_env_keys
+    if phase == "post_deps":
+        own = (*own, *configured.recipe.post_deps_clean_env_keys)
+    return (*ENGINE_LOCAL_KEYS, *own)
+
+
+def dependency_tags(dependency: Dependency, parent: ParentView) -> tuple[str, ...]:
+    """The words of the dependency's query after everything that adds to them."""
+    entry = dependency.entry
+    local_env = entry.get("env") or {}
+    words = list(split_words(str(expand_text(dependency.tags_text, parent.env))))
+    for prefix, keys in (entry.get("update_tags_from_env_with_prefix") or {}).items():
+        for key in [keys] if isinstance(keys, str) else keys:
+            value = expand_text(local_env.get(key, ""), parent.env) or parent.env.get(key, "")
+            words += [f"{prefix}{item}" for item in _texts(value)]
+    for key in entry.get("update_tags_from_env") or ():
+        words += [word for item in _texts(parent.env.get(key, "")) for word in split_words(item)]
+    if is_yes(entry.get("inherit_variation_tags")):
+        words += inherited_variations(dependency, parent.configured, words)
+    return tuple(dict.fromkeys(words))
+
+
+def _texts(value: EnvValue) -> list[str]:
+    items = value if isinstance(value, list) else [value]
+    return [str(item).strip() for item in items if item is not None and str(item).strip()]
+
+
+def inherited_variations(dependency: Dependency, configured: Configured, words: Sequence[str]) -> list[str]:
+    """The parent's variations as tags, without skipped groups and those that the dependency excludes."""
+    skipped_groups = set(dependency.entry.get("skip_inherit_variation_groups") or ())
+    variations = configured.recipe.variations
+    inherited = []
+    for applied in configured.applied:
+        declared = variations.get(applied.name) or variations.get(applied.name.partition(".")[0] + ".#")
+        is_skipped = declared is not None and declared.group in skipped_groups
+        if not is_skipped and f"-_{applied.name}" not in words and f"_-{applied.name}" not in words:
+            inherited.append("_" + applied.name)
+    return inherited
+
+
+def dependency_request(dependency: Dependency, parent: ParentView, phase: Phase) -> Request:
+    """The request that runs ``dependency`` for ``parent``.
+
+    The child sees the parent's env without hidden keys; the entry's own ``env`` is seen by the child alone.
+    """
+    entry = dependency.entry
+    shown = tuple(entry.get("force_env_keys") or ())
+    if is_yes(entry.get("reuse_version")):
+        shown += REUSED_VERSION_KEYS
+    inputs = {key: value for key, value in entry.items() if key not in ENTRY_KEYS}
+    options = parent.configured.request.options
+    child_env = env_for_dependency(parent.env, hidden_keys(parent.configured, phase), shown)
+    request = request_from_inputs(inputs, options=_inherited_options(options))
+    return replace(
+        request,
+        query=parse_query(dependency_tags(dependency, parent)),
+        env=child_env,
+        state=parent.state,
+        const={**parent.const, **expand_value(dict(entry.get("const") or {}), parent.env)},
+        const_state={**parent.const_state, **(entry.get("const_state") or {})},
+        local_env={**request.local_env, **expand_value(dict(entry.get("env") or {}), parent.env)},
+        recursive_overrides=merge_overrides(request.recursive_overrides, parent.recursive_overrides),
+        trace=parent.trace,
+    )
+
+
+def _inherited_options(options: RunOptions) -> RunOptions:
+    """The flags that hold for the whole tree; new, renew and the like are meant for the recipe asked for alone."""
+    return RunOptions(
+        quiet=options.quiet,
+        silent=options.silent,
+        verbose=options.verbose,
+        show_time=options.show_time,
+        only_from_cache=options.only_from_cache,
+        fake_deps=options.fake_deps,
+        lock_timeout_s=options.lock_timeout_s,
+    )
+
+
+INPUT_TO_ENV = {
+    "input": "CM_INPUT",
+    "output": "CM_OUTPUT",
+    "outdirname": "CM_OUTDIRNAME",
+    "outbasename": "CM_OUTBASENAME",
+    "name": "CM_NAME",
+    "extra_cache_tags": "CM_EXTRA_CACHE_TAGS",
+    "skip_compile": "CM_SKIP_COMPILE",
+    "skip_run": "CM_SKIP_RUN",
+    "accept_license": "CM_ACCEPT_LICENSE",
+    "skip_system_deps": "CM_SKIP_SYSTEM_DEPS",
+    "git_ssh": "CM_GIT_SSH",
+    "gh_token": "CM_GH_TOKEN",
+    "hf_token": "CM_HF_TOKEN",
+}
+"""Flags that every recipe gets as env (reference engine, cm4mlops e1d5c7cf0)."""
+
+
+def request_from_inputs(inputs: Mapping[str, Any], *, options: RunOptions) -> Request:
+    """The part of a request that input keys decide, the same for the command line and for a dependency entry.
+
+    Raises MetaError for a malformed ``ad`` or ``adr``.
+    """
+    local_env: Env = {key: str(inputs[name]) for name, key in INPUT_TO_ENV.items() if name in inputs}
+    if isinstance(inputs.get("extra_cache_tags"), list):
+        local_env["CM_EXTRA_CACHE_TAGS"] = ",".join(str(tag) for tag in inputs["extra_cache_tags"])
+    paths = inputs.get("path")
+    if paths:
+        local_env["CM_TMP_PATH"] = ":".join(str(path) for path in paths) if isinstance(paths, list) else str(paths)
+    return Request(
+        query=parse_query(()),
+        inputs=inputs,
+        local_env=local_env,
+        overrides=_both(inputs, "ad", "add_deps"),
+        recursive_overrides=_both(inputs, "adr", "add_deps_recursive"),
+        version=VersionRange(
+            exact=_text(inputs, "version"),
+            minimum=_text(inputs, "version_min"),
+            maximum=_text(inputs, "version_max"),
+            maximum_usable=_text(inputs, "version_max_usable"),
+        ),
+        extra_cache_tags=split_words(_texts(inputs.get("extra_cache_tags", ""))),
+        new_env_keys=_keys(inputs, "force_new_env_keys"),
+        new_state_keys=_keys(inputs, "force_new_state_keys"),
+        options=replace(
+            options,
+            force_cache=options.force_cache or is_yes(inputs.get("force_cache")),
+            skip_cache=options.skip_cache or is_yes(inputs.get("skip_cache")),
+            new=options.new or is_yes(inputs.get("new")),
+            renew=options.renew or is_yes(inputs.get("renew")),
+        ),
+    )
+
+
+def _text(inputs: Mapping[str, Any], key: str) -> str:
+    value = inputs.get(key)
+    return "" if value is None or isinstance(value, bool) else str(value)
+
+
+def _keys(inputs: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
+    return tuple(str(item) for item in inputs[key]) if inputs.get(key) else None
+
+
+def _both(inputs: Mapping[str, Any], short: str, long: str) -> Overrides:
+    first, second = (parse_overrides(inputs.get(name), f"--{name}") for name in (short, long))
+    return merge_overrides(first, second)

@@ -1,0 +1,122 @@
+"""The files of a cache entry: their names, and what stands in them.
+
+``EntryPaths`` owns the names; the functions turn ``_cm.json`` and ``entry.json`` into types and back.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .files import read_json, sha256_of
+from .model import CacheEntry, EntryRecord, FileRecord, RecipeId
+
+CACHE_AUTOMATION_UID = "541d6f712a6b464e"
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPaths:
+    """Every file name of an entry."""
+
+    folder: Path
+
+    @property
+    def meta(self) -> Path:
+        """CM's artifact file."""
+        return self.folder / "_cm.json"
+
+    @property
+    def state(self) -> Path:
+        """What the recipe gave to its caller."""
+        return self.folder / "cm-cached-state.json"
+
+    @property
+    def details(self) -> Path:
+        """Declared files, request and tool versions."""
+        return self.folder / "entry.json"
+
+    @property
+    def log(self) -> Path:
+        """Output of the recipe's scripts."""
+        return self.folder / "log.txt"
+
+
+def record_row(record: EntryRecord) -> dict[str, Any]:
+    """An EntryRecord as JSON."""
+    return {
+        "fingerprint": record.fingerprint,
+        "recipe_digest": record.recipe_digest,
+        "explicit": list(record.explicit),
+        "variations": list(record.variations),
+        "extra_tags": list(record.extra_tags),
+        "inputs": dict(record.inputs),
+        "created_utc": record.created_utc,
+    }
+
+
+def parse_entry(meta: Any, path: Path) -> CacheEntry | None:
+    """The entry that a ``_cm.json`` describes, or None when it describes none."""
+    if not isinstance(meta, dict) or meta.get("automation_uid") != CACHE_AUTOMATION_UID:
+        return None
+    alias, _, uid = str(meta.get("associated_script_artifact", "")).partition(",")
+    ours = meta.get("crowdperf")
+    record = None
+    if isinstance(ours, dict) and ours.get("format") == FORMAT:
+        record = EntryRecord(
+            fingerprint=str(ours.get("fingerprint", "")),
+            recipe_digest=str(ours.get("recipe_digest", "")),
+            explicit=tuple(ours.get("explicit", ())),
+            variations=tuple(ours.get("variations", ())),
+            extra_tags=tuple(ours.get("extra_tags", ())),
+            inputs=dict(ours.get("inputs", {})),
+            created_utc=str(ours.get("created_utc", "")),
+        )
+    return CacheEntry(
+        uid=str(meta.get("uid") or path.name),
+        path=path,
+        tags=tuple(str(tag) for tag in meta.get("tags", ())),
+        version=str(meta.get("version", "") or ""),
+        recipe=RecipeId(alias, str(meta.get("associated_script_artifact_uid", "") or uid)),
+        dependent_path=str(meta.get("dependent_cached_path", "") or ""),
+        record=record,
+    )
+
+
+def file_row(record: FileRecord) -> dict[str, Any]:
+    """A FileRecord as JSON."""
+    return {
+        "path": record.path,
+        "size_bytes": record.size_bytes,
+        "mtime_ns": record.mtime_ns,
+        "sha256": record.sha256,
+    }
+
+
+def record_file(path: Path, folder: Path) -> FileRecord:
+    """What is noted of a declared file; its path is relative to the entry when it lies inside."""
+    status = path.stat()
+    name = os.path.relpath(path, folder) if path.is_relative_to(folder) else str(path)
+    return FileRecord(name, status.st_size, status.st_mtime_ns, sha256_of(path))
+
+
+def declared_files(entry: CacheEntry) -> list[FileRecord]:
+    """The files that an entry declared."""
+    details = read_json(EntryPaths(entry.path).details)
+    rows = details.get("files", []) if isinstance(details, dict) else []
+    return [FileRecord(row["path"], row["size_bytes"], row["mtime_ns"], row["sha256"]) for row in rows]
+
+
+def file_problem(path: Path, declared: FileRecord, *, is_thorough: bool) -> str:
+    """What is wrong with a declared file, in words; empty when it is as it was."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return f"its file {path} is gone"
+    if status.st_size != declared.size_bytes:
+        return f"its file {path} has {status.st_size} bytes instead of {declared.size_bytes}"
+    if (is_thorough or status.st_mtime_ns != declared.mtime_ns) and sha256_of(path) != declared.sha256:
+        return f"its file {path} was edited (the SHA-256 differs)"
+    return ""

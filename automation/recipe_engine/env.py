@@ -1,0 +1,193 @@
+"""Rules for the environment that flows between recipes, as pure functions.
+
+An env maps a key to a text, or, when the key starts with ``+``, to a list that is joined into a path-like variable.
+No function here changes its arguments.
+"""
+
+from __future__ import annotations
+
+import copy
+import fnmatch
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from .errors import RequestError
+
+EnvValue = Any
+"""A text, a list of texts for ``+KEY``, or what a recipe put there (bool, int); open by nature."""
+Env = dict[str, EnvValue]
+State = dict[str, Any]
+
+PLACEHOLDER = re.compile(r"<<<(.*?)>>>")
+
+ENGINE_LOCAL_KEYS = (
+    "CM_VERSION",
+    "CM_VERSION_MIN",
+    "CM_VERSION_MAX",
+    "CM_VERSION_MAX_USABLE",
+    "CM_DETECTED_VERSION",
+    "CM_INPUT",
+    "CM_OUTPUT",
+    "CM_OUTBASENAME",
+    "CM_OUTDIRNAME",
+    "CM_NAME",
+    "CM_EXTRA_CACHE_TAGS",
+    "CM_TMP_*",
+    "CM_GIT_*",
+    "CM_RENEW_CACHE_ENTRY",
+)
+"""Keys that a recipe does not hand down to its dependencies (reference engine, cm4mlops e1d5c7cf0, module.py)."""
+
+
+@lru_cache(maxsize=1024)
+def key_matcher(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """A compiled pattern that matches a whole env key when one of the names or globs does."""
+    return re.compile("|".join(fnmatch.translate(pattern) for pattern in patterns) or r"(?!)")
+
+
+def select_keys(env: Mapping[str, EnvValue], patterns: Sequence[str]) -> Env:
+    """The part of ``env`` whose keys match ``patterns``.
+
+    A pattern is a key, a glob, or ``<<<K>>>``: then the value of K is the key.
+    """
+    resolved = tuple(str(expand_text(pattern, env)) if "<<<" in pattern else pattern for pattern in patterns)
+    matches = key_matcher(resolved).match
+    return {key: value for key, value in env.items() if matches(key)}
+
+
+def check_list_keys(env: Mapping[str, EnvValue]) -> None:
+    """Raises RequestError when a ``+KEY`` holds something other than a list."""
+    for key, value in env.items():
+        if key.startswith("+") and not isinstance(value, list):
+            raise RequestError(
+                f"env key '{key}' must hold a list, found {type(value).__name__} {value!r}",
+                hint=f"write --env.{key},=VALUE1,VALUE2 to give a list",
+            )
+
+
+def append_unique(first: Iterable[EnvValue], second: Iterable[EnvValue]) -> list[EnvValue]:
+    """The items of ``first``, then those of ``second`` that it lacks."""
+    merged = list(first)
+    for item in second:
+        if item not in merged:
+            merged.append(item)
+    return merged
+
+
+def merge_env(env: Mapping[str, EnvValue], new: Mapping[str, EnvValue]) -> Env:
+    """``env`` overwritten by ``new``; lists grow at the end instead, so an earlier producer stays first."""
+    merged = dict(env)
+    for key, value in new.items():
+        old = merged.get(key)
+        merged[key] = append_unique(old, value) if isinstance(old, list) and isinstance(value, list) else value
+    return merged
+
+
+def merge_state(state: Mapping[str, Any], new: Mapping[str, Any]) -> State:
+    """``state`` deep-merged with ``new``: dicts by key, lists without repeats, anything else overwritten."""
+    merged = dict(state)
+    for key, value in new.items():
+        old = merged.get(key)
+        if isinstance(old, Mapping) and isinstance(value, Mapping):
+            merged[key] = merge_state(old, value)
+        elif isinstance(old, list) and isinstance(value, list):
+            merged[key] = append_unique(old, value)
+        else:
+            merged[key] = copy.deepcopy(value)
+    return merged
+
+
+def fill_env(env: Mapping[str, EnvValue], defaults: Mapping[str, EnvValue]) -> Env:
+    """``env`` with those ``defaults`` whose keys it lacks."""
+    return {**env, **{key: value for key, value in defaults.items() if key not in env}}
+
+
+def expand_text(value: EnvValue, *sources: Mapping[str, EnvValue]) -> EnvValue:
+    """A text with each ``<<<K>>>`` replaced by the value of K in the first source that has it; unknown ones stay."""
+    if not isinstance(value, str) or "<<<" not in value:
+        return value
+
+    def replacement(match: re.Match[str]) -> str:
+        for source in sources:
+            if match[1] in source:
+                return str(source[match[1]])
+        return match[0]
+
+    return PLACEHOLDER.sub(replacement, value)
+
+
+def expand_value(value: EnvValue, *sources: Mapping[str, EnvValue]) -> EnvValue:
+    """``expand_text`` applied through lists and dicts."""
+    if isinstance(value, list):
+        return [expand_value(item, *sources) for item in value]
+    if isinstance(value, Mapping):
+        return {key: expand_value(item, *sources) for key, item in value.items()}
+    return expand_text(value, *sources)
+
+
+def has_placeholder(value: EnvValue) -> bool:
+    """Whether a value (or an item of a list) still holds ``<<<...>>>``."""
+    if isinstance(value, str):
+        return "<<<" in value and PLACEHOLDER.search(value) is not None
+    return isinstance(value, list) and any(has_placeholder(item) for item in value)
+
+
+def expand_env(env: Mapping[str, EnvValue], passes: int = 8) -> Env:
+    """``env`` with placeholders replaced by other values of itself, until nothing changes (``passes`` at most)."""
+    expanded = dict(env)
+    waiting = [key for key, value in expanded.items() if has_placeholder(value)]
+    for _ in range(passes):
+        changed = False
+        for key in waiting:
+            value = expand_value(expanded[key], {k: v for k, v in expanded.items() if k != key})
+            changed = changed or value != expanded[key]
+            expanded[key] = value
+        if not changed:
+            break
+        waiting = [key for key in waiting if has_placeholder(expanded[key])]
+    return expanded
+
+
+def env_for_dependency(env: Mapping[str, EnvValue], hidden: Sequence[str], shown: Sequence[str]) -> Env:
+    """The part of ``env`` that a dependency sees: without ``hidden`` keys and open placeholders, with ``shown`` ones.
+
+    ``hidden`` and ``shown`` are key names or globs; ``shown`` wins.
+    """
+    is_hidden = key_matcher(tuple(hidden)).match
+    is_shown = key_matcher(tuple(shown)).match if shown else None
+    visible: Env = {}
+    for key, value in env.items():
+        if (is_shown and is_shown(key)) or not (is_hidden(key) or has_placeholder(value)):
+            visible[key] = list(value) if isinstance(value, list) else value
+    return visible
+
+
+def new_items(env: Mapping[str, EnvValue], before: Mapping[str, EnvValue]) -> Env:
+    """``env`` with list values cut down to the items that ``before`` did not hold; empty lists are dropped."""
+    result: Env = {}
+    for key, value in env.items():
+        old = before.get(key)
+        if isinstance(value, list) and isinstance(old, list):
+            added = [item for item in value if item not in old]
+            if added:
+                result[key] = added
+        else:
+            result[key] = value
+    return result
+
+
+_SECRET = re.compile(
+    r"(?:^|_)(?:TOKEN|PASSWORD|PASSWD|SECRET|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIALS?)$", re.IGNORECASE
+)
+
+
+def is_secret(key: str) -> bool:
+    """Whether a key names a secret, by the words usual for them; its value must not reach a file or a log."""
+    return _SECRET.search(key) is not None
+
+
+def without_secrets(env: Mapping[str, EnvValue]) -> Env:
+    """``env`` without the keys that name secrets."""
+    return {key: value for key, value in env.items() if not is_secret(key)}

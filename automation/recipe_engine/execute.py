@@ -1,0 +1,320 @@
+"""Carries a request out: select, configure, reuse from the cache or make, step by step, dependencies first.
+
+Order inside one recipe, kept from CM: dependencies, preprocess, prehook dependencies, native script, posthook
+dependencies, postprocess, post dependencies. From the cache only dependencies marked dynamic run.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from .cachekey import cache_key, tags_from_env
+from .choose import Engine, choose
+from .configure import apply_default_version, configure
+from .deps import dependency_request, dependency_tags, request_from_inputs, should_run
+from .entryfile import EntryPaths
+from .env import Env, State, merge_env, merge_state, select_keys
+from .errors import CacheMiss, RecipeError, ScriptFailed
+from .files import working_folder
+from .frame import Frame
+from .model import CacheEntry, CacheKey, Configured, Phase, Request, StepResult
+from .shell import ScriptCall, run_script
+from .store import Outcome, Store
+from .tags import parse_query
+
+logger = logging.getLogger(__name__)
+
+VALIDATE_SCRIPT = "validate_cache.sh"
+
+
+_running: list[str] = []
+
+
+def running_trace() -> tuple[str, ...]:
+    """The labels of the recipes that run right now in this process, outermost first.
+
+    A recipe that calls ``cm.access`` itself starts a new request; its chain goes on from here.
+    """
+    return tuple(_running)
+
+
+def run_request(engine: Engine, request: Request) -> StepResult:
+    """Runs one request with everything it needs.
+
+    Raises RecipeError; its ``trace`` then names the chain of recipes down to the one that failed.
+    """
+    recipe = engine.source.recipe(choose(engine, request))
+    label = ",".join([recipe.id.alias, *("_" + name for name in request.query.variations)])
+    started_s = time.perf_counter()
+    _running.append(label)
+    try:
+        result = _run_configured(engine, configure(recipe, request))
+    except RecipeError as error:
+        error.trace = error.trace or (*request.trace, label)
+        raise
+    finally:
+        _running.pop()
+    return replace(result, duration_s=time.perf_counter() - started_s)
+
+
+def _run_configured(engine: Engine, configured: Configured) -> StepResult:
+    recipe, options = configured.recipe, configured.request.options
+    for name in recipe.clean_output_files:
+        Path(name).unlink(missing_ok=True)
+    wants_cache = recipe.is_cached or (recipe.can_force_cache and options.force_cache)
+    if not wants_cache or options.skip_cache or options.fake_run:
+        tell(configured, "*", f"{configured.label}: running")
+        frame = _frame(engine, configured, Path.cwd(), None)
+        return _make(engine, frame, None)
+    return _run_cached(engine, configured)
+
+
+def _frame(engine: Engine, configured: Configured, folder: Path, log_path: Path | None) -> Frame:
+    return Frame(configured, folder=folder, log_path=log_path, top_folder=engine.top_folder, cmind=engine.cmind)
+
+
+def _run_cached(engine: Engine, configured: Configured) -> StepResult:
+    """Reuses an entry, or makes one while holding its lock; who waited for the lock looks again first."""
+    options = configured.request.options
+    probe = _frame(engine, configured, Path.cwd(), None)
+    is_bound = bool(configured.recipe.extra_cache_tags_from_env)
+    if is_bound:
+        _run_dependencies(engine, probe, "deps", only_dynamic=True)
+    key = cache_key(configured, probe.env)
+    has_run = is_bound
+    if not (options.new or options.renew):
+        found = _usable(engine, key, probe, has_run=has_run)
+        if found:
+            return _reuse(engine, probe, found, has_run=has_run)
+    if options.only_from_cache:
+        raise CacheMiss(f"{configured.label} is not in the cache", hint="run it once without --only_execute_from_cache")
+    with engine.store.lock(key, configured.label, options.lock_timeout_s):
+        found = None if options.new else _usable(engine, key, probe, has_run=has_run, refresh=True)
+        if found and not options.renew:
+            return _reuse(engine, probe, found, has_run=has_run)
+        return _make_entry(engine, configured, key, found)
+
+
+def _usable(engine: Engine, key: CacheKey, probe: Frame, *, has_run: bool, refresh: bool = False) -> CacheEntry | None:
+    """The first entry that fits and is whole; the others are named with what is wrong."""
+    for entry in engine.store.find(key, refresh=refresh):
+        trouble = engine.store.problem(entry)
+        if not trouble and (probe.recipe.path / VALIDATE_SCRIPT).is_file():
+            if not has_run:
+                _run_dependencies(engine, probe, "deps", only_dynamic=True)
+            trouble = _validation_problem(probe, engine.store, entry)
+        if not trouble:
+            return entry
+        tell(probe.configured, "!", f"{probe.configured.label}: not reusing {entry.path}: {trouble}")
+        if refresh and not trouble.endswith("meanwhile"):
+            engine.store.retire(entry)
+    return None
+
+
+def _validation_problem(probe: Frame, store: Store, entry: CacheEntry) -> str:
+    """What the recipe's own validate_cache.sh has against an entry; it runs in a scratch folder."""
+    new_env, _ = store.load(entry)
+    scratch = Path(tempfile.mkdtemp(prefix="cm-validate-"))
+    try:
+        run_script(
+            ScriptCall(
+                label=probe.configured.label,
+                script=probe.recipe.path / VALIDATE_SCRIPT,
+                folder=scratch,
+                env=merge_env(probe.env, new_env),
+                state={},
+                log_path=None,
+            )
+        )
+    except ScriptFailed as error:
+        return error.message.splitlines()[-1].strip() or "its recipe's validate_cache.sh refused it"
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return ""
+
+
+def _reuse(engine: Engine, probe: Frame, entry: CacheEntry, *, has_run: bool) -> StepResult:
+    """What a finished entry gives; only dynamic dependencies run."""
+    note = ""
+    if entry.record and entry.record.recipe_digest != engine.source.digest(probe.recipe):
+        note = "; made by another version of this recipe, --renew makes it again"
+    if entry.uid not in engine.told:
+        engine.told.add(entry.uid)
+        version = f" {entry.version}" if entry.version else ""
+        tell(probe.configured, "=", f"{probe.configured.label}{version}: reused from the cache ({entry.uid}){note}")
+    if not has_run:
+        _run_dependencies(engine, probe, "deps", only_dynamic=True)
+    _run_dependencies(engine, probe, "prehook_deps", only_dynamic=True)
+    new_env, new_state = engine.store.load(entry)
+    probe.env = merge_env(probe.env, new_env)
+    probe.state = merge_state(probe.state, new_state)
+    probe.enforce_const()
+    _run_dependencies(engine, probe, "posthook_deps", only_dynamic=True)
+    _run_dependencies(engine, probe, "post_deps", only_dynamic=True)
+    result_env, result_state = probe.results()
+    return _result(probe, "reused", result_env, result_state, entry)
+
+
+def _make_entry(engine: Engine, configured: Configured, key: CacheKey, found: CacheEntry | None) -> StepResult:
+    """Runs the recipe inside a new entry (or, to renew it, inside the found one) and finishes the entry."""
+    store = engine.store
+    digest = engine.source.digest(configured.recipe)
+    entry = store.reopen(found, digest) if found else store.start(key, digest)
+    paths = EntryPaths(entry.path)
+    tell(configured, "*", f"{configured.label}: running in {entry.path}")
+    if found:
+        configured = replace(configured, env={**configured.env, "CM_RENEW_CACHE_ENTRY": "yes"})
+    frame = _frame(engine, configured, entry.path, paths.log)
+    with working_folder(entry.path):
+        try:
+            result = _make(engine, frame, entry)
+        except RecipeError as error:
+            error.log_path = error.log_path or (str(paths.log) if paths.log.exists() else "")
+            raise
+        if result.status == "skipped":
+            store.remove(entry)
+            return result
+        frame.write_env_files(result.new_env)
+    configured = frame.configured
+    outcome = Outcome(
+        new_env=result.new_env,
+        new_state=result.new_state,
+        dependencies=[dict(dependency.entry) for dependency in frame.lists["deps"]],
+        version=frame.version or configured.version.exact,
+        added_tags=(*tags_from_env(configured, frame.env), *frame.added_tags),
+        files=frame.files,
+        dependent_path=_dependent_path(frame.env, entry.path),
+        details={
+            "request": {"tags": configured.request.query.text, "inputs": dict(key.inputs)},
+            "recipe": configured.recipe.id.text,
+            "variations": [{"name": applied.name, "reason": applied.reason} for applied in configured.applied],
+            "chain": list(frame.trace),
+        },
+    )
+    finished = store.commit(entry, key, outcome)
+    return replace(result, entry=finished, version=outcome.version)
+
+
+def _dependent_path(env: Mapping[str, Any], folder: Path) -> str:
+    """The path outside the entry on which it depends, when the recipe named one that exists."""
+    path = str(env.get("CM_GET_DEPENDENT_CACHED_PATH", "") or "")
+    return path if path and os.path.exists(path) and not Path(path).is_relative_to(folder) else ""
+
+
+def _make(engine: Engine, frame: Frame, entry: CacheEntry | None) -> StepResult:
+    """Runs a recipe's phases in the current folder."""
+    started_s = time.perf_counter()
+    options = frame.configured.request.options
+    configured = apply_default_version(frame.configured)
+    if configured is not frame.configured:
+        frame.configured = configured
+        frame.env = {**configured.env, **select_keys(frame.env, ("CM_TMP_CURRENT_*",))}
+        frame.lists = {phase: configured.layer.dependencies(phase) for phase in frame.lists}
+    for line in configured.layer.warnings:
+        tell(configured, "!", f"{configured.label}: {line}")
+    _run_dependencies(engine, frame, "deps")
+    frame.clean_up(frame.recipe.clean_files)
+    frame.env["CM_TMP_PIP_VERSION_STRING"] = configured.version.pip_text
+    frame.enforce_const()
+    with ExitStack() as stack:
+        outdir = str(frame.env.get("CM_OUTDIRNAME", "") or "")
+        if outdir and not options.fake_run:
+            os.makedirs(outdir, exist_ok=True)
+            stack.enter_context(working_folder(Path(outdir)))
+        replaced = _run_body(engine, frame)
+    if replaced:
+        return replaced
+    if entry is None and not options.dirty:
+        frame.clean_up(frame.recipe.clean_files)
+    new_env, new_state = frame.results()
+    if entry is None and options.save_env:
+        frame.write_env_files(new_env)
+    tell(configured, "+", f"{configured.label}: done in {time.perf_counter() - started_s:.2f} s")
+    return _result(frame, "faked" if options.fake_run else "ran", new_env, new_state, entry)
+
+
+def _run_body(engine: Engine, frame: Frame) -> StepResult | None:
+    """From preprocess to post dependencies; a result when preprocess ended the recipe or put another in its place."""
+    options = frame.configured.request.options
+    if not options.fake_run:
+        before = frame.hook("preprocess")
+        frame.env = dict(frame.env)
+        frame.enforce_const()
+        if before.skip:
+            return _skipped(engine, frame, before.replacement)
+    _run_dependencies(engine, frame, "prehook_deps")
+    if options.fake_run:
+        return None
+    frame.run_script()
+    frame.enforce_const()
+    _run_dependencies(engine, frame, "posthook_deps")
+    frame.hook("postprocess")
+    frame.enforce_const()
+    _run_dependencies(engine, frame, "post_deps")
+    return None
+
+
+def _skipped(engine: Engine, frame: Frame, replacement: Mapping[str, Any] | None) -> StepResult:
+    """The result of a recipe that ended early: nothing, or what the recipe named in its place gives."""
+    if replacement is None:
+        tell(frame.configured, "-", f"{frame.configured.label}: ended early by its preprocess")
+        return _result(frame, "skipped", {}, {}, None)
+    request = request_from_inputs(replacement, options=frame.configured.request.options)
+    request = replace(
+        request,
+        query=parse_query(replacement.get("tags", "")),
+        alias=str(replacement.get("artifact", "") or ""),
+        env=frame.env,
+        state=frame.state,
+        const=frame.const,
+        const_state=frame.const_state,
+        trace=frame.trace,
+    )
+    inner = run_request(engine, request)
+    return replace(_result(frame, "skipped", inner.new_env, inner.new_state, None), label=inner.label)
+
+
+def _run_dependencies(engine: Engine, frame: Frame, phase: Phase, *, only_dynamic: bool = False) -> None:
+    """Runs the dependencies of one phase in order, each seeing what the earlier ones gave."""
+    for dependency in frame.lists[phase]:
+        options = frame.configured.request.options
+        verdict = should_run(dependency, frame.env, only_dynamic=only_dynamic, is_fake=options.fake_run)
+        if verdict.answer != "yes":
+            logger.debug("%s- %s: skipped (%s)", frame.indent, dependency.label, verdict.reason)
+            continue
+        parent = frame.as_parent()
+        frame.dependency_tags.append(",".join(dependency_tags(dependency, parent)))
+        if options.fake_deps:
+            continue
+        frame.take(run_request(engine, dependency_request(dependency, parent, phase)))
+
+
+def _result(frame: Frame, status: Any, new_env: Env, new_state: State, entry: CacheEntry | None) -> StepResult:
+    request = frame.configured.request
+    return StepResult(
+        label=frame.configured.label,
+        status=status,
+        new_env=new_env,
+        new_state=new_state,
+        env=merge_env(request.env, new_env),
+        state=merge_state(request.state, new_state),
+        version=(entry.version if entry else "") or frame.version,
+        entry=entry,
+        dependency_tags=tuple(frame.dependency_tags),
+    )
+
+
+def tell(configured: Configured, symbol: str, text: str) -> None:
+    """One line of the story: ``*`` starts, ``+`` done, ``=`` reused, ``-`` ended early, ``!`` needs attention."""
+    options = configured.request.options
+    if not options.silent or symbol == "!":
+        logger.info("%s%s %s", "  " * len(configured.request.trace), symbol, text)

@@ -1,0 +1,212 @@
+"""One recipe while it runs: its env and state, its dependencies, its hooks and its scripts.
+
+A frame lives for one step. It changes its own env and state and nothing else; what leaves a step is computed from them
+at the end, so that an error or a skip leaves no trace in the caller.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .compat import Automation
+from .deps import ParentView
+from .env import Env, State, expand_env, merge_env, merge_state, new_items, select_keys
+from .hooks import call_hook, hook_input
+from .host import os_info
+from .model import PHASES, Configured, Dependency, HookResult, Phase, StepResult
+from .schema import parse_dependency
+from .shell import RUN_FILE, STATE_IN, STATE_OUT, ScriptCall, find_script, run_script, write_env_files
+
+
+class Frame:
+    """The changing side of one step; ``folder`` is where it works, ``log_path`` takes its scripts' output."""
+
+    def __init__(
+        self, configured: Configured, *, folder: Path, log_path: Path | None, top_folder: str, cmind: Any
+    ) -> None:
+        self.configured = configured
+        self.recipe = configured.recipe
+        self.folder = folder
+        self.log_path = log_path
+        self.cmind = cmind
+        self.env: Env = dict(configured.env)
+        self.state: State = copy.deepcopy(configured.state)
+        self.const: Env = dict(configured.const)
+        self.const_state: State = dict(configured.const_state)
+        self.lists: dict[Phase, tuple[Dependency, ...]] = {p: configured.layer.dependencies(p) for p in PHASES}
+        self.version = ""
+        self.added_tags: tuple[str, ...] = ()
+        self.files: tuple[str, ...] = ()
+        self.dependency_tags: list[str] = []
+        self.chosen_script = ""
+        repo = str(self.recipe.repo_path)
+        self.env.update(
+            CM_TMP_CURRENT_PATH=top_folder,
+            CM_TMP_CURRENT_SCRIPT_PATH=str(self.recipe.path),
+            CM_TMP_CURRENT_SCRIPT_WORK_PATH=str(folder),
+            CM_TMP_CURRENT_SCRIPT_REPO_PATH=repo,
+            CM_TMP_CURRENT_SCRIPT_REPO_PATH_WITH_PREFIX=repo,
+        )
+
+    @property
+    def trace(self) -> tuple[str, ...]:
+        """The labels of the recipes that led here, this one last."""
+        return (*self.configured.request.trace, self.configured.label)
+
+    def as_parent(self) -> ParentView:
+        """What a dependency of this step is told."""
+        return ParentView(
+            configured=self.configured,
+            env=self.env,
+            state=self.state,
+            const=self.const,
+            const_state=self.const_state,
+            recursive_overrides=self.configured.recursive_overrides,
+            trace=self.trace,
+        )
+
+    def take(self, result: StepResult) -> None:
+        """Adds what a dependency gave."""
+        self.env = expand_env(merge_env(self.env, result.new_env))
+        self.state = merge_state(self.state, result.new_state)
+        self.enforce_const()
+
+    def enforce_const(self) -> None:
+        """Puts the constants back over whatever was changed."""
+        self.env.update(self.const)
+        self.state = merge_state(self.state, self.const_state) if self.const_state else self.state
+
+    def hook(self, name: str) -> HookResult:
+        """Calls a function of customize.py, if there is one, and takes over what it changed."""
+        meta = self._meta()
+        i = hook_input(recipe=self.recipe, env=self.env, state=self.state, meta=meta, extra=self._common_input(meta))
+        result = call_hook(self.recipe, name, i)
+        if result is None:
+            return HookResult()
+        self.env, self.state = i["env"], i["state"]
+        self._take_lists(meta)
+        chosen = i["run_script_input"].get("script_name")
+        self.chosen_script = str(chosen or "")
+        self.version = result.version or self.version
+        self.added_tags = tuple(dict.fromkeys((*self.added_tags, *result.extra_cache_tags)))
+        self.files = (*self.files, *result.files)
+        return result
+
+    @property
+    def script_name(self) -> str:
+        """The base name of the native script to run."""
+        return self.chosen_script or self.configured.layer.script_name or "run"
+
+    def _meta(self) -> dict[str, Any]:
+        """A copy of the recipe's metadata with the dependency lists as they are now, for hooks to read and change."""
+        meta = copy.deepcopy(dict(self.recipe.meta))
+        for phase in PHASES:
+            if self.lists[phase] or phase in meta:
+                meta[phase] = [copy.deepcopy(dict(dependency.entry)) for dependency in self.lists[phase]]
+        return meta
+
+    def _take_lists(self, meta: Mapping[str, Any]) -> None:
+        for phase in PHASES:
+            entries = meta.get(phase) or []
+            if entries != [dependency.entry for dependency in self.lists[phase]]:
+                where = f"{self.recipe.id.alias}: {phase} after its hook"
+                self.lists[phase] = tuple(parse_dependency(entry, where) for entry in entries)
+
+    def _common_input(self, meta: Mapping[str, Any]) -> dict[str, Any]:
+        query = self.configured.request.query
+        run_script_input = {
+            "path": str(self.recipe.path),
+            "script_name": self.script_name,
+            "bat_ext": os_info()["bat_ext"],
+            "os_info": os_info(),
+            "env": self.env,
+            "state": self.state,
+            "const": self.const,
+            "meta": meta,
+            "recursion": True,
+            "recursion_spaces": self.indent,
+            "run_state": {"script_id": self.recipe.id.text, "script_variation_tags": list(self.configured.explicit)},
+            "found_script_tags": list(self.recipe.tags),
+            "tmp_file_run": "tmp-run",
+            "tmp_file_run_state": STATE_OUT,
+            "tmp_file_state": STATE_IN,
+        }
+        return {
+            "input": dict(self.configured.request.inputs),
+            "automation": self.automation(),
+            "os_info": os_info(),
+            "recursion_spaces": self.indent,
+            "script_tags": list(query.all_of),
+            "variation_tags": list(query.variations),
+            "run_script_input": run_script_input,
+        }
+
+    @property
+    def indent(self) -> str:
+        """Blanks in front of a recipe's own log lines."""
+        return "  " * len(self.trace)
+
+    def automation(self) -> Automation:
+        """The helper object of this step."""
+        return Automation(
+            cmind=self.cmind,
+            path=str(Path(__file__).resolve().parent.parent / "script"),
+            meta={"alias": "script", "uid": "5b4e0237da074764"},
+            _run_native=self._run_native,
+            _detect_version=self._detect_version,
+            _work_path=os.getcwd(),
+        )
+
+    def _run_native(self, name: str, env: dict[str, Any]) -> dict[str, Any]:
+        script = find_script(self.recipe.path, name, env)
+        return run_script(self._call(script, env))[0] if script else dict(env)
+
+    def _detect_version(self, env: dict[str, Any]) -> dict[str, Any]:
+        meta = dict(self.recipe.meta)
+        i = hook_input(recipe=self.recipe, env=env, state=self.state, meta=meta, extra=self._common_input(meta))
+        result = call_hook(self.recipe, "detect_version", i)
+        return {"version": result.version} if result else {}
+
+    def _call(self, script: Path, env: Env) -> ScriptCall:
+        return ScriptCall(
+            label=self.configured.label,
+            script=script,
+            folder=Path.cwd(),
+            env=env,
+            state=self.state,
+            log_path=self.log_path,
+            shown_if_error=self.recipe.print_files_if_script_error,
+        )
+
+    def run_script(self) -> None:
+        """Runs the recipe's native script, if it has one, and takes over what it wrote."""
+        for old, new in self.recipe.env_key_mappings.items():
+            copies = {new + key[len(old) :]: value for key, value in self.env.items() if key.startswith(old)}
+            self.env.update(copies)
+        script = find_script(self.recipe.path, self.script_name, self.env)
+        if script:
+            self.env, self.state = run_script(self._call(script, self.env))
+
+    def results(self) -> tuple[Env, State]:
+        """The part of env and state that leaves the step."""
+        request, layer = self.configured.request, self.configured.layer
+        env_keys = layer.new_env_keys if request.new_env_keys is None else request.new_env_keys
+        state_keys = layer.new_state_keys if request.new_state_keys is None else request.new_state_keys
+        self.enforce_const()
+        new_env = new_items(select_keys(self.env, env_keys), request.env)
+        return new_env, copy.deepcopy(select_keys(self.state, [key for key in state_keys if key]))
+
+    def clean_up(self, names: Sequence[str] = ()) -> None:
+        """Removes files that the recipe declares as scratch, and the engine's own, from the current folder."""
+        for name in (*names, RUN_FILE, STATE_IN, STATE_OUT, "tmp-run-env.out", "tmp-ver.out"):
+            path = Path(name)
+            if not path.is_absolute() and ".." not in path.parts:
+                path.unlink(missing_ok=True)
+
+    def write_env_files(self, new_env: Env) -> None:
+        """Leaves tmp-env.sh and tmp-env-all.sh in the current folder."""
+        write_env_files(Path.cwd(), new_env, self.env)

@@ -1,0 +1,121 @@
+"""Calls the functions of a recipe's ``customize.py`` and checks what they answer.
+
+The file is loaded from its path just before its first use (dependencies may extend ``sys.path`` for it), as a package
+of its own, so that ``from . import table`` reaches a module beside it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from .env import Env, State
+from .errors import HookFailed, RecipeError
+from .model import HookResult, Recipe
+
+FILE_NAME = "customize.py"
+_loaded: dict[str, tuple[int, ModuleType]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """What recipes get as ``i['artifact']``."""
+
+    path: str
+    meta: Mapping[str, Any]
+    repo_path: str
+
+
+def load_customize(recipe: Recipe) -> ModuleType | None:
+    """The recipe's module, or None when it has none; loaded again when the file changed.
+
+    Raises HookFailed with the traceback when it cannot be imported.
+    """
+    path = recipe.path / FILE_NAME
+    try:
+        mtime_ns = path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return None
+    known = _loaded.get(str(path))
+    if known and known[0] == mtime_ns:
+        return known[1]
+    name = f"recipe_{recipe.id.uid}_customize"
+    for stale in [module for module in sys.modules if module == name or module.startswith(name + ".")]:
+        del sys.modules[stale]
+    spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=[str(recipe.path)])
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        sys.modules.pop(name, None)
+        raise HookFailed(f"{recipe.id.alias}: cannot load {path}: {_own_lines(error, recipe.path)}") from error
+    _loaded[str(path)] = (mtime_ns, module)
+    return module
+
+
+def call_hook(recipe: Recipe, name: str, i: dict[str, Any]) -> HookResult | None:
+    """Calls ``preprocess``, ``postprocess`` or ``detect_version``; None when the recipe does not have it.
+
+    Raises HookFailed when it raises, answers with an error, or answers something that is no CM answer.
+    """
+    module = load_customize(recipe)
+    function = getattr(module, name, None)
+    if function is None:
+        return None
+    try:
+        answer = function(i)
+    except RecipeError:
+        raise
+    except Exception as error:
+        raise HookFailed(
+            f"{recipe.id.alias}: {name} in {FILE_NAME} raised {type(error).__name__}: {error}\n"
+            + _own_lines(error, recipe.path)
+        ) from error
+    return check_answer(recipe, name, answer)
+
+
+def check_answer(recipe: Recipe, name: str, answer: Any) -> HookResult:
+    """A hook's answer as a type; raises HookFailed when it reports an error or breaks the contract."""
+    where = f"{recipe.id.alias}: {name} in {FILE_NAME}"
+    if not isinstance(answer, Mapping) or not isinstance(answer.get("return"), int):
+        raise HookFailed(f"{where} must return a dict with an integer 'return', got {answer!r}")
+    if answer["return"] > 0:
+        raise HookFailed(f"{recipe.id.alias}: {answer.get('error') or 'no error text given'}", code=answer["return"])
+    replacement = answer.get("script")
+    return HookResult(
+        skip=bool(answer.get("skip")),
+        replacement=replacement if isinstance(replacement, Mapping) else None,
+        version=str(answer.get("version") or ""),
+        extra_cache_tags=tuple(str(tag) for tag in answer.get("add_extra_cache_tags") or ()),
+        files=tuple(str(file) for file in answer.get("files") or ()),
+    )
+
+
+def _own_lines(error: BaseException, folder: Path) -> str:
+    """The part of a traceback that lies in the recipe."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(str(folder))]
+    lines = [f"  {frame.filename}:{frame.lineno}: {frame.line}" for frame in frames]
+    return f"{type(error).__name__}: {error}" + "".join("\n" + line for line in lines)
+
+
+def hook_input(
+    *, recipe: Recipe, env: Env, state: State, meta: dict[str, Any], extra: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The dict ``i`` that recipes expect; ``env``, ``state`` and ``meta`` are theirs to change."""
+    return {
+        "env": env,
+        "state": state,
+        "meta": meta,
+        "artifact": Artifact(str(recipe.path), recipe.meta, str(recipe.repo_path)),
+        "customize": recipe.meta.get("customize") or {},
+        **extra,
+    }

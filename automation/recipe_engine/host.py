@@ -1,0 +1,66 @@
+"""What the engine takes from the machine and from the user's process environment."""
+
+from __future__ import annotations
+
+import os
+import platform
+import struct
+from functools import lru_cache
+from typing import Any
+
+PASSED_ON_KEYS = (
+    "GH_TOKEN",
+    "ftp_proxy",
+    "FTP_PROXY",
+    "http_proxy",
+    "HTTP_PROXY",
+    "https_proxy",
+    "HTTPS_PROXY",
+    "no_proxy",
+    "NO_PROXY",
+    "socks_proxy",
+    "SOCKS_PROXY",
+)
+"""Process variables that become env of every recipe (reference engine, cm4mlops e1d5c7cf0)."""
+
+
+@lru_cache(maxsize=1)
+def os_info() -> dict[str, Any]:
+    """CM's ``os_info``: platform, bits, and how scripts are written and started there."""
+    system = platform.system().lower()
+    name = system if system in ("windows", "darwin") else "linux"
+    bits = "64" if platform.machine().endswith("64") else "32"
+    info: dict[str, Any] = {"platform": name, "bits": bits, "python_bits": str(struct.calcsize("P") * 8)}
+    if name == "windows":
+        info.update(
+            bat_ext=".bat",
+            set_env="set ${key}=${value}",
+            env_separator=";",
+            env_var="%env_var%",
+            bat_rem="rem ${rem}",
+            run_local_bat="call ${bat_file}",
+            run_local_bat_from_python="call ${bat_file}",
+            run_bat="call ${bat_file}",
+            start_script=["@echo off", ""],
+            env={},
+        )
+    else:
+        info.update(
+            bat_ext=".sh",
+            set_env='export ${key}="${value}"',
+            env_separator=":",
+            env_var="${env_var}",
+            set_exec_file='chmod 755 "${file_name}"',
+            bat_rem="# ${rem}",
+            run_local_bat=". ./${bat_file}",
+            run_local_bat_from_python="bash -c '. ./${bat_file}'",
+            run_bat=". ${bat_file}",
+            start_script=["#!/bin/bash", ""],
+            env={},
+        )
+    return info
+
+
+def passed_on_env() -> dict[str, str]:
+    """The user's proxy settings and GitHub token, as far as they are set."""
+    return {key: os.environ[key] for key in PASSED_ON_KEYS if os.environ.get(key)}

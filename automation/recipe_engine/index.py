@@ -1,0 +1,60 @@
+"""What is known of all registered recipes without reading their files: enough to select one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexEntry:
+    """One recipe as selection sees it. ``sort`` is the recipe's own rank; a lower one is preferred."""
+
+    alias: str
+    uid: str
+    path: Path
+    repo_path: Path
+    repo_alias: str
+    tags: frozenset[str]
+    variations: frozenset[str]
+    sort: int
+    is_cached: bool
+
+    def declares(self, variation: str) -> bool:
+        """Whether the recipe has this variation, by exact name or as ``name.#``."""
+        return variation in self.variations or dynamic_name(variation, self.variations) != ""
+
+
+def dynamic_name(variation: str, declared: Iterable[str]) -> str:
+    """The ``name.#`` among ``declared`` that ``variation`` (``name.value``) is a case of, or an empty text."""
+    name, dot, value = variation.partition(".")
+    candidate = f"{name}.#"
+    return candidate if dot and value and candidate in declared else ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeIndex:
+    """All recipes of all registered repositories, ordered by rank and path, and the folders that could not be read."""
+
+    entries: tuple[IndexEntry, ...]
+    broken: Mapping[str, str]
+
+    def by_name(self, name: str) -> tuple[IndexEntry, ...]:
+        """The recipes whose alias or uid is ``name``."""
+        return tuple(entry for entry in self.entries if name in (entry.alias, entry.uid))
+
+    def by_tags(self, wanted: Iterable[str], unwanted: Iterable[str]) -> tuple[IndexEntry, ...]:
+        """The recipes that have all ``wanted`` tags and none of the ``unwanted``."""
+        need, avoid = frozenset(wanted), frozenset(unwanted)
+        return tuple(entry for entry in self.entries if need <= entry.tags and avoid.isdisjoint(entry.tags))
+
+    @property
+    def all_tags(self) -> frozenset[str]:
+        """Every tag that any recipe carries."""
+        return frozenset().union(*(entry.tags for entry in self.entries))
+
+
+def build_index(entries: Iterable[IndexEntry], broken: Mapping[str, str]) -> RecipeIndex:
+    """An index ordered as CM orders candidates: by ``sort``, then by path."""
+    return RecipeIndex(tuple(sorted(entries, key=lambda entry: (entry.sort, str(entry.path)))), broken)

@@ -1,0 +1,107 @@
+"""How one block changes the dependencies of another: list append, and ``ad``/``adr`` by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .conditions import decide
+from .env import EnvValue, append_unique, expand_value, merge_state
+from .model import Dependency, Overrides
+from .schema import parse_condition_blocks, parse_dependency
+from .tags import merge_tag_texts, split_words
+
+
+def append_dependencies(first: Sequence[Dependency], second: Sequence[Dependency]) -> tuple[Dependency, ...]:
+    """``first`` followed by ``second``; an entry with the same set of names, or without names the same set of tags,
+    takes the place of the earlier one.
+    """
+    merged = list(first)
+    for new in second:
+        for position, old in enumerate(merged):
+            same = (
+                set(old.names) == set(new.names)
+                if new.names
+                else set(split_words(old.tags_text)) == set(split_words(new.tags_text))
+            )
+            if same and (old.names or not new.names):
+                merged[position] = new
+                break
+        else:
+            merged.append(new)
+    return tuple(merged)
+
+
+def apply_overrides(
+    dependencies: Sequence[Dependency], overrides: Overrides, env: Mapping[str, EnvValue]
+) -> tuple[Dependency, ...]:
+    """``dependencies`` changed by the overrides whose handle is one of their names and whose own condition holds."""
+    if not overrides:
+        return tuple(dependencies)
+    active = {
+        handle: changes
+        for handle, changes in overrides.items()
+        if decide(parse_condition_blocks(changes, handle), env).answer == "yes"
+    }
+    return tuple(_changed(dependency, active, env) for dependency in dependencies)
+
+
+def _changed(dependency: Dependency, overrides: Overrides, env: Mapping[str, EnvValue]) -> Dependency:
+    entry: dict[str, Any] | None = None
+    for handle, changes in overrides.items():
+        if handle in dependency.names:
+            entry = change_entry(dependency.entry if entry is None else entry, changes, env)
+    return dependency if entry is None else parse_dependency(entry, dependency.label)
+
+
+def change_entry(entry: Mapping[str, Any], changes: Mapping[str, Any], env: Mapping[str, EnvValue]) -> dict[str, Any]:
+    """A dependency entry with ``changes``: tags are added, mappings deep-merged, lists extended, the rest replaced.
+
+    Tags that still hold a placeholder are dropped; conditions are never taken over.
+    """
+    changed = dict(entry)
+    for key, raw in changes.items():
+        if key.startswith(("enable_if", "skip_if")):
+            continue
+        value = expand_value(raw, env)
+        old = changed.get(key)
+        if key == "tags":
+            words = [word for word in split_words(str(value)) if "<<<" not in word]
+            changed[key] = merge_tag_texts(str(old or ""), ",".join(words))
+        elif isinstance(value, Mapping) and isinstance(old, Mapping):
+            changed[key] = merge_state(old, value)
+        elif isinstance(value, list) and isinstance(old, list):
+            changed[key] = append_unique(old, value)
+        else:
+            changed[key] = value
+    return changed
+
+
+def merge_overrides(first: Overrides, second: Overrides) -> Overrides:
+    """Two override blocks as one: ``second`` wins, tags are united, mappings deep-merged."""
+    if not second:
+        return first
+    merged: dict[str, Mapping[str, Any]] = dict(first)
+    for handle, changes in second.items():
+        merged[handle] = change_merge(merged.get(handle, {}), changes)
+    return merged
+
+
+def change_merge(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """The changes of one handle, ``second`` over ``first``."""
+    merged = dict(first)
+    for key, value in second.items():
+        old = merged.get(key)
+        if key == "tags":
+            merged[key] = merge_tag_texts(str(old or ""), str(value))
+        elif isinstance(value, Mapping) and isinstance(old, Mapping):
+            merged[key] = merge_state(old, value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def unknown_handles(overrides: Overrides, *lists: Sequence[Dependency]) -> list[str]:
+    """The handles that are a name of no dependency in ``lists``."""
+    known = {name for dependencies in lists for dependency in dependencies for name in dependency.names}
+    return [handle for handle in overrides if handle not in known]

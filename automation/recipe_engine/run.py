@@ -1,0 +1,264 @@
+"""``cm run script``: the straight line from CM's input to CM's answer. Read this file first.
+
+request = parse_request(i)              what was asked for
+engine  = Engine(recipes, store)        what there is
+result  = run_request(engine, request)  select, configure, reuse or make; dependencies first (execute.py)
+answer  = to_cm(result)
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from .choose import Engine
+from .deps import INPUT_TO_ENV, request_from_inputs
+from .env import Env, check_list_keys
+from .errors import RequestError
+from .execute import run_request, running_trace
+from .host import passed_on_env
+from .model import Recipe, Request, RunOptions, StepResult
+from .report import to_cm
+from .repos import RecipeSource, RepoInfo
+from .schema import is_yes
+from .select import candidates
+from .store import Store
+from .tags import TagQuery, nearest, parse_query, split_words
+
+logger = logging.getLogger(__name__)
+
+CACHE_VARIABLE = "CROWDPERF_CACHE"
+"""Names the folder of the store; without it the store is the ``cache`` folder of CM's local repository."""
+
+FLAGS = frozenset(
+    [
+        "action",
+        "automation",
+        "artifact",
+        "artifacts",
+        "parsed_automation",
+        "parsed_artifact",
+        "parsed_artifacts",
+        "cmd",
+        "out",
+        "common",
+        "tags",
+        "env",
+        "state",
+        "const",
+        "const_state",
+        "ad",
+        "add_deps",
+        "adr",
+        "add_deps_recursive",
+        "version",
+        "version_min",
+        "version_max",
+        "version_max_usable",
+        "path",
+        "quiet",
+        "q",
+        "skip_cache",
+        "force_cache",
+        "new",
+        "renew",
+        "only_execute_from_cache",
+        "skip_remembered_selections",
+        "dirty",
+        "save_env",
+        "fake_run",
+        "prepare",
+        "fake_deps",
+        "verbose",
+        "v",
+        "silent",
+        "s",
+        "time",
+        "ignore_script_error",
+        "debug",
+        "lock_timeout",
+        "save_to_json",
+        "unparsed_cmd",
+        "force_new_env_keys",
+        "force_new_state_keys",
+        "recursion",
+        "recursion_spaces",
+        "remembered_selections",
+        "run_state",
+    ]
+) | frozenset(INPUT_TO_ENV)
+"""The input keys that the engine itself understands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where things are: the registered repositories, CM's home folder and the store."""
+
+    repos: Sequence[RepoInfo]
+    path: Path
+    local_repo: Path
+
+    @property
+    def index_folder(self) -> Path:
+        """Where the engine remembers what it read of each repository."""
+        return self.path / "recipe-index"
+
+    @property
+    def store_path(self) -> Path:
+        """The folder of cache entries."""
+        chosen = os.environ.get(CACHE_VARIABLE, "").strip()
+        return Path(chosen) if chosen else self.local_repo / "cache"
+
+
+def run_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any]:
+    """Answers ``cm run script``; raises RecipeError."""
+    engine = Engine(
+        source=RecipeSource(home.repos, home.index_folder),
+        store=Store(home.store_path),
+        cmind=cmind,
+        top_folder=os.getcwd(),
+    )
+    request = parse_request(i)
+    recipe = _recipe_if_clear(engine, request)
+    if recipe and i.get("out"):
+        warn_of_unknown_inputs(recipe, request)
+    result = run_request(engine, request)
+    if recipe and i.get("out"):
+        _show_env(recipe, result)
+    return to_cm(result, is_shown=bool(i.get("out")))
+
+
+def search_action(i: Mapping[str, Any], home: Home) -> list[Path]:
+    """The folders of the recipes that fit ``cm find script``, in order of preference; empty when none does."""
+    index = RecipeSource(home.repos, home.index_folder).index
+    query, alias = parse_query_input(i)
+    if alias:
+        return [entry.path for entry in index.by_name(alias)]
+    found = index.by_tags(query.all_of, query.none_of)
+    return [entry.path for entry in found if all(entry.declares(name) for name in query.variations)]
+
+
+def split_artifact(i: Mapping[str, Any]) -> tuple[list[str], str]:
+    """The tag words and the name that ``--tags`` and the artifact words of the command line ask for.
+
+    A first word with a blank in it is a list of tags and takes the place of ``--tags``; further words with a blank or a
+    comma are added to it. Any other first word is an alias or a uid (or ``alias,uid``), maybe behind ``repo:``.
+    """
+    artifact = str(i.get("artifact") or "").strip()
+    words = list(split_words(i.get("tags") or ""))
+    if " " in artifact:
+        words = list(split_words(artifact.replace(" ", ",")))
+        artifact = ""
+    for extra in i.get("artifacts") or ():
+        if " " in extra or "," in extra:
+            words += split_words(extra.replace(" ", ","))
+    return words, artifact.rpartition(":")[2].rpartition(",")[2]
+
+
+def parse_query_input(i: Mapping[str, Any]) -> tuple[TagQuery, str]:
+    """The query and the recipe name that were asked for; see ``split_artifact``."""
+    words, name = split_artifact(i)
+    return parse_query(words), name
+
+
+def parse_options(i: Mapping[str, Any]) -> RunOptions:
+    """The engine flags among the input keys; raises RequestError for a value that makes no sense."""
+    timeout = i.get("lock_timeout")
+    try:
+        timeout_s = None if timeout is None else float(timeout)
+    except (TypeError, ValueError):
+        raise RequestError(f"--lock_timeout={timeout!r} is no number of seconds") from None
+    options = RunOptions(
+        new=is_yes(i.get("new")),
+        renew=is_yes(i.get("renew")),
+        skip_cache=is_yes(i.get("skip_cache")),
+        force_cache=is_yes(i.get("force_cache")),
+        only_from_cache=is_yes(i.get("only_execute_from_cache")),
+        quiet=is_yes(i.get("quiet")) or is_yes(i.get("q")),
+        silent=is_yes(i.get("silent")) or is_yes(i.get("s")),
+        verbose=is_yes(i.get("verbose")) or is_yes(i.get("v")),
+        fake_run=is_yes(i.get("fake_run")) or is_yes(i.get("prepare")),
+        fake_deps=is_yes(i.get("fake_deps")),
+        dirty=is_yes(i.get("dirty")),
+        save_env=is_yes(i.get("save_env")),
+        show_time=is_yes(i.get("time")),
+        ignore_script_error=is_yes(i.get("ignore_script_error")),
+        lock_timeout_s=timeout_s,
+    )
+    if options.new and options.renew:
+        raise RequestError("--new and --renew contradict each other", hint="--renew remakes an entry, --new adds one")
+    return options
+
+
+def parse_request(i: Mapping[str, Any]) -> Request:
+    """CM's input dict as a Request; raises RequestError or MetaError for what cannot be used."""
+    options = parse_options(i)
+    query, alias = parse_query_input(i)
+    env: Env = {**passed_on_env(), **_mapping(i, "env")}
+    check_list_keys(env)
+    if env.pop("GH_TOKEN", None) and "CM_GH_TOKEN" not in env:
+        env["CM_GH_TOKEN"] = os.environ.get("GH_TOKEN", "")
+    env.update(_flags_as_env(options))
+    inputs = {key: value for key, value in i.items() if key not in ("cmd", "parsed_automation", "parsed_artifact")}
+    request = request_from_inputs(inputs, options=options)
+    return replace(
+        request,
+        query=query,
+        alias=alias,
+        env=env,
+        state=_mapping(i, "state"),
+        const=_mapping(i, "const"),
+        const_state=_mapping(i, "const_state"),
+        trace=running_trace(),
+    )
+
+
+def _flags_as_env(options: RunOptions) -> Env:
+    """The flags that recipes read from the env (reference engine, cm4mlops e1d5c7cf0)."""
+    flags = {
+        "CM_QUIET": options.quiet,
+        "CM_TMP_SILENT": options.silent,
+        "CM_VERBOSE": options.verbose,
+        "CM_TMP_FAKE_RUN": options.fake_run,
+    }
+    return {key: "yes" for key, is_on in flags.items() if is_on}
+
+
+def _mapping(i: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = i.get(key)
+    if value is None or value is False:
+        return {}
+    if not isinstance(value, Mapping):
+        raise RequestError(f"--{key} must be given by key, found {value!r}", hint=f"write --{key}.NAME=VALUE")
+    return dict(value)
+
+
+def _recipe_if_clear(engine: Engine, request: Request) -> Recipe | None:
+    """The recipe asked for, when only one fits; the run itself decides otherwise."""
+    found = candidates(request.query, request.alias, engine.source.index)
+    return engine.source.recipe(found[0]) if len(found) == 1 else None
+
+
+def warn_of_unknown_inputs(recipe: Recipe, request: Request) -> None:
+    """Says which given inputs look like misspelt ones: CM ignores an unknown input without a word."""
+    mapped = {name for source in _mappings(recipe) for name in source}
+    known = FLAGS | mapped | set(recipe.inputs)
+    for name in sorted(set(request.inputs) - known):
+        close = nearest(name, known, 1)
+        if close:
+            logger.warning("! recipe %s knows no input --%s; did you mean --%s?", recipe.id.alias, name, close[0])
+
+
+def _mappings(recipe: Recipe) -> list[Mapping[str, Any]]:
+    in_variations = [variation.source.get("input_mapping") or {} for variation in recipe.variations.values()]
+    return [recipe.layer.input_mapping, *in_variations]
+
+
+def _show_env(recipe: Recipe, result: StepResult) -> None:
+    for key, label in recipe.print_env_at_the_end.items():
+        if key in result.new_env:
+            logger.info("  %s: %s", label or key, result.new_env[key])

@@ -1,0 +1,90 @@
+"""From a query to the recipes that can answer it, and a helpful refusal when none can."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .errors import NotFound, RequestError, VariationNotFound
+from .index import IndexEntry, RecipeIndex
+from .tags import TagQuery, nearest
+
+
+def candidates(query: TagQuery, alias: str, index: RecipeIndex) -> tuple[IndexEntry, ...]:
+    """The recipes that fit, best first; never empty.
+
+    Raises RequestError for an empty query, NotFound when no recipe has the tags or the name, VariationNotFound when
+    those that have them lack a variation.
+    """
+    if alias:
+        found = index.by_name(alias)
+        if not found:
+            raise _no_such_name(alias, index)
+    elif not query.all_of:
+        raise RequestError(
+            "no recipe was asked for",
+            hint='name one by tags: cm run script --tags=get,python3, or cm run script "get python3"',
+        )
+    else:
+        found = index.by_tags(query.all_of, query.none_of)
+        if not found:
+            raise _no_such_tags(query, index)
+    asked = query.variations + query.excluded_variations
+    fitting = tuple(entry for entry in found if all(entry.declares(name) for name in asked))
+    if not fitting:
+        raise _no_such_variation(query, found)
+    return fitting
+
+
+def _no_such_name(alias: str, index: RecipeIndex) -> NotFound:
+    close = nearest(alias, [entry.alias for entry in index.entries])
+    return NotFound(
+        f"no recipe is called '{alias}'",
+        hint=f"the nearest are: {', '.join(close)}" if close else "cm find script lists all recipes",
+    )
+
+
+def _no_such_tags(query: TagQuery, index: RecipeIndex) -> NotFound:
+    known = index.all_tags
+    unknown = [tag for tag in query.all_of if tag not in known]
+    lines = [f"no recipe has all the tags '{query.text}'"]
+    for tag in unknown:
+        close = nearest(tag, known)
+        lines.append(f"  no recipe at all has the tag '{tag}'" + (f"; close ones: {', '.join(close)}" if close else ""))
+    if not unknown:
+        lines.append("  each tag exists, but no recipe has all of them together")
+    excluding = index.by_tags(query.all_of, ()) if query.none_of else ()
+    if excluding:
+        lines.append(f"  only recipes with an excluded tag have them: {', '.join(entry.alias for entry in excluding)}")
+    for folder, problem in index.broken.items():
+        lines.append(f"  not looked at, because it cannot be read: {folder} ({problem})")
+    near = nearest_recipes(query.all_of, index.entries)
+    lines += ["  nearest recipes:"] + [f"    {entry.alias}: {','.join(sorted(entry.tags))}" for entry in near]
+    best = ",".join(tag for tag in query.all_of if near and tag in near[0].tags)
+    return NotFound(
+        "\n".join(lines), hint=f"cm find script --tags={best}" if best else "cm find script lists all recipes"
+    )
+
+
+def nearest_recipes(tags: Sequence[str], entries: Sequence[IndexEntry], count: int = 3) -> list[IndexEntry]:
+    """The ``count`` recipes that share most with ``tags``; tags that look alike count a little."""
+
+    def likeness(entry: IndexEntry) -> tuple[float, int]:
+        shared = sum(1.0 if tag in entry.tags else 0.5 if nearest(tag, entry.tags, 1) else 0.0 for tag in tags)
+        return (-shared, len(entry.tags))
+
+    return sorted(entries, key=likeness)[:count]
+
+
+def _no_such_variation(query: TagQuery, found: Sequence[IndexEntry]) -> VariationNotFound:
+    lines = []
+    asked = query.variations + query.excluded_variations
+    for entry in found:
+        missing = [name for name in asked if not entry.declares(name)]
+        close = [f"_{near}" for name in missing for near in nearest(name, entry.variations)]
+        known = ", ".join("_" + name for name in sorted(entry.variations) if "," not in name) or "none"
+        lines.append(
+            f"recipe '{entry.alias}' has no variation {', '.join('_' + name for name in missing)}"
+            + (f" (close: {', '.join(dict.fromkeys(close))})" if close else "")
+            + f"\n  its variations: {known}"
+        )
+    return VariationNotFound("\n".join(lines), hint=f"cm run script --tags={','.join(query.all_of)},_VARIATION")

@@ -1,0 +1,312 @@
+"""The cache on disk: one folder per entry, made under a lock, trusted only when it was finished.
+
+Layout of an entry (``EntryPaths`` owns the names)::
+
+    <16 hex digits>/_cm.json               CM's keys, and ours under "crowdperf"
+    <16 hex digits>/cm-cached-state.json   what the recipe gave: new_env, new_state, deps, version
+    <16 hex digits>/entry.json             ours: declared files with size, time, SHA-256; the request; tool versions
+    <16 hex digits>/log.txt                output of the recipe's scripts
+
+An unfinished entry carries the tag ``tmp``. The last act of making one is replacing ``_cm.json`` by one without that
+tag, so a process killed at any instant leaves either a finished entry or one that nobody trusts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from .cachekey import entry_tags, misfit, preference
+from .entryfile import (
+    CACHE_AUTOMATION_UID,
+    FORMAT,
+    EntryPaths,
+    declared_files,
+    file_problem,
+    file_row,
+    parse_entry,
+    record_file,
+    record_row,
+)
+from .env import without_secrets
+from .errors import StoreError
+from .files import is_locked, lock, read_json, write_json, write_text
+from .model import CacheEntry, CacheKey, EntryRecord
+
+logger = logging.getLogger(__name__)
+
+README = """# Cache of CM recipes
+
+Each folder is one result of a recipe: a detected tool, a virtual environment, a data set, a model.
+`cm show cache` lists them; `cm rm cache --tags=... -f` removes some. Nothing here is precious:
+what is missing is made again by the recipe that needs it. Do not edit entries by hand.
+"""
+CACHEDIR_TAG = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is a cache of CM recipes.\n"
+RESUMABLE_SUFFIX = ".part"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a recipe leaves in its entry besides files of its own."""
+
+    new_env: Mapping[str, Any]
+    new_state: Mapping[str, Any]
+    dependencies: Sequence[Mapping[str, Any]]
+    version: str
+    added_tags: tuple[str, ...]
+    files: tuple[str, ...]
+    dependent_path: str
+    details: Mapping[str, Any]
+
+
+class Store:
+    """The entries below one ``cache`` folder; remembers what it read and looks again when asked to."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._known: dict[str, tuple[int, CacheEntry]] = {}
+        self._is_loaded = False
+
+    def lock(self, key: CacheKey, what: str, timeout_s: float | None = None) -> AbstractContextManager[None]:
+        """Holds the right to make the entry of ``key``."""
+        self._prepare()
+        return lock(self._lock_path(key.fingerprint), what, timeout_s=timeout_s)
+
+    def _lock_path(self, fingerprint: str) -> Path:
+        return self.root / ".locks" / f"{fingerprint[:32]}.lock"
+
+    def _prepare(self) -> None:
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            for name, text in (("README.md", README), ("CACHEDIR.TAG", CACHEDIR_TAG)):
+                if not (self.root / name).exists():
+                    write_text(self.root / name, text)
+        except OSError as error:
+            raise StoreError(f"cannot write to the cache {self.root}: {error}") from None
+
+    def entries(self, *, refresh: bool = False) -> list[CacheEntry]:
+        """All entries, unfinished ones too. ``refresh`` looks at the disk again."""
+        if refresh or not self._is_loaded:
+            self._read_all()
+        return [entry for _, entry in self._known.values()]
+
+    def _read_all(self) -> None:
+        seen = {}
+        try:
+            names = os.listdir(self.root)
+        except FileNotFoundError:
+            names = []
+        for name in names:
+            path = self.root / name
+            try:
+                mtime_ns = os.stat(path / "_cm.json").st_mtime_ns
+            except OSError:
+                continue
+            known = self._known.get(name)
+            if known and known[0] == mtime_ns:
+                seen[name] = known
+            else:
+                entry = parse_entry(read_json(path / "_cm.json"), path)
+                if entry:
+                    seen[name] = (mtime_ns, entry)
+        self._known = seen
+        self._is_loaded = True
+
+    def find(self, key: CacheKey, *, refresh: bool = False) -> list[CacheEntry]:
+        """The finished entries that fit ``key`` as far as ``_cm.json`` tells, best first."""
+        fitting = [
+            entry
+            for entry in self.entries(refresh=refresh)
+            if entry.recipe.uid == key.recipe.uid and not misfit(entry, key)
+        ]
+        return sorted(fitting, key=lambda entry: preference(entry, key))
+
+    def problem(self, entry: CacheEntry, *, is_thorough: bool = False) -> str:
+        """What is wrong with a finished entry on disk, in words; empty when nothing is.
+
+        Compares the declared files' sizes and times, and their SHA-256 where the time differs or when ``is_thorough``.
+        """
+        paths = EntryPaths(entry.path)
+        if entry.dependent_path and not os.path.exists(entry.dependent_path):
+            return f"{entry.dependent_path}, on which it depends, is gone"
+        try:
+            changed_ns = os.stat(paths.meta).st_mtime_ns
+        except OSError:
+            return "it was removed meanwhile"
+        if self._known.get(entry.uid, (changed_ns,))[0] != changed_ns:
+            return "it was changed meanwhile"
+        if entry.record is None:
+            return "" if paths.state.is_file() else f"{paths.state} is gone"
+        for declared in declared_files(entry):
+            trouble = file_problem(entry.path / declared.path, declared, is_thorough=is_thorough)
+            if trouble:
+                return trouble
+        return ""
+
+    def start(self, key: CacheKey, recipe_digest: str) -> CacheEntry:
+        """A new unfinished entry for ``key``, or the one that an earlier, broken-off attempt left, emptied.
+
+        Half-loaded files (``*.part``) of that attempt stay, so that a big download goes on. The caller holds the lock.
+        """
+        self._prepare()
+        record = EntryRecord(
+            fingerprint=key.fingerprint,
+            recipe_digest=recipe_digest,
+            explicit=key.explicit,
+            variations=key.variations,
+            extra_tags=key.extra_tags,
+            inputs=dict(key.inputs),
+            created_utc=utc_now(),
+        )
+        left = self._left_over(key)
+        if left:
+            logger.info("cleaning up after an attempt that did not finish: %s", left.path)
+            empty_folder(left.path)
+        path = left.path if left else self._new_folder()
+        tags = tuple(dict.fromkeys(("tmp", *(tag for tag in key.required_tags if not tag.startswith("-")))))
+        entry = CacheEntry(
+            uid=path.name, path=path, tags=tags, version="", recipe=key.recipe, dependent_path="", record=record
+        )
+        self._write_meta(entry)
+        return entry
+
+    def _left_over(self, key: CacheKey) -> CacheEntry | None:
+        for entry in self.entries():
+            if not entry.is_complete and entry.record and entry.record.fingerprint == key.fingerprint:
+                return entry
+        return None
+
+    def _new_folder(self) -> Path:
+        while True:
+            path = self.root / secrets.token_hex(8)
+            if not any(letter in "abcdf" for letter in path.name):
+                continue  # YAML would read digits, or digits around one e, as a number
+            with contextlib.suppress(FileExistsError):
+                path.mkdir()
+                return path
+
+    def reopen(self, entry: CacheEntry, recipe_digest: str) -> CacheEntry:
+        """``entry`` marked unfinished for ``--renew``: same folder, same identity, content kept for the recipe."""
+        record = entry.record and replace(entry.record, recipe_digest=recipe_digest, created_utc=utc_now())
+        reopened = replace(entry, tags=tuple(dict.fromkeys(("tmp", *entry.tags))), record=record)
+        self._write_meta(reopened)
+        return reopened
+
+    def retire(self, entry: CacheEntry) -> None:
+        """Marks a finished entry whose files were changed as not to be trusted; the files stay."""
+        self._write_meta(replace(entry, tags=("tmp", "broken", *entry.tags), record=None))
+
+    def commit(self, entry: CacheEntry, key: CacheKey, outcome: Outcome) -> CacheEntry:
+        """Finishes an entry: state and details first, ``_cm.json`` without ``tmp`` last."""
+        paths = EntryPaths(entry.path)
+        records = [record_file(path, entry.path) for path in sorted(self._outputs(entry.path, outcome))]
+        write_json(
+            paths.state,
+            {
+                "new_env": without_secrets(outcome.new_env),
+                "new_state": outcome.new_state,
+                "deps": list(outcome.dependencies),
+                "version": outcome.version,
+            },
+        )
+        details = {"format": FORMAT, "files": [file_row(record) for record in records], **outcome.details}
+        write_json(paths.details, details)
+        tags = entry_tags(key, outcome.version, outcome.added_tags)
+        known_by = (tag for tag in entry.tags if tag != "tmp" and not tag.startswith("version-"))
+        tags = tuple(dict.fromkeys((*tags, *known_by)))  # a renewed entry keeps the tags it was known by
+        finished = replace(entry, tags=tags, version=outcome.version, dependent_path=outcome.dependent_path)
+        self._write_meta(finished)
+        return finished
+
+    @staticmethod
+    def _outputs(folder: Path, outcome: Outcome) -> set[Path]:
+        """The declared files, those in declared folders, and files of the entry that new_env names."""
+        found: set[Path] = set()
+        for name in outcome.files:
+            path = folder / name
+            if path.is_dir():
+                found.update(item for item in path.rglob("*") if item.is_file())
+            elif path.is_file():
+                found.add(path)
+            else:
+                raise StoreError(f"the recipe declared the file '{name}', but {path} does not exist")
+        prefix = str(folder) + os.sep
+        for value in outcome.new_env.values():
+            if isinstance(value, str) and value.startswith(prefix) and os.path.isfile(value):
+                found.add(Path(value))
+        return found
+
+    def _write_meta(self, entry: CacheEntry) -> None:
+        meta: dict[str, Any] = {
+            "alias": "",
+            "uid": entry.uid,
+            "automation_alias": "cache",
+            "automation_uid": CACHE_AUTOMATION_UID,
+            "tags": list(entry.tags),
+            "associated_script_artifact": entry.recipe.text,
+            "associated_script_artifact_uid": entry.recipe.uid,
+        }
+        if entry.version:
+            meta["version"] = entry.version
+        if entry.dependent_path:
+            meta["dependent_cached_path"] = entry.dependent_path
+        if entry.record:
+            meta["crowdperf"] = {"format": FORMAT, **record_row(entry.record)}
+        path = EntryPaths(entry.path).meta
+        write_json(path, meta)
+        self._known[entry.uid] = (os.stat(path).st_mtime_ns, entry)
+
+    def load(self, entry: CacheEntry) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The new_env and new_state that a finished entry gives.
+
+        Raises StoreError when the file that holds them cannot be read.
+        """
+        value = read_json(EntryPaths(entry.path).state)
+        if not isinstance(value, dict):
+            raise StoreError(
+                f"the cache entry {entry.path} has no readable state",
+                hint=f"cm rm cache {entry.uid} -f, then run again",
+            )
+        return dict(value.get("new_env") or {}), dict(value.get("new_state") or {})
+
+    def is_busy(self, entry: CacheEntry) -> bool:
+        """Whether a process is making this entry right now."""
+        return entry.record is not None and is_locked(self._lock_path(entry.record.fingerprint))
+
+    def remove(self, entry: CacheEntry) -> None:
+        """Deletes an entry; it stops being one at once, before its files go."""
+        with contextlib.suppress(FileNotFoundError):
+            EntryPaths(entry.path).meta.unlink()
+        shutil.rmtree(entry.path, ignore_errors=True)
+        self._known.pop(entry.uid, None)
+
+
+def utc_now() -> str:
+    """The time as ``2026-11-21T01:02:03Z``."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def empty_folder(folder: Path) -> None:
+    """Removes what a broken-off attempt left, except half-loaded files."""
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.suffix != RESUMABLE_SUFFIX:
+            path.unlink(missing_ok=True)
+
+
+def match_tags(entries: Iterable[CacheEntry], words: Sequence[str]) -> Iterator[CacheEntry]:
+    """The entries that have all plain ``words`` as tags and none of those written ``-word``, in order of their tags."""
+    need = {word for word in words if not word.startswith("-")}
+    avoid = {word[1:] for word in words if word.startswith("-")}
+    fitting = [entry for entry in entries if need <= set(entry.tags) and avoid.isdisjoint(entry.tags)]
+    return iter(sorted(fitting, key=lambda entry: sorted(entry.tags)))

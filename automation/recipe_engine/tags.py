@@ -1,0 +1,75 @@
+"""Tag queries: what the text ``get,cuda,_dev,-tmp`` asks for.
+
+A word is a tag that must be there; ``-word`` one that must not; ``_word`` a variation that is wanted;
+``-_word`` or ``_-word`` a variation that must not be chosen.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .errors import RequestError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagQuery:
+    """A parsed query. The order of words is the order in which they were written, without repeats."""
+
+    all_of: tuple[str, ...] = ()
+    none_of: tuple[str, ...] = ()
+    variations: tuple[str, ...] = ()
+    excluded_variations: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The query as one would type it."""
+        words = [*self.all_of, *("-" + tag for tag in self.none_of)]
+        words += ["_" + name for name in self.variations] + ["-_" + name for name in self.excluded_variations]
+        return ",".join(words)
+
+
+def split_words(text: str | Iterable[str]) -> tuple[str, ...]:
+    """The comma-separated words of ``text`` (or of each text of a list), stripped, without empty ones and repeats."""
+    parts = text.split(",") if isinstance(text, str) else [part for item in text for part in str(item).split(",")]
+    return tuple(dict.fromkeys(stripped for part in parts if (stripped := part.strip())))
+
+
+def parse_query(text: str | Iterable[str]) -> TagQuery:
+    """The query that ``text`` asks for.
+
+    Raises RequestError when one variation is both wanted and excluded.
+    """
+    all_of: list[str] = []
+    none_of: list[str] = []
+    variations: list[str] = []
+    excluded: list[str] = []
+    for word in split_words(text):
+        if word.startswith(("-_", "_-")):
+            excluded.append(word[2:])
+        elif word.startswith("_"):
+            variations.append(word[1:])
+        elif word.startswith("-"):
+            none_of.append(word[1:])
+        else:
+            all_of.append(word)
+    clash = [name for name in variations if name in excluded]
+    if clash:
+        raise RequestError(
+            f"variation _{clash[0]} is both asked for and excluded in the tags '{','.join(split_words(text))}'",
+            hint=f"keep either _{clash[0]} or -_{clash[0]}",
+        )
+    return TagQuery(
+        all_of=tuple(all_of), none_of=tuple(none_of), variations=tuple(variations), excluded_variations=tuple(excluded)
+    )
+
+
+def merge_tag_texts(old: str, new: str) -> str:
+    """The words of ``old`` followed by those of ``new`` that it lacks; the given order is kept."""
+    return ",".join(dict.fromkeys((*split_words(old), *split_words(new))))
+
+
+def nearest(word: str, known: Iterable[str], count: int = 3) -> list[str]:
+    """Up to ``count`` words of ``known`` that look most like ``word``, best first; empty when none is close."""
+    return difflib.get_close_matches(word, sorted(set(known)), n=count, cutoff=0.55)

@@ -1,0 +1,216 @@
+"""Which variations of a recipe are on, and why: aliases, bases, defaults, groups, combined and dynamic ones.
+
+The order of the result is the order of application: those asked for first, then aliases, bases and defaults.
+Rules: reference engine cm4mlops e1d5c7cf0, except that two values of one dynamic variation are refused (there the
+second is ignored without a word).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from .errors import VariationError
+from .index import dynamic_name
+from .model import AppliedVariation, Recipe, Variation
+from .tags import nearest
+
+
+def declared_name(recipe: Recipe, name: str) -> str:
+    """The name under which ``recipe`` declares ``name``: itself, or ``n.#`` for ``n.value``.
+
+    Raises VariationError when it declares neither.
+    """
+    if name in recipe.variations:
+        return name
+    dynamic = dynamic_name(name, recipe.variations)
+    if dynamic:
+        return dynamic
+    close = nearest(name, recipe.variations)
+    raise VariationError(
+        f"recipe '{recipe.id.alias}' has no variation _{name}",
+        hint=f"the nearest are: {', '.join('_' + near for near in close)}" if close else "cm find script shows it",
+    )
+
+
+def resolve_variations(
+    recipe: Recipe, explicit: Sequence[str], excluded: Sequence[str]
+) -> tuple[AppliedVariation, ...]:
+    """All variations that are on for a request that names ``explicit`` ones and rules out ``excluded`` ones.
+
+    Raises VariationError for an unknown name, two members of one group, an excluded base or alias, or a combination
+    that the recipe forbids.
+    """
+    resolution = _Resolution(recipe, excluded)
+    for name in explicit:
+        if not name.startswith(("~", "-")):
+            resolution.add(name, "asked for")
+    for name in explicit:
+        resolution.add_alias(name)
+    if not explicit and recipe.default_variation:
+        resolution.add(recipe.default_variation, "default variation of the recipe")
+    resolution.close()
+    if resolution.add_group_defaults():
+        resolution.close()
+        resolution.add_group_defaults()
+    _check_combinations(recipe, tuple(resolution.reasons))
+    return tuple(AppliedVariation(name, reason) for name, reason in resolution.reasons.items())
+
+
+class _Resolution:
+    """The growing list of variations of one request; ``reasons`` keeps the order of addition."""
+
+    def __init__(self, recipe: Recipe, excluded: Sequence[str]) -> None:
+        self.recipe = recipe
+        self.excluded = frozenset(excluded)
+        self.reasons: dict[str, str] = {}
+
+    def add(self, name: str, reason: str) -> bool:
+        """Switches ``name`` on; True when it was off."""
+        if name in self.reasons:
+            return False
+        declared = declared_name(self.recipe, name)
+        if name in self.excluded or declared in self.excluded:
+            raise VariationError(
+                f"recipe '{self.recipe.id.alias}': variation _{name} ({reason}) is excluded by the request",
+                hint=f"drop -_{name} from the tags",
+            )
+        self.reasons[name] = reason
+        return True
+
+    def variation(self, name: str) -> Variation:
+        """The declared variation behind a name that is on."""
+        return self.recipe.variations[declared_name(self.recipe, name)]
+
+    def add_alias(self, name: str) -> None:
+        """Switches on what ``name`` is another word for."""
+        variation = self.variation(name) if name in self.reasons else None
+        if variation and variation.alias:
+            if variation.group or variation.is_default:
+                raise VariationError(
+                    f"recipe '{self.recipe.id.alias}': variation _{name} has an alias together with a group or default",
+                    hint="an alias variation may hold nothing else that selects",
+                )
+            self.add(variation.alias, f"alias of _{name}")
+
+    def close(self) -> None:
+        """Adds bases and default_variations until nothing changes."""
+        in_group_at_start = {self.variation(name).group for name in self.reasons} - {""}
+        changed = True
+        while changed:
+            changed = False
+            for name, variation in self._with_combined():
+                changed = self._add_bases(name, variation) or changed
+                changed = self._add_defaults_of(name, variation, in_group_at_start) or changed
+
+    def _with_combined(self) -> Iterator[tuple[str, Variation]]:
+        for name in tuple(self.reasons):
+            yield name, self.variation(name)
+        for variation in matching_combinations(self.recipe, tuple(self.reasons)):
+            yield variation.name, variation
+
+    def _add_bases(self, name: str, variation: Variation) -> bool:
+        changed = False
+        for base in variation.base:
+            stem = base.partition(".")[0] + "."
+            if base not in self.recipe.variations and any(other.startswith(stem) for other in self.reasons):
+                continue
+            changed = self.add(base, f"base of _{name}") or changed
+        return changed
+
+    def _add_defaults_of(self, name: str, variation: Variation, taken: set[str]) -> bool:
+        changed = False
+        for group, member in variation.default_variations.items():
+            members = [v.name for v in self.recipe.variations.values() if v.group == group]
+            if declared_name(self.recipe, member) not in members:
+                raise VariationError(
+                    f"recipe '{self.recipe.id.alias}': variation _{name} wants _{member} as default of group"
+                    f" '{group}', whose members are: {', '.join('_' + m for m in members) or 'none'}",
+                )
+            if group not in taken and member not in self.excluded:
+                changed = self.add(member, f"default of group '{group}' by _{name}") or changed
+        return changed
+
+    def add_group_defaults(self) -> bool:
+        """Checks that each group has one member at most and adds defaults; True when something was added."""
+        changed = False
+        for group, members in groups_of(self.recipe).items():
+            chosen = [name for name in self.reasons if declared_name(self.recipe, name) in members]
+            if len(chosen) > 1:
+                raise VariationError(
+                    f"recipe '{self.recipe.id.alias}': several variations of the group '{group}' are on: "
+                    + ", ".join(f"_{name} ({self.reasons[name]})" for name in chosen),
+                    hint=f"ask for one of: {', '.join('_' + member for member in members)}",
+                )
+            defaults = [name for name in members if self.recipe.variations[name].is_default]
+            if len(defaults) > 1:
+                raise VariationError(
+                    f"recipe '{self.recipe.id.alias}': the group '{group}' has several defaults: "
+                    + ", ".join("_" + name for name in defaults)
+                )
+            if not chosen and defaults and defaults[0] not in self.excluded:
+                changed = self.add(defaults[0], f"default of group '{group}'") or changed
+        return changed
+
+
+def groups_of(recipe: Recipe) -> dict[str, list[str]]:
+    """Group name to the declared names of its members, in file order."""
+    groups: dict[str, list[str]] = {}
+    for variation in recipe.variations.values():
+        if variation.group:
+            groups.setdefault(variation.group, []).append(variation.name)
+    return groups
+
+
+def matching_combinations(recipe: Recipe, names: Sequence[str]) -> tuple[Variation, ...]:
+    """The combined variations ``a,b`` all of whose parts are in ``names``, those with fewer parts first."""
+    found = [
+        variation
+        for variation in recipe.variations.values()
+        if "," in variation.name and all(part in names for part in variation.parts)
+    ]
+    return tuple(sorted(found, key=lambda variation: len(variation.parts)))
+
+
+def _check_combinations(recipe: Recipe, names: Sequence[str]) -> None:
+    chosen = set(names)
+    shown = ", ".join("_" + name for name in names)
+    for forbidden in recipe.invalid_combinations:
+        if chosen.issuperset(forbidden):
+            raise VariationError(
+                f"recipe '{recipe.id.alias}': the variations {', '.join('_' + name for name in forbidden)}"
+                f" do not go together (on are: {shown})",
+            )
+    if recipe.valid_combinations and not any(chosen.issuperset(valid) for valid in recipe.valid_combinations):
+        known = "; ".join(", ".join("_" + name for name in valid) for valid in recipe.valid_combinations)
+        raise VariationError(
+            f"recipe '{recipe.id.alias}': the variations {shown or '(none)'} are no valid combination",
+            hint=f"valid ones are: {known}",
+        )
+
+
+def variation_blocks(recipe: Recipe, names: Sequence[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The blocks to apply, in order: each variation, followed by every combination that is complete.
+
+    The same combination comes up once for each name, as in CM, so that it always beats the single ones.
+    """
+    combinations = matching_combinations(recipe, names)
+    for name in names:
+        declared = declared_name(recipe, name)
+        block = recipe.variations[declared].source
+        if declared != name:
+            block = fill_in_value(block, name.partition(".")[2])
+        yield name, block
+        for combination in combinations:
+            yield combination.name, combination.source
+
+
+def fill_in_value(block: Any, value: str) -> Any:
+    """A copy of a ``name.#`` block with every ``#`` in its texts replaced by ``value``; keys stay."""
+    if isinstance(block, str):
+        return block.replace("#", value)
+    if isinstance(block, Mapping):
+        return {key: fill_in_value(item, value) for key, item in block.items()}
+    if isinstance(block, list):
+        return [fill_in_value(item, value) for item in block]
+    return block

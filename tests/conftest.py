@@ -1,0 +1,23 @@
+"""Loads the engine as the adapters do, and keeps tests away from the user's CM home."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+ENGINE = ROOT / "automation" / "recipe_engine"
+
+if "recipe_engine" not in sys.modules:
+    spec = importlib.util.spec_from_file_location(
+        "recipe_engine", ENGINE / "__init__.py", submodule_search_locations=[str(ENGINE)]
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules["recipe_engine"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules["recipe_engine"])
+
+os.environ["CM_REPOS"] = os.devnull + "/tests-must-choose-a-home-of-their-own"
+os.environ.pop("CROWDPERF_CACHE", None)
