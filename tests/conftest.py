@@ -7,6 +7,8 @@ import os
 import sys
 from pathlib import Path
 
+pytest_plugins = ["helpers"]
+
 ROOT = Path(__file__).resolve().parent.parent
 ENGINE = ROOT / "automation" / "recipe_engine"
 

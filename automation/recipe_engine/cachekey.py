@@ -7,12 +7,9 @@ another variation, which tags alone allow.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
-from dataclasses import replace
 
-from .env import EnvValue, expand_text
+from .env import EnvValue, expand_text, is_secret
 from .model import CacheEntry, CacheKey, Configured
 from .tags import split_words
 
@@ -41,47 +38,33 @@ def cache_key(configured: Configured, env: Mapping[str, EnvValue]) -> CacheKey:
     """The key of the recipe in ``env`` (with the results of dynamic dependencies when there are any)."""
     recipe, query = configured.recipe, configured.request.query
     extra = asked_tags(configured, env)
-    kept = tuple(tag for tag in extra if not tag.startswith("-"))
+    kept = tuple(tag for tag in (*query.all_of, *extra) if not tag.startswith("-") and tag not in recipe.tags)
     excluded = tuple(tag[1:] for tag in extra if tag.startswith("-"))
     derived = tags_from_env(configured, env)
     version = (f"version-{configured.version.exact}",) if configured.version.exact else ()
     required = dict.fromkeys(
         (*query.all_of, *recipe.tags, *("_" + name for name in configured.explicit), *version, *kept, *derived)
     )
-    names = tuple(sorted(variation.name for variation in configured.applied))
-    key = CacheKey(
+    names = {variation.name for variation in configured.applied} | set(configured.explicit)
+    return CacheKey(
         recipe=recipe.id,
         required_tags=(*required, f"script-artifact-{recipe.id.uid}"),
         excluded_tags=(*query.none_of, *("_" + name for name in query.excluded_variations), *excluded),
         explicit=configured.explicit,
-        variations=names,
-        extra_tags=kept,
+        variations=tuple(sorted(names)),
+        extra_tags=tuple(dict.fromkeys(kept)),
         inputs=_mapped_inputs(configured),
         version=configured.version,
-        fingerprint="",
+        derived_tags=derived,
     )
-    return replace(key, fingerprint=_fingerprint(key, derived))
 
 
 def _mapped_inputs(configured: Configured) -> dict[str, str]:
-    """The inputs given now that the recipe maps to env keys, as texts."""
+    """The inputs given now that the recipe maps to env keys, as texts; secrets are none of the cache's business."""
     inputs = configured.request.inputs
     mapping = configured.layer.input_mapping
-    return {name: str(inputs[name]) for name in sorted(mapping) if inputs.get(name) is not None}
-
-
-def _fingerprint(key: CacheKey, derived: tuple[str, ...]) -> str:
-    """64 hex digits that are equal for two requests exactly when one entry serves both; names the lock."""
-    facts = [
-        key.recipe.uid,
-        key.variations,
-        sorted(key.extra_tags),
-        sorted(key.excluded_tags),
-        sorted(derived),
-        sorted(key.inputs.items()),
-        [key.version.exact, key.version.minimum, key.version.maximum],
-    ]
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    names = [name for name in sorted(mapping) if not (is_secret(name) or is_secret(mapping[name]))]
+    return {name: str(inputs[name]) for name in names if inputs.get(name) is not None}
 
 
 def misfit(entry: CacheEntry, key: CacheKey) -> str:
@@ -90,6 +73,8 @@ def misfit(entry: CacheEntry, key: CacheKey) -> str:
         return "it was never finished"
     tags = set(entry.tags)
     missing = [tag for tag in key.required_tags if tag not in tags]
+    if entry.record:  # its whole set of variations is compared below; it may have one as a default that is asked for
+        missing = [tag for tag in missing if not (tag.startswith("_") and tag[1:] in key.variations)]
     if missing:
         return f"it lacks the tag '{missing[0]}'"
     unwanted = [tag for tag in key.excluded_tags if tag in tags]

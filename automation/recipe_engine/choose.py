@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
 from typing import Any
 
 from .errors import Ambiguous
@@ -14,7 +13,6 @@ from .select import candidates
 from .store import Store
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
     """What all steps of one call share.
 
@@ -22,12 +20,13 @@ class Engine:
     ``told`` which entries were already reported as reused.
     """
 
-    source: RecipeSource
-    store: Store
-    cmind: Any
-    top_folder: str
-    chosen: dict[frozenset[str], IndexEntry] = field(default_factory=dict)
-    told: set[str] = field(default_factory=set)
+    def __init__(self, *, source: RecipeSource, store: Store, cmind: Any, top_folder: str) -> None:
+        self.source = source
+        self.store = store
+        self.cmind = cmind
+        self.top_folder = top_folder
+        self.chosen: dict[frozenset[str], IndexEntry] = {}
+        self.told: set[str] = set()
 
 
 def choose(engine: Engine, request: Request) -> IndexEntry:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,19 +29,21 @@ VersionDetector = Callable[[dict[str, Any]], Answer]
 """Calls the recipe's ``detect_version`` with an env; its checked answer."""
 
 
-@dataclass(frozen=True)
 class Automation:
     """The object that recipes get as ``i['automation']``; lives for one step.
 
-    ``cmind`` is CM's own object and is only passed through. ``_run_native`` and ``_detect_version`` belong to the step.
+    ``cmind`` is CM's own object and is only passed through; ``run_native`` and ``detect_version`` belong to the step.
     """
 
-    cmind: Any
-    path: str
-    meta: Mapping[str, Any]
-    _run_native: NativeRunner
-    _detect_version: VersionDetector
-    _work_path: str
+    def __init__(
+        self, cmind: Any, *, run_native: NativeRunner, detect_version: VersionDetector, work_path: str
+    ) -> None:
+        self.cmind = cmind
+        self.path = str(Path(__file__).resolve().parent.parent / "script")
+        self.meta = {"alias": "script", "uid": "5b4e0237da074764"}
+        self._run_native = run_native
+        self._detect_version = detect_version
+        self._work_path = work_path
 
     def get_default_path_list(self, i: Mapping[str, Any]) -> list[str]:
         """The folders of the process variable named by ``default_path_env_key`` (PATH when absent)."""

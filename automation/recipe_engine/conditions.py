@@ -8,8 +8,7 @@ answer ``unknown``, so that a plan can say what it waits for.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Answer = Literal["yes", "no", "unknown"]
 Kind = Literal["enable_if_env", "skip_if_env", "enable_if_any_env", "skip_if_any_env"]
@@ -19,8 +18,7 @@ TRUE_WORDS = frozenset({"yes", "on", "true", "1"})
 FALSE_WORDS = frozenset({"no", "off", "false", "0"})
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(NamedTuple):
     """One condition block: ``wanted`` maps an env key to its accepted values, lower case."""
 
     kind: Kind
@@ -33,8 +31,7 @@ class Condition:
         return f"{self.kind}: " + ("; ".join(pairs) or "(empty)")
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """Whether a dependency runs, with the condition that decided and the keys that are not known yet."""
 
     answer: Answer
@@ -46,17 +43,16 @@ def key_matches(accepted: tuple[str, ...], value: object, *, is_any: bool) -> bo
     """Whether an env value (None = the key is missing) is one of ``accepted``, by CM's rules.
 
     A true-word accepts every value that is not a false-word or empty. A false-word accepts false-words and the empty
-    value, and in an all-condition also a missing key. Otherwise the texts must be equal, ignoring case and blanks.
+    value, and in an all-condition also a missing key. The empty text accepts the empty value, in an all-condition also
+    a missing key, in an any-condition also false-words. Otherwise the texts must be equal, ignoring case and blanks.
     """
     text = "" if value is None else str(value).strip().lower()
     if not TRUE_WORDS.isdisjoint(accepted):
         return value is not None and text != "" and text not in FALSE_WORDS
-    if not FALSE_WORDS.isdisjoint(accepted):
-        if value is None:
-            return not is_any
-        return text == "" or text in FALSE_WORDS or text in accepted
     if value is None:
-        return False
+        return not is_any and ("" in accepted or not FALSE_WORDS.isdisjoint(accepted))
+    if not FALSE_WORDS.isdisjoint(accepted):
+        return text == "" or text in FALSE_WORDS or text in accepted
     if text in accepted:
         return True
     return is_any and "" in accepted and text in FALSE_WORDS

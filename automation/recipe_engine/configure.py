@@ -8,7 +8,6 @@ input is put into ``const`` too, so it beats variations and versions, here and i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from .conditions import decide
@@ -21,13 +20,13 @@ from .variations import resolve_variations, variation_blocks
 from .version import VersionRange
 
 
-def requested_version(recipe: Recipe, request: Request) -> VersionRange:
-    """The bounds asked for: by the request, else by the env, else by the recipe."""
+def requested_version(recipe: Recipe, request: Request, env: Env) -> VersionRange:
+    """The bounds asked for: by the request, else by the env (variations may set them), else by the recipe."""
 
     def pick(name: str, key: str) -> str:
         asked: str = getattr(request.version, name)
         own: str = getattr(recipe.version, name)
-        return asked or str(request.env.get(key, "") or "") or own
+        return asked or str(env.get(key, "") or "") or own
 
     return VersionRange(
         exact=pick("exact", "CM_VERSION"),
@@ -44,16 +43,16 @@ def configure(recipe: Recipe, request: Request) -> Configured:
     """
     explicit = request.query.variations
     applied = resolve_variations(recipe, explicit, request.query.excluded_variations)
-    version = requested_version(recipe, request)
     merger = _Merger(request)
-    merger.set_version(version)
+    merger.set_version(request.version)
     merger.merge(recipe.layer)
-    merger.map_inputs(recipe.layer.input_mapping)
     recursive: Overrides = {}
     for name, block in variation_blocks(recipe, [variation.name for variation in applied]):
         layer = parse_layer(block, f"{recipe.path / '_cm.yaml'}: variations.{name}")
         merger.merge(layer)
         recursive = merge_overrides(recursive, layer.recursive_overrides)
+    version = requested_version(recipe, request, expand_env(merger.env))
+    merger.set_version(version)
     if version.exact in recipe.versions:
         layer = parse_layer(recipe.versions[version.exact], f"{recipe.path / '_cm.yaml'}: versions.{version.exact}")
         merger.merge(layer)
@@ -96,17 +95,19 @@ def apply_default_version(configured: Configured) -> Configured:
     if chosen in recipe.versions:
         layer = parse_layer(recipe.versions[chosen], f"{recipe.path / '_cm.yaml'}: versions.{chosen}")
         merger.merge(layer)
-        recursive = merge_overrides(layer.recursive_overrides, recursive)
+        recursive = merge_overrides(
+            merge_overrides(recursive, layer.recursive_overrides), configured.request.recursive_overrides
+        )
+        merger.override(configured.request.overrides, is_strict=False)
         merger.override(recursive, is_strict=False)
-    return replace(
-        configured,
+    return configured._replace(
         env=expand_env(merger.env),
         state=merger.state,
         const=merger.const,
         const_state=merger.const_state,
         layer=merger.layer,
         recursive_overrides=recursive,
-        version=replace(configured.version, exact=chosen),
+        version=configured.version._replace(exact=chosen),
     )
 
 
@@ -142,8 +143,9 @@ class _Merger:
         self.env.update({key: value for key, value in bounds.items() if value})
 
     def merge(self, layer: Layer) -> None:
-        """Puts one more layer over what is there."""
-        self.env = {**fill_env(self.env, layer.default_env), **layer.env}
+        """Puts one more layer over what is there; mapped inputs come first, so that its conditions see them."""
+        self.map_inputs(layer.input_mapping)
+        self.env = {**fill_env(self.env, layer.default_env), **layer.env, **self.const}
         self.conditional = (*self.conditional, *layer.conditional)
         self._merge_conditional()
         self.const.update(layer.const)
@@ -153,8 +155,7 @@ class _Merger:
         lists: dict[str, Any] = {
             phase: append_dependencies(self.dependencies(phase), layer.dependencies(phase)) for phase in PHASES
         }
-        self.layer = replace(
-            self.layer,
+        self.layer = self.layer._replace(
             **lists,
             input_mapping={**self.layer.input_mapping, **layer.input_mapping},
             new_env_keys=tuple(dict.fromkeys((*self.layer.new_env_keys, *layer.new_env_keys))),
@@ -168,8 +169,6 @@ class _Merger:
         )
         if layer.overrides:
             self.override(layer.overrides, is_strict=True)
-        if layer.input_mapping:
-            self.map_inputs(layer.input_mapping)
 
     def _merge_conditional(self) -> None:
         for block in reversed(self.conditional):
@@ -200,10 +199,9 @@ class _Merger:
                 f"'{unknown[0]}' is not one of the dependencies",
                 hint="known names: " + (", ".join(self._names()) or "none"),
             )
-        lists: dict[str, Any] = {
-            phase: apply_overrides(self.dependencies(phase), overrides, self.env) for phase in PHASES
-        }
-        self.layer = replace(self.layer, **lists)
+        env = expand_env(self.env)
+        lists: dict[str, Any] = {phase: apply_overrides(self.dependencies(phase), overrides, env) for phase in PHASES}
+        self.layer = self.layer._replace(**lists)
 
     def _names(self) -> Sequence[str]:
         return sorted({name for phase in PHASES for dep in self.dependencies(phase) for name in dep.names})

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from .conditions import Verdict, decide
-from .env import ENGINE_LOCAL_KEYS, Env, EnvValue, State, env_for_dependency, expand_text, expand_value
+from .env import ENGINE_LOCAL_KEYS, Env, EnvValue, State, env_for_dependency, expand_text, expand_value, merge_state
+from .keys import DEPENDENCY_KEYS
 from .model import Configured, Dependency, Overrides, Phase, Request, RunOptions
 from .overrides import merge_overrides
 from .schema import is_yes, parse_overrides
@@ -15,33 +15,9 @@ from .tags import parse_query, split_words
 from .version import VersionRange
 
 REUSED_VERSION_KEYS = ("CM_VERSION", "CM_VERSION_*")
-ENTRY_KEYS = frozenset(
-    [
-        "tags",
-        "names",
-        "env",
-        "state",
-        "const",
-        "const_state",
-        "dynamic",
-        "enable_if_env",
-        "skip_if_env",
-        "enable_if_any_env",
-        "skip_if_any_env",
-        "update_tags_from_env",
-        "update_tags_from_env_with_prefix",
-        "force_env_keys",
-        "inherit_variation_tags",
-        "skip_inherit_variation_groups",
-        "reuse_version",
-        "skip_if_fake_run",
-    ]
-)
-"""Keys of a dependency entry that the engine reads itself; every other one becomes an input of the child."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParentView:
+class ParentView(NamedTuple):
     """What the parent of a dependency knows at the moment the dependency is looked at."""
 
     configured: Configured
@@ -78,14 +54,19 @@ def dependency_tags(dependency: Dependency, parent: ParentView) -> tuple[str, ..
     local_env = entry.get("env") or {}
     words = list(split_words(str(expand_text(dependency.tags_text, parent.env))))
     for prefix, keys in (entry.get("update_tags_from_env_with_prefix") or {}).items():
-        for key in [keys] if isinstance(keys, str) else keys:
+        for key in _listed(keys):
             value = expand_text(local_env.get(key, ""), parent.env) or parent.env.get(key, "")
             words += [f"{prefix}{item}" for item in _texts(value)]
-    for key in entry.get("update_tags_from_env") or ():
+    for key in _listed(entry.get("update_tags_from_env")):
         words += [word for item in _texts(parent.env.get(key, "")) for word in split_words(item)]
     if is_yes(entry.get("inherit_variation_tags")):
         words += inherited_variations(dependency, parent.configured, words)
     return tuple(dict.fromkeys(words))
+
+
+def _listed(value: Any) -> list[str]:
+    """The items of a list; one text stands for a list of one."""
+    return [value] if isinstance(value, str) else list(value or ())
 
 
 def _texts(value: EnvValue) -> list[str]:
@@ -95,7 +76,7 @@ def _texts(value: EnvValue) -> list[str]:
 
 def inherited_variations(dependency: Dependency, configured: Configured, words: Sequence[str]) -> list[str]:
     """The parent's variations as tags, without skipped groups and those that the dependency excludes."""
-    skipped_groups = set(dependency.entry.get("skip_inherit_variation_groups") or ())
+    skipped_groups = set(_listed(dependency.entry.get("skip_inherit_variation_groups")))
     variations = configured.recipe.variations
     inherited = []
     for applied in configured.applied:
@@ -112,18 +93,17 @@ def dependency_request(dependency: Dependency, parent: ParentView, phase: Phase)
     The child sees the parent's env without hidden keys; the entry's own ``env`` is seen by the child alone.
     """
     entry = dependency.entry
-    shown = tuple(entry.get("force_env_keys") or ())
+    shown = tuple(_listed(entry.get("force_env_keys")))
     if is_yes(entry.get("reuse_version")):
         shown += REUSED_VERSION_KEYS
-    inputs = {key: value for key, value in entry.items() if key not in ENTRY_KEYS}
+    inputs = {key: value for key, value in entry.items() if key not in DEPENDENCY_KEYS}
     options = parent.configured.request.options
     child_env = env_for_dependency(parent.env, hidden_keys(parent.configured, phase), shown)
     request = request_from_inputs(inputs, options=_inherited_options(options))
-    return replace(
-        request,
+    return request._replace(
         query=parse_query(dependency_tags(dependency, parent)),
         env=child_env,
-        state=parent.state,
+        state=merge_state(parent.state, entry.get("state") or {}),
         const={**parent.const, **expand_value(dict(entry.get("const") or {}), parent.env)},
         const_state={**parent.const_state, **(entry.get("const_state") or {})},
         local_env={**request.local_env, **expand_value(dict(entry.get("env") or {}), parent.env)},
@@ -168,7 +148,7 @@ def request_from_inputs(inputs: Mapping[str, Any], *, options: RunOptions) -> Re
 
     Raises MetaError for a malformed ``ad`` or ``adr``.
     """
-    local_env: Env = {key: str(inputs[name]) for name, key in INPUT_TO_ENV.items() if name in inputs}
+    local_env: Env = {key: str(inputs[name]) for name, key in INPUT_TO_ENV.items() if inputs.get(name) is not None}
     if isinstance(inputs.get("extra_cache_tags"), list):
         local_env["CM_EXTRA_CACHE_TAGS"] = ",".join(str(tag) for tag in inputs["extra_cache_tags"])
     paths = inputs.get("path")
@@ -189,8 +169,7 @@ def request_from_inputs(inputs: Mapping[str, Any], *, options: RunOptions) -> Re
         extra_cache_tags=split_words(_texts(inputs.get("extra_cache_tags", ""))),
         new_env_keys=_keys(inputs, "force_new_env_keys"),
         new_state_keys=_keys(inputs, "force_new_state_keys"),
-        options=replace(
-            options,
+        options=options._replace(
             force_cache=options.force_cache or is_yes(inputs.get("force_cache")),
             skip_cache=options.skip_cache or is_yes(inputs.get("skip_cache")),
             new=options.new or is_yes(inputs.get("new")),
@@ -205,7 +184,7 @@ def _text(inputs: Mapping[str, Any], key: str) -> str:
 
 
 def _keys(inputs: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
-    return tuple(str(item) for item in inputs[key]) if inputs.get(key) else None
+    return tuple(str(item) for item in _listed(inputs[key])) if inputs.get(key) else None
 
 
 def _both(inputs: Mapping[str, Any], short: str, long: str) -> Overrides:

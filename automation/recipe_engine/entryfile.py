@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .files import read_json, sha256_of
 from .model import CacheEntry, EntryRecord, FileRecord, RecipeId
@@ -17,8 +16,7 @@ CACHE_AUTOMATION_UID = "541d6f712a6b464e"
 FORMAT = 1
 
 
-@dataclass(frozen=True, slots=True)
-class EntryPaths:
+class EntryPaths(NamedTuple):
     """Every file name of an entry."""
 
     folder: Path
@@ -49,6 +47,7 @@ def record_row(record: EntryRecord) -> dict[str, Any]:
     return {
         "fingerprint": record.fingerprint,
         "recipe_digest": record.recipe_digest,
+        "recipe_stamp": record.recipe_stamp,
         "explicit": list(record.explicit),
         "variations": list(record.variations),
         "extra_tags": list(record.extra_tags),
@@ -68,6 +67,7 @@ def parse_entry(meta: Any, path: Path) -> CacheEntry | None:
         record = EntryRecord(
             fingerprint=str(ours.get("fingerprint", "")),
             recipe_digest=str(ours.get("recipe_digest", "")),
+            recipe_stamp=str(ours.get("recipe_stamp", "")),
             explicit=tuple(ours.get("explicit", ())),
             variations=tuple(ours.get("variations", ())),
             extra_tags=tuple(ours.get("extra_tags", ())),

@@ -135,8 +135,11 @@ def has_placeholder(value: EnvValue) -> bool:
 
 
 def expand_env(env: Mapping[str, EnvValue], passes: int = 8) -> Env:
-    """``env`` with placeholders replaced by other values of itself, until nothing changes (``passes`` at most)."""
-    expanded = dict(env)
+    """``env`` with placeholders replaced by other values of itself, until nothing changes (``passes`` at most).
+
+    Its lists are fresh ones: hooks append to them in place, which must not show in the env they came from.
+    """
+    expanded = {key: list(value) if isinstance(value, list) else value for key, value in env.items()}
     waiting = [key for key, value in expanded.items() if has_placeholder(value)]
     for _ in range(passes):
         changed = False
@@ -179,7 +182,8 @@ def new_items(env: Mapping[str, EnvValue], before: Mapping[str, EnvValue]) -> En
 
 
 _SECRET = re.compile(
-    r"(?:^|_)(?:TOKEN|PASSWORD|PASSWD|SECRET|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIALS?)$", re.IGNORECASE
+    r"(?:^|_)(?:TOKEN|PASSWORD|PASSWD|PASSPHRASE|SECRET|(?:API|ACCESS|PRIVATE|SECRET)_?KEY|CREDENTIALS?)$",
+    re.IGNORECASE,
 )
 
 

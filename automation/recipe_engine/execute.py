@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +21,12 @@ from .deps import dependency_request, dependency_tags, request_from_inputs, shou
 from .entryfile import EntryPaths
 from .env import Env, State, merge_env, merge_state, select_keys
 from .errors import CacheMiss, RecipeError, ScriptFailed
-from .files import working_folder
+from .files import remove_tree, working_folder
 from .frame import Frame
 from .model import CacheEntry, CacheKey, Configured, Phase, Request, StepResult
-from .shell import ScriptCall, run_script
-from .store import Outcome, Store
+from .repos import recipe_stamp
+from .shell import ScriptCall, find_script, run_script
+from .store import Maker, Outcome, Store
 from .tags import parse_query
 
 logger = logging.getLogger(__name__)
@@ -63,7 +61,7 @@ def run_request(engine: Engine, request: Request) -> StepResult:
         raise
     finally:
         _running.pop()
-    return replace(result, duration_s=time.perf_counter() - started_s)
+    return result._replace(duration_s=time.perf_counter() - started_s)
 
 
 def _run_configured(engine: Engine, configured: Configured) -> StepResult:
@@ -72,7 +70,8 @@ def _run_configured(engine: Engine, configured: Configured) -> StepResult:
         Path(name).unlink(missing_ok=True)
     wants_cache = recipe.is_cached or (recipe.can_force_cache and options.force_cache)
     if not wants_cache or options.skip_cache or options.fake_run:
-        tell(configured, "*", f"{configured.label}: running")
+        if not configured.request.trace or find_script(recipe.path, "run", configured.env):
+            tell(configured, "*", f"{configured.label}: running")
         frame = _frame(engine, configured, Path.cwd(), None)
         return _make(engine, frame, None)
     return _run_cached(engine, configured)
@@ -123,6 +122,8 @@ def _usable(engine: Engine, key: CacheKey, probe: Frame, *, has_run: bool, refre
 def _validation_problem(probe: Frame, store: Store, entry: CacheEntry) -> str:
     """What the recipe's own validate_cache.sh has against an entry; it runs in a scratch folder."""
     new_env, _ = store.load(entry)
+    import tempfile  # here, because most calls never need it
+
     scratch = Path(tempfile.mkdtemp(prefix="cm-validate-"))
     try:
         run_script(
@@ -138,14 +139,15 @@ def _validation_problem(probe: Frame, store: Store, entry: CacheEntry) -> str:
     except ScriptFailed as error:
         return error.message.splitlines()[-1].strip() or "its recipe's validate_cache.sh refused it"
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        remove_tree(scratch)
     return ""
 
 
 def _reuse(engine: Engine, probe: Frame, entry: CacheEntry, *, has_run: bool) -> StepResult:
     """What a finished entry gives; only dynamic dependencies run."""
     note = ""
-    if entry.record and entry.record.recipe_digest != engine.source.digest(probe.recipe):
+    record = entry.record
+    if record and not engine.source.is_unchanged(probe.recipe, record.recipe_digest, record.recipe_stamp):
         note = "; made by another version of this recipe, --renew makes it again"
     if entry.uid not in engine.told:
         engine.told.add(entry.uid)
@@ -167,12 +169,12 @@ def _reuse(engine: Engine, probe: Frame, entry: CacheEntry, *, has_run: bool) ->
 def _make_entry(engine: Engine, configured: Configured, key: CacheKey, found: CacheEntry | None) -> StepResult:
     """Runs the recipe inside a new entry (or, to renew it, inside the found one) and finishes the entry."""
     store = engine.store
-    digest = engine.source.digest(configured.recipe)
-    entry = store.reopen(found, digest) if found else store.start(key, digest)
+    maker = Maker(engine.source.digest(configured.recipe), recipe_stamp(configured.recipe.path))
+    entry = store.reopen(found, maker) if found else store.start(key, maker)
     paths = EntryPaths(entry.path)
     tell(configured, "*", f"{configured.label}: running in {entry.path}")
     if found:
-        configured = replace(configured, env={**configured.env, "CM_RENEW_CACHE_ENTRY": "yes"})
+        configured = configured._replace(env={**configured.env, "CM_RENEW_CACHE_ENTRY": "yes"})
     frame = _frame(engine, configured, entry.path, paths.log)
     with working_folder(entry.path):
         try:
@@ -201,7 +203,7 @@ def _make_entry(engine: Engine, configured: Configured, key: CacheKey, found: Ca
         },
     )
     finished = store.commit(entry, key, outcome)
-    return replace(result, entry=finished, version=outcome.version)
+    return result._replace(entry=finished, version=outcome.version)
 
 
 def _dependent_path(env: Mapping[str, Any], folder: Path) -> str:
@@ -269,8 +271,7 @@ def _skipped(engine: Engine, frame: Frame, replacement: Mapping[str, Any] | None
         tell(frame.configured, "-", f"{frame.configured.label}: ended early by its preprocess")
         return _result(frame, "skipped", {}, {}, None)
     request = request_from_inputs(replacement, options=frame.configured.request.options)
-    request = replace(
-        request,
+    request = request._replace(
         query=parse_query(replacement.get("tags", "")),
         alias=str(replacement.get("artifact", "") or ""),
         env=frame.env,
@@ -280,7 +281,7 @@ def _skipped(engine: Engine, frame: Frame, replacement: Mapping[str, Any] | None
         trace=frame.trace,
     )
     inner = run_request(engine, request)
-    return replace(_result(frame, "skipped", inner.new_env, inner.new_state, None), label=inner.label)
+    return _result(frame, "skipped", inner.new_env, inner.new_state, None)._replace(label=inner.label)
 
 
 def _run_dependencies(engine: Engine, frame: Frame, phase: Phase, *, only_dynamic: bool = False) -> None:

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import getpass
-import hashlib
 import json
 import logging
 import os
-import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from .env import is_secret
 from .errors import CycleError, LockTimeout
 
 try:
@@ -31,13 +29,16 @@ logger = logging.getLogger(__name__)
 
 POLL_S = 0.05
 REMIND_S = 30.0
+HELD_VARIABLE = "CROWDPERF_HELD_LOCKS"
+"""Tells child processes which locks their ancestors hold: a line ``<pid>:<path>`` for each."""
+Got = TypeVar("Got")
 
 
 def write_text(path: Path, text: str) -> None:
     """Writes a file as a whole: readers see the old text or the new one, never a part."""
     scratch = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
-        scratch.write_text(text, encoding="utf-8")
+        scratch.write_text(text, encoding="utf-8", errors="surrogateescape")  # paths may hold any bytes
         os.replace(scratch, path)
     except BaseException:
         scratch.unlink(missing_ok=True)
@@ -59,6 +60,8 @@ def read_json(path: Path) -> Any:
 
 def sha256_of(path: Path) -> str:
     """The SHA-256 of a file's content, 64 hex digits."""
+    import hashlib  # here, because most calls never need it
+
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):
@@ -103,19 +106,58 @@ def held_descriptors() -> tuple[int, ...]:
 def lock(path: Path, what: str, *, timeout_s: float | None = None) -> Iterator[None]:
     """Holds the lock file ``path`` inside the block; waits for another holder and says who it is.
 
-    Raises LockTimeout after ``timeout_s`` seconds, and CycleError when this very process holds the lock already: then
-    ``what`` needs itself.
+    Raises LockTimeout after ``timeout_s`` seconds, and CycleError when this very process, or one that led to it, holds
+    the lock already: then ``what`` needs itself.
     """
-    name = str(path)
-    if name in _held:
+    if str(path) in _held:
         raise CycleError(f"{what} needs, through its dependencies, the very entry it is making")
-    handle = _acquire(path, what, timeout_s)
-    _held[name] = handle
+    hint = "let it finish, or give a longer --lock_timeout=SECONDS"
+    handle = _wait(lambda: _attempt(path, what), what, lambda: holder_text(path), hint, timeout_s)
+    try:
+        with _marked_as_held(path, handle):
+            yield
+    finally:
+        _release(handle, path)
+
+
+@contextlib.contextmanager
+def lock_folder(path: Path, *, timeout_s: float | None = None) -> Iterator[None]:
+    """Keeps other processes of the engine from running scripts in the folder ``path``: scratch names are fixed there.
+
+    Does nothing while any lock is held, by this process or by one that led to it. So a recipe may run ``cm`` in its own
+    folder, and since whoever holds an entry never waits for a folder, no two processes wait for each other. Does
+    nothing either on a file system that cannot lock a folder. Raises LockTimeout after ``timeout_s`` seconds.
+    """
+    if fcntl is None or os.environ.get(HELD_VARIABLE):
+        yield
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        hint = "let it finish, run from another folder, or give a longer --lock_timeout=SECONDS"
+        with contextlib.suppress(OSError):
+            _wait(lambda: _try_lock(handle) or None, f"the folder {path}", lambda: "another run", hint, timeout_s)
+        with _marked_as_held(path, handle):
+            yield
+    finally:
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_UN)  # also for what a script left running in the background
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def _marked_as_held(path: Path, handle: int) -> Iterator[None]:
+    """Lets children inherit the lock, and tells them of it."""
+    before = os.environ.get(HELD_VARIABLE)
+    _held[str(path)] = handle
+    os.environ[HELD_VARIABLE] = f"{before or ''}{os.getpid()}:{path}\n"
     try:
         yield
     finally:
-        del _held[name]
-        _release(handle, path)
+        del _held[str(path)]
+        if before is None:
+            del os.environ[HELD_VARIABLE]
+        else:
+            os.environ[HELD_VARIABLE] = before
 
 
 def is_locked(path: Path) -> bool:
@@ -144,27 +186,37 @@ def _try_lock(handle: int) -> bool:
     return True
 
 
-def _acquire(path: Path, what: str, timeout_s: float | None) -> int:
-    path.parent.mkdir(parents=True, exist_ok=True)
+def _wait(
+    attempt: Callable[[], Got | None], what: str, holder: Callable[[], str], hint: str, timeout_s: float | None
+) -> Got:
+    """What ``attempt`` gives once it gives something; tells who is waited for."""
     started_s = time.monotonic()
     told_s = -REMIND_S
-    while True:
-        handle = _open_lock(path)
-        if handle is not None:
-            if _try_lock(handle) and _is_current(handle, path):
-                _note_holder(handle, what)
-                return handle
-            os.close(handle)
+    while (got := attempt()) is None:
         waited_s = time.monotonic() - started_s
         if timeout_s is not None and waited_s > timeout_s:
-            raise LockTimeout(
-                f"{what} is being made by another process ({holder_text(path)}); waited {waited_s:.0f} s",
-                hint="let it finish, or give a longer --lock_timeout=SECONDS",
-            )
+            raise LockTimeout(f"{what} is held by {holder()}; waited {waited_s:.0f} s", hint=hint)
         if waited_s - told_s >= REMIND_S:
             told_s = waited_s
-            logger.info("waiting for %s: held by %s", what, holder_text(path))
+            logger.info("waiting for %s: held by %s", what, holder())
         time.sleep(POLL_S)
+    return got
+
+
+def _attempt(path: Path, what: str) -> int | None:
+    """The open and locked file, or None when another process holds it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = _open_lock(path)
+    if handle is None:
+        return None
+    if _try_lock(handle) and _is_current(handle, path):
+        _note_holder(handle, what)
+        return handle
+    os.close(handle)
+    facts = read_json(path)
+    if isinstance(facts, dict) and f"{facts.get('pid')}:{path}" in os.environ.get(HELD_VARIABLE, "").splitlines():
+        raise CycleError(f"{what} needs, through a process that it started, the very entry it is making")
+    return None
 
 
 def _open_lock(path: Path) -> int | None:
@@ -186,17 +238,36 @@ def _is_current(handle: int, path: Path) -> bool:
 def _note_holder(handle: int, what: str) -> None:
     facts = {
         "pid": os.getpid(),
-        "host": socket.gethostname(),
+        "host": platform_node(),
         "user": _user(),
         "what": what,
-        "command": " ".join(sys.argv[:1] + [arg for arg in sys.argv[1:] if "token" not in arg.lower()]),
+        "command": " ".join(word for word in sys.argv if not _names_secret(word)),
         "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
     os.ftruncate(handle, 0)
     os.pwrite(handle, json.dumps(facts).encode(), 0)
 
 
+def _names_secret(word: str) -> bool:
+    """Whether a word of a command line gives a secret: ``--gh_token=...``, ``--env.CM_API_KEY=...``."""
+    return is_secret(word.partition("=")[0].rpartition(".")[2].lstrip("-").replace("-", "_"))
+
+
+def platform_node() -> str:
+    """The machine's name."""
+    return os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "unknown")
+
+
+def remove_tree(path: Path) -> None:
+    """Removes a folder with all it holds; what cannot be removed stays."""
+    import shutil  # here, because most calls never need it
+
+    shutil.rmtree(path, ignore_errors=True)
+
+
 def _user() -> str:
+    import getpass  # here, because most calls never need it
+
     try:
         return getpass.getuser()
     except (KeyError, OSError):

@@ -153,12 +153,7 @@ class Frame:
     def automation(self) -> Automation:
         """The helper object of this step."""
         return Automation(
-            cmind=self.cmind,
-            path=str(Path(__file__).resolve().parent.parent / "script"),
-            meta={"alias": "script", "uid": "5b4e0237da074764"},
-            _run_native=self._run_native,
-            _detect_version=self._detect_version,
-            _work_path=os.getcwd(),
+            self.cmind, run_native=self._run_native, detect_version=self._detect_version, work_path=os.getcwd()
         )
 
     def _run_native(self, name: str, env: dict[str, Any]) -> dict[str, Any]:

@@ -10,10 +10,9 @@ import importlib.util
 import sys
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from .env import Env, State
 from .errors import HookFailed, RecipeError
@@ -23,8 +22,7 @@ FILE_NAME = "customize.py"
 _loaded: dict[str, tuple[int, ModuleType]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Artifact:
+class Artifact(NamedTuple):
     """What recipes get as ``i['artifact']``."""
 
     path: str

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import platform
 import struct
+import sys
 from functools import lru_cache
 from typing import Any
 
@@ -27,9 +27,9 @@ PASSED_ON_KEYS = (
 @lru_cache(maxsize=1)
 def os_info() -> dict[str, Any]:
     """CM's ``os_info``: platform, bits, and how scripts are written and started there."""
-    system = platform.system().lower()
-    name = system if system in ("windows", "darwin") else "linux"
-    bits = "64" if platform.machine().endswith("64") else "32"
+    name = "windows" if sys.platform == "win32" else "darwin" if sys.platform == "darwin" else "linux"
+    machine = os.uname().machine if hasattr(os, "uname") else os.environ.get("PROCESSOR_ARCHITECTURE", "")
+    bits = "64" if machine.endswith("64") else "32"
     info: dict[str, Any] = {"platform": name, "bits": bits, "python_bits": str(struct.calcsize("P") * 8)}
     if name == "windows":
         info.update(

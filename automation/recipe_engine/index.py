@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexEntry:
+class IndexEntry(NamedTuple):
     """One recipe as selection sees it. ``sort`` is the recipe's own rank; a lower one is preferred."""
 
     alias: str
@@ -30,11 +29,10 @@ def dynamic_name(variation: str, declared: Iterable[str]) -> str:
     """The ``name.#`` among ``declared`` that ``variation`` (``name.value``) is a case of, or an empty text."""
     name, dot, value = variation.partition(".")
     candidate = f"{name}.#"
-    return candidate if dot and value and candidate in declared else ""
+    return candidate if dot and value and not value.endswith(".") and candidate in declared else ""
 
 
-@dataclass(frozen=True, slots=True)
-class RecipeIndex:
+class RecipeIndex(NamedTuple):
     """All recipes of all registered repositories, ordered by rank and path, and the folders that could not be read."""
 
     entries: tuple[IndexEntry, ...]

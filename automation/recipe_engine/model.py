@@ -1,14 +1,15 @@
 """The types of the engine. All are frozen; sequences are tuples, mappings are never written to.
 
+They are named tuples, always made and read by field name: a dataclass costs about a millisecond to define, which at
+thirty types would be most of what a call of ``cm`` may take. Their empty mappings are shared and never written.
+
 ``env`` and ``state`` values are open by nature and stay plain mappings; everything else has a type.
 """
 
-from __future__ import annotations
-
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from .conditions import Condition
 from .env import Env, State
@@ -22,8 +23,7 @@ Overrides = Mapping[str, Mapping[str, Any]]
 """Handle of a dependency (one of its ``names``) to the keys that are changed on it: CM's ``ad`` and ``adr``."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecipeId:
+class RecipeId(NamedTuple):
     """The names of a recipe: ``alias`` for people, ``uid`` (16 hex digits) for machines."""
 
     alias: str
@@ -35,8 +35,7 @@ class RecipeId:
         return f"{self.alias},{self.uid}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dependency:
+class Dependency(NamedTuple):
     """One entry of a deps-like list. ``entry`` is the mapping as written; the other fields are read from it."""
 
     entry: Mapping[str, Any]
@@ -51,31 +50,29 @@ class Dependency:
         return self.tags_text or "/".join(self.names)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConditionalLayer:
+class ConditionalLayer(NamedTuple):
     """A block of ``update_meta_if_env``: ``layer`` counts while ``conditions`` hold."""
 
     conditions: tuple[Condition, ...]
-    layer: Layer
+    layer: "Layer"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layer:
+class Layer(NamedTuple):
     """The block that a recipe, a variation, a version and ``update_meta_if_env`` all repeat."""
 
-    default_env: Env = field(default_factory=dict)
-    env: Env = field(default_factory=dict)
-    const: Env = field(default_factory=dict)
-    state: State = field(default_factory=dict)
-    const_state: State = field(default_factory=dict)
-    docker: State = field(default_factory=dict)
+    default_env: Env = {}
+    env: Env = {}
+    const: Env = {}
+    state: State = {}
+    const_state: State = {}
+    docker: State = {}
     deps: tuple[Dependency, ...] = ()
     prehook_deps: tuple[Dependency, ...] = ()
     posthook_deps: tuple[Dependency, ...] = ()
     post_deps: tuple[Dependency, ...] = ()
-    overrides: Overrides = field(default_factory=dict)
-    recursive_overrides: Overrides = field(default_factory=dict)
-    input_mapping: Mapping[str, str] = field(default_factory=dict)
+    overrides: Overrides = {}
+    recursive_overrides: Overrides = {}
+    input_mapping: Mapping[str, str] = {}
     new_env_keys: tuple[str, ...] = ()
     new_state_keys: tuple[str, ...] = ()
     conditional: tuple[ConditionalLayer, ...] = ()
@@ -90,8 +87,7 @@ class Layer:
         return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variation:
+class Variation(NamedTuple):
     """A named modifier of a recipe, selected with the tag ``_name``; ``name.#`` takes a value.
 
     ``source`` is its block as written: it becomes a ``Layer`` only when the variation is applied, because a value for
@@ -103,7 +99,7 @@ class Variation:
     group: str = ""
     is_default: bool = False
     base: tuple[str, ...] = ()
-    default_variations: Mapping[str, str] = field(default_factory=dict)
+    default_variations: Mapping[str, str] = {}
     alias: str = ""
 
     @property
@@ -112,8 +108,7 @@ class Variation:
         return tuple(part.strip() for part in self.name.split(","))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputDescription:
+class InputDescription(NamedTuple):
     """What a recipe tells about one of its inputs; ``choices`` empty means any value."""
 
     description: str = ""
@@ -121,8 +116,7 @@ class InputDescription:
     default: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class Recipe(NamedTuple):
     """One parsed ``_cm.yaml``/``_cm.json`` with the folder it came from.
 
     ``versions`` maps a version to its block as written; ``meta`` is the whole file.
@@ -132,11 +126,11 @@ class Recipe:
     path: Path
     repo_path: Path
     tags: tuple[str, ...]
-    layer: Layer
-    variations: Mapping[str, Variation] = field(default_factory=dict)
-    versions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    inputs: Mapping[str, InputDescription] = field(default_factory=dict)
-    version: VersionRange = field(default_factory=VersionRange)
+    layer: "Layer"
+    variations: Mapping[str, Variation] = {}
+    versions: Mapping[str, Mapping[str, Any]] = {}
+    inputs: Mapping[str, InputDescription] = {}
+    version: VersionRange = VersionRange()
     default_variation: str = ""
     valid_combinations: tuple[tuple[str, ...], ...] = ()
     invalid_combinations: tuple[tuple[str, ...], ...] = ()
@@ -145,17 +139,15 @@ class Recipe:
     local_env_keys: tuple[str, ...] = ()
     post_deps_clean_env_keys: tuple[str, ...] = ()
     extra_cache_tags_from_env: tuple[tuple[str, str], ...] = ()
-    env_key_mappings: Mapping[str, str] = field(default_factory=dict)
+    env_key_mappings: Mapping[str, str] = {}
     clean_files: tuple[str, ...] = ()
     clean_output_files: tuple[str, ...] = ()
     print_files_if_script_error: tuple[str, ...] = ()
-    print_env_at_the_end: Mapping[str, str] = field(default_factory=dict)
-    meta: Mapping[str, Any] = field(default_factory=dict)
-    unknown_keys: tuple[str, ...] = ()
+    print_env_at_the_end: Mapping[str, str] = {}
+    meta: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
+class RunOptions(NamedTuple):
     """The flags of ``cm run script`` that steer the engine rather than the recipe."""
 
     new: bool = False
@@ -175,8 +167,7 @@ class RunOptions:
     lock_timeout_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(NamedTuple):
     """One wish to run a recipe, from the command line, from a dependency entry, or from a recipe's own call.
 
     ``inputs`` are all keys given, ``env``, ``state``, ``const`` and ``const_state`` what the caller hands over,
@@ -185,32 +176,30 @@ class Request:
 
     query: TagQuery
     alias: str = ""
-    inputs: Mapping[str, Any] = field(default_factory=dict)
-    env: Env = field(default_factory=dict)
-    state: State = field(default_factory=dict)
-    const: Env = field(default_factory=dict)
-    const_state: State = field(default_factory=dict)
-    local_env: Env = field(default_factory=dict)
-    overrides: Overrides = field(default_factory=dict)
-    recursive_overrides: Overrides = field(default_factory=dict)
-    version: VersionRange = field(default_factory=VersionRange)
+    inputs: Mapping[str, Any] = {}
+    env: Env = {}
+    state: State = {}
+    const: Env = {}
+    const_state: State = {}
+    local_env: Env = {}
+    overrides: Overrides = {}
+    recursive_overrides: Overrides = {}
+    version: VersionRange = VersionRange()
     extra_cache_tags: tuple[str, ...] = ()
     new_env_keys: tuple[str, ...] | None = None
     new_state_keys: tuple[str, ...] | None = None
-    options: RunOptions = field(default_factory=RunOptions)
+    options: RunOptions = RunOptions()
     trace: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AppliedVariation:
+class AppliedVariation(NamedTuple):
     """A variation that is switched on, and why (asked for, alias of, base of, default of group ...)."""
 
     name: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Configured:
+class Configured(NamedTuple):
     """A recipe with everything decided that can be decided before its dependencies run."""
 
     recipe: Recipe
@@ -221,7 +210,7 @@ class Configured:
     state: State
     const: Env
     const_state: State
-    layer: Layer
+    layer: "Layer"
     recursive_overrides: Overrides
     version: VersionRange
 
@@ -231,13 +220,13 @@ class Configured:
         return ",".join([self.recipe.id.alias, *("_" + name for name in self.explicit)])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CacheKey:
+class CacheKey(NamedTuple):
     """What an entry must be to serve a request.
 
     ``required_tags`` and ``excluded_tags`` are CM's search; ``variations`` is the whole resolved set and must be equal
     for entries made by this engine; ``extra_tags`` were asked for besides the recipe's own; ``inputs`` are the mapped
     inputs given now: an entry that recorded another value for one of them does not fit.
+    ``derived_tags`` come from env values.
     """
 
     recipe: RecipeId
@@ -248,11 +237,29 @@ class CacheKey:
     extra_tags: tuple[str, ...]
     inputs: Mapping[str, str]
     version: VersionRange
-    fingerprint: str
+    derived_tags: tuple[str, ...] = ()
+
+    @property
+    def fingerprint(self) -> str:
+        """64 hex digits that are equal for two requests exactly when what either makes serves both; names the lock.
+
+        Excluded tags do not count: what a recipe makes has none of them unless it adds them itself, and who waited for
+        the lock looks again.
+        """
+        import hashlib  # here, because a request that is served from the cache never needs it
+
+        facts = [
+            self.recipe.uid,
+            self.variations,
+            sorted(self.extra_tags),
+            sorted(self.derived_tags),
+            sorted(self.inputs.items()),
+            [self.version.exact, self.version.minimum, self.version.maximum],
+        ]
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class FileRecord:
+class FileRecord(NamedTuple):
     """A file that an entry declared: path inside the entry, size in bytes, time in ns, SHA-256 in hex."""
 
     path: str
@@ -261,12 +268,12 @@ class FileRecord:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryRecord:
+class EntryRecord(NamedTuple):
     """What this engine notes in an entry beside CM's keys; None of it exists in entries made by CM itself."""
 
     fingerprint: str
     recipe_digest: str
+    recipe_stamp: str
     explicit: tuple[str, ...]
     variations: tuple[str, ...]
     extra_tags: tuple[str, ...]
@@ -274,8 +281,7 @@ class EntryRecord:
     created_utc: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CacheEntry:
+class CacheEntry(NamedTuple):
     """One folder of the store as its ``_cm.json`` describes it."""
 
     uid: str
@@ -292,8 +298,7 @@ class CacheEntry:
         return "tmp" not in self.tags
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HookResult:
+class HookResult(NamedTuple):
     """What a function of ``customize.py`` decided, after its answer was checked."""
 
     skip: bool = False
@@ -303,8 +308,7 @@ class HookResult:
     files: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepResult:
+class StepResult(NamedTuple):
     """What one recipe gave to its caller."""
 
     label: str

@@ -7,13 +7,12 @@ removed recipe is noticed at once.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
+import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .errors import MetaError
 from .files import read_json, write_json
@@ -26,8 +25,7 @@ META_NAMES = ("_cm.yaml", "_cm.json")
 SCRIPT_AUTOMATION_UID = "5b4e0237da074764"
 
 
-@dataclass(frozen=True, slots=True)
-class RepoInfo:
+class RepoInfo(NamedTuple):
     """One registered CM repository; ``path`` is the folder that holds ``script/``."""
 
     path: Path
@@ -71,10 +69,14 @@ class RecipeSource:
             self._digests[key] = recipe_digest(recipe.path)
         return self._digests[key]
 
+    def is_unchanged(self, recipe: Recipe, digest: str, stamp: str) -> bool:
+        """Whether a recipe is still the one that had this digest; the stamp answers without reading its files."""
+        return recipe_stamp(recipe.path) == stamp or self.digest(recipe) == digest
+
 
 def _rows(repo: RepoInfo, index_folder: Path) -> list[dict[str, Any]]:
     """What is known of each recipe of a repository, read anew where a file changed."""
-    name = f"{repo.uid or 'repo'}-{hashlib.sha256(str(repo.path).encode()).hexdigest()[:12]}.json"
+    name = "".join(letter if letter.isalnum() else "-" for letter in str(repo.path))[-200:] + ".json"
     stored = read_json(index_folder / name)
     known: dict[str, dict[str, Any]] = {}
     if isinstance(stored, dict) and stored.get("format") == FORMAT:
@@ -186,12 +188,23 @@ IGNORED_IN_DIGEST = ("__pycache__", "tests", "docs", "dockerfiles")
 
 def recipe_digest(folder: Path) -> str:
     """The SHA-256 over names and contents of a recipe's files, documentation and compiled files left out."""
+    import hashlib  # here, because an entry made by the recipe as it is now never needs it
+
     digest = hashlib.sha256()
     for path in sorted(_digest_files(str(folder))):
         digest.update(os.path.relpath(path, folder).encode() + b"\0")
         with open(path, "rb") as file:
             digest.update(hashlib.sha256(file.read()).digest())
     return digest.hexdigest()
+
+
+def recipe_stamp(folder: Path) -> str:
+    """Times and sizes of a recipe's files in one text: equal means unchanged, different means look closer."""
+    rows = []
+    for path in sorted(_digest_files(str(folder))):
+        status = os.stat(path)
+        rows.append((path, status.st_mtime_ns, status.st_size))
+    return f"{zlib.crc32(repr(rows).encode()):08x}"
 
 
 def _digest_files(folder: str) -> Iterator[str]:

@@ -11,9 +11,8 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .choose import Engine
 from .deps import INPUT_TO_ENV, request_from_inputs
@@ -94,8 +93,7 @@ FLAGS = frozenset(
 """The input keys that the engine itself understands."""
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
+class Home(NamedTuple):
     """Where things are: the registered repositories, CM's home folder and the store."""
 
     repos: Sequence[RepoInfo]
@@ -205,8 +203,7 @@ def parse_request(i: Mapping[str, Any]) -> Request:
     env.update(_flags_as_env(options))
     inputs = {key: value for key, value in i.items() if key not in ("cmd", "parsed_automation", "parsed_artifact")}
     request = request_from_inputs(inputs, options=options)
-    return replace(
-        request,
+    return request._replace(
         query=query,
         alias=alias,
         env=env,

@@ -1,103 +1,20 @@
 """One ``_cm.yaml`` mapping becomes one ``Recipe``.
 
-This is the only door for recipe files: it checks types, names the key path in each error, and lists the keys that no
-code reads (misspelt ones with the key that was probably meant).
+This is the only door for recipe files: it checks types and names the key path in each error. Keys that it does not know
+are left alone; ``keys.unknown_keys`` lists them.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .conditions import KINDS, Condition
+from .conditions import FALSE_WORDS, KINDS, TRUE_WORDS, Condition
 from .errors import ConditionError, MetaError
 from .model import ConditionalLayer, Dependency, InputDescription, Layer, Recipe, RecipeId, Variation
 from .tags import split_words
 from .version import VersionRange
-
-LAYER_KEYS = frozenset(
-    [
-        "default_env",
-        "env",
-        "const",
-        "state",
-        "const_state",
-        "docker",
-        "deps",
-        "prehook_deps",
-        "posthook_deps",
-        "post_deps",
-        "ad",
-        "add_deps",
-        "adr",
-        "add_deps_recursive",
-        "input_mapping",
-        "new_env_keys",
-        "new_state_keys",
-        "update_meta_if_env",
-        "script_name",
-        "default_version",
-        "warnings",
-        "warning",
-        "required_disk_space",
-    ]
-)
-VARIATION_KEYS = LAYER_KEYS | frozenset(["group", "default", "base", "default_variations", "alias", "exclude-in-test"])
-TEXT_KEYS = frozenset(
-    [
-        "alias",
-        "uid",
-        "automation_alias",
-        "automation_uid",
-        "category",
-        "category_sort",
-        "name",
-        "sort",
-        "developers",
-        "tags_help",
-        "gui",
-        "docker",
-        "repo_to_report_errors",
-        "customize",
-        "tests",
-        "min_cm_version",
-        "copyright",
-    ]
-)
-RECIPE_KEYS = (
-    LAYER_KEYS
-    | TEXT_KEYS
-    | frozenset(
-        [
-            "tags",
-            "cache",
-            "can_force_cache",
-            "variations",
-            "versions",
-            "input_description",
-            "default_variation",
-            "version",
-            "version_min",
-            "version_max",
-            "version_max_usable",
-            "valid_variation_combinations",
-            "invalid_variation_combinations",
-            "local_env_keys",
-            "clean_env_keys_post_deps",
-            "extra_cache_tags_from_env",
-            "env_key_mappings",
-            "clean_files",
-            "clean_output_files",
-            "print_files_if_script_error",
-            "print_env_at_the_end",
-            "variation_groups_order",
-            "predeps",
-            "private",
-        ]
-    )
-)
 
 
 def text_of(value: Any) -> str:
@@ -107,7 +24,7 @@ def text_of(value: Any) -> str:
 
 def is_yes(value: Any) -> bool:
     """Whether a flag value means yes; texts count by CM's words."""
-    return value.strip().lower() in ("yes", "on", "true", "1") if isinstance(value, str) else bool(value)
+    return value.strip().lower() in TRUE_WORDS if isinstance(value, str) else bool(value)
 
 
 class Reader:
@@ -138,13 +55,19 @@ class Reader:
 
     def flag(self, key: str) -> bool:
         """A yes/no value; absent is no."""
-        return is_yes(self.source.get(key))
+        value = self.source.get(key)
+        if isinstance(value, str) and value.strip().lower() not in (*TRUE_WORDS, *FALSE_WORDS, ""):
+            raise self._wrong(key, "yes or no")
+        if isinstance(value, Mapping | list):
+            raise self._wrong(key, "yes or no")
+        return is_yes(value)
 
     def number(self, key: str) -> int:
         """A whole number, 0 when absent."""
+        value = self.source.get(key)
         try:
-            return int(self.source.get(key) or 0)
-        except (TypeError, ValueError):
+            return 0 if value is None or value == "" else int(str(value))
+        except ValueError:
             raise self._wrong(key, "a whole number") from None
 
     def mapping(self, key: str) -> dict[str, Any]:
@@ -168,7 +91,13 @@ class Reader:
     def texts(self, key: str) -> tuple[str, ...]:
         """A list of texts; one text stands for a list of one."""
         value = self.source.get(key)
-        return (value,) if isinstance(value, str) and value else tuple(text_of(item) for item in self.items(key))
+        if isinstance(value, str) and value:
+            return (value,)
+        items = self.items(key)
+        for number, item in enumerate(items):
+            if isinstance(item, Mapping | list):
+                raise MetaError(f"{self.at(key)}[{number}]: expected a text, found {type(item).__name__} {item!r}")
+        return tuple(text_of(item) for item in items)
 
 
 def parse_condition_blocks(source: Mapping[str, Any], path: str) -> tuple[Condition, ...]:
@@ -187,22 +116,24 @@ def parse_condition_blocks(source: Mapping[str, Any], path: str) -> tuple[Condit
     return tuple(conditions)
 
 
+DEPENDENCY_MAPPINGS = frozenset({"env", "state", "const", "const_state", "update_tags_from_env_with_prefix"})
+DEPENDENCY_LISTS = frozenset({"update_tags_from_env", "force_env_keys", "skip_inherit_variation_groups"})
+
+
 def parse_dependency(entry: Any, path: str) -> Dependency:
     """One entry of a deps-like list."""
     reader = Reader(entry, path)
-    names = reader.source.get("names")
+    for key in reader.source.keys() & DEPENDENCY_MAPPINGS:
+        reader.mapping(key)
+    for key in reader.source.keys() & DEPENDENCY_LISTS:
+        reader.texts(key)
     return Dependency(
         entry=reader.source,
-        tags_text=",".join(split_words(names_or_text(reader.source.get("tags")))),
-        names=(names,) if isinstance(names, str) else reader.texts("names"),
+        tags_text=",".join(split_words(reader.texts("tags"))),
+        names=reader.texts("names"),
         conditions=parse_condition_blocks(reader.source, path),
         is_dynamic=reader.flag("dynamic"),
     )
-
-
-def names_or_text(value: Any) -> str:
-    """A text, or the items of a list joined by commas."""
-    return ",".join(text_of(item) for item in value) if isinstance(value, list) else text_of(value)
 
 
 def _dependencies(reader: Reader, key: str) -> tuple[Dependency, ...]:
@@ -277,16 +208,6 @@ def parse_variation(name: str, source: Any, path: str) -> Variation:
     )
 
 
-def unknown_keys(source: Mapping[str, Any], known: frozenset[str], where: str = "") -> list[str]:
-    """The keys of ``source`` that nothing reads, each with the key that was probably meant."""
-    found = []
-    for key in source:
-        if key not in known:
-            close = difflib.get_close_matches(str(key), sorted(known), n=1)
-            found.append(f"{where}{key}" + (f" (did you mean {close[0]}?)" if close else ""))
-    return found
-
-
 def _combinations(reader: Reader, key: str) -> tuple[tuple[str, ...], ...]:
     return tuple(
         tuple(text_of(name) for name in (item if isinstance(item, list) else [item])) for item in reader.items(key)
@@ -304,7 +225,7 @@ def _cache_tags_from_env(reader: Reader) -> tuple[tuple[str, str], ...]:
 def _inputs(reader: Reader) -> dict[str, InputDescription]:
     described = {}
     for name, block in reader.mapping("input_description").items():
-        inner = Reader(block, f"{reader.at('input_description')}.{name}")
+        inner = Reader({"desc": block} if isinstance(block, str) else block, f"{reader.at('input_description')}.{name}")
         described[name] = InputDescription(
             description=inner.text("desc"), choices=inner.texts("choices"), default=inner.text("default")
         )
@@ -318,15 +239,13 @@ def parse_recipe(meta: Mapping[str, Any], folder: Path, repo_path: Path) -> Reci
     """
     reader = Reader(meta, str(folder / "_cm.yaml"))
     recipe_id = RecipeId(reader.text("alias") or folder.name, reader.text("uid"))
-    if not recipe_id.uid:
-        raise MetaError(f"{reader.at('uid')}: missing", hint="give the recipe 16 quoted hex digits as uid")
+    if not recipe_id.uid or not isinstance(meta["uid"], str):
+        problem = f"expected a text in quotes, found {meta['uid']!r}" if recipe_id.uid else "missing"
+        raise MetaError(f"{reader.at('uid')}: {problem}", hint="give the recipe 16 quoted hex digits as uid")
     variations = {
         name: parse_variation(name, block, f"{reader.at('variations')}.{name}")
         for name, block in reader.mapping("variations").items()
     }
-    strangers = unknown_keys(meta, RECIPE_KEYS)
-    for name, variation in variations.items():
-        strangers += unknown_keys(variation.source, VARIATION_KEYS, f"variations.{name}.")
     return Recipe(
         id=recipe_id,
         path=folder,
@@ -359,5 +278,4 @@ def parse_recipe(meta: Mapping[str, Any], folder: Path, repo_path: Path) -> Reci
         print_files_if_script_error=reader.texts("print_files_if_script_error"),
         print_env_at_the_end={k: text_of(v) for k, v in reader.mapping("print_env_at_the_end").items()},
         meta=meta,
-        unknown_keys=tuple(strangers),
     )

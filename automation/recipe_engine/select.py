@@ -50,15 +50,16 @@ def _no_such_tags(query: TagQuery, index: RecipeIndex) -> NotFound:
     for tag in unknown:
         close = nearest(tag, known)
         lines.append(f"  no recipe at all has the tag '{tag}'" + (f"; close ones: {', '.join(close)}" if close else ""))
-    if not unknown:
-        lines.append("  each tag exists, but no recipe has all of them together")
     excluding = index.by_tags(query.all_of, ()) if query.none_of else ()
+    if not unknown and not excluding:
+        lines.append("  each tag exists, but no recipe has all of them together")
     if excluding:
         lines.append(f"  only recipes with an excluded tag have them: {', '.join(entry.alias for entry in excluding)}")
     for folder, problem in index.broken.items():
         lines.append(f"  not looked at, because it cannot be read: {folder} ({problem})")
     near = nearest_recipes(query.all_of, index.entries)
-    lines += ["  nearest recipes:"] + [f"    {entry.alias}: {','.join(sorted(entry.tags))}" for entry in near]
+    lines += ["  nearest recipes:"] if near else []
+    lines += [f"    {entry.alias}: {','.join(sorted(entry.tags))}" for entry in near]
     best = ",".join(tag for tag in query.all_of if near and tag in near[0].tags)
     return NotFound(
         "\n".join(lines), hint=f"cm find script --tags={best}" if best else "cm find script lists all recipes"
@@ -66,13 +67,13 @@ def _no_such_tags(query: TagQuery, index: RecipeIndex) -> NotFound:
 
 
 def nearest_recipes(tags: Sequence[str], entries: Sequence[IndexEntry], count: int = 3) -> list[IndexEntry]:
-    """The ``count`` recipes that share most with ``tags``; tags that look alike count a little."""
+    """Up to ``count`` recipes that share most with ``tags``; tags that look alike count a little."""
 
-    def likeness(entry: IndexEntry) -> tuple[float, int]:
-        shared = sum(1.0 if tag in entry.tags else 0.5 if nearest(tag, entry.tags, 1) else 0.0 for tag in tags)
-        return (-shared, len(entry.tags))
+    def shared(entry: IndexEntry) -> float:
+        return sum(1.0 if tag in entry.tags else 0.5 if nearest(tag, entry.tags, 1) else 0.0 for tag in tags)
 
-    return sorted(entries, key=likeness)[:count]
+    ranked = sorted(((-shared(entry), len(entry.tags), entry) for entry in entries), key=lambda row: row[:2])
+    return [entry for score, _, entry in ranked if score < 0][:count]
 
 
 def _no_such_variation(query: TagQuery, found: Sequence[IndexEntry]) -> VariationNotFound:

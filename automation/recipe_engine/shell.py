@@ -1,39 +1,29 @@
 """Native scripts: chooses ``run-<os>.sh``, writes ``tmp-run.sh``, runs it, and reads what it left.
 
-The one module that starts processes. Values reach the shell as data: single-quoted, never expanded; only a ``+KEY``
+Values reach the shell as data: single-quoted, never expanded; only a ``+KEY``
 list is joined with the old value of the variable. Secrets travel in the process environment and in no file.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
-import selectors
 import shlex
-import signal
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, NamedTuple
 
 from .env import Env, EnvValue, State, is_secret, merge_env, merge_state
 from .errors import ScriptFailed, ScriptNotFound
-from .files import held_descriptors, read_json, write_json, write_text
+from .files import read_json, write_json, write_text
 
 ENV_OUT = "tmp-run-env.out"
 STATE_OUT = "tmp-run-state.json"
 STATE_IN = "tmp-state.json"
 RUN_FILE = "tmp-run.sh"
 SHELL_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
-TAIL_LINES = 15
-MASK = "***"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScriptCall:
+class ScriptCall(NamedTuple):
     """One native script to run: where it is, where it runs, and with what."""
 
     label: str
@@ -97,6 +87,8 @@ def run_script(call: ScriptCall) -> tuple[Env, State]:
     Writes tmp-state.json and tmp-run.sh, reads tmp-run-env.out and tmp-run-state.json. Raises ScriptFailed with the
     decoded exit and the last lines of output when the script does not end with 0.
     """
+    from .process import run_process  # here, because a call that reuses everything starts no process
+
     for name in (ENV_OUT, STATE_OUT):
         (call.folder / name).unlink(missing_ok=True)
     write_json(call.folder / STATE_IN, call.state)
@@ -115,6 +107,8 @@ def run_script(call: ScriptCall) -> tuple[Env, State]:
 
 
 def _failure(call: ScriptCall, status: int, tail: Sequence[str]) -> ScriptFailed:
+    from .process import exit_text, is_kill
+
     lines = [f"{call.label}: {call.script.name} {exit_text(status)}"]
     for name in call.shown_if_error:
         path = call.folder / name
@@ -123,18 +117,9 @@ def _failure(call: ScriptCall, status: int, tail: Sequence[str]) -> ScriptFailed
     if tail:
         lines += ["  last lines of its output:"] + ["    " + line for line in tail]
     hint = f"see the whole output in the log; to try by hand: cd {shlex.quote(str(call.folder))} && bash ./{RUN_FILE}"
-    if status in (-signal.SIGKILL, 128 + signal.SIGKILL):
+    if is_kill(status):
         hint = "a process killed by SIGKILL usually ran out of memory: free -h and dmesg tell; " + hint
     return ScriptFailed("\n".join(lines), hint=hint, log_path=str(call.log_path or ""))
-
-
-def exit_text(status: int) -> str:
-    """A process's end in words: ``failed with exit code 3`` or ``was killed by SIGKILL``."""
-    number = -status if status < 0 else status - 128 if status > 128 else 0
-    if number:
-        with contextlib.suppress(ValueError):
-            return f"was killed by {signal.Signals(number).name} (status {status})"
-    return f"failed with exit code {status}"
 
 
 def read_env_file(path: Path) -> Env:
@@ -147,77 +132,6 @@ def read_env_file(path: Path) -> Env:
         if equals and key.strip():
             env[key.strip()] = value.strip()
     return env
-
-
-def run_process(
-    command: Sequence[str], folder: Path, *, extra_env: Mapping[str, str], log_path: Path | None
-) -> tuple[int, list[str]]:
-    """Runs a command with its output shown live and kept in the log; exit status and the last lines.
-
-    Standard input is the user's only when that is a terminal. On Ctrl-C or an error here the whole process group ends.
-    """
-    interactive = sys.stdin is not None and sys.stdin.isatty()
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        env={**os.environ, **extra_env, "PWD": str(folder)},
-        stdin=None if interactive else subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=not interactive,
-        pass_fds=held_descriptors() if os.name == "posix" else (),
-    )
-    try:
-        with contextlib.ExitStack() as stack:
-            log = stack.enter_context(log_path.open("ab")) if log_path else None
-            tail = _pump(process, log, [value.encode() for value in extra_env.values()])
-        return process.wait(), tail
-    except BaseException:
-        end_group(process, is_group=not interactive)
-        raise
-
-
-def _pump(process: subprocess.Popen[bytes], log: IO[bytes] | None, secrets: Sequence[bytes]) -> list[str]:
-    """Copies the child's output to ours and to the log until it ends; the last lines of both streams together."""
-    sys.stdout.flush()
-    tail = b""
-    with selectors.DefaultSelector() as selector:
-        for stream, target in ((process.stdout, 1), (process.stderr, 2)):
-            assert stream is not None
-            selector.register(stream, selectors.EVENT_READ, target)
-        while selector.get_map():
-            for key, _ in selector.select():
-                block = os.read(key.fd, 65536)
-                if not block:
-                    selector.unregister(key.fileobj)
-                    continue
-                for secret in secrets:
-                    block = block.replace(secret, MASK.encode())
-                with contextlib.suppress(BrokenPipeError):
-                    _write_all(key.data, block)
-                if log:
-                    log.write(block)
-                    log.flush()
-                tail = (tail + block)[-8192:]
-    return tail.decode(errors="replace").replace("\r", "\n").splitlines()[-TAIL_LINES:]
-
-
-def _write_all(descriptor: int, block: bytes) -> None:
-    while block:
-        block = block[os.write(descriptor, block) :]
-
-
-def end_group(process: subprocess.Popen[bytes], *, is_group: bool) -> None:
-    """Ends a child and, when it leads a group, everything it started: asks first, then kills."""
-    for number, grace_s in ((signal.SIGTERM, 3.0), (signal.SIGKILL, 3.0)):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            if is_group:
-                os.killpg(process.pid, number)
-            else:
-                process.send_signal(number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(grace_s)
-            return
 
 
 def write_env_files(folder: Path, new_env: Mapping[str, Any], env: Mapping[str, Any]) -> None:

@@ -16,14 +16,11 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import secrets
-import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .cachekey import entry_tags, misfit, preference
 from .entryfile import (
@@ -39,7 +36,7 @@ from .entryfile import (
 )
 from .env import without_secrets
 from .errors import StoreError
-from .files import is_locked, lock, read_json, write_json, write_text
+from .files import is_locked, lock, read_json, remove_tree, write_json, write_text
 from .model import CacheEntry, CacheKey, EntryRecord
 
 logger = logging.getLogger(__name__)
@@ -54,8 +51,14 @@ CACHEDIR_TAG = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is a 
 RESUMABLE_SUFFIX = ".part"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Maker(NamedTuple):
+    """The recipe that makes an entry: SHA-256 over its files, and their times and sizes as one short text."""
+
+    digest: str
+    stamp: str
+
+
+class Outcome(NamedTuple):
     """What a recipe leaves in its entry besides files of its own."""
 
     new_env: Mapping[str, Any]
@@ -152,7 +155,7 @@ class Store:
                 return trouble
         return ""
 
-    def start(self, key: CacheKey, recipe_digest: str) -> CacheEntry:
+    def start(self, key: CacheKey, maker: Maker) -> CacheEntry:
         """A new unfinished entry for ``key``, or the one that an earlier, broken-off attempt left, emptied.
 
         Half-loaded files (``*.part``) of that attempt stay, so that a big download goes on. The caller holds the lock.
@@ -160,7 +163,8 @@ class Store:
         self._prepare()
         record = EntryRecord(
             fingerprint=key.fingerprint,
-            recipe_digest=recipe_digest,
+            recipe_digest=maker.digest,
+            recipe_stamp=maker.stamp,
             explicit=key.explicit,
             variations=key.variations,
             extra_tags=key.extra_tags,
@@ -187,23 +191,25 @@ class Store:
 
     def _new_folder(self) -> Path:
         while True:
-            path = self.root / secrets.token_hex(8)
+            path = self.root / os.urandom(8).hex()
             if not any(letter in "abcdf" for letter in path.name):
                 continue  # YAML would read digits, or digits around one e, as a number
             with contextlib.suppress(FileExistsError):
                 path.mkdir()
                 return path
 
-    def reopen(self, entry: CacheEntry, recipe_digest: str) -> CacheEntry:
+    def reopen(self, entry: CacheEntry, maker: Maker) -> CacheEntry:
         """``entry`` marked unfinished for ``--renew``: same folder, same identity, content kept for the recipe."""
-        record = entry.record and replace(entry.record, recipe_digest=recipe_digest, created_utc=utc_now())
-        reopened = replace(entry, tags=tuple(dict.fromkeys(("tmp", *entry.tags))), record=record)
+        record = entry.record and entry.record._replace(
+            recipe_digest=maker.digest, recipe_stamp=maker.stamp, created_utc=utc_now()
+        )
+        reopened = entry._replace(tags=tuple(dict.fromkeys(("tmp", *entry.tags))), record=record)
         self._write_meta(reopened)
         return reopened
 
     def retire(self, entry: CacheEntry) -> None:
         """Marks a finished entry whose files were changed as not to be trusted; the files stay."""
-        self._write_meta(replace(entry, tags=("tmp", "broken", *entry.tags), record=None))
+        self._write_meta(entry._replace(tags=("tmp", "broken", *entry.tags), record=None))
 
     def commit(self, entry: CacheEntry, key: CacheKey, outcome: Outcome) -> CacheEntry:
         """Finishes an entry: state and details first, ``_cm.json`` without ``tmp`` last."""
@@ -223,7 +229,7 @@ class Store:
         tags = entry_tags(key, outcome.version, outcome.added_tags)
         known_by = (tag for tag in entry.tags if tag != "tmp" and not tag.startswith("version-"))
         tags = tuple(dict.fromkeys((*tags, *known_by)))  # a renewed entry keeps the tags it was known by
-        finished = replace(entry, tags=tags, version=outcome.version, dependent_path=outcome.dependent_path)
+        finished = entry._replace(tags=tags, version=outcome.version, dependent_path=outcome.dependent_path)
         self._write_meta(finished)
         return finished
 
@@ -286,7 +292,7 @@ class Store:
         """Deletes an entry; it stops being one at once, before its files go."""
         with contextlib.suppress(FileNotFoundError):
             EntryPaths(entry.path).meta.unlink()
-        shutil.rmtree(entry.path, ignore_errors=True)
+        remove_tree(entry.path)
         self._known.pop(entry.uid, None)
 
 
@@ -299,7 +305,7 @@ def empty_folder(folder: Path) -> None:
     """Removes what a broken-off attempt left, except half-loaded files."""
     for path in folder.iterdir():
         if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
+            remove_tree(path)
         elif path.suffix != RESUMABLE_SUFFIX:
             path.unlink(missing_ok=True)
 

@@ -6,15 +6,13 @@ A word is a tag that must be there; ``-word`` one that must not; ``_word`` a var
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .errors import RequestError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TagQuery:
+class TagQuery(NamedTuple):
     """A parsed query. The order of words is the order in which they were written, without repeats."""
 
     all_of: tuple[str, ...] = ()
@@ -70,6 +68,11 @@ def merge_tag_texts(old: str, new: str) -> str:
     return ",".join(dict.fromkeys((*split_words(old), *split_words(new))))
 
 
-def nearest(word: str, known: Iterable[str], count: int = 3) -> list[str]:
-    """Up to ``count`` words of ``known`` that look most like ``word``, best first; empty when none is close."""
-    return difflib.get_close_matches(word, sorted(set(known)), n=count, cutoff=0.55)
+def nearest(word: str, known: Iterable[str], count: int = 3, likeness: float = 0.55) -> list[str]:
+    """Up to ``count`` words of ``known`` that look most like ``word``, best first; empty when none is close.
+
+    ``likeness`` is the share of letters in common that makes a word close, 0 to 1.
+    """
+    import difflib  # here, because most calls never need it
+
+    return difflib.get_close_matches(word, sorted(set(known)), n=count, cutoff=likeness)

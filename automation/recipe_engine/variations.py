@@ -16,10 +16,10 @@ from .model import AppliedVariation, Recipe, Variation
 from .tags import nearest
 
 
-def declared_name(recipe: Recipe, name: str) -> str:
+def declared_name(recipe: Recipe, name: str, reason: str = "") -> str:
     """The name under which ``recipe`` declares ``name``: itself, or ``n.#`` for ``n.value``.
 
-    Raises VariationError when it declares neither.
+    Raises VariationError when it declares neither; ``reason`` then tells who wants it.
     """
     if name in recipe.variations:
         return name
@@ -28,7 +28,7 @@ def declared_name(recipe: Recipe, name: str) -> str:
         return dynamic
     close = nearest(name, recipe.variations)
     raise VariationError(
-        f"recipe '{recipe.id.alias}' has no variation _{name}",
+        f"recipe '{recipe.id.alias}' has no variation _{name}" + (f" ({reason})" if reason else ""),
         hint=f"the nearest are: {', '.join('_' + near for near in close)}" if close else "cm find script shows it",
     )
 
@@ -38,8 +38,8 @@ def resolve_variations(
 ) -> tuple[AppliedVariation, ...]:
     """All variations that are on for a request that names ``explicit`` ones and rules out ``excluded`` ones.
 
-    Raises VariationError for an unknown name, two members of one group, an excluded base or alias, or a combination
-    that the recipe forbids.
+    Raises VariationError for an unknown name, two members of one group, two values of one ``n.#``, an excluded base or
+    alias, or a combination that the recipe forbids.
     """
     resolution = _Resolution(recipe, excluded)
     for name in explicit:
@@ -47,7 +47,7 @@ def resolve_variations(
             resolution.add(name, "asked for")
     for name in explicit:
         resolution.add_alias(name)
-    if not explicit and recipe.default_variation:
+    if not explicit and recipe.default_variation and not resolution.excluded_by(recipe.default_variation):
         resolution.add(recipe.default_variation, "default variation of the recipe")
     resolution.close()
     if resolution.add_group_defaults():
@@ -69,14 +69,29 @@ class _Resolution:
         """Switches ``name`` on; True when it was off."""
         if name in self.reasons:
             return False
-        declared = declared_name(self.recipe, name)
-        if name in self.excluded or declared in self.excluded:
+        declared = declared_name(self.recipe, name, reason)
+        if excluded := self.excluded_by(name):
             raise VariationError(
                 f"recipe '{self.recipe.id.alias}': variation _{name} ({reason}) is excluded by the request",
-                hint=f"drop -_{name} from the tags",
+                hint=f"drop -_{excluded} from the tags",
+            )
+        rivals = [other for other in self.reasons if declared != name and self.is_case_of(other, declared)]
+        if rivals:
+            raise VariationError(
+                f"recipe '{self.recipe.id.alias}': variation _{declared} can have one value, found:"
+                f" _{rivals[0]} ({self.reasons[rivals[0]]}) and _{name} ({reason})",
+                hint=f"keep either _{rivals[0]} or _{name}",
             )
         self.reasons[name] = reason
         return True
+
+    def excluded_by(self, name: str) -> str:
+        """What rules out ``name``: itself, or the ``n.#`` of all values; an empty text when nothing does."""
+        return name if name in self.excluded else dynamic_name(name, self.excluded)
+
+    def is_case_of(self, name: str, dynamic: str) -> bool:
+        """Whether ``name`` (``n.value``) stands for the declared ``dynamic`` (``n.#``)."""
+        return name not in self.recipe.variations and declared_name(self.recipe, name) == dynamic
 
     def variation(self, name: str) -> Variation:
         """The declared variation behind a name that is on."""
@@ -112,8 +127,8 @@ class _Resolution:
     def _add_bases(self, name: str, variation: Variation) -> bool:
         changed = False
         for base in variation.base:
-            stem = base.partition(".")[0] + "."
-            if base not in self.recipe.variations and any(other.startswith(stem) for other in self.reasons):
+            declared = declared_name(self.recipe, base, f"base of _{name}")
+            if declared != base and any(other.startswith(declared[:-1]) for other in self.reasons):
                 continue
             changed = self.add(base, f"base of _{name}") or changed
         return changed
@@ -122,12 +137,12 @@ class _Resolution:
         changed = False
         for group, member in variation.default_variations.items():
             members = [v.name for v in self.recipe.variations.values() if v.group == group]
-            if declared_name(self.recipe, member) not in members:
+            if declared_name(self.recipe, member, f"default of group '{group}' by _{name}") not in members:
                 raise VariationError(
                     f"recipe '{self.recipe.id.alias}': variation _{name} wants _{member} as default of group"
                     f" '{group}', whose members are: {', '.join('_' + m for m in members) or 'none'}",
                 )
-            if group not in taken and member not in self.excluded:
+            if group not in taken and not self.excluded_by(member):
                 changed = self.add(member, f"default of group '{group}' by _{name}") or changed
         return changed
 
@@ -148,7 +163,7 @@ class _Resolution:
                     f"recipe '{self.recipe.id.alias}': the group '{group}' has several defaults: "
                     + ", ".join("_" + name for name in defaults)
                 )
-            if not chosen and defaults and defaults[0] not in self.excluded:
+            if not chosen and defaults and not self.excluded_by(defaults[0]):
                 changed = self.add(defaults[0], f"default of group '{group}'") or changed
         return changed
 

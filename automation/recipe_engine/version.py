@@ -3,43 +3,47 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from itertools import zip_longest
+from typing import NamedTuple
 
-_RUN = re.compile(r"\d+|[^\d.]+")
+_SHAPE = re.compile(r"(\D*)([\d.]*)(.*)", re.DOTALL)
+_RUN = re.compile(r"\d+|[a-z]+")
+PRE_RELEASE_WORDS = frozenset({"a", "alpha", "b", "beta", "c", "rc", "pre", "preview", "dev"})
+"""Words after the numbers that make a version earlier than the numbers alone (PEP 440's, with their spellings)."""
 
 Piece = tuple[int, int, str]
+VersionKey = tuple[tuple[int, str], tuple[int, ...], tuple[Piece, ...]]
 
 
-def version_key(text: str) -> tuple[tuple[Piece, ...], ...]:
-    """A sort key for a version: dotted parts, each cut into numbers and words.
+def version_key(text: str) -> VersionKey:
+    """A sort key for a version: what stands before the numbers, the dotted numbers, what follows them.
 
-    A number is greater than a word, and a part that ends earlier is greater than one that goes on with a word, so that
-    ``3.9rc1 < 3.9 < 3.9.1``; the reference engine raises TypeError on such pairs.
+    Missing numbers count as 0. A pre-release word goes before the plain version, anything else after it, so that
+    ``3.9rc1 < 3.9 = 3.9.0 < 3.9+cu118 < 3.9.1``; a leading ``v`` counts for nothing, and a version without numbers
+    (a branch name) goes before all others. The reference engine raises TypeError where words meet numbers.
     """
-    parts = []
-    for part in text.strip().split("."):
-        pieces: list[Piece] = []
-        for run in _RUN.findall(part):
-            pieces.append((2, int(run), "") if run.isdigit() else (0, 0, run.strip("-_+")))
-        pieces.append((1, 0, ""))
-        parts.append(tuple(pieces))
-    return tuple(parts)
+    match = _SHAPE.fullmatch(text.strip().lower())
+    before, dotted, after = match.groups() if match else ("", "", "")
+    numbers = [int(part) for part in dotted.split(".") if part]
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    word = "" if dotted and before == "v" else before
+    return (0 if word else 1, word), tuple(numbers), (*(_piece(run) for run in _RUN.findall(after)), (0, 0, ""))
 
 
-_ZERO: tuple[Piece, ...] = ((2, 0, ""), (1, 0, ""))
+def _piece(run: str) -> Piece:
+    """The rank of a number or a word behind the version's numbers; the end of the version has rank 0."""
+    if run.isdigit():
+        return (2, int(run), "")
+    return (-1 if run in PRE_RELEASE_WORDS else 1, 0, run)
 
 
 def compare(first: str, second: str) -> int:
-    """-1, 0 or 1 as ``first`` is lower than, equal to or higher than ``second``; missing parts count as 0."""
-    for left, right in zip_longest(version_key(first), version_key(second), fillvalue=_ZERO):
-        if left != right:
-            return -1 if left < right else 1
-    return 0
+    """-1, 0 or 1 as ``first`` is lower than, equal to or higher than ``second``."""
+    left, right = version_key(first), version_key(second)
+    return (left > right) - (left < right)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionRange:
+class VersionRange(NamedTuple):
     """What a caller asks of a version; an empty string means no such bound."""
 
     exact: str = ""

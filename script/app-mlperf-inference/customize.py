@@ -1,0 +1,69 @@
+"""Hooks of app-mlperf-inference: write run.json for the harness, then give its result.json to the recipes above.
+
+The rules of what can be asked are in `run_request.py`; the run itself is the package `harness`, started by run.sh in
+the virtual environment of the benchmark as a process of its own.
+"""
+
+import json
+from datetime import datetime, timezone
+from pathlib import Path
+
+from mlperf_results.layout import ResultsPaths, RunPaths, make_run_id
+from mlperf_results.names import parse_mode, parse_scenario
+
+from . import run_request
+
+
+def default_output_dir(request: dict, folder: Path, started: datetime) -> Path:
+    """Where a run goes when the caller names no folder: below `folder`/results, in the usual layout."""
+    run_id = make_run_id(started, request["model"], request["backend"], request["device"])
+    paths = ResultsPaths(folder / "results", run_id)
+    return paths.run(request["model"], parse_scenario(request["scenario"]), parse_mode(request["mode"])).folder
+
+
+def result_environment(result: dict, paths: RunPaths) -> dict[str, str]:
+    """The env keys that tell a finished run's outcome."""
+    metric = result["metric"]
+    return {
+        "CM_MLPERF_RUN_RESULT_FILE": str(paths.result_json),
+        "CM_MLPERF_RUN_VALID": "yes" if result["valid"] else "no",
+        "CM_MLPERF_RUN_LABEL": result["label"],
+        "CM_MLPERF_RUN_METRIC": "" if metric is None else f"{metric['value']} {metric['unit']}",
+    }
+
+
+def preprocess(i):
+    """CM hook: checks what is asked for and writes run.json into the folder of the run."""
+    env = i["env"]
+    folder = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+    known = run_request.known_names(i["meta"]["variations"])
+    try:
+        request = run_request.build_request(env, known, folder)
+    except run_request.RequestError as error:
+        return {"return": 1, "error": f"{error}\nhint: cm run script --tags=app,mlperf,inference,_digits,_offline"}
+    if request["output_dir"] is None:
+        request["output_dir"] = str(default_output_dir(request, folder, datetime.now(timezone.utc)))
+    paths = RunPaths(Path(request["output_dir"]))
+    paths.folder.mkdir(parents=True, exist_ok=True)
+    paths.result_json.unlink(missing_ok=True)
+    paths.run_json.write_text(json.dumps(request, indent=2) + "\n", encoding="utf-8")
+    env["CM_MLPERF_OUTPUT_DIR"] = str(paths.folder)
+    env["CM_MLPERF_RUN_JSON"] = str(paths.run_json)
+    env["CM_MLPERF_RUN_CONSOLE_FILE"] = str(paths.console_text)
+    return {"return": 0}
+
+
+def postprocess(i):
+    """CM hook: reads result.json into env and state `mlperf_run`."""
+    env = i["env"]
+    paths = RunPaths(Path(env["CM_MLPERF_OUTPUT_DIR"]))
+    try:
+        result = json.loads(paths.result_json.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        return {
+            "return": 1,
+            "error": f"the harness left no usable {paths.result_json}: {error}\nhint: see {paths.console_text}",
+        }
+    env.update(result_environment(result, paths))
+    i["state"]["mlperf_run"] = {"output_dir": str(paths.folder), **result}
+    return {"return": 0}

@@ -1,0 +1,1 @@
+"""Backends, one file each; `base` says what one is."""

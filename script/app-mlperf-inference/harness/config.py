@@ -1,0 +1,212 @@
+"""Reads run.json into one frozen RunConfig; the only place that knows the file's keys.
+
+    {"format": 1, "model": "digits", "backend": "onnxruntime", "device": "cpu", "scenario": "Offline", "mode":
+    "performance",
+     "execution_mode": "test", "model_path": "digits.onnx", "model_info_path": "model.json", "dataset_path": "digits",
+     "output_dir": "out", "batch_size": null, "threads": null, "target_qps": null, "target_latency_ms": null,
+     "min_duration_ms": null, "min_query_count": null, "performance_sample_count": null, "user_conf": null}
+
+Every key is always there; null in the second half means that the harness decides. Relative paths start at the
+current folder.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from mlperf_results.names import (
+    ExecutionMode,
+    Mode,
+    Scenario,
+    UnknownName,
+    parse_execution_mode,
+    parse_mode,
+    parse_scenario,
+)
+
+from harness.errors import ConfigError, Problem
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownNames:
+    """The names that `model` and `backend` may have: the files in the folders of the harness."""
+
+    models: tuple[str, ...]
+    backends: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConfig:
+    """One LoadGen run as asked for; None where the harness decides.
+
+    threads: CPU threads for inference in all. target_qps: Offline and Server only. target_latency_ms: the limit in
+    Server, the expected latency in the stream scenarios. user_conf: a LoadGen configuration file whose values count
+    as given here, where the key of this file is null.
+    """
+
+    model: str
+    backend: str
+    device: str
+    scenario: Scenario
+    mode: Mode
+    execution_mode: ExecutionMode
+    model_path: Path | None
+    model_info_path: Path | None
+    dataset_path: Path
+    output_dir: Path
+    batch_size: int | None
+    threads: int | None
+    target_qps: float | None
+    target_latency_ms: float | None
+    min_duration_ms: int | None
+    min_query_count: int | None
+    performance_sample_count: int | None
+    user_conf: Path | None
+
+
+_Value = TypeVar("_Value")
+
+
+class _Reader:
+    """Takes the values of a mapping one by one and collects what is wrong with them."""
+
+    def __init__(self, values: Mapping[str, object]) -> None:
+        self._values = values
+        self._read: list[str] = []
+        self.problems: list[Problem] = []
+
+    def note(self, key: str, found: str, allowed: str) -> None:
+        self.problems.append(Problem(key, found, allowed))
+
+    def take(self, key: str, allowed: str, convert: Callable[[object], _Value | None]) -> _Value | None:
+        """Return the converted value; None, with a problem noted, where it is missing or `convert` refuses it."""
+        self._read.append(key)
+        if key not in self._values:
+            self.note(key, "nothing", f"{allowed} (every key is always there)")
+            return None
+        converted = convert(self._values[key])
+        if converted is None:
+            self.note(key, json.dumps(self._values[key]), allowed)
+        return converted
+
+    def optional(self, key: str, allowed: str, convert: Callable[[object], _Value | None]) -> _Value | None:
+        """As `take`, but null is fine and gives None."""
+        if key in self._values and self._values[key] is None:
+            self._read.append(key)
+            return None
+        return self.take(key, f"{allowed}, or null", convert)
+
+    def refuse_others(self) -> None:
+        for key in sorted(set(self._values) - set(self._read)):
+            self.note(key, json.dumps(self._values[key]), f"no such key; known: {', '.join(self._read)}")
+
+
+def _one_of(names: tuple[str, ...]) -> Callable[[object], str | None]:
+    return lambda value: value if isinstance(value, str) and value in names else None
+
+
+def _named(parse: Callable[[str], _Value]) -> Callable[[object], _Value | None]:
+    def convert(value: object) -> _Value | None:
+        try:
+            return parse(value) if isinstance(value, str) else None
+        except UnknownName:
+            return None
+
+    return convert
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _path(value: object) -> Path | None:
+    return Path(value) if isinstance(value, str) and value else None
+
+
+def _whole(value: object) -> int | None:
+    is_whole = isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**63
+    return value if is_whole and isinstance(value, int) else None
+
+
+def _positive(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) and value > 0 else None
+
+
+def _check_targets(reader: _Reader, config: RunConfig) -> None:
+    if config.scenario.is_stream and config.target_qps is not None:
+        reader.note("target_qps", str(config.target_qps), f"null: {config.scenario.value} has no target rate")
+    if config.scenario is Scenario.OFFLINE and config.target_latency_ms is not None:
+        reader.note("target_latency_ms", str(config.target_latency_ms), "null: Offline has no latency target")
+
+
+def parse_run_config(text: str, source: str, known: KnownNames) -> RunConfig:
+    """Return the request in the JSON `text`; raises ConfigError with every problem in it. `source` is for the
+    message."""
+    try:
+        values = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(source, [Problem("the file", f"no JSON ({error})", "one JSON object")]) from error
+    if not isinstance(values, dict):
+        raise ConfigError(source, [Problem("the file", type(values).__name__, "one JSON object")])
+    reader = _Reader(values)
+    reader.take("format", str(FORMAT), lambda value: value if value == FORMAT and value is not True else None)
+    scenarios = ", ".join(member.value for member in Scenario)
+    model = reader.take("model", ", ".join(known.models), _one_of(known.models))
+    backend = reader.take("backend", ", ".join(known.backends), _one_of(known.backends))
+    device = reader.take("device", "the name of a device", _text)
+    scenario = reader.take("scenario", scenarios, _named(parse_scenario))
+    mode = reader.take("mode", ", ".join(member.value for member in Mode), _named(parse_mode))
+    execution_mode = reader.take(
+        "execution_mode", ", ".join(member.value for member in ExecutionMode), _named(parse_execution_mode)
+    )
+    model_path = reader.optional("model_path", "a path", _path)
+    model_info_path = reader.optional("model_info_path", "a path", _path)
+    dataset_path = reader.take("dataset_path", "a path", _path)
+    output_dir = reader.take("output_dir", "a path", _path)
+    batch_size = reader.optional("batch_size", "a whole number from 1", _whole)
+    threads = reader.optional("threads", "a whole number from 1", _whole)
+    target_qps = reader.optional("target_qps", "a number above 0", _positive)
+    target_latency_ms = reader.optional("target_latency_ms", "a number above 0", _positive)
+    min_duration_ms = reader.optional("min_duration_ms", "a whole number from 1", _whole)
+    min_query_count = reader.optional("min_query_count", "a whole number from 1", _whole)
+    performance_sample_count = reader.optional("performance_sample_count", "a whole number from 1", _whole)
+    user_conf = reader.optional("user_conf", "a path", _path)
+    reader.refuse_others()
+    if (
+        model is None or backend is None or device is None or scenario is None or mode is None
+        or execution_mode is None or dataset_path is None or output_dir is None
+    ):  # fmt: skip
+        raise ConfigError(source, reader.problems)
+    config = RunConfig(
+        model=model,
+        backend=backend,
+        device=device,
+        scenario=scenario,
+        mode=mode,
+        execution_mode=execution_mode,
+        model_path=model_path,
+        model_info_path=model_info_path,
+        dataset_path=dataset_path,
+        output_dir=output_dir,
+        batch_size=batch_size,
+        threads=threads,
+        target_qps=target_qps,
+        target_latency_ms=target_latency_ms,
+        min_duration_ms=min_duration_ms,
+        min_query_count=min_query_count,
+        performance_sample_count=performance_sample_count,
+        user_conf=user_conf,
+    )
+    _check_targets(reader, config)
+    if reader.problems:
+        raise ConfigError(source, reader.problems)
+    return config

@@ -1,0 +1,59 @@
+"""The digits data set: 8x8 images of handwritten digits, as the recipe get-dataset-digits writes them.
+
+Files read: `validation_images.npy` uint8[N, 8, 8] with values 0 to 16, and `validation_labels.npy` uint8[N] with
+values 0 to 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.errors import HarnessError
+from harness.tensors import Array
+
+_HINT = "make the data set again: cm run script --tags=get,dataset,digits --renew"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DigitsDataset:
+    """The validation part, in memory: uint8[N, 8, 8] and uint8[N]."""
+
+    images: npt.NDArray[np.uint8]
+    labels: npt.NDArray[np.uint8]
+
+    @property
+    def count(self) -> int:
+        """Number of validation images."""
+        return len(self.images)
+
+    def load(self, indices: Sequence[int]) -> Array:
+        """Return uint8[len(indices), 8, 8], 0..16."""
+        return self.images[np.asarray(indices, dtype=np.intp)]
+
+
+def _read(path: Path, sample_shape: tuple[int, ...], highest: int) -> npt.NDArray[np.uint8]:
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise HarnessError(f"cannot read {path}: {error}", _HINT) from error
+    if array.dtype != np.uint8 or array.shape[1:] != sample_shape or len(array) == 0:
+        wanted = f"uint8[N{''.join(f', {size}' for size in sample_shape)}] with N >= 1"
+        raise HarnessError(f"{path} holds {array.dtype}{list(array.shape)}; it should hold {wanted}", _HINT)
+    if int(array.max()) > highest:
+        raise HarnessError(f"{path} holds a value of {int(array.max())}; allowed: 0 to {highest}", _HINT)
+    checked: npt.NDArray[np.uint8] = array
+    return checked
+
+
+def open_dataset(folder: Path) -> DigitsDataset:
+    """Return the validation part; raises HarnessError when a file is missing, damaged or of another length."""
+    images = _read(folder / "validation_images.npy", (8, 8), 16)
+    labels = _read(folder / "validation_labels.npy", (), 9)
+    if len(images) != len(labels):
+        raise HarnessError(f"{folder} holds {len(images)} validation images but {len(labels)} labels", _HINT)
+    return DigitsDataset(images, labels)

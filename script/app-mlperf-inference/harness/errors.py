@@ -1,0 +1,43 @@
+"""The exceptions of the harness; each says what failed, what was found and what to try, and has an exit code.
+
+Exit code 2: the request cannot be right as written. Exit code 1: the run failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class HarnessError(Exception):
+    """A run that failed; `hint` is the next thing to try."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong in a configuration file: where, what is there, what could be there."""
+
+    key: str
+    found: str
+    allowed: str
+
+    def __str__(self) -> str:
+        return f"{self.key}: found {self.found}; allowed: {self.allowed}"
+
+
+class ConfigError(HarnessError):
+    """A configuration that cannot be run; all its problems at once."""
+
+    exit_code = 2
+
+    def __init__(self, source: str, problems: Sequence[Problem], hint: str = "") -> None:
+        noun = "problem" if len(problems) == 1 else "problems"
+        lines = "".join(f"\n  {problem}" for problem in problems)
+        super().__init__(f"{source} has {len(problems)} {noun}:{lines}", hint)
+        self.problems = tuple(problems)

@@ -1,0 +1,51 @@
+"""What happens when a backend or model raises inside LoadGen: the first error is kept and the run is ended.
+
+An exception that leaves a LoadGen callback breaks the process ("terminate called"), and an unanswered query blocks
+it for ever. So callbacks record the error here, answer with zeros, and LoadGen ends by itself; the run then fails
+with the error. Where LoadGen would go on for long (a stream goes on until its minimum duration), a watchdog ends the
+process with the same message.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import traceback
+
+_GRACE_S = 3.0
+"""How long LoadGen may take to end by itself after the first error."""
+
+
+class Failures:
+    """The first error of a run; `is_set` is read before each inference."""
+
+    def __init__(self, grace_s: float = _GRACE_S) -> None:
+        self._grace_s = grace_s
+        self._lock = threading.Lock()
+        self._watchdog: threading.Timer | None = None
+        self.is_set = False
+        self.first: Exception | None = None
+
+    def record(self, error: Exception) -> None:
+        """Keep the first error and start the watchdog; later errors are only its consequences."""
+        with self._lock:
+            if self.first is not None:
+                return
+            self.first = error
+            self.is_set = True
+            self._watchdog = threading.Timer(self._grace_s, self._end_process)
+            self._watchdog.daemon = True
+            self._watchdog.start()
+
+    def settle(self) -> None:
+        """Stop the watchdog: LoadGen has ended."""
+        if self._watchdog is not None:
+            self._watchdog.cancel()
+
+    def _end_process(self) -> None:
+        if self.first is not None:
+            sys.stderr.write("".join(traceback.format_exception(self.first)))
+            sys.stderr.write(f"harness: error: inference failed during the run: {self.first}\n")
+        sys.stderr.flush()
+        os._exit(1)  # LoadGen cannot be stopped in any other way

@@ -1,0 +1,53 @@
+"""The digits model: a small convolutional network that reads 8x8 handwritten digits (recipe get-ml-model-digits).
+
+digits is *not* an official MLPerf model: every constant in RULES is this project's own choice, explained beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from harness.errors import HarnessError
+from harness.models.base import ModelRules, Score
+from harness.tensors import Array, Tensors, TensorSpec
+
+RULES = ModelRules(
+    is_official=False,
+    loadgen_name="digits",  # unknown to LoadGen, which then takes its wildcard values: right for a model of our own
+    dataset="digits",
+    server_target_latency_ms=10.0,  # our choice; the tightest official limit is resnet50's 15 ms
+    performance_sample_count=None,  # the whole validation set: 150 kB
+    offline_min_sample_count=24_576,  # as the rules ask of the official models
+    batch_size=128,  # our choice: larger batches leave the level-2 cache and are slower (seen on a Xeon with 2 MiB)
+    target_of_reference=0.99,  # as the closed division asks of most models: 99 % of the reference
+)
+INPUTS = (TensorSpec(name="image", dtype="float32", shape=(1, 8, 8)),)
+OUTPUTS = (TensorSpec(name="logits", dtype="float32", shape=(10,)),)
+RESPONSE = TensorSpec(name="logits", dtype="float32", shape=(10,))
+
+
+def preprocess(samples: Array) -> Tensors:
+    """Return `image` float32[batch, 1, 8, 8], 0..1, of uint8[batch, 8, 8], 0..16."""
+    return {"image": (samples.astype(np.float32) / np.float32(16.0)).reshape(-1, 1, 8, 8)}
+
+
+def postprocess(outputs: Tensors) -> Array:
+    """Return the logits, float32[batch, 10], as they are: the largest is looked for when scoring."""
+    return outputs["logits"]
+
+
+def score(responses: Mapping[int, bytes], labels: Array) -> Score:
+    """Return how many responses have their largest logit at the label; raises HarnessError for a response of another
+    size."""
+    good_count = 0
+    for index, label in enumerate(labels.tolist()):
+        response = responses[index]
+        if len(response) != RESPONSE.size_bytes:
+            raise HarnessError(
+                f"the response of sample {index} has {len(response)} bytes; it should have {RESPONSE.size_bytes}",
+                "score the log with the model that made it",
+            )
+        good_count += int(np.frombuffer(response, dtype=np.float32).argmax()) == label
+    return Score(good_count=good_count, total_count=len(labels))

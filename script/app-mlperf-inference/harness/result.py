@@ -1,0 +1,146 @@
+"""Makes result.json: what was asked, what each setting became and why, and what LoadGen found. Pure, but for
+`write_json`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from mlperf_results.logs import Json, LoadGenLog
+from mlperf_results.names import FULL_RULES_MIN_DURATION_MS, TEST_RUN_LABEL
+
+from harness.config import FORMAT, RunConfig
+from harness.errors import HarnessError
+from harness.settings import Origin, Setting, Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What a run knows beside its settings and LoadGen's log."""
+
+    command: tuple[str, ...]
+    started_utc: str
+    versions: Mapping[str, str]
+    model_sha256: str | None
+    is_official_model: bool
+    issue_shape: str
+    warm_up: Mapping[str, float | None]
+
+
+def run_label(min_duration_ms: int, log: LoadGenLog, is_official_model: bool) -> str:
+    """Return the words that must stand beside the figure."""
+    if min_duration_ms < FULL_RULES_MIN_DURATION_MS:
+        return TEST_RUN_LABEL
+    if not log.is_valid:
+        return "INVALID, not an MLPerf result"
+    if not is_official_model:
+        return "full-length run of a model that MLPerf does not know"
+    return "full-length run, not submitted to MLPerf"
+
+
+def require_same_settings(settings: Settings, log: LoadGenLog) -> None:
+    """Raise HarnessError when LoadGen worked with other settings than it was given (it ignores lines it does not
+    understand)."""
+    effective = log.effective
+    pairs = [
+        ("scenario", settings.scenario.value, log.scenario.value),
+        ("mode", settings.mode.value, log.mode.value),
+        ("min_duration_ms", settings.min_duration_ms.value, effective.min_duration_ms),
+        ("performance_sample_count", settings.performance_sample_count.value, effective.performance_sample_count),
+    ]
+    wrong = [f"{name} {given} became {found}" for name, given, found in pairs if given != found]
+    if wrong:
+        message = f"LoadGen did not take its settings over: {'; '.join(wrong)}"
+        raise HarnessError(message, "look at user.conf and audit.config")
+
+
+def _given(value: str | None) -> Json:
+    return {"value": value, "origin": Origin.USER.value}
+
+
+def _resolved(setting: Setting[int] | Setting[float] | None) -> Json:
+    return None if setting is None else {"value": setting.value, "origin": setting.origin.value}
+
+
+def _path(path: Path | None) -> Json:
+    return _given(None if path is None else str(path))
+
+
+def _run_part(config: RunConfig, settings: Settings) -> dict[str, Json]:
+    """Return every key of run.json as resolved: {"value", "origin"}, or None where the scenario has no such
+    setting."""
+    return {
+        "model": _given(config.model),
+        "backend": _given(config.backend),
+        "device": _given(config.device),
+        "scenario": _given(config.scenario.value),
+        "mode": _given(config.mode.value),
+        "execution_mode": _given(config.execution_mode.value),
+        "model_path": _path(config.model_path),
+        "model_info_path": _path(config.model_info_path),
+        "dataset_path": _path(config.dataset_path),
+        "output_dir": _path(config.output_dir),
+        "batch_size": _resolved(settings.shape.batch_size),
+        "threads": _resolved(settings.shape.threads),
+        "target_qps": _resolved(settings.target_qps),
+        "target_latency_ms": _resolved(settings.target_latency_ms),
+        "min_duration_ms": _resolved(settings.min_duration_ms),
+        "min_query_count": _resolved(settings.min_query_count),
+        "performance_sample_count": _resolved(settings.performance_sample_count),
+        "user_conf": _path(config.user_conf),
+    }
+
+
+def build_result(config: RunConfig, settings: Settings, log: LoadGenLog, facts: Facts) -> dict[str, Json]:
+    """Return the content of result.json. `valid` is LoadGen's verdict and no error; an accuracy run is valid without
+    errors."""
+    metric: Json = None
+    if log.metric is not None:
+        metric = {
+            "name": log.metric.metric.name,
+            "value": log.metric.value,
+            "unit": log.metric.metric.unit,
+            "higher_is_better": log.metric.metric.higher_is_better,
+        }
+    return {
+        "format": FORMAT,
+        "label": run_label(settings.min_duration_ms.value, log, facts.is_official_model),
+        "run": _run_part(config, settings),
+        "user_conf_lines": dict(settings.user_lines),
+        "issue_shape": facts.issue_shape,
+        "warm_up": dict(facts.warm_up),
+        "valid": log.is_valid,
+        "invalid_reasons": list(log.invalid_reasons),
+        "errors": log.error_count,
+        "error_messages": list(log.errors),
+        "metric": metric,
+        "latency": None if log.latencies is None else asdict(log.latencies),
+        "early_stopping": None if log.early_stopping is None else asdict(log.early_stopping),
+        "min_duration_met": log.is_min_duration_met,
+        "min_queries_met": log.is_min_query_count_met,
+        "duration_s": log.duration_s,
+        "query_count": log.query_count,
+        "generated_query_count": log.generated_query_count,
+        "samples_per_query": log.generated_samples_per_query,
+        "sample_counts": {
+            "dataset": log.qsl_total_count,
+            "performance": log.effective.performance_sample_count,
+            "accuracy": log.effective.accuracy_sample_count,
+        },
+        "loadgen_version": log.loadgen_version,
+        "seeds": asdict(log.seeds),
+        "versions": dict(facts.versions),
+        "model_sha256": facts.model_sha256,
+        "command": list(facts.command),
+        "started_utc": facts.started_utc,
+    }
+
+
+def write_json(path: Path, content: Mapping[str, Json]) -> None:
+    """Write `content` to `path` in one step: a reader sees the old file or the whole new one."""
+    beside = path.with_name(f".{path.name}.tmp")
+    beside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    os.replace(beside, path)

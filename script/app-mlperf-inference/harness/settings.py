@@ -1,0 +1,256 @@
+"""Decides every setting of a run and remembers where each value comes from. Pure: measured figures come in as
+arguments.
+
+Order of authority: run.json, the user's own user.conf, the rules of the model and scenario, the warm-up estimate, a
+default.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from mlperf_results.names import FULL_RULES_MIN_DURATION_MS, ExecutionMode, Mode, Scenario
+
+from harness.config import RunConfig
+from harness.errors import ConfigError, Problem
+from harness.models.base import ModelRules
+
+_MIN_DURATION_MS = {
+    ExecutionMode.TEST: 2_000,
+    ExecutionMode.FAST: 60_000,
+    ExecutionMode.VALID: FULL_RULES_MIN_DURATION_MS,
+}
+_MIN_QUERY_COUNT = {Scenario.SINGLE_STREAM: 100, Scenario.MULTI_STREAM: 662, Scenario.SERVER: 100}
+"""LoadGen's embedded mlperf.conf (6.0.17), all models; fewer cannot satisfy early stopping in MultiStream."""
+
+OFFLINE_RATE_MARGIN = 1.25
+"""LoadGen makes 1.1 x duration x rate samples and the run is INVALID when they last too short a time; the warm-up
+rate may be too low on a busy machine, so 1.25 of its fastest slice is asked for. A run is then up to 38 % longer
+than its minimum."""
+
+SERVER_LOAD = 0.2
+"""Part of the measured one-at-a-time rate that a Server run is sent when no rate is given. Low, because a default
+run should show a true figure that stays VALID while other programs use the machine; whoever wants the peak gives
+target_qps."""
+
+LOADGEN_OVERHEAD_MS = {Scenario.SINGLE_STREAM: 0.002, Scenario.MULTI_STREAM: 0.004, Scenario.SERVER: 0.01}
+"""What LoadGen and its Python door add to a query: in the streams the least measured with 6.0.17 (an expected
+latency must not be too high, or LoadGen runs out of queries), in Server a generous figure (a thread is woken for
+each query)."""
+
+_MEMORY_PER_QUERY_BYTES = 450
+_MEMORY_PER_SAMPLE_BYTES = {
+    Scenario.SINGLE_STREAM: 25, Scenario.MULTI_STREAM: 25, Scenario.SERVER: 25, Scenario.OFFLINE: 400
+}  # fmt: skip
+"""Peak growth of a process per generated query and sample, measured with LoadGen 6.0.17 and a fast SUT, rounded
+up."""
+
+Value = TypeVar("Value", int, float)
+
+
+class Origin(enum.Enum):
+    """Where a value comes from."""
+
+    USER = "user"
+    RULE = "rule"
+    ESTIMATE = "warm-up estimate"
+    DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting(Generic[Value]):
+    """A value and where it comes from."""
+
+    value: Value
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What must be known before the backend is opened."""
+
+    batch_size: Setting[int]
+    threads: Setting[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Every setting of a run. None: the scenario has no such setting.
+
+    target_latency_ms: the limit in Server, the expected latency in streams. user_lines: further user.conf values of
+    the user.
+    """
+
+    scenario: Scenario
+    mode: Mode
+    shape: Shape
+    target_qps: Setting[float] | None
+    target_latency_ms: Setting[float] | None
+    min_duration_ms: Setting[int]
+    min_query_count: Setting[int]
+    performance_sample_count: Setting[int]
+    user_lines: Mapping[str, float]
+
+    @property
+    def conf_values(self) -> dict[str, float]:
+        """The settings as LoadGen's user.conf keys."""
+        values: dict[str, float] = dict(self.user_lines)
+        values["min_duration"] = self.min_duration_ms.value
+        values["min_query_count"] = self.min_query_count.value
+        values["performance_sample_count_override"] = self.performance_sample_count.value
+        if self.target_qps is not None:
+            values["target_qps"] = self.target_qps.value
+        if self.target_latency_ms is not None:
+            values["target_latency"] = self.target_latency_ms.value
+        return values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What the decisions depend on beside the request.
+
+    user_lines: the user's user.conf for this model and scenario. dataset_count: validation samples.
+    backend_batch_size: the batch size the backend prefers, if any. core_count: CPU cores this process may use.
+    """
+
+    rules: ModelRules
+    user_lines: Mapping[str, float]
+    dataset_count: int
+    backend_batch_size: int | None
+    core_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarmUp:
+    """What a short run before the test measured, of one scenario.
+
+    query_latency_ms: a fast query (10th percentile): one sample in SingleStream and Server, eight in MultiStream;
+    None in Offline. samples_per_second: the fastest slice in Offline; None elsewhere.
+    """
+
+    query_latency_ms: float | None
+    samples_per_second: float | None
+
+
+def choose_shape(config: RunConfig, circumstances: Circumstances) -> Shape:
+    """Return batch size and thread count."""
+    batch_size = Setting(circumstances.rules.batch_size, Origin.DEFAULT)
+    if circumstances.backend_batch_size is not None:
+        batch_size = Setting(circumstances.backend_batch_size, Origin.DEFAULT)
+    if config.batch_size is not None:
+        batch_size = Setting(config.batch_size, Origin.USER)
+    threads = Setting(circumstances.core_count, Origin.DEFAULT)
+    if config.threads is not None:
+        threads = Setting(config.threads, Origin.USER)
+    return Shape(batch_size=batch_size, threads=threads)
+
+
+def _pick(given: Value | None, line: Value | None, otherwise: Setting[Value]) -> Setting[Value]:
+    for value in (given, line):
+        if value is not None:
+            return Setting(value, Origin.USER)
+    return otherwise
+
+
+def _whole_line(lines: Mapping[str, float], key: str) -> int | None:
+    return int(lines[key]) if key in lines else None
+
+
+def _fewest_queries(config: RunConfig, rules: ModelRules) -> int:
+    if config.scenario is Scenario.OFFLINE:
+        return rules.offline_min_sample_count if config.execution_mode is ExecutionMode.VALID else 1
+    return _MIN_QUERY_COUNT[config.scenario]
+
+
+def _target_qps(config: RunConfig, circumstances: Circumstances, warm_up: WarmUp) -> Setting[float] | None:
+    if config.scenario.is_stream:
+        return None
+    given = config.target_qps if config.target_qps is not None else circumstances.user_lines.get("target_qps")
+    if config.scenario is Scenario.OFFLINE:
+        rate = (warm_up.samples_per_second or 0.0) * OFFLINE_RATE_MARGIN
+    else:
+        rate = 1000.0 / ((warm_up.query_latency_ms or 0.0) + LOADGEN_OVERHEAD_MS[config.scenario])
+        if config.mode is Mode.ACCURACY:
+            return Setting(_rounded(rate), Origin.ESTIMATE)  # pacing only; a low given rate would stretch it to hours
+        rate *= SERVER_LOAD
+    return _pick(given, None, Setting(_rounded(rate), Origin.ESTIMATE))
+
+
+def _target_latency_ms(config: RunConfig, circumstances: Circumstances, warm_up: WarmUp) -> Setting[float] | None:
+    if config.scenario is Scenario.OFFLINE:
+        return None
+    line = circumstances.user_lines.get("target_latency")
+    if config.scenario is Scenario.SERVER:
+        rule = Setting(circumstances.rules.server_target_latency_ms, Origin.RULE)
+        return _pick(config.target_latency_ms, line, rule)
+    expected = (warm_up.query_latency_ms or 0.0) + LOADGEN_OVERHEAD_MS[config.scenario]
+    return _pick(config.target_latency_ms, line, Setting(_rounded(expected), Origin.ESTIMATE))
+
+
+def _rounded(value: float) -> float:
+    """Return `value` with four digits: an estimate is no better, and people read it."""
+    return float(f"{value:.4g}")
+
+
+def resolve(config: RunConfig, shape: Shape, circumstances: Circumstances, warm_up: WarmUp) -> Settings:
+    """Return every setting with its origin; raises ConfigError for a performance sample count the data set cannot
+    give."""
+    lines = circumstances.user_lines
+    rules = circumstances.rules
+    samples = _pick(
+        config.performance_sample_count,
+        _whole_line(lines, "performance_sample_count_override"),
+        Setting(rules.performance_sample_count or circumstances.dataset_count, Origin.RULE),
+    )
+    if not 1 <= samples.value <= circumstances.dataset_count:
+        allowed = f"1 to {circumstances.dataset_count}, the samples of the data set"
+        raise ConfigError("the run", [Problem("performance_sample_count", str(samples.value), allowed)])
+    duration = Setting(_MIN_DURATION_MS[config.execution_mode], Origin.RULE)
+    queries = Setting(_fewest_queries(config, rules), Origin.RULE)
+    managed = {"min_duration", "min_query_count", "performance_sample_count_override", "target_qps", "target_latency"}
+    return Settings(
+        scenario=config.scenario,
+        mode=config.mode,
+        shape=shape,
+        target_qps=_target_qps(config, circumstances, warm_up),
+        target_latency_ms=_target_latency_ms(config, circumstances, warm_up),
+        min_duration_ms=_pick(config.min_duration_ms, _whole_line(lines, "min_duration"), duration),
+        min_query_count=_pick(config.min_query_count, _whole_line(lines, "min_query_count"), queries),
+        performance_sample_count=samples,
+        user_lines={key: value for key, value in lines.items() if key not in managed},
+    )
+
+
+def expected_memory_bytes(settings: Settings) -> int:
+    """Return about how much memory LoadGen takes for the queries it generates before a performance run; 0 in
+    accuracy mode."""
+    if settings.mode is Mode.ACCURACY:
+        return 0
+    seconds = settings.min_duration_ms.value / 1000.0
+    samples_per_query = 8 if settings.scenario is Scenario.MULTI_STREAM else 1
+    if settings.scenario.is_stream and settings.target_latency_ms is not None:
+        queries = max(settings.min_query_count.value, 2.0 * seconds * 1000.0 / settings.target_latency_ms.value)
+    else:
+        rate = settings.target_qps.value if settings.target_qps is not None else 0.0
+        queries = max(settings.min_query_count.value, 1.1 * seconds * rate)
+    per_query = 0 if settings.scenario is Scenario.OFFLINE else _MEMORY_PER_QUERY_BYTES
+    return int(queries * (per_query + samples_per_query * _MEMORY_PER_SAMPLE_BYTES[settings.scenario]))
+
+
+def require_memory(settings: Settings, available_bytes: int | None) -> None:
+    """Raise ConfigError when LoadGen would need more memory than is available (None: not known, nothing is
+    checked)."""
+    needed = expected_memory_bytes(settings)
+    if available_bytes is None or needed <= available_bytes:
+        return
+    found = f"{settings.min_duration_ms.value} ms ({settings.min_duration_ms.origin.value})"
+    most_ms = int(settings.min_duration_ms.value * available_bytes / needed)
+    allowed = (
+        f"at most about {most_ms} ms at this speed: LoadGen generates all queries of a run before it starts, "
+        f"here about {needed / 1e9:.0f} GB of them, and {available_bytes / 1e9:.0f} GB can be used"
+    )
+    hint = "use a shorter run, a lower rate (batch_size 1, threads 1), or a machine with more memory"
+    raise ConfigError("the run", [Problem("min_duration_ms", found, allowed)], hint)

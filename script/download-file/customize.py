@@ -1,0 +1,80 @@
+"""Hooks of the recipe download-file: get one file into a folder, checked.
+
+`order.py` says what is asked for, `download.py` does HTTP, `part.py` keeps what is there so far, `checks.py` verifies
+files and `progress.py` tells how it goes.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from . import checks, download, order, part, progress
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """Downloads or takes the file and sets its keys; returns CM's answer."""
+    env = i["env"]
+    try:
+        asked = order.from_env(env)
+        path = _local_file(asked) if asked.local_file is not None else _downloaded_file(asked)
+    except (order.OrderError, checks.ChecksumError, download.DownloadError, part.PartBusy) as error:
+        return {"return": 1, "error": str(error)}
+    env["CM_DOWNLOAD_DOWNLOADED_PATH"] = str(path)
+    env["CM_DOWNLOAD_DOWNLOADED_FILENAME"] = path.name
+    env["CM_GET_DEPENDENT_CACHED_PATH"] = str(path)
+    if asked.final_env_name:
+        env[asked.final_env_name] = str(path)
+    return {"return": 0}
+
+
+def postprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """Declares the file when it lies in the current folder, which is the entry's when the recipe is cached."""
+    path = Path(str(i["env"]["CM_DOWNLOAD_DOWNLOADED_PATH"]))
+    return {"return": 0, "files": [str(path)] if Path.cwd() in path.parents else []}
+
+
+def _local_file(asked: order.Order) -> Path:
+    """The user's own file, where it lies, or a copy of it when a folder or a name was given."""
+    source = asked.local_file
+    assert source is not None
+    checks.verify(source, asked.checksums)
+    if not asked.is_place_given:
+        return source
+    target = asked.target
+    if target.exists() and target.samefile(source):
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(target.name + ".part")
+    shutil.copyfile(source, partial)
+    partial.replace(target)
+    return target
+
+
+def _downloaded_file(asked: order.Order) -> Path:
+    target = asked.target
+    if target.is_file() and asked.checksums:
+        try:
+            checks.verify(target, asked.checksums)
+        except checks.ChecksumError as error:
+            print(f"download-file: {error}; downloading again", file=sys.stderr)
+        else:
+            print(f"download-file: {target} is there already and has the right checksum", file=sys.stderr)
+            return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    result = download.download(
+        download.DownloadRequest(
+            urls=asked.urls,
+            target=target,
+            checksums=asked.checksums,
+            verifies_tls=asked.verifies_tls,
+            proxies=asked.proxies,
+        ),
+        progress.terminal_progress(target.name, sys.stderr),
+    )
+    if not asked.checksums:
+        digest = checks.digest(result.path, "sha256")
+        print(f"download-file: no checksum was given; the SHA-256 of {target.name} is {digest}", file=sys.stderr)
+    return result.path

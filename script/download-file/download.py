@@ -1,0 +1,199 @@
+"""Downloads one file over HTTP(S) so that it is either there whole and checked, or not there.
+
+The bytes go to `<name>.part`, and what is needed to go on after an interruption to `<name>.part.json`. A download goes
+on from there with `Range` (and `If-Range` where the server gave a validator), if the addresses or the checksum make
+sure that it is the same file. When all bytes are there and the checksums are right, the part is moved to its name.
+
+    for each address:  for each attempt:  request -> append to the part -> size right? -> checksums right? -> move
+"""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import requests
+import urllib3.exceptions
+
+from . import checks, order, part
+
+CHUNK_BYTES = 256 * 1024
+MAX_RETRY_AFTER_S = 60.0
+# Answers that may be better the next time: RFC 9110 section 15 (408, 5xx), RFC 6585 (429).
+RETRY_STATUSES = (408, 425, 429, 500, 502, 503, 504)
+
+Progress = Callable[[int, int | None], None]
+
+
+class DownloadError(Exception):
+    """The file could not be downloaded. The text names every attempt; addresses are masked."""
+
+
+class _Failure(Exception):
+    """One attempt failed; `is_final` when the same address need not be tried again."""
+
+    def __init__(self, message: str, *, is_final: bool = False, retry_after_s: float = 0.0) -> None:
+        super().__init__(order.mask_secrets(message))
+        self.is_final = is_final
+        self.retry_after_s = retry_after_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DownloadRequest:
+    """What to download: the same file from any of `urls`, to `target`. Delays double from `first_delay_s` on."""
+
+    urls: tuple[str, ...]
+    target: Path
+    checksums: tuple[checks.Checksum, ...] = ()
+    verifies_tls: bool = True
+    proxies: Mapping[str, str] = field(default_factory=dict)
+    attempts_per_url: int = 4
+    first_delay_s: float = 1.0
+    connect_timeout_s: float = 20.0
+    read_timeout_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DownloadResult:
+    """A file that is there: which address gave its last byte, and how many bytes an earlier try had left."""
+
+    path: Path
+    size_bytes: int
+    url: str
+    resumed_bytes: int
+
+
+def download(request: DownloadRequest, report: Progress = lambda done, total: None) -> DownloadResult:
+    """Downloads the file; returns where it is. Raises DownloadError when no address gives it.
+
+    Side effects: writes beside `request.target`, moves the finished file onto it, sleeps between attempts.
+    """
+    failures: list[str] = []
+    with part.open_part(request.target) as partial, requests.Session() as session:
+        for url in request.urls:
+            for attempt in range(request.attempts_per_url):
+                try:
+                    return _attempt(session, request, url, partial, report)
+                except _Failure as failure:
+                    failures.append(f"{order.mask_secrets(url)}: {failure}")
+                    if failure.is_final or attempt + 1 == request.attempts_per_url:
+                        break
+                    time.sleep(max(failure.retry_after_s, request.first_delay_s * 2**attempt))
+    lines = "".join(f"\n  {line}" for line in failures)
+    raise DownloadError(
+        f"{request.target.name} could not be downloaded. Tried:{lines}\nhint: check the address, the network and the "
+        "proxy (https_proxy); or get the file by hand and give it with --from=FILE. What is there already "
+        "is kept and used by the next try"
+    )
+
+
+def _attempt(
+    session: requests.Session, request: DownloadRequest, url: str, partial: part.Part, report: Progress
+) -> DownloadResult:
+    """One request and what follows from it; raises _Failure."""
+    have = partial.usable_bytes(url, has_checksum=bool(request.checksums))
+    try:
+        with _get(session, request, url, partial.resume_headers(url, have)) as response:
+            start, total = _start_and_total(response, have, partial)
+            if start is not None:
+                _check_encoding(response, request)
+                _check_space(request.target.parent, (total or 0) - start)
+                partial.begin(start, url, response.headers)
+                _receive(response, partial, total, report)
+    except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            raise DownloadError(f"the disk of {request.target.parent} is full. hint: --download_path=FOLDER") from error
+        raise _Failure(f"{type(error).__name__}: {error}") from error
+    kept_bytes = have if start is None else start
+    try:
+        checks.verify(partial.path, request.checksums)
+    except checks.ChecksumError as error:
+        partial.discard()
+        # With old bytes in it the fault may be theirs: once more from the start.
+        raise _Failure(f"{error}; the part was removed", is_final=not kept_bytes) from error
+    size_bytes = partial.size_bytes
+    partial.finish()
+    return DownloadResult(
+        path=request.target, size_bytes=size_bytes, url=order.mask_secrets(url), resumed_bytes=kept_bytes
+    )
+
+
+def _get(
+    session: requests.Session, request: DownloadRequest, url: str, headers: Mapping[str, str]
+) -> requests.Response:
+    """The answer to a GET with its body still to be read; raises _Failure for a status that is no success."""
+    response = session.get(
+        url,
+        # "identity": the bytes of the file itself, so that sizes and ranges mean the file.
+        headers={"Accept-Encoding": "identity", "User-Agent": "crowdperf-download-file", **headers},
+        stream=True,
+        timeout=(request.connect_timeout_s, request.read_timeout_s),
+        verify=request.verifies_tls,
+        proxies=_proxies(url, request.proxies),
+    )
+    status = response.status_code
+    if status in (200, 206, 416):
+        return response
+    response.close()
+    is_final = status not in RETRY_STATUSES
+    wait = response.headers.get("Retry-After", "")
+    wait_s = min(float(wait), MAX_RETRY_AFTER_S) if wait.isdigit() else 0.0
+    raise _Failure(f"the server answered {status} {response.reason}", is_final=is_final, retry_after_s=wait_s)
+
+
+def _proxies(url: str, proxies: Mapping[str, str]) -> dict[str, str]:
+    """The proxies of CM's env for requests, none for a host that no_proxy lists. The process's own apply anyway."""
+    no_proxy = proxies.get("no_proxy") or proxies.get("NO_PROXY")
+    if requests.utils.should_bypass_proxies(url, no_proxy=no_proxy):
+        return {}
+    by_scheme = {"http": "http_proxy", "https": "https_proxy"}
+    found = {scheme: proxies.get(key) or proxies.get(key.upper(), "") for scheme, key in by_scheme.items()}
+    return {scheme: proxy for scheme, proxy in found.items() if proxy}
+
+
+def _start_and_total(response: requests.Response, have: int, partial: part.Part) -> tuple[int | None, int | None]:
+    """At which byte the body starts and how long the file is; start None when all bytes are there already."""
+    if response.status_code == 206:
+        start, total = part.parse_content_range(response.headers.get("Content-Range", ""))
+        if start == have:
+            return start, total
+        partial.discard()
+        raise _Failure(f"asked for the bytes from {have} on, got them from {start} on")
+    if response.status_code == 416:
+        _, total = part.parse_content_range(response.headers.get("Content-Range", ""))
+        if have and total == have:
+            return None, total
+        partial.discard()
+        raise _Failure(f"the part has {have} bytes, the file on the server has {total}")
+    length = response.headers.get("Content-Length", "")
+    return 0, int(length) if length.isdigit() else None
+
+
+def _check_encoding(response: requests.Response, request: DownloadRequest) -> None:
+    """Raises _Failure for a body that is packed unasked, unless a checksum or the name ".gz" settles what is meant."""
+    encoding = response.headers.get("Content-Encoding", "identity").lower()
+    is_settled = bool(request.checksums) or request.target.suffix in (".gz", ".tgz")
+    if encoding not in ("", "identity") and not is_settled:
+        raise _Failure(f"the server sends the file encoded as {encoding}, which was not asked for", is_final=True)
+
+
+def _check_space(folder: Path, needed_bytes: int) -> None:
+    free_bytes = shutil.disk_usage(folder).free
+    if needed_bytes > free_bytes:
+        raise DownloadError(
+            f"{needed_bytes} bytes are needed in {folder}, {free_bytes} are free. "
+            "hint: free some, or choose another disk with --download_path=FOLDER"
+        )
+
+
+def _receive(response: requests.Response, partial: part.Part, total: int | None, report: Progress) -> None:
+    """Appends the body to the part; raises _Failure when the connection ends before the file does."""
+    for block in response.raw.stream(CHUNK_BYTES, decode_content=False):
+        partial.append(block)
+        report(partial.size_bytes, total)
+    if total is not None and partial.size_bytes != total:
+        raise _Failure(f"the connection ended after {partial.size_bytes} of {total} bytes")

@@ -1,0 +1,130 @@
+"""Rules of the recipe download-file for what is asked: from CM's env to one `Order`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from . import checks
+
+FALSE_WORDS = ("no", "false", "off", "0")
+PROXY_KEYS = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+EXAMPLE = "`cm run script --tags=download,file --url=https://host/file.bin --sha256sum=...`"
+
+
+class OrderError(Exception):
+    """What is asked cannot be done. The text says what was found, what is allowed and what to try."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What to get. `is_place_given` says that the user named the folder or the file's name."""
+
+    urls: tuple[str, ...]
+    local_file: Path | None
+    target: Path
+    is_place_given: bool
+    checksums: tuple[checks.Checksum, ...]
+    final_env_name: str
+    verifies_tls: bool
+    proxies: Mapping[str, str]
+
+
+def from_env(env: Mapping[str, Any]) -> Order:
+    """The order in CM's env. Raises OrderError for a missing address and for values that cannot be."""
+    urls = addresses(_text(env, "CM_DOWNLOAD_URL"), env.get("CM_DOWNLOAD_MIRRORS"))
+    local_text = _text(env, "CM_DOWNLOAD_LOCAL_FILE_PATH")
+    if not local_text and len(urls) == 1 and urls[0].startswith("file://"):
+        local_text = unquote(urlsplit(urls[0]).path)
+    local_file = _absolute(local_text) if local_text else None
+    if local_file is not None and not local_file.is_file():
+        raise OrderError(f"the local file {local_file} does not exist. hint: check --from")
+    if local_file is None:
+        _check_addresses(urls)
+    folder, name = _text(env, "CM_DOWNLOAD_PATH"), _text(env, "CM_DOWNLOAD_FILENAME")
+    final_name = _text(env, "CM_DOWNLOAD_FINAL_ENV_NAME")
+    if final_name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", final_name):
+        raise OrderError(f"--env_key={final_name} cannot name an env key. hint: --env_key=CM_MY_FILE_PATH")
+    return Order(
+        urls=urls,
+        local_file=local_file,
+        target=_absolute(folder or ".")
+        / file_name(name or (local_file.name if local_file else url_file_name(urls[0]))),
+        is_place_given=bool(folder or name),
+        checksums=_checksums(env),
+        final_env_name=final_name,
+        verifies_tls=_text(env, "CM_VERIFY_SSL").lower() not in FALSE_WORDS,
+        proxies={key: str(env[key]) for key in PROXY_KEYS if env.get(key)},
+    )
+
+
+def addresses(url: str, mirrors: object) -> tuple[str, ...]:
+    """The address and its mirrors, each once; mirrors are a list, or a text with blanks or commas between them."""
+    if isinstance(mirrors, (list, tuple)):
+        others = [str(mirror).strip() for mirror in mirrors]
+    else:
+        others = re.split(r"\s+|,(?=[a-z]+://)", str(mirrors or "").strip())
+    return tuple(dict.fromkeys(text for text in (url, *others) if text))
+
+
+def url_file_name(url: str) -> str:
+    """The last part of an address, decoded. Raises OrderError when there is none."""
+    name = unquote(urlsplit(url).path.rsplit("/", 1)[-1])
+    if not name:
+        raise OrderError(f"the address {mask_secrets(url)} does not end in a file name. hint: add --filename=NAME")
+    return name
+
+
+def file_name(name: str) -> str:
+    """The name, if it is the name of a file and not a path. Raises OrderError otherwise."""
+    if name in (".", "..") or "/" in name or os.sep in name or "\0" in name or len(name.encode()) > 240:
+        raise OrderError(f"{name!r} is not the name of a file. hint: --filename=NAME, and --download_path=FOLDER")
+    return name
+
+
+def mask_secrets(text: str) -> str:
+    """The text without passwords in addresses and without the values of query parameters that sound like secrets."""
+    text = re.sub(r"://[^/@\s'\"]+@", "://***@", text)
+    words = "token|key|sig|secret|password|passwd|auth|credential|session"
+    return re.sub(rf"([?&][^=&\s]*(?:{words})[^=&\s]*=)[^&\s'\")]+", r"\1***", text, flags=re.IGNORECASE)
+
+
+def _absolute(text: str) -> Path:
+    return Path(os.path.abspath(Path(text).expanduser()))
+
+
+def _text(env: Mapping[str, Any], key: str) -> str:
+    value = env.get(key, "")
+    return "" if value is None else str(value).strip()
+
+
+def _check_addresses(urls: tuple[str, ...]) -> None:
+    if not urls:
+        raise OrderError(f"no address was given (--url). hint: {EXAMPLE}")
+    for url in urls:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.netloc:
+            raise OrderError(
+                f"{mask_secrets(url)!r} is not an address that can be downloaded; allowed are http and https. "
+                f"hint: {EXAMPLE}, or --from=FILE for a file on this machine"
+            )
+
+
+def _checksums(env: Mapping[str, Any]) -> tuple[checks.Checksum, ...]:
+    found: list[checks.Checksum] = []
+    for key, algorithm, option in (
+        ("CM_DOWNLOAD_SHA256", "sha256", "--sha256sum"),
+        ("CM_DOWNLOAD_CHECKSUM", "md5", "--md5sum"),
+    ):
+        text = _text(env, key)
+        if text:
+            try:
+                found.append(checks.parse(algorithm, text))
+            except ValueError as error:
+                raise OrderError(f"{option}: {error}. hint: `{algorithm}sum FILE` prints it") from error
+    return tuple(found)

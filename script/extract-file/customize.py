@@ -1,0 +1,29 @@
+"""Hooks of the recipe extract-file: unpack one archive into a folder, or refuse it whole.
+
+`order.py` says what is asked for, `members.py` judges names and links, `archive.py` reads archives, `place.py` moves
+what was unpacked to its place.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from . import archive, members, order, place
+
+
+def postprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """Unpacks the archive and sets its keys; declares what lies inside the current folder, the entry's when cached."""
+    env = i["env"]
+    try:
+        asked = order.from_env(env)
+        unpacked = place.unpack(asked)
+    except (order.OrderError, members.Refused, archive.ArchiveError, place.PlaceError) as error:
+        return {"return": 1, "error": str(error)}
+    if asked.removes_archive:
+        asked.archive.unlink()
+    env["CM_EXTRACT_EXTRACTED_PATH"] = str(unpacked.path)
+    env["CM_GET_DEPENDENT_CACHED_PATH"] = str(unpacked.path)
+    if asked.final_env_name:
+        env[asked.final_env_name] = str(unpacked.path)
+    return {"return": 0, "files": [str(path) for path in unpacked.tops if Path.cwd() in path.parents]}

@@ -1,0 +1,93 @@
+"""Rules of the recipe extract-file for what is asked: from CM's env to one `Order`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+TRUE_WORDS = ("yes", "true", "on", "1")
+DEFAULT_MAX_SIZE_BYTES = 1024**4  # 1 TiB: more than any MLPerf data set, less than a bomb
+DEFAULT_MAX_MEMBERS = 10_000_000  # ImageNet has 1.3 million
+
+
+class OrderError(Exception):
+    """What is asked cannot be done. The text says what was found, what is allowed and what to try."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What to unpack and where: into `folder`, or into `folder / inner` where `inner` is not ""."""
+
+    archive: Path
+    folder: Path
+    inner: str
+    result_name: str
+    strip_folders: int
+    max_size_bytes: int
+    max_members: int
+    overwrites: bool
+    removes_archive: bool
+    final_env_name: str
+
+    @property
+    def root(self) -> Path:
+        """The folder that the members' names count from."""
+        return self.folder / self.inner if self.inner else self.folder
+
+
+def from_env(env: Mapping[str, Any]) -> Order:
+    """The order in CM's env. Raises OrderError for a missing archive and for values that cannot be."""
+    text = _text(env, "CM_EXTRACT_FILEPATH")
+    if not text:
+        raise OrderError(
+            "no archive was given (--input). hint: `cm run script --tags=extract,file --input=data.tar.gz --to=data`"
+        )
+    path = _absolute(text)
+    if not path.is_file():
+        raise OrderError(f"the archive {path} does not exist. hint: check --input")
+    final_name = _text(env, "CM_EXTRACT_FINAL_ENV_NAME")
+    if final_name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", final_name):
+        raise OrderError(f"--env_key={final_name} cannot name an env key. hint: --env_key=CM_MY_DATA_PATH")
+    return Order(
+        archive=path,
+        folder=_absolute(_text(env, "CM_EXTRACT_PATH") or "."),
+        inner=_one_name(env, "CM_EXTRACT_TO_FOLDER", "--extra_folder"),
+        result_name=_one_name(env, "CM_EXTRACT_EXTRACTED_FILENAME", "CM_EXTRACT_EXTRACTED_FILENAME"),
+        strip_folders=_number(env, "CM_EXTRACT_STRIP_FOLDERS", 0),
+        max_size_bytes=_number(env, "CM_EXTRACT_MAX_SIZE_BYTES", DEFAULT_MAX_SIZE_BYTES),
+        max_members=DEFAULT_MAX_MEMBERS,
+        overwrites=_is_true(env, "CM_EXTRACT_OVERWRITE"),
+        removes_archive=_is_true(env, "CM_EXTRACT_REMOVE_EXTRACTED"),
+        final_env_name=final_name,
+    )
+
+
+def _absolute(text: str) -> Path:
+    return Path(os.path.abspath(Path(text).expanduser()))
+
+
+def _text(env: Mapping[str, Any], key: str) -> str:
+    value = env.get(key, "")
+    return "" if value is None else str(value).strip()
+
+
+def _is_true(env: Mapping[str, Any], key: str) -> bool:
+    return _text(env, key).lower() in TRUE_WORDS
+
+
+def _number(env: Mapping[str, Any], key: str, default: int) -> int:
+    text = _text(env, key)
+    if text and not text.isdigit():
+        raise OrderError(f"{key} is {text!r}, allowed is a whole number from 0. hint: leave it out for {default}")
+    return int(text) if text else default
+
+
+def _one_name(env: Mapping[str, Any], key: str, option: str) -> str:
+    name = _text(env, key).strip("/")
+    if name in (".", "..") or "/" in name:
+        raise OrderError(f"{option}={name} must be one name, not a path. hint: --to=FOLDER for a path")
+    return name

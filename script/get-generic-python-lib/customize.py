@@ -1,0 +1,30 @@
+"""Hooks of the recipe get-generic-python-lib: find a package in the chosen Python, install it where it is missing.
+
+`requirement.py` holds the rules, `pip_tool.py` starts the chosen Python and its pip.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from . import pip_tool, requirement
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """Installs the package if needed and sets its keys; returns CM's answer with its version."""
+    env = i["env"]
+    python = Path(str(env.get("CM_PYTHON_BIN_WITH_PATH", "") or ""))
+    try:
+        asked = requirement.from_env(env)
+        options = requirement.pip_options(env)
+        installed = pip_tool.provide(python, asked, options, requirement.proxies(env))
+    except (requirement.RequirementError, pip_tool.PipError) as error:
+        return {"return": 1, "error": str(error)}
+    key = f"CM_PYTHONLIB_{requirement.env_name(asked.text)}"
+    env[f"{key}_CACHE_TAGS"] = f"version-{installed.version}"
+    env[f"{key}_VERSION"] = installed.version
+    env[f"{key}_METADATA_PATH"] = installed.metadata_path
+    env[f"{key}_PYTHON"] = str(python)
+    env["CM_GET_DEPENDENT_CACHED_PATH"] = installed.metadata_path
+    return {"return": 0, "version": installed.version}

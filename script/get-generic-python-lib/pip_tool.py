@@ -1,0 +1,185 @@
+"""Asks the chosen Python for a package and lets its pip install it, one install per environment at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import requirement
+
+ASK_TIMEOUT_S = 120
+INSTALL_TIMEOUT_S = 3 * 3600  # torch and its companions are several GB
+BREAK_OPTION = "--break-system-packages"
+QUESTION = Path(__file__).with_name("describe_package.py")
+
+
+class PipError(Exception):
+    """The package could not be provided. The text says why and what to try."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """A package that is there: its version, and the metadata file that goes when it is removed or upgraded."""
+
+    version: str
+    metadata_path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """What a Python says about itself and about one package (see describe_package.py)."""
+
+    version: str | None
+    metadata_path: str | None
+    is_virtual: bool
+    is_managed: bool
+    has_pip: bool
+    prefix: str
+    half_made: tuple[str, ...]
+
+
+def provide(
+    python: Path, asked: requirement.Requirement, options: tuple[str, ...], proxies: Mapping[str, str]
+) -> Installed:
+    """The package, installed when it is missing, out of range, forced or has extras. Raises PipError."""
+    described = describe(python, asked.name)
+    if (there := _acceptable(described, asked)) and not asked.is_forced and not asked.extras:
+        return there
+    _check_may_install(python, asked, described, options)
+    with _lock(described) as lock:
+        described = describe(python, asked.name)
+        # Another process may have installed it while this one waited for the lock.
+        if (there := _acceptable(described, asked)) and not asked.is_forced and not asked.extras:
+            return there
+        if described.is_virtual:
+            _remove_half_made(described)
+        _install(python, asked, options, proxies, lock)
+        described = describe(python, asked.name)
+    if there := _acceptable(described, asked):
+        return there
+    raise PipError(
+        f"pip installed {asked.for_pip} into {python}, but {asked.name} is then "
+        f"{described.version or 'missing'}. hint: is {asked.name!r} the name of the package on the index?"
+    )
+
+
+def describe(python: Path, name: str) -> Description:
+    """What a Python says about itself and a package. Run with -I: PYTHONPATH and the user's packages have no say."""
+    command = [str(python), "-I", str(QUESTION), name]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=ASK_TIMEOUT_S, check=False
+        )
+        answer = json.loads(done.stdout) if done.returncode == 0 else None
+    except (OSError, subprocess.TimeoutExpired, ValueError) as error:
+        raise PipError(_no_answer(python, str(error))) from error
+    if not isinstance(answer, dict):
+        raise PipError(_no_answer(python, " ".join(done.stderr.strip().splitlines()[-1:])))
+    answer["half_made"] = tuple(answer["half_made"])
+    return Description(**answer)
+
+
+def _no_answer(python: Path, said: str) -> str:
+    return (
+        f"the Python {python} does not say which packages it has ({said[:300]}); Python 3.8 or "
+        'newer is needed. hint: `cm run script "get python3" --version_min=3.10 --new`'
+    )
+
+
+def _acceptable(described: Description, asked: requirement.Requirement) -> Installed | None:
+    if described.version is None or described.metadata_path is None:
+        return None
+    if not requirement.fits(described.version, asked.limits):
+        return None
+    return Installed(version=described.version, metadata_path=described.metadata_path)
+
+
+def _check_may_install(
+    python: Path, asked: requirement.Requirement, described: Description, options: tuple[str, ...]
+) -> None:
+    made = '`cm run script "install python-venv" --name=mine`, then run this with --adr.python.name=mine'
+    if described.is_managed and BREAK_OPTION not in options:
+        raise PipError(
+            f"{asked.for_pip} is not in {python} (found: {described.version or 'none'}), and "
+            f"this Python belongs to the system's package manager. hint: {made}"
+        )
+    if not described.has_pip:
+        raise PipError(f"{python} has no pip to install {asked.for_pip} with. hint: {made}")
+
+
+def _remove_half_made(described: Description) -> None:
+    """Removes what an interrupted pip left in this virtual environment, which pip would take for installed."""
+    for folder in described.half_made:
+        if Path(described.prefix) in Path(folder).parents:
+            print(f"get-generic-python-lib: removing the half-made {folder}", file=sys.stderr)
+            shutil.rmtree(folder)
+
+
+def _install(
+    python: Path,
+    asked: requirement.Requirement,
+    options: tuple[str, ...],
+    proxies: Mapping[str, str],
+    lock: int,
+) -> None:
+    """Runs pip. It keeps the lock, so that it stays locked should this process be killed and pip go on."""
+    force = ["--force-reinstall", "--no-deps"] if asked.is_forced else []
+    command = [str(python), "-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+    command += [*force, *options, asked.for_pip]
+    env = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")} | dict(proxies)
+    shown = requirement.masked(command)
+    print(f"get-generic-python-lib: {shown}", file=sys.stderr, flush=True)
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=2,
+            env=env,
+            pass_fds=(lock,),
+            timeout=INSTALL_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PipError(f"{shown} did not end: {error}. hint: run it by hand") from error
+    if done.returncode != 0:
+        raise PipError(
+            f"pip could not install {asked.for_pip} into {python} (exit code "
+            f"{done.returncode}; its output is above and in the log). The command was: {shown}\n"
+            "hint: check the name, the version and the network; --index_url or --find_links choose another source"
+        )
+
+
+@contextlib.contextmanager
+def _lock(described: Description) -> Iterator[int]:
+    """Waits until no other pip of ours works on this environment; gives the descriptor of the lock."""
+    if described.is_virtual:
+        path = Path(described.prefix) / ".pip-install.lock"
+    else:
+        digest = hashlib.sha256(described.prefix.encode()).hexdigest()[:16]
+        path = Path(tempfile.gettempdir()) / f"pip-install-{os.getuid()}-{digest}.lock"
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise PipError(
+            f"{path} cannot be written ({error.strerror}), so nothing can be installed there. "
+            'hint: `cm run script "install python-venv" --name=mine`, then --adr.python.name=mine'
+        ) from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"get-generic-python-lib: waiting for another pip (lock {path})", file=sys.stderr, flush=True)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,157 @@
+"""Rules of the recipe get-generic-python-lib: what package is asked for, whether a version fits, options for pip."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+TRUE_WORDS = ("yes", "true", "on", "1")
+# CM's env keys for pip -> the option of `pip install` (pip documentation, "pip install", options).
+OPTION_KEYS: Mapping[str, str] = {
+    "CM_GENERIC_PYTHON_PIP_INDEX_URL": "--index-url",
+    "CM_GENERIC_PYTHON_PIP_EXTRA_INDEX_URL": "--extra-index-url",
+    "CM_GENERIC_PYTHON_PIP_EXTRA_FIND_LINKS_URL": "--find-links",
+}
+FREE_OPTION_KEYS = ("CM_PYTHON_PIP_COMMON_EXTRA", "CM_GENERIC_PYTHON_PIP_EXTRA")
+PROXY_KEYS = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+
+_STAGES = {"a": -3, "alpha": -3, "b": -2, "beta": -2, "rc": -1, "c": -1, "pre": -1, "preview": -1}
+_VERSION = re.compile(
+    r"v?(?:(\d+)!)?(\d+(?:\.\d+)*)"  # epoch, release
+    r"(?:[-_.]?(alpha|beta|preview|pre|rc|a|b|c)[-_.]?(\d*))?"  # stage before the release
+    r"(?:-(\d+)|[-_.]?(?:post|rev|r)[-_.]?(\d*))?"  # after the release
+    r"(?:[-_.]?dev[-_.]?(\d*))?(?:\+([a-z0-9]+(?:[-_.][a-z0-9]+)*))?",
+    re.IGNORECASE,
+)
+
+SortKey = tuple[int, tuple[int, ...], tuple[int, int], int, float]
+
+
+class RequirementError(Exception):
+    """What is asked cannot be asked for. The text says what was found and what is allowed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement:
+    """A package: its name, extras ("" or "[a,b]"), the limits of its version ("==1.2", ">=1,<=2", "") and force."""
+
+    name: str
+    extras: str
+    limits: str
+    is_forced: bool
+
+    @property
+    def text(self) -> str:
+        """Name and extras as the user wrote them."""
+        return self.name + self.extras
+
+    @property
+    def for_pip(self) -> str:
+        """The requirement as pip reads it."""
+        return self.text + self.limits
+
+
+def from_env(env: Mapping[str, Any]) -> Requirement:
+    """The requirement in CM's env. Raises RequirementError for a missing or impossible name or version."""
+    text = str(env.get("CM_GENERIC_PYTHON_PACKAGE_NAME", "") or "").strip()
+    # PEP 508, "Names" and "Extras".
+    found = re.fullmatch(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(\[[A-Za-z0-9._, -]*\])?", text)
+    if not found:
+        raise RequirementError(
+            f"{text!r} is not the name of a Python package (letters, digits, '.', '_', '-', "
+            "and extras in brackets). hint: `cm run script --tags=get,generic-python-lib,_package.numpy`"
+        )
+    limits = str(env.get("CM_TMP_PIP_VERSION_STRING", "") or "").strip() or _limits_of(env)
+    for part in filter(None, limits.split(",")):
+        if not re.fullmatch(r"(==|>=|<=).+", part) or sort_key(part[2:]) is None:
+            raise RequirementError(
+                f"{part!r} is not a limit of a version of {text}; allowed are ==, >= and <= "
+                "with a version such as 1.2.3. hint: --version=1.2.3, or --version_min=1.2 --version_max=1.9"
+            )
+    forced = str(env.get("CM_TMP_PYTHON_PACKAGE_FORCE_INSTALL", "") or "").lower() in TRUE_WORDS
+    return Requirement(name=found[1], extras=(found[2] or "").replace(" ", ""), limits=limits, is_forced=forced)
+
+
+def _limits_of(env: Mapping[str, Any]) -> str:
+    """The limits in CM_VERSION*, for engines that do not put them into CM_TMP_PIP_VERSION_STRING."""
+    exact, minimum, maximum = (
+        str(env.get(key, "") or "").strip() for key in ("CM_VERSION", "CM_VERSION_MIN", "CM_VERSION_MAX")
+    )
+    if exact:
+        return f"=={exact}"
+    return ",".join([*([f">={minimum}"] if minimum else []), *([f"<={maximum}"] if maximum else [])])
+
+
+def env_name(text: str) -> str:
+    """A package's name as part of an env key: upper case, everything else than letters and digits as '_'."""
+    return re.sub(r"[^A-Z0-9]", "_", text.upper())
+
+
+def fits(version: str, limits: str) -> bool:
+    """Whether an installed version is within the limits, in the order of PEP 440. A local part (+cpu) fits ==."""
+    key = sort_key(version)
+    if key is None:
+        return not limits
+    for part in filter(None, limits.split(",")):
+        operator, wanted_text = part[:2], part[2:]
+        wanted = sort_key(wanted_text)
+        compared = key if "+" in wanted_text else sort_key(version.partition("+")[0])
+        if wanted is None or compared is None:
+            return False
+        if operator == "==" and "+" in wanted_text:
+            is_right = version.strip().lower() == wanted_text.strip().lower()
+        else:
+            is_right = {"==": compared == wanted, ">=": compared >= wanted, "<=": compared <= wanted}[operator]
+        if not is_right:
+            return False
+    return True
+
+
+def sort_key(version: str) -> SortKey | None:
+    """A key that orders versions as PEP 440 does, without the local part; None for a text that is no version."""
+    found = _VERSION.fullmatch(version.strip())
+    if not found:
+        return None
+    epoch, release, stage, stage_number, dash_post, post, dev, _local = found.groups()
+    numbers = [int(part) for part in release.split(".")]
+    while len(numbers) > 1 and numbers[-1] == 0:
+        numbers.pop()
+    has_post = dash_post is not None or post is not None
+    if stage:
+        stage_key = (_STAGES[stage.lower()], int(stage_number or 0))
+    elif dev is not None and not has_post:
+        stage_key = (-4, 0)  # 1.0.dev1 is older than 1.0a1
+    else:
+        stage_key = (0, 0)
+    post_key = int(dash_post or post or 0) + 1 if has_post else 0
+    return (int(epoch or 0), tuple(numbers), stage_key, post_key, float("inf") if dev is None else float(dev or 0))
+
+
+def pip_options(env: Mapping[str, Any]) -> tuple[str, ...]:
+    """The options for `pip install` that the user asked for."""
+    options: list[str] = []
+    for key, option in OPTION_KEYS.items():
+        value = str(env.get(key, "") or "").strip()
+        if value:
+            options += [option, value]
+    for key in FREE_OPTION_KEYS:
+        try:
+            options += shlex.split(str(env.get(key, "") or ""))
+        except ValueError as error:
+            raise RequirementError(
+                f"{key} cannot be read as options ({error}): {env[key]!r}. hint: close its quotes"
+            ) from error
+    return tuple(options)
+
+
+def proxies(env: Mapping[str, Any]) -> Mapping[str, str]:
+    """The proxy variables in CM's env."""
+    return {key: str(env[key]) for key in PROXY_KEYS if env.get(key)}
+
+
+def masked(words: Sequence[str]) -> str:
+    """A command for a message: quoted as for a shell, without the user and password in addresses."""
+    return re.sub(r"://[^/@\s']+@", "://***@", shlex.join(words))

@@ -1,0 +1,6 @@
+#!/bin/bash
+# Fits the digits model on the training part and writes it into the current folder (the cache entry).
+set -euo pipefail
+
+"${CM_PYTHON_BIN_WITH_PATH}" -B "${CM_TMP_CURRENT_SCRIPT_PATH}/fit_model.py" \
+  --dataset_dir "${CM_DATASET_DIGITS_PATH}" --output_dir "${PWD}"

@@ -1,0 +1,350 @@
+"""Reads the logs of one LoadGen run into one frozen type, with the unit of every figure in its name.
+
+`mlperf_log_detail.txt` is the source, because the official checkers read it too; the summary is read only to compare
+the verdicts. A line of it looks like
+
+    :::MLLOG {"key": "result_validity", "value": "VALID", "time_ms": 3273.9, ..., "metadata": {"is_error": false,
+    ...}}
+
+Key names: LoadGen 5.0 to 6.0.17 (https://github.com/mlcommons/inference/tree/master/loadgen, results.cc and
+test_settings_internal.cc).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TypeAlias
+
+from mlperf_results.layout import RunPaths
+from mlperf_results.names import METRIC_OF_SCENARIO, Metric, Mode, Scenario, UnknownName, parse_scenario
+
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+"""What a JSON file can hold."""
+
+_PREFIX = ":::MLLOG "
+_POWER_TIME = "%m-%d-%Y %H:%M:%S.%f"
+_MODES = {"PerformanceOnly": Mode.PERFORMANCE, "AccuracyOnly": Mode.ACCURACY}
+_CHECKS = (
+    ("result_perf_constraints_met", "performance constraints not satisfied (too many queries over the latency target)"),
+    ("result_min_duration_met", "minimum duration not met"),
+    ("result_min_queries_met", "minimum query count not met"),
+    ("early_stopping_met", "early stopping not satisfied (too few queries, or too many over the latency target)"),
+)
+
+
+class LogError(Exception):
+    """A log that is missing, damaged, or ends before the result; the text names the file, the line and the key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEvent:
+    """One line of the detail log; `time_ms` counts from the start of the log."""
+
+    key: str
+    value: Json
+    time_ms: float
+    is_error: bool
+    is_warning: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seeds:
+    """The random seeds in effect: they tell the MLPerf round that the LoadGen build belongs to."""
+
+    qsl: int
+    sample_index: int
+    schedule: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latencies:
+    """Latencies of a performance run; of whole queries in MultiStream, of samples elsewhere (Offline: the one
+    query)."""
+
+    min_ns: int
+    mean_ns: int
+    max_ns: int
+    p50_ns: int
+    p90_ns: int
+    p95_ns: int
+    p97_ns: int
+    p99_ns: int
+    p99_9_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlyStopping:
+    """What LoadGen's early-stopping statistics said; the estimates exist in the stream scenarios only."""
+
+    is_met: bool
+    text: str
+    p90_estimate_ns: int | None
+    p99_estimate_ns: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectiveSettings:
+    """The settings LoadGen worked with, after all configuration layers."""
+
+    min_duration_ms: int
+    min_query_count: int
+    samples_per_query: int
+    target_qps: float
+    target_latency_ns: int
+    performance_sample_count: int
+    accuracy_sample_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricValue:
+    """The figure of a performance run in the unit of its metric."""
+
+    metric: Metric
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadGenLog:
+    """All that a finished LoadGen run says about itself.
+
+    `is_valid` is LoadGen's own verdict *and* no logged error. An accuracy run has no verdict: it is valid without
+    errors. `metric`, `latencies` and `early_stopping` are None after an accuracy run.
+    """
+
+    loadgen_version: str
+    scenario: Scenario
+    mode: Mode
+    is_valid: bool
+    invalid_reasons: tuple[str, ...]
+    errors: tuple[str, ...]
+    error_count: int
+    warnings: tuple[str, ...]
+    metric: MetricValue | None
+    latencies: Latencies | None
+    early_stopping: EarlyStopping | None
+    is_min_duration_met: bool | None
+    is_min_query_count_met: bool | None
+    query_count: int | None
+    generated_query_count: int
+    generated_samples_per_query: int
+    qsl_total_count: int
+    duration_s: float
+    seeds: Seeds
+    effective: EffectiveSettings
+
+
+def parse_events(text: str) -> tuple[LogEvent, ...]:
+    """Return the events of a detail log in order; raises LogError with the line number for a damaged line."""
+    events = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.startswith(_PREFIX):
+            continue
+        try:
+            record = json.loads(line[len(_PREFIX) :])
+            metadata = record["metadata"]
+            event = LogEvent(
+                key=record["key"],
+                value=record["value"],
+                time_ms=record["time_ms"],
+                is_error=metadata["is_error"],
+                is_warning=metadata["is_warning"],
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise LogError(f"line {number} of the detail log is damaged ({error}): {line[:120]!r}") from error
+        events.append(event)
+    return tuple(events)
+
+
+class _Values:
+    """The last value of each key, fetched with its type checked."""
+
+    def __init__(self, events: Sequence[LogEvent]) -> None:
+        self._values = {event.key: event.value for event in events}
+
+    def has(self, key: str) -> bool:
+        return key in self._values
+
+    def _get(self, key: str) -> Json:
+        if key not in self._values:
+            raise LogError(f"the detail log has no key {key!r}: the run ended early, or this LoadGen is not known here")
+        return self._values[key]
+
+    def number(self, key: str) -> float:
+        value = self._get(key)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise LogError(f"the detail log's {key!r} should be a number, found {value!r}")
+        return value
+
+    def integer(self, key: str) -> int:
+        return int(self.number(key))
+
+    def integer_or_none(self, key: str) -> int | None:
+        return self.integer(key) if self.has(key) else None
+
+    def truth(self, key: str) -> bool:
+        value = self._get(key)
+        if not isinstance(value, bool):
+            raise LogError(f"the detail log's {key!r} should be true or false, found {value!r}")
+        return value
+
+    def text(self, key: str) -> str:
+        value = self._get(key)
+        if not isinstance(value, str):
+            raise LogError(f"the detail log's {key!r} should be a text, found {value!r}")
+        return value
+
+
+def _duration_s(values: _Values) -> float:
+    moments = []
+    for key in ("power_begin", "power_end"):
+        text = values.text(key)
+        try:
+            moments.append(datetime.strptime(text, _POWER_TIME))
+        except ValueError as error:
+            message = f"the detail log's {key!r} should be a time like 11-21-2026 01:02:03.456, found {text!r}"
+            raise LogError(message) from error
+    return (moments[1] - moments[0]).total_seconds()
+
+
+def _latencies(values: _Values, scenario: Scenario) -> Latencies:
+    kind = "_query" if scenario is Scenario.MULTI_STREAM else ""
+    per_kind = "_per_query" if scenario is Scenario.MULTI_STREAM else ""
+
+    def percentile(text: str) -> int:
+        return values.integer(f"result_{text}_percentile{per_kind}_latency_ns")
+
+    return Latencies(
+        min_ns=values.integer(f"result_min{kind}_latency_ns"),
+        mean_ns=values.integer(f"result_mean{kind}_latency_ns"),
+        max_ns=values.integer(f"result_max{kind}_latency_ns"),
+        p50_ns=percentile("50.00"),
+        p90_ns=percentile("90.00"),
+        p95_ns=percentile("95.00"),
+        p97_ns=percentile("97.00"),
+        p99_ns=percentile("99.00"),
+        p99_9_ns=percentile("99.90"),
+    )
+
+
+def _metric(values: _Values, scenario: Scenario) -> MetricValue | None:
+    """Return the scenario's figure; None where a stream run was too short for an early-stopping estimate."""
+    key, scale = {
+        Scenario.SINGLE_STREAM: ("early_stopping_latency_ss", 1e-6),
+        Scenario.MULTI_STREAM: ("early_stopping_latency_ms", 1e-6),
+        Scenario.OFFLINE: ("result_samples_per_second", 1.0),
+        Scenario.SERVER: ("result_completed_samples_per_sec", 1.0),
+    }[scenario]
+    if scenario.is_stream and not (values.has(key) and values.integer(key) > 0):
+        return None
+    return MetricValue(metric=METRIC_OF_SCENARIO[scenario], value=values.number(key) * scale)
+
+
+def _invalid_reasons(values: _Values, events: Sequence[LogEvent], errors: Sequence[str]) -> tuple[str, ...]:
+    reasons = [text for key, text in _CHECKS if values.has(key) and not values.truth(key)]
+    reasons += [str(event.value).strip() for event in events if event.key == "result_invalid_reason"]
+    reasons += [f"LoadGen error: {text}" for text in errors]
+    return tuple(reason for reason in dict.fromkeys(reasons) if reason)
+
+
+def _effective(values: _Values) -> EffectiveSettings:
+    return EffectiveSettings(
+        min_duration_ms=values.integer("effective_min_duration_ms"),
+        min_query_count=values.integer("effective_min_query_count"),
+        samples_per_query=values.integer("effective_samples_per_query"),
+        target_qps=values.number("effective_target_qps"),
+        target_latency_ns=values.integer("effective_target_latency_ns"),
+        performance_sample_count=values.integer("effective_performance_sample_count"),
+        accuracy_sample_count=values.integer("effective_accuracy_sample_count"),
+    )
+
+
+def _scenario_and_mode(values: _Values) -> tuple[Scenario, Mode]:
+    mode_text = values.text("effective_test_mode")
+    if mode_text not in _MODES:
+        raise LogError(f"test mode {mode_text!r} of the detail log is not read here; read are: {', '.join(_MODES)}")
+    try:
+        return parse_scenario(values.text("effective_scenario")), _MODES[mode_text]
+    except UnknownName as error:
+        raise LogError(f"the detail log's effective_scenario: {error}") from error
+
+
+def parse_detail_log(text: str) -> LoadGenLog:
+    """Return what a whole detail log says; raises LogError when it is damaged or ends before the result."""
+    events = parse_events(text)
+    values = _Values(events)
+    scenario, mode = _scenario_and_mode(values)
+    is_performance = mode is Mode.PERFORMANCE
+    errors = tuple(str(event.value) for event in events if event.is_error)
+    error_count = max(len(errors), values.integer_or_none("num_errors") or 0)
+    is_accepted = values.text("result_validity") == "VALID" if is_performance else True
+    early_stopping = None
+    if is_performance:
+        early_stopping = EarlyStopping(
+            is_met=values.truth("early_stopping_met"),
+            text=values.text("early_stopping_result").strip(),
+            p90_estimate_ns=values.integer_or_none("early_stopping_latency_ss"),
+            p99_estimate_ns=values.integer_or_none("early_stopping_latency_ms"),
+        )
+    return LoadGenLog(
+        loadgen_version=values.text("loadgen_version"),
+        scenario=scenario,
+        mode=mode,
+        is_valid=is_accepted and error_count == 0,
+        invalid_reasons=_invalid_reasons(values, events, errors),
+        errors=errors,
+        error_count=error_count,
+        warnings=tuple(str(event.value) for event in events if event.is_warning),
+        metric=_metric(values, scenario) if is_performance else None,
+        latencies=_latencies(values, scenario) if is_performance else None,
+        early_stopping=early_stopping,
+        is_min_duration_met=values.truth("result_min_duration_met") if is_performance else None,
+        is_min_query_count_met=values.truth("result_min_queries_met") if is_performance else None,
+        query_count=values.integer_or_none("result_query_count"),
+        generated_query_count=values.integer("generated_query_count"),
+        generated_samples_per_query=values.integer("generated_samples_per_query"),
+        qsl_total_count=values.integer("qsl_reported_total_count"),
+        duration_s=_duration_s(values),
+        seeds=Seeds(
+            qsl=values.integer("effective_qsl_rng_seed"),
+            sample_index=values.integer("effective_sample_index_rng_seed"),
+            schedule=values.integer("effective_schedule_rng_seed"),
+        ),
+        effective=_effective(values),
+    )
+
+
+def parse_summary_verdict(text: str) -> bool | None:
+    """Return LoadGen's verdict in a summary text: True for VALID, False for INVALID, None where it gives none."""
+    for line in text.splitlines():
+        name, separator, value = line.partition(":")
+        if separator and name.strip() == "Result is":
+            return value.strip() == "VALID"
+    return None
+
+
+def read_run_logs(paths: RunPaths) -> LoadGenLog:
+    """Return what the logs in `paths.folder` say; raises LogError for a missing, damaged or contradicting log."""
+    texts = []
+    for path in (paths.detail_log, paths.summary_log):
+        texts.append(_read(path))
+    detail = parse_detail_log(texts[0])
+    verdict = parse_summary_verdict(texts[1])
+    if detail.mode is Mode.PERFORMANCE and verdict is None:
+        raise LogError(f"{paths.summary_log} has no line 'Result is': the run ended early")
+    is_contradiction = (verdict is True and not detail.is_valid and detail.error_count == 0) or (
+        verdict is False and detail.is_valid
+    )
+    if is_contradiction:
+        raise LogError(f"{paths.summary_log} and {paths.detail_log.name} disagree on VALID: they are not of one run")
+    return detail
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise LogError(f"cannot read LoadGen's log {path}: {error.strerror}; did the run start at all?") from error

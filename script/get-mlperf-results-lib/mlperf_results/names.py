@@ -1,0 +1,115 @@
+"""The closed sets of names of MLPerf Inference: scenarios, modes, execution modes, and the metric of each scenario.
+
+Every other module takes these types; text from users or files enters through the `parse_*` functions only.
+Source of scenarios, metrics and percentiles: MLPerf inference rules, section "Scenarios"
+(https://github.com/mlcommons/inference_policies/blob/master/inference_rules.adoc, read November 2026).
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TypeVar
+
+FULL_RULES_MIN_DURATION_MS = 600_000
+"""Shortest performance run of the MLPerf rules, all scenarios (rules since v1.0; enforced by the submission
+checker)."""
+
+TEST_RUN_LABEL = "test run, not a valid MLPerf result"
+"""The words that stand beside every figure of a run that asked for less than the full duration."""
+
+
+class Scenario(enum.Enum):
+    """One of LoadGen's four ways to issue queries; the value is the spelling of LoadGen and of result folders."""
+
+    SINGLE_STREAM = "SingleStream"
+    MULTI_STREAM = "MultiStream"
+    OFFLINE = "Offline"
+    SERVER = "Server"
+
+    @property
+    def is_stream(self) -> bool:
+        """True where LoadGen sends the next query when the last one is answered."""
+        return self in (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM)
+
+
+class Mode(enum.Enum):
+    """What one LoadGen run is for: a figure of speed, or the responses of the whole validation set."""
+
+    PERFORMANCE = "performance"
+    ACCURACY = "accuracy"
+
+
+class ExecutionMode(enum.Enum):
+    """How long a run is: `test` 2 s, `fast` 60 s, `valid` the full rules (600 s)."""
+
+    TEST = "test"
+    FAST = "fast"
+    VALID = "valid"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """What the figure of a scenario is called, its unit, and which direction is good."""
+
+    name: str
+    unit: str
+    higher_is_better: bool
+
+
+METRIC_OF_SCENARIO: Mapping[Scenario, Metric] = MappingProxyType(
+    {
+        Scenario.SINGLE_STREAM: Metric(
+            name="90th percentile latency (early-stopping estimate)", unit="ms", higher_is_better=False
+        ),
+        Scenario.MULTI_STREAM: Metric(
+            name="99th percentile latency of 8-sample queries (early-stopping estimate)",
+            unit="ms",
+            higher_is_better=False,
+        ),
+        Scenario.OFFLINE: Metric(name="throughput", unit="samples/s", higher_is_better=True),
+        Scenario.SERVER: Metric(name="completed queries per second", unit="queries/s", higher_is_better=True),
+    }
+)
+
+MULTI_STREAM_SAMPLES_PER_QUERY = 8
+"""Samples of one MultiStream query (rules since v2.0)."""
+
+
+class UnknownName(ValueError):
+    """A text that names no member of a closed set; `found` and `allowed` are on the object."""
+
+    def __init__(self, kind: str, found: str, allowed: tuple[str, ...]) -> None:
+        super().__init__(f"unknown {kind} {found!r}; known: {', '.join(allowed)}")
+        self.kind = kind
+        self.found = found
+        self.allowed = allowed
+
+
+_Member = TypeVar("_Member", bound=enum.Enum)
+
+
+def _parse(members: type[_Member], kind: str, text: str) -> _Member:
+    wanted = re.sub(r"[-_ ]", "", text).lower()
+    for member in members:
+        if str(member.value).lower() == wanted:
+            return member
+    raise UnknownName(kind, text, tuple(str(member.value) for member in members))
+
+
+def parse_scenario(text: str) -> Scenario:
+    """Return the scenario that `text` names, whatever its case, hyphens or underscores; raises UnknownName."""
+    return _parse(Scenario, "scenario", text)
+
+
+def parse_mode(text: str) -> Mode:
+    """Return the mode that `text` names; raises UnknownName."""
+    return _parse(Mode, "mode", text)
+
+
+def parse_execution_mode(text: str) -> ExecutionMode:
+    """Return the execution mode that `text` names; raises UnknownName."""
+    return _parse(ExecutionMode, "execution mode", text)

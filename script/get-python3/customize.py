@@ -1,0 +1,83 @@
+"""Hooks of the recipe get-python3: choose an interpreter and describe it in env.
+
+`request.py` says what is asked for, `interpreters.py` finds and asks interpreters, `versions.py` compares versions.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from . import interpreters, request, versions
+
+NOT_FOUND_CODE = 16  # CM's code for "not found"
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """Sets the keys of the interpreter that fits; returns CM's answer with its version and cache tags."""
+    env = i["env"]
+    try:
+        asked = request.from_env(env, i["input"] if isinstance(i.get("input"), dict) else {})
+        chosen = choose(asked, _candidates(asked))
+    except request.RequestError as error:
+        return {"return": NOT_FOUND_CODE, "error": str(error)}
+    tags = request.cache_tags(asked, chosen.version)
+    env.update(env_of(chosen))
+    env["CM_PYTHON_CACHE_TAGS"] = ",".join(tags)
+    env["CM_GET_DEPENDENT_CACHED_PATH"] = str(chosen.path)
+    return {"return": 0, "version": chosen.version, "add_extra_cache_tags": list(tags)}
+
+
+def choose(asked: request.Request, candidates: Iterable[Path]) -> interpreters.Interpreter:
+    """The first candidate that runs and fits the versions asked for.
+
+    Raises RequestError that lists every candidate with the reason why it is not the one.
+    """
+    rejected: list[str] = []
+    found: list[str] = []
+    seen: set[interpreters.Identity] = set()
+    for path in candidates:
+        before = interpreters.identity(path)
+        if before in seen:
+            continue
+        seen.add(before)
+        answer = interpreters.ask(path)
+        if isinstance(answer, interpreters.Unusable):
+            rejected.append(f"{path}: {answer.reason}")
+            continue
+        after = interpreters.identity(answer.path)
+        if after != before and after in seen:
+            continue
+        seen.add(after)
+        reason = versions.misfit(answer.version, asked.limits)
+        if not reason:
+            return answer
+        found.append(answer.version)
+        rejected.append(f"{answer.path}: {reason}")
+    raise request.no_python_fits(asked, tuple(rejected), tuple(found))
+
+
+def env_of(chosen: interpreters.Interpreter) -> dict[str, str]:
+    """CM's keys for an interpreter."""
+    major, minor, patch = versions.numbers(chosen.version)
+    return {
+        "CM_PYTHON_BIN": chosen.path.name,
+        "CM_PYTHON_BIN_PATH": str(chosen.path.parent),
+        "CM_PYTHON_BIN_WITH_PATH": str(chosen.path),
+        "CM_PYTHON_VERSION": chosen.version,
+        "CM_PYTHON_MAJOR_VERSION": str(major),
+        "CM_PYTHON_MINOR_VERSION": str(minor),
+        "CM_PYTHON_PATCH_VERSION": str(patch),
+    }
+
+
+def _candidates(asked: request.Request) -> Iterable[Path]:
+    if asked.only is not None:
+        return (asked.only,)
+    if asked.folders:
+        return interpreters.in_folders(asked.folders)
+    return interpreters.on_this_host(
+        search_path=os.environ.get("PATH", ""), pyenv_root=os.environ.get("PYENV_ROOT", ""), home=Path.home()
+    )

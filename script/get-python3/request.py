@@ -1,0 +1,132 @@
+"""Rules of the recipe get-python3 for what is asked: from CM's env to one `Request`, and the errors for the user."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import versions
+
+VERSION_KEYS = {
+    "exact": "CM_VERSION",
+    "minimum": "CM_VERSION_MIN",
+    "maximum": "CM_VERSION_MAX",
+    "maximum_usable": "CM_VERSION_MAX_USABLE",
+}
+
+
+class RequestError(Exception):
+    """The request cannot be met. The text says what failed, what was found and the command to try."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is asked: `only` is the one interpreter to take, `folders` are searched instead of PATH."""
+
+    limits: versions.Limits
+    only: Path | None
+    folders: tuple[Path, ...]
+    extra_tags: tuple[str, ...]
+    name: str
+
+    @property
+    def is_virtual(self) -> bool:
+        """Whether the caller registers the Python of a virtual environment."""
+        return "virtual" in self.extra_tags
+
+
+def from_env(env: Mapping[str, Any], inputs: Mapping[str, Any]) -> Request:
+    """The request in CM's env.
+
+    Raises RequestError for a version that is none, for a path that does not exist, and for a name nobody registered.
+    """
+    limits = versions.Limits(**{field: str(env.get(key, "") or "").strip() for field, key in VERSION_KEYS.items()})
+    for text in (limits.exact, limits.minimum, limits.maximum, limits.maximum_usable):
+        if text:
+            _check_version(text)
+    tags_text = str(env.get("CM_EXTRA_CACHE_TAGS", "") or inputs.get("extra_cache_tags", "") or "")
+    tags = tuple(tag.strip() for tag in tags_text.split(",") if tag.strip() and "<<<" not in tag)
+    asked = Request(
+        limits=limits,
+        only=_given_file(env, tags),
+        folders=_given_folders(env),
+        extra_tags=tags,
+        name=str(env.get("CM_NAME", "") or "").strip().lower(),
+    )
+    if asked.name and asked.only is None and not asked.folders:
+        raise RequestError(
+            f"no Python is registered under the name {asked.name!r}. hint: make a virtual environment "
+            f'of that name with `cm run script "install python-venv" --name={asked.name}`, or register an interpreter '
+            f'with `cm run script "get python3" --name={asked.name} --input=<path of python3>`.'
+        )
+    return asked
+
+
+def cache_tags(asked: Request, version: str) -> tuple[str, ...]:
+    """The tags of the cache entry that tell this Python from others; recipes that depend on a Python use them too."""
+    kind = () if asked.is_virtual else ("non-virtual",)
+    name = (f"name-{asked.name}",) if asked.name else ()
+    return tuple(dict.fromkeys((f"version-{version}", *asked.extra_tags, *name, *kind)))
+
+
+def no_python_fits(asked: Request, rejected: tuple[str, ...], found: tuple[str, ...]) -> RequestError:
+    """The error for "none of these is the one", with every interpreter seen and a command to try."""
+    seen = "".join(f"\n  {line}" for line in rejected) or "\n  none at all"
+    longer = [version for version in found if asked.limits.exact and version.startswith(asked.limits.exact + ".")]
+    if longer:
+        hint = f'ask for it in full: `cm run script "get python3" --version={longer[0]}`'
+    elif found:
+        hint = f'take one that is there: `cm run script "get python3" --version={max(found, key=versions.sort_key)}`'
+    else:
+        hint = 'say where one is: `cm run script "get python3" --path=<folder with python3>`'
+    return RequestError(f"no Python fits; asked was {asked.limits.describe()}. Seen:{seen}\nhint: {hint}")
+
+
+def _check_version(text: str) -> None:
+    try:
+        versions.sort_key(text)
+    except ValueError as error:
+        raise RequestError(f'{error}. hint: `cm run script "get python3" --version_min=3.10`') from error
+
+
+def _given_file(env: Mapping[str, Any], tags: tuple[str, ...]) -> Path | None:
+    """The one interpreter to take, None when it is to be searched.
+
+    CM_PYTHON_BIN_WITH_PATH in env is an order when the caller registers a virtual environment or a Python it has just
+    installed, or when nobody says where it comes from. Otherwise another recipe found it earlier, for another purpose.
+    """
+    text = str(env.get("CM_INPUT", "") or "").strip()
+    if not text:
+        known = str(env.get("CM_PYTHON_BIN_WITH_PATH", "") or "").strip()
+        if known and not _is_left_over(known, env, tags):
+            text = known
+    if not text:
+        return None
+    path = Path(text).expanduser()
+    if not path.is_file():
+        raise RequestError(
+            f'the interpreter {text} does not exist. hint: `cm run script "get python3"` finds those that do.'
+        )
+    return Path(os.path.abspath(path))
+
+
+def _is_left_over(known: str, env: Mapping[str, Any], tags: tuple[str, ...]) -> bool:
+    if "virtual" in tags or str(Path(known).parent) == str(env.get("CM_PYTHON_INSTALLED_PATH", "")):
+        return False
+    environment = str(env.get("CM_VIRTUAL_ENV_PATH", "") or "")
+    return bool(env.get("CM_PYTHON_CACHE_TAGS")) or bool(environment and Path(environment) in Path(known).parents)
+
+
+def _given_folders(env: Mapping[str, Any]) -> tuple[Path, ...]:
+    """The folders of --path. One that does not exist is an error unless CM_TMP_PATH_IGNORE_NON_EXISTANT is "yes"."""
+    texts = [text.strip() for text in str(env.get("CM_TMP_PATH", "") or "").split(os.pathsep) if text.strip()]
+    folders = [Path(text).expanduser() for text in texts]
+    missing = [str(folder) for folder in folders if not folder.is_dir()]
+    if missing and str(env.get("CM_TMP_PATH_IGNORE_NON_EXISTANT", "")).lower() != "yes":
+        raise RequestError(
+            f'not a folder: {", ".join(missing)} (from --path). hint: `cm run script "get python3"` searches PATH.'
+        )
+    return tuple(Path(os.path.abspath(folder)) for folder in folders if folder.is_dir())

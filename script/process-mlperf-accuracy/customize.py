@@ -1,0 +1,64 @@
+"""Hooks of process-mlperf-accuracy: find the accuracy run to score, then give its score to the recipes above.
+
+The score is computed by the harness of app-mlperf-inference (`python3 -m harness score run.json`) from LoadGen's own
+accuracy log and the labels of the dataset.
+"""
+
+import json
+from pathlib import Path
+
+from mlperf_results.layout import RunPaths
+from mlperf_results.names import Mode
+
+RESULTS_DIR_KEY = "CM_MLPERF_ACCURACY_RESULTS_DIR"
+HARNESS_RECIPE = "app-mlperf-inference"
+
+
+def problem_with(paths: RunPaths) -> str:
+    """Why the run in `paths` cannot be scored; empty when it can."""
+    try:
+        mode = json.loads(paths.run_json.read_text(encoding="utf-8"))["mode"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return f"{paths.folder} is not the folder of a run: {paths.run_json.name} cannot be used ({error!r})"
+    if mode != Mode.ACCURACY.value:
+        return f"{paths.folder} holds a {mode} run; only an {Mode.ACCURACY.value} run can be scored"
+    if not paths.accuracy_log.is_file():
+        return f"{paths.folder} has no {paths.accuracy_log.name}: the run did not finish"
+    return ""
+
+
+def preprocess(i):
+    """CM hook: checks the folder of the run and tells run.sh where the harness is."""
+    env = i["env"]
+    text = str(env.get(RESULTS_DIR_KEY, "") or "").strip()
+    hint = "hint: cm run script --tags=process,mlperf,accuracy --result_dir=<run id>/<model>/<Scenario>/accuracy"
+    if not text:
+        return {"return": 1, "error": f"--result_dir is missing\n{hint}"}
+    folder = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()) / Path(text).expanduser()
+    paths = RunPaths(folder)
+    problem = problem_with(paths)
+    if problem:
+        return {"return": 1, "error": f"{problem}\n{hint}"}
+    paths.accuracy_json.unlink(missing_ok=True)
+    env[RESULTS_DIR_KEY] = str(folder)
+    env["CM_MLPERF_ACCURACY_RUN_JSON"] = str(paths.run_json)
+    env["CM_MLPERF_ACCURACY_HARNESS_PATH"] = str(Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).parent / HARNESS_RECIPE)
+    return {"return": 0}
+
+
+def postprocess(i):
+    """CM hook: reads accuracy.json into env and state `mlperf_accuracy`."""
+    env = i["env"]
+    paths = RunPaths(Path(env[RESULTS_DIR_KEY]))
+    try:
+        accuracy = json.loads(paths.accuracy_json.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        return {
+            "return": 1,
+            "error": f"the harness left no usable {paths.accuracy_json}: {error}",
+        }
+    verdict = {True: "yes", False: "no", None: ""}[accuracy["passed"]]
+    env["CM_MLPERF_ACCURACY_PERCENT"] = str(accuracy["accuracy_percent"])
+    env["CM_MLPERF_ACCURACY_PASSED"] = verdict
+    i["state"]["mlperf_accuracy"] = accuracy
+    return {"return": 0}

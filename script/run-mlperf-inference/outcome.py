@@ -1,0 +1,172 @@
+"""From the finished runs of a call to its verdict: one `ScenarioOutcome` per scenario, results.json, environment.json.
+
+Pure. The runs come as the harness described them (the contents of result.json and accuracy.json).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mlperf_results.names import TEST_RUN_LABEL, Mode, Scenario
+
+from .matrix import Config, RunSpec
+
+FORMAT = 1
+VERDICT_KEYS = ("valid", "invalid_reasons", "errors")
+PERFORMANCE_KEYS = (*VERDICT_KEYS, "metric", "label", "duration_s", "query_count", "latency", "run")
+"""What results.json takes over from an accuracy run's and a performance run's result.json."""
+OWN_MODELS = ("digits",)
+"""Models of this project that MLPerf does not know."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedRun:
+    """One LoadGen run: `folder` below the call's folder, `result` as in result.json, `accuracy` as in accuracy.json."""
+
+    spec: RunSpec
+    folder: str
+    result: Mapping[str, Any]
+    accuracy: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioOutcome:
+    """The runs of one scenario side by side; None where no such run was asked for."""
+
+    scenario: Scenario
+    performance: FinishedRun | None
+    accuracy: FinishedRun | None
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Why this scenario does not pass, one text per reason; empty when it does."""
+        found = []
+        for run in (self.performance, self.accuracy):
+            if run is not None and not run.result["valid"]:
+                reasons = "; ".join(run.result["invalid_reasons"]) or "LoadGen gave no reason"
+                found.append(f"{self.scenario.value} {run.spec.mode.value} is INVALID: {reasons}")
+        score = None if self.accuracy is None else self.accuracy.accuracy
+        if score is not None and score["passed"] is False:
+            found.append(
+                f"{self.scenario.value} accuracy {score['accuracy_percent']:.3f} % misses the target "
+                f"{score['target_accuracy_percent']:.3f} %"
+            )
+        return tuple(found)
+
+
+def by_scenario(runs: Sequence[FinishedRun]) -> tuple[ScenarioOutcome, ...]:
+    """The runs grouped by scenario, in the order of their first run."""
+    scenarios = dict.fromkeys(run.spec.scenario for run in runs)
+
+    def find(scenario: Scenario, mode: Mode) -> FinishedRun | None:
+        return next((run for run in runs if (run.spec.scenario, run.spec.mode) == (scenario, mode)), None)
+
+    return tuple(
+        ScenarioOutcome(
+            scenario=scenario,
+            performance=find(scenario, Mode.PERFORMANCE),
+            accuracy=find(scenario, Mode.ACCURACY),
+        )
+        for scenario in scenarios
+    )
+
+
+def label_of(runs: Sequence[FinishedRun]) -> str:
+    """The words that stand beside all figures of the call: the test label as soon as one run was too short."""
+    labels = list(dict.fromkeys(run.result["label"] for run in runs if run.spec.mode is Mode.PERFORMANCE))
+    if not labels:
+        labels = list(dict.fromkeys(run.result["label"] for run in runs))
+    return TEST_RUN_LABEL if TEST_RUN_LABEL in labels else "; ".join(labels)
+
+
+def notes_on(config: Config) -> tuple[str, ...]:
+    """What a reader must know about the figures beside the label."""
+    notes = []
+    if config.model in OWN_MODELS:
+        notes.append(f"{config.model} is not an MLPerf benchmark model: its figures compare with its own only")
+    if config.backend == "null":
+        notes.append("the null backend computes nothing: its figures say how fast LoadGen and the harness are")
+    return tuple(notes)
+
+
+def _scenario_record(outcome: ScenarioOutcome) -> dict[str, Any]:
+    record: dict[str, Any] = {"scenario": outcome.scenario.value, "performance": None, "accuracy": None}
+    if outcome.performance is not None:
+        result = outcome.performance.result
+        record["performance"] = {
+            "folder": outcome.performance.folder,
+            **{key: result[key] for key in PERFORMANCE_KEYS},
+        }
+    if outcome.accuracy is not None:
+        result = outcome.accuracy.result
+        record["accuracy"] = {
+            "folder": outcome.accuracy.folder,
+            **{key: result[key] for key in VERDICT_KEYS},
+            **dict(outcome.accuracy.accuracy or {}),
+        }
+    record["problems"] = list(outcome.problems)
+    record["passed"] = not outcome.problems
+    return record
+
+
+def results_record(config: Config, run_id: str, runs: Sequence[FinishedRun]) -> dict[str, Any]:
+    """The content of results.json."""
+    outcomes = by_scenario(runs)
+    return {
+        "format": FORMAT,
+        "run_id": run_id,
+        "label": label_of(runs),
+        "notes": list(notes_on(config)),
+        "model": config.model,
+        "backend": config.backend,
+        "device": config.device,
+        "execution_mode": config.execution_mode.value,
+        "passed": not any(outcome.problems for outcome in outcomes),
+        "scenarios": [_scenario_record(outcome) for outcome in outcomes],
+    }
+
+
+def repeat_command(inputs: Mapping[str, Any]) -> str:
+    """The `cm` line that makes the call with these inputs again (--adr.python.name=x for nested ones)."""
+    words = []
+    for name, value in sorted(_flat(inputs)):
+        words.append(f"--{name}" if value is True else f"--{name}={shlex.quote(str(value))}")
+    return " ".join(["cm run script --tags=run,mlperf,inference", *words])
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            found += _flat(value, f"{prefix}{name}.")
+        else:
+            found.append((prefix + name, value))
+    return found
+
+
+def environment_record(
+    runs: Sequence[FinishedRun], host: Mapping[str, Any], recipes: Sequence[Mapping[str, str]], command: str
+) -> dict[str, Any]:
+    """The content of environment.json: facts of the runs themselves, of the machine and of the recipes.
+
+    Every run says its own versions, seeds and model; they are listed per run, because nothing forces them to be equal.
+    """
+    wanted = ("started_utc", "versions", "loadgen_version", "seeds", "model_sha256", "command")
+    return {
+        "format": FORMAT,
+        "command": command,
+        "host": dict(host),
+        "recipes": [dict(recipe) for recipe in recipes],
+        "runs": [
+            {
+                "folder": run.folder,
+                "recipe_query": run.spec.tags,
+                "recipe_inputs": run.spec.inputs,
+                **{key: run.result[key] for key in wanted},
+            }
+            for run in runs
+        ],
+    }

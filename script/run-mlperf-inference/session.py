@@ -1,0 +1,114 @@
+"""Makes the runs of a call one by one, through the recipes app-mlperf-inference and process-mlperf-accuracy.
+
+The only module here with effects. Each LoadGen run is a recipe call of its own, so it is a process of its own, and its
+dependencies come from the cache after the first one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from mlperf_results.layout import ResultsPaths
+from mlperf_results.names import Mode
+
+from .matrix import RunSpec
+from .outcome import FinishedRun
+
+SCRIPT_AUTOMATION = "script,5b4e0237da074764"
+APP_RECIPE = "app-mlperf-inference"
+ACCURACY_TAGS = "process,mlperf,accuracy"
+PASSED_ON_INPUTS = ("adr", "add_deps_recursive", "env")
+"""Inputs of the call that also hold for every recipe below it."""
+
+
+class RunFailed(Exception):
+    """A run that did not finish; `code` is CM's return code."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """What all runs of a call share: CM's access function, where results go, the inputs passed on to every recipe.
+
+    `told` names the recipes whose steps the user has seen: those of later runs are the same, scenario and mode aside.
+    """
+
+    access: Callable[[dict[str, Any]], dict[str, Any]]
+    paths: ResultsPaths
+    passed_on: Mapping[str, Any]
+    told: set[str] = field(default_factory=set)
+
+    def run(self, spec: RunSpec) -> FinishedRun:
+        """Makes one LoadGen run and scores it when it is an accuracy run. Raises RunFailed."""
+        folder = self.paths.run(spec.model, spec.scenario, spec.mode).folder
+        what = f"{spec.model} {spec.scenario.value} {spec.mode.value}"
+        state = self._call(spec.tags, {**spec.inputs, "output_dir": str(folder)}, f"the run {what}", APP_RECIPE)
+        accuracy = None
+        if spec.mode is Mode.ACCURACY:
+            scored = self._call(ACCURACY_TAGS, {"result_dir": str(folder)}, f"the score of {what}", ACCURACY_TAGS)
+            accuracy = scored["mlperf_accuracy"]
+        relative = folder.relative_to(self.paths.folder).as_posix()
+        return FinishedRun(spec=spec, folder=relative, result=state["mlperf_run"], accuracy=accuracy)
+
+    def _call(self, tags: str, inputs: Mapping[str, Any], what: str, recipe: str) -> Mapping[str, Any]:
+        """Runs a recipe and gives its new state; its steps are shown the first time that `recipe` is called."""
+        request = {**self.passed_on, **inputs, "action": "run", "automation": SCRIPT_AUTOMATION, "tags": tags}
+        answer = self.access({**request, "quiet": True, "silent": recipe in self.told})
+        self.told.add(recipe)
+        if answer["return"] > 0:
+            raise RunFailed(answer["return"], f"{what} failed: {answer.get('error', 'no reason given')}")
+        state: Mapping[str, Any] = answer["new_state"]
+        return state
+
+
+def passed_on_inputs(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs of the call that its runs get too."""
+    return {name: inputs[name] for name in PASSED_ON_INPUTS if inputs.get(name)}
+
+
+def app_variations(recipes_folder: Path) -> Mapping[str, Mapping[str, Any]]:
+    """The variations of app-mlperf-inference: the one list of models, backends and devices."""
+    text = (recipes_folder / APP_RECIPE / "_cm.yaml").read_text(encoding="utf-8")
+    variations: Mapping[str, Mapping[str, Any]] = yaml.safe_load(text)["variations"]
+    return variations
+
+
+def recipe_records(recipes_folder: Path) -> list[dict[str, str]]:
+    """Name, uid and digest of every recipe beside this one, as they are now.
+
+    The digest is the one that the engine notes in cache entries made by the recipe.
+    """
+    from recipe_engine.repos import recipe_digest  # only a hook's process has the engine; the rest works without
+
+    records = []
+    for meta_path in sorted(recipes_folder.glob("*/_cm.yaml")):
+        meta = yaml.safe_load(meta_path.read_text(encoding="utf-8"))
+        digest = recipe_digest(meta_path.parent)
+        records.append({"alias": meta["alias"], "uid": meta["uid"], "sha256": digest})
+    return records
+
+
+def host_facts(env: Mapping[str, Any]) -> dict[str, Any]:
+    """What detect-os and detect-cpu found, by their env keys."""
+    return {key: env[key] for key in sorted(env) if key.startswith("CM_HOST_")}
+
+
+def write_records(paths: ResultsPaths, results: Mapping[str, Any], environment: Mapping[str, Any], table: str) -> None:
+    """Writes results.json, environment.json and summary.txt, each whole or not at all."""
+    texts = {
+        paths.environment_json: json.dumps(environment, indent=2) + "\n",
+        paths.results_json: json.dumps(results, indent=2) + "\n",
+        paths.summary_text: table,
+    }
+    for path, text in texts.items():
+        unfinished = path.with_name(path.name + ".part")
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(path)

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Sets up and runs the whole test suite; --full adds the slow checks. Further words go to pytest.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/tools/prepare.sh"
+full=()
+if [ "${1:-}" = "--full" ]; then
+  full=(--full)
+  shift
+fi
+cd "$CHECKOUT"
+prepare_environment .venv-test tests/requirements.txt
+prepare_environment .venv-harness tests/requirements-harness.txt
+bin="$CHECKOUT/.venv-test/bin"
+
+say "ruff, mypy, shellcheck"
+"$bin/ruff" check .
+"$bin/ruff" format --check .
+"$bin/mypy" -p recipe_engine
+"$CHECKOUT/.venv-harness/bin/mypy" -p harness -p mlperf_results
+git ls-files -z -- '*.sh' run.sh test.sh .ci/run | xargs -0 "$bin/shellcheck" --severity=warning --shell=bash
+
+say "tests of the harness and of what runs beside it"
+CROWDPERF_REQUIRE_HARNESS=1 "$CHECKOUT/.venv-harness/bin/python" -m pytest tests/harness tests/results tests/recipes_numeric "${full[@]}" "$@"
+say "tests of the engine, the adapters and the recipes"
+exec "$bin/python" -m pytest tests --ignore=tests/harness --ignore=tests/results --ignore=tests/recipes_numeric "${full[@]}" "$@"

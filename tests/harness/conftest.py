@@ -1,0 +1,8 @@
+"""Lets the tests import the harness and mlperf_results as a run does."""
+
+import sys
+from pathlib import Path
+
+import harness_support
+
+sys.path[:0] = [str(path) for path in harness_support.SOURCES]

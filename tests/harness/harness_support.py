@@ -1,0 +1,92 @@
+"""Shared by the harness tests: what they need, small data sets and models, and whole runs as processes."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "script"
+HARNESS = SCRIPTS / "app-mlperf-inference"
+RESULTS = SCRIPTS / "get-mlperf-results-lib"
+SOURCES = (HARNESS, RESULTS)
+REQUIRE = "CROWDPERF_REQUIRE_HARNESS"
+TIMEOUT_S = 120
+
+
+def need(*modules: str) -> None:
+    """Skip the calling test module where a library is not importable, unless CROWDPERF_REQUIRE_HARNESS is set."""
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            if os.environ.get(REQUIRE):
+                raise
+            reason = f"{error}; run it with the harness environment (./test.sh makes one)"
+            pytest.skip(reason, allow_module_level=True)
+
+
+def request(**changes: object) -> dict[str, object]:
+    """Return a whole run.json with `changes`."""
+    content: dict[str, object] = {
+        "format": 1,
+        "model": "digits",
+        "backend": "null",
+        "device": "cpu",
+        "scenario": "Offline",
+        "mode": "performance",
+        "execution_mode": "test",
+        "model_path": None,
+        "model_info_path": None,
+        "dataset_path": "digits",
+        "output_dir": "out",
+        "batch_size": None,
+        "threads": None,
+        "target_qps": None,
+        "target_latency_ms": None,
+        "min_duration_ms": None,
+        "min_query_count": None,
+        "performance_sample_count": None,
+        "user_conf": None,
+    }
+    unknown = set(changes) - set(content)
+    assert not unknown, unknown
+    return {**content, **changes}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A harness process that has ended, and the folder it wrote to."""
+
+    code: int
+    stderr: str
+    folder: Path
+
+    @property
+    def result(self) -> dict:
+        """The content of result.json."""
+        return json.loads((self.folder / "result.json").read_text())
+
+
+def run_harness(folder: Path, content: dict[str, object], *command: str, source: Path = HARNESS) -> Ended:
+    """Write run.json into `folder` and start `python -m harness [command] run.json` as a process of its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    run_json = folder / "run.json"
+    run_json.write_text(json.dumps(content))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(source), str(RESULTS)])}
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", *command, str(run_json)],
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    return Ended(done.returncode, done.stderr, Path(str(content["output_dir"])))

@@ -1,0 +1,115 @@
+"""harness.config and harness.userconf: what a request may hold, and that every problem of it is told at once."""
+
+import json
+from pathlib import Path
+
+import pytest
+from harness.config import KnownNames, parse_run_config
+from harness.errors import ConfigError
+from harness.userconf import ConfLine, effective, parse, render
+from harness_support import request
+from mlperf_results.names import ExecutionMode, Mode, Scenario
+
+KNOWN = KnownNames(models=("digits",), backends=("null", "onnxruntime"))
+
+
+def read(content: object):
+    return parse_run_config(json.dumps(content), "run.json", KNOWN)
+
+
+def test_a_whole_request_becomes_typed_values() -> None:
+    config = read(request(scenario="server", target_qps=100, min_duration_ms=200, user_conf="my.conf"))
+    assert (config.scenario, config.mode, config.execution_mode) == (
+        Scenario.SERVER, Mode.PERFORMANCE, ExecutionMode.TEST
+    )  # fmt: skip
+    assert (config.target_qps, config.min_duration_ms, config.user_conf) == (100.0, 200, Path("my.conf"))
+    assert config.batch_size is None
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "allowed"),
+    [
+        ("format", 2, "1"),
+        ("format", True, "1"),
+        ("model", "resnet", "digits"),
+        ("model", None, "digits"),
+        ("backend", "cuda", "null, onnxruntime"),
+        ("device", "", "the name of a device"),
+        ("scenario", "Interactive", "SingleStream, MultiStream, Offline, Server"),
+        ("mode", "speed", "performance, accuracy"),
+        ("execution_mode", "quick", "test, fast, valid"),
+        ("dataset_path", None, "a path"),
+        ("model_path", 7, "a path, or null"),
+        ("batch_size", 0, "a whole number from 1, or null"),
+        ("batch_size", 1.5, "a whole number from 1, or null"),
+        ("threads", True, "a whole number from 1, or null"),
+        ("threads", "2", "a whole number from 1, or null"),
+        ("target_qps", -1, "a number above 0, or null"),
+        ("target_latency_ms", 5, "null: Offline has no latency target"),
+        ("min_query_count", -3, "a whole number from 1, or null"),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_was_found_and_what_is_allowed(key: str, value: object, allowed: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(request(**{key: value}))
+    (problem,) = caught.value.problems
+    assert (problem.key, problem.allowed) == (key, allowed)
+    assert problem.found in (json.dumps(value), str(float(value)) if isinstance(value, int) else "")
+    assert caught.value.exit_code == 2
+
+
+def test_a_rate_for_a_stream_scenario_is_refused() -> None:
+    with pytest.raises(ConfigError, match="SingleStream has no target rate"):
+        read(request(scenario="SingleStream", target_qps=10))
+
+
+def test_all_problems_are_told_at_once() -> None:
+    content = request(backend="x", mode="y", threads=-1)
+    del content["device"]
+    content["colour"] = "blue"
+    with pytest.raises(ConfigError) as caught:
+        read(content)
+    assert [problem.key for problem in caught.value.problems] == ["backend", "device", "mode", "threads", "colour"]
+    assert "5 problems" in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "7"])
+def test_what_is_no_json_object_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="one JSON object"):
+        parse_run_config(text, "run.json", KNOWN)
+
+
+def test_a_user_conf_is_read_with_loadgens_precedence() -> None:
+    lines = parse(
+        "# mine\n*.*.min_duration = 1000\n*.Offline.target_qps = 5  # slow\ndigits.*.target_qps = 6\n"
+        "digits.Offline.target_qps = 7\nother.Offline.target_qps = 8\n*.Server.target_qps = 9\n",
+        "my.conf",
+    )
+    assert lines[0] == ConfLine(model="*", scenario="*", key="min_duration", value=1000.0)
+    assert effective(lines, "digits", Scenario.OFFLINE) == {"min_duration": 1000.0, "target_qps": 7.0}
+    assert effective(lines, "unknown", Scenario.OFFLINE) == {"min_duration": 1000.0, "target_qps": 5.0}
+    assert effective(lines, "digits", Scenario.SERVER) == {"min_duration": 1000.0, "target_qps": 9.0}
+
+
+@pytest.mark.parametrize(
+    ("line", "allowed"),
+    [
+        ("*.Offline.target_qps=5", "blanks around ="),  # LoadGen drops such a line without a word
+        ("Offline.target_qps = 5", "model.scenario.key"),
+        ("*.Batch.target_qps = 5", "Offline"),
+        ("*.Offline.target_qqs = 5", "target_qps"),
+        ("*.Offline.qsl_rng_seed = 5", "target_qps"),
+        ("*.Offline.target_qps = fast", "a number"),
+        ("*.Offline.target_qps = nan", "a number"),
+    ],
+)
+def test_a_line_that_loadgen_would_ignore_is_refused(line: str, allowed: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(f"\n{line}\n", "my.conf")
+    assert caught.value.problems[0].key.startswith("line 2")
+    assert allowed in caught.value.problems[0].allowed
+
+
+def test_what_is_written_can_be_read_again() -> None:
+    values = {"target_qps": 0.125, "min_duration": 600000.0}
+    assert effective(parse(render("m", Scenario.SERVER, values), "x"), "m", Scenario.SERVER) == values

@@ -1,0 +1,112 @@
+"""harness.settings: which value a run works with, and where it comes from."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from harness_support import need, request
+
+need("numpy")
+
+from harness.config import KnownNames, parse_run_config  # noqa: E402
+from harness.errors import ConfigError  # noqa: E402
+from harness.models.digits import RULES  # noqa: E402
+from harness.settings import (  # noqa: E402
+    Circumstances,
+    Origin,
+    Setting,
+    Settings,
+    WarmUp,
+    choose_shape,
+    expected_memory_bytes,
+    require_memory,
+    resolve,
+)
+
+PLACE = Circumstances(rules=RULES, user_lines={}, dataset_count=500, backend_batch_size=None, core_count=4)
+WARM = WarmUp(query_latency_ms=0.09, samples_per_second=1000.0)
+RULE, USER, ESTIMATE, DEFAULT = Origin.RULE, Origin.USER, Origin.ESTIMATE, Origin.DEFAULT
+
+
+def decide(place: Circumstances = PLACE, **changes: object) -> Settings:
+    known = KnownNames(models=("digits",), backends=("null",))
+    config = parse_run_config(json.dumps(request(**changes)), "run.json", known)
+    return resolve(config, choose_shape(config, place), place, WARM)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "mode", "duration_ms", "queries"),
+    [
+        ("SingleStream", "test", 2_000, 100),
+        ("MultiStream", "fast", 60_000, 662),
+        ("Server", "valid", 600_000, 100),
+        ("Offline", "test", 2_000, 1),
+        ("Offline", "fast", 60_000, 1),
+        ("Offline", "valid", 600_000, 24_576),
+    ],
+)
+def test_duration_and_counts_are_rules(scenario: str, mode: str, duration_ms: int, queries: int) -> None:
+    settings = decide(scenario=scenario, execution_mode=mode)
+    assert settings.min_duration_ms == Setting(duration_ms, RULE)
+    assert settings.min_query_count == Setting(queries, RULE)
+    assert settings.performance_sample_count == Setting(500, RULE)
+
+
+def test_what_nobody_gave_is_estimated_by_the_warm_up() -> None:
+    assert decide(scenario="Offline").target_qps == Setting(1250.0, ESTIMATE)
+    assert decide(scenario="Server").target_qps == Setting(2000.0, ESTIMATE)  # 20 % of 1 / (0.09 + 0.01) ms
+    assert decide(scenario="Server").target_latency_ms == Setting(10.0, RULE)
+    assert decide(scenario="SingleStream").target_latency_ms == Setting(0.092, ESTIMATE)
+    assert decide(scenario="MultiStream").target_latency_ms == Setting(0.094, ESTIMATE)
+
+
+def test_a_scenario_without_a_setting_has_none() -> None:
+    assert decide(scenario="Offline").target_latency_ms is None
+    assert decide(scenario="SingleStream").target_qps is None
+    assert "target_qps" not in decide(scenario="SingleStream").conf_values
+
+
+def test_run_json_beats_the_user_conf_which_beats_the_rules() -> None:
+    place = replace(PLACE, user_lines={"target_qps": 7.0, "min_duration": 900.0, "max_duration": 5000.0})
+    settings = decide(place, scenario="Server", min_duration_ms=100)
+    assert settings.min_duration_ms == Setting(100, USER)
+    assert settings.target_qps == Setting(7.0, USER)
+    assert settings.conf_values["max_duration"] == 5000.0
+    assert settings.min_query_count.origin is RULE
+
+
+def test_an_accuracy_run_of_the_server_is_not_paced_by_a_low_rate() -> None:
+    settings = decide(scenario="Server", mode="accuracy", target_qps=1)
+    assert settings.target_qps == Setting(10000.0, ESTIMATE)
+
+
+def test_batch_size_and_threads_come_from_the_closest_source() -> None:
+    null = replace(PLACE, backend_batch_size=1024)
+    assert decide().shape.batch_size == Setting(RULES.batch_size, DEFAULT)
+    assert decide(null).shape.batch_size == Setting(1024, DEFAULT)
+    assert decide(null, batch_size=3).shape.batch_size == Setting(3, USER)
+    assert decide().shape.threads == Setting(4, DEFAULT)
+    assert decide(threads=1).shape.threads == Setting(1, USER)
+
+
+@pytest.mark.parametrize("count", [501, 10**9])
+def test_more_performance_samples_than_there_are_is_refused(count: int) -> None:
+    with pytest.raises(ConfigError, match="1 to 500"):
+        decide(performance_sample_count=count)
+
+
+def test_a_run_whose_queries_do_not_fit_into_memory_is_refused_before_it_starts() -> None:
+    settings = decide(scenario="Offline", execution_mode="valid", target_qps=150_000)
+    needed = expected_memory_bytes(settings)
+    assert needed == pytest.approx(1.1 * 600 * 150_000 * 400)
+    require_memory(settings, needed)
+    require_memory(settings, None)
+    with pytest.raises(ConfigError, match=r"at most about 300000 ms") as caught:
+        require_memory(settings, needed // 2)
+    assert "threads 1" in caught.value.hint
+    assert expected_memory_bytes(decide(mode="accuracy", execution_mode="valid")) == 0
+
+
+def test_a_stream_generates_twice_what_its_expected_latency_asks_for() -> None:
+    settings = decide(scenario="SingleStream", min_duration_ms=1000, target_latency_ms=1)
+    assert expected_memory_bytes(settings) == 2000 * 475

@@ -1,0 +1,152 @@
+"""harness.sut, qsl and failures: every sample is answered once with its own bytes, whatever the shape and whatever fails."""
+
+import ctypes
+import threading
+
+import pytest
+from harness_support import need
+
+need("numpy")
+
+import numpy as np  # noqa: E402
+from harness.errors import HarnessError  # noqa: E402
+from harness.failures import Failures  # noqa: E402
+from harness.qsl import SampleLibrary  # noqa: E402
+from harness.sut import Door, Work, chunked, multi_inline, queued, single_inline  # noqa: E402
+from harness.tensors import TensorSpec  # noqa: E402
+
+COUNT = 50
+SPEC = TensorSpec(name="y", dtype="float32", shape=(2,))
+
+
+class Numbers:
+    """Sample i is the number i."""
+
+    count = COUNT
+    labels = np.arange(COUNT)
+
+    def load(self, indices):
+        return np.asarray(indices, dtype=np.float32)
+
+
+class FakeResponse:
+    def __init__(self, identifier: int, address: int, size_bytes: int) -> None:
+        self.id, self.address, self.size_bytes = identifier, address, size_bytes
+
+
+class FakeLoadGen:
+    """Copies the bytes of completed responses at once, as LoadGen does."""
+
+    def __init__(self) -> None:
+        self.answers: dict[int, np.ndarray] = {}
+        self.completions = 0
+        self.lock = threading.Lock()
+        self.door = Door(FakeResponse, self.complete)
+
+    def complete(self, responses) -> None:
+        with self.lock:
+            self.completions += 1
+            for response in responses:
+                assert response.id not in self.answers, "a sample was answered twice"
+                data = ctypes.string_at(response.address, response.size_bytes)
+                self.answers[response.id] = np.frombuffer(data, np.float32)
+
+
+def respond(inputs):
+    return np.stack([inputs["x"], inputs["x"] * 2], axis=1)
+
+
+def make(loadgen: FakeLoadGen, answer=respond, loaded=range(COUNT)) -> Work:
+    library = SampleLibrary(Numbers(), lambda samples: {"x": samples})
+    library.load(loaded)
+    failures = Failures(grace_s=1000.0)
+    return Work(library=library, respond=answer, response=SPEC, failures=failures, door=loadgen.door)
+
+
+SHAPES = {
+    "single": (lambda work: single_inline(work), 1),
+    "multi": (lambda work: multi_inline(work), 8),
+    "multi, fewer at the end": (lambda work: multi_inline(work), 7),
+    "chunked": (lambda work: chunked(work, 8, 1), 50),
+    "chunked, one batch": (lambda work: chunked(work, 64, 1), 50),
+    "chunked on threads": (lambda work: chunked(work, 4, 3), 50),
+    "queued": (lambda work: queued(work, 16), 1),
+    "queued one by one": (lambda work: queued(work, 1), 1),
+}
+
+
+def issue_all(shape, per_query: int, order: list[int]) -> None:
+    for start in range(0, len(order), per_query):
+        indices = order[start : start + per_query]
+        shape.issue([1000 + index for index in indices], indices)
+    shape.close()
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_every_sample_gets_its_own_bytes_once(name: str) -> None:
+    make_shape, per_query = SHAPES[name]
+    loadgen = FakeLoadGen()
+    order = list(np.random.default_rng(3).permutation(COUNT).tolist())
+    issue_all(make_shape(make(loadgen)), per_query, order)
+    assert sorted(loadgen.answers) == [1000 + index for index in range(COUNT)]
+    for identifier, row in loadgen.answers.items():
+        assert row.tolist() == [identifier - 1000, 2 * (identifier - 1000)]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_part_of_the_samples_loaded_in_any_order_is_found_again(name: str) -> None:
+    make_shape, per_query = SHAPES[name]
+    loadgen = FakeLoadGen()
+    loaded = [41, 7, 3, 22, 9, 30, 15, 2]
+    issue_all(make_shape(make(loadgen, loaded=loaded)), per_query, loaded)
+    assert {identifier: row[0] for identifier, row in loadgen.answers.items()} == {1000 + i: i for i in loaded}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_after_an_error_every_query_is_still_answered_and_the_first_error_is_kept(name: str) -> None:
+    make_shape, per_query = SHAPES[name]
+    loadgen = FakeLoadGen()
+    calls = []
+
+    def fail(inputs):
+        calls.append(1)
+        raise MemoryError(f"call {len(calls)}")
+
+    work = make(loadgen, fail)
+    issue_all(make_shape(work), per_query, list(range(COUNT)))
+    work.failures.settle()
+    assert len(loadgen.answers) == COUNT
+    assert isinstance(work.failures.first, MemoryError)
+
+
+def test_too_few_responses_are_an_error_not_foreign_bytes() -> None:
+    loadgen = FakeLoadGen()
+    work = make(loadgen, lambda inputs: respond(inputs)[:-1])
+    chunked(work, 8, 1).issue(list(range(16)), list(range(16)))
+    work.failures.settle()
+    assert "8 samples got 7 responses" in str(work.failures.first)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [lambda inputs: respond(inputs).astype(np.float64), lambda inputs: respond(inputs)[:, :1], lambda inputs: respond(inputs)[0]],
+)  # fmt: skip
+def test_a_response_of_another_form_than_declared_is_refused_before_the_run(answer) -> None:
+    with pytest.raises(HarnessError, match=r"declares float32\[1, 2\]"):
+        make(FakeLoadGen(), answer).require_response_form(0)
+
+
+def test_offline_completes_batch_by_batch() -> None:
+    loadgen = FakeLoadGen()
+    chunked(make(loadgen), 20, 1).issue(list(range(COUNT)), list(range(COUNT)))
+    assert loadgen.completions == 3
+
+
+def test_gathering_a_sample_that_is_not_loaded_is_an_error() -> None:
+    library = SampleLibrary(Numbers(), lambda samples: {"x": samples})
+    library.load([4, 2])
+    with pytest.raises(IndexError):
+        library.gather([3])
+    library.unload([4, 2])
+    assert library.gather([2]) == {}
+    assert library.single == {}

@@ -1,0 +1,207 @@
+"""detect-cpu: the rules from recorded and published outputs, and the hook on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from pathlib import Path
+
+import pytest
+from recipe_loader import FIXTURES, exported, load_module, load_recipe
+
+cpu_facts = load_module("detect-cpu", "cpu_facts")
+limits = load_module("detect-cpu", "limits")
+sources = load_module("detect-cpu", "sources")
+
+CPU = FIXTURES / "cpu"
+
+
+def facts_of(lscpu: str = "", cpuinfo: str = "", core_lists: tuple[str, ...] = (), machine: str = "x86_64"):  # type: ignore[no-untyped-def]
+    return cpu_facts.facts_from_linux(
+        cpu_facts.LinuxSources(
+            lscpu=cpu_facts.parse_lscpu((CPU / lscpu).read_text(encoding="utf-8") if lscpu else ""),
+            cpuinfo=cpu_facts.parse_cpuinfo((CPU / cpuinfo).read_text(encoding="utf-8") if cpuinfo else ""),
+            core_lists=core_lists,
+            numa_nodes=0,
+            cache_bytes={"L2": 4194304},
+            machine=machine,
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("lscpu", "model", "sockets", "logical", "cores", "threads", "numa"),
+    [
+        ("intel-vm-lscpu.json", "Intel(R) Xeon(R) Processor", 1, 2, 2, 1, 1),
+        ("intel-two-sockets-lscpu.json", "", 2, 128, 64, 2, 2),
+        ("intel-nested-lscpu.json", "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz", 1, 26, 13, 2, 1),
+        ("amd-vm-lscpu.json", "AMD EPYC 7R32", 1, 1, 1, 1, 1),
+        ("arm64-lscpu.json", "Neoverse-N1", 1, 80, 80, 1, 1),
+    ],
+)
+def test_lscpu_gives_cores_without_hyperthreads(
+    lscpu: str, model: str, sockets: int, logical: int, cores: int, threads: int, numa: int
+) -> None:
+    facts = facts_of(lscpu)
+    assert facts.model_name == model
+    assert (facts.sockets, facts.logical_cpus, facts.physical_cores) == (sockets, logical, cores)
+    assert (facts.threads_per_core, facts.numa_nodes) == (threads, numa)
+
+
+@pytest.mark.parametrize(
+    ("lscpu", "present", "absent"),
+    [
+        ("intel-vm-lscpu.json", {"AVX2", "AVX512F", "AVX512_VNNI"}, {"AMX_TILE", "AVX512_BF16", "NEON", "SVE"}),
+        ("intel-two-sockets-lscpu.json", {"AVX512_BF16", "AMX_TILE", "AMX_INT8", "AMX_BF16"}, {"NEON"}),
+        ("amd-vm-lscpu.json", {"AVX2"}, {"AVX512F", "AMX_TILE"}),
+        ("arm64-lscpu.json", {"NEON"}, {"SVE", "AVX2"}),
+    ],
+)
+def test_each_instruction_set_is_yes_or_no(lscpu: str, present: set[str], absent: set[str]) -> None:
+    env = cpu_facts.env_of_facts(facts_of(lscpu))
+    assert {env[f"CM_HOST_CPU_HAS_{name}"] for name in present} == {"yes"}
+    assert {env[f"CM_HOST_CPU_HAS_{name}"] for name in absent} == {"no"}
+    assert "AVX512" not in env["CM_HOST_CPU_FLAGS"]
+    assert len(env["CM_HOST_CPU_FLAGS"].split()) > 10
+
+
+def test_the_kernels_core_lists_win_over_the_product_of_lscpu() -> None:
+    """A machine with one core switched off has fewer cores than sockets times cores per socket."""
+    lists = tuple(f"{n},{n + 64}" for n in range(63)) * 2
+    assert facts_of("intel-two-sockets-lscpu.json", core_lists=lists).physical_cores == 63
+
+
+def test_without_lscpu_cpuinfo_gives_the_facts() -> None:
+    facts = facts_of(cpuinfo="intel-vm-cpuinfo.txt")
+    assert facts.model_name == "Intel(R) Xeon(R) Processor"
+    assert (facts.sockets, facts.logical_cpus, facts.physical_cores) == (1, 2, 2)
+    assert facts.architecture == "x86_64"
+    assert "avx512_vnni" in facts.flags
+
+
+def test_without_lscpu_an_arm_processor_is_named_by_its_numbers() -> None:
+    facts = facts_of(cpuinfo="arm64-cpuinfo.txt", machine="aarch64")
+    assert facts.model_name == "implementer 0x41 part 0xd0c"
+    assert (facts.logical_cpus, facts.physical_cores) == (4, 4)
+    assert cpu_facts.env_of_facts(facts)["CM_HOST_CPU_HAS_SVE"] == "yes"
+
+
+def test_lines_that_cpuinfo_lacks_are_not_found_as_cm_users_know_it() -> None:
+    env = cpu_facts.env_of_facts(facts_of("arm64-lscpu.json"))
+    assert env["CM_HOST_CPU_TLB_SIZE"] == "Not Found"
+    assert env["CM_HOST_CPU_L2_CACHE_SIZE"] == "80 MiB"
+
+
+@pytest.mark.parametrize("text", ["", "not json", "[]", '{"lscpu": null}'])
+def test_a_broken_lscpu_output_is_as_good_as_none(text: str) -> None:
+    assert cpu_facts.parse_lscpu(text) == {}
+
+
+def test_the_values_of_a_mac_are_read_from_sysctl() -> None:
+    values = {
+        "hw.physicalcpu": "8",
+        "hw.logicalcpu": "8",
+        "hw.packages": "1",
+        "hw.l2cachesize": "4194304",
+        "hw.optional.AdvSIMD": "1",
+        "hw.optional.arm.FEAT_SME": "0",
+        "machdep.cpu.brand_string": "Apple M1",
+    }
+    facts = cpu_facts.facts_from_sysctl(values)
+    env = cpu_facts.env_of_facts(facts)
+    assert (facts.model_name, facts.physical_cores, facts.cache_bytes["L2"]) == ("Apple M1", 8, 4194304)
+    assert env["CM_HOST_CPU_HAS_NEON"] == "yes"
+    assert "feat_sme" not in facts.flags
+
+
+@pytest.mark.parametrize(
+    ("text", "cpus"),
+    [("max 100000\n", None), ("150000 100000\n", 1.5), ("-1 100000", None), ("", None), ("800000 100000", 8.0)],
+)
+def test_a_cpu_limit_is_quota_by_period(text: str, cpus: float | None) -> None:
+    assert limits.parse_cpu_max(text) == cpus
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("max\n", None), ("", None), ("1073741824\n", 1073741824), ("9223372036854771712", None)]
+)
+def test_a_memory_limit_near_two_to_63_is_none(text: str, size: int | None) -> None:
+    assert limits.parse_memory_limit_bytes(text) == size
+
+
+@pytest.mark.parametrize(
+    ("size", "step", "text"),
+    [
+        (25276514304, 1000, "25G"),
+        (7800000000, 1000, "7.8G"),
+        (512, 1000, "512"),
+        (300 * 1024**3, 1024, "300G"),
+        (1024**4, 1024, "1.0T"),
+    ],
+)
+def test_sizes_are_written_as_free_and_df_write_them(size: int, step: int, text: str) -> None:
+    assert limits.human_size(size, step) == text
+
+
+def test_only_local_disks_count_as_disks() -> None:
+    mounts = (
+        "/dev/vda / ext4 rw 0 0\ntmpfs /dev/shm tmpfs rw 0 0\nhost:/share /mnt nfs rw 0 0\n"
+        "/dev/loop1 /snap/core squashfs ro 0 0\npool/data /my\\040data zfs rw 0 0\n"
+    )
+    assert limits.parse_disk_mounts(mounts) == ("/", "/my data")
+
+
+def test_the_cgroup_of_each_controller_is_found() -> None:
+    text = "4:memory:/a/b\n1:cpu,cpuacct:/c\n0::/d\n"
+    assert limits.parse_cgroup_paths(text) == {"memory": "/a/b", "cpu": "/c", "cpuacct": "/c", "": "/d"}
+
+
+def test_the_smallest_limit_of_a_cgroup_and_its_parents_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = tmp_path / "pod" / "container"
+    inner.mkdir(parents=True)
+    (inner / "cpu.max").write_text("400000 100000\n")
+    (inner.parent / "cpu.max").write_text("250000 100000\n")
+    (inner / "memory.max").write_text("max\n")
+    (inner.parent / "memory.max").write_text("2147483648\n")
+    monkeypatch.setattr(sources, "CGROUP_ROOT", tmp_path)
+    assert sources._cgroup_cpu_limit({"": "/pod/container"}) == 2.5
+    assert sources._cgroup_memory_limit_bytes({"": "/pod/container"}) == 2147483648
+
+
+def test_caches_shared_by_several_cpus_are_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for cpu in (0, 1):
+        for index, (level, kind, size, shared) in enumerate(
+            [("1", "Data", "48K", str(cpu)), ("1", "Instruction", "32K", str(cpu)), ("3", "Unified", "8192K", "0-1")]
+        ):
+            folder = tmp_path / f"cpu{cpu}" / "cache" / f"index{index}"
+            folder.mkdir(parents=True)
+            for name, value in (("level", level), ("type", kind), ("size", size), ("shared_cpu_list", shared)):
+                (folder / name).write_text(value + "\n")
+    monkeypatch.setattr(sources, "SYS_CPU", tmp_path)
+    assert sources.cache_size_bytes() == {"L1D": 2 * 48 * 1024, "L1I": 2 * 32 * 1024, "L3": 8192 * 1024}
+
+
+@pytest.mark.skipif(platform.system() != "Linux", reason="reads /proc and /sys")
+def test_the_hook_gives_the_facts_of_this_machine(hook_input) -> None:  # type: ignore[no-untyped-def]
+    call = hook_input({"CM_HOST_OS_TYPE": "linux"})
+    assert load_recipe("detect-cpu").preprocess(call) == {"return": 0}
+    env = exported("detect-cpu", call["env"])
+    state = call["state"]["host_cpu"]
+    assert int(env["CM_HOST_CPU_TOTAL_LOGICAL_CORES"]) >= len(os.sched_getaffinity(0))
+    assert 1 <= state["physical_cores"] <= state["logical_cpus"]
+    page = os.sysconf("SC_PAGE_SIZE")
+    assert state["memory_bytes"] == os.sysconf("SC_PHYS_PAGES") * page
+    assert state["disk_bytes"] > 0
+    assert all(isinstance(value, str) for value in env.values())
+    json.dumps(state)
+
+
+def test_a_machine_that_tells_nothing_is_an_error_with_a_hint(hook_input, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(sources, "lscpu_json", lambda: "")
+    monkeypatch.setattr(sources, "read_text", lambda path: "")
+    answer = load_recipe("detect-cpu").preprocess(hook_input({"CM_HOST_OS_TYPE": "linux"}))
+    assert answer["return"] == 1
+    assert "hint:" in answer["error"]

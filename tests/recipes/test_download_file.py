@@ -1,0 +1,424 @@
+"""download-file: rules as tables; downloads from a server in this process, with its faults."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import namedtuple
+from pathlib import Path
+from typing import Any
+
+import pytest
+from local_server import IgnoreRange, LocalServer, Slow, Status, Truncate
+from recipe_loader import exported, load_module, load_recipe, recipe_meta
+
+recipe = load_recipe("download-file")
+download = load_module("download-file", "download")
+order = load_module("download-file", "order")
+checks = load_module("download-file", "checks")
+part = load_module("download-file", "part")
+progress = load_module("download-file", "progress")
+
+DATA = bytes(range(256)) * 4096  # 1 MiB
+SHA256 = hashlib.sha256(DATA).hexdigest()
+RIGHT = (checks.Checksum(algorithm="sha256", value=SHA256),)
+WRONG = (checks.Checksum(algorithm="sha256", value="0" * 64),)
+
+
+def get(target: Path, *urls: str, checksums: tuple[Any, ...] = RIGHT) -> Any:
+    request = download.DownloadRequest(urls=urls, target=target, checksums=checksums, first_delay_s=0.001)
+    return download.download(request)
+
+
+def leave_part(target: Path, data: bytes, url: str = "", validator: str = "") -> None:
+    """What an interrupted download leaves behind."""
+    part.part_path(target).write_bytes(data)
+    if url:
+        target.with_name(target.name + ".part.json").write_text(json.dumps({"url": url, "validator": validator}))
+
+
+def names_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+# --- rules ---
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("https://host/file.bin?download=1", "https://host/file.bin?download=1"),
+        ("https://user:pass@host/f", "https://***@host/f"),
+        ("https://host/f?id=3&X-Amz-Signature=abc&token=def", "https://host/f?id=3&X-Amz-Signature=***&token=***"),
+        ("url: /f?API_KEY=abc (Caused by x)", "url: /f?API_KEY=*** (Caused by x)"),
+    ],
+)
+def test_secrets_in_addresses_are_masked(text: str, masked: str) -> None:
+    assert order.mask_secrets(text) == masked
+
+
+@pytest.mark.parametrize(
+    ("url", "mirrors", "expected"),
+    [
+        ("http://a/f", None, ("http://a/f",)),
+        ("http://a/f", ["http://b/f", "http://a/f"], ("http://a/f", "http://b/f")),
+        ("http://a/f", "http://b/f,https://c/f", ("http://a/f", "http://b/f", "https://c/f")),
+        ("http://a/x,y", "http://b/x,y http://c/x,y", ("http://a/x,y", "http://b/x,y", "http://c/x,y")),
+        ("", "", ()),
+    ],
+)
+def test_mirrors_are_a_list_or_a_text(url: str, mirrors: object, expected: tuple[str, ...]) -> None:
+    assert order.addresses(url, mirrors) == expected
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [("https://h/a/model.onnx", "model.onnx"), ("https://h/my%20file?x=1", "my file"), ("https://h/f#part", "f")],
+)
+def test_the_file_name_is_the_last_part_of_the_address(url: str, name: str) -> None:
+    assert order.url_file_name(url) == name
+
+
+@pytest.mark.parametrize(
+    ("env", "says"),
+    [
+        ({}, "no address"),
+        ({"CM_DOWNLOAD_URL": "https://host/"}, "--filename"),
+        ({"CM_DOWNLOAD_URL": "ftp://host/f"}, "allowed are http and https"),
+        ({"CM_DOWNLOAD_URL": "host/f"}, "allowed are http and https"),
+        ({"CM_DOWNLOAD_URL": "https://h/f", "CM_DOWNLOAD_SHA256": "abc"}, "64 hexadecimal digits"),
+        ({"CM_DOWNLOAD_URL": "https://h/f", "CM_DOWNLOAD_CHECKSUM": "g" * 32}, "32 hexadecimal digits"),
+        ({"CM_DOWNLOAD_URL": "https://h/f", "CM_DOWNLOAD_FILENAME": "../f"}, "not the name of a file"),
+        ({"CM_DOWNLOAD_URL": "https://h/%2e%2e"}, "not the name of a file"),
+        ({"CM_DOWNLOAD_URL": "https://h/%2Fetc%2Fpasswd"}, "not the name of a file"),
+        ({"CM_DOWNLOAD_URL": "https://h/f", "CM_DOWNLOAD_FINAL_ENV_NAME": "A-B"}, "--env_key"),
+        ({"CM_DOWNLOAD_LOCAL_FILE_PATH": "/no/such/file"}, "does not exist"),
+    ],
+)
+def test_an_order_that_cannot_be_is_refused_with_a_hint(env: dict[str, str], says: str) -> None:
+    with pytest.raises(order.OrderError) as caught:
+        order.from_env(env)
+    assert says in str(caught.value)
+    assert "hint:" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("bytes 5-9/10", (5, 10)), ("bytes */10", (None, 10)), ("bytes 5-9/*", (5, None)), ("", (None, None))],
+)
+def test_content_range_gives_start_and_length(text: str, expected: tuple[int | None, int | None]) -> None:
+    assert part.parse_content_range(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("headers", "validator"),
+    [
+        ({"ETag": '"abc"', "Last-Modified": "Mon"}, '"abc"'),
+        ({"ETag": 'W/"abc"', "Last-Modified": "Mon"}, "Mon"),
+        ({"ETag": 'W/"abc"'}, ""),
+    ],
+)
+def test_a_weak_etag_is_no_validator(headers: dict[str, str], validator: str) -> None:
+    assert part.validator_of(headers) == validator
+
+
+def test_progress_is_a_line_a_second_where_there_is_no_terminal() -> None:
+    class Lines(list[str]):
+        write = list.append
+
+        def isatty(self) -> bool:
+            return False
+
+        def flush(self) -> None:
+            """Nothing to do."""
+
+    lines = Lines()
+    times = iter([0.0, 0.2, 1.1, 1.5, 2.0])
+    report = progress.terminal_progress("f", lines, lambda: next(times))
+    for done in (1, 2, 3, 4):
+        report(done * 1024 * 1024, 4 * 1024 * 1024)
+    assert [line.split(",")[0] for line in lines] == [
+        "download f: 2.0 of 4.0 MiB (50 %)",
+        "download f: 4.0 of 4.0 MiB (100 %)",
+    ]
+    assert progress.progress_line("f", 5, None, 0.0) == "download f: 0.0 MiB, 0.0 MiB/s"
+
+
+# --- downloads ---
+
+
+def test_a_file_is_downloaded_whole_and_nothing_else_is_left(server: LocalServer, tmp_path: Path) -> None:
+    server.put("/f", DATA)
+    result = get(tmp_path / "f", server.url("/f"))
+    assert (tmp_path / "f").read_bytes() == DATA
+    assert (result.size_bytes, result.resumed_bytes) == (len(DATA), 0)
+    assert names_in(tmp_path) == {"f"}
+
+
+@pytest.mark.parametrize("size", [0, 1])
+def test_an_empty_file_is_a_file(server: LocalServer, tmp_path: Path, size: int) -> None:
+    server.put("/f", b"x" * size)
+    get(tmp_path / "f", server.url("/f"), checksums=())
+    assert (tmp_path / "f").read_bytes() == b"x" * size
+    assert names_in(tmp_path) == {"f"}
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [[Status(503)], [Status(500), Status(429, retry_after_s=0)], [Truncate(1000)], [Truncate(1000), Status(502)]],
+    ids=["503", "500 and 429", "short body", "short body and 502"],
+)
+def test_passing_faults_are_tried_again(server: LocalServer, tmp_path: Path, faults: list[Any]) -> None:
+    server.put("/f", DATA, faults=faults)
+    get(tmp_path / "f", server.url("/f"))
+    assert (tmp_path / "f").read_bytes() == DATA
+    assert len(server.requests) == len(faults) + 1
+
+
+def test_after_a_short_body_only_the_rest_is_asked_for(server: LocalServer, tmp_path: Path) -> None:
+    server.put("/f", DATA, faults=[Truncate(500_000)])
+    result = get(tmp_path / "f", server.url("/f"))
+    assert (tmp_path / "f").read_bytes() == DATA
+    assert result.resumed_bytes > 0
+    assert server.requests[1].range == f"bytes={result.resumed_bytes}-"
+    assert server.requests[1].if_range == '"one"'
+    assert server.statuses == [200, 206]
+
+
+def test_a_fault_that_stays_is_given_up_after_four_tries_with_all_of_them_named(
+    server: LocalServer, tmp_path: Path
+) -> None:
+    server.put("/f", DATA, faults=[Status(503)] * 9)
+    with pytest.raises(download.DownloadError) as caught:
+        get(tmp_path / "f", server.url("/f?token=abc"))
+    assert server.statuses == [503] * 4
+    assert str(caught.value).count("the server answered 503") == 4
+    assert "abc" not in str(caught.value)
+    assert names_in(tmp_path) == set()
+
+
+def test_a_missing_file_is_not_tried_again_but_the_mirror_is(server: LocalServer, tmp_path: Path) -> None:
+    server.put("/mirror/f", DATA)
+    result = get(tmp_path / "f", server.url("/f"), server.url("/mirror/f"))
+    assert result.url == server.url("/mirror/f")
+    assert server.statuses == [404, 200]
+
+
+def test_a_server_that_is_not_there_is_an_error_without_a_trace(tmp_path: Path) -> None:
+    with pytest.raises(download.DownloadError, match="ConnectionError"):
+        get(tmp_path / "f", "http://127.0.0.1:9/f")
+
+
+def test_a_wrong_checksum_names_both_values_and_leaves_nothing(server: LocalServer, tmp_path: Path) -> None:
+    server.put("/f", DATA)
+    with pytest.raises(download.DownloadError) as caught:
+        get(tmp_path / "f", server.url("/f"), checksums=WRONG)
+    assert SHA256 in str(caught.value)
+    assert "0" * 64 in str(caught.value)
+    assert server.statuses == [200]
+    assert names_in(tmp_path) == set()
+
+
+def test_a_mirror_with_another_file_is_passed_over(server: LocalServer, tmp_path: Path) -> None:
+    server.put("/f", b"something else")
+    server.put("/mirror/f", DATA)
+    get(tmp_path / "f", server.url("/f"), server.url("/mirror/f"))
+    assert (tmp_path / "f").read_bytes() == DATA
+
+
+def test_a_part_of_an_earlier_run_is_gone_on_with(server: LocalServer, tmp_path: Path) -> None:
+    server.put("/f", DATA)
+    leave_part(tmp_path / "f", DATA[:700_000], server.url("/f"), '"one"')
+    result = get(tmp_path / "f", server.url("/f"), checksums=())
+    assert (tmp_path / "f").read_bytes() == DATA
+    assert result.resumed_bytes == 700_000
+    assert server.statuses == [206]
+
+
+def test_a_part_of_another_version_of_the_file_is_not_mixed_with_it(server: LocalServer, tmp_path: Path) -> None:
+    server.put("/f", DATA, etag='"two"')
+    leave_part(tmp_path / "f", b"old" * 1000, server.url("/f"), '"one"')
+    result = get(tmp_path / "f", server.url("/f"), checksums=())
+    assert (tmp_path / "f").read_bytes() == DATA
+    assert result.resumed_bytes == 0
+
+
+@pytest.mark.parametrize(("url", "validator"), [("", ""), ("http://other/f", '"one"'), ("SAME", "")])
+def test_without_checksum_a_part_nobody_vouches_for_is_thrown_away(
+    server: LocalServer, tmp_path: Path, url: str, validator: str
+) -> None:
+    server.put("/f", DATA)
+    leave_part(tmp_path / "f", b"old" * 1000, server.url("/f") if url == "SAME" else url, validator)
+    get(tmp_path / "f", server.url("/f"), checksums=())
+    assert (tmp_path / "f").read_bytes() == DATA
+    assert server.requests[0].range is None
+
+
+def test_with_a_checksum_a_part_is_used_and_if_it_was_wrong_all_is_fetched_anew(
+    server: LocalServer, tmp_path: Path
+) -> None:
+    server.put("/f", DATA)
+    leave_part(tmp_path / "f", b"\xff" * 1000)
+    get(tmp_path / "f", server.url("/f"))
+    assert (tmp_path / "f").read_bytes() == DATA
+    assert server.statuses == [206, 200]
+
+
+def test_a_part_that_is_already_whole_is_only_checked(server: LocalServer, tmp_path: Path) -> None:
+    """What a kill between the last byte and the move leaves."""
+    server.put("/f", DATA)
+    leave_part(tmp_path / "f", DATA, server.url("/f"), '"one"')
+    get(tmp_path / "f", server.url("/f"))
+    assert (tmp_path / "f").read_bytes() == DATA
+    assert server.statuses == [416]
+
+
+def test_a_part_longer_than_the_file_is_thrown_away(server: LocalServer, tmp_path: Path) -> None:
+    server.put("/f", DATA)
+    leave_part(tmp_path / "f", DATA + b"more", server.url("/f"), '"one"')
+    get(tmp_path / "f", server.url("/f"))
+    assert (tmp_path / "f").read_bytes() == DATA
+    assert server.statuses == [416, 200]
+
+
+def test_a_server_without_ranges_sends_all_and_nothing_is_doubled(server: LocalServer, tmp_path: Path) -> None:
+    server.put("/f", DATA, faults=[Truncate(500_000), IgnoreRange()])
+    get(tmp_path / "f", server.url("/f"))
+    assert (tmp_path / "f").read_bytes() == DATA
+    assert server.statuses == [200, 200]
+
+
+def test_too_little_disk_is_noticed_before_the_first_byte(
+    server: LocalServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10, 5, 5))
+    server.put("/f", DATA)
+    with pytest.raises(download.DownloadError, match=rf"{len(DATA)} bytes are needed .* 5 are free"):
+        get(tmp_path / "f", server.url("/f"))
+    assert names_in(tmp_path) == set()
+
+
+def test_a_file_that_is_there_stays_whole_until_the_new_one_is(server: LocalServer, tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"old")
+    server.put("/f", DATA, faults=[Status(503)] * 9)
+    with pytest.raises(download.DownloadError):
+        get(tmp_path / "f", server.url("/f"))
+    assert (tmp_path / "f").read_bytes() == b"old"
+
+
+def test_two_processes_never_write_one_part(server: LocalServer, tmp_path: Path) -> None:
+    server.put("/f", DATA)
+    with part.open_part(tmp_path / "f"), pytest.raises(part.PartBusy, match="another process"):
+        get(tmp_path / "f", server.url("/f"))
+
+
+def test_a_killed_download_goes_on_where_it_ended(server: LocalServer, tmp_path: Path) -> None:
+    server.put("/f", DATA, faults=[Slow(pieces=200, pause_s=0.02)])
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from pathlib import Path\n"
+        "from recipe_loader import load_module\n"
+        "download = load_module('download-file', 'download')\n"
+        "download.download(download.DownloadRequest(urls=(sys.argv[2],), target=Path(sys.argv[3])))\n"
+    )
+    target = tmp_path / "f"
+    command = [sys.executable, "-c", code, str(Path(__file__).parent), server.url("/f"), str(target)]
+    running = subprocess.Popen(command)
+    while running.poll() is None and not (part.part_path(target).exists() and part.part_path(target).stat().st_size):
+        time.sleep(0.005)
+    running.send_signal(signal.SIGKILL)
+    assert running.wait() == -signal.SIGKILL
+    assert not target.exists()
+    result = get(target, server.url("/f"))
+    assert result.resumed_bytes > 0
+    assert target.read_bytes() == DATA
+    assert names_in(tmp_path) == {"f"}
+
+
+# --- the hook ---
+
+
+def test_the_hook_downloads_into_the_current_folder_and_declares_the_file(
+    hook_input: Any, server: LocalServer, inside: Path
+) -> None:
+    server.put("/model.onnx", DATA)
+    env = {
+        "CM_DOWNLOAD_URL": server.url("/model.onnx"),
+        "CM_DOWNLOAD_SHA256": SHA256.upper(),
+        "CM_DOWNLOAD_CHECKSUM": hashlib.md5(DATA).hexdigest(),
+        "CM_DOWNLOAD_FINAL_ENV_NAME": "CM_MODEL",
+    }
+    call = hook_input(env)
+    assert recipe.preprocess(call) == {"return": 0}
+    path = str(inside / "model.onnx")
+    assert exported("download-file", call["env"]) == {
+        "CM_DOWNLOAD_DOWNLOADED_FILENAME": "model.onnx",
+        "CM_DOWNLOAD_DOWNLOADED_PATH": path,
+        "CM_GET_DEPENDENT_CACHED_PATH": path,
+    }
+    assert call["env"]["CM_MODEL"] == path
+    assert recipe.postprocess(call) == {"return": 0, "files": [path]}
+
+
+def test_a_file_with_the_right_checksum_is_not_downloaded_again_and_a_wrong_one_is(
+    hook_input: Any, server: LocalServer, inside: Path
+) -> None:
+    server.put("/f", DATA)
+    env = {"CM_DOWNLOAD_URL": server.url("/f"), "CM_DOWNLOAD_SHA256": SHA256}
+    (inside / "f").write_bytes(DATA)
+    assert recipe.preprocess(hook_input(dict(env))) == {"return": 0}
+    assert server.requests == []
+    (inside / "f").write_bytes(b"edited")
+    assert recipe.preprocess(hook_input(dict(env))) == {"return": 0}
+    assert (inside / "f").read_bytes() == DATA
+
+
+def test_a_failed_download_is_cms_error_and_not_an_exception(
+    hook_input: Any, server: LocalServer, inside: Path
+) -> None:
+    answer = recipe.preprocess(hook_input({"CM_DOWNLOAD_URL": server.url("/none")}))
+    assert answer["return"] == 1
+    assert answer["error"].startswith("none could not be downloaded")
+    assert "404" in answer["error"]
+    assert os.listdir(inside) == []
+
+
+@pytest.mark.parametrize("way", ["from", "file address"])
+def test_a_local_file_is_taken_where_it_lies(hook_input: Any, inside: Path, tmp_path: Path, way: str) -> None:
+    source = tmp_path / "my file.bin"
+    source.write_bytes(DATA)
+    given = {"CM_DOWNLOAD_LOCAL_FILE_PATH": str(source)}
+    if way == "file address":
+        given = {"CM_DOWNLOAD_URL": source.as_uri()}
+    call = hook_input({**given, "CM_DOWNLOAD_SHA256": SHA256})
+    assert recipe.preprocess(call) == {"return": 0}
+    assert call["env"]["CM_DOWNLOAD_DOWNLOADED_PATH"] == str(source)
+    assert recipe.postprocess(call)["files"] == []
+    assert os.listdir(inside) == []
+
+
+def test_a_local_file_is_copied_to_a_place_that_is_named_and_checked(
+    hook_input: Any, inside: Path, tmp_path: Path
+) -> None:
+    source = tmp_path / "source.bin"
+    source.write_bytes(DATA)
+    env = {"CM_DOWNLOAD_LOCAL_FILE_PATH": str(source), "CM_DOWNLOAD_FILENAME": "copy.bin"}
+    call = hook_input(dict(env))
+    assert recipe.preprocess(call) == {"return": 0}
+    assert (inside / "copy.bin").read_bytes() == DATA
+    answer = recipe.preprocess(hook_input({**env, "CM_DOWNLOAD_SHA256": "0" * 64}))
+    assert answer["return"] == 1
+    assert SHA256 in answer["error"]
+
+
+def test_what_names_the_next_download_does_not_leave_the_recipe() -> None:
+    meta = recipe_meta("download-file")
+    assert not {"CM_DOWNLOAD_FILENAME", "CM_DOWNLOAD_SHA256", "CM_DOWNLOAD_URL"} & set(meta["new_env_keys"])
+    assert set(meta["input_description"]) == set(meta["input_mapping"])

@@ -1,0 +1,367 @@
+"""extract-file: rules for members as tables; archives made here, honest ones and hostile ones."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import shutil
+import stat
+import tarfile
+import zipfile
+from collections import namedtuple
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+from recipe_loader import exported, load_module, load_recipe, recipe_meta
+
+recipe = load_recipe("extract-file")
+members = load_module("extract-file", "members")
+order = load_module("extract-file", "order")
+
+Kind = members.Kind
+
+
+def tar_bytes(*infos: tuple[str, Any], mode: str = "w") -> bytes:
+    """A tar archive; each entry is a name with bytes, or with ("link", target), ("hard", target), "folder", "fifo"."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode=mode) as tar:
+        for name, content in infos:
+            info = tarfile.TarInfo(name)
+            if isinstance(content, bytes):
+                info.size = len(content)
+                info.mode = 0o4755 if name.endswith(".sh") else 0o666
+                tar.addfile(info, io.BytesIO(content))
+                continue
+            if isinstance(content, tuple):
+                info.type = tarfile.SYMTYPE if content[0] == "link" else tarfile.LNKTYPE
+                info.linkname = content[1]
+            else:
+                info.type = {"folder": tarfile.DIRTYPE, "fifo": tarfile.FIFOTYPE, "disk": tarfile.BLKTYPE}[content]
+            tar.addfile(info)
+    return buffer.getvalue()
+
+
+def zip_bytes(*infos: tuple[str, bytes, int]) -> bytes:
+    """A zip archive of names, bytes and Unix modes."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content, mode in infos:
+            info = zipfile.ZipInfo(name)
+            info.external_attr = mode << 16
+            archive.writestr(info, content)
+    return buffer.getvalue()
+
+
+GOOD = (("top", "folder"), ("top/a.txt", b"alpha"), ("top/run.sh", b"#!"), ("top/in/b.txt", b"beta"))
+GOOD_LINKS = (*GOOD, ("top/link", ("link", "in/b.txt")), ("top/hard", ("hard", "top/a.txt")))
+
+
+@pytest.fixture
+def extract(tmp_path: Path, hook_input: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Unpacks bytes as an archive of some name into `place`; gives the answer and the env."""
+    place = tmp_path / "place"
+    place.mkdir()
+    monkeypatch.chdir(place)
+
+    def run(data: bytes, name: str = "x.tar", **env: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        archive = tmp_path / name
+        archive.write_bytes(data)
+        call = hook_input({"CM_EXTRACT_FILEPATH": str(archive), **env})
+        answer = recipe.postprocess(call)
+        files = answer.pop("files", [])
+        assert all(str(place) in path and Path(path).exists() for path in files)
+        return answer, call["env"]
+
+    return run
+
+
+def tree(folder: Path) -> dict[str, str]:
+    """Every file below a folder with its text, links as "-> target"."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if path.is_symlink():
+            found[name] = f"-> {os.readlink(path)}"
+        elif path.is_file():
+            found[name] = path.read_text(errors="replace")
+    return found
+
+
+GOOD_TREE = {"top/a.txt": "alpha", "top/in/b.txt": "beta", "top/run.sh": "#!"}
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("x.tar", tar_bytes(*GOOD)),
+        ("x.tar.gz", tar_bytes(*GOOD, mode="w:gz")),
+        ("x.tar.bz2", tar_bytes(*GOOD, mode="w:bz2")),
+        ("x.tar.xz", tar_bytes(*GOOD, mode="w:xz")),
+        ("x.zip", zip_bytes(*((n, c, 0o100644) for n, c in GOOD if isinstance(c, bytes)))),
+        ("without-suffix", tar_bytes(*GOOD, mode="w:gz")),
+    ],
+)
+def test_every_kind_of_archive_gives_its_files_whatever_its_name(
+    extract: Any, tmp_path: Path, name: str, data: bytes
+) -> None:
+    answer, env = extract(data, name)
+    assert answer == {"return": 0}
+    assert tree(tmp_path / "place") == GOOD_TREE
+    assert env["CM_EXTRACT_EXTRACTED_PATH"] == str(tmp_path / "place")
+    assert (tmp_path / name).is_file()
+
+
+@pytest.mark.parametrize(
+    ("name", "pack"), [("log.txt.gz", gzip.compress), ("log.txt.bz2", bz2.compress), ("log.txt.xz", lzma.compress)]
+)
+def test_a_packed_file_gives_the_file(extract: Any, tmp_path: Path, name: str, pack: Any) -> None:
+    answer, env = extract(pack(b"one line"), name, CM_EXTRACT_FINAL_ENV_NAME="CM_LOG")
+    assert answer == {"return": 0}
+    path = tmp_path / "place" / "log.txt"
+    assert path.read_text() == "one line"
+    assert env["CM_LOG"] == env["CM_EXTRACT_EXTRACTED_PATH"] == env["CM_GET_DEPENDENT_CACHED_PATH"] == str(path)
+
+
+def test_links_inside_the_folder_are_kept_and_special_permission_bits_are_not(extract: Any, tmp_path: Path) -> None:
+    answer, _ = extract(tar_bytes(*GOOD_LINKS))
+    assert answer == {"return": 0}
+    top = tmp_path / "place" / "top"
+    assert tree(tmp_path / "place") == {**GOOD_TREE, "top/link": "-> in/b.txt", "top/hard": "alpha"}
+    assert stat.S_IMODE((top / "run.sh").stat().st_mode) == 0o755
+    assert stat.S_IMODE((top / "a.txt").stat().st_mode) == 0o644
+
+
+HOSTILE = [
+    ("absolute name", tar_bytes(("/tmp/evil", b"x")), "absolute"),
+    ("parent folder", tar_bytes(("../evil", b"x")), "'..'"),
+    ("parent folder inside", tar_bytes(("a/../../evil", b"x")), "'..'"),
+    ("link to outside", tar_bytes(("l", ("link", "../secret"))), "outside of the folder"),
+    ("absolute link", tar_bytes(("l", ("link", "/etc/passwd"))), "outside of the folder"),
+    ("file through a link", tar_bytes(("l", ("link", "d")), ("d", "folder"), ("l/f", b"x")), "goes through the link"),
+    ("link through links", tar_bytes(("d/x", b""), ("d/up", ("link", "..")), ("l", ("link", "d/up/../.."))), "outside"),
+    ("hard link to outside", tar_bytes(("h", ("hard", "../secret"))), "hard link"),
+    ("hard link to a link", tar_bytes(("l", ("link", "x")), ("x", b""), ("h", ("hard", "l"))), "hard link"),
+    ("pipe", tar_bytes(("p", "fifo")), "device"),
+    ("disk", tar_bytes(("p", "disk")), "device"),
+    ("zip with parent folder", zip_bytes(("../evil", b"x", 0o100644)), "'..'"),
+    ("zip with a link", zip_bytes(("l", b"../../secret", 0o120777)), "outside of the folder"),
+    ("zip with a pipe", zip_bytes(("p", b"", 0o010644)), "device"),
+]
+
+
+@pytest.mark.parametrize(("data", "reason"), [case[1:] for case in HOSTILE], ids=[case[0] for case in HOSTILE])
+def test_a_hostile_archive_is_refused_whole_with_the_reason(
+    extract: Any, tmp_path: Path, data: bytes, reason: str
+) -> None:
+    (tmp_path / "secret").write_text("mine")
+    before = tree(tmp_path)
+    answer, _ = extract(data)
+    assert answer["return"] == 1
+    assert reason in answer["error"]
+    assert "hint:" in answer["error"]
+    after = tree(tmp_path)
+    after.pop("x.tar")
+    assert after == before
+    assert not Path("/tmp/evil").exists()
+
+
+def test_good_members_of_a_bad_archive_are_not_unpacked_either_and_all_bad_ones_are_listed(
+    extract: Any, tmp_path: Path
+) -> None:
+    answer, _ = extract(tar_bytes(("good", b"x"), ("../one", b"x"), ("/two", b"x")))
+    assert "2 members" in answer["error"]
+    assert "'../one'" in answer["error"]
+    assert "'/two'" in answer["error"]
+    assert tree(tmp_path / "place") == {}
+
+
+def test_links_that_only_together_leave_the_folder_are_found_on_the_disk(extract: Any, tmp_path: Path) -> None:
+    """`d/link` leads to the root, so `d/out -> link/../secret` leads above it, though its text stays inside."""
+    answer, _ = extract(tar_bytes(("d/x", b""), ("d/link", ("link", "..")), ("d/out", ("link", "link/../secret"))))
+    assert answer["return"] == 1
+    assert "'d/out': link that leads outside" in answer["error"]
+    assert tree(tmp_path / "place") == {}
+
+
+@pytest.mark.parametrize("name", ["bomb.gz", "bomb.zip", "bomb.tar.gz"])
+def test_an_archive_that_grows_beyond_the_limit_is_refused(extract: Any, tmp_path: Path, name: str) -> None:
+    zeros = bytes(4 * 1024 * 1024)
+    data = {
+        "bomb.gz": gzip.compress(zeros),
+        "bomb.zip": zip_bytes(("z", zeros, 0o100644)),
+        "bomb.tar.gz": tar_bytes(("z", zeros), mode="w:gz"),
+    }[name]
+    answer, _ = extract(data, name, CM_EXTRACT_MAX_SIZE_BYTES="1000000")
+    assert answer["return"] == 1
+    assert "--max_size_bytes" in answer["error"]
+    assert os.listdir(tmp_path / "place") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "says"),
+    [
+        ("x.tar.gz", tar_bytes(("f", os.urandom(50_000)), mode="w:gz")[:-9_000], "damaged"),
+        ("x.zip", zip_bytes(("f", os.urandom(5_000), 0o100644)).replace(b"PK\x03\x04", b"PK\x03\x05", 1), "damaged"),
+        ("x.gz", gzip.compress(os.urandom(5_000))[:-200], "damaged"),
+        ("x.tar", b"just a text", "none of"),
+        ("x.tar", b"", "none of"),
+        ("x.tar", tar_bytes(), "nothing to unpack"),
+        ("x.tar", tar_bytes(("a", b"file"), ("a/b", b"below a file")), "could not be unpacked"),
+    ],
+    ids=["short tar.gz", "broken zip", "short gz", "text", "empty file", "empty archive", "file as folder"],
+)
+def test_damage_is_an_error_and_leaves_nothing(extract: Any, tmp_path: Path, name: str, data: bytes, says: str) -> None:
+    answer, _ = extract(data, name)
+    assert answer["return"] == 1
+    assert says in answer["error"]
+    assert os.listdir(tmp_path / "place") == []
+
+
+def test_folders_can_be_stripped_and_added(extract: Any, tmp_path: Path) -> None:
+    answer, env = extract(
+        tar_bytes(*GOOD_LINKS, ("lonely", b"left out")), CM_EXTRACT_STRIP_FOLDERS="1", CM_EXTRACT_TO_FOLDER="data"
+    )
+    assert answer == {"return": 0}
+    place = tmp_path / "place"
+    expected = {"a.txt": "alpha", "in/b.txt": "beta", "run.sh": "#!", "link": "-> in/b.txt", "hard": "alpha"}
+    assert tree(place) == {f"data/{name}": text for name, text in expected.items()}
+    assert env["CM_EXTRACT_EXTRACTED_PATH"] == str(place / "data")
+
+
+def test_unpacking_twice_is_no_conflict_and_other_files_stay(extract: Any, tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    (place / "top").mkdir()
+    (place / "top" / "mine.txt").write_text("mine")
+    for _ in range(2):
+        answer, _ = extract(tar_bytes(*GOOD_LINKS))
+        assert answer == {"return": 0}
+    assert tree(place)["top/mine.txt"] == "mine"
+
+
+def test_a_file_that_differs_is_only_replaced_when_told_to(extract: Any, tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    (place / "top").mkdir()
+    (place / "top" / "a.txt").write_text("mine")
+    answer, _ = extract(tar_bytes(*GOOD))
+    assert answer["return"] == 1
+    assert "top/a.txt" in answer["error"]
+    assert tree(place) == {"top/a.txt": "mine"}
+    answer, _ = extract(tar_bytes(*GOOD), CM_EXTRACT_OVERWRITE="yes")
+    assert answer == {"return": 0}
+    assert tree(place) == GOOD_TREE
+
+
+def test_a_folder_is_never_replaced_by_a_file(extract: Any, tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    (place / "top" / "a.txt").mkdir(parents=True)
+    answer, _ = extract(tar_bytes(*GOOD), CM_EXTRACT_OVERWRITE="yes")
+    assert answer["return"] == 1
+    assert (place / "top" / "a.txt").is_dir()
+
+
+def test_a_link_in_the_place_is_not_followed(extract: Any, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "place" / "top").symlink_to(elsewhere)
+    answer, _ = extract(tar_bytes(*GOOD), CM_EXTRACT_OVERWRITE="yes")
+    assert answer["return"] == 1
+    assert os.listdir(elsewhere) == []
+
+
+def test_too_little_disk_is_an_error(extract: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10, 8, 2))
+    answer, _ = extract(tar_bytes(*GOOD))
+    assert "11 bytes are needed" in answer["error"]
+    assert "2 are free" in answer["error"]
+
+
+@pytest.mark.parametrize(("value", "is_there"), [("", True), ("no", True), ("yes", False)])
+def test_the_archive_is_deleted_only_when_told_to(extract: Any, tmp_path: Path, value: str, is_there: bool) -> None:
+    extract(tar_bytes(*GOOD), CM_EXTRACT_REMOVE_EXTRACTED=value)
+    assert (tmp_path / "x.tar").exists() is is_there
+
+
+def test_a_part_of_the_archive_can_be_named_as_the_result(extract: Any, tmp_path: Path) -> None:
+    _, env = extract(tar_bytes(*GOOD), CM_EXTRACT_EXTRACTED_FILENAME="top")
+    assert env["CM_EXTRACT_EXTRACTED_PATH"] == str(tmp_path / "place" / "top")
+    answer, _ = extract(tar_bytes(*GOOD), CM_EXTRACT_EXTRACTED_FILENAME="bottom", CM_EXTRACT_TO_FOLDER="other")
+    assert "it has top" in answer["error"]
+    assert not (tmp_path / "place" / "other").exists()
+
+
+@pytest.mark.parametrize(
+    ("env", "declared"),
+    [
+        ({}, ["entry/top"]),
+        ({"CM_EXTRACT_TO_FOLDER": "data"}, ["entry/data/top"]),
+        ({"CM_EXTRACT_PATH": "../elsewhere"}, []),
+    ],
+)
+def test_what_is_put_into_the_entry_is_declared(
+    hook_input: Any, inside: Path, tmp_path: Path, env: dict[str, str], declared: list[str]
+) -> None:
+    (tmp_path / "x.tar").write_bytes(tar_bytes(*GOOD))
+    answer = recipe.postprocess(hook_input({"CM_EXTRACT_FILEPATH": str(tmp_path / "x.tar"), **env}))
+    assert answer == {"return": 0, "files": [str(tmp_path / path) for path in declared]}
+
+
+@pytest.mark.parametrize(
+    ("env", "says"),
+    [
+        ({}, "--input"),
+        ({"CM_EXTRACT_FILEPATH": "/no/such.tar"}, "does not exist"),
+        ({"CM_EXTRACT_FILEPATH": __file__, "CM_EXTRACT_STRIP_FOLDERS": "-1"}, "whole number"),
+        ({"CM_EXTRACT_FILEPATH": __file__, "CM_EXTRACT_TO_FOLDER": "../x"}, "--extra_folder"),
+        ({"CM_EXTRACT_FILEPATH": __file__, "CM_EXTRACT_FINAL_ENV_NAME": "a b"}, "--env_key"),
+    ],
+)
+def test_an_order_that_cannot_be_is_refused_with_a_hint(env: dict[str, str], says: str) -> None:
+    with pytest.raises(order.OrderError) as caught:
+        order.from_env(env)
+    assert says in str(caught.value)
+    assert "hint:" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("folder", "target", "is_outside"),
+    [
+        ("", "a", False),
+        ("", "..", True),
+        ("d", "..", False),
+        ("d", "../..", True),
+        ("d/e", "../../a", False),
+        ("d", "../../d/a", True),
+        ("", "/a", True),
+        ("", "", True),
+        ("", "a/../../b", True),
+    ],
+)
+def test_a_links_text_is_followed_step_by_step(folder: str, target: str, is_outside: bool) -> None:
+    assert members.leaves(PurePosixPath(folder), target) is is_outside
+
+
+@pytest.mark.parametrize(
+    ("name", "strip", "left"),
+    [("a/b/c", 0, "a/b/c"), ("./a/b", 1, "b"), ("a", 1, None), (".", 0, None), ("a//b", 1, "b")],
+)
+def test_stripping_leaves_out_leading_folders(name: str, strip: int, left: str | None) -> None:
+    assert members.stripped(name, strip) == (None if left is None else PurePosixPath(left))
+
+
+def test_too_many_members_are_refused() -> None:
+    many = (members.Member(name=f"f{n}", kind=Kind.FILE) for n in range(11))
+    with pytest.raises(members.Refused, match="10 members"):
+        members.plan(many, 0, members.Limits(max_size_bytes=1, max_members=10))
+
+
+def test_the_inputs_are_described_and_only_results_leave_the_recipe() -> None:
+    meta = recipe_meta("extract-file")
+    assert set(meta["input_description"]) == set(meta["input_mapping"])
+    assert set(exported("extract-file", {"CM_EXTRACT_FILEPATH": "x", "CM_EXTRACT_EXTRACTED_PATH": "y"})) == {
+        "CM_EXTRACT_EXTRACTED_PATH"
+    }

@@ -1,0 +1,120 @@
+"""get-dataset-digits: the split rule, the refusal of unknown data, the files and what the hook exports."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from harness_libraries import need
+
+RECIPE = Path(__file__).resolve().parents[2] / "script" / "get-dataset-digits"
+
+
+def load(name: str) -> ModuleType:
+    """A module of the recipe by its file, without the engine."""
+    spec = importlib.util.spec_from_file_location(f"get_dataset_digits_{name}", RECIPE / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def make_dataset() -> ModuleType:
+    need("numpy", "sklearn")
+    return load("make_dataset")
+
+
+def test_postprocess_exports_the_folder_and_declares_every_file(inside, hook_input):
+    recipe = load("customize")
+    for name in recipe.DATASET_FILES:
+        (inside / name).write_bytes(b"x")
+    i = hook_input()
+    answer = recipe.postprocess(i)
+    assert answer == {"return": 0, "files": list(recipe.DATASET_FILES)}
+    assert i["env"] == {"CM_DATASET_PATH": str(inside), "CM_DATASET_DIGITS_PATH": str(inside)}
+
+
+def test_postprocess_names_a_missing_file(inside, hook_input):
+    recipe = load("customize")
+    for name in recipe.DATASET_FILES[1:]:
+        (inside / name).write_bytes(b"x")
+    i = hook_input()
+    answer = recipe.postprocess(i)
+    assert answer["return"] == 1
+    assert recipe.DATASET_FILES[0] in answer["error"]
+    assert i["env"] == {}
+
+
+def test_the_written_dataset_is_the_documented_split_of_the_source(make_dataset, tmp_path):
+    numpy, datasets = need("numpy", "sklearn.datasets")
+    description = make_dataset.make_dataset(tmp_path)
+    source = datasets.load_digits()
+    assert (description["train_count"], description["validation_count"]) == (1198, 599)
+    for part, indices in {
+        "validation": [index for index in range(1797) if index % 3 == 2],
+        "train": [index for index in range(1797) if index % 3 != 2],
+    }.items():
+        images = numpy.load(tmp_path / f"{part}_images.npy")
+        labels = numpy.load(tmp_path / f"{part}_labels.npy")
+        assert (images.dtype, labels.dtype) == (numpy.uint8, numpy.uint8)
+        assert numpy.array_equal(images, source.images[indices])
+        assert numpy.array_equal(labels, source.target[indices])
+        assert set(labels.tolist()) == set(range(10))
+
+
+def test_no_validation_image_is_a_training_image(make_dataset, tmp_path):
+    (numpy,) = need("numpy")
+    make_dataset.make_dataset(tmp_path)
+    training = {image.tobytes() for image in numpy.load(tmp_path / "train_images.npy")}
+    validation = {image.tobytes() for image in numpy.load(tmp_path / "validation_images.npy")}
+    assert len(training) == 1198
+    assert len(validation) == 599
+    assert not training & validation
+
+
+def test_dataset_json_holds_the_sha256_of_each_file(make_dataset, tmp_path):
+    make_dataset.make_dataset(tmp_path)
+    recorded = json.loads((tmp_path / "dataset.json").read_text())["sha256"]
+    assert recorded == {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in tmp_path.glob("*.npy")}
+    assert len(recorded) == 4
+
+
+def test_one_changed_pixel_is_refused_with_both_digests(make_dataset):
+    (datasets,) = need("sklearn.datasets")
+    source = datasets.load_digits()
+    source.images[5, 3, 3] = (source.images[5, 3, 3] + 1) % 17
+    with pytest.raises(make_dataset.DatasetError) as caught:
+        make_dataset.check_source(make_dataset.as_digits(source.images, source.target))
+    assert make_dataset.SOURCE_SHA256 in str(caught.value)
+    assert "cm run script --tags=get,dataset,digits --adr.scikit-learn.version=1.7.2" in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [-1.0, 3.5, 256.0])
+def test_a_value_that_is_no_byte_is_refused(make_dataset, value):
+    (numpy,) = need("numpy")
+    images = numpy.full((2, 8, 8), 4.0)
+    images[1, 0, 0] = value
+    with pytest.raises(make_dataset.DatasetError):
+        make_dataset.as_digits(images, numpy.array([0, 1]))
+
+
+def test_run_sh_writes_into_the_current_folder_even_with_blanks_in_its_path(tmp_path):
+    need("sklearn")
+    folder = tmp_path / "an entry"
+    folder.mkdir()
+    env = {
+        "PATH": "/usr/bin:/bin",
+        "CM_PYTHON_BIN_WITH_PATH": sys.executable,
+        "CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPE),
+    }
+    done = subprocess.run(["bash", "-c", f". '{RECIPE}/run.sh'"], cwd=folder, env=env, capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stderr.decode()
+    assert not load("customize").missing_files(folder)

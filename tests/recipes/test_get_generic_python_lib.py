@@ -1,0 +1,361 @@
+"""get-generic-python-lib: rules for names and versions; a real environment with wheels made by hand, no network."""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import hashlib
+import os
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recipe_loader import RECIPES, exported, load_module, load_recipe, recipe_meta
+
+recipe = load_recipe("get-generic-python-lib")
+requirement = load_module("get-generic-python-lib", "requirement")
+pip_tool = load_module("get-generic-python-lib", "pip_tool")
+
+VALIDATE = RECIPES / "get-generic-python-lib" / "validate_cache.sh"
+
+
+def make_wheel(folder: Path, name: str, version: str, *, needs: str = "") -> Path:
+    """A wheel of one module, written by hand: pip needs nothing but this file to install it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    info = f"{name}-{version}.dist-info"
+    requires = f"Requires-Dist: {needs}\n" if needs else ""
+    extra = 'Provides-Extra: fast\nRequires-Dist: smallhelper; extra == "fast"\n' if name == "smallthing" else ""
+    members = {
+        f"{name}.py": f"VERSION = {version!r}\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{extra}{requires}",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = ""
+    for member, text in members.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+        record += f"{member},sha256={digest},{len(text.encode())}\n"
+    path = folder / f"{name}-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for member, text in members.items():
+            archive.writestr(member, text)
+        archive.writestr(f"{info}/RECORD", record + f"{info}/RECORD,,\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheels")
+    for version in ("1.0", "1.5", "2.0"):
+        make_wheel(folder, "smallthing", version)
+    make_wheel(folder, "smallhelper", "0.1")
+    make_wheel(folder, "bigthing", "1.0", needs="smallthing")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def environment_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One real virtual environment with pip for all tests of this file."""
+    folder = tmp_path_factory.mktemp("venv") / "env"
+    subprocess.run([sys.executable, "-I", "-m", "venv", str(folder)], check=True)
+    return folder
+
+
+@pytest.fixture
+def python(environment_path: Path) -> Path:
+    """The environment's Python, without any of the packages of these tests."""
+    path = environment_path / "bin" / "python3"
+    names = ["smallthing", "smallhelper", "bigthing"]
+    for name in names:
+        for place in environment_path.glob(f"lib/*/site-packages/{name}*"):
+            if place.is_dir():
+                subprocess.run(["rm", "-r", str(place)], check=True)
+            else:
+                place.unlink()
+    return path
+
+
+def run(hook_input: Any, python: Path, name: str, **env: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    call = hook_input({"CM_PYTHON_BIN_WITH_PATH": str(python), "CM_GENERIC_PYTHON_PACKAGE_NAME": name, **env})
+    return recipe.preprocess(call), call["env"]
+
+
+def offline(wheels: Path) -> dict[str, str]:
+    return {"CM_GENERIC_PYTHON_PIP_EXTRA_FIND_LINKS_URL": str(wheels), "CM_GENERIC_PYTHON_PIP_EXTRA": "--no-index"}
+
+
+# --- rules ---
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [("numpy", "NUMPY"), ("scikit-learn", "SCIKIT_LEARN"), ("ray[default]", "RAY_DEFAULT_"), ("a.b_c", "A_B_C")],
+)
+def test_a_package_name_becomes_part_of_an_env_key(text: str, key: str) -> None:
+    assert requirement.env_name(text) == key
+
+
+@pytest.mark.parametrize("name", ["", "-r requirements.txt", "a b", "numpy; rm -rf", "../x", "a]b[", "http://x/y.whl"])
+def test_a_name_that_pip_could_take_for_an_option_or_a_path_is_refused(name: str) -> None:
+    with pytest.raises(requirement.RequirementError, match="hint:"):
+        requirement.from_env({"CM_GENERIC_PYTHON_PACKAGE_NAME": name})
+
+
+@pytest.mark.parametrize(
+    ("env", "limits"),
+    [
+        ({}, ""),
+        ({"CM_TMP_PIP_VERSION_STRING": ">=1,<=2"}, ">=1,<=2"),
+        ({"CM_VERSION": "1.2"}, "==1.2"),
+        ({"CM_VERSION_MIN": "1", "CM_VERSION_MAX": "2"}, ">=1,<=2"),
+        ({"CM_VERSION_MAX": "2"}, "<=2"),
+    ],
+)
+def test_the_limits_come_from_the_engines_pip_string_or_from_the_versions(env: dict[str, str], limits: str) -> None:
+    assert requirement.from_env({"CM_GENERIC_PYTHON_PACKAGE_NAME": "x", **env}).limits == limits
+
+
+@pytest.mark.parametrize("limits", ["latest", "==", "~=1.0", "==one", ">=1;<2"])
+def test_an_impossible_limit_is_refused_with_the_allowed_forms(limits: str) -> None:
+    with pytest.raises(requirement.RequirementError, match="allowed are =="):
+        requirement.from_env({"CM_GENERIC_PYTHON_PACKAGE_NAME": "x", "CM_TMP_PIP_VERSION_STRING": limits})
+
+
+def test_versions_are_ordered_as_pep_440_does() -> None:
+    """The order is the example list of PEP 440, "Summary of permitted suffixes and relative ordering"."""
+    in_order = ["1.dev0", "1.0.dev456", "1.0a1", "1.0a2.dev456", "1.0a12.dev456", "1.0a12", "1.0b1.dev456", "1.0b2"]
+    in_order += ["1.0b2.post345.dev456", "1.0b2.post345", "1.0rc1.dev456", "1.0rc1", "1.0", "1.0.post456.dev34"]
+    in_order += ["1.0.post456", "1.0.15", "1.1.dev1", "1!0.1"]
+    keys = [requirement.sort_key(version) for version in in_order]
+    assert keys == sorted(keys)
+    assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize(
+    ("version", "limits", "is_right"),
+    [
+        ("1.26.4", "", True),
+        ("1.26.4", "==1.26.4", True),
+        ("2.1", "==2.1.0", True),
+        ("2.1.0+cpu", "==2.1.0", True),
+        ("2.1.0+cpu", "==2.1.0+cu121", False),
+        ("2.1.0", ">=2.0,<=2.1", True),
+        ("2.1.1", "<=2.1", False),
+        ("2.1.0rc1", ">=2.1.0", False),
+        ("1.10", ">=1.9", True),
+        ("unknown", "", True),
+        ("unknown", ">=1", False),
+    ],
+)
+def test_an_installed_version_is_compared_with_the_limits(version: str, limits: str, is_right: bool) -> None:
+    assert requirement.fits(version, limits) is is_right
+
+
+def test_options_are_given_to_pip_and_addresses_are_masked_in_messages() -> None:
+    env = {
+        "CM_GENERIC_PYTHON_PIP_INDEX_URL": "https://user:secret@index.example/simple",
+        "CM_GENERIC_PYTHON_PIP_EXTRA": "--pre --find-links 'a folder'",
+        "CM_PYTHON_PIP_COMMON_EXTRA": "--break-system-packages",
+    }
+    options = requirement.pip_options(env)
+    assert options == (
+        "--index-url",
+        "https://user:secret@index.example/simple",
+        "--break-system-packages",
+        "--pre",
+        "--find-links",
+        "a folder",
+    )
+    assert "secret" not in requirement.masked(options)
+    with pytest.raises(requirement.RequirementError, match="quotes"):
+        requirement.pip_options({"CM_GENERIC_PYTHON_PIP_EXTRA": "'open"})
+
+
+# --- a real environment ---
+
+
+def test_a_missing_package_is_installed_and_described(hook_input: Any, python: Path, wheels: Path) -> None:
+    answer, env = run(hook_input, python, "smallthing", CM_TMP_PIP_VERSION_STRING="<=1.5", **offline(wheels))
+    assert answer == {"return": 0, "version": "1.5"}
+    metadata = env["CM_PYTHONLIB_SMALLTHING_METADATA_PATH"]
+    assert exported("get-generic-python-lib", env) == {
+        "CM_PYTHONLIB_SMALLTHING_CACHE_TAGS": "version-1.5",
+        "CM_PYTHONLIB_SMALLTHING_VERSION": "1.5",
+        "CM_PYTHONLIB_SMALLTHING_METADATA_PATH": metadata,
+        "CM_PYTHONLIB_SMALLTHING_PYTHON": str(python),
+    }
+    assert Path(metadata).is_file()
+    assert env["CM_GET_DEPENDENT_CACHED_PATH"] == metadata
+    said = subprocess.run(
+        [python, "-c", "import smallthing; print(smallthing.VERSION)"], capture_output=True, text=True
+    )
+    assert said.stdout == "1.5\n"
+
+
+def test_a_package_that_is_there_is_found_without_pip(
+    hook_input: Any, python: Path, wheels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(hook_input, python, "smallthing", CM_TMP_PIP_VERSION_STRING="==1.5", **offline(wheels))
+
+    def no_pip(*args: object) -> None:
+        raise AssertionError("pip was started")
+
+    monkeypatch.setattr(pip_tool, "_install", no_pip)
+    answer, _ = run(hook_input, python, "smallthing", CM_TMP_PIP_VERSION_STRING=">=1.0")
+    assert answer == {"return": 0, "version": "1.5"}
+
+
+def test_a_version_out_of_range_is_replaced(hook_input: Any, python: Path, wheels: Path) -> None:
+    run(hook_input, python, "smallthing", CM_TMP_PIP_VERSION_STRING="==2.0", **offline(wheels))
+    answer, env = run(hook_input, python, "smallthing", CM_TMP_PIP_VERSION_STRING="==1.0", **offline(wheels))
+    assert answer == {"return": 0, "version": "1.0"}
+    assert "1.0" in env["CM_PYTHONLIB_SMALLTHING_METADATA_PATH"]
+
+
+def test_packages_of_extras_are_installed_too(hook_input: Any, python: Path, wheels: Path) -> None:
+    run(hook_input, python, "smallthing", **offline(wheels))
+    answer, env = run(hook_input, python, "smallthing[fast]", **offline(wheels))
+    assert answer["return"] == 0
+    assert env["CM_PYTHONLIB_SMALLTHING_FAST__VERSION"] == "2.0"
+    assert subprocess.run([python, "-c", "import smallhelper"]).returncode == 0
+
+
+def test_force_installs_again(hook_input: Any, python: Path, wheels: Path) -> None:
+    _, env = run(hook_input, python, "smallthing", **offline(wheels))
+    module = Path(env["CM_PYTHONLIB_SMALLTHING_METADATA_PATH"]).parent.parent / "smallthing.py"
+    module.write_text("VERSION = 'edited'\n")
+    run(hook_input, python, "smallthing", CM_TMP_PYTHON_PACKAGE_FORCE_INSTALL="yes", **offline(wheels))
+    assert module.read_text() == "VERSION = '2.0'\n"
+
+
+def test_what_a_killed_pip_left_half_made_is_installed_again_also_in_dependencies(
+    hook_input: Any, python: Path, wheels: Path
+) -> None:
+    """A pip that is killed leaves metadata without RECORD, and pip itself would call that installed."""
+    _, env = run(hook_input, python, "smallthing", **offline(wheels))
+    info = Path(env["CM_PYTHONLIB_SMALLTHING_METADATA_PATH"]).parent
+    (info / "RECORD").unlink()
+    (info.parent / "smallthing.py").unlink()
+    answer, _ = run(hook_input, python, "bigthing", **offline(wheels))
+    assert answer["return"] == 0
+    assert subprocess.run([python, "-c", "import bigthing, smallthing"]).returncode == 0
+
+
+def test_a_package_nobody_has_is_an_error_with_the_command(hook_input: Any, python: Path, wheels: Path) -> None:
+    answer, _ = run(hook_input, python, "nosuchthing", **offline(wheels))
+    assert answer["return"] == 1
+    assert "nosuchthing" in answer["error"]
+    assert "pip install" in answer["error"]
+    assert "hint:" in answer["error"]
+
+
+def test_the_callers_pythonpath_does_not_count_as_installed(
+    hook_input: Any, python: Path, wheels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / "smallthing-9.9.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: smallthing\nVersion: 9.9\n")
+    (info / "RECORD").write_text("")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    answer, _ = run(hook_input, python, "smallthing", **offline(wheels))
+    assert answer == {"return": 0, "version": "2.0"}
+
+
+def test_two_installs_into_one_environment_wait_for_each_other(python: Path, wheels: Path) -> None:
+    """A process holds the lock and installs the package itself; the recipe waits, looks again and finds it."""
+    lock = python.parent.parent / ".pip-install.lock"
+    held = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from recipe_loader import load_module\n"
+        "pip_tool = load_module('get-generic-python-lib', 'pip_tool')\n"
+        "rules = load_module('get-generic-python-lib', 'requirement')\n"
+        "asked = rules.from_env({'CM_GENERIC_PYTHON_PACKAGE_NAME': 'smallthing'})\n"
+        "from pathlib import Path\n"
+        "print(pip_tool.provide(Path(sys.argv[2]), asked, ('--no-index',), {}).version)\n"
+    )
+    waiting = subprocess.Popen(
+        [sys.executable, "-c", code, str(Path(__file__).parent), str(python)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert waiting.stderr is not None
+    assert "waiting for another pip" in waiting.stderr.readline()
+    time.sleep(0.1)
+    assert waiting.poll() is None
+    subprocess.run(
+        [python, "-I", "-m", "pip", "install", "-q", "--no-index", "--find-links", str(wheels), "smallthing==1.5"],
+        check=True,
+        env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
+    )
+    os.close(held)
+    output, _ = waiting.communicate(timeout=60)
+    assert output == "1.5\n"
+
+
+def test_a_python_of_the_systems_package_manager_is_not_touched(
+    hook_input: Any, fake_tool: Any, tmp_path: Path
+) -> None:
+    marker = tmp_path / "pip-was-run"
+    answer_line = (
+        '{"version": null, "metadata_path": null, "is_virtual": false, "is_managed": true, "has_pip": true, '
+        '"prefix": "PREFIX", "half_made": []}'.replace("PREFIX", str(tmp_path))
+    )
+    python = fake_tool("python3", f"case \"$*\" in *pip*) touch '{marker}';; *) echo '{answer_line}';; esac")
+    answer, _ = run(hook_input, python, "smallthing")
+    assert answer["return"] == 1
+    assert 'cm run script "install python-venv"' in answer["error"]
+    assert not marker.exists()
+    run(hook_input, python, "smallthing", CM_PYTHON_PIP_COMMON_EXTRA="--break-system-packages")
+    assert marker.exists()
+
+
+def test_a_python_that_does_not_answer_is_an_error(hook_input: Any, fake_tool: Any) -> None:
+    python = fake_tool("python3", "echo no such library >&2; exit 127")
+    answer, _ = run(hook_input, python, "smallthing")
+    assert answer["return"] == 1
+    assert "no such library" in answer["error"]
+
+
+# --- validate_cache.sh ---
+
+
+@pytest.mark.parametrize(
+    ("change", "is_valid"),
+    [
+        ({}, True),
+        ({"CM_PYTHONLIB_SCIKIT_LEARN_METADATA_PATH": "/gone/METADATA"}, False),
+        ({"CM_PYTHONLIB_SCIKIT_LEARN_METADATA_PATH": ""}, False),
+        ({"CM_PYTHON_BIN_WITH_PATH": "/other/python3"}, False),
+    ],
+    ids=["unchanged", "package gone", "nothing recorded", "another python"],
+)
+def test_an_entry_is_valid_while_its_package_is_in_its_python(
+    change: dict[str, str], is_valid: bool, tmp_path: Path
+) -> None:
+    metadata = tmp_path / "METADATA"
+    metadata.write_text("")
+    env = {
+        "CM_GENERIC_PYTHON_PACKAGE_NAME": "scikit-learn",
+        "CM_PYTHONLIB_SCIKIT_LEARN_METADATA_PATH": str(metadata),
+        "CM_PYTHONLIB_SCIKIT_LEARN_PYTHON": "/x/python3",
+        "CM_PYTHON_BIN_WITH_PATH": "/x/python3",
+        **change,
+    }
+    # An empty PATH: the script may use nothing but builtins.
+    done = subprocess.run(["/bin/bash", "-euo", "pipefail", "-c", f'. "{VALIDATE}"'], env={**env, "PATH": "/nowhere"})
+    assert (done.returncode == 0) is is_valid
+
+
+def test_entries_differ_by_the_chosen_python() -> None:
+    meta = recipe_meta("get-generic-python-lib")
+    assert meta["extra_cache_tags_from_env"] == [{"env": "CM_PYTHON_CACHE_TAGS", "prefix": "python-"}]
+    [python_dependency] = meta["deps"]
+    assert python_dependency["dynamic"] is True
+    assert python_dependency["names"] == ["python", "python3"]
+    assert set(meta["input_description"]) == set(meta["input_mapping"])

@@ -1,0 +1,172 @@
+"""install-python-venv: names, real environments, and the ways to pip where ensurepip is missing."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recipe_loader import exported, load_module, load_recipe, recipe_meta
+
+recipe = load_recipe("install-python-venv")
+names = load_module("install-python-venv", "names")
+environment = load_module("install-python-venv", "environment")
+
+# A Python as Debian ships it without python3-venv: it refuses to import ensurepip.
+WITHOUT_ENSUREPIP = """
+for word in "$@"; do
+  if [ "$word" = venv ]; then is_venv=1; fi
+  if [ "$word" = --without-pip ]; then is_bare=1; fi
+done
+if [ -n "$is_venv" ] && [ -z "$is_bare" ]; then
+  echo 'The virtual environment was not created successfully because ensurepip is not available.'
+  exit 1
+fi
+exec {python} "$@"
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"), [("", "venv"), ("MLPerf-Inference", "mlperf-inference"), (" a_b.c ", "a_b.c"), ("9", "9")]
+)
+def test_the_folder_is_the_name_in_lower_case(name: str, folder: str) -> None:
+    assert names.folder_name(name) == folder
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "-x", "a b", ".hidden", "x" * 101, "a,b"])
+def test_a_name_that_could_be_a_path_or_several_tags_is_refused(name: str) -> None:
+    with pytest.raises(names.BadName, match="hint:"):
+        names.folder_name(name)
+
+
+def test_the_newest_environment_of_a_name_sorts_first_and_all_ids_are_alike_long() -> None:
+    ids = [names.venv_id(ms) for ms in (0, 1_700_000_000_000, 1_700_000_000_001, 4_000_000_000_000)]
+    assert ids == sorted(ids, reverse=True)
+    assert {len(text) for text in ids} == {11}
+
+
+@pytest.mark.parametrize(
+    ("manager", "command"),
+    [
+        ("apt", "sudo apt-get install -y python3.11-venv"),
+        ("dnf", "sudo dnf install -y python3-pip"),
+        ("", "python3.11 -m ensurepip --default-pip"),
+    ],
+)
+def test_the_command_that_helps_depends_on_the_distribution(manager: str, command: str) -> None:
+    assert names.help_command(manager, "3.11") == command
+
+
+def test_an_environment_is_made_activated_and_declared(hook_input: Any, inside: Path) -> None:
+    (inside / "_cm.json").write_text("{}")
+    call = hook_input({"CM_NAME": "Mine", "CM_PYTHON_BIN_WITH_PATH": sys.executable}, {"script_prefix": ["umask 22"]})
+    answer = recipe.preprocess(call)
+    assert answer == {
+        "return": 0,
+        "version": ".".join(map(str, sys.version_info[:3])),
+        "add_extra_cache_tags": ["name-mine"],
+    }
+    after = recipe.postprocess(call)
+    folder = inside / "mine"
+    assert exported("install-python-venv", call["env"]) == {
+        "CM_PYTHON_BIN_WITH_PATH": str(folder / "bin" / "python3"),
+        "CM_VIRTUAL_ENV_DIR": "mine",
+        "CM_VIRTUAL_ENV_ID": call["env"]["CM_VIRTUAL_ENV_ID"],
+        "CM_VIRTUAL_ENV_PATH": str(folder),
+        "CM_VIRTUAL_ENV_SCRIPTS_PATH": str(folder / "bin"),
+    }
+    assert call["env"]["CM_GET_DEPENDENT_CACHED_PATH"] == os.path.realpath(sys.executable)
+    assert all(Path(path).is_file() for path in after["files"])
+    assert call["state"]["script_prefix"] == ["umask 22", f". {shlex.quote(str(folder / 'bin' / 'activate'))}"]
+    lines = ["set -euo pipefail", *call["state"]["script_prefix"], 'echo "$VIRTUAL_ENV"; command -v python3']
+    script = "\n".join(lines)
+    shown = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.split("\n")
+    assert shown[:2] == [str(folder), str(folder / "bin" / "python3")]
+    subprocess.run([folder / "bin" / "python3", "-I", "-m", "pip", "--version"], check=True, capture_output=True)
+
+
+def test_without_ensurepip_pip_comes_from_a_wheel_on_the_host_without_network(
+    tmp_path: Path, fake_tool: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/nothing")
+    base = fake_tool("python3", WITHOUT_ENSUREPIP.format(python=sys.executable))
+    version = environment.make(base, tmp_path / "env", "apt")
+    assert version == ".".join(map(str, sys.version_info[:3]))
+    command = [tmp_path / "env" / "bin" / "python3", "-I", "-m", "pip", "--version"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert str(tmp_path / "env") in shown.stdout
+
+
+def test_without_ensurepip_and_without_any_pip_the_error_has_the_one_command(
+    tmp_path: Path, fake_tool: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment, "_pip_wheels", list)
+    base = fake_tool(
+        "python3",
+        'case "$*" in *pip*--python*) echo no module named pip >&2; exit 1;; esac'
+        + WITHOUT_ENSUREPIP.format(python=sys.executable),
+    )
+    monkeypatch.setattr(environment.sys, "executable", "/no/such/python")
+    with pytest.raises(environment.VenvError) as caught:
+        environment.make(base, tmp_path / "env", "apt")
+    minor = ".".join(map(str, sys.version_info[:2]))
+    assert f"hint: `sudo apt-get install -y python{minor}-venv`" in str(caught.value)
+    assert "ensurepip is not available" in str(caught.value)
+    assert "no module named pip" in str(caught.value)
+
+
+def test_a_folder_that_is_not_ours_is_left_alone(hook_input: Any, inside: Path) -> None:
+    (inside / "venv").mkdir()
+    (inside / "venv" / "precious.txt").write_text("mine")
+    answer = recipe.preprocess(hook_input({"CM_NAME": "venv", "CM_PYTHON_BIN_WITH_PATH": sys.executable}))
+    assert answer["return"] == 1
+    assert "exists already" in answer["error"]
+    assert (inside / "venv" / "precious.txt").read_text() == "mine"
+
+
+def test_a_half_made_environment_in_the_entry_is_replaced(tmp_path: Path) -> None:
+    broken = tmp_path / "env" / "bin"
+    broken.mkdir(parents=True)
+    (broken / "python3").write_text("half")
+    environment.check_place(tmp_path / "env", is_entry=True)
+    environment.make(Path(sys.executable), tmp_path / "env", "")
+    subprocess.run([broken / "python3", "-I", "-m", "pip", "--version"], check=True, capture_output=True)
+
+
+def test_a_killed_attempt_whose_programs_go_on_is_waited_for(tmp_path: Path, fake_tool: Any) -> None:
+    """The programs of a killed process write into the folder until they end; only then the next attempt starts."""
+    trace = tmp_path / "trace"
+    base = fake_tool(
+        "python3", f"echo begin >> '{trace}'; sleep 1; echo end >> '{trace}'; exec {sys.executable} \"$@\""
+    )
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from pathlib import Path\n"
+        "from recipe_loader import load_module\n"
+        "environment = load_module('install-python-venv', 'environment')\n"
+        "environment.make(Path(sys.argv[2]), Path(sys.argv[3]), '')\n"
+    )
+    command = [sys.executable, "-c", code, str(Path(__file__).parent), str(base), str(tmp_path / "env")]
+    killed = subprocess.Popen(command)
+    while killed.poll() is None and not trace.exists():
+        time.sleep(0.01)
+    killed.kill()
+    killed.wait()
+    assert trace.read_text() == "begin\n"
+    subprocess.run(command, check=True)
+    assert trace.read_text() == "begin\nend\nbegin\nend\n"
+    subprocess.run([tmp_path / "env" / "bin" / "python3", "-I", "-m", "pip", "--version"], check=True)
+
+
+def test_the_python_is_registered_by_tags_that_need_no_hook() -> None:
+    """The dependency is dynamic, so an entry of get-python3 that was removed comes back on the next use."""
+    [dependency] = recipe_meta("install-python-venv")["post_deps"]
+    assert dependency["dynamic"] is True
+    assert dependency["tags"] == "get,python3"
+    assert dependency["extra_cache_tags"].split(",")[0] == "virtual"
+    assert "python" not in dependency["names"]

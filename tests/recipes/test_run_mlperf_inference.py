@@ -1,0 +1,398 @@
+"""run-mlperf-inference: the runs that inputs lead to, the verdict, the table, a whole call with made-up runs."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
+
+load_recipe("get-mlperf-results-lib").preprocess(
+    {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}}
+)
+recipe = load_recipe("run-mlperf-inference")
+matrix = load_module("run-mlperf-inference", "matrix")
+outcome = load_module("run-mlperf-inference", "outcome")
+session = load_module("run-mlperf-inference", "session")
+table = load_module("run-mlperf-inference", "table")
+
+from mlperf_results.names import TEST_RUN_LABEL, Mode, Scenario  # noqa: E402 - importable from here on
+
+META = recipe_meta("run-mlperf-inference")
+HARNESS = RECIPES / "app-mlperf-inference" / "harness"
+KNOWN = matrix.known_names(session.app_variations(RECIPES))
+PERFORMANCE_TAGS = "app,mlperf,inference,_digits,_onnxruntime,_cpu,_{},_performance"
+
+
+def config(**changes: str) -> Any:
+    return matrix.parse_config({**META["default_env"], **changes}, KNOWN, Path("/user"))
+
+
+def problems(**changes: str) -> tuple[str, ...]:
+    with pytest.raises(matrix.ConfigError) as caught:
+        config(**changes)
+    return caught.value.problems
+
+
+def result(*, is_valid: bool = True, label: str = TEST_RUN_LABEL, value: float | None = 12.5) -> dict[str, Any]:
+    """The parts of a result.json that this recipe reads."""
+    metric = None if value is None else {"name": "throughput (of all)", "value": value, "unit": "samples/s"}
+    return {
+        "valid": is_valid, "invalid_reasons": [] if is_valid else ["too slow"], "errors": 0, "metric": metric,
+        "label": label, "duration_s": 2.0, "query_count": 7, "latency": None, "run": {"model": {"value": "digits"}},
+        "started_utc": "2026-11-21T01:02:03+00:00", "versions": {"python": "3.11.7"}, "loadgen_version": "6.0.17",
+        "seeds": {"qsl": 1}, "model_sha256": "ab", "command": ["python3", "-m", "harness", "run.json"],
+    }  # fmt: skip
+
+
+def score(percent: float = 99.332, target: float = 98.339) -> dict[str, Any]:
+    return {"accuracy_percent": percent, "target_accuracy_percent": target, "passed": percent >= target}
+
+
+class FakeCM:
+    """Answers cm.access as the recipes below would; `answers` replaces the answer of a query that holds the key."""
+
+    def __init__(self, **answers: dict[str, Any]) -> None:
+        self.answers = answers
+        self.calls: list[dict[str, Any]] = []
+
+    def access(self, request: dict[str, Any]) -> dict[str, Any]:
+        self.calls.append(request)
+        for part, answer in self.answers.items():
+            if part in request["tags"]:
+                return answer
+        if request["tags"] == session.ACCURACY_TAGS:
+            return {"return": 0, "new_state": {"mlperf_accuracy": score()}}
+        is_accuracy = request["tags"].endswith("_accuracy")
+        Path(request["output_dir"]).mkdir(parents=True)
+        return {"return": 0, "new_state": {"mlperf_run": result(value=None if is_accuracy else 12.5)}}
+
+
+@pytest.fixture
+def call(tmp_path, hook_input):
+    """Calls the hook with made-up runs; gives its answer, the state and the folder of the call."""
+
+    def run(cm: FakeCM, inputs: dict[str, Any] | None = None, **env: str) -> tuple[dict, dict, list[Path]]:
+        folder = RECIPES / "run-mlperf-inference"
+        i = hook_input(
+            {
+                **META["default_env"], **env, "CM_TMP_CURRENT_PATH": str(tmp_path), "CM_HOST_OS_TYPE": "linux",
+                "CM_TMP_CURRENT_SCRIPT_PATH": str(folder),
+            },
+            input=inputs or {}, meta=META, automation=SimpleNamespace(cmind=cm),
+        )  # fmt: skip
+        answer = recipe.preprocess(i)
+        return answer, i["state"], sorted(tmp_path.glob("results/*"))
+
+    return run
+
+
+# --- the matrix ---
+
+
+def test_by_default_every_scenario_runs_in_both_modes_performance_first():
+    specs = matrix.matrix(config())
+    assert [(spec.scenario, spec.mode) for spec in specs] == [(s, m) for s in Scenario for m in Mode]
+    assert {(spec.model, spec.backend, spec.device) for spec in specs} == {("digits", "onnxruntime", "cpu")}
+    assert config().results_folder == Path("/user/results")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("offline", ["Offline"]),
+        ("SERVER, single-stream", ["SingleStream", "Server"]),
+        ("Offline,Offline", ["Offline"]),
+        ("All", ["SingleStream", "MultiStream", "Offline", "Server"]),
+        ("multistream,all", ["SingleStream", "MultiStream", "Offline", "Server"]),
+    ],
+)
+def test_scenarios_are_a_list_in_any_case_and_order(text, expected):
+    assert [scenario.value for scenario in config(CM_MLPERF_LOADGEN_SCENARIO=text).scenarios] == expected
+
+
+def test_a_run_becomes_the_query_and_inputs_of_the_app_recipe():
+    (spec,) = matrix.matrix(
+        config(
+            CM_MLPERF_LOADGEN_SCENARIO="offline", CM_MLPERF_LOADGEN_MODE="performance", CM_NUM_THREADS="2",
+            CM_MLPERF_LOADGEN_TARGET_QPS="1000",
+        )
+    )  # fmt: skip
+    assert spec.tags == PERFORMANCE_TAGS.format("offline")
+    assert spec.inputs == {"execution_mode": "test", "threads": "2", "target_qps": "1000.0"}
+
+
+def test_targets_go_to_the_scenarios_that_have_them_and_the_scenarios_own_wins():
+    specs = matrix.matrix(
+        config(
+            CM_MLPERF_LOADGEN_MODE="performance", CM_MLPERF_LOADGEN_TARGET_QPS="10",
+            CM_MLPERF_LOADGEN_SERVER_TARGET_QPS="20", CM_MLPERF_LOADGEN_TARGET_LATENCY="3",
+            CM_MLPERF_LOADGEN_MULTISTREAM_TARGET_LATENCY="4",
+        )
+    )  # fmt: skip
+    assert {spec.scenario.value: (spec.target_qps, spec.target_latency_ms) for spec in specs} == {
+        "SingleStream": (None, 3.0), "MultiStream": (None, 4.0), "Offline": (10.0, None), "Server": (20.0, None),
+    }  # fmt: skip
+
+
+def test_a_target_that_no_wanted_scenario_has_is_refused():
+    (problem,) = problems(CM_MLPERF_LOADGEN_SCENARIO="singlestream", CM_MLPERF_LOADGEN_TARGET_QPS="5")
+    assert problem.startswith("--target_qps: only Offline, Server has such a target")
+
+
+def test_all_bad_inputs_are_named_in_one_error_with_what_is_known():
+    found = problems(
+        CM_MLPERF_MODEL="bert", CM_MLPERF_BACKEND="tf", CM_MLPERF_DEVICE="tpu",
+        CM_MLPERF_LOADGEN_SCENARIO="a,Offline,b", CM_MLPERF_LOADGEN_MODE="m",
+        CM_MLPERF_RUN_STYLE="slow", CM_MLPERF_LOADGEN_MAX_BATCHSIZE="x",
+        CM_MLPERF_LOADGEN_TARGET_QPS="-3",
+    )  # fmt: skip
+    assert len(found) == 9
+    text = "\n".join(found)
+    for expected in (
+        "unknown model 'bert'; known: digits", "unknown backend 'tf'; known: null, onnxruntime",
+        "unknown scenario 'a'; known: SingleStream, MultiStream, Offline, Server, all", "unknown scenario 'b'",
+        "known: test, fast, valid", "--batch_size: found 'x'", "--target_qps: found '-3'",
+    ):  # fmt: skip
+        assert expected in text
+
+
+@pytest.mark.parametrize(
+    ("key", "name"), [("CM_MLPERF_LOADGEN_SCENARIO", "scenario"), ("CM_MLPERF_LOADGEN_MODE", "mode")]
+)
+def test_an_empty_list_is_refused(key, name):
+    (problem,) = problems(**{key: " , "})
+    assert problem.startswith(f"--{name}: nothing given")
+
+
+def test_the_list_of_runs_tells_how_long_they_take_at_least():
+    specs = matrix.matrix(config(CM_MLPERF_RUN_STYLE="valid"))
+    lines = matrix.describe(specs).splitlines()
+    assert lines[0] == "8 LoadGen runs, at least 2400 s of measuring in all:"
+    assert lines[1] == "  1. digits onnxruntime cpu SingleStream performance: at least 600 s"
+    assert len(lines) == 9
+
+
+def test_durations_are_those_of_the_harness():
+    tree = ast.parse((HARNESS / "settings.py").read_text(encoding="utf-8"))
+    (table_node,) = [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_MIN_DURATION_MS"
+    ]
+    assert isinstance(table_node, ast.Dict)
+    known = {"FULL_RULES_MIN_DURATION_MS": 600_000}
+    durations = {}
+    for key, value in zip(table_node.keys, table_node.values, strict=True):
+        text = ast.unparse(value)
+        durations[ast.unparse(key).rpartition(".")[2]] = known[text] if text in known else ast.literal_eval(text)
+    assert durations == {mode.name: 1000 * seconds for mode, seconds in matrix.MIN_DURATION_S.items()}
+
+
+def test_models_that_are_not_of_mlperf_are_those_of_the_harness():
+    unofficial = {
+        path.stem
+        for path in (HARNESS / "models").glob("*.py")
+        if re.search(r"is_official=False", path.read_text(encoding="utf-8"))
+    }
+    assert unofficial == set(outcome.OWN_MODELS)
+
+
+def test_every_input_is_described():
+    assert set(META["input_mapping"]) == set(META["input_description"])
+
+
+# --- verdict and table ---
+
+
+def finished(scenario: str, mode: str, content: dict, accuracy: dict | None = None) -> Any:
+    (spec,) = matrix.matrix(config(CM_MLPERF_LOADGEN_SCENARIO=scenario, CM_MLPERF_LOADGEN_MODE=mode))
+    return outcome.FinishedRun(spec=spec, folder=f"digits/{scenario}/{mode}", result=content, accuracy=accuracy)
+
+
+@pytest.mark.parametrize(
+    ("is_performance_valid", "is_accuracy_valid", "percent", "expected"),
+    [
+        (True, True, 99.0, []),
+        (False, True, 99.0, ["Offline performance is INVALID: too slow"]),
+        (True, False, 99.0, ["Offline accuracy is INVALID: too slow"]),
+        (True, True, 98.338, ["Offline accuracy 98.338 % misses the target 98.339 %"]),
+    ],
+)
+def test_a_scenario_passes_when_both_runs_are_valid_and_the_accuracy_is_met(
+    is_performance_valid, is_accuracy_valid, percent, expected
+):
+    runs = [
+        finished("Offline", "performance", result(is_valid=is_performance_valid)),
+        finished("Offline", "accuracy", result(is_valid=is_accuracy_valid, value=None), score(percent)),
+    ]
+    (found,) = outcome.by_scenario(runs)
+    assert list(found.problems) == expected
+    record = outcome.results_record(config(), "id", runs)
+    assert record["passed"] == (expected == [])
+    assert record["scenarios"][0]["problems"] == expected
+
+
+def test_one_short_run_labels_the_whole_call():
+    runs = [
+        finished("Offline", "performance", result(label="full-length run")),
+        finished("Server", "performance", result()),
+    ]
+    assert outcome.label_of(runs) == TEST_RUN_LABEL
+    assert outcome.label_of(runs[:1]) == "full-length run"
+
+
+def test_the_table_is_aligned_and_says_label_reason_and_dash_for_what_was_not_run():
+    runs = [
+        finished("SingleStream", "performance", result(is_valid=False, value=0.0449)),
+        finished("Offline", "performance", result(value=177966.4)),
+        finished("Offline", "accuracy", result(value=None), score()),
+    ]
+    text = table.render("digits", TEST_RUN_LABEL, ["a note"], outcome.by_scenario(runs))
+    assert text == (
+        "digits: test run, not a valid MLPerf result\n"
+        "\n"
+        "Scenario      Metric        Value  Unit       LoadGen  Accuracy    Target  Pass\n"
+        "SingleStream  throughput   0.0449  samples/s  INVALID         -         -  NO\n"
+        "Offline       throughput  177,966  samples/s  VALID    99.332 %  98.339 %  yes\n"
+        "\n"
+        "Not passed:\n"
+        "  SingleStream performance is INVALID: too slow\n"
+        "\n"
+        "test run, not a valid MLPerf result\n"
+        "a note\n"
+    )
+
+
+def test_a_run_without_a_figure_is_shown_with_dashes():
+    (found,) = outcome.by_scenario([finished("Server", "performance", result(is_valid=False, value=None))])
+    assert table.row_of(found) == ("Server", "-", "-", "-", "INVALID", "-", "-", "NO")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.04467, "0.04467"), (12.5, "12.5"), (999.94, "999.9"), (5971.7, "5,972")]
+)
+def test_figures_are_shown_with_four_digits(value, text):
+    assert table.format_value(value) == text
+
+
+def test_the_repeat_command_holds_the_given_inputs_quoted():
+    inputs = {"scenario": "offline", "results_dir": "my results", "adr": {"python": {"name": "x"}}}
+    assert outcome.repeat_command(inputs) == (
+        "cm run script --tags=run,mlperf,inference --adr.python.name=x --results_dir='my results' --scenario=offline"
+    )
+
+
+# --- a whole call ---
+
+
+def test_a_call_makes_each_run_scores_accuracy_and_writes_the_records(call, capsys):
+    cm = FakeCM()
+    answer, state, (folder,) = call(cm, CM_MLPERF_LOADGEN_SCENARIO="offline")
+    assert answer == {"return": 0}
+    queries = [request["tags"] for request in cm.calls]
+    base = "app,mlperf,inference,_digits,_onnxruntime,_cpu,_offline,_"
+    assert queries == [base + "performance", base + "accuracy", session.ACCURACY_TAGS]
+    assert cm.calls[0]["output_dir"] == str(folder / "digits/Offline/performance/run_1")
+    assert cm.calls[2]["result_dir"] == cm.calls[1]["output_dir"] == str(folder / "digits/Offline/accuracy")
+    assert all(request["quiet"] for request in cm.calls)
+    results = json.loads((folder / "results.json").read_text())
+    assert state["mlperf_results"] == results
+    assert results["passed"] is True
+    assert results["label"] == TEST_RUN_LABEL
+    assert results["scenarios"][0]["performance"]["folder"] == "digits/Offline/performance/run_1"
+    summary = (folder / "summary.txt").read_text()
+    printed = capsys.readouterr().out
+    assert summary in printed
+    assert TEST_RUN_LABEL in summary
+    assert "digits is not an MLPerf benchmark model" in summary
+    assert printed.index("2 LoadGen runs, at least 2 s") < printed.index("Run 1 of 2")
+
+
+def test_environment_json_holds_what_the_runs_said_the_host_and_every_recipe(call):
+    _, _, (folder,) = call(FakeCM(), {"scenario": "offline"}, CM_MLPERF_LOADGEN_SCENARIO="offline")
+    environment = json.loads((folder / "environment.json").read_text())
+    assert environment["command"] == "cm run script --tags=run,mlperf,inference --scenario=offline"
+    assert environment["host"] == {"CM_HOST_OS_TYPE": "linux"}
+    assert [run["versions"] for run in environment["runs"]] == [{"python": "3.11.7"}] * 2
+    digests = {recipe["alias"]: recipe["sha256"] for recipe in environment["recipes"]}
+    assert len(digests["app-mlperf-inference"]) == 64
+    assert set(digests) == {path.parent.name for path in RECIPES.glob("*/_cm.yaml")}
+
+
+def test_the_steps_of_a_recipe_are_shown_once(call):
+    cm = FakeCM()
+    call(cm)
+    shown = [request["tags"] for request in cm.calls if not request["silent"]]
+    assert shown == [PERFORMANCE_TAGS.format("singlestream"), session.ACCURACY_TAGS]
+
+
+def test_overrides_of_the_call_reach_every_recipe_and_its_other_inputs_do_not(call):
+    cm = FakeCM()
+    adr = {"python": {"name": "other"}}
+    call(cm, {"adr": adr, "scenario": "offline", "out": "con", "cmd": []}, CM_MLPERF_LOADGEN_SCENARIO="offline")
+    assert all(request["adr"] == adr for request in cm.calls)
+    assert all(not {"out", "cmd", "scenario"} & set(request) for request in cm.calls)
+
+
+def test_the_first_failure_ends_the_call_with_its_code_and_reason(call):
+    cm = FakeCM(_multistream={"return": 2, "error": "the harness died"})
+    answer, state, (folder,) = call(cm)
+    assert answer["return"] == 2
+    assert "MultiStream performance failed: the harness died" in answer["error"]
+    assert str(folder) in answer["error"]
+    assert len(cm.calls) == 4
+    assert state == {}
+    assert not (folder / "results.json").exists()
+
+
+def test_an_invalid_result_is_written_and_shown_and_fails_the_call(call, capsys):
+    cm = FakeCM(_performance={"return": 0, "new_state": {"mlperf_run": result(is_valid=False)}})
+    answer, _, (folder,) = call(cm, CM_MLPERF_LOADGEN_SCENARIO="offline")
+    assert answer["return"] == 1
+    assert "Offline performance is INVALID: too slow" in answer["error"]
+    assert "INVALID: too slow" in (folder / "summary.txt").read_text()
+    assert "INVALID: too slow" in capsys.readouterr().out
+    assert json.loads((folder / "results.json").read_text())["passed"] is False
+
+
+def test_a_missed_accuracy_fails_the_call(call):
+    cm = FakeCM(process={"return": 0, "new_state": {"mlperf_accuracy": score(10.5)}})
+    answer, _, _ = call(cm, CM_MLPERF_LOADGEN_SCENARIO="offline", CM_MLPERF_LOADGEN_MODE="accuracy")
+    assert answer["return"] == 1
+    assert "misses the target" in answer["error"]
+
+
+def test_a_bad_input_starts_nothing(call):
+    cm = FakeCM()
+    answer, _, folders = call(cm, CM_MLPERF_LOADGEN_SCENARIO="foo")
+    assert answer["return"] == 1
+    assert "unknown scenario 'foo'; known:" in answer["error"]
+    assert "hint: cm run script" in answer["error"]
+    assert (cm.calls, folders) == ([], [])
+
+
+def test_two_calls_in_one_second_get_two_folders(tmp_path, monkeypatch):
+    class Clock:
+        @staticmethod
+        def now(zone):
+            from datetime import datetime
+
+            return datetime(2026, 11, 21, 1, 2, 3, tzinfo=zone)
+
+    monkeypatch.setattr(recipe, "datetime", Clock)
+    wanted = config(CM_MLPERF_RESULTS_DIR=str(tmp_path))
+    names = [recipe.new_paths(wanted).folder.name for _ in range(2)]
+    assert names == ["20261121T010203Z-digits-onnxruntime-cpu", "20261121T010203Z-digits-onnxruntime-cpu-2"]
+
+
+def test_a_results_folder_that_cannot_be_made_is_named(call, tmp_path):
+    (tmp_path / "file").write_text("")
+    answer, _, _ = call(FakeCM(), CM_MLPERF_RESULTS_DIR="file")
+    assert answer["return"] == 1
+    assert "--results_dir" in answer["error"]

@@ -1,0 +1,54 @@
+"""mlperf_results.names: the closed sets and how text becomes one of their members."""
+
+import pytest
+from mlperf_results.names import (
+    METRIC_OF_SCENARIO,
+    ExecutionMode,
+    Mode,
+    Scenario,
+    UnknownName,
+    parse_execution_mode,
+    parse_mode,
+    parse_scenario,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "scenario"),
+    [
+        ("Offline", Scenario.OFFLINE),
+        ("offline", Scenario.OFFLINE),
+        ("SERVER", Scenario.SERVER),
+        ("singlestream", Scenario.SINGLE_STREAM),
+        ("single-stream", Scenario.SINGLE_STREAM),
+        ("Multi_Stream", Scenario.MULTI_STREAM),
+    ],
+)
+def test_a_scenario_is_found_in_any_common_spelling(text: str, scenario: Scenario) -> None:
+    assert parse_scenario(text) is scenario
+
+
+@pytest.mark.parametrize("text", ["", "Interactive", "off line s"])
+def test_an_unknown_scenario_names_the_known_ones(text: str) -> None:
+    with pytest.raises(UnknownName) as caught:
+        parse_scenario(text)
+    assert caught.value.allowed == ("SingleStream", "MultiStream", "Offline", "Server")
+    assert repr(text) in str(caught.value)
+    assert "Offline" in str(caught.value)
+
+
+def test_modes_and_execution_modes_are_parsed() -> None:
+    assert parse_mode("Accuracy") is Mode.ACCURACY
+    assert parse_execution_mode("valid") is ExecutionMode.VALID
+    with pytest.raises(UnknownName, match="test, fast, valid"):
+        parse_execution_mode("quick")
+
+
+def test_every_scenario_has_a_metric_with_a_unit() -> None:
+    assert {scenario: METRIC_OF_SCENARIO[scenario].unit for scenario in Scenario} == {
+        Scenario.SINGLE_STREAM: "ms",
+        Scenario.MULTI_STREAM: "ms",
+        Scenario.OFFLINE: "samples/s",
+        Scenario.SERVER: "queries/s",
+    }
+    assert [s.is_stream for s in Scenario] == [not METRIC_OF_SCENARIO[s].higher_is_better for s in Scenario]

@@ -1,0 +1,76 @@
+# Sourced by run.sh and test.sh: makes virtual environments inside the checkout and a CM home beside them.
+# Nothing outside the checkout is touched. Everything here may be killed at any moment and started again.
+
+CHECKOUT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+
+say() { printf '%s\n' "$*" >&2; }
+
+# Prints the first Python 3.10 or newer on PATH.
+find_python() {
+  local name
+  for name in "${CROWDPERF_PYTHON:-python3}" python3.13 python3.12 python3.11 python3.10 python3; do
+    if command -v "$name" >/dev/null 2>&1 &&
+      "$name" -c 'import sys; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1; then
+      command -v "$name"
+      return 0
+    fi
+  done
+  say "crowdperf needs Python 3.10 or newer; none was found on PATH."
+  say "  hint: sudo apt-get install -y python3 python3-venv   (or set CROWDPERF_PYTHON=/path/to/python3)"
+  return 1
+}
+
+# Makes an empty virtual environment with pip in it: the usual way, else without ensurepip and with the pip of the host.
+create_environment() {
+  local python="$1" folder="$2"
+  if "$python" -m venv "$folder" >"$folder.log" 2>&1; then
+    rm -f "$folder.log"
+    return 0
+  fi
+  say "python3 -m venv did not work (Debian without python3-venv?); trying without ensurepip ..."
+  rm -rf "$folder"
+  if "$python" -m venv --without-pip "$folder" >>"$folder.log" 2>&1 &&
+    "$python" -m pip --python "$folder/bin/python" install --quiet pip >>"$folder.log" 2>&1; then
+    rm -f "$folder.log"
+    return 0
+  fi
+  rm -rf "$folder"
+  say "Cannot make a virtual environment with $python:"
+  tail -n 5 "$folder.log" >&2
+  say "  hint: sudo apt-get install -y python3-venv"
+  return 1
+}
+
+# prepare_environment FOLDER REQUIREMENTS: the environment holds what the file asks for; done once per version of it.
+prepare_environment() {
+  local folder="$CHECKOUT/$1" requirements="$CHECKOUT/$2" python stamp wanted
+  stamp="$folder/crowdperf-ready"
+  wanted="$(cat "$CHECKOUT/requirements.txt" "$requirements" | cksum)"
+  if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then
+    return 0
+  fi
+  exec 9>"$folder.lock"
+  if command -v flock >/dev/null 2>&1; then flock 9; fi
+  if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then
+    exec 9>&-
+    return 0
+  fi
+  python="$(find_python)" || return 1
+  say "preparing $1 with $("$python" --version) ..."
+  if [ ! -f "$stamp" ]; then
+    rm -rf "$folder"
+    create_environment "$python" "$folder" || return 1
+  fi
+  rm -f "$stamp"
+  "$folder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$requirements" >&2 || return 1
+  printf '%s\n' "$wanted" >"$stamp.new" && mv "$stamp.new" "$stamp"
+  exec 9>&-
+}
+
+# Puts the CM home and the cache inside the checkout and registers the checkout there.
+prepare_cm_home() {
+  export CM_REPOS="$CHECKOUT/.cm"
+  export CROWDPERF_CACHE="$CHECKOUT/cache"
+  mkdir -p "$CM_REPOS"
+  "$CHECKOUT/.venv/bin/python" "$CHECKOUT/tools/register_repo.py" "$CM_REPOS" "$CHECKOUT"
+}
