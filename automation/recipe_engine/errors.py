@@ -37,6 +37,19 @@ class RecipeError(Exception):
         return "\n".join(lines)
 
 
+class ErrorText(str):
+    """The text of a CM answer that reports an error; a recipe that passes it on passes ``origin`` on with it."""
+
+    origin: RecipeError
+
+    @classmethod
+    def of(cls, origin: RecipeError) -> ErrorText:
+        """The whole text of an error."""
+        text = cls(origin.describe())
+        text.origin = origin
+        return text
+
+
 class RequestError(RecipeError):
     """A wrong request: a flag, an input or a value that cannot be used."""
 

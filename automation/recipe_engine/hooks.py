@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from .env import Env, State
-from .errors import HookFailed, RecipeError
+from .errors import ErrorText, HookFailed, RecipeError
 from .model import HookResult, Recipe
 
 FILE_NAME = "customize.py"
@@ -53,7 +53,7 @@ def load_customize(recipe: Recipe) -> ModuleType | None:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         sys.modules.pop(name, None)
         raise HookFailed(f"{recipe.id.alias}: cannot load {path}: {_own_lines(error, recipe.path)}") from error
     _loaded[str(path)] = (mtime_ns, module)
@@ -73,7 +73,7 @@ def call_hook(recipe: Recipe, name: str, i: dict[str, Any]) -> HookResult | None
         answer = function(i)
     except RecipeError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise HookFailed(
             f"{recipe.id.alias}: {name} in {FILE_NAME} raised {type(error).__name__}: {error}\n"
             + _own_lines(error, recipe.path)
@@ -86,6 +86,8 @@ def check_answer(recipe: Recipe, name: str, answer: Any) -> HookResult:
     where = f"{recipe.id.alias}: {name} in {FILE_NAME}"
     if not isinstance(answer, Mapping) or not isinstance(answer.get("return"), int):
         raise HookFailed(f"{where} must return a dict with an integer 'return', got {answer!r}")
+    if answer["return"] > 0 and isinstance(answer.get("error"), ErrorText):
+        raise answer["error"].origin  # of a recipe that this one ran; it needs no second wrapping
     if answer["return"] > 0:
         raise HookFailed(f"{recipe.id.alias}: {answer.get('error') or 'no error text given'}", code=answer["return"])
     replacement = answer.get("script")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from .env import without_secrets
-from .errors import RecipeError
+from .errors import ErrorText, RecipeError
 from .model import StepResult
 
 logger = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ def answer_cm(action: Callable[[Mapping[str, Any]], dict[str, Any]], i: dict[str
         with stdout_to_stderr(out == "json"), clean_termination(bool(out)):
             return action(i)
     except RecipeError as error:
-        return _failed(error.code, error.describe(), out, cmind)
+        return _failed(error.code, ErrorText.of(error), out, cmind)
     except KeyboardInterrupt:
         return _failed(INTERRUPTED, "interrupted", out, cmind)
     except Exception as error:

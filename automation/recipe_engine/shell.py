@@ -127,7 +127,7 @@ def read_env_file(path: Path) -> Env:
     if not path.is_file():
         return {}
     env: Env = {}
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in path.read_bytes().decode(errors="replace").split("\n"):  # not at form feeds and the like
         key, equals, value = line.partition("=")
         if equals and key.strip():
             env[key.strip()] = value.strip()

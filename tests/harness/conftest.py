@@ -1,7 +1,6 @@
 """Lets the tests import the harness and mlperf_results as a run does."""
 
 import sys
-from pathlib import Path
 
 import harness_support
 

@@ -82,7 +82,9 @@ def test_without_a_reference_there_is_no_verdict() -> None:
     assert judge(Score(good_count=1, total_count=2), None, 0.99).is_passed is None
 
 
-@pytest.mark.parametrize("text", ["{}", "[]", "", '{"reference_accuracy_percent": 0}', '{"reference_accuracy_percent": "98"}'])
+@pytest.mark.parametrize(
+    "text", ["{}", "[]", "", '{"reference_accuracy_percent": 0}', '{"reference_accuracy_percent": "98"}']
+)
 def test_a_model_json_without_a_reference_is_refused(text: str) -> None:
     with pytest.raises(HarnessError, match="reference_accuracy_percent"):
         parse_model_info(text, "model.json")

@@ -1,4 +1,4 @@
-"""harness.sut, qsl and failures: every sample is answered once with its own bytes, whatever the shape and whatever fails."""
+"""harness.sut, qsl, failures: every sample is answered once with its own bytes, whatever the shape, whatever fails."""
 
 import ctypes
 import threading
@@ -129,8 +129,12 @@ def test_too_few_responses_are_an_error_not_foreign_bytes() -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [lambda inputs: respond(inputs).astype(np.float64), lambda inputs: respond(inputs)[:, :1], lambda inputs: respond(inputs)[0]],
-)  # fmt: skip
+    [
+        lambda inputs: respond(inputs).astype(np.float64),
+        lambda inputs: respond(inputs)[:, :1],
+        lambda inputs: respond(inputs)[0],
+    ],
+)
 def test_a_response_of_another_form_than_declared_is_refused_before_the_run(answer) -> None:
     with pytest.raises(HarnessError, match=r"declares float32\[1, 2\]"):
         make(FakeLoadGen(), answer).require_response_form(0)

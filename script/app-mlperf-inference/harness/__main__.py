@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from mlperf_results.logs import Json
 
 from harness.errors import HarnessError
 from harness.run import perform, read_config, score
@@ -21,6 +23,15 @@ def _arguments(arguments: Sequence[str]) -> tuple[bool, Path]:
     return is_score, parser.parse_args(arguments[1:] if is_score else arguments).run_json
 
 
+def tell_result(result: Mapping[str, Json]) -> str:
+    """Return one line about a finished run."""
+    metric = result["metric"]
+    figure = f"{metric['name']} {metric['value']} {metric['unit']}, " if isinstance(metric, Mapping) else ""
+    reasons = result["invalid_reasons"]
+    because = f" ({'; '.join(map(str, reasons))})" if isinstance(reasons, list) and reasons else ""
+    return f"{figure}{'VALID' if result['valid'] else 'INVALID'}{because}; {result['label']}"
+
+
 def main(arguments: Sequence[str]) -> int:
     """Do what the command line asks for and return the exit code; the story goes to stderr."""
     is_score, run_json = _arguments(arguments)
@@ -28,10 +39,10 @@ def main(arguments: Sequence[str]) -> int:
         config = read_config(run_json)
         if is_score:
             content = score(config)
-            story = f"accuracy {content['accuracy_percent']:.3f} %, target {content['target_accuracy_percent']}"
+            story = f"accuracy {content['accuracy_percent']} %, target {content['target_accuracy_percent']} %"
         else:
             result = perform(config)
-            story = f"{'VALID' if result['valid'] else 'INVALID'}, {result['metric']}, {result['label']}"
+            story = tell_result(result)
     except HarnessError as error:
         sys.stderr.write(f"harness: error: {error}\n")
         if error.hint:

@@ -16,6 +16,8 @@ from pathlib import Path
 from harness.errors import HarnessError
 from harness.models.base import Score
 
+_HINT = "score a log before it is truncated for a submission, or run the accuracy run again"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Responses:
@@ -51,7 +53,7 @@ def parse_responses(text: str, source: str) -> Responses:
     except ValueError as error:
         raise HarnessError(
             f"{source} is no whole JSON list ({error}); it was truncated or the run ended early",
-            "score before truncating, or run the accuracy run again",
+            _HINT,
         ) from error
     if not isinstance(entries, list):
         raise HarnessError(f"{source} holds a {type(entries).__name__}; it should hold a list")
@@ -60,7 +62,8 @@ def parse_responses(text: str, source: str) -> Responses:
         try:
             index, data = entry["qsl_idx"], bytes.fromhex(entry["data"])
         except (KeyError, TypeError, ValueError) as error:
-            raise HarnessError(f"entry {position} of {source} is damaged: {error!r}") from error
+            message = f"entry {position} of {source} is damaged or was truncated: {error!r}"
+            raise HarnessError(message, _HINT) from error
         by_index.setdefault(index, data)
     return Responses(by_index=by_index, duplicate_count=len(entries) - len(by_index))
 

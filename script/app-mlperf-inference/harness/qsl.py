@@ -63,7 +63,7 @@ class SampleLibrary:
         return {name: array.take(rows, axis=0) for name, array in self._inputs.items()}
 
     def fixed_gather(self, count: int) -> Callable[[Sequence[int]], Tensors]:
-        """Return a function that gathers exactly `count` samples into arrays of its own, which the next call overwrites.
+        """Return a function that gathers exactly `count` samples into arrays that the next call overwrites.
 
         It takes half the time of `gather` for a few samples. It is made when samples are loaded, works for all that is
         loaded later, and trusts the caller to ask for loaded samples only.

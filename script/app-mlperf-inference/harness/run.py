@@ -210,6 +210,18 @@ def _versions(backend: Backend) -> dict[str, str]:
     return {**found, "loadgen": metadata.version("mlcommons-loadgen"), **backend.versions()}
 
 
+def _clear_folder(paths: RunPaths, user_conf: Path | None) -> None:
+    """Make the output folder, and remove what an earlier run left in it; the user's own user.conf may lie there."""
+    try:
+        paths.folder.mkdir(parents=True, exist_ok=True)
+        for path in paths.made_by_a_run:
+            if user_conf is None or path.resolve() != user_conf.resolve():
+                path.unlink(missing_ok=True)
+    except OSError as error:
+        message = f"cannot make the output folder {paths.folder} ready: {error}"
+        raise HarnessError(message, "give another output_dir, or remove what is in the way") from error
+
+
 def perform(config: RunConfig) -> dict[str, Json]:
     """Run one LoadGen test and return the content of the result.json it writes.
 
@@ -218,10 +230,7 @@ def perform(config: RunConfig) -> dict[str, Json]:
     """
     started = datetime.now(timezone.utc)
     paths = RunPaths(config.output_dir)
-    paths.folder.mkdir(parents=True, exist_ok=True)
-    for path in paths.made_by_a_run:
-        if config.user_conf is None or path.resolve() != config.user_conf.resolve():
-            path.unlink(missing_ok=True)
+    _clear_folder(paths, config.user_conf)
     parts = _open_parts(config)
     work = _make_work(parts)
     warm_up = _warm_up(config, parts, work)

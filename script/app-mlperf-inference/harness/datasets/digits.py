@@ -39,7 +39,7 @@ class DigitsDataset:
 def _read(path: Path, sample_shape: tuple[int, ...], highest: int) -> npt.NDArray[np.uint8]:
     try:
         array = np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError) as error:
         raise HarnessError(f"cannot read {path}: {error}", _HINT) from error
     if array.dtype != np.uint8 or array.shape[1:] != sample_shape or len(array) == 0:
         wanted = f"uint8[N{''.join(f', {size}' for size in sample_shape)}] with N >= 1"
