@@ -3,7 +3,7 @@
     .venv/bin/python benchmarks/engine_overhead.py [--rounds=7] [--json]
 
 Makes a repository of recipes that do nothing in a temporary folder, and measures whole ``cm`` processes, the variants
-taking turns in each round so that a busy machine hits all of them alike. Prints medians in milliseconds and the budgets:
+taking turns in each round so that a busy machine hits all of them alike. Prints medians in ms and the budgets:
 
 a. ``cm run script`` of one cached recipe against ``cm version core``, a bare start of cmind: at most 40 ms more;
 b. a recipe with 50 cached dependencies against one with none: at most 100 ms more;
@@ -59,7 +59,7 @@ def write_recipe(root: Path, alias: str, number: int, *, deps: list[str], cache:
 def write_repository(root: Path) -> None:
     """The recipes of all three measurements."""
     (root / "cmr.yaml").parent.mkdir(parents=True)
-    (root / "cmr.yaml").write_text("alias: bench\nuid: \"0123456789abcdef\"\n", encoding="utf-8")
+    (root / "cmr.yaml").write_text('alias: bench\nuid: "0123456789abcdef"\n', encoding="utf-8")
     write_recipe(root, "one", 1, deps=[], cache=True, hooks=True)
     write_recipe(root, "none", 2, deps=[], cache=False, hooks=True)
     leaves = [f"leaf-{number}" for number in range(STEPS)]
@@ -138,7 +138,8 @@ def main() -> int:
         print(json.dumps({"median_ms": median, "result_ms": result, "budget_ms": BUDGET_MS}, indent=2))
     else:
         for name, value in median.items():
-            print(f"{name:14} {value:8.1f} ms (median of {len(times[name])}, {min(times[name]):.1f} to {max(times[name]):.1f})")
+            spread = f"median of {len(times[name])}, {min(times[name]):.1f} to {max(times[name]):.1f}"
+            print(f"{name:14} {value:8.1f} ms ({spread})")
         names = {"a": "cached recipe over bare cmind", "b": "50 cached dependencies", "c": "first run, per step"}
         for key, value in result.items():
             verdict = "ok" if value <= BUDGET_MS[key] else "TOO MUCH"

@@ -6,6 +6,7 @@ signals, crashes) or with ``home.run`` (the same engine without the process: eve
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -117,7 +118,7 @@ class Listener(logging.Handler):
 class TemporaryHome:
     """A CM home with this checkout and one repository of recipes, all below one temporary folder.
 
-    ``work`` is the folder where recipes are run, ``store`` the cache, ``story`` what the engine told in the last ``run``.
+    ``work`` is the folder where recipes are run, ``store`` the cache, ``story`` the lines that the last ``run`` told.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -222,10 +223,8 @@ class TemporaryHome:
     def close(self) -> None:
         """Ends every process that the test left running."""
         for child in self._children:
-            try:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(child.pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                pass
             child.wait()
 
 

@@ -75,7 +75,10 @@ class Automation:
         env.update(after)
         answer: Answer = {"return": 0, "env_tmp": dict(after)}
         if i.get("detect_version"):
-            answer.update(self._detect_version(env))
+            try:
+                answer.update(self._detect_version(env))
+            except RecipeError as error:
+                return {"return": error.code, "error": error.describe()}
         return answer
 
     def detect_version_using_script(self, i: Mapping[str, Any]) -> Answer:

@@ -6,14 +6,30 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .env import without_secrets
 from .files import read_json, sha256_of
 from .model import CacheEntry, EntryRecord, FileRecord, RecipeId
 
 CACHE_AUTOMATION_UID = "541d6f712a6b464e"
 FORMAT = 1
+SCRATCH_NAMES = (
+    "tmp-run.sh",
+    "tmp-state.json",
+    "tmp-run-state.json",
+    "tmp-run-env.out",
+    "tmp-ver.out",
+    "tmp-env.sh",
+    "tmp-env-all.sh",
+)
+"""What CM's engine and this one leave in a working folder beside the files of the recipe."""
+
+
+Stamp = tuple[int, int]
+"""Time (ns) and inode of an ``_cm.json``: each new one has another inode, even within one tick of the clock."""
 
 
 class EntryPaths(NamedTuple):
@@ -40,6 +56,12 @@ class EntryPaths(NamedTuple):
     def log(self) -> Path:
         """Output of the recipe's scripts."""
         return self.folder / "log.txt"
+
+    @property
+    def of_the_engine(self) -> tuple[Path, ...]:
+        """The files that the engine itself writes, scratch files included."""
+        scratch = [self.folder / name for name in SCRATCH_NAMES]
+        return (self.meta, self.state, self.details, self.log, *scratch)
 
 
 def record_row(record: EntryRecord) -> dict[str, Any]:
@@ -102,10 +124,12 @@ def record_file(path: Path, folder: Path) -> FileRecord:
     return FileRecord(name, status.st_size, status.st_mtime_ns, sha256_of(path))
 
 
-def declared_files(entry: CacheEntry) -> list[FileRecord]:
-    """The files that an entry declared."""
+def declared_files(entry: CacheEntry) -> list[FileRecord] | None:
+    """The files that an entry declared; None when the file that lists them cannot be read."""
     details = read_json(EntryPaths(entry.path).details)
-    rows = details.get("files", []) if isinstance(details, dict) else []
+    rows = details.get("files") if isinstance(details, dict) else None
+    if not isinstance(rows, list):
+        return None
     return [FileRecord(row["path"], row["size_bytes"], row["mtime_ns"], row["sha256"]) for row in rows]
 
 
@@ -120,3 +144,17 @@ def file_problem(path: Path, declared: FileRecord, *, is_thorough: bool) -> str:
     if (is_thorough or status.st_mtime_ns != declared.mtime_ns) and sha256_of(path) != declared.sha256:
         return f"its file {path} was edited (the SHA-256 differs)"
     return ""
+
+
+def stamp_of(path: Path) -> Stamp:
+    """What changes whenever the file is written again; raises OSError when it is gone."""
+    status = os.stat(path)
+    return (status.st_mtime_ns, status.st_ino)
+
+
+def dependency_row(dependency: Mapping[str, Any]) -> dict[str, Any]:
+    """A dependency entry without the secrets that overrides may have put there."""
+    return {
+        key: without_secrets(value) if isinstance(value, Mapping) else value
+        for key, value in without_secrets(dependency).items()
+    }

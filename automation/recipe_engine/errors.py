@@ -83,6 +83,17 @@ class ConditionError(RecipeError):
 class CycleError(RecipeError):
     """A recipe needs, through its dependencies, the very thing it is making."""
 
+    @classmethod
+    def endless(cls, trace: Sequence[str]) -> CycleError:
+        """The error for recipes that call each other without end, named by the part of the chain that repeats."""
+        before = list(trace[:-1])
+        start = len(before) - 1 - before[::-1].index(trace[-1]) if trace[-1] in before else 0
+        return cls(
+            f"recipes need each other without end ({len(trace)} below each other): {' -> '.join(trace[start:])}",
+            hint="give one of these dependencies a condition that ends the circle",
+            trace=(*trace[:5], "..."),
+        )
+
 
 class HookFailed(RecipeError):
     """A function of ``customize.py`` answered with an error, raised, or broke the contract."""

@@ -20,9 +20,9 @@ from .configure import apply_default_version, configure
 from .deps import dependency_request, dependency_tags, request_from_inputs, should_run
 from .entryfile import EntryPaths
 from .env import Env, State, merge_env, merge_state, select_keys
-from .errors import CacheMiss, RecipeError, ScriptFailed
-from .files import remove_tree, working_folder
-from .frame import Frame
+from .errors import CacheMiss, CycleError, RecipeError, ScriptFailed
+from .files import lock_folder, remove_file, remove_tree, working_folder
+from .frame import VALIDATE_SCRIPT, Frame
 from .model import CacheEntry, CacheKey, Configured, Phase, Request, StepResult
 from .repos import recipe_stamp
 from .shell import ScriptCall, find_script, run_script
@@ -31,8 +31,8 @@ from .tags import parse_query
 
 logger = logging.getLogger(__name__)
 
-VALIDATE_SCRIPT = "validate_cache.sh"
-
+MAX_DEPTH = 100
+"""Recipes below each other; the deepest chains of the CM community have about ten."""
 
 _running: list[str] = []
 
@@ -50,6 +50,8 @@ def run_request(engine: Engine, request: Request) -> StepResult:
 
     Raises RecipeError; its ``trace`` then names the chain of recipes down to the one that failed.
     """
+    if len(request.trace) >= MAX_DEPTH:
+        raise CycleError.endless(request.trace)
     recipe = engine.source.recipe(choose(engine, request))
     label = ",".join([recipe.id.alias, *("_" + name for name in request.query.variations)])
     started_s = time.perf_counter()
@@ -67,7 +69,7 @@ def run_request(engine: Engine, request: Request) -> StepResult:
 def _run_configured(engine: Engine, configured: Configured) -> StepResult:
     recipe, options = configured.recipe, configured.request.options
     for name in recipe.clean_output_files:
-        Path(name).unlink(missing_ok=True)
+        remove_file(Path(name))
     wants_cache = recipe.is_cached or (recipe.can_force_cache and options.force_cache)
     if not wants_cache or options.skip_cache or options.fake_run:
         if not configured.request.trace or find_script(recipe.path, "run", configured.env):
@@ -113,7 +115,10 @@ def _usable(engine: Engine, key: CacheKey, probe: Frame, *, has_run: bool, refre
             trouble = _validation_problem(probe, engine.store, entry)
         if not trouble:
             return entry
-        tell(probe.configured, "!", f"{probe.configured.label}: not reusing {entry.path}: {trouble}")
+        text = f"{probe.configured.label}: not reusing {entry.path}: {trouble}"
+        if text not in engine.told:
+            engine.told.add(text)
+            tell(probe.configured, "!", text)
         if refresh and not trouble.endswith("meanwhile"):
             engine.store.retire(entry)
     return None
@@ -170,7 +175,7 @@ def _make_entry(engine: Engine, configured: Configured, key: CacheKey, found: Ca
     """Runs the recipe inside a new entry (or, to renew it, inside the found one) and finishes the entry."""
     store = engine.store
     maker = Maker(engine.source.digest(configured.recipe), recipe_stamp(configured.recipe.path))
-    entry = store.reopen(found, maker) if found else store.start(key, maker)
+    entry = store.reopen(found, key, maker) if found else store.start(key, maker)
     paths = EntryPaths(entry.path)
     tell(configured, "*", f"{configured.label}: running in {entry.path}")
     if found:
@@ -183,7 +188,10 @@ def _make_entry(engine: Engine, configured: Configured, key: CacheKey, found: Ca
             error.log_path = error.log_path or (str(paths.log) if paths.log.exists() else "")
             raise
         if result.status == "skipped":
-            store.remove(entry)
+            if found:
+                store.reinstate(found)
+            else:
+                store.remove(entry)
             return result
         frame.write_env_files(result.new_env)
     configured = frame.configured
@@ -224,19 +232,20 @@ def _make(engine: Engine, frame: Frame, entry: CacheEntry | None) -> StepResult:
     for line in configured.layer.warnings:
         tell(configured, "!", f"{configured.label}: {line}")
     _run_dependencies(engine, frame, "deps")
-    frame.clean_up(frame.recipe.clean_files)
     frame.env["CM_TMP_PIP_VERSION_STRING"] = configured.version.pip_text
     frame.enforce_const()
     with ExitStack() as stack:
-        outdir = str(frame.env.get("CM_OUTDIRNAME", "") or "")
-        if outdir and not options.fake_run:
-            os.makedirs(outdir, exist_ok=True)
-            stack.enter_context(working_folder(Path(outdir)))
+        stack.enter_context(working_folder(frame.output_folder()))
+        folder = Path.cwd()
+        with_scratch = entry is not None or (frame.has_scripts and not options.fake_run)
+        if with_scratch and entry is None:
+            stack.enter_context(lock_folder(folder, timeout_s=options.lock_timeout_s))
+        frame.clean_up(folder, with_scratch=with_scratch)
         replaced = _run_body(engine, frame)
+        if entry is None and not options.dirty:
+            frame.clean_up(folder, with_scratch=with_scratch)
     if replaced:
         return replaced
-    if entry is None and not options.dirty:
-        frame.clean_up(frame.recipe.clean_files)
     new_env, new_state = frame.results()
     if entry is None and options.save_env:
         frame.write_env_files(new_env)

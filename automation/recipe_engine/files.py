@@ -258,6 +258,13 @@ def platform_node() -> str:
     return os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "unknown")
 
 
+def remove_file(path: Path) -> None:
+    """Removes a file; folders and what is not there are left alone, as CM does with names that it cleans."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError):
+        if path.is_symlink() or not path.is_dir():
+            path.unlink()
+
+
 def remove_tree(path: Path) -> None:
     """Removes a folder with all it holds; what cannot be removed stays."""
     import shutil  # here, because most calls never need it

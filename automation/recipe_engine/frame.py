@@ -7,19 +7,26 @@ at the end, so that an error or a skip leaves no trace in the caller.
 from __future__ import annotations
 
 import copy
+import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from .compat import Automation
 from .deps import ParentView
 from .env import Env, State, expand_env, merge_env, merge_state, new_items, select_keys
+from .errors import RequestError, ScriptFailed
+from .files import remove_file
 from .hooks import call_hook, hook_input
 from .host import os_info
 from .model import PHASES, Configured, Dependency, HookResult, Phase, StepResult
 from .schema import parse_dependency
-from .shell import RUN_FILE, STATE_IN, STATE_OUT, ScriptCall, find_script, run_script, write_env_files
+from .shell import ENV_OUT, RUN_FILE, STATE_IN, STATE_OUT, ScriptCall, find_script, run_script, write_env_files
+
+logger = logging.getLogger(__name__)
+
+VALIDATE_SCRIPT = "validate_cache.sh"
 
 
 class Frame:
@@ -177,14 +184,38 @@ class Frame:
             shown_if_error=self.recipe.print_files_if_script_error,
         )
 
+    @property
+    def has_scripts(self) -> bool:
+        """Whether the recipe has native scripts, which leave scratch files of fixed names in the working folder."""
+        names = os.listdir(self.recipe.path)
+        return any(name.endswith(".sh") and name != VALIDATE_SCRIPT for name in names)
+
+    def output_folder(self) -> Path:
+        """Where the recipe works: the current folder, or the one below it that ``--outdirname`` asks for."""
+        name = str(self.env.get("CM_OUTDIRNAME", "") or "")
+        if not name or self.configured.request.options.fake_run:
+            return Path.cwd()
+        try:
+            os.makedirs(name, exist_ok=True)
+        except OSError as error:
+            label = self.configured.label
+            raise RequestError(f"{label}: cannot make the folder of --outdirname={name}: {error}") from None
+        return Path(name)
+
     def run_script(self) -> None:
         """Runs the recipe's native script, if it has one, and takes over what it wrote."""
         for old, new in self.recipe.env_key_mappings.items():
             copies = {new + key[len(old) :]: value for key, value in self.env.items() if key.startswith(old)}
             self.env.update(copies)
         script = find_script(self.recipe.path, self.script_name, self.env)
-        if script:
+        if not script:
+            return
+        try:
             self.env, self.state = run_script(self._call(script, self.env))
+        except ScriptFailed as error:
+            if not self.configured.request.options.ignore_script_error:
+                raise
+            logger.warning("! %s\n  going on because of --ignore_script_error", error.message)
 
     def results(self) -> tuple[Env, State]:
         """The part of env and state that leaves the step."""
@@ -195,12 +226,13 @@ class Frame:
         new_env = new_items(select_keys(self.env, env_keys), request.env)
         return new_env, copy.deepcopy(select_keys(self.state, [key for key in state_keys if key]))
 
-    def clean_up(self, names: Sequence[str] = ()) -> None:
-        """Removes files that the recipe declares as scratch, and the engine's own, from the current folder."""
-        for name in (*names, RUN_FILE, STATE_IN, STATE_OUT, "tmp-run-env.out", "tmp-ver.out"):
+    def clean_up(self, folder: Path, *, with_scratch: bool) -> None:
+        """Removes files that the recipe declares as scratch, and maybe the engine's own, from a working folder."""
+        own = (RUN_FILE, STATE_IN, STATE_OUT, ENV_OUT, "tmp-ver.out") if with_scratch else ()
+        for name in (*self.recipe.clean_files, *own):
             path = Path(name)
             if not path.is_absolute() and ".." not in path.parts:
-                path.unlink(missing_ok=True)
+                remove_file(folder / path)
 
     def write_env_files(self, new_env: Env) -> None:
         """Leaves tmp-env.sh and tmp-env-all.sh in the current folder."""

@@ -14,22 +14,23 @@ from .tags import merge_tag_texts, split_words
 
 def append_dependencies(first: Sequence[Dependency], second: Sequence[Dependency]) -> tuple[Dependency, ...]:
     """``first`` followed by ``second``; an entry with the same set of names, or without names the same set of tags,
-    takes the place of the earlier one.
+    takes the place of the earlier one. Entries of one list never replace each other: those of one name with different
+    conditions are alternatives.
     """
     merged = list(first)
     for new in second:
-        for position, old in enumerate(merged):
-            same = (
-                set(old.names) == set(new.names)
-                if new.names
-                else set(split_words(old.tags_text)) == set(split_words(new.tags_text))
-            )
-            if same and (old.names or not new.names):
-                merged[position] = new
-                break
-        else:
+        position = next((at for at, old in enumerate(first) if _takes_place_of(new, old)), None)
+        if position is None:
             merged.append(new)
+        else:
+            merged[position] = new
     return tuple(merged)
+
+
+def _takes_place_of(new: Dependency, old: Dependency) -> bool:
+    if new.names:
+        return set(new.names) == set(old.names)
+    return set(split_words(new.tags_text)) == set(split_words(old.tags_text))
 
 
 def apply_overrides(

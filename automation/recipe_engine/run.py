@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -93,6 +94,10 @@ FLAGS = frozenset(
 """The input keys that the engine itself understands."""
 
 
+RECURSION_LIMIT = 5000
+"""Enough for recipes as deep below each other as ``execute`` allows, also where they call ``cm.access`` themselves."""
+
+
 class Home(NamedTuple):
     """Where things are: the registered repositories, CM's home folder and the store."""
 
@@ -109,11 +114,12 @@ class Home(NamedTuple):
     def store_path(self) -> Path:
         """The folder of cache entries."""
         chosen = os.environ.get(CACHE_VARIABLE, "").strip()
-        return Path(chosen) if chosen else self.local_repo / "cache"
+        return Path(chosen).absolute() if chosen else self.local_repo / "cache"
 
 
 def run_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any]:
     """Answers ``cm run script``; raises RecipeError."""
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
     engine = Engine(
         source=RecipeSource(home.repos, home.index_folder),
         store=Store(home.store_path),
@@ -127,7 +133,10 @@ def run_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any]:
     result = run_request(engine, request)
     if recipe and i.get("out"):
         _show_env(recipe, result)
-    return to_cm(result, is_shown=bool(i.get("out")))
+    answer = to_cm(result, is_shown=bool(i.get("out")))
+    if is_yes(i.get("print_deps")):
+        answer["new_state"] = {**answer["new_state"], "print_deps": _show_dependencies(result)}
+    return answer
 
 
 def search_action(i: Mapping[str, Any], home: Home) -> list[Path]:
@@ -253,6 +262,14 @@ def warn_of_unknown_inputs(recipe: Recipe, request: Request) -> None:
 def _mappings(recipe: Recipe) -> list[Mapping[str, Any]]:
     in_variations = [variation.source.get("input_mapping") or {} for variation in recipe.variations.values()]
     return [recipe.layer.input_mapping, *in_variations]
+
+
+def _show_dependencies(result: StepResult) -> list[str]:
+    """The command for each direct dependency of the recipe, as it was resolved; told to the user too."""
+    commands = [f"cm run script --tags={tags}" for tags in result.dependency_tags]
+    for command in commands:
+        logger.info("  %s", command)
+    return commands
 
 
 def _show_env(recipe: Recipe, result: StepResult) -> None:

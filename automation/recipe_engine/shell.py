@@ -70,7 +70,7 @@ def export_line(key: str, value: EnvValue) -> str:
         if not SHELL_NAME.match(name):
             return ""
         items = shlex.quote(separator.join(str(item) for item in value))
-        return f'export {name}={items}"${{{name}:+{separator}${name}}}"'
+        return f'export {name}={items}${{{name}:+{shlex.quote(separator)}"${name}"}}'
     if not SHELL_NAME.match(key):
         return ""
     return f"export {key}={shlex.quote('' if value is None else str(value))}"

@@ -27,12 +27,15 @@ from .entryfile import (
     CACHE_AUTOMATION_UID,
     FORMAT,
     EntryPaths,
+    Stamp,
     declared_files,
+    dependency_row,
     file_problem,
     file_row,
     parse_entry,
     record_file,
     record_row,
+    stamp_of,
 )
 from .env import without_secrets
 from .errors import StoreError
@@ -76,7 +79,7 @@ class Store:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._known: dict[str, tuple[int, CacheEntry]] = {}
+        self._known: dict[str, tuple[Stamp, CacheEntry]] = {}
         self._is_loaded = False
 
     def lock(self, key: CacheKey, what: str, timeout_s: float | None = None) -> AbstractContextManager[None]:
@@ -111,16 +114,16 @@ class Store:
         for name in names:
             path = self.root / name
             try:
-                mtime_ns = os.stat(path / "_cm.json").st_mtime_ns
+                stamp = stamp_of(path / "_cm.json")
             except OSError:
                 continue
             known = self._known.get(name)
-            if known and known[0] == mtime_ns:
+            if known and known[0] == stamp:
                 seen[name] = known
             else:
                 entry = parse_entry(read_json(path / "_cm.json"), path)
                 if entry:
-                    seen[name] = (mtime_ns, entry)
+                    seen[name] = (stamp, entry)
         self._known = seen
         self._is_loaded = True
 
@@ -142,14 +145,17 @@ class Store:
         if entry.dependent_path and not os.path.exists(entry.dependent_path):
             return f"{entry.dependent_path}, on which it depends, is gone"
         try:
-            changed_ns = os.stat(paths.meta).st_mtime_ns
+            stamp = stamp_of(paths.meta)
         except OSError:
             return "it was removed meanwhile"
-        if self._known.get(entry.uid, (changed_ns,))[0] != changed_ns:
+        if self._known.get(entry.uid, (stamp,))[0] != stamp:
             return "it was changed meanwhile"
-        if entry.record is None:
-            return "" if paths.state.is_file() else f"{paths.state} is gone"
-        for declared in declared_files(entry):
+        if not paths.state.is_file():
+            return f"its file {paths.state} is gone"
+        files = declared_files(entry) if entry.record else ()
+        if files is None:
+            return f"its file {paths.details} is gone or damaged"
+        for declared in files:
             trouble = file_problem(entry.path / declared.path, declared, is_thorough=is_thorough)
             if trouble:
                 return trouble
@@ -176,7 +182,8 @@ class Store:
             logger.info("cleaning up after an attempt that did not finish: %s", left.path)
             empty_folder(left.path)
         path = left.path if left else self._new_folder()
-        tags = tuple(dict.fromkeys(("tmp", *(tag for tag in key.required_tags if not tag.startswith("-")))))
+        known_by = left.tags if left else ()
+        tags = tuple(dict.fromkeys(("tmp", *(tag for tag in key.required_tags if not tag.startswith("-")), *known_by)))
         entry = CacheEntry(
             uid=path.name, path=path, tags=tags, version="", recipe=key.recipe, dependent_path="", record=record
         )
@@ -184,9 +191,11 @@ class Store:
         return entry
 
     def _left_over(self, key: CacheKey) -> CacheEntry | None:
-        for entry in self.entries():
-            if not entry.is_complete and entry.record and entry.record.fingerprint == key.fingerprint:
-                return entry
+        for known in self.entries():
+            if not known.is_complete and known.record and known.record.fingerprint == key.fingerprint:
+                entry = parse_entry(read_json(EntryPaths(known.path).meta), known.path)  # maybe finished meanwhile
+                if entry and not entry.is_complete and entry.record and entry.record.fingerprint == key.fingerprint:
+                    return entry
         return None
 
     def _new_folder(self) -> Path:
@@ -198,14 +207,25 @@ class Store:
                 path.mkdir()
                 return path
 
-    def reopen(self, entry: CacheEntry, maker: Maker) -> CacheEntry:
-        """``entry`` marked unfinished for ``--renew``: same folder, same identity, content kept for the recipe."""
+    def reopen(self, entry: CacheEntry, key: CacheKey, maker: Maker) -> CacheEntry:
+        """``entry`` marked unfinished for ``--renew``: same folder, tags and variations, content kept for the recipe.
+
+        It is now made with the inputs of ``key`` and guarded by its lock, which the caller holds.
+        """
         record = entry.record and entry.record._replace(
-            recipe_digest=maker.digest, recipe_stamp=maker.stamp, created_utc=utc_now()
+            fingerprint=key.fingerprint,
+            inputs=dict(key.inputs),
+            recipe_digest=maker.digest,
+            recipe_stamp=maker.stamp,
+            created_utc=utc_now(),
         )
         reopened = entry._replace(tags=tuple(dict.fromkeys(("tmp", *entry.tags))), record=record)
         self._write_meta(reopened)
         return reopened
+
+    def reinstate(self, entry: CacheEntry) -> None:
+        """Undoes ``reopen`` when the recipe found nothing to do; ``entry`` is the finished one from before."""
+        self._write_meta(entry)
 
     def retire(self, entry: CacheEntry) -> None:
         """Marks a finished entry whose files were changed as not to be trusted; the files stay."""
@@ -220,7 +240,7 @@ class Store:
             {
                 "new_env": without_secrets(outcome.new_env),
                 "new_state": outcome.new_state,
-                "deps": list(outcome.dependencies),
+                "deps": [dependency_row(dependency) for dependency in outcome.dependencies],
                 "version": outcome.version,
             },
         )
@@ -240,7 +260,8 @@ class Store:
         for name in outcome.files:
             path = folder / name
             if path.is_dir():
-                found.update(item for item in path.rglob("*") if item.is_file())
+                own = set(EntryPaths(folder).of_the_engine)
+                found.update(item for item in path.rglob("*") if item.is_file() and item not in own)
             elif path.is_file():
                 found.add(path)
             else:
@@ -269,7 +290,7 @@ class Store:
             meta["crowdperf"] = {"format": FORMAT, **record_row(entry.record)}
         path = EntryPaths(entry.path).meta
         write_json(path, meta)
-        self._known[entry.uid] = (os.stat(path).st_mtime_ns, entry)
+        self._known[entry.uid] = (stamp_of(path), entry)
 
     def load(self, entry: CacheEntry) -> tuple[dict[str, Any], dict[str, Any]]:
         """The new_env and new_state that a finished entry gives.

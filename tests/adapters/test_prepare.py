@@ -78,7 +78,9 @@ def test_a_half_made_environment_is_made_anew(shell: Shell, checkout: Path) -> N
     assert done.stdout == "42\n", done.stderr
 
 
-def test_without_ensurepip_the_pip_of_the_host_fills_the_environment(shell: Shell, checkout: Path, tmp_path: Path) -> None:
+def test_without_ensurepip_the_pip_of_the_host_fills_the_environment(
+    shell: Shell, checkout: Path, tmp_path: Path
+) -> None:
     python = crippled_python(tmp_path / "debian", '*" -m venv "*--without-pip*) ;; *" -m venv "*')
     done = shell("prepare_environment .venv requirements.txt", CROWDPERF_PYTHON=python)
     assert done.returncode == 0, done.stderr
@@ -86,7 +88,9 @@ def test_without_ensurepip_the_pip_of_the_host_fills_the_environment(shell: Shel
     assert (checkout / ".venv" / "bin" / "pip").exists()
 
 
-def test_without_ensurepip_and_pip_the_one_command_that_helps_is_told(shell: Shell, checkout: Path, tmp_path: Path) -> None:
+def test_without_ensurepip_and_pip_the_one_command_that_helps_is_told(
+    shell: Shell, checkout: Path, tmp_path: Path
+) -> None:
     python = crippled_python(tmp_path / "bare", '*" -m pip "*|*" -m venv "*')
     failed = shell("prepare_environment .venv requirements.txt", CROWDPERF_PYTHON=python)
     assert failed.returncode != 0

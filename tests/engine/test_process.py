@@ -1,0 +1,110 @@
+"""Child processes: their output, their end, and the end of everything they started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from helpers import is_alive, wait_until
+from recipe_engine.process import MASK, Mask, end_group, exit_text, run_process
+
+
+def run(command: str, folder: Path, **secrets: str) -> tuple[int, list[str]]:
+    return run_process(["bash", "-c", command], folder, extra_env=secrets, log_path=folder / "log.txt")
+
+
+def test_exit_status_and_the_last_lines_of_both_streams_are_returned(tmp_path: Path) -> None:
+    status, tail = run("seq 1 40; echo end >&2; exit 7", tmp_path)
+    assert status == 7
+    assert "40" in tail
+    assert "end" in tail
+    assert "20" not in tail
+
+
+def test_much_output_arrives_whole(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    run("seq 1 200000", tmp_path)
+    assert capfd.readouterr().out == "".join(f"{number}\n" for number in range(1, 200001))
+
+
+def test_a_process_left_in_the_background_with_our_output_is_not_waited_for(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    status, tail = run("sleep 600 & echo $!; echo ready", tmp_path)
+    pid = int(tail[0])
+    assert status == 0
+    assert is_alive(pid), "a server that a recipe starts must go on"
+    assert "ready" in capfd.readouterr().out
+    os.kill(pid, signal.SIGKILL)
+
+
+def test_a_chatty_process_in_the_background_is_not_waited_for(tmp_path: Path) -> None:
+    status, tail = run("(while sleep 0.05; do echo still here; done) & echo $!", tmp_path)
+    assert status == 0
+    os.kill(int(tail[0]), signal.SIGKILL)
+
+
+def test_a_child_does_not_wait_for_input(tmp_path: Path) -> None:
+    status, tail = run("read answer; echo got=$answer", tmp_path)
+    assert (status, tail) == (0, ["got="])
+
+
+def test_an_error_here_ends_the_whole_group_even_what_ignores_sigterm(tmp_path: Path) -> None:
+    script = "bash -c 'trap \"\" TERM; echo $$ > stubborn; while true; do sleep 0.1; done' & wait"
+    child = subprocess.Popen(["bash", "-c", script], cwd=tmp_path, start_new_session=True)
+    wait_until(lambda: (tmp_path / "stubborn").exists() and (tmp_path / "stubborn").read_text().strip(), "the child")
+    end_group(child, is_group=True)
+    assert child.returncode is not None
+    pid = int((tmp_path / "stubborn").read_text())
+    wait_until(lambda: not is_alive(pid), "the end of a child that ignores SIGTERM")
+
+
+def test_a_child_is_asked_to_end_before_it_is_killed(tmp_path: Path) -> None:
+    script = "trap 'echo tidied > tidied; exit 0' TERM; echo > ready; while true; do sleep 0.05; done"
+    child = subprocess.Popen(["bash", "-c", script], cwd=tmp_path, start_new_session=True)
+    wait_until((tmp_path / "ready").exists, "the child")
+    end_group(child, is_group=True)
+    assert (tmp_path / "tidied").exists()
+
+
+@pytest.mark.parametrize(
+    ("blocks", "shown"),
+    [
+        ([b"nothing here"], b"nothing here"),
+        ([b"it is hunter22!"], b"it is ***!"),
+        ([b"hunter22hunter22"], b"******"),
+        ([b"it is hun", b"ter22!"], b"it is ***!"),
+        ([b"h", b"u", b"n", b"t", b"e", b"r", b"2", b"2"], b"***"),
+        ([b"it is hun", b"ting season"], b"it is hunting season"),
+        ([b"ends with hunter2"], b"ends with hunter2"),
+        ([b"hunter22-and-more"], b"***"),
+    ],
+)
+def test_a_secret_is_hidden_wherever_a_block_ends(blocks: list[bytes], shown: bytes) -> None:
+    mask = Mask([b"hunter22", b"hunter22-and-more"])
+    assert b"".join([*(mask.feed(block) for block in blocks), mask.feed(b"")]) == shown
+    assert MASK == b"***"
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (1, "failed with exit code 1"),
+        (127, "failed with exit code 127"),
+        (-9, "was killed by SIGKILL (status -9)"),
+        (137, "was killed by SIGKILL (status 137)"),
+        (-15, "was killed by SIGTERM (status -15)"),
+        (255, "failed with exit code 255"),
+        (128, "failed with exit code 128"),
+    ],
+)
+def test_a_status_is_put_into_words(status: int, text: str) -> None:
+    assert exit_text(status) == text
+
+
+def test_secrets_reach_the_child_in_its_environment(tmp_path: Path) -> None:
+    command = "test \"$T_TOKEN\" = hunter22"
+    assert run(command, tmp_path, T_TOKEN="hunter22")[0] == 0
+    assert run(command, tmp_path)[0] == 1
