@@ -19,7 +19,9 @@ say "ruff, mypy, shellcheck"
 "$CHECKOUT/.venv-harness/bin/mypy" -p harness -p mlperf_results
 git ls-files -z -- '*.sh' run.sh test.sh .ci/run | xargs -0 "$bin/shellcheck" --severity=warning --shell=bash
 
-say "tests of the harness and of what runs beside it"
-CROWDPERF_REQUIRE_HARNESS=1 "$CHECKOUT/.venv-harness/bin/python" -m pytest tests/harness tests/results tests/recipes_numeric "${full[@]}" "$@"
-say "tests of the engine, the adapters and the recipes"
-exec "$bin/python" -m pytest tests --ignore=tests/harness --ignore=tests/results --ignore=tests/recipes_numeric "${full[@]}" "$@"
+say "tests that need numpy, onnxruntime and LoadGen: the harness, and what recipes run with them"
+CROWDPERF_REQUIRE_HARNESS=1 "$CHECKOUT/.venv-harness/bin/python" -m pytest tests/harness tests/results \
+  tests/recipes/test_get_dataset_digits.py tests/recipes/test_get_ml_model_digits.py \
+  tests/recipes/test_get_mlperf_loadgen.py "${full[@]}" "$@"
+say "tests of the engine, the adapters, the recipes and the docs"
+exec "$bin/python" -m pytest tests --ignore=tests/harness --ignore=tests/results "${full[@]}" "$@"

@@ -1,7 +1,7 @@
 """How much of LoadGen's and onnxruntime's speed the harness keeps. One command prints the ratios, medians of
 interleaved rounds:
 
-    python benchmarks/harness_limits.py [--rounds 5] [--seconds 1.0] [--model digits.onnx --dataset FOLDER] [--json]
+    python benchmarks/harness_limits.py [--rounds 7] [--seconds 1.0] [--model digits.onnx --dataset FOLDER] [--json]
 
 (d) The null backend through the harness beside a bare LoadGen loop (harness_bare_loadgen.py), in each scenario;
 wanted: at least 60 %.
@@ -188,7 +188,7 @@ def print_table(comparisons: list[Comparison]) -> None:
 def main() -> int:
     """Measure, print, and return 1 when a ratio is below the wanted one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=1.0, help="shortest duration of each run")
     parser.add_argument("--model", type=Path, help="digits.onnx of the recipe get-ml-model-digits")
     parser.add_argument("--dataset", type=Path, help="folder of the recipe get-dataset-digits")

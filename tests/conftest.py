@@ -7,6 +7,8 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+
 pytest_plugins = ["helpers"]
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,3 +25,14 @@ if "recipe_engine" not in sys.modules:
 
 os.environ["CM_REPOS"] = os.devnull + "/tests-must-choose-a-home-of-their-own"
 os.environ.pop("CROWDPERF_CACHE", None)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="also run the slow checks")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--full"):
+        for item in items:
+            if item.get_closest_marker("full"):
+                item.add_marker(pytest.mark.skip(reason="slow: run by ./test.sh --full"))

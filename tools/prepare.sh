@@ -3,6 +3,9 @@
 
 CHECKOUT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 
+# pip keeps what it downloads here too.
+export PIP_CACHE_DIR="$CHECKOUT/.cm/pip-cache"
+
 say() { printf '%s\n' "$*" >&2; }
 
 # Prints the first Python 3.10 or newer on PATH.

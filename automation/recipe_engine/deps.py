@@ -55,8 +55,8 @@ def dependency_tags(dependency: Dependency, parent: ParentView) -> tuple[str, ..
     words = list(split_words(str(expand_text(dependency.tags_text, parent.env))))
     for prefix, keys in (entry.get("update_tags_from_env_with_prefix") or {}).items():
         for key in _listed(keys):
-            value = expand_text(local_env.get(key, ""), parent.env) or parent.env.get(key, "")
-            words += [f"{prefix}{item}" for item in _texts(value)]
+            own = _texts(expand_value(local_env.get(key, ""), parent.env))
+            words += [f"{prefix}{item}" for item in own or _texts(parent.env.get(key, ""))]
     for key in _listed(entry.get("update_tags_from_env")):
         words += [word for item in _texts(parent.env.get(key, "")) for word in split_words(item)]
     if is_yes(entry.get("inherit_variation_tags")):

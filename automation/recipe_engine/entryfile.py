@@ -78,6 +78,26 @@ def record_row(record: EntryRecord) -> dict[str, Any]:
     }
 
 
+def meta_row(entry: CacheEntry) -> dict[str, Any]:
+    """The ``_cm.json`` of an entry; ``parse_entry`` reads it back."""
+    meta: dict[str, Any] = {
+        "alias": "",
+        "uid": entry.uid,
+        "automation_alias": "cache",
+        "automation_uid": CACHE_AUTOMATION_UID,
+        "tags": list(entry.tags),
+        "associated_script_artifact": entry.recipe.text,
+        "associated_script_artifact_uid": entry.recipe.uid,
+    }
+    if entry.version:
+        meta["version"] = entry.version
+    if entry.dependent_path:
+        meta["dependent_cached_path"] = entry.dependent_path
+    if entry.record:
+        meta["crowdperf"] = {"format": FORMAT, **record_row(entry.record)}
+    return meta
+
+
 def parse_entry(meta: Any, path: Path) -> CacheEntry | None:
     """The entry that a ``_cm.json`` describes, or None when it describes none."""
     if not isinstance(meta, dict) or meta.get("automation_uid") != CACHE_AUTOMATION_UID:

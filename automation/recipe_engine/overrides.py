@@ -18,12 +18,15 @@ def append_dependencies(first: Sequence[Dependency], second: Sequence[Dependency
     conditions are alternatives.
     """
     merged = list(first)
+    replaced: set[int] = set()
     for new in second:
-        position = next((at for at, old in enumerate(first) if _takes_place_of(new, old)), None)
+        places = (at for at, old in enumerate(first) if at not in replaced and _takes_place_of(new, old))
+        position = next(places, None)
         if position is None:
             merged.append(new)
         else:
             merged[position] = new
+            replaced.add(position)
     return tuple(merged)
 
 
@@ -67,8 +70,8 @@ def change_entry(entry: Mapping[str, Any], changes: Mapping[str, Any], env: Mapp
         value = expand_value(raw, env)
         old = changed.get(key)
         if key == "tags":
-            words = [word for word in split_words(str(value)) if "<<<" not in word]
-            changed[key] = merge_tag_texts(str(old or ""), ",".join(words))
+            words = [word for word in split_words(value or "") if "<<<" not in word]
+            changed[key] = merge_tag_texts(old or "", words)
         elif isinstance(value, Mapping) and isinstance(old, Mapping):
             changed[key] = merge_state(old, value)
         elif isinstance(value, list) and isinstance(old, list):
@@ -94,7 +97,7 @@ def change_merge(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[st
     for key, value in second.items():
         old = merged.get(key)
         if key == "tags":
-            merged[key] = merge_tag_texts(str(old or ""), str(value))
+            merged[key] = merge_tag_texts(old or "", value or "")
         elif isinstance(value, Mapping) and isinstance(old, Mapping):
             merged[key] = merge_state(old, value)
         else:

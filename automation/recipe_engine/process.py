@@ -102,7 +102,7 @@ class Mask:
             text = text.replace(secret, MASK)
         kept = 0
         if block:
-            starts = (size for secret in self._secrets for size in range(1, len(secret)))
+            starts = (size for secret in self._secrets for size in range(1, min(len(secret), len(text) + 1)))
             kept = max((size for size in starts if self._may_go_on(text[-size:])), default=0)
         self._kept = text[len(text) - kept :]
         return text[: len(text) - kept]

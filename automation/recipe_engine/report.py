@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import signal
@@ -39,6 +40,16 @@ def to_cm(result: StepResult, *, is_shown: bool) -> dict[str, Any]:
         answer["version"] = result.version
     if result.entry:
         answer["cache_entry"] = {"uid": result.entry.uid, "path": str(result.entry.path)}
+    return printable(answer) if is_shown else answer
+
+
+def printable(answer: dict[str, Any]) -> dict[str, Any]:
+    """An answer whose values JSON can hold: cmind would drop a whole env because of one value that it cannot."""
+    try:
+        json.dumps(answer)
+    except (TypeError, ValueError):
+        safe: dict[str, Any] = json.loads(json.dumps(answer, default=str, skipkeys=True))
+        return safe
     return answer
 
 

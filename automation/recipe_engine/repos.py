@@ -79,7 +79,7 @@ def _rows(repo: RepoInfo, index_folder: Path) -> list[dict[str, Any]]:
     name = "".join(letter if letter.isalnum() else "-" for letter in str(repo.path))[-200:] + ".json"
     stored = read_json(index_folder / name)
     known: dict[str, dict[str, Any]] = {}
-    if isinstance(stored, dict) and stored.get("format") == FORMAT:
+    if isinstance(stored, dict) and stored.get("format") == FORMAT and isinstance(stored.get("rows"), list):
         known = {row["path"]: row for row in stored["rows"]}
     rows, has_changed = [], False
     for folder, signature in _recipe_folders(repo.path / "script"):

@@ -178,7 +178,9 @@ def parse_options(i: Mapping[str, Any]) -> RunOptions:
     try:
         timeout_s = None if timeout is None else float(timeout)
     except (TypeError, ValueError):
-        raise RequestError(f"--lock_timeout={timeout!r} is no number of seconds") from None
+        timeout_s = -1.0
+    if timeout_s is not None and not timeout_s >= 0:  # nor is nan
+        raise RequestError(f"--lock_timeout={timeout!r} is no number of seconds, 0 or more")
     options = RunOptions(
         new=is_yes(i.get("new")),
         renew=is_yes(i.get("renew")),

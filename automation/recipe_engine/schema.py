@@ -31,7 +31,7 @@ class Reader:
     """Typed access to one mapping; every error carries the file and the key path."""
 
     def __init__(self, source: Any, path: str) -> None:
-        if source is None:
+        if source is None or source == "":
             source = {}
         if not isinstance(source, Mapping):
             raise MetaError(f"{path}: expected a mapping, found {type(source).__name__} {source!r}")

@@ -88,4 +88,5 @@ def _no_such_variation(query: TagQuery, found: Sequence[IndexEntry]) -> Variatio
             + (f" (close: {', '.join(dict.fromkeys(close))})" if close else "")
             + f"\n  its variations: {known}"
         )
-    return VariationNotFound("\n".join(lines), hint=f"cm run script --tags={','.join(query.all_of)},_VARIATION")
+    tags = ",".join(query.all_of or sorted(found[0].tags))
+    return VariationNotFound("\n".join(lines), hint=f"cm run script --tags={tags},_VARIATION")

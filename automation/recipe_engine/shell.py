@@ -20,7 +20,7 @@ ENV_OUT = "tmp-run-env.out"
 STATE_OUT = "tmp-run-state.json"
 STATE_IN = "tmp-state.json"
 RUN_FILE = "tmp-run.sh"
-SHELL_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
+SHELL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class ScriptCall(NamedTuple):
@@ -67,11 +67,11 @@ def export_line(key: str, value: EnvValue) -> str:
         name, separator = key[1:], ":"
         if name and not (name[0].isalnum() or name[0] == "_"):
             name, separator = name[1:].strip(), name[0]
-        if not SHELL_NAME.match(name):
+        if not SHELL_NAME.fullmatch(name):
             return ""
         items = shlex.quote(separator.join(str(item) for item in value))
         return f'export {name}={items}${{{name}:+{shlex.quote(separator)}"${name}"}}'
-    if not SHELL_NAME.match(key):
+    if not SHELL_NAME.fullmatch(key):
         return ""
     return f"export {key}={shlex.quote('' if value is None else str(value))}"
 
@@ -103,7 +103,11 @@ def run_script(call: ScriptCall) -> tuple[Env, State]:
         raise _failure(call, status, tail)
     env = merge_env(call.env, read_env_file(call.folder / ENV_OUT))
     written = read_json(call.folder / STATE_OUT)
-    return env, merge_state(call.state, written) if isinstance(written, dict) else dict(call.state)
+    if isinstance(written, dict):
+        return env, merge_state(call.state, written)
+    if (call.folder / STATE_OUT).exists():
+        raise ScriptFailed(f"{call.label}: {call.script.name} wrote a {STATE_OUT} that is no JSON object")
+    return env, dict(call.state)
 
 
 def _failure(call: ScriptCall, status: int, tail: Sequence[str]) -> ScriptFailed:

@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 from .cachekey import entry_tags, misfit, preference
 from .entryfile import (
-    CACHE_AUTOMATION_UID,
     FORMAT,
     EntryPaths,
     Stamp,
@@ -32,9 +31,9 @@ from .entryfile import (
     dependency_row,
     file_problem,
     file_row,
+    meta_row,
     parse_entry,
     record_file,
-    record_row,
     stamp_of,
 )
 from .env import without_secrets
@@ -181,14 +180,29 @@ class Store:
         if left:
             logger.info("cleaning up after an attempt that did not finish: %s", left.path)
             empty_folder(left.path)
-        path = left.path if left else self._new_folder()
+        path = left.path if left else self._free_path()
         known_by = left.tags if left else ()
         tags = tuple(dict.fromkeys(("tmp", *(tag for tag in key.required_tags if not tag.startswith("-")), *known_by)))
         entry = CacheEntry(
             uid=path.name, path=path, tags=tags, version="", recipe=key.recipe, dependent_path="", record=record
         )
-        self._write_meta(entry)
+        if left:
+            self._write_meta(entry)
+        else:
+            self._place(entry)
         return entry
+
+    def _place(self, entry: CacheEntry) -> None:
+        """Makes the folder of a new entry with its ``_cm.json`` in it, so that no folder is ever there without one.
+
+        Until then its name follows from the lock, so the next attempt clears what a killed one left of it.
+        """
+        staging = self._lock_path(entry.record.fingerprint if entry.record else entry.uid).with_suffix(".new")
+        remove_tree(staging)
+        staging.mkdir()
+        write_json(EntryPaths(staging).meta, meta_row(entry))
+        os.rename(staging, entry.path)
+        self._known[entry.uid] = (stamp_of(EntryPaths(entry.path).meta), entry)
 
     def _left_over(self, key: CacheKey) -> CacheEntry | None:
         for known in self.entries():
@@ -198,14 +212,11 @@ class Store:
                     return entry
         return None
 
-    def _new_folder(self) -> Path:
+    def _free_path(self) -> Path:
         while True:
             path = self.root / os.urandom(8).hex()
-            if not any(letter in "abcdf" for letter in path.name):
-                continue  # YAML would read digits, or digits around one e, as a number
-            with contextlib.suppress(FileExistsError):
-                path.mkdir()
-                return path
+            if any(letter in "abcdf" for letter in path.name) and not path.exists():
+                return path  # YAML would read digits, or digits around one e, as a number
 
     def reopen(self, entry: CacheEntry, key: CacheKey, maker: Maker) -> CacheEntry:
         """``entry`` marked unfinished for ``--renew``: same folder, tags and variations, content kept for the recipe.
@@ -273,23 +284,8 @@ class Store:
         return found
 
     def _write_meta(self, entry: CacheEntry) -> None:
-        meta: dict[str, Any] = {
-            "alias": "",
-            "uid": entry.uid,
-            "automation_alias": "cache",
-            "automation_uid": CACHE_AUTOMATION_UID,
-            "tags": list(entry.tags),
-            "associated_script_artifact": entry.recipe.text,
-            "associated_script_artifact_uid": entry.recipe.uid,
-        }
-        if entry.version:
-            meta["version"] = entry.version
-        if entry.dependent_path:
-            meta["dependent_cached_path"] = entry.dependent_path
-        if entry.record:
-            meta["crowdperf"] = {"format": FORMAT, **record_row(entry.record)}
         path = EntryPaths(entry.path).meta
-        write_json(path, meta)
+        write_json(path, meta_row(entry))
         self._known[entry.uid] = (stamp_of(path), entry)
 
     def load(self, entry: CacheEntry) -> tuple[dict[str, Any], dict[str, Any]]:

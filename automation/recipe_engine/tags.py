@@ -63,8 +63,8 @@ def parse_query(text: str | Iterable[str]) -> TagQuery:
     )
 
 
-def merge_tag_texts(old: str, new: str) -> str:
-    """The words of ``old`` followed by those of ``new`` that it lacks; the given order is kept."""
+def merge_tag_texts(old: str | Iterable[str], new: str | Iterable[str]) -> str:
+    """The words of ``old`` (a text or a list) followed by those of ``new`` that it lacks; the given order is kept."""
     return ",".join(dict.fromkeys((*split_words(old), *split_words(new))))
 
 

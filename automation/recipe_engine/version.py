@@ -34,7 +34,8 @@ def _piece(run: str) -> Piece:
     """The rank of a number or a word behind the version's numbers; the end of the version has rank 0."""
     if run.isdigit():
         return (2, int(run), "")
-    return (-1 if run in PRE_RELEASE_WORDS else 1, 0, run)
+    rank = -2 if run == "dev" else -1 if run in PRE_RELEASE_WORDS else 1
+    return (rank, 0, run)
 
 
 def compare(first: str, second: str) -> int:

@@ -2,5 +2,7 @@
 # Fits the digits model on the training part and writes it into the current folder (the cache entry).
 set -euo pipefail
 
+export ORT_DISABLE_TELEMETRY=1 # onnxruntime 1.31 makes a device id in the user's home and reports use
+
 "${CM_PYTHON_BIN_WITH_PATH}" -B "${CM_TMP_CURRENT_SCRIPT_PATH}/fit_model.py" \
   --dataset_dir "${CM_DATASET_DIGITS_PATH}" --output_dir "${PWD}"

@@ -9,6 +9,7 @@ from typing import Any
 from recipe_engine.cachekey import cache_key, entry_tags
 from recipe_engine.configure import configure
 from recipe_engine.deps import ParentView, request_from_inputs
+from recipe_engine.index import IndexEntry
 from recipe_engine.model import CacheEntry, CacheKey, Configured, Dependency, EntryRecord, Recipe, Request, RunOptions
 from recipe_engine.schema import parse_dependency, parse_recipe
 from recipe_engine.tags import parse_query
@@ -96,4 +97,21 @@ def entry_with_tags(*tags: str, version: str = "") -> CacheEntry:
         recipe=recipe().id,
         dependent_path="",
         record=None,
+    )
+
+
+def index_entry(
+    alias: str, tags: str = "get", *, path: str = "", uid: str = "", variations: str = "", sort: int = 0
+) -> IndexEntry:
+    """A recipe of the index; ``tags`` are separated by commas, ``variations`` by semicolons."""
+    return IndexEntry(
+        alias=alias,
+        uid=uid or f"uid-of-{alias}",
+        path=Path(path or f"/r/script/{alias}"),
+        repo_path=Path("/r"),
+        repo_alias="r",
+        tags=frozenset(tags.split(",")),
+        variations=frozenset(variations.split(";") if variations else ()),
+        sort=sort,
+        is_cached=False,
     )

@@ -125,7 +125,8 @@ def test_nothing_to_decide_means_yes() -> None:
 
 
 def test_a_veto_names_the_block_that_gave_it() -> None:
-    verdict = decide((block("enable_if_env", A=["yes"]), block("skip_if_env", B=["cpu", "gpu"])), {"A": "1", "B": "cpu"})
+    conditions = (block("enable_if_env", A=["yes"]), block("skip_if_env", B=["cpu", "gpu"]))
+    verdict = decide(conditions, {"A": "1", "B": "cpu"})
     assert verdict.answer == "no"
     assert verdict.reason == "skip_if_env: B in [cpu, gpu]"
 

@@ -105,6 +105,17 @@ def test_a_status_is_put_into_words(status: int, text: str) -> None:
 
 
 def test_secrets_reach_the_child_in_its_environment(tmp_path: Path) -> None:
-    command = "test \"$T_TOKEN\" = hunter22"
+    command = 'test "$T_TOKEN" = hunter22'
     assert run(command, tmp_path, T_TOKEN="hunter22")[0] == 0
     assert run(command, tmp_path)[0] == 1
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+def test_no_beginning_of_a_long_secret_is_shown_however_the_output_is_cut(size: int) -> None:
+    text = b"start secret-one, secret-one-longer and secret- end secret-onx"
+    mask = Mask([b"secret-one", b"secret-one-longer"])
+    blocks = [text[start : start + size] for start in range(0, len(text), size)]
+    shown = b"".join([*(mask.feed(block) for block in blocks), mask.feed(b"")])
+    assert b"secret-one" not in shown
+    assert shown.startswith(b"start " + MASK)
+    assert shown.endswith(b" and secret- end secret-onx")

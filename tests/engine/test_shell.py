@@ -80,7 +80,9 @@ def test_a_list_key_is_joined_in_front_of_the_old_value(key: str, old: str | Non
     assert subprocess.run(["bash", "-c", script], env=env, capture_output=True, text=True).stdout == expected
 
 
-@pytest.mark.parametrize("key", ["A-B", "1A", "A B", "A;touch injected", "$(touch injected)", "", "Ä", "+A-B", "+", "A\nB"])
+@pytest.mark.parametrize(
+    "key", ["A-B", "1A", "A B", "A;touch injected", "$(touch injected)", "", "Ä", "+A-B", "+", "A\nB", "A\n", "+A\n"]
+)
 def test_a_key_that_no_shell_can_hold_is_left_out(key: str) -> None:
     assert shell.export_line(key, ["x"] if key.startswith("+") else "x") == ""
 
@@ -141,7 +143,8 @@ def test_the_script_sees_the_whole_state(tmp_path: Path) -> None:
 
 
 def test_the_prefix_in_the_state_runs_first_and_in_the_same_shell(tmp_path: Path) -> None:
-    request = call(tmp_path, "echo CM_SEEN=$FROM_PREFIX > tmp-run-env.out", state={"script_prefix": ["FROM_PREFIX=yes"]})
+    state = {"script_prefix": ["FROM_PREFIX=yes"]}
+    request = call(tmp_path, "echo CM_SEEN=$FROM_PREFIX > tmp-run-env.out", state=state)
     assert shell.run_script(request)[0] == {"CM_SEEN": "yes"}
 
 
@@ -152,7 +155,9 @@ def test_the_written_script_can_be_run_by_hand(tmp_path: Path) -> None:
     assert (request.folder / "seen").read_text() == "it's \"me\"\n" * 2
 
 
-def test_output_is_shown_where_it_belongs_and_kept_in_the_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_output_is_shown_where_it_belongs_and_kept_in_the_log(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     shell.run_script(call(tmp_path, "echo to-out; echo to-err >&2"))
     out, err = capfd.readouterr()
     assert (out, err) == ("to-out\n", "to-err\n")

@@ -20,9 +20,7 @@ IN_ORDER = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("lower", "higher"), [pair for chain in IN_ORDER for pair in itertools.combinations(chain, 2)]
-)
+@pytest.mark.parametrize(("lower", "higher"), [pair for chain in IN_ORDER for pair in itertools.combinations(chain, 2)])
 def test_versions_are_ordered_by_number_and_pre_releases_come_first(lower: str, higher: str) -> None:
     assert compare(lower, higher) == -1
     assert compare(higher, lower) == 1

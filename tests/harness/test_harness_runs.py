@@ -135,7 +135,7 @@ def test_the_queue_of_the_server_gives_the_same_answers(digits: Digits, tmp_path
     content = digits.request(tmp_path, backend="slow", scenario="Server", mode="accuracy")
     ended = run_harness(tmp_path, content, source=source)
     assert ended.code == 0, ended.stderr
-    assert ended.result["issue_shape"] == "queued, at most 128 at once"
+    assert ended.result["issue_shape"] == "queued, at most 32 at once"
     assert_scores(digits, tmp_path, content, digits.right_count, source)
 
 

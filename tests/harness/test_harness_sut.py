@@ -60,7 +60,8 @@ def make(loadgen: FakeLoadGen, answer=respond, loaded=range(COUNT)) -> Work:
     library = SampleLibrary(Numbers(), lambda samples: {"x": samples})
     library.load(loaded)
     failures = Failures(grace_s=1000.0)
-    return Work(library=library, respond=answer, response=SPEC, failures=failures, door=loadgen.door)
+    form = {"response": SPEC, "failures": failures, "door": loadgen.door}
+    return Work(library=library, infer=lambda inputs: inputs, postprocess=answer, **form)
 
 
 SHAPES = {

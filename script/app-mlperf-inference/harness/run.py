@@ -29,7 +29,6 @@ from harness.qsl import SampleLibrary
 from harness.result import Facts, build_result, require_same_settings, write_json
 from harness.settings import Circumstances, Settings, Shape, WarmUp, choose_shape, require_memory, resolve
 from harness.sut import INLINE_SERVER_LIMIT_MS, IssueShape, Work, chunked, multi_inline, queued, single_inline
-from harness.tensors import Array, Tensors
 
 _USABLE_MEMORY = 0.8
 """Part of the available memory that LoadGen's queries may take."""
@@ -139,14 +138,10 @@ def _open_parts(config: RunConfig) -> _Parts:
 def _make_work(parts: _Parts) -> Work:
     from harness.loadgen import DOOR  # only a run needs LoadGen; a wrong request is refused and a log scored without it
 
-    infer, postprocess = parts.backend.infer, parts.model.postprocess
-
-    def respond(inputs: Tensors) -> Array:
-        return postprocess(infer(inputs))
-
     return Work(
         library=SampleLibrary(parts.dataset, parts.model.preprocess),
-        respond=respond,
+        infer=parts.backend.infer,
+        postprocess=parts.model.postprocess,
         response=parts.model.RESPONSE,
         failures=Failures(),
         door=DOOR,

@@ -32,9 +32,10 @@ rate may be too low on a busy machine, so 1.25 of its fastest slice is asked for
 than its minimum."""
 
 SERVER_LOAD = 0.05
-"""Part of the measured one-at-a-time rate that a Server run is sent when no rate is given: a low, safe figure, not the peak.
-A default run should stay VALID while other programs use the machine. Seen on 2 cores with two busy loops beside the digits
-run, 10 ms limit, 2 s: 0.2 was VALID in 3 of 6 runs, 0.1 in 7 of 8, 0.05 in 8 of 8. Whoever wants the peak gives target_qps."""
+"""Part of the measured one-at-a-time rate that a Server run is sent when no rate is given: a low, safe figure, not the
+peak. A default run should stay VALID while other programs use the machine. Seen on 2 cores with two busy loops beside
+the digits run, 10 ms limit, 2 s: 0.2 was VALID in 3 of 6 runs, 0.1 in 7 of 8, 0.05 in 8 of 8. Whoever wants the peak
+gives target_qps."""
 
 LOADGEN_OVERHEAD_MS = {Scenario.SINGLE_STREAM: 0.002, Scenario.MULTI_STREAM: 0.004, Scenario.SERVER: 0.01}
 """What LoadGen and its Python door add to a query: in the streams the least measured with 6.0.17 (an expected

@@ -53,7 +53,8 @@ class Work:
     go."""
 
     library: SampleLibrary
-    respond: Callable[[Tensors], Array]
+    infer: Callable[[Tensors], Tensors]
+    postprocess: Callable[[Tensors], Array]
     response: TensorSpec
     failures: Failures
     door: Door
@@ -61,7 +62,7 @@ class Work:
     def require_response_form(self, index: int) -> None:
         """Raise HarnessError when the response of a loaded sample has not the type and shape that the model
         declares."""
-        rows = self.respond(self.library.single[index])
+        rows = self.postprocess(self.infer(self.library.single[index]))
         wanted = (1, *self.response.shape)
         if rows.shape != wanted or rows.dtype != self.response.dtype:
             raise HarnessError(
@@ -98,14 +99,15 @@ def batch_answer(work: Work, largest: int) -> Issue:
     holds.
     """
     buffer, responses = _fixed_responses(work, largest)
-    gather, respond, complete, failures = work.library.gather, work.respond, work.door.complete, work.failures
+    infer, postprocess, complete, failures = work.infer, work.postprocess, work.door.complete, work.failures
+    gather = work.library.gather
 
     def answer(ids: list[int], indices: list[int]) -> None:
         count = len(ids)
         chosen, part = (responses, buffer) if count == largest else (responses[:count], buffer[:count])
         if not failures.is_set:
             try:
-                rows = respond(gather(indices))
+                rows = postprocess(infer(gather(indices)))
                 if len(rows) != count:
                     raise HarnessError(f"{count} samples got {len(rows)} responses")
                 part[...] = rows
@@ -122,13 +124,14 @@ def single_inline(work: Work) -> IssueShape:
     """Return the shape for queries of one sample, answered in the callback."""
     buffer, responses = _fixed_responses(work, 1)
     response = responses[0]
-    single, respond, complete, failures = work.library.single, work.respond, work.door.complete, work.failures
+    infer, postprocess, complete, failures = work.infer, work.postprocess, work.door.complete, work.failures
+    single = work.library.single
 
     def issue(ids: list[int], indices: list[int]) -> None:
         response.id = ids[0]
         if not failures.is_set:
             try:
-                buffer[...] = respond(single[indices[0]])
+                buffer[...] = postprocess(infer(single[indices[0]]))
             except Exception as error:  # whatever a backend raises must not reach LoadGen
                 failures.record(error)
         complete(responses)
@@ -141,7 +144,7 @@ def multi_inline(work: Work) -> IssueShape:
     count = MULTI_STREAM_SAMPLES_PER_QUERY
     buffer, responses = _fixed_responses(work, count)
     gather = work.library.fixed_gather(count)
-    respond, complete, failures = work.respond, work.door.complete, work.failures
+    infer, postprocess, complete, failures = work.infer, work.postprocess, work.door.complete, work.failures
     answer_fewer = batch_answer(work, count)
 
     def issue(ids: list[int], indices: list[int]) -> None:
@@ -150,7 +153,7 @@ def multi_inline(work: Work) -> IssueShape:
             return
         if not failures.is_set:
             try:
-                buffer[...] = respond(gather(indices))
+                buffer[...] = postprocess(infer(gather(indices)))
             except Exception as error:  # whatever a backend raises must not reach LoadGen
                 failures.record(error)
         for response, identifier in zip(responses, ids, strict=False):  # both are eight; checking costs a tenth here

@@ -1,0 +1,90 @@
+"""``cm show|find|rm cache`` with the real ``cm``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from helpers import TemporaryHome
+
+
+@pytest.fixture
+def filled(home: TemporaryHome) -> TemporaryHome:
+    """A home with one entry of get-x (version 1.5, a secret in its env) and one of get-y."""
+    home.recipe(
+        "get-x",
+        {"cache": True, "variations": {"v": {}}, "new_env_keys": ["CM_X", "CM_API_TOKEN"]},
+        customize="""
+            def postprocess(i):
+                i["env"].update(CM_X="1", CM_API_TOKEN="hidden-value")
+                return {"return": 0, "version": "1.5"}
+        """,
+        run_sh="head -c 5000 /dev/zero > data",
+    )
+    home.recipe("get-y", {"cache": True})
+    home.run("get,x,_v")
+    home.run("get,y")
+    return home
+
+
+def test_show_tells_tags_path_version_recipe_size_and_age(filled: TemporaryHome) -> None:
+    done = filled.cm("show", "cache", "--tags=get,x")
+    assert done.code == 0, done.stderr
+    for part in ("get,", "_v", str(filled.entry("get-x")), "Version: 1.5", "Recipe: get-x", "kB, made", "ago"):
+        assert part in done.stdout, part
+    assert "get-y" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "aliases"),
+    [
+        ((), ["get-x", "get-y"]),
+        (("--tags=get",), ["get-x", "get-y"]),
+        (("--tags=get,x",), ["get-x"]),
+        (("--tags=get,-x",), ["get-y"]),
+        (("--tags=get,_v",), ["get-x"]),
+        (("--tags=version-1.5",), ["get-x"]),
+        (("--tags=no,such",), []),
+        (("get x",), ["get-x"]),
+    ],
+)
+def test_show_lists_the_entries_that_fit(filled: TemporaryHome, words: tuple[str, ...], aliases: list[str]) -> None:
+    answer = filled.cm("show", "cache", *words, "--out=json").answer
+    assert sorted(row["recipe"].partition(",")[0] for row in answer["entries"]) == aliases
+    assert all(row["size_bytes"] > 0 and row["age_s"] >= 0 and row["is_complete"] for row in answer["entries"])
+
+
+def test_show_env_prints_what_an_entry_gives_but_no_secret(filled: TemporaryHome) -> None:
+    done = filled.cm("show", "cache", "--tags=get,x", "--env")
+    assert '"CM_X": "1"' in done.stdout
+    assert "hidden-value" not in done.stdout + done.stderr
+    assert '"CM_X"' not in filled.cm("show", "cache", "--tags=get,x").stdout
+
+
+def test_find_prints_the_folders(filled: TemporaryHome) -> None:
+    done = filled.cm("find", "cache", "--tags=get,x")
+    assert [Path(line) for line in done.stdout.splitlines() if line.startswith("/")] == [filled.entry("get-x")]
+
+
+def test_rm_with_f_removes_only_what_fits(filled: TemporaryHome) -> None:
+    entry = filled.entry("get-x")
+    done = filled.cm("rm", "cache", "--tags=get,x", "-f")
+    assert done.code == 0, done.stderr
+    assert not entry.exists()
+    assert filled.entry("get-y").is_dir()
+
+
+def test_rm_without_f_and_without_a_terminal_is_an_error_and_removes_nothing(filled: TemporaryHome) -> None:
+    done = filled.cm("rm", "cache", "--tags=get,x")
+    assert done.code == 1
+    assert "nobody can be asked" in done.stderr
+    assert "add -f" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert filled.entry("get-x").is_dir()
+
+
+def test_rm_of_nothing_ends_with_16(filled: TemporaryHome) -> None:
+    done = filled.cm("rm", "cache", "--tags=no,such", "-f")
+    assert done.code == 16
+    assert "no cache entry to remove" in done.stderr
+    assert len(filled.entries()) == 2

@@ -1,0 +1,317 @@
+"""The console of ``cm run script``: one JSON object on stdout, the story on stderr, exit codes, signals, refusals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import Finished, TemporaryHome, finish, is_alive, wait_until
+
+NOISY = """
+    import os
+
+    print("printed while loading")
+
+    def preprocess(i):
+        print("printed by preprocess")
+        os.system("echo printed by a child of preprocess")
+        return {"return": 0}
+
+    def postprocess(i):
+        print("printed by postprocess")
+        return {"return": 0}
+"""
+LEAVES_A_PID = """
+    echo $$ > "$PID_FOLDER/script.pid"
+    sleep 300 &
+    echo $! > "$PID_FOLDER/sleep.pid"
+    wait
+"""
+
+
+def told(text: str, *parts: str) -> None:
+    """Asserts that all parts are in the text."""
+    missing = [part for part in parts if part not in text]
+    assert not missing, f"{missing} not in:\n{text}"
+
+
+def plain_error(done: Finished, code: int) -> str:
+    """The error text of a refused run; it must be no traceback and no fault of the engine."""
+    assert done.code == code, (done.code, done.stdout, done.stderr)
+    answer = done.answer
+    assert answer["return"] == code
+    assert "Traceback" not in done.stderr
+    assert "internal error" not in answer["error"]
+    return str(answer["error"])
+
+
+def folders(done: Finished) -> list[Path]:
+    """The folders printed on stdout, without the remarks of cmind itself on its index."""
+    return [Path(line) for line in done.stdout.splitlines() if line.startswith("/")]
+
+
+# --- standard output and standard error ---
+
+
+def test_json_output_is_one_object_whatever_the_recipe_prints(home: TemporaryHome) -> None:
+    home.recipe(
+        "get-x",
+        {"new_env_keys": ["CM_X"], "cache": True},
+        customize=NOISY,
+        run_sh="echo from run.sh; echo CM_X=1 >> tmp-run-env.out",
+    )
+    done = home.cm("run", "script", "get x", "--out=json")
+    assert done.code == 0, done.stderr
+    assert done.answer["new_env"] == {"CM_X": "1"}
+    printed = ("while loading", "by preprocess", "by a child of preprocess", "by postprocess")
+    told(done.stderr, "from run.sh", "get-x: done", *(f"printed {how}" for how in printed))
+
+
+def test_json_output_is_one_object_when_the_run_fails(home: TemporaryHome) -> None:
+    home.recipe("get-x", customize=NOISY, run_sh="echo from run.sh; echo to stderr >&2; exit 3")
+    done = home.cm("run", "script", "get x", "--out=json")
+    error = plain_error(done, 2)
+    told(error, "failed with exit code 3", "from run.sh", "to stderr", "hint:")
+    told(done.stderr, "from run.sh", "printed by preprocess")
+
+
+def test_on_the_console_the_output_of_scripts_is_on_stdout_and_the_story_on_stderr(home: TemporaryHome) -> None:
+    home.recipe("get-x", run_sh="echo from run.sh")
+    done = home.cm("run", "script", "get x")
+    assert done.code == 0
+    assert "from run.sh" in done.stdout
+    assert "get-x: done" not in done.stdout
+    assert "get-x: done" in done.stderr
+
+
+def test_an_error_on_the_console_is_told_once_with_a_hint_that_can_be_copied(home: TemporaryHome) -> None:
+    home.recipe("get-x", run_sh="exit 1")
+    done = home.cm("run", "script", "get x")
+    assert done.code == 2
+    assert (done.stdout + done.stderr).count("failed with exit code 1") == 1
+    hint = next(line for line in done.stderr.splitlines() if line.strip().startswith("hint:"))
+    assert hint.endswith("bash ./tmp-run.sh"), "cmind must not put an exclamation mark behind the command"
+
+
+def test_the_result_has_the_shape_that_cm_users_know(home: TemporaryHome) -> None:
+    home.recipe("get-y", {"new_env_keys": ["CM_Y"]}, run_sh="echo CM_Y=2 > tmp-run-env.out")
+    home.recipe(
+        "get-x",
+        {"cache": True, "deps": [{"tags": "get,y"}], "new_env_keys": ["CM_X"], "new_state_keys": ["x"]},
+        customize="""
+            def postprocess(i):
+                i["state"]["x"] = {"list": [1]}
+                i["env"]["CM_X"] = "made"
+                return {"return": 0, "version": "1.2"}
+        """,
+    )
+    for what in ("made", "reused"):
+        answer = home.run_cm("get,x", "--env.CM_GIVEN=1").answer
+        assert answer["return"] == 0
+        assert answer["new_env"] == {"CM_X": "made"}, what
+        assert answer["env"]["CM_GIVEN"] == "1"
+        assert answer["env"]["CM_X"] == "made"
+        assert "CM_Y" not in answer["env"], "a dependency's env leaves a recipe only by new_env_keys"
+        assert answer["new_state"] == {"x": {"list": [1]}}
+        assert answer["state"]["x"] == {"list": [1]}
+        assert answer["version"] == "1.2"
+        assert Path(answer["cache_entry"]["path"]).name == answer["cache_entry"]["uid"]
+    assert isinstance(answer["deps"], list)
+
+
+# --- requests that cannot be answered ---
+
+
+def test_an_unknown_tag_is_named_with_the_nearest_recipes(home: TemporaryHome) -> None:
+    for alias in ("get-widget", "get-widget-extra", "build-widget", "unrelated-thing"):
+        home.recipe(alias)
+    error = plain_error(home.run_cm("get,widgit"), 1)
+    told(error, "no recipe at all has the tag 'widgit'", "close ones: widget", "nearest recipes:")
+    near = error.partition("nearest recipes:")[2].partition("hint:")[0].strip().splitlines()
+    assert len(near) == 3
+    assert near[0].strip().startswith("get-widget:")
+    assert "unrelated-thing" not in error
+
+
+def test_a_wrong_variation_ends_with_16_and_lists_the_known_ones(home: TemporaryHome) -> None:
+    home.recipe("get-widget", {"variations": {"large": {}, "small": {}}})
+    told(plain_error(home.run_cm("get,widget,_smal"), 16), "has no variation _smal", "close: _small", "_large, _small")
+
+
+def test_a_misspelt_input_gets_a_question_and_the_recipe_runs(home: TemporaryHome) -> None:
+    home.recipe("get-x", {"input_mapping": {"model_path": "CM_MODEL"}, "new_env_keys": ["CM_MODEL"]})
+    done = home.run_cm("get,x", "--model_pth=/m")
+    assert done.answer["return"] == 0
+    told(done.stderr, "knows no input --model_pth", "did you mean --model_path?")
+    assert "did you mean" not in home.run_cm("get,x", "--model_path=/m").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (("--lock_timeout=abc",), ("lock_timeout", "'abc'", "number of seconds")),
+        (("--new", "--renew"), ("--new and --renew contradict", "hint:")),
+        (("--env=x",), ("--env must be given by key", "'x'", "--env.NAME=VALUE")),
+        (("--state=x",), ("--state must be given by key", "'x'")),
+        (("--env.+PATH=x",), ("'+PATH' must hold a list", "'x'")),
+        (("--adr=x",), ("--adr", "x")),
+        (("--only_execute_from_cache",), ("not in the cache", "without --only_execute_from_cache")),
+    ],
+)
+def test_a_flag_that_makes_no_sense_is_refused_with_the_value_and_a_way_out(
+    home: TemporaryHome, words: tuple[str, ...], parts: tuple[str, ...]
+) -> None:
+    folder = home.recipe("get-x", {"cache": True}, run_sh='touch "$CM_TMP_CURRENT_SCRIPT_PATH/ran"')
+    told(plain_error(home.run_cm("get,x", *words), 1), *parts)
+    assert not (folder / "ran").exists()
+
+
+def test_no_recipe_named_is_refused_with_an_example(home: TemporaryHome) -> None:
+    told(plain_error(home.cm("run", "script", "--out=json"), 1), "no recipe was asked for", "cm run script")
+
+
+# --- failures ---
+
+
+def test_a_failing_script_deep_down_is_told_with_chain_log_and_last_lines(home: TemporaryHome) -> None:
+    home.recipe("get-c", {"cache": True}, run_sh="for n in $(seq 40); do echo line-$n-end; done; exit 7")
+    home.recipe("get-b", {"cache": True, "deps": [{"tags": "get,c"}]})
+    home.recipe("get-a", {"deps": [{"tags": "get,b"}]})
+    error = plain_error(home.run_cm("get,a"), 2)
+    told(error, "get-c: run.sh failed with exit code 7", "chain: get-a -> get-b -> get-c", "line-40-end", "line-30-end")
+    assert "line-1-end" not in error
+    log = next(line.partition("log:")[2].strip() for line in error.splitlines() if line.strip().startswith("log:"))
+    assert "line-1-end" in Path(log).read_text(encoding="utf-8")
+    assert all("tmp" in entry["tags"] for entry in home.entries())
+
+
+def test_a_script_killed_by_sigkill_points_at_the_memory(home: TemporaryHome) -> None:
+    home.recipe("get-x", run_sh="kill -KILL $$")
+    told(plain_error(home.run_cm("get,x"), 2), "was killed by SIGKILL", "out of memory")
+
+
+NESTED = """
+    def preprocess(i):
+        r = i["automation"].cmind.access(
+            {"action": "run", "automation": "script", "tags": "get,inner", "env": {"CM_IN": "5"}, "quiet": True}
+        )
+        if r["return"] > 0:
+            return r
+        i["env"]["CM_OUTER"] = r["new_env"]["CM_INNER"]
+        return {"return": 0}
+"""
+
+
+def test_a_recipe_may_run_another_through_cmind(home: TemporaryHome) -> None:
+    home.recipe("get-inner", {"new_env_keys": ["CM_INNER"]}, run_sh='echo "CM_INNER=$CM_IN" > tmp-run-env.out')
+    home.recipe("get-outer", {"new_env_keys": ["CM_OUTER"]}, customize=NESTED)
+    done = home.run_cm("get,outer")
+    assert done.answer["new_env"] == {"CM_OUTER": "5"}
+
+
+def test_the_error_of_a_recipe_run_through_cmind_passes_with_its_chain_once(home: TemporaryHome) -> None:
+    home.recipe("get-inner", {"cache": True}, run_sh="echo inner trouble; exit 9")
+    home.recipe("get-outer", customize=NESTED)
+    home.recipe("get-top", {"deps": [{"tags": "get,outer"}]})
+    error = plain_error(home.run_cm("get,top"), 2)
+    told(error, "failed with exit code 9", "chain: get-top -> get-outer -> get-inner", "inner trouble", "log:")
+    assert error.count("chain:") == 1
+    assert error.count("hint:") == 1
+
+
+@pytest.mark.parametrize("is_cached", [True, False])
+def test_recipes_that_need_each_other_are_refused_at_once_with_their_names(
+    home: TemporaryHome, is_cached: bool
+) -> None:
+    home.recipe("get-a", {"cache": is_cached, "deps": [{"tags": "get,b"}]})
+    home.recipe("get-b", {"cache": is_cached, "deps": [{"tags": "get,a"}]})
+    told(plain_error(home.run_cm("get,a"), 1), "get-a -> get-b")
+
+
+# --- signals ---
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_ends_its_children_and_leaves_no_finished_entry(
+    home: TemporaryHome, number: signal.Signals
+) -> None:
+    home.recipe("get-x", {"cache": True}, run_sh=LEAVES_A_PID)
+    child = home.start_run("get,x", env={"PID_FOLDER": str(home.folder)})
+    pid_file = home.folder / "sleep.pid"
+    wait_until(lambda: pid_file.exists() and pid_file.read_text(encoding="utf-8").strip(), "run.sh to start")
+    pids = [int((home.folder / f"{name}.pid").read_text(encoding="utf-8")) for name in ("script", "sleep")]
+    assert all(is_alive(pid) for pid in pids)
+    os.kill(child.pid, number)
+    done = finish(child)
+    assert plain_error(done, 130) == "interrupted"
+    assert not any(is_alive(pid) for pid in pids)
+    assert [entry["tags"][0] for entry in home.entries()] == ["tmp"]
+
+
+# --- secrets ---
+
+
+def test_a_secret_reaches_the_script_but_no_file_no_output_and_no_answer(home: TemporaryHome) -> None:
+    secret = "ghp_" + "s3cr3t" * 5
+    home.recipe(
+        "get-x",
+        {"cache": True, "new_env_keys": ["CM_GH_TOKEN", "CM_SEEN"]},
+        customize="""
+            def preprocess(i):
+                i["env"]["CM_IN_HOOK"] = str(len(i["env"]["CM_GH_TOKEN"]))
+                return {"return": 0}
+        """,
+        run_sh="""
+            echo "token is $CM_GH_TOKEN"
+            echo "token is $CM_GH_TOKEN" >&2
+            echo "CM_SEEN=${#CM_GH_TOKEN}-$CM_IN_HOOK" > tmp-run-env.out
+        """,
+    )
+    for words, env in ((("--gh_token=" + secret,), {}), (("--new",), {"GH_TOKEN": secret})):
+        done = home.run_cm("get,x", *words, env=env)
+        assert done.code == 0, done.stderr
+        assert done.answer["new_env"]["CM_SEEN"] == f"{len(secret)}-{len(secret)}"
+        assert secret not in done.stdout + done.stderr
+        told(done.stderr, "token is ***")
+    files = [path for path in home.path.rglob("*") if path.is_file()]
+    assert any(path.name == "log.txt" for path in files)
+    assert [path for path in files if secret.encode() in path.read_bytes()] == []
+
+
+def test_a_secret_is_not_in_the_error_of_a_failing_script(home: TemporaryHome) -> None:
+    secret = "hf_" + "t0k3n" * 5
+    home.recipe("get-x", run_sh='echo "bad token $CM_HF_TOKEN"; exit 1')
+    done = home.run_cm("get,x", "--hf_token=" + secret)
+    told(plain_error(done, 2), "bad token ***")
+    assert secret not in done.stdout + done.stderr
+    assert [path for path in home.work.rglob("*") if path.is_file() and secret in path.read_text()] == []
+
+
+# --- the rest of the door ---
+
+
+def test_values_from_the_command_line_are_data_and_never_run(home: TemporaryHome) -> None:
+    value = "a \"q\" 's' $(touch pwned) `touch pwned` $HOME ; touch pwned # \\ = ü \t|"
+    home.recipe("get-x", {"new_env_keys": ["CM_BACK"]}, run_sh="""printf 'CM_BACK=%s\\n' "$CM_V" > tmp-run-env.out""")
+    done = home.run_cm("get,x", f"--env.CM_V={value}")
+    assert done.answer["new_env"] == {"CM_BACK": value}
+    assert not list(home.folder.rglob("pwned"))
+
+
+def test_find_script_prints_the_folders_of_what_fits(home: TemporaryHome) -> None:
+    folder = home.recipe("get-x", {"variations": {"v": {}}})
+    for word, found in (("get,x", [folder]), ("get,x,_v", [folder]), ("get,x,_w", [])):
+        assert folders(home.cm("find", "script", f"--tags={word}")) == found, word
+    assert folders(home.cm("find", "script", "get-x")) == [folder]
+
+
+def test_print_env_at_the_end_is_shown_but_not_in_the_json(home: TemporaryHome) -> None:
+    meta: dict[str, Any] = {"env": {"CM_X": "7"}, "new_env_keys": ["CM_X"], "print_env_at_the_end": {"CM_X": "The X"}}
+    home.recipe("get-x", meta)
+    done = home.run_cm("get,x")
+    assert json.loads(done.stdout)["new_env"] == {"CM_X": "7"}
+    told(done.stderr, "The X: 7")

@@ -1,0 +1,154 @@
+"""./run.sh as a new user runs it: from a copy of the checkout, with an empty home, to the table of results.
+
+Needs the package index that pip is set up with. Nothing is judged by its speed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SCENARIOS = ["SingleStream", "MultiStream", "Offline", "Server"]
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What git would clone: the tracked files, and those it would add, of this checkout."""
+    folder = tmp_path_factory.mktemp("clone") / "crowd perf"
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    return folder
+
+
+def environment(checkout: Path) -> dict[str, str]:
+    """The process environment of someone with an empty home and no CM."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("CM_", "CROWDPERF", "PYTHON"))}
+    home = checkout.parent / "home"
+    home.mkdir(exist_ok=True)
+    return {**env, "HOME": str(home)}
+
+
+def run_sh(checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["./run.sh", *words],
+        cwd=checkout,
+        env=environment(checkout),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+
+
+def newest_results(checkout: Path) -> dict[str, object]:
+    folder = max((checkout / "results").iterdir())
+    results: dict[str, object] = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    return results
+
+
+def accuracies(results: dict[str, object]) -> list[object]:
+    scenarios = results["scenarios"]
+    assert isinstance(scenarios, list)
+    return [row["accuracy"]["accuracy_percent"] for row in scenarios]
+
+
+@pytest.fixture(scope="module")
+def first(checkout: Path) -> subprocess.CompletedProcess[str]:
+    """The first run that ends; two before it were killed with everything they had started, or alone."""
+    for delay_s, is_group in ((6.0, True), (12.0, False)):
+        process = subprocess.Popen(
+            ["./run.sh"],
+            cwd=checkout,
+            env=environment(checkout),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        time.sleep(delay_s)
+        (os.killpg if is_group else os.kill)(process.pid, signal.SIGKILL)
+        process.wait()
+    return run_sh(checkout)
+
+
+def test_the_first_run_ends_with_the_table_although_earlier_ones_were_killed(
+    checkout: Path, first: subprocess.CompletedProcess[str]
+) -> None:
+    assert first.returncode == 0, first.stdout[-3000:] + first.stderr[-3000:]
+    for scenario in SCENARIOS:
+        assert any(line.startswith(scenario) and " VALID" in line for line in first.stdout.splitlines())
+    assert "test run, not a valid MLPerf result" in first.stdout
+    results = newest_results(checkout)
+    assert results["label"] == "test run, not a valid MLPerf result"
+    assert results["passed"] is True
+
+
+def test_the_results_folder_holds_untouched_logs_and_the_facts_of_the_run(
+    checkout: Path, first: subprocess.CompletedProcess[str]
+) -> None:
+    folder = max((checkout / "results").iterdir())
+    for scenario in SCENARIOS:
+        for run in ("performance/run_1", "accuracy"):
+            log = folder / "digits" / scenario / run / "mlperf_log_detail.txt"
+            assert ":::MLLOG" in log.read_text(encoding="utf-8")
+    facts = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
+    assert facts["host"]["CM_HOST_CPU_TOTAL_CORES"]
+    assert {"get-ml-model-digits", "app-mlperf-inference"} <= {row["alias"] for row in facts["recipes"]}
+    assert all(len(row["sha256"]) == 64 for row in facts["recipes"])
+    assert facts["runs"][0]["versions"]["onnxruntime"]
+
+
+def test_no_entry_is_left_half_made(checkout: Path, first: subprocess.CompletedProcess[str]) -> None:
+    metas = [json.loads(path.read_text(encoding="utf-8")) for path in (checkout / "cache").glob("*/_cm.json")]
+    assert metas
+    assert [meta["uid"] for meta in metas if "tmp" in meta["tags"]] == []
+    identities = [meta["crowdperf"]["fingerprint"] for meta in metas]
+    assert len(identities) == len(set(identities))
+
+
+def test_a_second_run_reuses_every_piece_and_gives_the_same_accuracy(
+    checkout: Path, first: subprocess.CompletedProcess[str]
+) -> None:
+    before = accuracies(newest_results(checkout))
+    second = run_sh(checkout, "--scenario=Offline,SingleStream")
+    assert second.returncode == 0, second.stdout[-3000:] + second.stderr[-3000:]
+    for recipe in ("install-python-venv", "get-mlperf-loadgen", "get-dataset-digits", "get-ml-model-digits"):
+        assert any(f"= {recipe}" in line and "reused" in line for line in second.stderr.splitlines())
+    assert " running in " not in second.stderr
+    assert set(accuracies(newest_results(checkout))) == set(before)
+
+
+def test_nothing_outside_the_checkout_is_touched(checkout: Path, first: subprocess.CompletedProcess[str]) -> None:
+    left = {path.name for path in (checkout.parent / "home").iterdir()}
+    assert left <= {".rustup"}  # pip asks rustc for its version, and where that is rustup's proxy it leaves this folder
+
+
+def test_json_is_one_object_on_standard_output(checkout: Path, first: subprocess.CompletedProcess[str]) -> None:
+    done = run_sh(checkout, "--scenario=Offline", "--mode=performance", "--out=json")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads(done.stdout)["new_state"]["mlperf_results"]["scenarios"][0]["scenario"] == "Offline"
+
+
+def test_an_unknown_scenario_is_refused_with_the_known_ones(
+    checkout: Path, first: subprocess.CompletedProcess[str]
+) -> None:
+    failed = run_sh(checkout, "--scenario=Onetime")
+    assert failed.returncode == 1
+    assert "unknown scenario 'Onetime'; known: SingleStream, MultiStream, Offline, Server" in failed.stderr

@@ -1,0 +1,167 @@
+"""cm show, find and rm cache, without the console."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+import pytest
+from helpers import TemporaryHome, wait_until
+from recipe_engine import cache_actions
+from recipe_engine.cache_actions import NothingFound, age_text, remove_action, search_entries, show_action, size_text
+from recipe_engine.errors import RequestError
+
+
+@pytest.fixture
+def filled(home: TemporaryHome) -> TemporaryHome:
+    """A home whose cache holds ``get-a`` (with a variation and a version) and ``get-b``."""
+    meta: dict[str, Any] = {"cache": True, "new_env_keys": ["CM_*"], "new_state_keys": ["s"]}
+    a_meta = {**meta, "variations": {"v": {}}, "default_version": "1.2", "env": {"CM_A": "1", "CM_A_TOKEN": "secret"}}
+    home.recipe("get-a", {**a_meta, "state": {"s": 7}})
+    home.recipe("get-b", meta, run_sh="head -c 5000 /dev/zero > data")
+    home.run("get,a,_v")
+    home.run("get,b")
+    return home
+
+
+def test_a_shown_entry_has_tags_path_version_maker_size_and_age(
+    filled: TemporaryHome, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = cache_actions.time.time()
+    monkeypatch.setattr(cache_actions.time, "time", lambda: now_s + 3700)
+    answer = show_action({"out": "con", "tags": "get,a"}, filled.engine_home)
+    (row,) = answer["entries"]
+    entry = filled.entry("get-a")
+    assert row["path"] == str(entry)
+    assert row["version"] == "1.2"
+    assert row["size_bytes"] == sum(path.stat().st_size for path in entry.iterdir())
+    assert 3690 <= row["age_s"] <= 3760
+    assert row["is_complete"]
+    assert row["tags"][-1] == "_v", "variations come last"
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == ""
+    assert lines[1].startswith("* Tags: a,get,")
+    assert lines[2:5] == [f"  Path: {entry}", "  Version: 1.2", f"  Recipe: {row['recipe']}"]
+    assert lines[5].endswith("made 1 h 1 min ago")
+    assert row["recipe"].startswith("get-a,")
+
+
+def test_entries_are_chosen_by_tags_uid_or_all(filled: TemporaryHome) -> None:
+    def shown(**i: Any) -> list[str]:
+        return [row["recipe"].split(",")[0] for row in show_action(i, filled.engine_home)["entries"]]
+
+    assert shown() == ["get-a", "get-b"]
+    assert shown(tags="get") == ["get-a", "get-b"]
+    assert shown(tags="get,_v") == ["get-a"]
+    assert shown(tags="get,-_v") == ["get-b"]
+    assert shown(artifact="get b") == ["get-b"]
+    assert shown(artifact=filled.entry("get-b").name) == ["get-b"]
+    assert shown(tags="none") == []
+
+
+def test_env_and_state_are_shown_without_secrets(filled: TemporaryHome, capsys: pytest.CaptureFixture[str]) -> None:
+    show_action({"out": "con", "tags": "get,a", "env": True}, filled.engine_home)
+    out = capsys.readouterr().out
+    assert '    New env:\n{\n      "CM_A": "1",\n' in out
+    assert '    New state:\n{\n      "s": 7\n}\n' in out
+    assert "secret" not in out
+
+
+def test_an_unfinished_entry_is_shown_as_such(filled: TemporaryHome, capsys: pytest.CaptureFixture[str]) -> None:
+    filled.recipe("get-c", {"cache": True}, run_sh="exit 1")
+    with pytest.raises(Exception, match="exit code 1"):
+        filled.run("get,c")
+    (row,) = show_action({"out": "con", "tags": "get,c"}, filled.engine_home)["entries"]
+    assert not row["is_complete"]
+    assert "State: unfinished" in capsys.readouterr().out
+
+
+def test_found_entries_are_printed_as_paths(filled: TemporaryHome, capsys: pytest.CaptureFixture[str]) -> None:
+    found = search_entries({"out": "con", "tags": "get"}, filled.engine_home)
+    paths = [filled.entry("get-a"), filled.entry("get-b")]
+    assert [entry.path for entry in found] == paths
+    assert capsys.readouterr().out.splitlines() == [str(path) for path in paths]
+
+
+@pytest.mark.parametrize("flag", ["f", "force"])
+def test_entries_are_removed_by_force(filled: TemporaryHome, flag: str) -> None:
+    entry = filled.entry("get-a")
+    answer = remove_action({"tags": "get,a", flag: True}, filled.engine_home)
+    assert answer == {"return": 0, "removed": [entry.name], "busy": []}
+    assert not entry.exists()
+    assert filled.entry("get-b").exists()
+    filled.run("get,a,_v")
+    assert filled.entry("get-a") != entry
+
+
+class Terminal:
+    """Stands for a user at a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_removed"), [("y", True), ("Y ", True), ("", False), ("n", False), ("yes!", False)]
+)
+def test_without_force_each_entry_is_asked_for(
+    filled: TemporaryHome, monkeypatch: pytest.MonkeyPatch, answer: str, is_removed: bool
+) -> None:
+    entry = filled.entry("get-a")
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    monkeypatch.setattr("builtins.input", lambda question: answer)
+    remove_action({"tags": "get,a"}, filled.engine_home)
+    assert entry.exists() is not is_removed
+
+
+def test_without_force_and_without_a_terminal_nothing_is_removed(
+    filled: TemporaryHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open(os.devnull) as nothing:
+        monkeypatch.setattr(sys, "stdin", nothing)
+        with pytest.raises(RequestError, match="2 cache entries") as caught:
+            remove_action({}, filled.engine_home)
+    assert "-f" in caught.value.hint
+    assert len(filled.entries()) == 2
+
+
+def test_removing_what_is_not_there_is_code_16(filled: TemporaryHome) -> None:
+    with pytest.raises(NothingFound) as caught:
+        remove_action({"tags": "none", "f": True}, filled.engine_home)
+    assert caught.value.code == 16
+    assert len(filled.entries()) == 2
+
+
+def test_an_entry_that_a_process_is_making_stays(filled: TemporaryHome) -> None:
+    filled.recipe("get-c", {"cache": True}, run_sh="touch started; while [ ! -e go ]; do sleep 0.02; done")
+    child = filled.start_run("get,c")
+    (path,) = wait_until(lambda: list(filled.store.glob("*/started")), "the script")
+    answer = remove_action({"f": True}, filled.engine_home)
+    assert answer["busy"] == [path.parent.name]
+    assert len(answer["removed"]) == 2
+    (path.parent / "go").touch()
+    child.communicate()
+    assert child.returncode == 0
+    assert filled.entry("get-c") == path.parent
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (1_234_567, "1.2 MB"), (5_000_000_000, "5.0 GB"), (7e12, "7.0 TB")],
+)
+def test_sizes_are_put_into_words(size: int, text: str) -> None:
+    assert size_text(size) == text
+
+
+@pytest.mark.parametrize(
+    ("age_s", "text"),
+    [(-1, "0 s"), (59, "59 s"), (61, "1 min 1 s"), (3600, "1 h 0 min"), (90061, "1 d 1 h"), (8_640_000, "100 d 0 h")],
+)
+def test_ages_are_put_into_words(age_s: float, text: str) -> None:
+    assert age_text(age_s) == text
+
+
+def test_rows_are_json(filled: TemporaryHome) -> None:
+    json.dumps(show_action({}, filled.engine_home))

@@ -1,0 +1,193 @@
+"""The helpers that recipes call on ``i['automation']``, with CM's arguments, answers and codes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recipe_engine.compat import Automation
+from recipe_engine.errors import ScriptFailed
+
+
+def automation(work: Path, versions: dict[str, str] | None = None) -> Automation:
+    """Helpers whose native script knows the version of each file named by CM_BIN; a file it lacks does not run."""
+    known = versions or {}
+
+    def run_native(name: str, env: dict[str, Any]) -> dict[str, Any]:
+        file = str(env.get("CM_BIN", ""))
+        if file not in known:
+            raise ScriptFailed(f"{name}.sh failed with exit code 1")
+        return {**env, "CM_SEEN": known[file]}
+
+    return Automation(
+        None, run_native=run_native, detect_version=lambda env: {"version": env["CM_SEEN"]}, work_path=str(work)
+    )
+
+
+def tool(folder: Path, *names: str) -> list[str]:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (folder / name).write_text(name, encoding="utf-8")
+    return [str(folder / name) for name in names]
+
+
+@pytest.fixture
+def search_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The one folder of the process variable MY_PATH."""
+    folder = tmp_path / "default"
+    folder.mkdir()
+    monkeypatch.setenv("MY_PATH", f"{folder}::")
+    return folder
+
+
+def find(helpers: Automation, env: dict[str, Any], **more: Any) -> dict[str, Any]:
+    asked = {"file_name": "tool", "env": env, "default_path_env_key": "MY_PATH", "env_path_key": "CM_BIN"}
+    return helpers.find_artifact({**asked, "os_info": {}, "recursion_spaces": "", **more})
+
+
+def test_the_default_path_list_has_no_empty_parts(tmp_path: Path, search_path: Path) -> None:
+    assert automation(tmp_path).get_default_path_list({"default_path_env_key": "MY_PATH"}) == [str(search_path)]
+
+
+def test_a_file_in_the_default_path_is_found_and_the_path_stays(tmp_path: Path, search_path: Path) -> None:
+    (file,) = tool(search_path, "tool")
+    env: dict[str, Any] = {}
+    answer = find(automation(tmp_path), env)
+    assert (answer["return"], answer["found_file_path"], answer["found_file_name"]) == (0, file, "tool")
+    assert (answer["found_path"], answer["default_path_list"]) == (str(search_path), [str(search_path)])
+    assert env == {"CM_BIN": file}
+
+
+def test_a_file_elsewhere_puts_its_folder_in_front(tmp_path: Path, search_path: Path) -> None:
+    (file,) = tool(tmp_path / "opt" / "bin", "tool")
+    (tmp_path / "opt" / "lib").mkdir()
+    env: dict[str, Any] = {"CM_TMP_PATH": str(tmp_path / "opt" / "bin"), "+MY_PATH": ["/old"]}
+    find(automation(tmp_path), env, extra_paths={"lib": "+LD_LIBRARY_PATH", "include": "+C_INCLUDE_PATH"})
+    assert env["CM_BIN"] == file
+    assert env["+MY_PATH"] == [str(tmp_path / "opt" / "bin"), "/old"]
+    assert env["+LD_LIBRARY_PATH"] == [str(tmp_path / "opt" / "lib")]
+    assert "+C_INCLUDE_PATH" not in env
+
+
+def test_a_file_given_as_input_names_the_file_and_its_folder(tmp_path: Path, search_path: Path) -> None:
+    (file,) = tool(tmp_path / "mine", "my-tool-7")
+    env: dict[str, Any] = {"CM_INPUT": file}
+    assert find(automation(tmp_path), env)["found_file_name"] == "my-tool-7"
+    assert env["CM_BIN"] == file
+
+
+@pytest.mark.parametrize(
+    ("env", "code"),
+    [
+        ({}, 16),
+        ({"CM_TMP_PATH": "/no/such/folder"}, 1),
+        ({"CM_TMP_PATH": "/no/such/folder", "CM_TMP_PATH_IGNORE_NON_EXISTANT": "yes"}, 16),
+        ({"CM_INPUT": "/no/such/file"}, 1),
+    ],
+)
+def test_what_is_not_there_has_the_code_of_cm(
+    tmp_path: Path, search_path: Path, env: dict[str, Any], code: int
+) -> None:
+    answer = find(automation(tmp_path), env)
+    assert answer["return"] == code
+    assert answer["error"]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_found"),
+    [
+        ("tool", True),
+        ("tool-7", True),
+        ("tool.3", True),
+        ("tool12", True),
+        ("tool3.11", True),
+        ("tool-config", False),
+        ("toolbox", False),
+        ("my-tool", False),
+    ],
+)
+def test_a_version_may_stand_behind_the_name(tmp_path: Path, search_path: Path, name: str, is_found: bool) -> None:
+    tool(search_path, name)
+    assert find(automation(tmp_path), {})["return"] == (0 if is_found else 16)
+
+
+def test_a_link_to_the_same_file_is_found_once(tmp_path: Path, search_path: Path) -> None:
+    (file,) = tool(search_path, "tool")
+    (search_path / "tool3").symlink_to(file)
+    found = automation(tmp_path).find_file_in_paths({"paths": [str(search_path)], "file_name": "tool", "env": {}})
+    assert found["found_files"] == [file]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "chosen"),
+    [
+        ({}, "tool"),
+        ({"CM_VERSION": "3.11.2"}, "tool3.11"),
+        ({"CM_VERSION_MIN": "3.10"}, "tool3.11"),
+        ({"CM_VERSION_MAX": "3.9"}, "tool"),
+        ({"CM_VERSION_MIN": "4"}, None),
+    ],
+)
+def test_with_detect_version_only_a_file_that_runs_and_fits_is_taken(
+    tmp_path: Path, search_path: Path, wanted: dict[str, str], chosen: str | None
+) -> None:
+    plain, newer, refusing, _broken = tool(search_path, "tool", "tool3.11", "tool3.12", "tool3.13")
+    helpers = automation(tmp_path, {plain: "3.8.1", newer: "3.11.2", refusing: "-1"})
+    env: dict[str, Any] = {**wanted, "CM_QUIET": "yes"}
+    answer = find(helpers, env, detect_version=True)
+    if chosen:
+        assert Path(env["CM_BIN"]).name == chosen
+    else:
+        assert answer["return"] == 16
+        assert "3.11.2" in answer["error"]
+
+
+def test_parse_version_sets_both_keys(tmp_path: Path) -> None:
+    (file,) = tool(tmp_path, "tmp-ver.out")
+    Path(file).write_text("Tool version 1.2.3 (x)\n", encoding="utf-8")
+    env: dict[str, Any] = {}
+    asked = {"file_name": file, "match_text": r"version\s*([\d.]+)", "group_number": 1, "env_key": "CM_V"}
+    answer = automation(tmp_path).parse_version({**asked, "which_env": env})
+    assert (answer["return"], answer["version"]) == (0, "1.2.3")
+    assert env == {"CM_V": "1.2.3", "CM_DETECTED_VERSION": "1.2.3"}
+    assert automation(tmp_path).parse_version({**asked, "match_text": "none(x)", "which_env": {}})["return"] == 1
+    assert automation(tmp_path).parse_version({**asked, "file_name": file + "-no", "which_env": {}})["return"] == 16
+
+
+def test_run_native_script_changes_the_env_in_place(tmp_path: Path) -> None:
+    env: dict[str, Any] = {"CM_BIN": "/t"}
+    answer = automation(tmp_path, {"/t": "9"}).run_native_script({"env": env, "script_name": "s"})
+    assert answer == {"return": 0, "env_tmp": {"CM_BIN": "/t", "CM_SEEN": "9"}}
+    assert env["CM_SEEN"] == "9"
+    assert automation(tmp_path).run_native_script({"env": {}, "script_name": "s"})["return"] == 2
+
+
+@pytest.mark.parametrize(("wanted", "code"), [("9.1", 0), ("8", 16)])
+def test_detect_version_using_script_refuses_another_version(tmp_path: Path, wanted: str, code: int) -> None:
+    env: dict[str, Any] = {"CM_BIN": "/t", "CM_VERSION": wanted}
+    answer = automation(tmp_path, {"/t": "9.1"}).detect_version_using_script({"env": env, "run_script_input": {}})
+    assert answer["return"] == code
+    assert answer.get("detected_version") == ("9.1" if code == 0 else None)
+    assert automation(tmp_path).detect_version_using_script({"env": {}})["return"] == 16
+
+
+def test_update_deps_changes_named_entries_in_place_and_ignores_unknown_handles(tmp_path: Path) -> None:
+    deps: list[dict[str, Any]] = [{"tags": "get,a", "names": ["a"]}, {"tags": "get,b", "names": ["b"]}]
+    changes = {"a": {"tags": "_v", "version": "2"}, "unknown": {"tags": "x"}}
+    assert automation(tmp_path).update_deps({"deps": deps, "update_deps": changes})["return"] == 0
+    assert (deps[0]["tags"], deps[0]["version"]) == ("get,a,_v", "2")
+    assert deps[1] == {"tags": "get,b", "names": ["b"]}
+
+
+def test_files_are_found_upwards_and_below(tmp_path: Path) -> None:
+    tool(tmp_path / "a", "mark")
+    tool(tmp_path / "a" / "lib" / "b", "deep")
+    tool(tmp_path / "c", "deep")
+    helpers = automation(tmp_path)
+    start = str(tmp_path / "a" / "lib" / "b")
+    assert helpers.find_file_back({"path": start, "file_name": "mark"})["found_path"] == str(tmp_path / "a")
+    assert helpers.find_file_back({"path": start, "file_name": "no-such-mark"})["found_path"] == ""
+    asked = {"paths": [str(tmp_path)], "file_name": "deep"}
+    assert helpers.find_file_deep(asked)["found_paths"] == [start, str(tmp_path / "c")]
+    assert helpers.find_file_deep({**asked, "restrict_paths": ["lib"]})["found_paths"] == [start]

@@ -1,0 +1,440 @@
+"""The order of everything in one run, what a dependency and a caller see, and how a run ends early."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import TemporaryHome
+from recipe_engine.errors import CacheMiss, CycleError, HookFailed, RecipeError, ScriptNotFound
+
+TRACED = """
+    from pathlib import Path
+
+    def note(i, what):
+        with Path({trace!r}).open("a") as file:
+            file.write("{name} " + what + "\\n")
+        return {{"return": 0}}
+
+    def preprocess(i):
+        return note(i, "preprocess")
+
+    def postprocess(i):
+        return note(i, "postprocess")
+"""
+
+
+def traced(home: TemporaryHome, alias: str, meta: dict[str, Any] | None = None) -> None:
+    """A recipe that notes each of its hooks and its script in ``trace``."""
+    trace = str(home.folder / "trace")
+    home.recipe(
+        alias, meta, customize=TRACED.format(trace=trace, name=alias), run_sh=f'echo "{alias} run.sh" >> "{trace}"'
+    )
+
+
+def take_trace(home: TemporaryHome) -> list[str]:
+    """What was noted since the last call."""
+    path = home.folder / "trace"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    path.unlink(missing_ok=True)
+    return lines
+
+
+def steps(alias: str) -> list[str]:
+    return [f"{alias} {what}" for what in ("preprocess", "run.sh", "postprocess")]
+
+
+@pytest.fixture
+def family(home: TemporaryHome) -> TemporaryHome:
+    """get-top (cached) with a plain and a dynamic dependency in each phase."""
+    phases = ("deps", "prehook_deps", "posthook_deps", "post_deps")
+    meta: dict[str, Any] = {"cache": True}
+    for phase in phases:
+        name = phase.replace("_", "-")
+        traced(home, f"plain-{name}")
+        traced(home, f"dynamic-{name}")
+        meta[phase] = [{"tags": f"plain,{name.replace('-', ',')}"}]
+        meta[phase].append({"tags": f"dynamic,{name.replace('-', ',')}", "dynamic": True})
+    traced(home, "get-top", meta)
+    return home
+
+
+def test_one_run_has_the_order_of_cm(family: TemporaryHome) -> None:
+    family.run("get,top")
+    assert take_trace(family) == [
+        *steps("plain-deps"),
+        *steps("dynamic-deps"),
+        "get-top preprocess",
+        *steps("plain-prehook-deps"),
+        *steps("dynamic-prehook-deps"),
+        "get-top run.sh",
+        *steps("plain-posthook-deps"),
+        *steps("dynamic-posthook-deps"),
+        "get-top postprocess",
+        *steps("plain-post-deps"),
+        *steps("dynamic-post-deps"),
+    ]
+
+
+def test_from_the_cache_only_dynamic_dependencies_run(family: TemporaryHome) -> None:
+    family.run("get,top")
+    take_trace(family)
+    family.run("get,top")
+    names = ("deps", "prehook-deps", "posthook-deps", "post-deps")
+    assert take_trace(family) == [step for name in names for step in steps(f"dynamic-{name}")]
+
+
+def test_a_fake_run_runs_no_hook_and_no_script_but_looks_at_the_first_dependencies(family: TemporaryHome) -> None:
+    family.run("get,top", fake_run=True)
+    trace = take_trace(family)
+    assert not [line for line in trace if line.startswith("get-top")]
+    assert family.entries() == []
+
+
+def test_skip_cache_makes_no_entry_and_runs_again(family: TemporaryHome) -> None:
+    for _ in range(2):
+        answer = family.run("get,top", skip_cache=True)
+        assert "get-top run.sh" in take_trace(family)
+        assert "cache_entry" not in answer
+    assert family.entries() == []
+
+
+def test_only_execute_from_cache_refuses_to_make_and_takes_what_is_there(family: TemporaryHome) -> None:
+    with pytest.raises(CacheMiss):
+        family.run("get,top", only_execute_from_cache=True)
+    assert "get-top run.sh" not in take_trace(family)
+    family.run("get,top")
+    take_trace(family)
+    assert family.run("get,top", only_execute_from_cache=True)["return"] == 0
+    assert "get-top run.sh" not in take_trace(family)
+
+
+@pytest.mark.parametrize("phase", ["prehook_deps", "posthook_deps", "post_deps"])
+@pytest.mark.parametrize("value", ["yes", "no"])
+def test_a_condition_of_a_later_phase_sees_what_preprocess_set(home: TemporaryHome, phase: str, value: str) -> None:
+    traced(home, "get-y")
+    home.recipe(
+        "get-x",
+        {phase: [{"tags": "get,y", "enable_if_env": {"CM_WANTED": ["yes"]}}]},
+        customize=f"""
+            def preprocess(i):
+                i["env"]["CM_WANTED"] = {value!r}
+                return {{"return": 0}}
+        """,
+    )
+    home.run("get,x")
+    assert take_trace(home) == (steps("get-y") if value == "yes" else [])
+
+
+# --- what flows ---
+
+
+def test_only_listed_keys_leave_a_recipe_and_the_caller_sees_them(home: TemporaryHome) -> None:
+    home.recipe("get-y", {"env": {"CM_Y": "1", "CM_HIDDEN": "2"}, "new_env_keys": ["CM_Y"]})
+    home.recipe(
+        "get-x",
+        {"deps": [{"tags": "get,y"}], "new_env_keys": ["CM_SEEN"]},
+        customize="""
+            def preprocess(i):
+                i["env"]["CM_SEEN"] = i["env"].get("CM_Y", "-") + i["env"].get("CM_HIDDEN", "-")
+                return {"return": 0}
+        """,
+    )
+    assert home.run("get,x")["new_env"] == {"CM_SEEN": "1-"}
+
+
+def test_force_new_env_keys_takes_the_place_of_the_list_for_one_call(home: TemporaryHome) -> None:
+    home.recipe("get-x", {"env": {"CM_A": "1", "CM_B": "2"}, "new_env_keys": ["CM_A"]})
+    assert home.run("get,x", force_new_env_keys=["CM_B"])["new_env"] == {"CM_B": "2"}
+    assert home.run("get,x")["new_env"] == {"CM_A": "1"}
+
+
+def test_the_env_of_a_dependency_entry_is_for_the_dependency_alone(home: TemporaryHome) -> None:
+    home.recipe("get-y", {"new_env_keys": ["CM_BACK"]}, run_sh='echo "CM_BACK=$CM_P-$CM_C" > tmp-run-env.out')
+    home.recipe(
+        "get-x",
+        {"deps": [{"tags": "get,y", "env": {"CM_P": "p"}, "const": {"CM_C": "c"}}], "new_env_keys": ["CM_*"]},
+    )
+    for quiet in (True, False):  # the reference engine loses both without --quiet
+        new_env = home.run("get,x", quiet=quiet)["new_env"]
+        assert new_env["CM_BACK"] == "p-c"
+        assert "CM_P" not in new_env
+        assert "CM_C" not in new_env
+
+
+def test_the_earlier_producer_stays_first_in_a_list_key(home: TemporaryHome) -> None:
+    for name in "ab":
+        home.recipe(
+            f"get-{name}",
+            {"new_env_keys": ["+CM_LIST"]},
+            customize=f"""
+            def preprocess(i):
+                i["env"].setdefault("+CM_LIST", []).insert(0, "/{name}")
+                return {{"return": 0}}
+        """,
+        )
+    home.recipe(
+        "get-x",
+        {"deps": [{"tags": "get,a"}, {"tags": "get,b"}], "new_env_keys": ["+CM_LIST", "CM_JOINED"]},
+        run_sh='echo "CM_JOINED=$CM_LIST" > tmp-run-env.out',
+    )
+    new_env = home.run("get,x")["new_env"]
+    assert new_env == {"+CM_LIST": ["/a", "/b"], "CM_JOINED": "/a:/b"}
+
+
+# --- ending early ---
+
+
+def skipping(extra: str = "") -> str:
+    return f"""
+        def preprocess(i):
+            i["env"]["CM_LEAK"] = "leaked"
+            i["state"]["leak"] = "leaked"
+            return {{"return": 0, "skip": True{extra}}}
+    """
+
+
+@pytest.mark.parametrize("is_cached", [True, False])
+def test_a_skip_leaves_no_env_no_entry_and_the_folder_as_it_was(home: TemporaryHome, is_cached: bool) -> None:
+    home.recipe(
+        "get-y",
+        {"cache": is_cached, "new_env_keys": ["CM_LEAK"], "env": {"CM_META": "1"}},
+        customize=skipping(),
+        run_sh="touch ran",
+    )
+    home.recipe(
+        "get-x", {"deps": [{"tags": "get,y"}], "new_env_keys": ["*"]}, run_sh='echo "CM_PWD=$PWD" > tmp-run-env.out'
+    )
+    answer = home.run("get,x")
+    assert answer["new_env"]["CM_PWD"] == str(home.work)
+    assert not {"CM_LEAK", "CM_META"} & answer["new_env"].keys()
+    assert "leak" not in answer["state"]
+    assert home.entries() == []
+    assert home.run("get,y")["skipped"] is True
+    assert not list(home.folder.rglob("ran"))
+
+
+def test_a_skip_may_name_another_recipe_that_answers_in_its_place(home: TemporaryHome) -> None:
+    home.recipe("get-z", {"new_env_keys": ["CM_Z"]}, run_sh='echo "CM_Z=$CM_GIVEN" > tmp-run-env.out')
+    home.recipe("get-y", {"cache": True}, customize=skipping(', "script": {"tags": "get,z"}'))
+    answer = home.run("get,y", env={"CM_GIVEN": "9"})
+    assert answer["new_env"] == {"CM_Z": "9"}
+    assert "CM_LEAK" not in answer["env"]
+
+
+def test_an_error_changes_nothing_of_what_the_caller_gave(home: TemporaryHome) -> None:
+    home.recipe(
+        "get-x",
+        customize="""
+        def preprocess(i):
+            i["env"]["CM_LIST"].append("changed")
+            i["env"]["CM_A"] = "changed"
+            i["state"]["s"]["k"] = "changed"
+            return {"return": 1, "error": "on purpose"}
+    """,
+    )
+    env, state = {"CM_LIST": ["one"], "CM_A": "a"}, {"s": {"k": "v"}}
+    with pytest.raises(HookFailed, match="on purpose"):
+        home.run("get,x", env=env, state=state)
+    assert (env, state) == ({"CM_LIST": ["one"], "CM_A": "a"}, {"s": {"k": "v"}})
+
+
+@pytest.mark.parametrize("is_cached", [True, False])
+def test_a_cycle_is_an_error_that_names_the_way_round(home: TemporaryHome, is_cached: bool) -> None:
+    home.recipe("get-a", {"cache": is_cached, "deps": [{"tags": "get,b"}]})
+    home.recipe("get-b", {"cache": is_cached, "deps": [{"tags": "get,a"}]})
+    with pytest.raises(CycleError) as caught:
+        home.run("get,a")
+    assert "get-a -> get-b -> get-a" in caught.value.describe()
+
+
+# --- scripts and helpers ---
+
+
+@pytest.mark.parametrize(
+    ("flavor", "version", "platform", "chosen"),
+    [
+        ("", "", "", "run"),
+        ("debian", "", "", "run-debian"),
+        ("debian", "12", "", "run-debian-12"),
+        ("debian", "12", "x86_64", "run-debian-12-x86_64"),
+        ("debian", "11", "x86_64", "run-debian-x86_64"),
+        ("ubuntu", "24.04", "x86_64", "run-x86_64"),
+        ("ubuntu", "24.04", "arm64", "run"),
+    ],
+)
+def test_the_most_special_script_of_the_host_is_run(
+    home: TemporaryHome, flavor: str, version: str, platform: str, chosen: str
+) -> None:
+    names = ["run", "run-debian", "run-debian-12", "run-debian-12-x86_64", "run-debian-x86_64", "run-x86_64"]
+    texts = {f"{name}.sh": f"echo CM_RAN={name} > tmp-run-env.out" for name in names}
+    home.recipe("get-x", {"new_env_keys": ["CM_RAN"]}, files=texts)
+    keys = ("CM_HOST_OS_FLAVOR", "CM_HOST_OS_VERSION", "CM_HOST_PLATFORM_FLAVOR")
+    env = dict(zip(keys, (flavor, version, platform), strict=True))
+    assert home.run("get,x", env=env)["new_env"] == {"CM_RAN": chosen}
+
+
+def test_a_named_script_must_exist(home: TemporaryHome) -> None:
+    home.recipe("get-x", {"script_name": "build"}, run_sh="true")
+    with pytest.raises(ScriptNotFound, match=r"no native script 'build\.sh'; it has: run\.sh") as caught:
+        home.run("get,x")
+    assert caught.value.code == 16
+
+
+def test_preprocess_may_choose_the_script_and_change_the_dependencies_of_later_phases(home: TemporaryHome) -> None:
+    traced(home, "get-y")
+    home.recipe("get-z", {"variations": {"v": {"env": {"CM_V": "v"}}}, "new_env_keys": ["CM_V"]})
+    home.recipe(
+        "get-x",
+        {"prehook_deps": [{"tags": "get,z", "names": ["zed"]}], "new_env_keys": ["CM_V", "CM_RAN"]},
+        customize="""
+            def preprocess(i):
+                i["run_script_input"]["script_name"] = "other"
+                meta, automation = i["meta"], i["automation"]
+                return automation.update_deps({"deps": meta["prehook_deps"], "update_deps": {"zed": {"tags": "_v"}}})
+        """,
+        files={"other.sh": "echo CM_RAN=other > tmp-run-env.out", "run.sh": "exit 1"},
+    )
+    assert home.run("get,x")["new_env"] == {"CM_V": "v", "CM_RAN": "other"}
+
+
+def test_validate_cache_decides_whether_an_entry_is_reused(home: TemporaryHome) -> None:
+    flag = home.folder / "is-bad"
+    home.recipe(
+        "get-x",
+        {"cache": True, "new_env_keys": ["CM_X"]},
+        run_sh='echo "CM_X=$(date +%s%N)" > tmp-run-env.out',
+        files={
+            "validate_cache.sh": f'test -n "$CM_X" || exit 1; if [ -e "{flag}" ]; then echo it is stale; exit 1; fi'
+        },
+    )
+    first = home.run("get,x")["new_env"]
+    assert home.run("get,x")["new_env"] == first
+    flag.touch()
+    assert home.run("get,x")["new_env"] != first
+    assert any("not reusing" in line and "it is stale" in line for line in home.story)
+    flag.unlink()
+
+
+def test_save_env_leaves_files_that_a_shell_can_source(home: TemporaryHome) -> None:
+    home.recipe("get-x", {"env": {"CM_A": "it's $HOME"}, "new_env_keys": ["CM_A"]})
+    home.run("get,x")
+    assert list(home.work.iterdir()) == [], "without --save_env nothing is left in the user's folder"
+    home.run("get,x", save_env=True)
+    assert "export CM_A='it'\"'\"'s $HOME'" in (home.work / "tmp-env.sh").read_text(encoding="utf-8")
+
+
+# --- hooks ---
+
+
+@pytest.mark.parametrize(
+    ("body", "parts"),
+    [
+        ("raise ValueError('odd')", ("raised ValueError: odd", "customize.py:2")),
+        ("raise SystemExit(3)", ("raised SystemExit: 3",)),
+        ("return None", ("must return a dict with an integer 'return', got None",)),
+        ("return {'ok': 1}", ("must return a dict", "{'ok': 1}")),
+        ("return {'return': 'x'}", ("must return a dict", "'x'")),
+        ("return {'return': 5}", ("no error text given",)),
+    ],
+)
+@pytest.mark.parametrize("hook", ["preprocess", "postprocess"])
+def test_a_hook_that_breaks_the_contract_is_named(
+    home: TemporaryHome, hook: str, body: str, parts: tuple[str, ...]
+) -> None:
+    home.recipe("get-x", customize=f"def {hook}(i):\n    {body}\n")
+    with pytest.raises(HookFailed) as caught:
+        home.run("get,x")
+    text = caught.value.describe()
+    assert all(part in text for part in (*parts, "get-x", "chain: get-x"))
+    if "'return': 5" in body:
+        assert caught.value.code == 5
+    else:
+        assert hook in text
+
+
+def test_a_customize_that_cannot_be_loaded_is_an_error_with_its_line(home: TemporaryHome) -> None:
+    home.recipe("get-x", customize="import no_such_module_here\n")
+    with pytest.raises(RecipeError, match=r"cannot load .*customize\.py") as caught:
+        home.run("get,x")
+    assert "no_such_module_here" in caught.value.message
+
+
+def test_customize_may_import_the_module_beside_it(home: TemporaryHome) -> None:
+    for alias, value in (("get-x", "x"), ("get-y", "y")):
+        home.recipe(
+            alias,
+            {"new_env_keys": ["CM_V"]},
+            customize="""
+                from . import table
+
+                def preprocess(i):
+                    i["env"]["CM_V"] = table.VALUE
+                    return {"return": 0}
+            """,
+            files={"table.py": f"VALUE = {value!r}\n"},
+        )
+        assert home.run(alias.replace("-", ","))["new_env"] == {"CM_V": value}
+
+
+# --- values through the shell ---
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        'say "hi"',
+        "it's",
+        "$(touch pwned)",
+        "`touch pwned`",
+        "$HOME ${PATH}",
+        "a=b=c",
+        "back\\slash \\n",
+        "ünïcode 漢字 🎉",
+        "; touch pwned #",
+        "* ? [a-z] ~ ! & | < >",
+        "-n -e",
+        "",
+    ],
+)
+def test_a_value_reaches_the_script_and_comes_back_unchanged(home: TemporaryHome, value: str) -> None:
+    home.recipe(
+        "get-x",
+        {"new_env_keys": ["CM_BACK"]},
+        customize="""
+            def preprocess(i):
+                assert i["env"]["CM_V"] is not None
+                return {"return": 0}
+        """,
+        run_sh="""printf 'CM_BACK=%s\\n' "$CM_V" > tmp-run-env.out""",
+    )
+    assert home.run("get,x", env={"CM_V": value})["new_env"] == {"CM_BACK": value}
+    assert not list(home.folder.rglob("pwned"))
+
+
+def test_a_value_of_several_lines_reaches_the_script_whole(home: TemporaryHome) -> None:
+    value = "one\ntwo 'x'\n\n$(touch pwned)\nend"
+    home.recipe("get-x", run_sh="""printf '%s' "$CM_V" > got""")
+    home.run("get,x", env={"CM_V": value})
+    assert (home.work / "got").read_text(encoding="utf-8") == value
+    assert not list(home.folder.rglob("pwned"))
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "old", "expected"),
+    [
+        ("+CM_L", "CM_L", None, "a b:$c"),
+        ("+CM_L", "CM_L", "old", "a b:$c:old"),
+        ("+ CM_L", "CM_L", "old", "a b $c old"),
+        ("+,CM_L", "CM_L", "old", "a b,$c,old"),
+    ],
+)
+def test_a_list_key_is_joined_in_front_of_the_old_value(
+    home: TemporaryHome, monkeypatch: pytest.MonkeyPatch, key: str, name: str, old: str | None, expected: str
+) -> None:
+    if old is not None:
+        monkeypatch.setenv(name, old)
+    home.recipe("get-x", run_sh=f"""printf '%s' "${name}" > got""")
+    home.run("get,x", env={key: ["a b", "$c"]})
+    assert Path(home.work / "got").read_text(encoding="utf-8") == expected

@@ -1,0 +1,186 @@
+"""customize.py: loading it, calling it, and what its answers may be."""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import uid_of
+from recipe_engine.errors import ErrorText, HookFailed, ScriptFailed
+from recipe_engine.hooks import call_hook, hook_input, load_customize
+from recipe_engine.model import HookResult, Layer, Recipe, RecipeId
+
+
+def recipe(tmp_path: Path, customize: str = "", **files: str) -> Recipe:
+    folder = tmp_path / "get-x"
+    folder.mkdir(exist_ok=True)
+    for name, text in {"customize": customize, **files}.items():
+        if text:
+            (folder / f"{name}.py").write_text(textwrap.dedent(text))
+    return Recipe(id=RecipeId("get-x", uid_of("get-x")), path=folder, repo_path=tmp_path, tags=("x",), layer=Layer())
+
+
+def preprocess(made: Recipe, env: dict[str, Any] | None = None) -> HookResult | None:
+    i = hook_input(recipe=made, env={} if env is None else env, state={}, meta={}, extra={})
+    return call_hook(made, "preprocess", i)
+
+
+def test_a_recipe_without_hooks_has_none(tmp_path: Path) -> None:
+    assert preprocess(recipe(tmp_path)) is None
+    assert load_customize(recipe(tmp_path)) is None
+
+
+def test_a_hook_that_is_not_there_is_none(tmp_path: Path) -> None:
+    assert preprocess(recipe(tmp_path, "def postprocess(i):\n    return {'return': 0}\n")) is None
+
+
+def test_a_hook_changes_env_in_place(tmp_path: Path) -> None:
+    env: dict[str, Any] = {}
+    preprocess(recipe(tmp_path, "def preprocess(i):\n    i['env']['CM_X'] = '1'\n    return {'return': 0}\n"), env)
+    assert env == {"CM_X": "1"}
+
+
+def test_everything_an_answer_may_hold_is_read(tmp_path: Path) -> None:
+    answer = (
+        "{'return': 0, 'skip': True, 'script': {'tags': 'get,y'}, 'version': 3, 'add_extra_cache_tags': ['a', 1],"
+        " 'files': ['data'], 'other': 1}"
+    )
+    found = preprocess(recipe(tmp_path, f"def preprocess(i):\n    return {answer}\n"))
+    assert found == HookResult(
+        skip=True, replacement={"tags": "get,y"}, version="3", extra_cache_tags=("a", "1"), files=("data",)
+    )
+
+
+@pytest.mark.parametrize(
+    "answer", ["None", "0", "[]", "'ok'", "{}", "{'return': '0'}", "{'return': None}", "{'error': 'x'}"]
+)
+def test_an_answer_that_is_none_is_refused_with_its_place_and_value(tmp_path: Path, answer: str) -> None:
+    with pytest.raises(HookFailed, match=r"get-x: preprocess in customize\.py must return a dict") as caught:
+        preprocess(recipe(tmp_path, f"def preprocess(i):\n    return {answer}\n"))
+    assert repr(eval(answer)) in caught.value.message
+
+
+@pytest.mark.parametrize("code", [1, 2, 16, 99])
+def test_an_error_answer_keeps_its_code_and_text(tmp_path: Path, code: int) -> None:
+    with pytest.raises(HookFailed, match="get-x: no such tool") as caught:
+        preprocess(recipe(tmp_path, f"def preprocess(i):\n    return {{'return': {code}, 'error': 'no such tool'}}\n"))
+    assert caught.value.code == code
+
+
+def test_an_error_answer_without_text_says_so(tmp_path: Path) -> None:
+    with pytest.raises(HookFailed, match="no error text given"):
+        preprocess(recipe(tmp_path, "def preprocess(i):\n    return {'return': 1}\n"))
+
+
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        ("{}['key']", "KeyError"),
+        ("raise ValueError('so it is')", "ValueError: so it is"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("import sys; sys.exit(3)", "SystemExit: 3"),
+        ("assert False", "AssertionError"),
+    ],
+)
+def test_a_hook_that_raises_is_named_with_its_line(tmp_path: Path, statement: str, name: str) -> None:
+    made = recipe(tmp_path, f"def preprocess(i):\n    {statement}\n    return {{'return': 0}}\n")
+    with pytest.raises(HookFailed, match=name) as caught:
+        preprocess(made)
+    assert f"{made.path}/customize.py:2: {statement}" in caught.value.message
+    assert caught.value.code == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("def preprocess(i)\n", "SyntaxError"),
+        ("import no_such_module\n", "no_such_module"),
+        ("exit(1)\n", "SystemExit"),
+    ],
+)
+def test_a_customize_that_cannot_be_loaded_is_named(tmp_path: Path, text: str, name: str) -> None:
+    made = recipe(tmp_path, text)
+    with pytest.raises(HookFailed, match=name) as caught:
+        preprocess(made)
+    assert str(made.path / "customize.py") in caught.value.message
+
+
+def test_an_interrupt_in_a_hook_is_no_failure_of_the_recipe(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        preprocess(recipe(tmp_path, "def preprocess(i):\n    raise KeyboardInterrupt\n"))
+
+
+def test_a_hook_may_import_modules_beside_it(tmp_path: Path) -> None:
+    made = recipe(
+        tmp_path,
+        """
+        from . import table
+        from .table import VALUE
+
+        def preprocess(i):
+            from .late import LATE
+            i["env"].update(A=table.VALUE, B=VALUE, C=LATE)
+            return {"return": 0}
+        """,
+        table="VALUE = 'seven'\n",
+        late="LATE = 'eight'\n",
+    )
+    env: dict[str, Any] = {}
+    preprocess(made, env)
+    assert env == {"A": "seven", "B": "seven", "C": "eight"}
+
+
+def test_two_recipes_may_have_modules_of_the_same_name(tmp_path: Path) -> None:
+    customize = "from . import names\ndef preprocess(i):\n    i['env']['X'] = names.X\n    return {'return': 0}\n"
+    seen = []
+    for alias in ("one", "two"):
+        (tmp_path / alias).mkdir()
+        made = recipe(tmp_path / alias, customize, names=f"X = '{alias}'\n")._replace(
+            id=RecipeId(alias, uid_of(alias))
+        )
+        env: dict[str, Any] = {}
+        preprocess(made, env)
+        seen.append(env["X"])
+    assert seen == ["one", "two"]
+
+
+def test_an_edited_customize_is_loaded_again(tmp_path: Path) -> None:
+    env: dict[str, Any] = {}
+    made = recipe(tmp_path, "def preprocess(i):\n    i['env']['X'] = 1\n    return {'return': 0}\n")
+    preprocess(made, env)
+    path = made.path / "customize.py"
+    before = path.stat().st_mtime_ns
+    recipe(tmp_path, "def preprocess(i):\n    i['env']['X'] = 2\n    return {'return': 0}\n")
+    os.utime(path, ns=(before + 1, before + 1))
+    preprocess(made, env)
+    assert env["X"] == 2
+
+
+def test_a_customize_is_loaded_only_once_while_it_stays_the_same(tmp_path: Path) -> None:
+    made = recipe(tmp_path, "def preprocess(i):\n    return {'return': 0}\n")
+    assert load_customize(made) is load_customize(made)
+
+
+def test_a_customize_that_failed_to_load_leaves_no_half_module(tmp_path: Path) -> None:
+    made = recipe(tmp_path, "import no_such_module\n")
+    with pytest.raises(HookFailed):
+        preprocess(made)
+    assert f"recipe_{made.id.uid}_customize" not in sys.modules
+
+
+def test_an_error_that_a_recipe_passes_on_stays_what_it_was(tmp_path: Path) -> None:
+    made = recipe(tmp_path, "def preprocess(i):\n    return i['env']['inner']\n")
+    origin = ScriptFailed("get-y: run.sh failed", hint="look", trace=("get-x", "get-y"), log_path="/log")
+    with pytest.raises(ScriptFailed) as caught:
+        preprocess(made, {"inner": {"return": 2, "error": ErrorText.of(origin)}})
+    assert caught.value is origin
+
+
+def test_an_error_that_a_recipe_words_anew_is_its_own(tmp_path: Path) -> None:
+    made = recipe(tmp_path, "def preprocess(i):\n    return {'return': 1, 'error': 'sorry: ' + i['env']['inner']}\n")
+    with pytest.raises(HookFailed, match="get-x: sorry: get-y: run"):
+        preprocess(made, {"inner": ErrorText.of(ScriptFailed("get-y: run.sh failed"))})

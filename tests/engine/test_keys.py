@@ -1,0 +1,72 @@
+"""Keys that nothing reads: found wherever they stand, with the key that was meant."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from recipe_engine.keys import unknown_keys
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "script"
+OWN_RECIPES = sorted([*SCRIPTS.glob("*/_cm.yaml"), *SCRIPTS.glob("*/_cm.json")])
+
+
+@pytest.mark.parametrize(
+    ("meta", "found"),
+    [
+        ({"new_env_kyes": ["A"]}, ["new_env_kyes (did you mean new_env_keys?)"]),
+        ({"cahce": True}, ["cahce (did you mean cache?)"]),
+        ({"zzzz": 1}, ["zzzz"]),
+        ({"  force_cache": True}, ["  force_cache (did you mean can_force_cache?)"]),
+        ({"variations": {"v": {"alis": "w"}}}, ["variations.v.alis (did you mean alias?)"]),
+        (
+            {"variations": {"v": {"default-variations": {"g": "w"}}}},
+            ["variations.v.default-variations (did you mean default_variations?)"],
+        ),
+        ({"variations": {"v": {"CM_SOME_KEY": "1"}}}, ["variations.v.CM_SOME_KEY"]),
+        ({"variations": {"v": {"variations": {}}}}, ["variations.v.variations (did you mean default_variations?)"]),
+        ({"versions": {"1.0": {"evn": {}}}}, ["versions.1.0.evn (did you mean env?)"]),
+        ({"update_meta_if_env": [{"enable_if_env": {}, "evn": {}}]}, ["update_meta_if_env[0].evn (did you mean env?)"]),
+        ({"deps": [{"force-cache": True}]}, ["deps[0].force-cache (did you mean force_cache?)"]),
+        (
+            {"deps": [{}, {"updats_tags_from_env_with_prefix": {}}]},
+            ["deps[1].updats_tags_from_env_with_prefix (did you mean update_tags_from_env_with_prefix?)"],
+        ),
+        (
+            {"variations": {"v": {"post_deps": [{"enabel_if_env": {}}]}}},
+            ["variations.v.post_deps[0].enabel_if_env (did you mean enable_if_env?)"],
+        ),
+    ],
+)
+def test_a_key_that_nothing_reads_is_named_with_its_place_and_the_key_that_was_meant(
+    meta: dict[str, Any], found: list[str]
+) -> None:
+    assert unknown_keys(meta) == found
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        {},
+        {"uid": "a", "tags": [], "cache": True, "deps": [], "variations": {}, "docker": {}, "tests": {}},
+        {"deps": [{"tags": "get,y", "verify": True, "md5sum": "1", "revision": "main", "name": "n", "env": {}}]},
+        {"variations": {"v": None, "w": {"group": "g", "default": True, "env": {}, "exclude-in-test": True}}},
+        {"versions": {"1.0": None, "2.0": {"adr": {}}}, "deps": None, "update_meta_if_env": None},
+        {"update_meta_if_env": [{"skip_if_any_env": {}, "default_env": {}, "docker": {}}]},
+    ],
+)
+def test_known_keys_and_the_inputs_of_a_dependency_are_not_reported(meta: dict[str, Any]) -> None:
+    assert unknown_keys(meta) == []
+
+
+@pytest.mark.parametrize("path", OWN_RECIPES, ids=[path.parent.name for path in OWN_RECIPES])
+def test_no_recipe_of_this_repository_holds_a_key_that_nothing_reads(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert unknown_keys(json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)) == []
+
+
+def test_this_repository_has_recipes_to_look_at() -> None:
+    assert OWN_RECIPES

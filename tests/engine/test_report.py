@@ -1,0 +1,157 @@
+"""From results and errors to CM's answer: codes, texts, streams, signals."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import CHECKOUT
+from recipe_engine.errors import HookFailed, NotFound, RecipeError, ScriptFailed, VariationNotFound
+from recipe_engine.model import CacheEntry, RecipeId, StepResult
+from recipe_engine.report import answer_cm, clean_termination, set_up_logging, stdout_to_stderr, to_cm
+
+
+@pytest.fixture(autouse=True)
+def quiet_logging() -> Iterator[None]:
+    """Puts the engine's logger back as it was."""
+    logger = logging.getLogger("recipe_engine")
+    before = (list(logger.handlers), logger.level, logger.propagate)
+    yield
+    logger.handlers[:], logger.level, logger.propagate = before[0], before[1], before[2]
+
+
+class Cm:
+    output: Any = None
+
+
+RESULT = StepResult(
+    label="get-x",
+    status="ran",
+    new_env={"CM_X": "1", "CM_GH_TOKEN": "s"},
+    new_state={"s": 1},
+    env={"CM_X": "1", "CM_A": "2", "CM_GH_TOKEN": "s"},
+    state={"s": 1},
+    dependency_tags=("get,y",),
+)
+
+
+def test_an_answer_that_is_shown_has_no_secrets() -> None:
+    shown = to_cm(RESULT, is_shown=True)
+    assert (shown["env"], shown["new_env"]) == ({"CM_X": "1", "CM_A": "2"}, {"CM_X": "1"})
+    assert to_cm(RESULT, is_shown=False)["new_env"]["CM_GH_TOKEN"] == "s"
+
+
+def test_an_answer_says_whether_it_was_skipped_its_version_and_its_entry() -> None:
+    plain = to_cm(RESULT, is_shown=False)
+    assert set(plain) == {"return", "env", "new_env", "state", "new_state", "deps"}
+    entry = CacheEntry("u", Path("/c/u"), (), "", RecipeId("get-x", "a"), "", None)
+    full = to_cm(RESULT._replace(status="skipped", version="1.2", entry=entry), is_shown=False)
+    assert (full["skipped"], full["version"]) == (True, "1.2")
+    assert full["cache_entry"] == {"uid": "u", "path": "/c/u"}
+
+
+def failing(error: BaseException) -> Any:
+    def action(_: Any) -> dict[str, Any]:
+        raise error
+
+    return action
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (NotFound("x"), 1),
+        (VariationNotFound("x"), 16),
+        (ScriptFailed("x"), 2),
+        (HookFailed("x", code=7), 7),
+        (RecipeError("x"), 1),
+        (KeyboardInterrupt(), 130),
+        (ValueError("x"), 1),
+    ],
+)
+def test_errors_become_cms_codes(error: BaseException, code: int) -> None:
+    assert answer_cm(failing(error), {}, Cm())["return"] == code
+
+
+def test_the_text_of_an_error_has_chain_log_and_hint() -> None:
+    error = ScriptFailed("it failed", hint="try this", trace=("get-a", "get-b"), log_path="/log.txt")
+    text = answer_cm(failing(error), {}, Cm())["error"]
+    assert text == "it failed\n  chain: get-a -> get-b\n  log: /log.txt\n  hint: try this"
+
+
+def test_on_the_console_the_text_goes_to_stderr_once(capsys: pytest.CaptureFixture[str]) -> None:
+    cm = Cm()
+    answer_cm(failing(NotFound("no recipe")), {"out": "con"}, cm)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "\nCM error: no recipe\n"
+    assert cm.output == "shown", "cmind would print it again, with an exclamation mark behind the hint"
+
+
+@pytest.mark.parametrize("out", ["json", ""])
+def test_elsewhere_the_text_is_only_in_the_answer(capsys: pytest.CaptureFixture[str], out: str) -> None:
+    answer = answer_cm(failing(NotFound("no recipe")), {"out": out}, Cm())
+    assert answer == {"return": 1, "error": "no recipe"}
+    assert capsys.readouterr() == ("", "")
+
+
+def test_an_internal_error_names_its_place_and_how_to_see_more(capsys: pytest.CaptureFixture[str]) -> None:
+    text = answer_cm(failing(ValueError("boom")), {}, Cm())["error"]
+    assert "internal error: ValueError: boom (test_report.py:" in text
+    assert "--debug" in text
+    answer_cm(failing(ValueError("boom")), {"debug": True}, Cm())
+    assert "Traceback" in capsys.readouterr().err
+
+
+PRINTING = """
+import os, subprocess, sys
+sys.path.insert(0, sys.argv[1])
+from recipe_engine.report import stdout_to_stderr
+print("before")
+with stdout_to_stderr(True):
+    print("printed")
+    os.write(1, b"written\\n")
+    subprocess.run(["echo", "child"], check=True)
+print("after")
+"""
+
+
+def test_everything_that_is_printed_goes_to_stderr_inside_the_block() -> None:
+    command = [sys.executable, "-c", PRINTING, str(CHECKOUT / "automation")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "before\nafter\n"
+    assert sorted(done.stderr.split()) == ["child", "printed", "written"]
+
+
+def test_stdout_comes_back_after_an_error(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValueError, match="x"), stdout_to_stderr(True):
+        raise ValueError("x")
+    os.write(1, b"after\n")
+    assert capfd.readouterr().out == "after\n"
+
+
+def test_sigterm_ends_the_block_like_ctrl_c_and_only_there() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt), clean_termination(True):
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is before
+    with clean_termination(False):
+        assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_the_story_is_set_up_once_and_more_is_told_on_request() -> None:
+    logger = logging.getLogger("recipe_engine")
+    logger.handlers[:] = []
+    set_up_logging(is_verbose=False)
+    set_up_logging(is_verbose=False)
+    assert len(logger.handlers) == 1
+    assert logger.level == logging.INFO
+    set_up_logging(is_verbose=True)
+    assert logger.level == logging.DEBUG

@@ -1,0 +1,182 @@
+"""Reading recipe folders: what is remembered, what is noticed, and what one broken recipe does not stop."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from helpers import uid_of, write_recipe
+from recipe_engine import repos
+from recipe_engine.errors import MetaError
+from recipe_engine.repos import RecipeSource, RepoInfo, recipe_digest, recipe_stamp
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "repo"
+    write_recipe(folder, "get-a")
+    write_recipe(folder, "get-b")
+    return folder
+
+
+def source(root: Path) -> RecipeSource:
+    return RecipeSource([RepoInfo(root, "repo", "0123456789abcdef")], root.parent / "index")
+
+
+def aliases(root: Path) -> list[str]:
+    return [entry.alias for entry in source(root).index.entries]
+
+
+def test_a_second_start_parses_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = source(root)
+
+    def never(*_: object) -> None:
+        raise AssertionError("parsed again")
+
+    monkeypatch.setattr(repos, "read_meta", never)
+    second = source(root)
+    assert second.index == first.index
+    assert second.recipe(second.index.entries[0]) == first.recipe(first.index.entries[0])
+
+
+def test_an_edited_recipe_is_noticed(root: Path) -> None:
+    assert not source(root).index.by_tags(["new"], [])
+    write_recipe(root, "get-a", {"tags": ["get", "new"]})
+    assert [entry.alias for entry in source(root).index.by_tags(["new"], [])] == ["get-a"]
+    assert not source(root).index.by_tags(["a"], [])
+
+
+def test_an_edit_that_keeps_the_size_is_noticed(root: Path) -> None:
+    source(root)
+    path = root / "script" / "get-a" / "_cm.json"
+    before = path.stat()
+    path.write_text(path.read_text().replace('"a"', '"z"'))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+    assert path.stat().st_size == before.st_size
+    assert source(root).index.by_tags(["z"], [])
+
+
+def test_new_and_removed_recipes_are_noticed(root: Path) -> None:
+    assert aliases(root) == ["get-a", "get-b"]
+    write_recipe(root, "get-c")
+    shutil.rmtree(root / "script" / "get-a")
+    assert aliases(root) == ["get-b", "get-c"]
+    (root / "script" / "get-b" / "_cm.json").unlink()
+    assert aliases(root) == ["get-c"]
+
+
+def test_a_json_file_added_to_a_yaml_one_is_noticed(root: Path) -> None:
+    folder = root / "script" / "get-y"
+    folder.mkdir()
+    text = f"alias: get-y\nautomation_uid: '5b4e0237da074764'\nuid: '{uid_of('get-y')}'\ntags: [get, y]\nsort: 5\n"
+    (folder / "_cm.yaml").write_text(text)
+    assert source(root).index.by_tags(["y"], [])
+    (folder / "_cm.json").write_text(json.dumps({"tags": ["get", "j"]}))
+    assert not source(root).index.by_tags(["y"], [])
+    assert source(root).index.by_tags(["j"], [])[0].sort == 5
+
+
+BROKEN = {
+    "no YAML": "alias: [unclosed",
+    "a tab": "alias:\n\t- x",
+    "a list": "- a\n- b\n",
+    "a text": "just words",
+    "empty": "",
+    "no uid": "alias: get-broken\ntags: [get, broken]\n",
+    "numeric uid": "alias: get-broken\nuid: 1234567890123456\ntags: [get, broken]\n",
+    "tags are a number": "alias: get-broken\nuid: 'a234567890123456'\ntags: 7\n",
+    "deps are a text": "alias: get-broken\nuid: 'a234567890123456'\ntags: [get]\ndeps: no\n",
+    "deps hold a text": "alias: get-broken\nuid: 'a234567890123456'\ntags: [get]\ndeps: [get,x]\n",
+    "variations are a list": "alias: get-broken\nuid: 'a234567890123456'\ntags: [get]\nvariations: [a]\n",
+    "env is a list": "alias: get-broken\nuid: 'a234567890123456'\ntags: [get]\nenv: [a]\n",
+    "unhashable key": "? [a, b]\n: c\n",
+    "python object": "alias: !!python/object/apply:os.system ['touch injected']\n",
+    "bytes that are no text": "alias: \udcff\n",
+}
+
+
+@pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN.keys())
+def test_a_broken_recipe_does_not_stop_the_others(
+    root: Path, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = root / "script" / "get-broken"
+    folder.mkdir()
+    (folder / "_cm.yaml").write_text(text, errors="surrogateescape")
+    for _ in range(2):
+        index = source(root).index
+        assert [entry.alias for entry in index.entries] == ["get-a", "get-b"]
+        assert list(index.broken) == [str(folder)]
+        assert index.broken[str(folder)], "the trouble must have a text"
+    assert not (tmp_path / "injected").exists()
+
+
+def test_a_mended_recipe_is_taken_again(root: Path) -> None:
+    path = root / "script" / "get-a" / "_cm.json"
+    good = path.read_text()
+    path.write_text("{")
+    assert aliases(root) == ["get-b"]
+    path.write_text(good)
+    assert aliases(root) == ["get-a", "get-b"]
+
+
+def test_folders_of_other_automations_and_plain_files_are_passed_over(root: Path) -> None:
+    write_recipe(root, "other", {"automation_uid": "0000000000000abc"})
+    (root / "script" / "README.md").write_text("text")
+    (root / "script" / "empty").mkdir()
+    index = source(root).index
+    assert [entry.alias for entry in index.entries] == ["get-a", "get-b"]
+    assert index.broken == {}
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", "null", '{"format": 2}', '{"format": 2, "rows": 7}'])
+def test_a_damaged_index_file_is_made_again(root: Path, text: str) -> None:
+    assert aliases(root) == ["get-a", "get-b"]
+    (path,) = (root.parent / "index").iterdir()
+    path.write_text(text.replace('"format": 2', f'"format": {repos.FORMAT}'))
+    assert aliases(root) == ["get-a", "get-b"]
+    assert json.loads(path.read_text())["format"] == repos.FORMAT
+
+
+def test_an_index_that_cannot_be_kept_only_costs_time(root: Path) -> None:
+    (root.parent / "index").write_text("a file in the way")
+    assert aliases(root) == ["get-a", "get-b"]
+
+
+def test_a_repository_without_recipes_has_none(tmp_path: Path) -> None:
+    assert source(tmp_path / "nowhere").index.entries == ()
+
+
+def test_the_digest_changes_with_what_a_recipe_does_and_only_then(root: Path) -> None:
+    folder = root / "script" / "get-a"
+    first = recipe_digest(folder)
+    for name in ("README.md", "tmp-run.sh", "__pycache__/x.pyc", "tests/test_x.py", "docs/x.txt", ".git/x"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("x")
+    assert recipe_digest(folder) == first
+    (folder / "table.py").write_text("x = 1")
+    second = recipe_digest(folder)
+    assert second != first
+    (folder / "table.py").rename(folder / "other.py")
+    assert recipe_digest(folder) not in (first, second)
+
+
+def test_a_recipe_is_unchanged_by_its_stamp_or_by_its_content(root: Path) -> None:
+    recipes = source(root)
+    recipe = recipes.recipe(recipes.index.by_name("get-a")[0])
+    digest, stamp = recipe_digest(recipe.path), recipe_stamp(recipe.path)
+    os.utime(recipe.path / "_cm.json")
+    assert recipe_stamp(recipe.path) != stamp
+    assert recipes.is_unchanged(recipe, digest, stamp)
+    (recipe.path / "run.sh").write_text("true")
+    assert not source(root).is_unchanged(recipe, digest, stamp)
+
+
+def test_a_file_that_does_not_parse_is_named(root: Path) -> None:
+    folder = root / "script" / "get-a"
+    (folder / "_cm.json").write_text("{")
+    with pytest.raises(MetaError, match=r"get-a/_cm\.json: no JSON"):
+        repos.read_meta(folder)

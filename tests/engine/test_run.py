@@ -1,0 +1,217 @@
+"""From CM's input to a request, and what the call as a whole tells the user."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import TemporaryHome
+from recipe_engine.errors import Ambiguous, NotFound, RequestError, VariationNotFound
+from recipe_engine.repos import RepoInfo
+from recipe_engine.run import Home, parse_options, parse_query_input, parse_request, search_action
+
+
+@pytest.mark.parametrize(
+    ("i", "words", "variations", "name"),
+    [
+        ({"tags": "get,x"}, ("get", "x"), (), ""),
+        ({"tags": "get,x,_v"}, ("get", "x"), ("v",), ""),
+        ({"tags": ["get", "x"]}, ("get", "x"), (), ""),
+        ({"artifact": "get x _v"}, ("get", "x"), ("v",), ""),
+        ({"artifact": "get x", "tags": "other"}, ("get", "x"), (), ""),
+        ({"artifact": "get x", "artifacts": ["_v _w"]}, ("get", "x"), ("v", "w"), ""),
+        ({"artifact": "get x", "artifacts": ["_v,y"]}, ("get", "x", "y"), ("v",), ""),
+        ({"artifact": "get-x"}, (), (), "get-x"),
+        ({"artifact": "get-x", "tags": "_v"}, (), ("v",), "get-x"),
+        ({"artifact": "recipes:get-x"}, (), (), "get-x"),
+        ({"artifact": "get-x,a123456789abcdef"}, (), (), "a123456789abcdef"),
+        ({"artifact": "a123456789abcdef"}, (), (), "a123456789abcdef"),
+        ({}, (), (), ""),
+    ],
+)
+def test_the_words_of_the_command_line_are_tags_or_a_name(
+    i: dict[str, Any], words: tuple[str, ...], variations: tuple[str, ...], name: str
+) -> None:
+    query, alias = parse_query_input(i)
+    assert (query.all_of, query.variations, alias) == (words, variations, name)
+
+
+@pytest.mark.parametrize(
+    ("flag", "field"),
+    [
+        ("new", "new"),
+        ("renew", "renew"),
+        ("skip_cache", "skip_cache"),
+        ("force_cache", "force_cache"),
+        ("only_execute_from_cache", "only_from_cache"),
+        ("quiet", "quiet"),
+        ("q", "quiet"),
+        ("silent", "silent"),
+        ("s", "silent"),
+        ("verbose", "verbose"),
+        ("v", "verbose"),
+        ("fake_run", "fake_run"),
+        ("prepare", "fake_run"),
+        ("fake_deps", "fake_deps"),
+        ("dirty", "dirty"),
+        ("save_env", "save_env"),
+        ("time", "show_time"),
+        ("ignore_script_error", "ignore_script_error"),
+    ],
+)
+def test_each_flag_is_read_in_cms_ways_of_writing_it(flag: str, field: str) -> None:
+    for value in (True, "yes", "True", "1"):
+        assert getattr(parse_options({flag: value}), field) is True
+    for value in (False, "no", "", None):
+        assert getattr(parse_options({flag: value}), field) is False
+
+
+@pytest.mark.parametrize(
+    ("i", "text"),
+    [
+        ({"new": True, "renew": True}, "--new and --renew"),
+        ({"lock_timeout": "soon"}, "--lock_timeout='soon'"),
+        ({"env": "CM_X=1"}, "--env must be given by key, found 'CM_X=1'"),
+        ({"state": ["x"]}, "--state"),
+        ({"env": {"+PATH": "/a"}}, "+PATH"),
+    ],
+)
+def test_a_flag_that_makes_no_sense_is_named_with_its_value(i: dict[str, Any], text: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        parse_request({"tags": "get,x", **i})
+    assert text in caught.value.message
+
+
+def test_flags_that_recipes_read_are_put_into_the_env() -> None:
+    request = parse_request({"tags": "x", "quiet": True, "s": True, "v": True, "fake_run": True, "lock_timeout": "2"})
+    assert {key: request.env.get(key) for key in ("CM_QUIET", "CM_TMP_SILENT", "CM_VERBOSE", "CM_TMP_FAKE_RUN")} == {
+        "CM_QUIET": "yes",
+        "CM_TMP_SILENT": "yes",
+        "CM_VERBOSE": "yes",
+        "CM_TMP_FAKE_RUN": "yes",
+    }
+    assert request.options.lock_timeout_s == 2.0
+
+
+def test_an_unknown_tag_is_named_with_the_nearest_recipes(home: TemporaryHome) -> None:
+    for alias in ("get-cuda", "get-cuda-devices", "get-cudnn", "run-other"):
+        home.recipe(alias)
+    with pytest.raises(NotFound) as caught:
+        home.run("get,cudda")
+    text = caught.value.describe()
+    assert caught.value.code == 1
+    assert "no recipe at all has the tag 'cudda'; close ones: cuda" in text
+    assert len([line for line in text.splitlines() if line.startswith("    ")]) == 3
+    assert "get-cuda: " in text
+    assert "run-other" not in text
+    assert caught.value.hint == "cm find script --tags=get"
+
+
+def test_an_unknown_variation_is_named_with_the_known_ones(home: TemporaryHome) -> None:
+    home.recipe("get-x", {"variations": {"onnxruntime": {}, "null": {}, "n.#": {}, "null,n.#": {}}})
+    with pytest.raises(VariationNotFound) as caught:
+        home.run("get,x,_onnx-runtime")
+    assert caught.value.code == 16
+    assert "no variation _onnx-runtime (close: _onnxruntime)" in caught.value.message
+    assert "its variations: _n.#, _null, _onnxruntime" in caught.value.message
+
+
+def test_an_unknown_name_is_named_with_the_nearest(home: TemporaryHome) -> None:
+    home.recipe("get-cuda")
+    with pytest.raises(NotFound, match="no recipe is called 'get-cudda'") as caught:
+        home.run("", artifact="get-cudda")
+    assert "get-cuda" in caught.value.hint
+
+
+def test_asking_for_nothing_runs_nothing(home: TemporaryHome) -> None:
+    home.recipe("get-x", run_sh="touch ran")
+    with pytest.raises(RequestError, match="no recipe was asked for"):
+        home.run("")
+    assert not (home.work / "ran").exists()
+
+
+def test_a_recipe_that_cannot_be_read_stops_nobody_and_is_named_when_it_is_missed(home: TemporaryHome) -> None:
+    home.recipe("get-x", {"env": {"CM_X": "1"}, "new_env_keys": ["CM_X"]})
+    folder = home.recipe("get-broken")
+    (folder / "_cm.json").write_text("{")
+    assert home.run("get,x")["new_env"] == {"CM_X": "1"}
+    with pytest.raises(NotFound) as caught:
+        home.run("get,broken")
+    assert f"{folder} (" in caught.value.message
+    with pytest.raises(NotFound) as caught:
+        home.run("", artifact="get-broken")
+    assert f"{folder} (" in caught.value.message
+
+
+def test_several_recipes_and_nobody_to_ask_is_an_error_with_the_list(
+    home: TemporaryHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.recipe("get-a", {"tags": ["get", "a"]})
+    home.recipe("get-b", {"tags": ["get", "b"], "sort": -1})
+    with pytest.raises(Ambiguous) as caught:
+        home.run("get", quiet=False)
+    assert "get-a" in caught.value.message
+    assert "--quiet" in caught.value.hint
+    home.run("get")
+    assert home.story[0] == "* get-b: running", "the first by sort, then by path"
+
+
+def test_of_several_recipes_the_cached_one_is_taken(home: TemporaryHome) -> None:
+    home.recipe("get-a", {"tags": ["get", "a"], "cache": True})
+    home.recipe("get-b", {"tags": ["get", "b"], "cache": True})
+    home.run("get,b")
+    home.run("get", quiet=False)
+    assert home.story[0].startswith("= get-b: reused")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"modle": "x"}, "--modle; did you mean --model?"),
+        ({"model": "x"}, ""),
+        ({"skip_cahce": True}, "--skip_cahce; did you mean --skip_cache?"),
+        ({"something_else_entirely": 1}, ""),
+    ],
+)
+def test_an_input_that_looks_misspelt_is_told(home: TemporaryHome, given: dict[str, Any], told: str) -> None:
+    home.recipe("get-x", {"input_mapping": {"model": "CM_MODEL"}})
+    home.run("get,x", out="con", **given)
+    warnings = [line for line in home.story if "did you mean" in line]
+    assert len(warnings) == (1 if told else 0)
+    assert told in "".join(warnings)
+
+
+def test_values_that_the_recipe_wants_shown_are_told_at_the_end(home: TemporaryHome) -> None:
+    meta = {"env": {"CM_A": "1", "CM_B": "2"}, "new_env_keys": ["CM_*"]}
+    home.recipe("get-x", {**meta, "print_env_at_the_end": {"CM_A": "the first", "CM_B": "", "CM_C": "absent"}})
+    home.run("get,x", out="con")
+    assert home.story[-2:] == ["  the first: 1", "  CM_B: 2"]
+
+
+def test_silent_tells_only_what_needs_attention(home: TemporaryHome) -> None:
+    home.recipe("get-x", {"cache": True, "warnings": ["mind the gap"]})
+    home.run("get,x", silent=True)
+    assert home.story == ["! get-x: mind the gap"]
+
+
+def test_recipes_are_found_by_tags_variations_and_name(home: TemporaryHome) -> None:
+    one = home.recipe("get-a", {"tags": ["get", "a"], "variations": {"v": {}}})
+    two = home.recipe("get-b", {"tags": ["get", "b"]})
+    assert search_action({"tags": "get"}, home.engine_home) == [one, two]
+    assert search_action({"tags": "get,_v"}, home.engine_home) == [one]
+    assert search_action({"tags": "get,-a"}, home.engine_home) == [two]
+    assert search_action({"artifact": "get-b"}, home.engine_home) == [two]
+    assert search_action({"tags": "none"}, home.engine_home) == []
+
+
+def test_the_store_is_cms_local_repository_or_the_folder_that_the_user_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home([RepoInfo(tmp_path, "r", "")], tmp_path / "home", tmp_path / "home" / "repos" / "local")
+    assert home.store_path == tmp_path / "home" / "repos" / "local" / "cache"
+    monkeypatch.setenv("CROWDPERF_CACHE", "/elsewhere")
+    assert home.store_path == Path("/elsewhere")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CROWDPERF_CACHE", "here")
+    assert home.store_path == tmp_path / "here", "recipes change the current folder"

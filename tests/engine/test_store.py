@@ -1,0 +1,346 @@
+"""The cache on disk: start, commit, crash, look again, trust."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recipe_engine import entryfile, files, store
+from recipe_engine.entryfile import EntryPaths
+from recipe_engine.errors import StoreError
+from recipe_engine.model import CacheEntry, CacheKey, RecipeId
+from recipe_engine.store import Maker, Outcome, Store
+from recipe_engine.version import VersionRange
+
+KEY = CacheKey(
+    recipe=RecipeId("get-x", "a123456789abcdef"),
+    required_tags=("get", "x"),
+    excluded_tags=(),
+    explicit=(),
+    variations=(),
+    extra_tags=(),
+    inputs={},
+    version=VersionRange(),
+)
+MAKER = Maker("digest", "stamp")
+NOTHING = Outcome(
+    new_env={}, new_state={}, dependencies=[], version="", added_tags=(), files=(), dependent_path="", details={}
+)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+def make(root: Path, key: CacheKey = KEY, **outcome: Any) -> CacheEntry:
+    """A finished entry, made through a store of its own."""
+    made = Store(root)
+    return made.commit(made.start(key, MAKER), key, NOTHING._replace(**outcome))
+
+
+def test_a_finished_entry_is_found_by_another_store_with_what_it_gives(root: Path) -> None:
+    entry = make(root, new_env={"CM_X": "1"}, new_state={"a": [1]}, version="1.2", added_tags=("more",))
+    other = Store(root)
+    assert other.find(KEY) == [entry]
+    assert other.problem(entry) == ""
+    assert other.load(entry) == ({"CM_X": "1"}, {"a": [1]})
+    assert entry.tags == ("get", "x", "more", "version-1.2")
+
+
+def test_an_unfinished_entry_is_not_found(root: Path) -> None:
+    Store(root).start(KEY, MAKER)
+    assert Store(root).find(KEY) == []
+    assert len(Store(root).entries()) == 1
+
+
+@pytest.mark.parametrize("writes", range(4))
+def test_a_process_that_dies_while_finishing_leaves_nothing_that_is_trusted(
+    root: Path, monkeypatch: pytest.MonkeyPatch, writes: int
+) -> None:
+    """Dies after 0, 1, 2, 3 of the files that a commit puts in place; only the last one makes the entry count."""
+    dying = Store(root)
+    entry = dying.start(KEY, MAKER)
+    replace, done = os.replace, 0
+
+    def dies(*words: Any) -> None:
+        nonlocal done
+        if done == writes:
+            raise SystemExit("killed")
+        done += 1
+        replace(*words)
+
+    monkeypatch.setattr(os, "replace", dies)
+    if writes < 3:
+        with pytest.raises(SystemExit):
+            dying.commit(entry, KEY, NOTHING)
+    else:
+        dying.commit(entry, KEY, NOTHING)
+    monkeypatch.undo()
+    assert len(Store(root).find(KEY)) == (1 if writes == 3 else 0)
+    if writes < 3:
+        assert make(root).path == entry.path
+
+
+def test_what_a_broken_off_attempt_left_is_emptied_except_half_loaded_files(root: Path) -> None:
+    first = Store(root).start(KEY, MAKER)
+    (first.path / "half.txt").write_text("x")
+    (first.path / "model.onnx.part").write_text("half")
+    (first.path / "folder").mkdir()
+    (first.path / "folder" / "file").write_text("x")
+    (first.path / "link").symlink_to(root.parent)
+    second = Store(root).start(KEY, MAKER)
+    assert second.path == first.path
+    assert sorted(item.name for item in second.path.iterdir()) == ["_cm.json", "model.onnx.part"]
+    assert root.parent.exists()
+
+
+def test_what_another_request_left_is_not_touched(root: Path) -> None:
+    first = Store(root).start(KEY, MAKER)
+    (first.path / "mine").write_text("x")
+    second = Store(root).start(KEY._replace(variations=("v",)), MAKER)
+    assert second.path != first.path
+    assert (first.path / "mine").exists()
+
+
+def test_an_entry_that_was_finished_since_we_looked_is_never_taken_for_a_left_over(root: Path) -> None:
+    maker = Store(root)
+    entry = maker.start(KEY, MAKER)
+    waiting = Store(root)
+    assert [known.is_complete for known in waiting.entries()] == [False]
+    (entry.path / "result").write_text("x")
+    maker.commit(entry, KEY, NOTHING)
+    os.utime(EntryPaths(entry.path).meta, ns=(0, 0))
+    second = waiting.start(KEY, MAKER)
+    assert second.path != entry.path
+    assert (entry.path / "result").exists()
+
+
+def test_a_look_again_sees_an_entry_finished_within_the_same_tick_of_the_clock(root: Path) -> None:
+    maker = Store(root)
+    entry = maker.start(KEY, MAKER)
+    meta = EntryPaths(entry.path).meta
+    os.utime(meta, ns=(0, 0))
+    waiting = Store(root)
+    assert waiting.find(KEY) == []
+    maker.commit(entry, KEY, NOTHING)
+    os.utime(meta, ns=(0, 0))
+    assert [found.uid for found in waiting.find(KEY, refresh=True)] == [entry.uid]
+
+
+def declare(root: Path, **outcome: Any) -> CacheEntry:
+    """A finished entry that declares ``data/a`` and names ``tool`` in its env."""
+    made = Store(root)
+    entry = made.start(KEY, MAKER)
+    (entry.path / "data").mkdir()
+    (entry.path / "data" / "a").write_bytes(b"12345")
+    (entry.path / "tool").write_bytes(b"tool")
+    found = NOTHING._replace(files=("data",), new_env={"CM_TOOL": str(entry.path / "tool")}, **outcome)
+    return made.commit(entry, KEY, found)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "text"),
+    [
+        ("data/a", "remove", "data/a is gone"),
+        ("data/a", "edit", "data/a was edited"),
+        ("data/a", "grow", "data/a has 6 bytes instead of 5"),
+        ("tool", "remove", "tool is gone"),
+        ("cm-cached-state.json", "remove", "cm-cached-state.json is gone"),
+        ("entry.json", "remove", "entry.json is gone or damaged"),
+        ("_cm.json", "remove", "removed meanwhile"),
+    ],
+)
+def test_a_changed_file_of_an_entry_is_noticed(root: Path, name: str, change: str, text: str) -> None:
+    entry = declare(root)
+    looking = Store(root)
+    assert looking.find(KEY) == [entry]
+    path = entry.path / name
+    if change == "remove":
+        path.unlink()
+    else:
+        path.write_bytes(b"54321" if change == "edit" else b"123456")
+        os.utime(path, ns=(0, 0))
+    assert text in looking.problem(entry)
+
+
+def test_an_entry_changed_by_another_process_is_noticed(root: Path) -> None:
+    entry = make(root)
+    looking = Store(root)
+    looking.find(KEY)
+    Store(root).retire(entry)
+    assert looking.problem(entry) == "it was changed meanwhile"
+
+
+def test_a_path_on_which_an_entry_depends_is_looked_at(root: Path, tmp_path: Path) -> None:
+    tool = tmp_path / "tool"
+    tool.write_text("x")
+    entry = make(root, dependent_path=str(tool))
+    assert Store(root).problem(entry) == ""
+    tool.unlink()
+    assert "tool, on which it depends, is gone" in Store(root).problem(entry)
+
+
+def test_a_declared_file_that_does_not_exist_is_an_error_and_the_entry_stays_unfinished(root: Path) -> None:
+    with pytest.raises(StoreError, match=r"declared the file 'model\.onnx'"):
+        make(root, files=("model.onnx",))
+    assert Store(root).find(KEY) == []
+
+
+def test_a_recipe_may_declare_its_whole_folder(root: Path) -> None:
+    made = Store(root)
+    entry = made.start(KEY, MAKER)
+    for name in ("a", *entryfile.SCRATCH_NAMES, "log.txt"):
+        (entry.path / name).write_text("x")
+    entry = made.commit(entry, KEY, NOTHING._replace(files=(".",)))
+    assert Store(root).problem(entry) == ""
+    declared = entryfile.declared_files(entry)
+    assert declared is not None
+    assert [record.path for record in declared] == ["a"]
+
+
+def test_secrets_are_in_no_file_of_an_entry(root: Path) -> None:
+    dependency = {"tags": "get,y", "gh_token": "hunter22", "env": {"CM_HF_TOKEN": "hunter22"}}
+    entry = make(root, new_env={"CM_GH_TOKEN": "hunter22", "CM_X": "1"}, dependencies=[dependency])
+    assert Store(root).load(entry)[0] == {"CM_X": "1"}
+    assert not [path for path in entry.path.iterdir() if "hunter22" in path.read_text()]
+
+
+def test_a_retired_entry_is_kept_but_never_found_nor_reused_as_a_left_over(root: Path) -> None:
+    entry = make(root)
+    (entry.path / "data").write_text("x")
+    made = Store(root)
+    made.retire(entry)
+    assert made.find(KEY, refresh=True) == []
+    assert make(root).path != entry.path
+    assert (entry.path / "data").exists()
+
+
+def test_a_renewed_entry_keeps_its_folder_tags_and_variations(root: Path) -> None:
+    key = KEY._replace(required_tags=("get", "x", "_v", "mine"), variations=("v",), extra_tags=("mine",))
+    entry = make(root, key, version="1.0")
+    made = Store(root)
+    plain = KEY._replace(variations=("v",))
+    reopened = made.reopen(entry, plain, Maker("newer", "newer"))
+    assert Store(root).find(plain) == []
+    renewed = made.commit(reopened, plain, NOTHING._replace(version="2.0"))
+    assert renewed.path == entry.path
+    assert set(renewed.tags) == {"get", "x", "_v", "mine", "version-2.0"}
+    assert renewed.record is not None
+    assert (renewed.record.variations, renewed.record.recipe_digest) == (("v",), "newer")
+
+
+def test_a_renewed_entry_counts_as_made_with_the_inputs_of_now(root: Path) -> None:
+    entry = make(root, KEY._replace(inputs={"model": "a"}))
+    made = Store(root)
+    made.commit(made.reopen(entry, KEY, MAKER), KEY, NOTHING)
+    assert Store(root).find(KEY._replace(inputs={"model": "a"})) == []
+    assert len(Store(root).find(KEY)) == 1
+
+
+def test_an_entry_being_renewed_is_busy_and_no_left_over_of_the_request_that_made_it(root: Path) -> None:
+    first = KEY._replace(inputs={"model": "a"})
+    entry = make(root, first)
+    made = Store(root)
+    with made.lock(KEY, "get-x"):
+        reopened = made.reopen(entry, KEY, MAKER)
+        assert Store(root).is_busy(reopened)
+        assert Store(root).start(first, MAKER).path != entry.path
+
+
+def test_a_renewal_that_was_broken_off_goes_on_in_the_same_entry_with_its_tags(root: Path) -> None:
+    key = KEY._replace(required_tags=("get", "x", "mine"), extra_tags=("mine",))
+    entry = make(root, key)
+    Store(root).reopen(entry, KEY, MAKER)
+    again = make(root, KEY)
+    assert again.path == entry.path
+    assert "mine" in again.tags
+
+
+def test_a_renewal_without_anything_to_do_leaves_the_entry_as_it_was(root: Path) -> None:
+    entry = make(root, new_env={"CM_X": "1"})
+    made = Store(root)
+    made.reopen(entry, KEY, MAKER)
+    made.reinstate(entry)
+    assert Store(root).find(KEY) == [entry]
+    assert Store(root).problem(entry) == ""
+
+
+def test_a_removed_entry_is_gone_at_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = make(root)
+    monkeypatch.setattr(store, "remove_tree", lambda _: None)
+    Store(root).remove(entry)
+    assert Store(root).entries() == []
+    monkeypatch.undo()
+    Store(root).remove(entry)
+    assert not entry.path.exists()
+
+
+def test_an_entry_with_unreadable_state_names_the_command_that_helps(root: Path) -> None:
+    entry = make(root)
+    EntryPaths(entry.path).state.write_text("{")
+    with pytest.raises(StoreError) as caught:
+        Store(root).load(entry)
+    assert caught.value.hint == f"cm rm cache {entry.uid} -f, then run again"
+
+
+def test_the_folder_says_what_it_is(root: Path) -> None:
+    make(root)
+    assert "cache" in (root / "README.md").read_text()
+    assert (root / "CACHEDIR.TAG").read_text().startswith("Signature: 8a477f597d28d172789f06886806bc55")
+
+
+def test_a_cache_that_cannot_be_written_is_an_error_with_its_path(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreError, match=r"file/cache"):
+        make(tmp_path / "file" / "cache")
+
+
+def test_foreign_and_damaged_folders_in_the_cache_are_passed_over(root: Path) -> None:
+    entry = make(root)
+    for name, text in (("other", "{}"), ("damaged", "{"), ("list", "[]")):
+        (root / name).mkdir()
+        (root / name / "_cm.json").write_text(text)
+    (root / "no-meta").mkdir()
+    assert Store(root).entries() == [entry]
+
+
+def test_uids_are_no_numbers_for_yaml(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = iter([bytes.fromhex(text) for text in ("1234567890123456", "12345678901234e5", "b234567890123456")])
+    monkeypatch.setattr(os, "urandom", lambda _: next(values))
+    assert Store(root).start(KEY, MAKER).uid == "b234567890123456"
+
+
+def test_an_entry_of_cm_itself_serves_the_same_explicit_variations(root: Path) -> None:
+    shutil.rmtree(root, ignore_errors=True)
+    folder = root / "b123456789abcdef"
+    folder.mkdir(parents=True)
+    meta = {
+        "automation_uid": entryfile.CACHE_AUTOMATION_UID,
+        "uid": folder.name,
+        "tags": ["get", "x", "_v", "script-artifact-a123456789abcdef"],
+        "associated_script_artifact": KEY.recipe.text,
+        "associated_script_artifact_uid": KEY.recipe.uid,
+    }
+    (folder / "_cm.json").write_text(json.dumps(meta))
+    with_variation = KEY._replace(required_tags=("get", "x", "_v"), explicit=("v",), variations=("v",))
+    assert Store(root).find(KEY) == []
+    (found,) = Store(root).find(with_variation)
+    assert "cm-cached-state.json is gone" in Store(root).problem(found)
+    files.write_json(EntryPaths(folder).state, {"new_env": {"CM_X": "1"}})
+    assert Store(root).problem(found) == ""
+    assert Store(root).load(found) == ({"CM_X": "1"}, {})
+
+
+def test_entries_are_matched_by_tags_like_cm_does(root: Path) -> None:
+    first = make(root, KEY._replace(required_tags=("get", "x", "_v", "b"), variations=("v",)))
+    second = make(root, KEY._replace(required_tags=("get", "x", "a")))
+    entries = Store(root).entries()
+    assert list(store.match_tags(entries, ["get"])) == [first, second]
+    assert list(store.match_tags(entries, ["get", "_v"])) == [first]
+    assert list(store.match_tags(entries, ["get", "-_v"])) == [second]
+    assert list(store.match_tags(entries, ["none"])) == []
