@@ -74,7 +74,7 @@ def misfit(entry: CacheEntry, key: CacheKey) -> str:
     tags = set(entry.tags)
     missing = [tag for tag in key.required_tags if tag not in tags]
     if entry.record:  # its whole set of variations is compared below; it may have one as a default that is asked for
-        missing = [tag for tag in missing if not (tag.startswith("_") and tag[1:] in key.variations)]
+        missing = [tag for tag in missing if tag not in {"_" + name for name in key.explicit}]
     if missing:
         return f"it lacks the tag '{missing[0]}'"
     unwanted = [tag for tag in key.excluded_tags if tag in tags]

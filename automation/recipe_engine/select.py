@@ -38,7 +38,7 @@ def candidates(query: TagQuery, alias: str, index: RecipeIndex) -> tuple[IndexEn
 def _no_such_name(alias: str, index: RecipeIndex) -> NotFound:
     close = nearest(alias, [entry.alias for entry in index.entries])
     return NotFound(
-        f"no recipe is called '{alias}'",
+        "\n".join([f"no recipe is called '{alias}'", *_broken_lines(index)]),
         hint=f"the nearest are: {', '.join(close)}" if close else "cm find script lists all recipes",
     )
 
@@ -55,8 +55,7 @@ def _no_such_tags(query: TagQuery, index: RecipeIndex) -> NotFound:
         lines.append("  each tag exists, but no recipe has all of them together")
     if excluding:
         lines.append(f"  only recipes with an excluded tag have them: {', '.join(entry.alias for entry in excluding)}")
-    for folder, problem in index.broken.items():
-        lines.append(f"  not looked at, because it cannot be read: {folder} ({problem})")
+    lines += _broken_lines(index)
     near = nearest_recipes(query.all_of, index.entries)
     lines += ["  nearest recipes:"] if near else []
     lines += [f"    {entry.alias}: {','.join(sorted(entry.tags))}" for entry in near]
@@ -64,6 +63,12 @@ def _no_such_tags(query: TagQuery, index: RecipeIndex) -> NotFound:
     return NotFound(
         "\n".join(lines), hint=f"cm find script --tags={best}" if best else "cm find script lists all recipes"
     )
+
+
+def _broken_lines(index: RecipeIndex) -> list[str]:
+    return [
+        f"  not looked at, because it cannot be read: {folder} ({problem})" for folder, problem in index.broken.items()
+    ]
 
 
 def nearest_recipes(tags: Sequence[str], entries: Sequence[IndexEntry], count: int = 3) -> list[IndexEntry]:

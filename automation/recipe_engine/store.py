@@ -199,7 +199,7 @@ class Store:
         """
         staging = self._lock_path(entry.record.fingerprint if entry.record else entry.uid).with_suffix(".new")
         remove_tree(staging)
-        staging.mkdir()
+        staging.mkdir(parents=True)
         write_json(EntryPaths(staging).meta, meta_row(entry))
         os.rename(staging, entry.path)
         self._known[entry.uid] = (stamp_of(EntryPaths(entry.path).meta), entry)

@@ -21,12 +21,11 @@ def version_key(text: str) -> VersionKey:
     ``3.9rc1 < 3.9 = 3.9.0 < 3.9+cu118 < 3.9.1``; a leading ``v`` counts for nothing, and a version without numbers
     (a branch name) goes before all others. The reference engine raises TypeError where words meet numbers.
     """
-    match = _SHAPE.fullmatch(text.strip().lower())
-    before, dotted, after = match.groups() if match else ("", "", "")
+    before, dotted, after = _SHAPE.findall(text.strip().lower())[0]
     numbers = [int(part) for part in dotted.split(".") if part]
     while numbers and numbers[-1] == 0:
         numbers.pop()
-    word = "" if dotted and before == "v" else before
+    word = "" if before == "v" else before
     return (0 if word else 1, word), tuple(numbers), (*(_piece(run) for run in _RUN.findall(after)), (0, 0, ""))
 
 

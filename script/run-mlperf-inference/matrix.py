@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from mlperf_results.names import (
-    FULL_RULES_MIN_DURATION_MS,
     ExecutionMode,
     Mode,
     Scenario,
@@ -23,13 +22,6 @@ from mlperf_results.names import (
 )
 
 ALL = "all"
-
-MIN_DURATION_S = {
-    ExecutionMode.TEST: 2.0,
-    ExecutionMode.FAST: 60.0,
-    ExecutionMode.VALID: FULL_RULES_MIN_DURATION_MS / 1000.0,
-}
-"""Shortest performance run of each execution mode; the harness decides (harness/settings.py), a test compares."""
 
 TARGETS = {
     Scenario.SINGLE_STREAM: ("target_latency_ms", "singlestream_target_latency", "target_latency"),
@@ -118,7 +110,7 @@ class RunSpec:
     @property
     def min_duration_s(self) -> float:
         """Shortest time that LoadGen measures; 0 for an accuracy run, which ends with the last sample."""
-        return MIN_DURATION_S[self.execution_mode] if self.mode is Mode.PERFORMANCE else 0.0
+        return self.execution_mode.min_duration_ms / 1000.0 if self.mode is Mode.PERFORMANCE else 0.0
 
 
 def known_names(variations: Mapping[str, Mapping[str, object]]) -> Known:

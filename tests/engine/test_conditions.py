@@ -30,7 +30,7 @@ TABLE: list[tuple[list[str], object, bool, bool]] = [
     (["Linux"], "linux", True, True),
     (["cpu", "gpu"], "tpu", False, False),
     (["cpu", "gpu"], "", False, False),
-    (["cpu", "gpu"], "yes", False, False),
+    *[(["cpu", "gpu"], value, False, False) for value in (*TRUE, *FALSE)],
     (["8"], 8, True, True),
     ([], "cpu", False, False),
     ([], MISSING, False, False),
@@ -129,6 +129,10 @@ def test_a_veto_names_the_block_that_gave_it() -> None:
     verdict = decide(conditions, {"A": "1", "B": "cpu"})
     assert verdict.answer == "no"
     assert verdict.reason == "skip_if_env: B in [cpu, gpu]"
+
+
+def test_a_veto_by_an_empty_block_says_so() -> None:
+    assert decide((block("skip_if_env"),), {}).reason == "skip_if_env: (empty)"
 
 
 @pytest.mark.parametrize(

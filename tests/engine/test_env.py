@@ -238,6 +238,7 @@ def test_what_leaves_is_chosen_by_name_by_glob_or_by_the_name_that_a_key_holds(
         ({"+P": ["/a"]}, {"+P": ["/a"]}, {}),
         ({"+P": ["/a"]}, {}, {"+P": ["/a"]}),
         ({"+P": ["/a"]}, {"+P": "text"}, {"+P": ["/a"]}),
+        ({"P": "text"}, {"P": ["t"]}, {"P": "text"}),
     ],
 )
 def test_of_a_list_only_the_items_that_were_not_there_before_leave(

@@ -139,9 +139,7 @@ def test_two_recipes_may_have_modules_of_the_same_name(tmp_path: Path) -> None:
     seen = []
     for alias in ("one", "two"):
         (tmp_path / alias).mkdir()
-        made = recipe(tmp_path / alias, customize, names=f"X = '{alias}'\n")._replace(
-            id=RecipeId(alias, uid_of(alias))
-        )
+        made = recipe(tmp_path / alias, customize, names=f"X = '{alias}'\n")._replace(id=RecipeId(alias, uid_of(alias)))
         env: dict[str, Any] = {}
         preprocess(made, env)
         seen.append(env["X"])

@@ -1,88 +1,82 @@
-"""The index of recipes: order, names, tags, and which variations a recipe declares."""
+"""What is known of all recipes without reading their files."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from builders import index_entry
-from recipe_engine.index import build_index, dynamic_name
+from recipe_engine.index import IndexEntry, build_index, dynamic_name
 
 
-def test_recipes_are_ordered_by_sort_and_then_by_path() -> None:
-    entries = [
-        index_entry("d", path="/r/a"),
-        index_entry("c", path="/r/c", sort=-1),
-        index_entry("b", path="/r/b", sort=-1),
-        index_entry("a", path="/r/z", sort=5),
-    ]
-    index = build_index(entries, {})
-    assert [entry.alias for entry in index.entries] == ["b", "c", "d", "a"]
-    assert build_index(reversed(entries), {}) == index
+def entry(alias: str, tags: str = "get,x", variations: str = "", **fields: Any) -> IndexEntry:
+    """An index entry of the recipe ``alias``."""
+    known: dict[str, Any] = {
+        "uid": alias.encode().hex().ljust(16, "a")[:16],
+        "path": Path("/r/script") / alias,
+        "repo_path": Path("/r"),
+        "repo_alias": "r",
+        "sort": 0,
+        "is_cached": False,
+        **fields,
+    }
+    names = frozenset(variations.split(",")) - {""}
+    return IndexEntry(alias=alias, tags=frozenset(tags.split(",")), variations=names, **known)
 
 
-def test_a_recipe_is_found_by_alias_and_by_uid_and_by_nothing_else() -> None:
-    one, two = index_entry("get-a", uid="a1"), index_entry("get-b", uid="b1")
-    index = build_index([one, two], {})
-    assert index.by_name("get-a") == (one,)
-    assert index.by_name("b1") == (two,)
-    assert index.by_name("get") == ()
-
-
-def test_two_recipes_of_one_name_are_both_found() -> None:
-    index = build_index([index_entry("get-a", path="/q/a"), index_entry("get-a", path="/p/a")], {})
-    assert [entry.path for entry in index.by_name("get-a")] == [Path("/p/a"), Path("/q/a")]
+def test_recipes_are_ordered_by_rank_and_then_by_path() -> None:
+    made = [entry("c"), entry("late", sort=5), entry("a"), entry("z", sort=-1), entry("b", path=Path("/a/script/b"))]
+    assert [found.alias for found in build_index(made, {}).entries] == ["z", "b", "a", "c", "late"]
 
 
 @pytest.mark.parametrize(
     ("wanted", "unwanted", "found"),
     [
-        (["get"], [], ["a", "b", "c"]),
-        (["get", "cuda"], [], ["b", "c"]),
-        (["cuda", "get"], [], ["b", "c"]),
-        (["get"], ["old"], ["a", "b"]),
-        (["get"], ["old", "cuda"], ["a"]),
-        (["get"], ["no-such-tag"], ["a", "b", "c"]),
-        (["cud"], [], []),
-        ([], ["get"], ["d"]),
+        (["get"], [], ["a", "b"]),
+        (["get", "cuda"], [], ["b"]),
+        (["cuda", "get"], ["dev"], []),
+        (["get"], ["cuda"], ["a"]),
+        (["nothing"], [], []),
+        ([], [], ["a", "b"]),
     ],
 )
-def test_all_wanted_tags_and_none_of_the_unwanted(wanted: list[str], unwanted: list[str], found: list[str]) -> None:
-    index = build_index(
-        [
-            index_entry("a", "get,python"),
-            index_entry("b", "get,cuda"),
-            index_entry("c", "get,cuda,old"),
-            index_entry("d", "app"),
-        ],
-        {},
-    )
-    assert [entry.alias for entry in index.by_tags(wanted, unwanted)] == found
+def test_tags_find_the_recipes_that_have_all_wanted_and_no_unwanted_ones(
+    wanted: list[str], unwanted: list[str], found: list[str]
+) -> None:
+    index = build_index([entry("a", "get,x"), entry("b", "get,cuda,dev")], {})
+    assert [match.alias for match in index.by_tags(wanted, unwanted)] == found
 
 
-@pytest.mark.parametrize(
-    ("variation", "dynamic"),
-    [
-        ("n.8", "n.#"),
-        ("n.a.b", "n.#"),
-        ("n.", ""),
-        ("n.8.", ""),
-        ("n", ""),
-        ("m.8", ""),
-        (".8", ""),
-    ],
-)
-def test_a_name_with_a_value_is_a_case_of_the_dynamic_variation(variation: str, dynamic: str) -> None:
-    assert dynamic_name(variation, {"n.#", "n", "a"}) == dynamic
+def test_a_recipe_is_found_by_alias_and_by_uid_and_not_by_a_part_of_them() -> None:
+    index = build_index([entry("get-x", uid="a1b2c3d4e5f60718"), entry("get-y")], {})
+    assert [match.alias for match in index.by_name("get-x")] == ["get-x"]
+    assert [match.alias for match in index.by_name("a1b2c3d4e5f60718")] == ["get-x"]
+    assert index.by_name("get") == ()
 
 
-@pytest.mark.parametrize(
-    ("variation", "is_declared"), [("a", True), ("n.8", True), ("lit.1", True), ("lit.2", False), ("b", False)]
-)
-def test_a_recipe_declares_exact_names_and_cases_of_dynamic_ones(variation: str, is_declared: bool) -> None:
-    assert index_entry("x", variations="a;n.#;lit.1").declares(variation) is is_declared
-
-
-def test_all_tags_are_those_of_all_recipes() -> None:
-    assert build_index([index_entry("a", "x,y"), index_entry("b", "y,z")], {}).all_tags == {"x", "y", "z"}
+def test_all_tags_are_those_of_any_recipe() -> None:
+    assert build_index([entry("a", "get,x"), entry("b", "get,y")], {}).all_tags == {"get", "x", "y"}
     assert build_index([], {}).all_tags == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("variation", "declared", "name"),
+    [
+        ("n.8", ["n.#"], "n.#"),
+        ("n.a.b", ["n.#"], "n.#"),
+        ("n.#", ["n.#"], "n.#"),
+        ("n.8", ["m.#"], ""),
+        ("n", ["n.#"], ""),
+        ("n.", ["n.#"], ""),
+        ("n.8.", ["n.#"], ""),
+        ("nn.8", ["n.#"], ""),
+        ("n.8", ["n.8"], ""),
+    ],
+)
+def test_a_name_with_a_value_belongs_to_the_name_with_a_hash(variation: str, declared: list[str], name: str) -> None:
+    assert dynamic_name(variation, declared) == name
+
+
+@pytest.mark.parametrize(("variation", "is_declared"), [("v", True), ("n.8", True), ("n", False), ("w", False)])
+def test_a_recipe_declares_a_variation_by_its_name_or_by_a_dynamic_one(variation: str, is_declared: bool) -> None:
+    assert entry("a", variations="v,n.#").declares(variation) is is_declared

@@ -1,11 +1,13 @@
-"""How blocks change the dependencies of others: appending lists, and ``ad``/``adr`` by name."""
+"""How one block changes the dependencies of another."""
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
 from builders import dependency
+from recipe_engine.model import Dependency
 from recipe_engine.overrides import (
     append_dependencies,
     apply_overrides,
@@ -16,140 +18,161 @@ from recipe_engine.overrides import (
 )
 
 
-def tags_after(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> list[str]:
-    """The tags of both lists appended, in order."""
-    merged = append_dependencies([dependency(**e) for e in first], [dependency(**e) for e in second])
-    return [made.tags_text for made in merged]
+def entries(dependencies: tuple[Dependency, ...]) -> list[Any]:
+    """The entries as written."""
+    return [dict(made.entry) for made in dependencies]
+
+
+FIRST = [
+    {"tags": "get,a", "names": ["a", "tool"]},
+    {"tags": "get,b"},
+    {"tags": "get,c", "names": ["c"]},
+]
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "tags"),
+    ("new", "position"),
     [
-        # the same names take the place, whatever the tags and the order of the names
-        ([{"tags": "a", "names": ["n"]}, {"tags": "b"}], [{"tags": "c", "names": ["n"]}], ["c", "b"]),
-        ([{"tags": "a", "names": ["n", "m"]}], [{"tags": "c", "names": ["m", "n"]}], ["c"]),
-        ([{"tags": "a", "names": ["n", "m"]}], [{"tags": "c", "names": ["n"]}], ["a", "c"]),
-        ([{"tags": "a", "names": ["n"]}], [{"tags": "a", "names": ["m"]}], ["a", "a"]),
-        # without names the same tags take the place, in any order
-        ([{"tags": "a,b"}, {"tags": "c"}], [{"tags": "b,a"}], ["b,a", "c"]),
-        ([{"tags": "a,b"}], [{"tags": "a"}], ["a,b", "a"]),
-        ([{"tags": "a,_x"}], [{"tags": "a,_y"}], ["a,_x", "a,_y"]),
-        ([], [{"tags": "a"}], ["a"]),
-        ([{"tags": "a"}], [], ["a"]),
+        ({"tags": "get,z", "names": ["tool", "a"]}, 0),
+        ({"tags": "get,z", "names": ["a"]}, None),
+        ({"tags": "get,z", "names": ["a", "tool", "more"]}, None),
+        ({"tags": "b,get", "version": "2"}, 1),
+        ({"tags": "get,b", "names": ["b"]}, None),
+        ({"tags": "c,get", "version": "2"}, 2),
+        ({"tags": "get,b,more"}, None),
     ],
 )
-def test_an_entry_of_the_same_names_or_tags_takes_the_place_and_others_are_appended(
-    first: list[dict[str, Any]], second: list[dict[str, Any]], tags: list[str]
+def test_an_entry_takes_the_place_of_one_with_the_same_names_or_without_names_the_same_tags(
+    new: dict[str, Any], position: int | None
 ) -> None:
-    assert tags_after(first, second) == tags
+    merged = entries(append_dependencies([dependency(**entry) for entry in FIRST], [dependency(**new)]))
+    expected = [*FIRST, new] if position is None else [*FIRST[:position], new, *FIRST[position + 1 :]]
+    assert merged == expected
 
 
-def test_alternatives_of_one_name_in_one_list_never_replace_each_other() -> None:
-    both = [
-        {"tags": "a", "names": ["n"], "enable_if_env": {"A": ["1"]}},
-        {"tags": "b", "names": ["n"], "skip_if_env": {"A": ["1"]}},
-    ]
-    assert tags_after([], both) == ["a", "b"]
-    assert tags_after([{"tags": "old", "names": ["n"]}], both) == ["a", "b"]
+def test_entries_of_one_list_are_alternatives_and_never_replace_each_other() -> None:
+    ubuntu = {"tags": "get,a", "names": ["a"], "enable_if_env": {"OS": ["ubuntu"]}}
+    macos = {"tags": "get,a", "names": ["a"], "enable_if_env": {"OS": ["macos"]}}
+    assert entries(append_dependencies([], [dependency(**ubuntu), dependency(**macos)])) == [ubuntu, macos]
 
 
-def changed(entry: dict[str, Any], changes: dict[str, Any], env: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The entry with the changes."""
-    return change_entry(entry, changes, env or {})
+def test_alternatives_take_the_places_of_earlier_alternatives_one_by_one() -> None:
+    first = [{"tags": "get,a", "version": "1"}, {"tags": "get,a", "version": "2"}, {"tags": "get,b"}]
+    second = [{"tags": "a,get", "version": "3"}, {"tags": "a,get", "version": "4"}, {"tags": "a,get", "version": "5"}]
+    merged = entries(append_dependencies([dependency(**e) for e in first], [dependency(**e) for e in second]))
+    assert merged == [second[0], second[1], first[2], second[2]]
 
 
 @pytest.mark.parametrize(
-    ("entry", "changes", "result"),
+    ("entry", "changes", "changed"),
     [
-        ({"tags": "z,y"}, {"tags": "x,y,a"}, {"tags": "z,y,x,a"}),
-        ({"tags": "z"}, {"tags": ["y", "x,z"]}, {"tags": "z,y,x"}),
-        ({"tags": ["z", "y"]}, {"tags": "x"}, {"tags": "z,y,x"}),
-        ({}, {"tags": "b,a"}, {"tags": "b,a"}),
-        ({"tags": "z"}, {"tags": "_v.<<<NONE>>>,a"}, {"tags": "z,a"}),
-        ({"tags": "z"}, {"tags": "_v.<<<A>>>"}, {"tags": "z,_v.1"}),
+        ({"tags": "get,y"}, {"tags": "_v,get,z"}, {"tags": "get,y,_v,z"}),
+        ({}, {"tags": "_v"}, {"tags": "_v"}),
+        ({"tags": "get,y"}, {"tags": "_v.<<<A>>>"}, {"tags": "get,y,_v.one"}),
+        ({"tags": "get,y"}, {"tags": "_v.<<<NONE>>>,_w"}, {"tags": "get,y,_w"}),
         ({"version": "1"}, {"version": "2"}, {"version": "2"}),
-        ({}, {"version_max": "<<<A>>>"}, {"version_max": "1"}),
-        ({"env": {"A": "1", "B": "1"}}, {"env": {"B": "2", "C": "3"}}, {"env": {"A": "1", "B": "2", "C": "3"}}),
-        ({"names": ["n"]}, {"names": ["m", "n"]}, {"names": ["n", "m"]}),
+        ({}, {"version_max": "<<<A>>>"}, {"version_max": "one"}),
         (
-            {"adr": {"p": {"tags": "a"}}},
-            {"adr": {"p": {"version": "1"}}},
-            {"adr": {"p": {"tags": "a", "version": "1"}}},
+            {"env": {"P": "1", "Q": {"r": 1}}},
+            {"env": {"Q": {"s": 2}, "T": "<<<A>>>"}},
+            {"env": {"P": "1", "Q": {"r": 1, "s": 2}, "T": "one"}},
         ),
+        ({"force_env_keys": ["A"]}, {"force_env_keys": ["B", "A"]}, {"force_env_keys": ["A", "B"]}),
+        ({"extra_cache_tags": "a"}, {"extra_cache_tags": "b"}, {"extra_cache_tags": "b"}),
+        ({"version": "1"}, {"enable_if_env": {"A": ["1"]}, "skip_if_any_env": {}}, {"version": "1"}),
+        ({}, {"name": "venv"}, {"name": "venv"}),
+        ({"names": ["a"]}, {"names": ["b"]}, {"names": ["a", "b"]}),
     ],
 )
-def test_tags_are_added_in_order_mappings_merged_lists_extended_and_the_rest_replaced(
-    entry: dict[str, Any], changes: dict[str, Any], result: dict[str, Any]
+def test_tags_are_added_mappings_merged_lists_extended_the_rest_replaced_and_conditions_left(
+    entry: dict[str, Any], changes: dict[str, Any], changed: dict[str, Any]
 ) -> None:
-    assert changed(entry, changes, {"A": "1"}) == result
+    before = copy.deepcopy((entry, changes))
+    assert change_entry(entry, changes, {"A": "one"}) == changed
+    assert (entry, changes) == before
 
 
-@pytest.mark.parametrize("kind", ["enable_if_env", "skip_if_env", "enable_if_any_env", "skip_if_any_env"])
-def test_the_condition_of_a_change_is_not_taken_over(kind: str) -> None:
-    assert changed({"tags": "a"}, {kind: {"A": ["1"]}, "version": "1"}) == {"tags": "a", "version": "1"}
-    own = {"tags": "a", kind: {"B": ["1"]}}
-    assert changed(own, {kind: {"A": ["1"]}}) == own
+def test_added_tags_keep_the_order_in_which_they_are_written() -> None:
+    words = ",".join(f"_v{number}" for number in range(30))
+    assert change_entry({"tags": "get,y"}, {"tags": words}, {})["tags"] == f"get,y,{words}"
 
 
-def test_changing_an_entry_leaves_it_as_it_was() -> None:
-    entry = {"tags": "a", "env": {"A": "1"}, "names": ["n"]}
-    changed(entry, {"tags": "b", "env": {"A": "2"}, "names": ["m"]})
-    assert entry == {"tags": "a", "env": {"A": "1"}, "names": ["n"]}
+@pytest.mark.parametrize(
+    ("handle", "changed"),
+    [
+        ("python", ["1", None]),
+        ("python3", ["1", None]),
+        ("tool", [None, "1"]),
+        ("py", [None, None]),
+        ("", [None, None]),
+    ],
+)
+def test_a_handle_changes_the_entries_that_have_it_as_a_whole_name(handle: str, changed: list[str | None]) -> None:
+    dependencies = [dependency(names=["python", "python3"]), dependency(names="tool")]
+    made = apply_overrides(dependencies, {handle: {"version": "1"}}, {})
+    assert [entry.entry.get("version") for entry in made] == changed
 
 
-def test_only_the_dependencies_that_have_the_handle_among_their_names_are_changed() -> None:
-    dependencies = [
-        dependency(tags="a", names=["tool", "t"]),
-        dependency(tags="b", names=["python-tool"]),
-        dependency(tags="c", names="python-tool"),
-        dependency(tags="d"),
-        dependency(tags="e", names=["tool"]),
-    ]
-    after = apply_overrides(dependencies, {"tool": {"tags": "_x"}}, {})
-    assert [made.tags_text for made in after] == ["a,_x", "b", "c", "d", "e,_x"]
+def test_a_name_written_as_a_text_is_no_list_of_letters() -> None:
+    (made,) = apply_overrides([dependency(names="python-tool")], {"tool": {"version": "1"}}, {})
+    assert "version" not in made.entry
 
 
-def test_two_handles_of_one_dependency_both_change_it() -> None:
-    (after,) = apply_overrides([dependency(tags="a", names=["n", "m"])], {"n": {"tags": "x"}, "m": {"tags": "y"}}, {})
-    assert after.tags_text == "a,x,y"
+def test_several_handles_of_one_entry_all_apply_in_the_order_written() -> None:
+    changes = {"a": {"tags": "_one", "version": "1"}, "b": {"tags": "_two", "version": "2"}}
+    (made,) = apply_overrides([dependency(names=["b", "a"])], changes, {})
+    assert made.tags_text == "get,y,_one,_two"
+    assert made.entry["version"] == "2"
 
 
-@pytest.mark.parametrize(("value", "tags"), [("1", "a,x"), ("0", "a")])
-def test_a_change_with_a_condition_counts_only_while_it_holds(value: str, tags: str) -> None:
-    overrides = {"n": {"tags": "x", "enable_if_env": {"A": ["1"]}}}
-    (after,) = apply_overrides([dependency(tags="a", names=["n"])], overrides, {"A": value})
-    assert after.tags_text == tags
-    assert after.conditions == ()
+@pytest.mark.parametrize(
+    ("condition", "is_changed"),
+    [
+        ({"enable_if_env": {"A": ["one"]}}, True),
+        ({"enable_if_env": {"A": ["two"]}}, False),
+        ({"skip_if_env": {"A": ["one"]}}, False),
+        ({"skip_if_any_env": {"A": ["two"]}}, True),
+    ],
+)
+def test_a_change_with_a_condition_of_its_own_applies_only_while_that_holds(
+    condition: dict[str, Any], is_changed: bool
+) -> None:
+    (made,) = apply_overrides([dependency(names="a")], {"a": {"version": "1", **condition}}, {"A": "one"})
+    assert ("version" in made.entry) is is_changed
+    assert made.conditions == ()
 
 
-def test_a_changed_entry_is_read_anew() -> None:
-    (after,) = apply_overrides([dependency(tags="a", names=["n"])], {"n": {"dynamic": True, "names": ["m"]}}, {})
-    assert after.is_dynamic
-    assert after.names == ("n", "m")
+def test_the_condition_of_a_dependency_survives_its_override() -> None:
+    (made,) = apply_overrides(
+        [dependency(names="a", enable_if_env={"A": ["1"]})], {"a": {"enable_if_env": {}, "version": "1"}}, {}
+    )
+    assert made.entry["enable_if_env"] == {"A": ["1"]}
+    assert made.conditions == dependency(enable_if_env={"A": ["1"]}).conditions
 
 
-def test_no_overrides_change_nothing() -> None:
-    given = (dependency(tags="a", names=["n"]),)
-    assert apply_overrides(given, {}, {}) == given
-    assert apply_overrides(given, {"other": {"tags": "x"}}, {}) == given
+@pytest.mark.parametrize(
+    ("first", "second", "merged"),
+    [
+        ({"a": {"tags": "x,y"}}, {"a": {"tags": "z,x"}}, {"a": {"tags": "x,y,z"}}),
+        ({"a": {"version": "1", "name": "n"}}, {"a": {"version": "2"}}, {"a": {"version": "2", "name": "n"}}),
+        ({"a": {"env": {"P": "1", "Q": "1"}}}, {"a": {"env": {"Q": "2"}}}, {"a": {"env": {"P": "1", "Q": "2"}}}),
+        ({"a": {"version": "1"}}, {"b": {"version": "2"}}, {"a": {"version": "1"}, "b": {"version": "2"}}),
+        ({"a": {"version": "1"}}, {}, {"a": {"version": "1"}}),
+        ({}, {"a": {"version": "1"}}, {"a": {"version": "1"}}),
+    ],
+)
+def test_two_blocks_of_overrides_become_one_in_which_the_second_wins_and_tags_unite(
+    first: dict[str, Any], second: dict[str, Any], merged: dict[str, Any]
+) -> None:
+    before = copy.deepcopy((first, second))
+    assert merge_overrides(first, second) == merged
+    assert (first, second) == before
 
 
-def test_of_two_override_blocks_the_second_wins_and_tags_and_mappings_are_united() -> None:
-    first = {"p": {"tags": "b,a", "version": "1", "env": {"A": "1", "B": "1"}}, "q": {"tags": "q"}}
-    second = {"p": {"tags": "c,a", "version": "2", "env": {"B": "2"}}, "r": {"tags": "r"}}
-    assert merge_overrides(first, second) == {
-        "p": {"tags": "b,a,c", "version": "2", "env": {"A": "1", "B": "2"}},
-        "q": {"tags": "q"},
-        "r": {"tags": "r"},
-    }
-    assert first["p"] == {"tags": "b,a", "version": "1", "env": {"A": "1", "B": "1"}}
-    assert second["p"] == {"tags": "c,a", "version": "2", "env": {"B": "2"}}
+def test_the_changes_of_one_handle_replace_a_value_of_another_kind() -> None:
+    assert change_merge({"env": "text"}, {"env": {"A": "1"}}) == {"env": {"A": "1"}}
 
 
-def test_tags_written_as_lists_are_united_too() -> None:
-    assert change_merge({"tags": ["b", "a"]}, {"tags": ["a", "c"]}) == {"tags": "b,a,c"}
-
-
-def test_a_handle_that_names_no_dependency_is_reported() -> None:
-    lists = ([dependency(names=["a"])], [dependency(names="bcd")])
-    assert unknown_handles({"a": {}, "x": {}, "bcd": {}, "b": {}}, *lists) == ["x", "b"]
+def test_handles_that_no_list_knows_are_unknown() -> None:
+    lists = ([dependency(names=["a"])], [dependency(names="b"), dependency()])
+    assert unknown_handles({"a": {}, "b": {}, "c": {}, "get": {}}, *lists) == ["c", "get"]

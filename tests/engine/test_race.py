@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import Finished, TemporaryHome, finish, wait_until
+from helpers import Finished, TemporaryHome, cm_command, finish, wait_until
 
 TOGETHER = 8
 COUNT = 'echo run >> "$CM_TMP_CURRENT_PATH/runs"'
+
+
+@pytest.fixture(autouse=True)
+def settled(home: TemporaryHome) -> None:
+    """A home where ``cm`` has run once: cmind's own first start, before it calls the engine, bears no company."""
+    assert home.cm("version", "core").code == 0
 
 
 def runs(home: TemporaryHome) -> int:
@@ -30,14 +38,17 @@ def test_many_processes_that_want_the_same_recipe_run_it_once_and_all_get_it(hom
     run_sh = f"{COUNT}\n{wait}\nhead -c 100000 /dev/zero > data; echo CM_X=$RANDOM$RANDOM > tmp-run-env.out"
     customize = "def postprocess(i):\n    return {'return': 0, 'files': ['data']}\n"
     home.recipe("get-x", {"cache": True, "new_env_keys": ["CM_X"]}, run_sh=run_sh, customize=customize)
-    home.recipe("mark-start", customize="""
+    home.recipe(
+        "mark-start",
+        customize="""
         import os, pathlib
         def preprocess(i):
             folder = pathlib.Path(i["env"]["CM_TMP_CURRENT_PATH"], "started")
             folder.mkdir(exist_ok=True)
             (folder / str(os.getpid())).touch()
             return {"return": 0}
-    """)
+    """,
+    )
     home.recipe("run-both", {"deps": [{"tags": "mark,start"}, {"tags": "get,x"}], "new_env_keys": ["CM_X"]})
     children = [home.start_run("run,both") for _ in range(TOGETHER)]
     done = [finish(child) for child in children]
@@ -55,7 +66,8 @@ def test_many_processes_that_want_the_same_recipe_run_it_once_and_all_get_it(hom
 
 
 def test_when_the_first_fails_the_next_in_line_tries_and_all_get_its_result(home: TemporaryHome) -> None:
-    home.recipe("get-x", {"cache": True}, run_sh=COUNT + '\n[ "$(wc -l < "$CM_TMP_CURRENT_PATH/runs")" -gt 1 ] || exit 3')
+    run_sh = COUNT + '\n[ "$(wc -l < "$CM_TMP_CURRENT_PATH/runs")" -gt 1 ] || exit 3'
+    home.recipe("get-x", {"cache": True}, run_sh=run_sh)
     done = all_at_once(home)
     assert sorted(one.code for one in done) == [0] * (TOGETHER - 1) + [2]
     assert runs(home) == 2
@@ -79,9 +91,8 @@ def test_new_asked_for_many_times_at_once_makes_as_many_entries(home: TemporaryH
     assert places == {str(entry["path"]) for entry in home.entries()}
 
 
-def test_a_first_start_in_an_empty_home_may_happen_many_times_at_once(home: TemporaryHome) -> None:
+def test_the_first_reading_of_the_recipes_may_happen_many_times_at_once(home: TemporaryHome) -> None:
     home.recipe("get-x", {"env": {"CM_X": "1"}, "new_env_keys": ["CM_X"]})
-    home.cm("version", "core")  # cmind's own first index is not ours to guard
     assert [one.answer["new_env"] for one in all_at_once(home)] == [{"CM_X": "1"}] * TOGETHER
 
 
@@ -144,8 +155,6 @@ def test_recipes_without_scripts_and_other_folders_do_not_wait(home: TemporaryHo
 
 def cm_inside(home: TemporaryHome, tags: str) -> str:
     """A line of bash that runs ``cm`` as a child of a recipe's script, and keeps its answer in a file."""
-    from helpers import cm_command
-
     words = cm_command(["run", "script", f"--tags={tags}", "--quiet", "--out=json", "--lock_timeout=20"])
     return " ".join(f"'{word}'" for word in words) + f" > '{home.folder}/inner.json'"
 
@@ -172,7 +181,7 @@ def test_a_script_that_runs_cm_for_the_entry_it_is_making_is_an_error_and_no_han
 
 
 def test_a_server_that_a_script_leaves_running_keeps_no_folder_and_no_entry(home: TemporaryHome) -> None:
-    run_sh = "nohup sleep 600 > /dev/null 2>&1 &\necho $! >> \"$CM_TMP_CURRENT_PATH/servers\""
+    run_sh = 'nohup sleep 600 > /dev/null 2>&1 &\necho $! >> "$CM_TMP_CURRENT_PATH/servers"'
     home.recipe("get-x", run_sh=run_sh)
     home.recipe("get-y", {"cache": True}, run_sh=run_sh)
     try:
@@ -186,8 +195,5 @@ def test_a_server_that_a_script_leaves_running_keeps_no_folder_and_no_entry(home
 
 def stop(pid: int) -> None:
     """Ends a process that a recipe left."""
-    import os
-    import signal
-
     assert Path(f"/proc/{pid}").exists(), "the server must still run"
     os.kill(pid, signal.SIGKILL)

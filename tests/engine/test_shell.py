@@ -149,10 +149,10 @@ def test_the_prefix_in_the_state_runs_first_and_in_the_same_shell(tmp_path: Path
 
 
 def test_the_written_script_can_be_run_by_hand(tmp_path: Path) -> None:
-    request = call(tmp_path, 'echo "$CM_X" >> seen', {"CM_X": "it's \"me\""})
+    request = call(tmp_path, 'echo "$CM_X" >> seen', {"CM_X": 'it\'s "me"'})
     shell.run_script(request)
     subprocess.run(["bash", "./tmp-run.sh"], cwd=request.folder, check=True)
-    assert (request.folder / "seen").read_text() == "it's \"me\"\n" * 2
+    assert (request.folder / "seen").read_text() == 'it\'s "me"\n' * 2
 
 
 def test_output_is_shown_where_it_belongs_and_kept_in_the_log(

@@ -9,6 +9,7 @@ from recipe_engine.version import VersionRange, compare
 
 IN_ORDER = [
     ["main", "1"],
+    ["r4.0", "3.0"],
     ["r3.1", "r4.0", "r4.1-dev", "r4.1", "r4.1.1", "r10.0"],
     ["3.8", "3.9rc1", "3.9", "3.9.1", "3.10"],
     ["1.0.dev3", "1.0a1", "1.0b2", "1.0rc1", "1.0rc2", "1.0", "1.0.post1", "1.0.1"],
@@ -67,7 +68,9 @@ def test_bounds_admit_what_lies_between_them_and_a_version_that_is_not_known(
         (VersionRange(), "", ""),
         (VersionRange(minimum="1.0"), "", ""),
         (VersionRange(minimum="2.0"), "1.5", "2.0"),
-        (VersionRange(minimum="1.5"), "1.5", "1.5"),
+        (VersionRange(minimum="1.0"), "1.5", "1.5"),
+        (VersionRange(minimum="1.5.0"), "1.5", "1.5"),
+        (VersionRange(maximum="1.5.0", maximum_usable="1.4"), "1.5", "1.5"),
         (VersionRange(maximum="1.0"), "1.5", "1.0"),
         (VersionRange(maximum="1.0", maximum_usable="0.9"), "1.5", "0.9"),
         (VersionRange(maximum="2.0", maximum_usable="0.9"), "1.5", "1.5"),

@@ -109,6 +109,7 @@ def test_a_run_ends_with_a_result_that_says_what_loadgen_logged(
     assert ("onnxruntime" in ended.result["versions"]) is (backend == "onnxruntime")
     if mode == "accuracy":
         assert ended.result["valid"] is True
+        assert f"harness: {VALIDATION} samples answered, VALID; test run" in ended.stderr
         assert_scores(digits, tmp_path, content, digits.right_count if backend == "onnxruntime" else None)
 
 

@@ -36,6 +36,13 @@ def test_a_valid_run_gives_its_metric_in_its_unit(name: str, scenario: Scenario,
     assert log.error_count == 0
 
 
+def test_a_log_of_loadgen_4_1_is_read_too() -> None:
+    log = read("valid-server-4.1")
+    assert (log.loadgen_version[:6], log.scenario, log.is_valid) == ("4.1.30", Scenario.SERVER, True)
+    assert log.effective.accuracy_sample_count == log.qsl_total_count == 500
+    assert log.seeds.qsl == 3066443479025735752
+
+
 def test_latencies_are_of_whole_queries_in_multistream() -> None:
     log = read("valid-multistream")
     text = (FIXTURES / "valid-multistream" / "mlperf_log_detail.txt").read_text()

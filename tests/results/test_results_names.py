@@ -52,3 +52,7 @@ def test_every_scenario_has_a_metric_with_a_unit() -> None:
         Scenario.SERVER: "queries/s",
     }
     assert [s.is_stream for s in Scenario] == [not METRIC_OF_SCENARIO[s].higher_is_better for s in Scenario]
+
+
+def test_a_valid_run_is_as_long_as_the_rules_ask() -> None:
+    assert [mode.min_duration_ms for mode in ExecutionMode] == [2_000, 60_000, 600_000]

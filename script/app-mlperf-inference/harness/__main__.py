@@ -25,8 +25,11 @@ def _arguments(arguments: Sequence[str]) -> tuple[bool, Path]:
 
 def tell_result(result: Mapping[str, Json]) -> str:
     """Return one line about a finished run."""
-    metric = result["metric"]
-    figure = f"{metric['name']} {metric['value']} {metric['unit']}, " if isinstance(metric, Mapping) else ""
+    metric, counts, figure = result["metric"], result["sample_counts"], ""
+    if isinstance(metric, Mapping):
+        figure = f"{metric['name']} {metric['value']:.6g} {metric['unit']}, "
+    elif result["latency"] is None and isinstance(counts, Mapping):  # an accuracy run measures nothing
+        figure = f"{counts['accuracy']} samples answered, "
     reasons = result["invalid_reasons"]
     because = f" ({'; '.join(map(str, reasons))})" if isinstance(reasons, list) and reasons else ""
     return f"{figure}{'VALID' if result['valid'] else 'INVALID'}{because}; {result['label']}"

@@ -19,8 +19,6 @@ from harness.errors import HarnessError
 from harness.sut import Door, Issue
 from harness.userconf import render
 
-_USER_CONF = 1
-"""FromConfig's conf_type for a user's file; its first use in a process also loads the embedded mlperf.conf."""
 _SCENARIOS = {
     Scenario.SINGLE_STREAM: mlperf_loadgen.TestScenario.SingleStream,
     Scenario.MULTI_STREAM: mlperf_loadgen.TestScenario.MultiStream,
@@ -67,7 +65,9 @@ def _settings(test: Test, paths: RunPaths) -> mlperf_loadgen.TestSettings:
     _Once.used = True
     paths.user_conf.write_text(render(test.model, test.scenario, test.conf_values), encoding="utf-8")
     settings = mlperf_loadgen.TestSettings()
-    code = settings.FromConfig(str(paths.user_conf), test.model, test.scenario.value, _USER_CONF)
+    # The kind of file is left at its default, the user's: the fourth argument is a number in 5.0 and later, and
+    # a truth with the opposite sense in 4.1. The first call of a process loads the embedded mlperf.conf too.
+    code = settings.FromConfig(str(paths.user_conf), test.model, test.scenario.value)
     if code != 0:
         raise HarnessError(f"LoadGen refuses {paths.user_conf} with code {code}", "look for its message above")
     settings.scenario = _SCENARIOS[test.scenario]

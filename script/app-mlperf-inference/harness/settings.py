@@ -12,17 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from mlperf_results.names import FULL_RULES_MIN_DURATION_MS, ExecutionMode, Mode, Scenario
+from mlperf_results.names import ExecutionMode, Mode, Scenario
 
 from harness.config import RunConfig
 from harness.errors import ConfigError, Problem
 from harness.models.base import ModelRules
 
-_MIN_DURATION_MS = {
-    ExecutionMode.TEST: 2_000,
-    ExecutionMode.FAST: 60_000,
-    ExecutionMode.VALID: FULL_RULES_MIN_DURATION_MS,
-}
 _MIN_QUERY_COUNT = {Scenario.SINGLE_STREAM: 100, Scenario.MULTI_STREAM: 662, Scenario.SERVER: 100}
 """LoadGen's embedded mlperf.conf (6.0.17), all models; fewer cannot satisfy early stopping in MultiStream."""
 
@@ -33,9 +28,8 @@ than its minimum."""
 
 SERVER_LOAD = 0.05
 """Part of the measured one-at-a-time rate that a Server run is sent when no rate is given: a low, safe figure, not the
-peak. A default run should stay VALID while other programs use the machine. Seen on 2 cores with two busy loops beside
-the digits run, 10 ms limit, 2 s: 0.2 was VALID in 3 of 6 runs, 0.1 in 7 of 8, 0.05 in 8 of 8. Whoever wants the peak
-gives target_qps."""
+peak. A default run should stay VALID while other programs use the machine. Whoever wants the
+peak gives target_qps."""
 
 LOADGEN_OVERHEAD_MS = {Scenario.SINGLE_STREAM: 0.002, Scenario.MULTI_STREAM: 0.004, Scenario.SERVER: 0.01}
 """What LoadGen and its Python door add to a query: in the streams the least measured with 6.0.17 (an expected
@@ -209,7 +203,7 @@ def resolve(config: RunConfig, shape: Shape, circumstances: Circumstances, warm_
     if not 1 <= samples.value <= circumstances.dataset_count:
         allowed = f"1 to {circumstances.dataset_count}, the samples of the data set"
         raise ConfigError("the run", [Problem("performance_sample_count", str(samples.value), allowed)])
-    duration = Setting(_MIN_DURATION_MS[config.execution_mode], Origin.RULE)
+    duration = Setting(config.execution_mode.min_duration_ms, Origin.RULE)
     queries = Setting(_fewest_queries(config, rules), Origin.RULE)
     managed = {"min_duration", "min_query_count", "performance_sample_count_override", "target_qps", "target_latency"}
     return Settings(

@@ -6,7 +6,7 @@ the verdicts. A line of it looks like
     :::MLLOG {"key": "result_validity", "value": "VALID", "time_ms": 3273.9, ..., "metadata": {"is_error": false,
     ...}}
 
-Key names: LoadGen 5.0 to 6.0.17 (https://github.com/mlcommons/inference/tree/master/loadgen, results.cc and
+Key names: LoadGen 4.1 to 6.0.17 (https://github.com/mlcommons/inference/tree/master/loadgen, results.cc and
 test_settings_internal.cc).
 """
 
@@ -232,15 +232,15 @@ def _latencies(values: _Values, scenario: Scenario) -> Latencies:
 
 def _metric(values: _Values, scenario: Scenario) -> MetricValue | None:
     """Return the scenario's figure; None where a stream run was too short for an early-stopping estimate."""
-    key, scale = {
-        Scenario.SINGLE_STREAM: ("early_stopping_latency_ss", 1e-6),
-        Scenario.MULTI_STREAM: ("early_stopping_latency_ms", 1e-6),
+    key, divisor = {
+        Scenario.SINGLE_STREAM: ("early_stopping_latency_ss", 1e6),
+        Scenario.MULTI_STREAM: ("early_stopping_latency_ms", 1e6),
         Scenario.OFFLINE: ("result_samples_per_second", 1.0),
         Scenario.SERVER: ("result_completed_samples_per_sec", 1.0),
     }[scenario]
     if scenario.is_stream and not (values.has(key) and values.integer(key) > 0):
         return None
-    return MetricValue(metric=METRIC_OF_SCENARIO[scenario], value=values.number(key) * scale)
+    return MetricValue(metric=METRIC_OF_SCENARIO[scenario], value=values.number(key) / divisor)
 
 
 def _invalid_reasons(values: _Values, events: Sequence[LogEvent], errors: Sequence[str]) -> tuple[str, ...]:
@@ -258,7 +258,8 @@ def _effective(values: _Values) -> EffectiveSettings:
         target_qps=values.number("effective_target_qps"),
         target_latency_ns=values.integer("effective_target_latency_ns"),
         performance_sample_count=values.integer("effective_performance_sample_count"),
-        accuracy_sample_count=values.integer("effective_accuracy_sample_count"),
+        accuracy_sample_count=values.integer_or_none("effective_accuracy_sample_count")
+        or values.integer("qsl_reported_total_count"),  # LoadGen 4.1 has no key of its own for it
     )
 
 
@@ -328,11 +329,8 @@ def parse_summary_verdict(text: str) -> bool | None:
 
 def read_run_logs(paths: RunPaths) -> LoadGenLog:
     """Return what the logs in `paths.folder` say; raises LogError for a missing, damaged or contradicting log."""
-    texts = []
-    for path in (paths.detail_log, paths.summary_log):
-        texts.append(_read(path))
-    detail = parse_detail_log(texts[0])
-    verdict = parse_summary_verdict(texts[1])
+    detail = parse_detail_log(_read(paths.detail_log))
+    verdict = parse_summary_verdict(_read(paths.summary_log))
     if detail.mode is Mode.PERFORMANCE and verdict is None:
         raise LogError(f"{paths.summary_log} has no line 'Result is': the run ended early")
     is_contradiction = (verdict is True and not detail.is_valid and detail.error_count == 0) or (

@@ -50,6 +50,11 @@ class ExecutionMode(enum.Enum):
     FAST = "fast"
     VALID = "valid"
 
+    @property
+    def min_duration_ms(self) -> int:
+        """Shortest performance run: `test` and `fast` are this project's choice, `valid` is the rule."""
+        return {"test": 2_000, "fast": 60_000, "valid": FULL_RULES_MIN_DURATION_MS}[self.value]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:

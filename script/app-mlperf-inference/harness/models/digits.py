@@ -1,6 +1,13 @@
 """The digits model: a small convolutional network that reads 8x8 handwritten digits (recipe get-ml-model-digits).
 
 digits is *not* an official MLPerf model: every constant in RULES is this project's own choice, explained beside it.
+
+The Server limit of 200 ms is there so that the verdict is about the run and not about the machine's other work. The
+network answers in some 0.02 ms; what is late is late because the machine stood still for a moment, and with 1 % of the
+queries of a 2 s run allowed to be late, one stop that outlasts the limit by 20 ms makes a run INVALID. Seen on two
+shared cores beside a busy loop and other programs, 1,500 to 2,000 queries/s, 30 runs, November 2026: p99 3 to 91 ms,
+longest latency 112 ms; with a limit of 10 ms 8 of 15 runs were INVALID, with 200 ms none of 15. Official limits reach
+from 15 ms (resnet50) to 20 s (gptj).
 """
 
 from __future__ import annotations
@@ -17,7 +24,7 @@ RULES = ModelRules(
     is_official=False,
     loadgen_name="digits",  # unknown to LoadGen, which then takes its wildcard values: right for a model of our own
     dataset="digits",
-    server_target_latency_ms=10.0,  # our choice; the tightest official limit is resnet50's 15 ms
+    server_target_latency_ms=200.0,  # our choice, see above
     performance_sample_count=None,  # the whole validation set: 150 kB
     offline_min_sample_count=24_576,  # as the rules ask of the official models
     batch_size=32,  # our choice: 16 to 64 were fastest on a Xeon with 2 MiB of level-2 cache, 128 a fifth slower

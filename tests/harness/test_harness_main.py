@@ -1,0 +1,35 @@
+"""harness.__main__: the one line that a finished run says on the console."""
+
+import pytest
+from harness_support import need
+
+need("numpy")
+
+from harness.__main__ import tell_result  # noqa: E402
+
+LABEL = "test run, not a valid MLPerf result"
+LATENCY = {"p99_ns": 1}
+METRIC = {"name": "throughput", "value": 123456.789, "unit": "samples/s", "higher_is_better": True}
+
+
+@pytest.mark.parametrize(
+    ("metric", "latency", "reasons", "line"),
+    [
+        (METRIC, LATENCY, [], f"throughput 123457 samples/s, VALID; {LABEL}"),
+        (METRIC, LATENCY, ["a", "b"], f"throughput 123457 samples/s, INVALID (a; b); {LABEL}"),
+        (None, None, [], f"500 samples answered, VALID; {LABEL}"),
+        (None, LATENCY, ["too short"], f"INVALID (too short); {LABEL}"),  # a stream without an estimate
+    ],
+)
+def test_the_line_gives_the_figure_with_its_unit_or_the_samples_answered(
+    metric: object, latency: object, reasons: list, line: str
+) -> None:
+    result = {
+        "metric": metric,
+        "latency": latency,
+        "sample_counts": {"accuracy": 500},
+        "valid": not reasons,
+        "invalid_reasons": reasons,
+        "label": LABEL,
+    }
+    assert tell_result(result) == line
