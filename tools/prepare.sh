@@ -76,4 +76,7 @@ prepare_cm_home() {
   export CROWDPERF_CACHE="$CHECKOUT/cache"
   mkdir -p "$CM_REPOS"
   "$CHECKOUT/.venv/bin/python" "$CHECKOUT/tools/register_repo.py" "$CM_REPOS" "$CHECKOUT"
+  if [ ! -f "$CM_REPOS/index.json" ]; then # cmind's own index, made once and without its announcement
+    "$CHECKOUT/.venv/bin/cm" version core >/dev/null
+  fi
 }

@@ -18,8 +18,33 @@ def load(path: Path) -> object:
         return None
 
 
+LOCAL_REPO = {"alias": "local", "name": "local CM repository", "uid": "9a3280b14a4285c9"}
+"""What cmind 4.2.0 writes into the ``local`` repository of a new home (its config.py, ``local_repo_meta``)."""
+
+
+def make_local_repo(home: Path) -> None:
+    """Makes CM's ``local`` repository as a whole.
+
+    cmind makes it at its first start, file by file, and another ``cm`` that starts at that moment fails.
+    """
+    repos = home / "repos"
+    repos.mkdir(parents=True, exist_ok=True)
+    if (repos / "local" / "cmr.yaml").is_file() and (repos / "local" / "cmr.yaml").stat().st_size > 0:
+        return
+    scratch = repos / f".local.{os.getpid()}"
+    scratch.mkdir()
+    text = "".join(f"{key}: {json.dumps(value)}\n" for key, value in LOCAL_REPO.items())
+    (scratch / "cmr.yaml").write_text(text, encoding="utf-8")
+    try:
+        os.rename(scratch, repos / "local")
+    except OSError:  # it is there: from another start, or half-made by a killed one
+        os.replace(scratch / "cmr.yaml", repos / "local" / "cmr.yaml")
+        scratch.rmdir()
+
+
 def main(home: Path, checkout: Path) -> None:
     """Makes ``home`` know ``checkout``; changes nothing when it does already."""
+    make_local_repo(home)
     if load(home / "index.json") is None:
         (home / "index.json").unlink(missing_ok=True)
     known = load(home / "repos.json")

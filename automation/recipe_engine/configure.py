@@ -184,7 +184,7 @@ class _Merger:
         """Writes each given input under its env key, into const too, so that nothing below overrides it."""
         for name, key in mapping.items():
             value = self.inputs.get(name)
-            if name in self.inputs and value is not None:
+            if value is not None:
                 text = input_text(value)
                 self.const[key] = text
                 self.env[key] = text

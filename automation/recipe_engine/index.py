@@ -27,9 +27,9 @@ class IndexEntry(NamedTuple):
 
 def dynamic_name(variation: str, declared: Iterable[str]) -> str:
     """The ``name.#`` among ``declared`` that ``variation`` (``name.value``) is a case of, or an empty text."""
-    name, dot, value = variation.partition(".")
+    name, _, value = variation.partition(".")
     candidate = f"{name}.#"
-    return candidate if dot and value and not value.endswith(".") and candidate in declared else ""
+    return candidate if value and not value.endswith(".") and candidate in declared else ""
 
 
 class RecipeIndex(NamedTuple):

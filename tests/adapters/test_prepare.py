@@ -122,9 +122,35 @@ def test_registering_keeps_other_repositories_and_is_done_once(tmp_path: Path) -
     assert register(tmp_path, ROOT) == ["/other", str(ROOT)]
 
 
+@pytest.mark.parametrize("left", [None, ""])
+def test_the_local_repository_is_there_before_cm_starts(tmp_path: Path, left: str | None) -> None:
+    local = tmp_path / "repos" / "local"
+    if left == "":
+        local.mkdir(parents=True)
+        (local / "cmr.yaml").write_text(left, encoding="utf-8")
+    register(tmp_path, ROOT)
+    assert 'uid: "9a3280b14a4285c9"' in (local / "cmr.yaml").read_text(encoding="utf-8")
+    assert sorted(path.name for path in (tmp_path / "repos").iterdir()) == ["local"]
+
+
 @pytest.mark.parametrize("broken", ["", "[", '{"a": 1}'])
 def test_a_broken_list_of_repositories_or_index_is_mended(tmp_path: Path, broken: str) -> None:
     (tmp_path / "repos.json").write_text(broken, encoding="utf-8")
     (tmp_path / "index.json").write_text('{"half', encoding="utf-8")
     assert register(tmp_path, ROOT) == [str(ROOT)]
     assert not (tmp_path / "index.json").exists()
+
+
+def test_eight_processes_share_a_home_that_was_just_registered(tmp_path: Path) -> None:
+    """cmind fails when several of its processes start in an empty home; in one that run.sh has prepared all get it."""
+    register(tmp_path, ROOT)
+    env = {**os.environ, "CM_REPOS": str(tmp_path)}
+    cm = str(Path(sys.executable).parent / "cm")
+    command = [cm, "run", "script", "--tags=get,python3", "--quiet", "--out=json"]
+    children = [
+        subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(8)
+    ]
+    ends = [(*child.communicate(timeout=120), child.returncode) for child in children]
+    assert [code for _, _, code in ends] == [0] * 8, ends
+    assert len({json.loads(out)["cache_entry"]["uid"] for out, _, _ in ends}) == 1

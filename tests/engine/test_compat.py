@@ -191,3 +191,61 @@ def test_files_are_found_upwards_and_below(tmp_path: Path) -> None:
     asked = {"paths": [str(tmp_path)], "file_name": "deep"}
     assert helpers.find_file_deep(asked)["found_paths"] == [start, str(tmp_path / "c")]
     assert helpers.find_file_deep({**asked, "restrict_paths": ["lib"]})["found_paths"] == [start]
+
+
+def test_a_pattern_takes_the_place_of_version_suffixes(tmp_path: Path, search_path: Path) -> None:
+    tool(search_path, "tool-3", "toolbox", "tool-x")
+    env: dict[str, Any] = {}
+    assert find(automation(tmp_path), env, file_name_re="tool-[a-z]$")["found_file_name"] == "tool-x"
+
+
+def test_a_hook_of_the_recipe_may_skip_files_or_stop_the_search(tmp_path: Path, search_path: Path) -> None:
+    tool(search_path, "tool", "tool-2")
+    skipped = find(automation(tmp_path), {}, hook=lambda i: {"return": 0, "skip": i["file"].endswith("tool")})
+    assert skipped["found_file_name"] == "tool-2"
+    assert find(automation(tmp_path), {}, hook=lambda i: {"return": 3, "error": "no"}) == {"return": 3, "error": "no"}
+
+
+def test_versions_that_do_not_fit_are_all_named(tmp_path: Path, search_path: Path) -> None:
+    files = tool(search_path, "tool", "tool-1", "tool-2")
+    helpers = automation(tmp_path, {files[1]: "1.0", files[2]: "2.0"})
+    answer = find(helpers, {"CM_VERSION": "7"}, detect_version=True)
+    assert answer["return"] == 16
+    for text in (f"{files[0]} (does not run)", f"{files[1]} (1.0)", f"{files[2]} (2.0)", "7"):
+        assert text in answer["error"]
+
+
+def test_a_failing_native_script_is_an_answer_with_its_code_and_leaves_the_env(tmp_path: Path) -> None:
+    env = {"CM_A": "1"}
+    answer = automation(tmp_path).run_native_script({"env": env, "script_name": "install"})
+    assert answer == {"return": 2, "error": "install.sh failed with exit code 1"}
+    assert env == {"CM_A": "1"}
+
+
+def test_a_handle_is_a_whole_name_even_when_names_is_a_text(tmp_path: Path) -> None:
+    deps: list[dict[str, Any]] = [{"tags": "get,a", "names": "python-tool"}]
+    automation(tmp_path).update_deps({"deps": deps, "update_deps": {"tool": {"version": "2"}}})
+    assert "version" not in deps[0]
+    automation(tmp_path).update_deps({"deps": deps, "update_deps": {"python-tool": {"version": "2"}}})
+    assert deps[0]["version"] == "2"
+
+
+def test_a_change_of_dependencies_may_have_a_condition_which_is_no_part_of_it(tmp_path: Path) -> None:
+    deps: list[dict[str, Any]] = [{"tags": "get,a", "names": ["x"]}]
+    changes = {"x": {"version": "2", "enable_if_env": {"CM_Y": ["yes"]}}}
+    automation(tmp_path).update_deps({"deps": deps, "update_deps": changes, "env": {"CM_Y": "no"}})
+    assert "version" not in deps[0]
+    automation(tmp_path).update_deps({"deps": deps, "update_deps": changes, "env": {"CM_Y": "yes"}})
+    assert deps[0] == {"tags": "get,a", "names": ["x"], "version": "2"}
+
+
+def test_scratch_files_are_removed_from_the_working_folder_only(tmp_path: Path) -> None:
+    for name in ("tmp-state.json", "tmp-run.bat", "other"):
+        (tmp_path / name).touch()
+    automation(tmp_path).clean_some_tmp_files({})
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]
+
+
+def test_a_missing_variation_is_refused_with_the_list(tmp_path: Path) -> None:
+    answer = automation(tmp_path)._available_variations({"meta": {"variations": {"b": {}, "a": {}}}})
+    assert answer == {"return": 1, "error": "this recipe needs a variation, one of: _a, _b"}

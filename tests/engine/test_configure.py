@@ -151,6 +151,11 @@ def test_the_last_block_that_names_a_script_or_a_default_version_decides() -> No
     assert (layer.script_name, layer.default_version) == ("two", "2.0")
 
 
+def test_docker_settings_are_merged_deeply() -> None:
+    meta = {"docker": {"run": False, "mounts": ["a"]}, "variations": {"v": {"docker": {"mounts": ["b"]}}}}
+    assert configured(meta, "get,x,_v").layer.docker == {"run": False, "mounts": ["a", "b"]}
+
+
 def test_warnings_and_disk_space_add_up() -> None:
     meta = {
         "warnings": ["one"],
@@ -402,6 +407,18 @@ def test_a_version_asked_for_beats_one_set_by_a_variation() -> None:
     assert (made.version.exact, made.env["CM_VERSION"], made.env["A"]) == ("1.0", "1.0", "one")
 
 
+def test_a_condition_sees_the_version_asked_for() -> None:
+    meta = {"update_meta_if_env": [{"enable_if_env": {"CM_VERSION": ["1.0"]}, "env": {"A": "old"}}]}
+    assert configured(meta, inputs={"version": "1.0"}).env["A"] == "old"
+    assert "A" not in configured(meta, inputs={"version": "2.0"}).env
+
+
+def test_an_empty_version_in_the_env_is_none() -> None:
+    assert configured({"version_min": "1"}, env={"CM_VERSION": None, "CM_VERSION_MIN": ""}).version == VersionRange(
+        minimum="1"
+    )
+
+
 def test_a_version_without_a_block_is_passed_on() -> None:
     made = configured({"versions": {"1.0": {"env": {"A": "one"}}}}, inputs={"version": "7.7"})
     assert (made.version.exact, made.env) == ("7.7", {"CM_VERSION": "7.7"})
@@ -487,6 +504,27 @@ def test_a_version_means_the_same_whether_it_is_asked_for_or_the_default(inputs:
     }
     assert made.recursive_overrides["y"]["version"] == "version"
     assert made.layer.deps[1].tags_text == "get,z,_c"
+
+
+def test_the_whole_block_of_a_default_version_counts() -> None:
+    meta = {
+        "state": {"s": {"a": 1}},
+        "update_meta_if_env": [{"enable_if_env": {"NEW": ["yes"]}, "env": {"LATE": "yes"}}],
+        "default_version": "1.5",
+        "versions": {
+            "1.5": {
+                "env": {"NEW": "yes", "P": "<<<C>>>"},
+                "const": {"C": "const"},
+                "const_state": {"k": 1},
+                "state": {"s": {"b": 2}},
+                "new_env_keys": ["N"],
+            }
+        },
+    }
+    made = default(meta)
+    assert made.env == {"NEW": "yes", "LATE": "yes", "C": "const", "P": "const", "CM_VERSION": "1.5"}
+    assert (made.const, made.const_state, made.state) == ({"C": "const"}, {"k": 1}, {"s": {"a": 1, "b": 2}})
+    assert made.layer.new_env_keys == ("N",)
 
 
 def test_the_caller_wins_over_the_block_of_a_default_version() -> None:

@@ -301,6 +301,16 @@ def test_inputs_that_are_not_given_leave_everything_open() -> None:
     assert (asked.version, asked.extra_cache_tags, asked.new_env_keys) == (VersionRange(), (), None)
 
 
+def test_a_bound_that_is_no_version_counts_as_not_given() -> None:
+    assert request(inputs={"version": True, "version_min": None, "version_max": False}).version == VersionRange()
+
+
+@pytest.mark.parametrize("flag", ["force_cache", "skip_cache", "new", "renew"])
+def test_what_the_caller_asks_of_the_cache_holds_whatever_the_inputs_say(flag: str) -> None:
+    asked = RunOptions(**{flag: True})
+    assert request_from_inputs({}, options=asked).options == asked
+
+
 @pytest.mark.parametrize("flag", ["force_cache", "skip_cache", "new", "renew"])
 @pytest.mark.parametrize(("value", "is_on"), [(True, True), ("yes", True), ("no", False), (False, False)])
 def test_an_entry_may_switch_the_cache_for_its_recipe(flag: str, value: object, is_on: bool) -> None:

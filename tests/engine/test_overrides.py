@@ -82,6 +82,11 @@ def test_alternatives_take_the_places_of_earlier_alternatives_one_by_one() -> No
         ({"version": "1"}, {"enable_if_env": {"A": ["1"]}, "skip_if_any_env": {}}, {"version": "1"}),
         ({}, {"name": "venv"}, {"name": "venv"}),
         ({"names": ["a"]}, {"names": ["b"]}, {"names": ["a", "b"]}),
+        ({"tags": None}, {"tags": "_v"}, {"tags": "_v"}),
+        ({"x": {"a": 1}}, {"x": "text"}, {"x": "text"}),
+        ({"x": "text"}, {"x": {"a": 1}}, {"x": {"a": 1}}),
+        ({"x": ["a"]}, {"x": "text"}, {"x": "text"}),
+        ({"x": "text"}, {"x": ["a"]}, {"x": ["a"]}),
     ],
 )
 def test_tags_are_added_mappings_merged_lists_extended_the_rest_replaced_and_conditions_left(
@@ -171,6 +176,8 @@ def test_two_blocks_of_overrides_become_one_in_which_the_second_wins_and_tags_un
 
 def test_the_changes_of_one_handle_replace_a_value_of_another_kind() -> None:
     assert change_merge({"env": "text"}, {"env": {"A": "1"}}) == {"env": {"A": "1"}}
+    assert change_merge({"env": {"A": "1"}}, {"env": "text"}) == {"env": "text"}
+    assert change_merge({"tags": None}, {"tags": "a"}) == {"tags": "a"}
 
 
 def test_handles_that_no_list_knows_are_unknown() -> None:

@@ -87,7 +87,10 @@ def test_recipes_ruled_out_by_an_excluded_tag_are_named(index: RecipeIndex) -> N
 def test_when_nothing_resembles_the_query_no_recipe_is_called_near(index: RecipeIndex) -> None:
     with pytest.raises(NotFound) as caught:
         candidates(parse_query("zzzzzz"), "", index)
-    assert "nearest" not in caught.value.message
+    assert caught.value.message.splitlines() == [
+        "no recipe has all the tags 'zzzzzz'",
+        "  no recipe at all has the tag 'zzzzzz'",
+    ]
     assert caught.value.hint == "cm find script lists all recipes"
 
 
@@ -153,3 +156,11 @@ def test_the_nearest_recipes_share_most_tags_and_look_alikes_count_half() -> Non
     near = nearest_recipes(["get", "python"], entries)
     assert [found.alias for found in near] == ["two", "alike", "one"]
     assert [found.alias for found in nearest_recipes(["get", "python"], entries, 1)] == ["two"]
+    long = entry("long", "python,a,b,c,d")
+    assert [found.alias for found in nearest_recipes(["python"], [entry("alike", "pythno"), long])] == ["long", "alike"]
+
+
+def test_a_recipe_chosen_by_name_is_hinted_at_by_its_tags(index: RecipeIndex) -> None:
+    with pytest.raises(VariationNotFound) as caught:
+        candidates(parse_query("_zzz"), "get-cuda", index)
+    assert caught.value.hint == "cm run script --tags=cuda,get,toolkit,_VARIATION"
