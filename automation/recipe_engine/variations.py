@@ -75,7 +75,12 @@ class _Resolution:
                 f"recipe '{self.recipe.id.alias}': variation _{name} ({reason}) is excluded by the request",
                 hint=f"drop -_{excluded} from the tags",
             )
-        rivals = [other for other in self.reasons if declared != name and self.is_case_of(other, declared)]
+        if name.endswith(".#"):
+            raise VariationError(
+                f"recipe '{self.recipe.id.alias}': variation _{name} ({reason}) needs a value",
+                hint=f"write the value in place of the #: _{name[:-1]}VALUE",
+            )
+        rivals = [other for other in self.reasons if declared_name(self.recipe, other) == declared]
         if rivals:
             raise VariationError(
                 f"recipe '{self.recipe.id.alias}': variation _{declared} can have one value, found:"
@@ -88,10 +93,6 @@ class _Resolution:
     def excluded_by(self, name: str) -> str:
         """What rules out ``name``: itself, or the ``n.#`` of all values; an empty text when nothing does."""
         return name if name in self.excluded else dynamic_name(name, self.excluded)
-
-    def is_case_of(self, name: str, dynamic: str) -> bool:
-        """Whether ``name`` (``n.value``) stands for the declared ``dynamic`` (``n.#``)."""
-        return name not in self.recipe.variations and declared_name(self.recipe, name) == dynamic
 
     def variation(self, name: str) -> Variation:
         """The declared variation behind a name that is on."""

@@ -101,7 +101,8 @@ DEFAULTING: dict[str, Any] = {
         ({"n.#": {}, "n.8": {"base": ["b"]}, "b": {}}, "_n.8", ["n.8", "b"]),
         ({"n.#": {}, "m": {}}, "_m,-_n.8", ["m"]),
         # names that only mark the cache
-        ({"~mark": {"base": ["a"]}, "a": {}}, "_~mark", []),
+        ({"n.#": {}, "m.#": {}}, "_n.1,_m.2", ["n.1", "m.2"]),
+        ({"~mark": {"base": ["a"], "alias": "a"}, "a": {}}, "_~mark", []),
     ],
 )
 def test_what_is_on_follows_from_what_was_asked_for(variations: dict[str, Any], asked: str, names: list[str]) -> None:
@@ -189,6 +190,8 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
         "has no variation _z (default of group 'g' by _a)",
     ),
     ("two values", {"n.#": {}}, "_n.8,_n.9", "variation _n.# can have one value, found: _n.8 (asked for) and _n.9"),
+    ("no value", {"n.#": {}}, "_n.#", "variation _n.# (asked for) needs a value"),
+    ("base without a value", {"a": {"base": ["n.#"]}, "n.#": {}}, "_a", "variation _n.# (base of _a) needs a value"),
     ("two grouped values", DEFAULTING, "_gd.8,_gd.9", "variation _gd.# can have one value, found: _gd.8 (asked for)"),
     (
         "value by alias against one asked for",
@@ -216,6 +219,7 @@ def test_a_contradiction_is_refused_and_named(variations: dict[str, Any], asked:
         ({"n.#": {}}, "_n.5,-_n.#", "drop -_n.# from the tags"),
         (GROUPED, "_g1,_g2", "ask for one of: _g1, _g2"),
         ({"n.#": {}}, "_n.8,_n.9", "keep either _n.8 or _n.9"),
+        ({"n.#": {}}, "_n.#", "write the value in place of the #: _n.VALUE"),
     ],
 )
 def test_a_refusal_says_what_to_do(variations: dict[str, Any], asked: str, hint: str) -> None:
