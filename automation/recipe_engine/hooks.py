@@ -6,7 +6,9 @@ of its own, so that ``from . import table`` reaches a module beside it.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import os
 import sys
 import traceback
 from collections.abc import Mapping
@@ -43,6 +45,9 @@ def load_customize(recipe: Recipe) -> ModuleType | None:
     known = _loaded.get(str(path))
     if known and known[0] == mtime_ns:
         return known[1]
+    if known:  # Python's own compiled file tells edits within a second apart by size only
+        with contextlib.suppress(OSError):
+            os.unlink(importlib.util.cache_from_source(str(path)))
     name = f"recipe_{recipe.id.uid}_customize"
     for stale in [module for module in sys.modules if module == name or module.startswith(name + ".")]:
         del sys.modules[stale]

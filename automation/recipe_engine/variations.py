@@ -65,10 +65,10 @@ class _Resolution:
         self.excluded = frozenset(excluded)
         self.reasons: dict[str, str] = {}
 
-    def add(self, name: str, reason: str) -> bool:
-        """Switches ``name`` on; True when it was off."""
+    def add(self, name: str, reason: str) -> None:
+        """Switches ``name`` on, unless it is on already."""
         if name in self.reasons:
-            return False
+            return
         declared = declared_name(self.recipe, name, reason)
         if excluded := self.excluded_by(name):
             raise VariationError(
@@ -88,7 +88,6 @@ class _Resolution:
                 hint=f"keep either _{rivals[0]} or _{name}",
             )
         self.reasons[name] = reason
-        return True
 
     def excluded_by(self, name: str) -> str:
         """What rules out ``name``: itself, or the ``n.#`` of all values; an empty text when nothing does."""
@@ -112,12 +111,12 @@ class _Resolution:
     def close(self) -> None:
         """Adds bases and default_variations until nothing changes."""
         in_group_at_start = {self.variation(name).group for name in self.reasons} - {""}
-        changed = True
-        while changed:
-            changed = False
+        count = -1
+        while count != len(self.reasons):
+            count = len(self.reasons)
             for name, variation in self._with_combined():
-                changed = self._add_bases(name, variation) or changed
-                changed = self._add_defaults_of(name, variation, in_group_at_start) or changed
+                self._add_bases(name, variation)
+                self._add_defaults_of(name, variation, in_group_at_start)
 
     def _with_combined(self) -> Iterator[tuple[str, Variation]]:
         for name in tuple(self.reasons):
@@ -125,17 +124,13 @@ class _Resolution:
         for variation in matching_combinations(self.recipe, tuple(self.reasons)):
             yield variation.name, variation
 
-    def _add_bases(self, name: str, variation: Variation) -> bool:
-        changed = False
+    def _add_bases(self, name: str, variation: Variation) -> None:
         for base in variation.base:
             declared = declared_name(self.recipe, base, f"base of _{name}")
-            if declared != base and any(other.startswith(declared[:-1]) for other in self.reasons):
-                continue
-            changed = self.add(base, f"base of _{name}") or changed
-        return changed
+            if declared == base or not any(other.startswith(declared[:-1]) for other in self.reasons):
+                self.add(base, f"base of _{name}")
 
-    def _add_defaults_of(self, name: str, variation: Variation, taken: set[str]) -> bool:
-        changed = False
+    def _add_defaults_of(self, name: str, variation: Variation, taken: set[str]) -> None:
         for group, member in variation.default_variations.items():
             members = [v.name for v in self.recipe.variations.values() if v.group == group]
             if declared_name(self.recipe, member, f"default of group '{group}' by _{name}") not in members:
@@ -144,12 +139,11 @@ class _Resolution:
                     f" '{group}', whose members are: {', '.join('_' + m for m in members) or 'none'}",
                 )
             if group not in taken and not self.excluded_by(member):
-                changed = self.add(member, f"default of group '{group}' by _{name}") or changed
-        return changed
+                self.add(member, f"default of group '{group}' by _{name}")
 
     def add_group_defaults(self) -> bool:
         """Checks that each group has one member at most and adds defaults; True when something was added."""
-        changed = False
+        count = len(self.reasons)
         for group, members in groups_of(self.recipe).items():
             chosen = [name for name in self.reasons if declared_name(self.recipe, name) in members]
             if len(chosen) > 1:
@@ -165,8 +159,8 @@ class _Resolution:
                     + ", ".join("_" + name for name in defaults)
                 )
             if not chosen and defaults and not self.excluded_by(defaults[0]):
-                changed = self.add(defaults[0], f"default of group '{group}'") or changed
-        return changed
+                self.add(defaults[0], f"default of group '{group}'")
+        return len(self.reasons) > count
 
 
 def groups_of(recipe: Recipe) -> dict[str, list[str]]:

@@ -119,7 +119,10 @@ def test_a_key_with_nothing_behind_it_counts_as_absent(key: str, nothing: object
 
 @pytest.mark.parametrize(
     ("value", "is_cached"),
-    [(True, True), (False, False), ("true", True), ("Yes", True), ("off", False), (1, True), (0, False), (None, False)],
+    [
+        *[(value, True) for value in (True, 1, "true", "Yes", " on ", "1")],
+        *[(value, False) for value in (False, 0, None, "", "False", "NO", "off", "0")],
+    ],
 )
 def test_yes_and_no_may_be_written_in_all_of_cms_words(value: object, is_cached: bool) -> None:
     assert recipe(cache=value).is_cached is is_cached
@@ -206,8 +209,8 @@ def test_an_input_is_described_in_full_or_by_one_text() -> None:
 
 
 def test_combinations_may_name_one_variation_or_several() -> None:
-    made = recipe(valid_variation_combinations=["a", ["b", "c"]], invalid_variation_combinations=[["d", 8]])
-    assert made.valid_combinations == (("a",), ("b", "c"))
+    made = recipe(valid_variation_combinations=["alone", ["b", "c"]], invalid_variation_combinations=[["d", 8]])
+    assert made.valid_combinations == (("alone",), ("b", "c"))
     assert made.invalid_combinations == (("d", "8"),)
 
 
@@ -218,6 +221,48 @@ def test_a_warning_may_stand_alone_or_in_a_list() -> None:
 
 def test_an_unknown_key_does_not_keep_a_recipe_from_being_read() -> None:
     assert recipe(new_env_kyes=["A"], variations={"v": {"alis": "w"}}).id.alias == "get-x"
+
+
+def test_all_that_a_recipe_file_may_say_arrives() -> None:
+    meta = {
+        "alias": "get-x",
+        "uid": "a000000000000000",
+        "tags": ["get", "x"],
+        "cache": True,
+        "can_force_cache": True,
+        "default_variation": "v",
+        "version_max_usable": "2",
+        "local_env_keys": ["CM_L*"],
+        "clean_env_keys_post_deps": ["CM_P"],
+        "extra_cache_tags_from_env": [{"env": "CM_T", "prefix": "p-"}],
+        "env_key_mappings": {"CM_A_": "B_"},
+        "clean_files": ["c"],
+        "clean_output_files": ["o"],
+        "print_files_if_script_error": ["e"],
+        "print_env_at_the_end": {"CM_X": "label"},
+        "input_mapping": {"x": "CM_X"},
+        "required_disk_space": "5",
+        "update_meta_if_env": [{"skip_if_env": {"A": ["1"]}, "env": {"B": "2"}}],
+    }
+    made = parse_recipe(meta, FOLDER, Path("/r"))
+    assert made.meta == meta
+    assert (made.path, made.repo_path, made.tags) == (FOLDER, Path("/r"), ("get", "x"))
+    assert (made.is_cached, made.can_force_cache, made.default_variation) == (True, True, "v")
+    assert made.version == VersionRange(maximum_usable="2")
+    assert (made.local_env_keys, made.post_deps_clean_env_keys) == (("CM_L*",), ("CM_P",))
+    assert made.extra_cache_tags_from_env == (("CM_T", "p-"),)
+    assert made.env_key_mappings == {"CM_A_": "B_"}
+    assert (made.clean_files, made.clean_output_files, made.print_files_if_script_error) == (("c",), ("o",), ("e",))
+    assert made.print_env_at_the_end == {"CM_X": "label"}
+    assert (made.layer.input_mapping, made.layer.required_disk_space_mb) == ({"x": "CM_X"}, 5)
+    (conditional,) = made.layer.conditional
+    assert conditional.conditions == (Condition("skip_if_env", (("A", ("1",)),)),)
+    assert conditional.layer.env == {"B": "2"}
+
+
+@pytest.mark.parametrize("nothing", [None, "", 0, "0"])
+def test_no_disk_space_is_none(nothing: object) -> None:
+    assert recipe(required_disk_space=nothing).layer.required_disk_space_mb == 0
 
 
 def test_every_error_of_a_recipe_file_is_an_expected_one() -> None:

@@ -249,12 +249,13 @@ def test_of_the_valid_combinations_one_must_be_on(asked: str, is_valid: bool) ->
         on(variations, asked, valid_variation_combinations=valid)
     else:
         error = refusal(variations, asked, valid_variation_combinations=valid)
-        assert "are no valid combination" in error.message
+        assert f"the variations {asked or '(none)'} are no valid combination" in error.message
         assert error.hint == "valid ones are: _a, _b; _c"
 
 
 def test_defaults_count_for_the_combinations() -> None:
-    on(GROUPED, "_free", valid_variation_combinations=[["free", "g1"]])
+    assert on(GROUPED, "_free", valid_variation_combinations=[["free", "g1"]]) == ["free", "g1"]
+    assert "(on are: _free, _g1)" in refusal(GROUPED, "_free", invalid_variation_combinations=[["g1", "free"]]).message
 
 
 @pytest.mark.parametrize(("asked", "is_valid"), [("_a,_b", False), ("_c,_b,_a", False), ("_a,_c", True), ("", True)])
