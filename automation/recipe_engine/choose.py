@@ -3,30 +3,42 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from .errors import Ambiguous
+from .events import StepEvent
 from .index import IndexEntry
-from .model import Request
+from .model import Request, StepResult
 from .repos import RecipeSource
 from .select import candidates
 from .store import Store
+
+Runner = Callable[["Engine", Request], StepResult]
 
 
 class Engine:
     """What all steps of one call share.
 
     ``top_folder`` is where the call was made, ``chosen`` remembers which recipe was picked for an ambiguous query, and
-    ``told`` which entries were already reported as reused.
+    ``told`` which entries were already reported as reused. ``run`` carries out a request: a step's dependencies and
+    replacements go through it. ``observers`` are told of every step.
     """
 
-    def __init__(self, *, source: RecipeSource, store: Store, cmind: Any, top_folder: str) -> None:
+    def __init__(self, *, source: RecipeSource, store: Store, cmind: Any, top_folder: str, run: Runner) -> None:
         self.source = source
         self.store = store
         self.cmind = cmind
         self.top_folder = top_folder
         self.chosen: dict[frozenset[str], IndexEntry] = {}
         self.told: set[str] = set()
+        self.run = run
+        self.observers: list[Callable[[StepEvent], None]] = []
+
+    def emit(self, event: StepEvent) -> None:
+        """Tells all observers."""
+        for observer in self.observers:
+            observer(event)
 
 
 def choose(engine: Engine, request: Request) -> IndexEntry:

@@ -1,35 +1,30 @@
 """Carries a request out: select, configure, reuse from the cache or make, step by step, dependencies first.
 
-Order inside one recipe, kept from CM: dependencies, preprocess, prehook dependencies, native script, posthook
-dependencies, postprocess, post dependencies. From the cache only dependencies marked dynamic run.
+A recipe that runs goes through its phases (phases.py). From the cache only dependencies marked dynamic run.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from .cachekey import cache_key, tags_from_env
 from .choose import Engine, choose
-from .configure import apply_default_version, configure
-from .deps import dependency_request, dependency_tags, request_from_inputs, should_run
+from .configure import configure
 from .entryfile import EntryPaths
-from .env import Env, State, merge_env, merge_state, select_keys
+from .env import merge_env, merge_state
 from .errors import CacheMiss, CycleError, RecipeError, ScriptFailed
-from .files import lock_folder, remove_file, remove_tree, working_folder
+from .events import StepEvent
+from .files import remove_file, remove_tree, working_folder
 from .frame import VALIDATE_SCRIPT, Frame
-from .model import CacheEntry, CacheKey, Configured, Phase, Request, StepResult
+from .model import CacheEntry, CacheKey, Configured, Request, StepResult
+from .phases import make, run_dependencies, step_result, tell
 from .repos import recipe_stamp
 from .shell import ScriptCall, find_script, run_script
 from .store import Maker, Outcome, Store
-from .tags import parse_query
-
-logger = logging.getLogger(__name__)
 
 MAX_DEPTH = 100
 """Recipes below each other; the deepest chains of the CM community have about ten."""
@@ -54,16 +49,21 @@ def run_request(engine: Engine, request: Request) -> StepResult:
         raise CycleError.endless(request.trace)
     recipe = engine.source.recipe(choose(engine, request))
     label = ",".join([recipe.id.alias, *("_" + name for name in request.query.variations)])
+    trace = (*request.trace, label)
     started_s = time.perf_counter()
     _running.append(label)
     try:
-        result = _run_configured(engine, configure(recipe, request))
+        configured = configure(recipe, request)
+        engine.emit(StepEvent("start", trace, configured))
+        result = _run_configured(engine, configured)._replace(duration_s=time.perf_counter() - started_s)
+        engine.emit(StepEvent("done", trace, configured, result))
     except RecipeError as error:
-        error.trace = error.trace or (*request.trace, label)
+        error.trace = error.trace or trace
+        engine.emit(StepEvent("fail", trace, error=error))
         raise
     finally:
         _running.pop()
-    return result._replace(duration_s=time.perf_counter() - started_s)
+    return result
 
 
 def _run_configured(engine: Engine, configured: Configured) -> StepResult:
@@ -75,7 +75,7 @@ def _run_configured(engine: Engine, configured: Configured) -> StepResult:
         if not configured.request.trace or find_script(recipe.path, "run", configured.env):
             tell(configured, "*", f"{configured.label}: running")
         frame = _frame(engine, configured, Path.cwd(), None)
-        return _make(engine, frame, None)
+        return make(engine, frame, None)
     return _run_cached(engine, configured)
 
 
@@ -89,7 +89,7 @@ def _run_cached(engine: Engine, configured: Configured) -> StepResult:
     probe = _frame(engine, configured, Path.cwd(), None)
     is_bound = bool(configured.recipe.extra_cache_tags_from_env)
     if is_bound:
-        _run_dependencies(engine, probe, "deps", only_dynamic=True)
+        run_dependencies(engine, probe, "deps", only_dynamic=True)
     key = cache_key(configured, probe.env)
     has_run = is_bound
     if not (options.new or options.renew):
@@ -111,7 +111,7 @@ def _usable(engine: Engine, key: CacheKey, probe: Frame, *, has_run: bool, refre
         trouble = engine.store.problem(entry)
         if not trouble and (probe.recipe.path / VALIDATE_SCRIPT).is_file():
             if not has_run:
-                _run_dependencies(engine, probe, "deps", only_dynamic=True)
+                run_dependencies(engine, probe, "deps", only_dynamic=True)
             trouble = _validation_problem(probe, engine.store, entry)
         if not trouble:
             return entry
@@ -159,16 +159,16 @@ def _reuse(engine: Engine, probe: Frame, entry: CacheEntry, *, has_run: bool) ->
         version = f" {entry.version}" if entry.version else ""
         tell(probe.configured, "=", f"{probe.configured.label}{version}: reused from the cache ({entry.uid}){note}")
     if not has_run:
-        _run_dependencies(engine, probe, "deps", only_dynamic=True)
-    _run_dependencies(engine, probe, "prehook_deps", only_dynamic=True)
+        run_dependencies(engine, probe, "deps", only_dynamic=True)
+    run_dependencies(engine, probe, "prehook_deps", only_dynamic=True)
     new_env, new_state = engine.store.load(entry)
     probe.env = merge_env(probe.env, new_env)
     probe.state = merge_state(probe.state, new_state)
     probe.enforce_const()
-    _run_dependencies(engine, probe, "posthook_deps", only_dynamic=True)
-    _run_dependencies(engine, probe, "post_deps", only_dynamic=True)
+    run_dependencies(engine, probe, "posthook_deps", only_dynamic=True)
+    run_dependencies(engine, probe, "post_deps", only_dynamic=True)
     result_env, result_state = probe.results()
-    return _result(probe, "reused", result_env, result_state, entry)
+    return step_result(probe, "reused", result_env, result_state, entry)
 
 
 def _make_entry(engine: Engine, configured: Configured, key: CacheKey, found: CacheEntry | None) -> StepResult:
@@ -183,7 +183,7 @@ def _make_entry(engine: Engine, configured: Configured, key: CacheKey, found: Ca
     frame = _frame(engine, configured, entry.path, paths.log)
     with working_folder(entry.path):
         try:
-            result = _make(engine, frame, entry)
+            result = make(engine, frame, entry)
         except RecipeError as error:
             error.log_path = error.log_path or (str(paths.log) if paths.log.exists() else "")
             raise
@@ -218,113 +218,3 @@ def _dependent_path(env: Mapping[str, Any], folder: Path) -> str:
     """The path outside the entry on which it depends, when the recipe named one that exists."""
     path = str(env.get("CM_GET_DEPENDENT_CACHED_PATH", "") or "")
     return path if path and os.path.exists(path) and not Path(path).is_relative_to(folder) else ""
-
-
-def _make(engine: Engine, frame: Frame, entry: CacheEntry | None) -> StepResult:
-    """Runs a recipe's phases in the current folder."""
-    started_s = time.perf_counter()
-    options = frame.configured.request.options
-    configured = apply_default_version(frame.configured)
-    if configured is not frame.configured:
-        frame.configured = configured
-        frame.env = {**configured.env, **select_keys(frame.env, ("CM_TMP_CURRENT_*",))}
-        frame.lists = {phase: configured.layer.dependencies(phase) for phase in frame.lists}
-    for line in configured.layer.warnings:
-        tell(configured, "!", f"{configured.label}: {line}")
-    _run_dependencies(engine, frame, "deps")
-    frame.env["CM_TMP_PIP_VERSION_STRING"] = configured.version.pip_text
-    frame.enforce_const()
-    with ExitStack() as stack:
-        stack.enter_context(working_folder(frame.output_folder()))
-        folder = Path.cwd()
-        with_scratch = entry is not None or (frame.has_scripts and not options.fake_run)
-        if with_scratch and entry is None:
-            stack.enter_context(lock_folder(folder, timeout_s=options.lock_timeout_s))
-        frame.clean_up(folder, with_scratch=with_scratch)
-        replaced = _run_body(engine, frame)
-        if entry is None and not options.dirty:
-            frame.clean_up(folder, with_scratch=with_scratch)
-    if replaced:
-        return replaced
-    new_env, new_state = frame.results()
-    if entry is None and options.save_env:
-        frame.write_env_files(new_env)
-    tell(configured, "+", f"{configured.label}: done in {time.perf_counter() - started_s:.2f} s")
-    return _result(frame, "faked" if options.fake_run else "ran", new_env, new_state, entry)
-
-
-def _run_body(engine: Engine, frame: Frame) -> StepResult | None:
-    """From preprocess to post dependencies; a result when preprocess ended the recipe or put another in its place."""
-    options = frame.configured.request.options
-    if not options.fake_run:
-        before = frame.hook("preprocess")
-        frame.env = dict(frame.env)
-        frame.enforce_const()
-        if before.skip:
-            return _skipped(engine, frame, before.replacement)
-    _run_dependencies(engine, frame, "prehook_deps")
-    if options.fake_run:
-        return None
-    frame.run_script()
-    frame.enforce_const()
-    _run_dependencies(engine, frame, "posthook_deps")
-    frame.hook("postprocess")
-    frame.enforce_const()
-    _run_dependencies(engine, frame, "post_deps")
-    return None
-
-
-def _skipped(engine: Engine, frame: Frame, replacement: Mapping[str, Any] | None) -> StepResult:
-    """The result of a recipe that ended early: nothing, or what the recipe named in its place gives."""
-    if replacement is None:
-        tell(frame.configured, "-", f"{frame.configured.label}: ended early by its preprocess")
-        return _result(frame, "skipped", {}, {}, None)
-    request = request_from_inputs(replacement, options=frame.configured.request.options)
-    request = request._replace(
-        query=parse_query(replacement.get("tags", "")),
-        alias=str(replacement.get("artifact", "") or ""),
-        env=frame.env,
-        state=frame.state,
-        const=frame.const,
-        const_state=frame.const_state,
-        trace=frame.trace,
-    )
-    inner = run_request(engine, request)
-    return _result(frame, "skipped", inner.new_env, inner.new_state, None)._replace(label=inner.label)
-
-
-def _run_dependencies(engine: Engine, frame: Frame, phase: Phase, *, only_dynamic: bool = False) -> None:
-    """Runs the dependencies of one phase in order, each seeing what the earlier ones gave."""
-    for dependency in frame.lists[phase]:
-        options = frame.configured.request.options
-        verdict = should_run(dependency, frame.env, only_dynamic=only_dynamic, is_fake=options.fake_run)
-        if verdict.answer != "yes":
-            logger.debug("%s- %s: skipped (%s)", frame.indent, dependency.label, verdict.reason)
-            continue
-        parent = frame.as_parent()
-        frame.dependency_tags.append(",".join(dependency_tags(dependency, parent)))
-        if options.fake_deps:
-            continue
-        frame.take(run_request(engine, dependency_request(dependency, parent, phase)))
-
-
-def _result(frame: Frame, status: Any, new_env: Env, new_state: State, entry: CacheEntry | None) -> StepResult:
-    request = frame.configured.request
-    return StepResult(
-        label=frame.configured.label,
-        status=status,
-        new_env=new_env,
-        new_state=new_state,
-        env=merge_env(request.env, new_env),
-        state=merge_state(request.state, new_state),
-        version=(entry.version if entry else "") or frame.version,
-        entry=entry,
-        dependency_tags=tuple(frame.dependency_tags),
-    )
-
-
-def tell(configured: Configured, symbol: str, text: str) -> None:
-    """One line of the story: ``*`` starts, ``+`` done, ``=`` reused, ``-`` ended early, ``!`` needs attention."""
-    options = configured.request.options
-    if not options.silent or symbol == "!":
-        logger.info("%s%s %s", "  " * len(configured.request.trace), symbol, text)

@@ -125,6 +125,7 @@ def run_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any]:
         store=Store(home.store_path),
         cmind=cmind,
         top_folder=os.getcwd(),
+        run=run_request,
     )
     request = parse_request(i)
     recipe = _recipe_if_clear(engine, request)
