@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from .errors import Ambiguous
 from .events import StepEvent
+from .frame import Frame
 from .index import IndexEntry
-from .model import Request, StepResult
-from .repos import RecipeSource
+from .model import Configured, Recipe, Request, StepResult
+from .repos import RecipeSource, recipe_stamp
 from .select import candidates
-from .store import Store
+from .store import Maker, Store
+
+logger = logging.getLogger(__name__)
 
 Runner = Callable[["Engine", Request], StepResult]
 
@@ -35,8 +40,24 @@ class Engine:
         self.run = run
         self.observers: list[Callable[[StepEvent], None]] = []
 
+    def frame(self, configured: Configured, folder: Path, log_path: Path | None) -> Frame:
+        """The running side of one step that works in ``folder``."""
+        return Frame(configured, folder=folder, log_path=log_path, top_folder=self.top_folder, cmind=self.cmind)
+
+    def maker(self, recipe: Recipe) -> Maker:
+        """What an entry notes of the recipe that makes it."""
+        return Maker(self.source.digest(recipe), recipe_stamp(recipe.path))
+
+    def tell(self, configured: Configured, symbol: str, text: str) -> None:
+        """One line of the story: ``*`` starts, ``+`` done, ``=`` reused, ``-`` ended early, ``!`` needs attention."""
+        options = configured.request.options
+        if not options.silent or symbol == "!":
+            logger.info("%s%s %s", "  " * len(configured.request.trace), symbol, text)
+
     def emit(self, event: StepEvent) -> None:
         """Tells all observers."""
+        if event.kind == "skip":
+            logger.debug("%s- %s: skipped (%s)", "  " * (len(event.trace) - 1), event.label, event.reason)
         for observer in self.observers:
             observer(event)
 

@@ -16,15 +16,13 @@ from .choose import Engine, choose
 from .configure import configure
 from .entryfile import EntryPaths
 from .env import merge_env, merge_state
-from .errors import CacheMiss, CycleError, RecipeError, ScriptFailed
+from .errors import CacheMiss, CycleError, RecipeError
 from .events import StepEvent
-from .files import remove_file, remove_tree, working_folder
 from .frame import VALIDATE_SCRIPT, Frame
 from .model import CacheEntry, CacheKey, Configured, Request, StepResult
-from .phases import make, run_dependencies, step_result, tell
-from .repos import recipe_stamp
-from .shell import ScriptCall, find_script, run_script
-from .store import Maker, Outcome, Store
+from .phases import make, run_dependencies, step_result
+from .shell import find_script
+from .store import Outcome
 
 MAX_DEPTH = 100
 """Recipes below each other; the deepest chains of the CM community have about ten."""
@@ -68,87 +66,62 @@ def run_request(engine: Engine, request: Request) -> StepResult:
 
 def _run_configured(engine: Engine, configured: Configured) -> StepResult:
     recipe, options = configured.recipe, configured.request.options
-    for name in recipe.clean_output_files:
-        remove_file(Path(name))
+    frame = engine.frame(configured, Path.cwd(), None)
+    frame.remove_outputs()
     wants_cache = recipe.is_cached or (recipe.can_force_cache and options.force_cache)
-    if not wants_cache or options.skip_cache or options.fake_run:
-        if not configured.request.trace or find_script(recipe.path, "run", configured.env):
-            tell(configured, "*", f"{configured.label}: running")
-        frame = _frame(engine, configured, Path.cwd(), None)
-        return make(engine, frame, None)
-    return _run_cached(engine, configured)
+    if wants_cache and not options.skip_cache and not options.fake_run:
+        return _run_cached(engine, frame)
+    if not configured.request.trace or find_script(recipe.path, "run", configured.env):
+        engine.tell(configured, "*", f"{configured.label}: running")
+    return make(engine, frame, None)
 
 
-def _frame(engine: Engine, configured: Configured, folder: Path, log_path: Path | None) -> Frame:
-    return Frame(configured, folder=folder, log_path=log_path, top_folder=engine.top_folder, cmind=engine.cmind)
-
-
-def _run_cached(engine: Engine, configured: Configured) -> StepResult:
+def _run_cached(engine: Engine, probe: Frame) -> StepResult:
     """Reuses an entry, or makes one while holding its lock; who waited for the lock looks again first."""
+    configured = probe.configured
     options = configured.request.options
-    probe = _frame(engine, configured, Path.cwd(), None)
-    is_bound = bool(configured.recipe.extra_cache_tags_from_env)
-    if is_bound:
-        run_dependencies(engine, probe, "deps", only_dynamic=True)
+    if configured.recipe.extra_cache_tags_from_env:
+        _run_dynamic(engine, probe)
     key = cache_key(configured, probe.env)
-    has_run = is_bound
     if not (options.new or options.renew):
-        found = _usable(engine, key, probe, has_run=has_run)
+        found = _usable(engine, key, probe)
         if found:
-            return _reuse(engine, probe, found, has_run=has_run)
+            return _reuse(engine, probe, found)
     if options.only_from_cache:
         raise CacheMiss(f"{configured.label} is not in the cache", hint="run it once without --only_execute_from_cache")
     with engine.store.lock(key, configured.label, options.lock_timeout_s):
-        found = None if options.new else _usable(engine, key, probe, has_run=has_run, refresh=True)
+        found = None if options.new else _usable(engine, key, probe, refresh=True)
         if found and not options.renew:
-            return _reuse(engine, probe, found, has_run=has_run)
+            return _reuse(engine, probe, found)
         return _make_entry(engine, configured, key, found)
 
 
-def _usable(engine: Engine, key: CacheKey, probe: Frame, *, has_run: bool, refresh: bool = False) -> CacheEntry | None:
+def _run_dynamic(engine: Engine, probe: Frame) -> None:
+    """Runs the dynamic dependencies of a cached recipe, which it needs before its entry is looked at, once."""
+    if not probe.has_run_dynamic:
+        probe.has_run_dynamic = True
+        run_dependencies(engine, probe, "deps", only_dynamic=True)
+
+
+def _usable(engine: Engine, key: CacheKey, probe: Frame, *, refresh: bool = False) -> CacheEntry | None:
     """The first entry that fits and is whole; the others are named with what is wrong."""
     for entry in engine.store.find(key, refresh=refresh):
         trouble = engine.store.problem(entry)
         if not trouble and (probe.recipe.path / VALIDATE_SCRIPT).is_file():
-            if not has_run:
-                run_dependencies(engine, probe, "deps", only_dynamic=True)
-            trouble = _validation_problem(probe, engine.store, entry)
+            _run_dynamic(engine, probe)
+            trouble = probe.validation_problem(engine.store.load(entry)[0])
         if not trouble:
             return entry
         text = f"{probe.configured.label}: not reusing {entry.path}: {trouble}"
         if text not in engine.told:
             engine.told.add(text)
-            tell(probe.configured, "!", text)
+            engine.tell(probe.configured, "!", text)
         if refresh and not trouble.endswith("meanwhile"):
             engine.store.retire(entry)
     return None
 
 
-def _validation_problem(probe: Frame, store: Store, entry: CacheEntry) -> str:
-    """What the recipe's own validate_cache.sh has against an entry; it runs in a scratch folder."""
-    new_env, _ = store.load(entry)
-    import tempfile  # here, because most calls never need it
-
-    scratch = Path(tempfile.mkdtemp(prefix="cm-validate-"))
-    try:
-        run_script(
-            ScriptCall(
-                label=probe.configured.label,
-                script=probe.recipe.path / VALIDATE_SCRIPT,
-                folder=scratch,
-                env=merge_env(probe.env, new_env),
-                state={},
-                log_path=None,
-            )
-        )
-    except ScriptFailed as error:
-        return error.message.splitlines()[-1].strip() or "its recipe's validate_cache.sh refused it"
-    finally:
-        remove_tree(scratch)
-    return ""
-
-
-def _reuse(engine: Engine, probe: Frame, entry: CacheEntry, *, has_run: bool) -> StepResult:
+def _reuse(engine: Engine, probe: Frame, entry: CacheEntry) -> StepResult:
     """What a finished entry gives; only dynamic dependencies run."""
     note = ""
     record = entry.record
@@ -157,9 +130,10 @@ def _reuse(engine: Engine, probe: Frame, entry: CacheEntry, *, has_run: bool) ->
     if entry.uid not in engine.told:
         engine.told.add(entry.uid)
         version = f" {entry.version}" if entry.version else ""
-        tell(probe.configured, "=", f"{probe.configured.label}{version}: reused from the cache ({entry.uid}){note}")
-    if not has_run:
-        run_dependencies(engine, probe, "deps", only_dynamic=True)
+        engine.tell(
+            probe.configured, "=", f"{probe.configured.label}{version}: reused from the cache ({entry.uid}){note}"
+        )
+    _run_dynamic(engine, probe)
     run_dependencies(engine, probe, "prehook_deps", only_dynamic=True)
     new_env, new_state = engine.store.load(entry)
     probe.env = merge_env(probe.env, new_env)
@@ -174,14 +148,14 @@ def _reuse(engine: Engine, probe: Frame, entry: CacheEntry, *, has_run: bool) ->
 def _make_entry(engine: Engine, configured: Configured, key: CacheKey, found: CacheEntry | None) -> StepResult:
     """Runs the recipe inside a new entry (or, to renew it, inside the found one) and finishes the entry."""
     store = engine.store
-    maker = Maker(engine.source.digest(configured.recipe), recipe_stamp(configured.recipe.path))
+    maker = engine.maker(configured.recipe)
     entry = store.reopen(found, key, maker) if found else store.start(key, maker)
     paths = EntryPaths(entry.path)
-    tell(configured, "*", f"{configured.label}: running in {entry.path}")
+    engine.tell(configured, "*", f"{configured.label}: running in {entry.path}")
     if found:
         configured = configured._replace(env={**configured.env, "CM_RENEW_CACHE_ENTRY": "yes"})
-    frame = _frame(engine, configured, entry.path, paths.log)
-    with working_folder(entry.path):
+    frame = engine.frame(configured, entry.path, paths.log)
+    with frame.inside(entry.path):
         try:
             result = make(engine, frame, entry)
         except RecipeError as error:

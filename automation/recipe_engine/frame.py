@@ -10,6 +10,7 @@ import copy
 import logging
 import os
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from .compat import Automation
 from .deps import ParentView
 from .env import Env, State, expand_env, merge_env, merge_state, new_items, select_keys
 from .errors import RequestError, ScriptFailed
-from .files import remove_file
+from .files import lock_folder, remove_file, remove_tree, working_folder
 from .hooks import call_hook, hook_input
 from .host import os_info
 from .model import PHASES, Configured, Dependency, HookResult, Phase, StepResult
@@ -50,6 +51,7 @@ class Frame:
         self.files: tuple[str, ...] = ()
         self.dependency_tags: list[str] = []
         self.chosen_script = ""
+        self.has_run_dynamic = False
         repo = str(self.recipe.repo_path)
         self.env.update(
             CM_TMP_CURRENT_PATH=top_folder,
@@ -233,6 +235,33 @@ class Frame:
             path = Path(name)
             if not path.is_absolute() and ".." not in path.parts:
                 remove_file(folder / path)
+
+    def inside(self, folder: Path) -> AbstractContextManager[None]:
+        """The current folder is ``folder`` inside the block."""
+        return working_folder(folder)
+
+    def alone_in(self, folder: Path) -> AbstractContextManager[None]:
+        """No other run uses ``folder`` inside the block."""
+        return lock_folder(folder, timeout_s=self.configured.request.options.lock_timeout_s)
+
+    def remove_outputs(self) -> None:
+        """Removes the files of an earlier run that the recipe names, before it is decided whether it runs."""
+        for name in self.recipe.clean_output_files:
+            remove_file(Path(name))
+
+    def validation_problem(self, new_env: Env) -> str:
+        """What the recipe's validate_cache.sh, run in a scratch folder, has against an entry that gave ``new_env``."""
+        import tempfile  # here, because most calls never need it
+
+        scratch = Path(tempfile.mkdtemp(prefix="cm-validate-"))
+        call = self._call(self.recipe.path / VALIDATE_SCRIPT, merge_env(self.env, new_env))
+        try:
+            run_script(call._replace(folder=scratch, state={}, log_path=None, shown_if_error=()))
+        except ScriptFailed as error:
+            return error.message.splitlines()[-1].strip() or f"its recipe's {VALIDATE_SCRIPT} refused it"
+        finally:
+            remove_tree(scratch)
+        return ""
 
     def write_env_files(self, new_env: Env) -> None:
         """Leaves tmp-env.sh and tmp-env-all.sh in the current folder."""

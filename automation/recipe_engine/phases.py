@@ -6,7 +6,6 @@ dependencies, postprocess, post dependencies. Dependencies are whole requests ag
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -18,12 +17,9 @@ from .configure import apply_default_version
 from .deps import dependency_request, dependency_tags, request_from_inputs, should_run
 from .env import Env, State, merge_env, merge_state, select_keys
 from .events import StepEvent
-from .files import lock_folder, working_folder
 from .frame import Frame
-from .model import CacheEntry, Configured, Phase, StepResult
+from .model import CacheEntry, Phase, StepResult
 from .tags import parse_query
-
-logger = logging.getLogger(__name__)
 
 
 def make(engine: Engine, frame: Frame, entry: CacheEntry | None) -> StepResult:
@@ -37,16 +33,16 @@ def make(engine: Engine, frame: Frame, entry: CacheEntry | None) -> StepResult:
         frame.lists = {phase: configured.layer.dependencies(phase) for phase in frame.lists}
     engine.emit(StepEvent("run", frame.trace, configured))
     for line in configured.layer.warnings:
-        tell(configured, "!", f"{configured.label}: {line}")
+        engine.tell(configured, "!", f"{configured.label}: {line}")
     run_dependencies(engine, frame, "deps")
     frame.env["CM_TMP_PIP_VERSION_STRING"] = configured.version.pip_text
     frame.enforce_const()
     with ExitStack() as stack:
-        stack.enter_context(working_folder(frame.output_folder()))
+        stack.enter_context(frame.inside(frame.output_folder()))
         folder = Path.cwd()
         with_scratch = entry is not None or (frame.has_scripts and not options.fake_run)
         if with_scratch and entry is None:
-            stack.enter_context(lock_folder(folder, timeout_s=options.lock_timeout_s))
+            stack.enter_context(frame.alone_in(folder))
         frame.clean_up(folder, with_scratch=with_scratch)
         replaced = _run_body(engine, frame)
         if entry is None and not options.dirty:
@@ -56,7 +52,7 @@ def make(engine: Engine, frame: Frame, entry: CacheEntry | None) -> StepResult:
     new_env, new_state = frame.results()
     if entry is None and options.save_env:
         frame.write_env_files(new_env)
-    tell(configured, "+", f"{configured.label}: done in {time.perf_counter() - started_s:.2f} s")
+    engine.tell(configured, "+", f"{configured.label}: done in {time.perf_counter() - started_s:.2f} s")
     return step_result(frame, "faked" if options.fake_run else "ran", new_env, new_state, entry)
 
 
@@ -84,7 +80,7 @@ def _run_body(engine: Engine, frame: Frame) -> StepResult | None:
 def _skipped(engine: Engine, frame: Frame, replacement: Mapping[str, Any] | None) -> StepResult:
     """The result of a recipe that ended early: nothing, or what the recipe named in its place gives."""
     if replacement is None:
-        tell(frame.configured, "-", f"{frame.configured.label}: ended early by its preprocess")
+        engine.tell(frame.configured, "-", f"{frame.configured.label}: ended early by its preprocess")
         return step_result(frame, "skipped", {}, {}, None)
     request = request_from_inputs(replacement, options=frame.configured.request.options)
     request = request._replace(
@@ -106,7 +102,6 @@ def run_dependencies(engine: Engine, frame: Frame, phase: Phase, *, only_dynamic
         options = frame.configured.request.options
         verdict = should_run(dependency, frame.env, only_dynamic=only_dynamic, is_fake=options.fake_run)
         if verdict.answer != "yes":
-            logger.debug("%s- %s: skipped (%s)", frame.indent, dependency.label, verdict.reason)
             engine.emit(StepEvent("skip", (*frame.trace, dependency.label), reason=verdict.reason))
             continue
         parent = frame.as_parent()
@@ -129,10 +124,3 @@ def step_result(frame: Frame, status: Any, new_env: Env, new_state: State, entry
         entry=entry,
         dependency_tags=tuple(frame.dependency_tags),
     )
-
-
-def tell(configured: Configured, symbol: str, text: str) -> None:
-    """One line of the story: ``*`` starts, ``+`` done, ``=`` reused, ``-`` ended early, ``!`` needs attention."""
-    options = configured.request.options
-    if not options.silent or symbol == "!":
-        logger.info("%s%s %s", "  " * len(configured.request.trace), symbol, text)
