@@ -8,11 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from .conditions import Verdict
+from .configure import configure
+from .deps import dependency_request
 from .errors import Ambiguous
 from .events import StepEvent
 from .frame import Frame
 from .index import IndexEntry
-from .model import Configured, Recipe, Request, StepResult
+from .model import Configured, Dependency, Phase, Recipe, Request, StepResult
 from .repos import RecipeSource, recipe_stamp
 from .select import candidates
 from .store import Maker, Store
@@ -43,6 +46,14 @@ class Engine:
     def frame(self, configured: Configured, folder: Path, log_path: Path | None) -> Frame:
         """The running side of one step that works in ``folder``."""
         return Frame(configured, folder=folder, log_path=log_path, top_folder=self.top_folder, cmind=self.cmind)
+
+    def configure(self, recipe: Recipe, request: Request) -> Configured:
+        """The recipe with all that is decided before its dependencies run."""
+        return configure(recipe, request)
+
+    def run_dependency(self, frame: Frame, dependency: Dependency, phase: Phase, verdict: Verdict) -> None:
+        """Runs a dependency that ``verdict`` lets run, and hands what it gives to its parent's frame."""
+        frame.take(self.run(self, dependency_request(dependency, frame.as_parent(), phase)))
 
     def maker(self, recipe: Recipe) -> Maker:
         """What an entry notes of the recipe that makes it."""

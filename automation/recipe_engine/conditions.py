@@ -7,8 +7,10 @@ answer ``unknown``, so that a plan can say what it waits for.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Container, Mapping
 from typing import Literal, NamedTuple
+
+from .symbols import has_symbol
 
 Answer = Literal["yes", "no", "unknown"]
 Kind = Literal["enable_if_env", "skip_if_env", "enable_if_any_env", "skip_if_any_env"]
@@ -58,15 +60,15 @@ def key_matches(accepted: tuple[str, ...], value: object, *, is_any: bool) -> bo
     return is_any and "" in accepted and text in FALSE_WORDS
 
 
-def holds(condition: Condition, env: Mapping[str, object], unknown: Collection[str] = ()) -> Answer:
+def holds(condition: Condition, env: Mapping[str, object], unknown: Container[str] = ()) -> Answer:
     """Whether the block's pairs hold in ``env`` (all of them, or one for an any-block).
 
-    ``unknown`` names keys whose value is not decided yet. An empty all-block holds, an empty any-block does not.
+    ``unknown`` are keys whose value is not decided yet. An empty all-block holds, an empty any-block does not.
     """
     is_any = condition.kind.endswith("_any_env")
     open_question = False
     for key, accepted in condition.wanted:
-        if key in unknown:
+        if _is_open(key, env, unknown):
             open_question = True
         elif key_matches(accepted, env.get(key), is_any=is_any) is is_any:
             return "yes" if is_any else "no"
@@ -75,13 +77,18 @@ def holds(condition: Condition, env: Mapping[str, object], unknown: Collection[s
     return "no" if is_any else "yes"
 
 
-def decide(conditions: tuple[Condition, ...], env: Mapping[str, object], unknown: Collection[str] = ()) -> Verdict:
+def _is_open(key: str, env: Mapping[str, object], unknown: Container[str]) -> bool:
+    """Whether the value of a key is not decided yet: a step to come may set it, or it is a symbol already."""
+    return key in unknown or has_symbol(env.get(key))
+
+
+def decide(conditions: tuple[Condition, ...], env: Mapping[str, object], unknown: Container[str] = ()) -> Verdict:
     """Whether something guarded by ``conditions`` happens; any single block can veto it."""
     waiting: list[str] = []
     for condition in conditions:
         answer = holds(condition, env, unknown)
         if answer == "unknown":
-            waiting += [key for key, _ in condition.wanted if key in unknown]
+            waiting += [key for key, _ in condition.wanted if _is_open(key, env, unknown)]
         elif (answer == "yes") is condition.kind.startswith("skip"):
             return Verdict("no", condition.text)
     if waiting:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .conditions import Verdict, decide
@@ -11,6 +11,7 @@ from .keys import DEPENDENCY_KEYS
 from .model import Configured, Dependency, Overrides, Phase, Request, RunOptions
 from .overrides import merge_overrides
 from .schema import is_yes, parse_overrides
+from .symbols import NOTHING_UNKNOWN, Unknown
 from .tags import parse_query, split_words
 from .version import VersionRange
 
@@ -27,9 +28,17 @@ class ParentView(NamedTuple):
     const_state: State
     recursive_overrides: Overrides
     trace: tuple[str, ...]
+    unknown: Unknown = NOTHING_UNKNOWN
 
 
-def should_run(dependency: Dependency, env: Mapping[str, EnvValue], *, only_dynamic: bool, is_fake: bool) -> Verdict:
+def should_run(
+    dependency: Dependency,
+    env: Mapping[str, EnvValue],
+    unknown: Container[str] = (),
+    *,
+    only_dynamic: bool,
+    is_fake: bool,
+) -> Verdict:
     """Whether the dependency runs now; the reason says what kept it from running."""
     if not dependency.tags_text:
         return Verdict("no", "it has no tags")
@@ -37,7 +46,7 @@ def should_run(dependency: Dependency, env: Mapping[str, EnvValue], *, only_dyna
         return Verdict("no", "its parent comes from the cache")
     if is_fake and is_yes(dependency.entry.get("skip_if_fake_run")):
         return Verdict("no", "fake run")
-    return decide(dependency.conditions, env)
+    return decide(dependency.conditions, env, unknown)
 
 
 def hidden_keys(configured: Configured, phase: Phase) -> tuple[str, ...]:
@@ -109,6 +118,8 @@ def dependency_request(dependency: Dependency, parent: ParentView, phase: Phase)
         local_env={**request.local_env, **expand_value(dict(entry.get("env") or {}), parent.env)},
         recursive_overrides=merge_overrides(request.recursive_overrides, parent.recursive_overrides),
         trace=parent.trace,
+        phase=phase,
+        unknown=parent.unknown.hiding(hidden_keys(parent.configured, phase)),
     )
 
 

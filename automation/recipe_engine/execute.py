@@ -13,9 +13,7 @@ from typing import Any
 
 from .cachekey import cache_key, tags_from_env
 from .choose import Engine, choose
-from .configure import configure
 from .entryfile import EntryPaths
-from .env import merge_env, merge_state
 from .errors import CacheMiss, CycleError, RecipeError
 from .events import StepEvent
 from .frame import VALIDATE_SCRIPT, Frame
@@ -51,7 +49,7 @@ def run_request(engine: Engine, request: Request) -> StepResult:
     started_s = time.perf_counter()
     _running.append(label)
     try:
-        configured = configure(recipe, request)
+        configured = engine.configure(recipe, request)
         engine.emit(StepEvent("start", trace, configured))
         result = _run_configured(engine, configured)._replace(duration_s=time.perf_counter() - started_s)
         engine.emit(StepEvent("done", trace, configured, result))
@@ -135,10 +133,7 @@ def _reuse(engine: Engine, probe: Frame, entry: CacheEntry) -> StepResult:
         )
     _run_dynamic(engine, probe)
     run_dependencies(engine, probe, "prehook_deps", only_dynamic=True)
-    new_env, new_state = engine.store.load(entry)
-    probe.env = merge_env(probe.env, new_env)
-    probe.state = merge_state(probe.state, new_state)
-    probe.enforce_const()
+    probe.take_entry(engine.store, entry)
     run_dependencies(engine, probe, "posthook_deps", only_dynamic=True)
     run_dependencies(engine, probe, "post_deps", only_dynamic=True)
     result_env, result_state = probe.results()

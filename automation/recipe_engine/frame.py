@@ -21,9 +21,10 @@ from .errors import RequestError, ScriptFailed
 from .files import lock_folder, remove_file, remove_tree, working_folder
 from .hooks import call_hook, hook_input
 from .host import os_info
-from .model import PHASES, Configured, Dependency, HookResult, Phase, StepResult
+from .model import PHASES, CacheEntry, Configured, Dependency, HookResult, Phase, StepResult
 from .schema import parse_dependency
 from .shell import ENV_OUT, RUN_FILE, STATE_IN, STATE_OUT, ScriptCall, find_script, run_script, write_env_files
+from .store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +53,7 @@ class Frame:
         self.dependency_tags: list[str] = []
         self.chosen_script = ""
         self.has_run_dynamic = False
+        self.unknown = configured.request.unknown
         repo = str(self.recipe.repo_path)
         self.env.update(
             CM_TMP_CURRENT_PATH=top_folder,
@@ -76,7 +78,15 @@ class Frame:
             const_state=self.const_state,
             recursive_overrides=self.configured.recursive_overrides,
             trace=self.trace,
+            unknown=self.unknown,
         )
+
+    def take_entry(self, store: Store, entry: CacheEntry) -> None:
+        """Adds what a finished entry of this very recipe holds."""
+        new_env, new_state = store.load(entry)
+        self.env = merge_env(self.env, new_env)
+        self.state = merge_state(self.state, new_state)
+        self.enforce_const()
 
     def take(self, result: StepResult) -> None:
         """Adds what a dependency gave."""

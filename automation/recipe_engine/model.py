@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from .conditions import Condition
 from .env import Env, State
+from .symbols import NOTHING_UNKNOWN, Unknown
 from .tags import TagQuery
 from .version import VersionRange
 
@@ -172,6 +173,8 @@ class Request(NamedTuple):
 
     ``inputs`` are all keys given, ``env``, ``state``, ``const`` and ``const_state`` what the caller hands over,
     ``local_env`` what only this recipe sees, ``trace`` the labels of the recipes that led here, outermost first.
+    ``phase`` is the list of its parent that the dependency stands in. Only a plan fills ``unknown`` (env keys that
+    earlier steps may set) and ``pending`` (what must turn out true for this to be run at all).
     """
 
     query: TagQuery
@@ -190,6 +193,9 @@ class Request(NamedTuple):
     new_state_keys: tuple[str, ...] | None = None
     options: RunOptions = RunOptions()
     trace: tuple[str, ...] = ()
+    phase: str = ""
+    unknown: Unknown = NOTHING_UNKNOWN
+    pending: tuple[str, ...] = ()
 
 
 class AppliedVariation(NamedTuple):
@@ -321,3 +327,4 @@ class StepResult(NamedTuple):
     entry: CacheEntry | None = None
     dependency_tags: tuple[str, ...] = ()
     duration_s: float = 0.0
+    unknown: tuple[tuple[str, str], ...] = ()

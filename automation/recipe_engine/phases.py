@@ -14,7 +14,7 @@ from typing import Any
 
 from .choose import Engine
 from .configure import apply_default_version
-from .deps import dependency_request, dependency_tags, request_from_inputs, should_run
+from .deps import dependency_tags, request_from_inputs, should_run
 from .env import Env, State, merge_env, merge_state, select_keys
 from .events import StepEvent
 from .frame import Frame
@@ -100,15 +100,16 @@ def run_dependencies(engine: Engine, frame: Frame, phase: Phase, *, only_dynamic
     """Runs the dependencies of one phase in order, each seeing what the earlier ones gave."""
     for dependency in frame.lists[phase]:
         options = frame.configured.request.options
-        verdict = should_run(dependency, frame.env, only_dynamic=only_dynamic, is_fake=options.fake_run)
-        if verdict.answer != "yes":
+        verdict = should_run(
+            dependency, frame.env, frame.unknown.outside(frame.env), only_dynamic=only_dynamic, is_fake=options.fake_run
+        )
+        if verdict.answer == "no":
             engine.emit(StepEvent("skip", (*frame.trace, dependency.label), reason=verdict.reason))
             continue
-        parent = frame.as_parent()
-        frame.dependency_tags.append(",".join(dependency_tags(dependency, parent)))
+        frame.dependency_tags.append(",".join(dependency_tags(dependency, frame.as_parent())))
         if options.fake_deps:
             continue
-        frame.take(engine.run(engine, dependency_request(dependency, parent, phase)))
+        engine.run_dependency(frame, dependency, phase, verdict)
 
 
 def step_result(frame: Frame, status: Any, new_env: Env, new_state: State, entry: CacheEntry | None) -> StepResult:

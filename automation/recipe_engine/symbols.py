@@ -1,14 +1,14 @@
 """Values that a plan does not know yet, as texts that can flow through env, tags and cache keys like real ones.
 
-A symbol stands for "whatever KEY will be once STEP has run". Two equal symbols are the same unknown value, so a plan can
-tell that two steps will use the same entry without knowing which. Symbols are framed by two characters of Unicode's
-private use area, which no recipe uses. A real run never makes one.
+A symbol stands for "whatever KEY will be once STEP has run". Two equal symbols are the same unknown value, so a plan
+can tell that two steps will use the same entry without knowing which. Symbols are framed by two characters of
+Unicode's private use area, which no recipe uses. A real run never makes one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .env import key_matcher
@@ -56,19 +56,35 @@ class Unknown(NamedTuple):
     rules: tuple[tuple[str, str], ...] = ()
     hidden: tuple[str, ...] = ()
 
-    def __contains__(self, key: object) -> bool:
-        return bool(self.rules) and self.source(str(key)) != ""
-
     def source(self, key: str) -> str:
         """The step that may set ``key``; an empty text when none may."""
         if self.hidden and key_matcher(self.hidden).match(key):
             return ""
         return next((source for pattern, source in self.rules if key_matcher((pattern,)).match(key)), "")
 
+    def hiding(self, hidden: tuple[str, ...]) -> Unknown:
+        """What is unknown to somebody who does not see ``hidden`` keys."""
+        return self._replace(hidden=hidden) if self.rules else self
+
+    def outside(self, env: Mapping[str, Any]) -> Container[str]:
+        """The keys that are not in ``env`` now but may be set before it matters."""
+        return _Outside(self, env) if self.rules else ()
+
     def with_rules(self, rules: Iterable[tuple[str, str]]) -> Unknown:
         """These keys and more; who is known to set a key already stays its source."""
         patterns = {pattern for pattern, _ in self.rules}
         return self._replace(rules=(*self.rules, *(rule for rule in rules if rule[0] not in patterns)))
+
+
+class _Outside(Container[str]):
+    """See ``Unknown.outside``."""
+
+    def __init__(self, unknown: Unknown, env: Mapping[str, Any]) -> None:
+        self._unknown = unknown
+        self._env = env
+
+    def __contains__(self, key: object) -> bool:
+        return key not in self._env and self._unknown.source(str(key)) != ""
 
 
 NOTHING_UNKNOWN = Unknown()
@@ -80,7 +96,7 @@ def is_glob(pattern: str) -> bool:
 
 
 def overlap(patterns: Iterable[str], allowed: Sequence[str]) -> tuple[str, ...]:
-    """The keys and globs that match what both ``patterns`` and ``allowed`` may match; rather one too many than one too few."""
+    """The keys and globs for what both ``patterns`` and ``allowed`` may match; rather one too many than one too few."""
     found: dict[str, None] = {}
     for pattern in patterns:
         for other in allowed:
