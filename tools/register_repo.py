@@ -1,7 +1,8 @@
 """Registers this checkout in a CM home: ``register_repo.py CM_HOME CHECKOUT``.
 
 The same as ``cm add repo --path=CHECKOUT`` leaves behind, but written as a whole, so that a killed start never leaves
-half a file; an index that no longer parses is removed, and cmind makes it anew.
+half a file, and in the first place, so that its engine answers where another repository brings one too; an index that
+no longer parses is removed, and cmind makes it anew.
 """
 
 import json
@@ -49,10 +50,11 @@ def main(home: Path, checkout: Path) -> None:
         (home / "index.json").unlink(missing_ok=True)
     known = load(home / "repos.json")
     paths = [path for path in known if isinstance(path, str)] if isinstance(known, list) else []
-    if str(checkout) in paths:
+    if paths[:1] == [str(checkout)]:
         return
+    others = [path for path in paths if path != str(checkout)]
     scratch = home / f".repos.{os.getpid()}.json"
-    scratch.write_text(json.dumps([*paths, str(checkout)], indent=2), encoding="utf-8")
+    scratch.write_text(json.dumps([str(checkout), *others], indent=2), encoding="utf-8")
     os.replace(scratch, home / "repos.json")
     (home / "index.json").unlink(missing_ok=True)
 

@@ -53,13 +53,13 @@ def cache_key(configured: Configured, env: Mapping[str, EnvValue]) -> CacheKey:
         explicit=configured.explicit,
         variations=tuple(sorted(names)),
         extra_tags=tuple(dict.fromkeys(kept)),
-        inputs=_mapped_inputs(configured),
+        inputs=visible_inputs(configured),
         version=configured.version,
         derived_tags=derived,
     )
 
 
-def _mapped_inputs(configured: Configured) -> dict[str, str]:
+def visible_inputs(configured: Configured) -> dict[str, str]:
     """The inputs given now that the recipe maps to env keys, as texts; secrets are none of the cache's business."""
     inputs = configured.request.inputs
     mapping = configured.layer.input_mapping

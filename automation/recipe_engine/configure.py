@@ -7,14 +7,14 @@ input is put into ``const`` too, so it beats variations and versions, here and i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .conditions import decide
-from .env import Env, check_list_keys, expand_env, fill_env, merge_state
+from .env import Env, State, check_list_keys, expand_env, fill_env, merge_state, successor_twins
 from .errors import RequestError
 from .model import PHASES, Configured, Dependency, Layer, Overrides, Phase, Recipe, Request
-from .overrides import append_dependencies, apply_overrides, merge_overrides, unknown_handles
+from .overrides import append_dependencies, apply_overrides, merge_needs, merge_overrides, unknown_handles
 from .schema import parse_layer
 from .variations import resolve_variations, variation_blocks
 from .version import VersionRange
@@ -28,11 +28,12 @@ def requested_version(recipe: Recipe, request: Request, env: Env) -> VersionRang
         own: str = getattr(recipe.version, name)
         return asked or str(env.get(key, "") or "") or own
 
+    prefix = recipe.prefix
     return VersionRange(
-        exact=pick("exact", "CM_VERSION"),
-        minimum=pick("minimum", "CM_VERSION_MIN"),
-        maximum=pick("maximum", "CM_VERSION_MAX"),
-        maximum_usable=pick("maximum_usable", "CM_VERSION_MAX_USABLE"),
+        exact=pick("exact", f"{prefix}VERSION"),
+        minimum=pick("minimum", f"{prefix}VERSION_MIN"),
+        maximum=pick("maximum", f"{prefix}VERSION_MAX"),
+        maximum_usable=pick("maximum_usable", f"{prefix}VERSION_MAX_USABLE"),
     )
 
 
@@ -42,24 +43,26 @@ def configure(recipe: Recipe, request: Request) -> Configured:
     Raises VariationError and RequestError; nothing on disk is touched.
     """
     explicit = request.query.variations
-    applied = resolve_variations(recipe, explicit, request.query.excluded_variations)
-    merger = _Merger(request)
+    merger = _Merger(request, is_successor=recipe.is_successor)
     merger.set_version(request.version)
     merger.merge(recipe.layer)
+    preferred = merger.preferred_variations(recipe.layer.default_variations)
+    applied = resolve_variations(recipe, explicit, request.query.excluded_variations, preferred)
     recursive: Overrides = {}
     for name, block in variation_blocks(recipe, [variation.name for variation in applied]):
-        layer = parse_layer(block, f"{recipe.path / '_cm.yaml'}: variations.{name}")
+        layer = parse_layer(block, f"{recipe.meta_path}: variations.{name}")
         merger.merge(layer)
         recursive = merge_overrides(recursive, layer.recursive_overrides)
     version = requested_version(recipe, request, expand_env(merger.env))
     merger.set_version(version)
     if version.exact in recipe.versions:
-        layer = parse_layer(recipe.versions[version.exact], f"{recipe.path / '_cm.yaml'}: versions.{version.exact}")
+        layer = parse_layer(recipe.versions[version.exact], f"{recipe.meta_path}: versions.{version.exact}")
         merger.merge(layer)
         recursive = merge_overrides(recursive, layer.recursive_overrides)
-    recursive = merge_overrides(
-        merge_overrides(recipe.layer.recursive_overrides, recursive), request.recursive_overrides
-    )
+    own, conditional = merger.conditional_overrides()
+    recursive = merge_overrides(recipe.layer.recursive_overrides, merge_overrides(recursive, conditional))
+    recursive = merge_overrides(recursive, request.recursive_overrides)
+    merger.override(own, is_strict=True)
     merger.override(request.overrides, is_strict=True)
     merger.override(recursive, is_strict=False)
     check_list_keys(merger.env)
@@ -88,12 +91,12 @@ def apply_default_version(configured: Configured) -> Configured:
     if configured.version.exact or not chosen:
         return configured
     recipe = configured.recipe
-    merger = _Merger(configured.request)
+    merger = _Merger(configured.request, is_successor=recipe.is_successor)
     merger.continue_from(configured)
-    merger.env["CM_VERSION"] = chosen
+    merger.set_version(VersionRange(exact=chosen))
     recursive = configured.recursive_overrides
     if chosen in recipe.versions:
-        layer = parse_layer(recipe.versions[chosen], f"{recipe.path / '_cm.yaml'}: versions.{chosen}")
+        layer = parse_layer(recipe.versions[chosen], f"{recipe.meta_path}: versions.{chosen}")
         merger.merge(layer)
         recursive = merge_overrides(
             merge_overrides(recursive, layer.recursive_overrides), configured.request.recursive_overrides
@@ -114,9 +117,13 @@ def apply_default_version(configured: Configured) -> Configured:
 class _Merger:
     """The layers of one request merged one by one; lives for one call of ``configure``."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, *, is_successor: bool) -> None:
         self.inputs = request.inputs
+        self.is_successor = is_successor
         self.env: Env = {**request.env, **request.local_env}
+        if is_successor:
+            twins = successor_twins({key: value for key, value in request.env.items() if key not in request.local_env})
+            self.env = {**twins, **self.env, **successor_twins(request.local_env)}
         self.state = dict(request.state)
         self.const = dict(request.const)
         self.const_state = dict(request.const_state)
@@ -140,14 +147,15 @@ class _Merger:
             "CM_VERSION_MAX": version.maximum,
             "CM_VERSION_MAX_USABLE": version.maximum_usable,
         }
-        self.env.update({key: value for key, value in bounds.items() if value})
+        given: Env = {key: value for key, value in bounds.items() if value}
+        self.env.update({**given, **successor_twins(given)} if self.is_successor else given)
 
     def merge(self, layer: Layer) -> None:
         """Puts one more layer over what is there; mapped inputs come first, so that its conditions see them."""
         self.map_inputs(layer.input_mapping)
         self.env = {**fill_env(self.env, layer.default_env), **layer.env, **self.const}
         self.conditional = (*self.conditional, *layer.conditional)
-        self._merge_conditional()
+        docker = self._merge_conditional()
         self.const.update(layer.const)
         self.env.update(self.const)
         self.state = merge_state(self.state, layer.state)
@@ -160,21 +168,52 @@ class _Merger:
             input_mapping={**self.layer.input_mapping, **layer.input_mapping},
             new_env_keys=tuple(dict.fromkeys((*self.layer.new_env_keys, *layer.new_env_keys))),
             new_state_keys=tuple(dict.fromkeys((*self.layer.new_state_keys, *layer.new_state_keys))),
-            docker=merge_state(self.layer.docker, layer.docker),
+            docker=merge_state(merge_state(self.layer.docker, layer.docker), docker),
             conditional=self.conditional,
             script_name=layer.script_name or self.layer.script_name,
             default_version=layer.default_version or self.layer.default_version,
             warnings=(*self.layer.warnings, *(line for line in layer.warnings if line not in self.layer.warnings)),
             required_disk_space_mb=self.layer.required_disk_space_mb + layer.required_disk_space_mb,
+            needs=merge_needs(self.layer.needs, layer.needs),
+            cache_expiration=layer.cache_expiration or self.layer.cache_expiration,
+            is_cached=self.layer.is_cached if layer.is_cached is None else layer.is_cached,
         )
         if layer.overrides:
             self.override(layer.overrides, is_strict=True)
 
-    def _merge_conditional(self) -> None:
+    def _merge_conditional(self) -> State:
+        """Merges the blocks that hold; gives their docker settings, which win over those of any plain block."""
+        docker: State = {}
+        for layer in self._active_blocks():
+            self.env = {**fill_env(self.env, layer.default_env), **layer.env}
+            self.const.update(layer.const)
+            self.state = merge_state(self.state, layer.state)
+            self.const_state = merge_state(self.const_state, layer.const_state)
+            docker = merge_state(docker, layer.docker)
+        return docker
+
+    def _active_blocks(self) -> Iterator[Layer]:
+        """The blocks of ``update_meta_if_env`` that hold, newest first; each sees what those before it changed."""
         for block in reversed(self.conditional):
             if decide(block.conditions, self.env).answer == "yes":
-                self.env = {**fill_env(self.env, block.layer.default_env), **block.layer.env}
-                self.state = merge_state(self.state, block.layer.state)
+                yield block.layer
+
+    def preferred_variations(self, own: Mapping[str, str]) -> dict[str, str]:
+        """Group to the member that the recipe wants where none is chosen: the first block that holds, then its own."""
+        preferred: dict[str, str] = {}
+        for block in self.conditional:
+            if block.layer.default_variations and decide(block.conditions, self.env).answer == "yes":
+                preferred = {**block.layer.default_variations, **preferred}
+        return {**own, **preferred}
+
+    def conditional_overrides(self) -> tuple[Overrides, Overrides]:
+        """The ``ad`` and ``adr`` of all blocks of ``update_meta_if_env`` that hold now."""
+        own: Overrides = {}
+        recursive: Overrides = {}
+        for layer in reversed(list(self._active_blocks())):
+            own = merge_overrides(own, layer.overrides)
+            recursive = merge_overrides(recursive, layer.recursive_overrides)
+        return own, recursive
 
     def dependencies(self, phase: Phase) -> tuple[Dependency, ...]:
         """The dependencies merged so far for one phase."""

@@ -10,12 +10,12 @@ from .env import ENGINE_LOCAL_KEYS, Env, EnvValue, State, env_for_dependency, ex
 from .keys import DEPENDENCY_KEYS
 from .model import Configured, Dependency, Overrides, Phase, Request, RunOptions
 from .overrides import merge_overrides
-from .schema import is_yes, parse_overrides
+from .schema import is_yes, parse_condition_blocks, parse_overrides
 from .symbols import NOTHING_UNKNOWN, Unknown
 from .tags import parse_query, split_words
 from .version import VersionRange
 
-REUSED_VERSION_KEYS = ("CM_VERSION", "CM_VERSION_*")
+REUSED_VERSION_KEYS = ("CM_VERSION", "CM_VERSION_*", "MLC_VERSION", "MLC_VERSION_*")
 
 
 class ParentView(NamedTuple):
@@ -59,7 +59,7 @@ def hidden_keys(configured: Configured, phase: Phase) -> tuple[str, ...]:
 
 def dependency_tags(dependency: Dependency, parent: ParentView) -> tuple[str, ...]:
     """The words of the dependency's query after everything that adds to them."""
-    entry = dependency.entry
+    entry = effective_entry(dependency, parent.env)
     local_env = entry.get("env") or {}
     words = list(split_words(str(expand_text(dependency.tags_text, parent.env))))
     for prefix, keys in (entry.get("update_tags_from_env_with_prefix") or {}).items():
@@ -67,10 +67,28 @@ def dependency_tags(dependency: Dependency, parent: ParentView) -> tuple[str, ..
             own = _texts(expand_value(local_env.get(key, ""), parent.env))
             words += [f"{prefix}{item}" for item in own or _texts(parent.env.get(key, ""))]
     for key in _listed(entry.get("update_tags_from_env")):
-        words += [word for item in _texts(parent.env.get(key, "")) for word in split_words(item)]
+        own = _texts(expand_value(local_env.get(key, ""), parent.env)) if parent.configured.recipe.is_successor else []
+        words += [word for item in own or _texts(parent.env.get(key, "")) for word in split_words(item)]
+    for tag, block in (entry.get("update_tags_if_env") or {}).items():
+        if decide(parse_condition_blocks(block, tag), parent.env).answer == "yes":
+            words += split_words(tag)
     if is_yes(entry.get("inherit_variation_tags")):
         words += inherited_variations(dependency, parent.configured, words)
     return tuple(dict.fromkeys(words))
+
+
+def effective_entry(dependency: Dependency, env: Mapping[str, EnvValue]) -> Mapping[str, Any]:
+    """The entry of a dependency with the blocks of its ``update_meta_if_env`` whose conditions hold."""
+    blocks = dependency.entry.get("update_meta_if_env")
+    if not blocks:
+        return dependency.entry
+    entry = dict(dependency.entry)
+    for block in blocks:
+        if decide(parse_condition_blocks(block, dependency.label), env).answer == "yes":
+            for key in ("env", "const", "state", "const_state"):
+                if block.get(key):
+                    entry[key] = merge_state(entry.get(key) or {}, block[key])
+    return entry
 
 
 def _listed(value: Any) -> list[str]:
@@ -101,11 +119,13 @@ def dependency_request(dependency: Dependency, parent: ParentView, phase: Phase)
 
     The child sees the parent's env without hidden keys; the entry's own ``env`` is seen by the child alone.
     """
-    entry = dependency.entry
+    entry = effective_entry(dependency, parent.env)
     shown = tuple(_listed(entry.get("force_env_keys")))
     if is_yes(entry.get("reuse_version")):
         shown += REUSED_VERSION_KEYS
     inputs = {key: value for key, value in entry.items() if key not in DEPENDENCY_KEYS}
+    if is_yes(entry.get("inherit_cache_expiration")) and parent.configured.cache_expiration:
+        inputs.setdefault("cache_expiration", parent.configured.cache_expiration)
     options = parent.configured.request.options
     child_env = env_for_dependency(parent.env, hidden_keys(parent.configured, phase), shown)
     request = request_from_inputs(inputs, options=_inherited_options(options))
@@ -119,6 +139,7 @@ def dependency_request(dependency: Dependency, parent: ParentView, phase: Phase)
         recursive_overrides=merge_overrides(request.recursive_overrides, parent.recursive_overrides),
         trace=parent.trace,
         phase=phase,
+        asked_by=parent.configured.recipe,
         unknown=parent.unknown.hiding(hidden_keys(parent.configured, phase)),
     )
 
@@ -150,8 +171,10 @@ INPUT_TO_ENV = {
     "git_ssh": "CM_GIT_SSH",
     "gh_token": "CM_GH_TOKEN",
     "hf_token": "CM_HF_TOKEN",
+    "search_folder_path": "CM_SEARCH_FOLDER_PATH",
+    "verify_ssl": "CM_VERIFY_SSL",
 }
-"""Flags that every recipe gets as env (reference engine, cm4mlops e1d5c7cf0)."""
+"""Flags that every recipe gets as env (reference engine, cm4mlops e1d5c7cf0; the last two mlperf-automations, 2025)."""
 
 
 def request_from_inputs(inputs: Mapping[str, Any], *, options: RunOptions) -> Request:
@@ -185,6 +208,7 @@ def request_from_inputs(inputs: Mapping[str, Any], *, options: RunOptions) -> Re
             skip_cache=options.skip_cache or is_yes(inputs.get("skip_cache")),
             new=options.new or is_yes(inputs.get("new")),
             renew=options.renew or is_yes(inputs.get("renew")),
+            ignore_script_error=options.ignore_script_error or is_yes(inputs.get("ignore_script_error")),
         ),
     )
 

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .env import without_secrets
-from .files import read_json, sha256_of
-from .model import CacheEntry, EntryRecord, FileRecord, RecipeId
+from .errors import StoreError
+from .files import read_json, remove_tree, sha256_of
+from .model import CacheEntry, CacheKey, EntryRecord, FileRecord, RecipeId
 
 CACHE_AUTOMATION_UID = "541d6f712a6b464e"
 FORMAT = 1
@@ -27,6 +28,8 @@ SCRATCH_NAMES = (
 )
 """What CM's engine and this one leave in a working folder beside the files of the recipe."""
 
+
+RESUMABLE_SUFFIX = ".part"
 
 Stamp = tuple[int, int]
 """Time (ns) and inode of an ``_cm.json``: each new one has another inode, even within one tick of the clock."""
@@ -58,10 +61,20 @@ class EntryPaths(NamedTuple):
         return self.folder / "log.txt"
 
     @property
+    def used(self) -> Path:
+        """Empty; its time is when the entry was reused last."""
+        return self.folder / "used"
+
+    @property
+    def pinned(self) -> Path:
+        """There when ``cm pin cache`` protects the entry from ``cm gc cache``."""
+        return self.folder / "pinned"
+
+    @property
     def of_the_engine(self) -> tuple[Path, ...]:
         """The files that the engine itself writes, scratch files included."""
         scratch = [self.folder / name for name in SCRATCH_NAMES]
-        return (self.meta, self.state, self.details, self.log, *scratch)
+        return (self.meta, self.state, self.details, self.log, self.used, self.pinned, *scratch)
 
 
 def record_row(record: EntryRecord) -> dict[str, Any]:
@@ -75,6 +88,22 @@ def record_row(record: EntryRecord) -> dict[str, Any]:
         "extra_tags": list(record.extra_tags),
         "inputs": dict(record.inputs),
         "created_utc": record.created_utc,
+    }
+
+
+def key_row(key: CacheKey) -> dict[str, Any]:
+    """The resolved request that an entry answers, as JSON."""
+    return {
+        "cache_tags": list(key.required_tags),
+        "excluded_tags": list(key.excluded_tags),
+        "explicit": list(key.explicit),
+        "variations": list(key.variations),
+        "extra_tags": list(key.extra_tags),
+        "derived_tags": list(key.derived_tags),
+        "inputs": dict(key.inputs),
+        "version": key.version.exact,
+        "version_min": key.version.minimum,
+        "version_max": key.version.maximum,
     }
 
 
@@ -178,3 +207,34 @@ def dependency_row(dependency: Mapping[str, Any]) -> dict[str, Any]:
         key: without_secrets(value) if isinstance(value, Mapping) else value
         for key, value in without_secrets(dependency).items()
     }
+
+
+def output_files(folder: Path, declared: Iterable[str], new_env: Mapping[str, Any]) -> set[Path]:
+    """The declared files of an entry, those in declared folders, and files of the entry that ``new_env`` names.
+
+    Raises StoreError when a declared one does not exist.
+    """
+    found: set[Path] = set()
+    for name in declared:
+        path = folder / name
+        if path.is_dir():
+            own = set(EntryPaths(folder).of_the_engine)
+            found.update(item for item in path.rglob("*") if item.is_file() and item not in own)
+        elif path.is_file():
+            found.add(path)
+        else:
+            raise StoreError(f"the recipe declared the file '{name}', but {path} does not exist")
+    prefix = str(folder) + os.sep
+    for value in new_env.values():
+        if isinstance(value, str) and value.startswith(prefix) and os.path.isfile(value):
+            found.add(Path(value))
+    return found
+
+
+def empty_folder(folder: Path) -> None:
+    """Removes what a broken-off attempt left, except half-loaded files."""
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            remove_tree(path)
+        elif path.suffix != RESUMABLE_SUFFIX:
+            path.unlink(missing_ok=True)

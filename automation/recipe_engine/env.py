@@ -20,25 +20,49 @@ EnvValue = Any
 Env = dict[str, EnvValue]
 State = dict[str, Any]
 
+PREFIX = "CM_"
+SUCCESSOR_PREFIX = "MLC_"
+"""What the engine's own keys start with for recipes of CM's successor (mlcommons/mlperf-automations, 2025)."""
+
 PLACEHOLDER = re.compile(r"<<<(.*?)>>>")
 
-ENGINE_LOCAL_KEYS = (
-    "CM_VERSION",
-    "CM_VERSION_MIN",
-    "CM_VERSION_MAX",
-    "CM_VERSION_MAX_USABLE",
-    "CM_DETECTED_VERSION",
-    "CM_INPUT",
-    "CM_OUTPUT",
-    "CM_OUTBASENAME",
-    "CM_OUTDIRNAME",
-    "CM_NAME",
-    "CM_EXTRA_CACHE_TAGS",
-    "CM_TMP_*",
-    "CM_GIT_*",
-    "CM_RENEW_CACHE_ENTRY",
+_LOCAL_NAMES = (
+    "VERSION",
+    "VERSION_MIN",
+    "VERSION_MAX",
+    "VERSION_MAX_USABLE",
+    "DETECTED_VERSION",
+    "INPUT",
+    "OUTPUT",
+    "OUTBASENAME",
+    "OUTDIRNAME",
+    "NAME",
+    "EXTRA_CACHE_TAGS",
+    "TMP_*",
+    "GIT_*",
+    "RENEW_CACHE_ENTRY",
 )
+ENGINE_LOCAL_KEYS = tuple(prefix + name for prefix in (PREFIX, SUCCESSOR_PREFIX) for name in _LOCAL_NAMES)
 """Keys that a recipe does not hand down to its dependencies (reference engine, cm4mlops e1d5c7cf0, module.py)."""
+
+
+ENGINE_KEYS = tuple(
+    PREFIX + name
+    for name in (
+        *(name for name in _LOCAL_NAMES if name != "GIT_*"),
+        "QUIET",
+        "VERBOSE",
+        "SKIP_*",
+        "ACCEPT_LICENSE",
+        "GIT_SSH",
+        "GH_TOKEN",
+        "HF_TOKEN",
+        "VERIFY_SSL",
+        "SEARCH_FOLDER_PATH",
+        "RUN_STATE_DOCKER",
+    )
+)
+"""Keys that the engine itself writes, from its flags and for its hooks."""
 
 
 @lru_cache(maxsize=1024)
@@ -97,6 +121,12 @@ def merge_state(state: Mapping[str, Any], new: Mapping[str, Any]) -> State:
         else:
             merged[key] = copy.deepcopy(value)
     return merged
+
+
+def successor_twins(env: Mapping[str, EnvValue]) -> Env:
+    """The engine's own keys in ``env`` under the names that recipes of CM's successor know: ``MLC_TMP_PATH`` ..."""
+    is_own = key_matcher(ENGINE_KEYS).match
+    return {SUCCESSOR_PREFIX + key[len(PREFIX) :]: value for key, value in env.items() if is_own(key)}
 
 
 def fill_env(env: Mapping[str, EnvValue], defaults: Mapping[str, EnvValue]) -> Env:

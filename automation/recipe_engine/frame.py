@@ -54,6 +54,7 @@ class Frame:
         self.chosen_script = ""
         self.has_run_dynamic = False
         self.unknown = configured.request.unknown
+        self.exported: tuple[tuple[str, str], ...] = ()
         repo = str(self.recipe.repo_path)
         self.env.update(
             CM_TMP_CURRENT_PATH=top_folder,

@@ -102,6 +102,7 @@ def check_answer(recipe: Recipe, name: str, answer: Any) -> HookResult:
         version=str(answer.get("version") or ""),
         extra_cache_tags=tuple(str(tag) for tag in answer.get("add_extra_cache_tags") or ()),
         files=tuple(str(file) for file in answer.get("files") or ()),
+        runs=tuple(answer.get("runs") or ()),
     )
 
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
+
+
+class RepoInfo(NamedTuple):
+    """One registered CM repository; ``path`` is the folder that holds ``script/``."""
+
+    path: Path
+    alias: str
+    uid: str
 
 
 class IndexEntry(NamedTuple):
@@ -32,8 +40,30 @@ def dynamic_name(variation: str, declared: Iterable[str]) -> str:
     return candidate if value and not value.endswith(".") and candidate in declared else ""
 
 
-class RecipeIndex(NamedTuple):
+class RecipeIndex(Protocol):
     """All recipes of all registered repositories, ordered by rank and path, and the folders that could not be read."""
+
+    @property
+    def entries(self) -> tuple[IndexEntry, ...]:
+        """All recipes."""
+
+    @property
+    def broken(self) -> Mapping[str, str]:
+        """The folders that could not be read, with the reason."""
+
+    @property
+    def all_tags(self) -> frozenset[str]:
+        """Every tag that any recipe carries."""
+
+    def by_name(self, name: str) -> tuple[IndexEntry, ...]:
+        """The recipes whose alias or uid is ``name``."""
+
+    def by_tags(self, wanted: Iterable[str], unwanted: Iterable[str]) -> tuple[IndexEntry, ...]:
+        """The recipes that have all ``wanted`` tags and none of the ``unwanted``."""
+
+
+class ListedIndex(NamedTuple):
+    """A RecipeIndex whose recipes are all in memory."""
 
     entries: tuple[IndexEntry, ...]
     broken: Mapping[str, str]
@@ -53,6 +83,6 @@ class RecipeIndex(NamedTuple):
         return frozenset().union(*(entry.tags for entry in self.entries))
 
 
-def build_index(entries: Iterable[IndexEntry], broken: Mapping[str, str]) -> RecipeIndex:
+def build_index(entries: Iterable[IndexEntry], broken: Mapping[str, str]) -> ListedIndex:
     """An index ordered as CM orders candidates: by ``sort``, then by path."""
-    return RecipeIndex(tuple(sorted(entries, key=lambda entry: (entry.sort, str(entry.path)))), broken)
+    return ListedIndex(tuple(sorted(entries, key=lambda entry: (entry.sort, str(entry.path)))), broken)

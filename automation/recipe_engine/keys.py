@@ -37,9 +37,15 @@ LAYER_KEYS = frozenset(
         "warnings",
         "warning",
         "required_disk_space",
+        "cache_expiration",
+        "needs",
     ]
 )
-VARIATION_KEYS = LAYER_KEYS | frozenset(["group", "default", "base", "default_variations", "alias", "exclude-in-test"])
+CONDITIONAL_KEYS = LAYER_KEYS | frozenset(["default_variations", *KINDS])
+"""Keys of a block of ``update_meta_if_env``."""
+VARIATION_KEYS = LAYER_KEYS | frozenset(
+    ["group", "default", "base", "default_variations", "alias", "cache", "exclude-in-test"]
+)
 TEXT_KEYS = frozenset(
     [
         "alias",
@@ -58,6 +64,7 @@ TEXT_KEYS = frozenset(
         "customize",
         "tests",
         "min_cm_version",
+        "min_mlc_version",
         "copyright",
     ]
 )
@@ -88,6 +95,8 @@ RECIPE_KEYS = (
             "print_files_if_script_error",
             "print_env_at_the_end",
             "variation_groups_order",
+            "default_variations",
+            "_base",
             "predeps",
             "private",
         ]
@@ -113,6 +122,10 @@ DEPENDENCY_KEYS = frozenset(
         "skip_inherit_variation_groups",
         "reuse_version",
         "skip_if_fake_run",
+        "update_tags_if_env",
+        "update_meta_if_env",
+        "continue_on_error",
+        "inherit_cache_expiration",
     ]
 )
 """Keys of a dependency entry that the engine reads itself; every other one becomes an input of the child."""
@@ -131,6 +144,8 @@ CHILD_KEYS = frozenset(
         "extra_cache_tags",
         "force_cache",
         "skip_cache",
+        "cache_expiration",
+        "ignore_script_error",
         "force_new_env_keys",
         "force_new_state_keys",
         "ad",
@@ -163,7 +178,7 @@ def _in_layer(block: Mapping[str, Any], known: frozenset[str], where: str) -> It
         if key not in known:
             yield f"{where}{key}{_meant(nearest(str(key), known, 1))}"
     for number, inner in enumerate(block.get("update_meta_if_env") or ()):
-        yield from _in_layer(inner, LAYER_KEYS | set(KINDS), f"{where}update_meta_if_env[{number}].")
+        yield from _in_layer(inner, CONDITIONAL_KEYS, f"{where}update_meta_if_env[{number}].")
     for phase in PHASES:
         for number, entry in enumerate(block.get(phase) or ()):
             for key in entry:

@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from .conditions import Condition
-from .env import Env, State
+from .env import PREFIX, SUCCESSOR_PREFIX, Env, State
 from .symbols import NOTHING_UNKNOWN, Unknown
 from .tags import TagQuery
 from .version import VersionRange
 
 Phase = Literal["deps", "prehook_deps", "posthook_deps", "post_deps"]
 PHASES: tuple[Phase, ...] = ("deps", "prehook_deps", "posthook_deps", "post_deps")
+
+SUCCESSOR_FILE = "meta.yaml"
+"""The metadata file of recipes for CM's successor (mlcommons/mlperf-automations, 2025)."""
 
 Overrides = Mapping[str, Mapping[str, Any]]
 """Handle of a dependency (one of its ``names``) to the keys that are changed on it: CM's ``ad`` and ``adr``."""
@@ -81,6 +84,10 @@ class Layer(NamedTuple):
     default_version: str = ""
     warnings: tuple[str, ...] = ()
     required_disk_space_mb: int = 0
+    needs: Mapping[str, Any] = {}
+    default_variations: Mapping[str, str] = {}
+    cache_expiration: str = ""
+    is_cached: bool | None = None
 
     def dependencies(self, phase: Phase) -> tuple[Dependency, ...]:
         """The dependencies that run in ``phase``."""
@@ -110,17 +117,21 @@ class Variation(NamedTuple):
 
 
 class InputDescription(NamedTuple):
-    """What a recipe tells about one of its inputs; ``choices`` empty means any value."""
+    """What a recipe tells about one of its inputs; ``choices`` empty means any value.
+
+    A relative ``is_path`` counts from the folder where the command was given.
+    """
 
     description: str = ""
     choices: tuple[str, ...] = ()
     default: str = ""
+    is_path: bool = False
 
 
 class Recipe(NamedTuple):
-    """One parsed ``_cm.yaml``/``_cm.json`` with the folder it came from.
+    """One parsed ``_cm.yaml``/``_cm.json`` (or ``meta.yaml``) with the folder it came from.
 
-    ``versions`` maps a version to its block as written; ``meta`` is the whole file.
+    ``versions`` maps a version to its block as written; ``meta`` is the whole file, called ``file_name``.
     """
 
     id: RecipeId
@@ -146,6 +157,24 @@ class Recipe(NamedTuple):
     print_files_if_script_error: tuple[str, ...] = ()
     print_env_at_the_end: Mapping[str, str] = {}
     meta: Mapping[str, Any] = {}
+    file_name: str = "_cm.yaml"
+    min_cm_version: str = ""
+    has_predeps: bool = True
+
+    @property
+    def meta_path(self) -> Path:
+        """The metadata file, for messages."""
+        return self.path / self.file_name
+
+    @property
+    def is_successor(self) -> bool:
+        """Whether the recipe is written for CM's successor: ``meta.yaml``, env keys that start with ``MLC_``."""
+        return self.file_name == SUCCESSOR_FILE
+
+    @property
+    def prefix(self) -> str:
+        """What the env keys that this recipe shares with the engine start with."""
+        return SUCCESSOR_PREFIX if self.is_successor else PREFIX
 
 
 class RunOptions(NamedTuple):
@@ -174,7 +203,8 @@ class Request(NamedTuple):
     ``inputs`` are all keys given, ``env``, ``state``, ``const`` and ``const_state`` what the caller hands over,
     ``local_env`` what only this recipe sees, ``trace`` the labels of the recipes that led here, outermost first.
     ``phase`` is the list of its parent that the dependency stands in. Only a plan fills ``unknown`` (env keys that
-    earlier steps may set) and ``pending`` (what must turn out true for this to be run at all).
+    earlier steps may set) and ``pending`` (what must turn out true for this to be run at all). ``asked_by`` is the recipe
+    whose dependency this is; None on the command line.
     """
 
     query: TagQuery
@@ -196,6 +226,7 @@ class Request(NamedTuple):
     phase: str = ""
     unknown: Unknown = NOTHING_UNKNOWN
     pending: tuple[str, ...] = ()
+    asked_by: Recipe | None = None
 
 
 class AppliedVariation(NamedTuple):
@@ -219,6 +250,16 @@ class Configured(NamedTuple):
     layer: "Layer"
     recursive_overrides: Overrides
     version: VersionRange
+
+    @property
+    def cache_expiration(self) -> str:
+        """How long an entry made now may be used: as asked for, else as variation or recipe say; empty is for ever."""
+        return str(self.request.inputs.get("cache_expiration") or "") or self.layer.cache_expiration
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether the recipe keeps its result in the cache by itself; a variation may decide it."""
+        return self.recipe.is_cached if self.layer.is_cached is None else self.layer.is_cached
 
     @property
     def label(self) -> str:
@@ -312,6 +353,7 @@ class HookResult(NamedTuple):
     version: str = ""
     extra_cache_tags: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    runs: tuple[Mapping[str, Any], ...] = ()
 
 
 class StepResult(NamedTuple):

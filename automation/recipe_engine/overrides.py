@@ -109,3 +109,17 @@ def unknown_handles(overrides: Overrides, *lists: Sequence[Dependency]) -> list[
     """The handles that are a name of no dependency in ``lists``."""
     known = {name for dependencies in lists for dependency in dependencies for name in dependency.names}
     return [handle for handle in overrides if handle not in known]
+
+
+def merge_needs(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """Two ``needs`` blocks as one: numbers add up, lists grow, texts of the second stand for those of the first."""
+    merged = dict(first)
+    for key, value in second.items():
+        old = merged.get(key)
+        if isinstance(old, list) and isinstance(value, list):
+            merged[key] = [*old, *(item for item in value if item not in old)]
+        elif isinstance(old, int) and isinstance(value, int):
+            merged[key] = max(old, value) if key == "memory_mb" else old + value
+        else:
+            merged[key] = value
+    return merged

@@ -124,4 +124,5 @@ def step_result(frame: Frame, status: Any, new_env: Env, new_state: State, entry
         version=(entry.version if entry else "") or frame.version,
         entry=entry,
         dependency_tags=tuple(frame.dependency_tags),
+        unknown=frame.exported,
     )

@@ -1,8 +1,7 @@
-"""Reads recipe folders of registered repositories, and remembers what it read.
+"""Reads recipe folders of registered repositories.
 
-For each repository one JSON file in the CM home holds what every ``_cm.yaml`` says, with the times and sizes of the
-files it came from; a start then costs one directory scan instead of parsing hundreds of YAML files. An edited, new or
-removed recipe is noticed at once.
+What every ``_cm.yaml`` says is remembered in the CM home (recipe_index.py), so that a start costs one directory scan
+instead of parsing hundreds of YAML files.
 """
 
 from __future__ import annotations
@@ -10,57 +9,52 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from .database import UnwritableDatabase
 from .errors import MetaError
-from .files import read_json, write_json
 from .index import IndexEntry, RecipeIndex, build_index
+from .index import RepoInfo as RepoInfo  # most who need it know it from here
+from .metafile import CM_NAMES, MissingBase, meta_files, read_meta
 from .model import Recipe
+from .recipe_index import FORMAT, RecipeRow, StoredIndex
 from .schema import parse_recipe
 
-FORMAT = 2
-META_NAMES = ("_cm.yaml", "_cm.json")
 SCRIPT_AUTOMATION_UID = "5b4e0237da074764"
-
-
-class RepoInfo(NamedTuple):
-    """One registered CM repository; ``path`` is the folder that holds ``script/``."""
-
-    path: Path
-    alias: str
-    uid: str
-
-
-Signature = list[list[Any]]
-"""``[name, mtime in ns, size in bytes]`` of each meta file of a recipe."""
 
 
 class RecipeSource:
     """The recipes of all registered repositories; lives for one process."""
 
     def __init__(self, repos: Sequence[RepoInfo], index_folder: Path) -> None:
-        self._metas: dict[str, str] = {}
+        self._roots = [repo.path for repo in repos]
         self._recipes: dict[str, Recipe] = {}
         self._digests: dict[str, str] = {}
-        entries: list[IndexEntry] = []
-        broken: dict[str, str] = {}
-        for repo in repos:
-            for row in _rows(repo, index_folder):
-                if row["error"]:
-                    broken[row["path"]] = row["error"]
-                elif row["uid"]:
-                    self._metas[row["path"]] = row["meta"]
-                    entries.append(_entry(row, repo))
-        self.index: RecipeIndex = build_index(entries, broken)
+        self._stored: StoredIndex | None = None
+        try:
+            self._stored = StoredIndex(repos, index_folder / f"recipes-{FORMAT}.sqlite", self._read_row, _maker())
+            self.index: RecipeIndex = self._stored
+        except UnwritableDatabase:  # a Python without SQLite reads all files each time
+            self.index = _read_all(repos, self._read_row)
 
     def recipe(self, entry: IndexEntry) -> Recipe:
-        """The parsed recipe behind an index entry; the same object each time."""
+        """The parsed recipe behind an index entry; the same object each time.
+
+        Raises MetaError when it changed since, and cannot be read any more.
+        """
         key = str(entry.path)
         if key not in self._recipes:
-            self._recipes[key] = parse_recipe(json.loads(self._metas[key]), entry.path, entry.repo_path)
+            text = self._stored.meta(entry) if self._stored else ""
+            meta = json.loads(text) if text else read_meta(entry.path, self._roots).values
+            files = meta_files(entry.path)
+            name = files[0].name if files else CM_NAMES[0]
+            self._recipes[key] = parse_recipe(meta, entry.path, entry.repo_path, name)
         return self._recipes[key]
+
+    def _read_row(self, folder: Path) -> RecipeRow:
+        return _read_row(folder, self._roots)
 
     def digest(self, recipe: Recipe) -> str:
         """The SHA-256 over the files of a recipe that can change what it does."""
@@ -74,112 +68,54 @@ class RecipeSource:
         return recipe_stamp(recipe.path) == stamp or self.digest(recipe) == digest
 
 
-def _rows(repo: RepoInfo, index_folder: Path) -> list[dict[str, Any]]:
-    """What is known of each recipe of a repository, read anew where a file changed."""
-    name = "".join(letter if letter.isalnum() else "-" for letter in str(repo.path))[-200:] + ".json"
-    stored = read_json(index_folder / name)
-    known: dict[str, dict[str, Any]] = {}
-    if isinstance(stored, dict) and stored.get("format") == FORMAT and isinstance(stored.get("rows"), list):
-        known = {row["path"]: row for row in stored["rows"]}
-    rows, has_changed = [], False
-    for folder, signature in _recipe_folders(repo.path / "script"):
-        row = known.get(str(folder))
-        if row is None or row["files"] != signature:
-            row = _read_row(folder, signature)
-            has_changed = True
-        rows.append(row)
-    if has_changed or len(rows) != len(known):
-        try:
-            index_folder.mkdir(parents=True, exist_ok=True)
-            write_json(index_folder / name, {"format": FORMAT, "rows": rows}, indent=None)
-        except OSError:
-            pass  # a read-only home only costs time
-    return rows
+def _maker() -> str:
+    """Changes with the code that makes rows: an engine that was updated reads all recipes again."""
+    folder = os.path.dirname(os.path.abspath(__file__))
+    return " ".join(
+        f"{name}:{os.stat(os.path.join(folder, name)).st_mtime_ns}"
+        for name in ("conditions.py", "metafile.py", "recipe_index.py", "repos.py", "schema.py", "tags.py", "version.py")
+    )
 
 
-def _recipe_folders(root: Path) -> Iterator[tuple[Path, Signature]]:
-    if not root.is_dir():
-        return
-    for name in sorted(os.listdir(root)):
-        signature: Signature = []
-        for meta_name in META_NAMES:
-            try:
-                status = os.stat(os.path.join(root, name, meta_name))
-            except OSError:
-                continue
-            signature.append([meta_name, status.st_mtime_ns, status.st_size])
-        if signature:
-            yield root / name, signature
+def _read_all(repos: Sequence[RepoInfo], reader: Callable[[Path], RecipeRow]) -> RecipeIndex:
+    entries, broken = [], {}
+    for repo in repos:
+        root = repo.path / "script"
+        for folder in sorted(root.iterdir()) if root.is_dir() else ():
+            row = reader(folder)
+            if row.error:
+                broken[str(folder)] = row.error
+            elif row.uid:
+                entries.append(row.entry(folder, repo))
+    return build_index(entries, broken)
 
 
-def _read_row(folder: Path, signature: Signature) -> dict[str, Any]:
-    row: dict[str, Any] = {"path": str(folder), "files": signature, "error": "", "uid": "", "meta": ""}
+def _read_row(folder: Path, roots: Sequence[Path]) -> RecipeRow:
+    """What a folder of ``script/`` is; never raises for what stands in its files."""
+    files = tuple(str(path) for path in meta_files(folder))
+    if not files:
+        return RecipeRow()
     try:
-        meta = read_meta(folder)
+        found = read_meta(folder, roots)
+        files = tuple(str(path) for path in found.files)
+        meta = found.values
         if str(meta.get("automation_uid", SCRIPT_AUTOMATION_UID)) != SCRIPT_AUTOMATION_UID:
-            return row
-        recipe = parse_recipe(meta, folder, folder.parent.parent)
+            return RecipeRow(files)
+        recipe = parse_recipe(meta, folder, folder.parent.parent, found.name)
+    except MissingBase as error:
+        return RecipeRow(tuple(str(path) for path in error.files), error=str(error))
     except (MetaError, OSError, ValueError) as error:
-        row["error"] = str(error)
-        return row
+        return RecipeRow(files, error=str(error))
     sort = meta.get("sort", 0)
-    row.update(
+    return RecipeRow(
+        files=files,
         uid=recipe.id.uid,
         alias=recipe.id.alias,
-        tags=list(recipe.tags),
-        variations=list(recipe.variations),
+        tags=recipe.tags,
+        variations=tuple(recipe.variations),
         sort=sort if isinstance(sort, int) else 0,
-        cache=recipe.is_cached,
+        is_cached=recipe.is_cached,
         meta=json.dumps(meta, default=str),
-    )
-    return row
-
-
-def read_meta(folder: Path) -> dict[str, Any]:
-    """The metadata of a recipe folder: ``_cm.yaml``, with the top-level keys of ``_cm.json`` over it.
-
-    Raises MetaError when a file is no mapping or does not parse.
-    """
-    meta: dict[str, Any] = {}
-    for name in META_NAMES:
-        path = folder / name
-        if path.is_file():
-            text = path.read_text(encoding="utf-8")
-            value = _parse_yaml(text, path) if name.endswith(".yaml") else _parse_json(text, path)
-            if not isinstance(value, dict):
-                raise MetaError(f"{path}: expected a mapping, found {type(value).__name__}")
-            meta.update(value)
-    return meta
-
-
-def _parse_yaml(text: str, path: Path) -> Any:
-    import yaml  # here, because a start that finds its index fresh never needs it
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        return yaml.load(text, Loader=loader)
-    except yaml.YAMLError as error:
-        raise MetaError(f"{path}: no YAML: {' '.join(str(error).split())}") from None
-
-
-def _parse_json(text: str, path: Path) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise MetaError(f"{path}: no JSON: {error}") from None
-
-
-def _entry(row: dict[str, Any], repo: RepoInfo) -> IndexEntry:
-    return IndexEntry(
-        alias=row["alias"],
-        uid=row["uid"],
-        path=Path(row["path"]),
-        repo_path=repo.path,
-        repo_alias=repo.alias,
-        tags=frozenset(row["tags"]),
-        variations=frozenset(row["variations"]),
-        sort=row["sort"],
-        is_cached=row["cache"],
     )
 
 

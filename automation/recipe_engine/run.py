@@ -117,16 +117,21 @@ class Home(NamedTuple):
         return Path(chosen).absolute() if chosen else self.local_repo / "cache"
 
 
-def run_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any]:
-    """Answers ``cm run script``; raises RecipeError."""
+def new_engine(home: Home, cmind: Any) -> Engine:
+    """What all steps of one call share: recipes, store, the folder of the call."""
     sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
-    engine = Engine(
+    return Engine(
         source=RecipeSource(home.repos, home.index_folder),
         store=Store(home.store_path),
         cmind=cmind,
         top_folder=os.getcwd(),
         run=run_request,
     )
+
+
+def run_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any]:
+    """Answers ``cm run script``; raises RecipeError."""
+    engine = new_engine(home, cmind)
     request = parse_request(i)
     recipe = _recipe_if_clear(engine, request)
     if recipe and i.get("out"):

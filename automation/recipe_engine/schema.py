@@ -127,6 +127,11 @@ def parse_dependency(entry: Any, path: str) -> Dependency:
         reader.mapping(key)
     for key in reader.source.keys() & DEPENDENCY_LISTS:
         reader.texts(key)
+    for tag, block in reader.mapping("update_tags_if_env").items():
+        parse_condition_blocks(Reader(block, f"{reader.at('update_tags_if_env')}.{tag}").source, path)
+    for number, block in enumerate(reader.items("update_meta_if_env")):
+        parse_layer(block, f"{reader.at('update_meta_if_env')}[{number}]")
+    _lifetime(reader, "cache_expiration")
     return Dependency(
         entry=reader.source,
         tags_text=",".join(split_words(reader.texts("tags"))),
@@ -155,6 +160,24 @@ def _overrides(reader: Reader, short: str, long: str) -> dict[str, dict[str, Any
     for handle, changes in parse_overrides(reader.source.get(long), reader.at(long)).items():
         merged[handle] = {**merged.get(handle, {}), **changes}
     return merged
+
+
+LIFETIME_UNITS_S = {"m": 60, "h": 3600, "d": 86400}
+
+
+def lifetime_s(text: str) -> int | None:
+    """The seconds in ``90m``, ``2h``, ``3d`` or ``0`` (at once); None for any other text."""
+    if text.strip() == "0":
+        return 0
+    number, unit = text.strip()[:-1], text.strip()[-1:].lower()
+    return int(number) * LIFETIME_UNITS_S[unit] if number.isascii() and number.isdigit() and unit in "mhd" else None
+
+
+def _lifetime(reader: Reader, key: str) -> str:
+    text = reader.text(key)
+    if text and "<<<" not in text and lifetime_s(text) is None:
+        raise MetaError(f"{reader.at(key)}: expected a lifetime like 90m, 2h, 3d or 0, found {text!r}")
+    return text
 
 
 def parse_layer(source: Any, path: str) -> Layer:
@@ -188,6 +211,10 @@ def parse_layer(source: Any, path: str) -> Layer:
         default_version=reader.text("default_version"),
         warnings=(*reader.texts("warnings"), *reader.texts("warning")),
         required_disk_space_mb=reader.number("required_disk_space"),
+        needs=reader.mapping("needs"),
+        default_variations={group: text_of(name) for group, name in reader.mapping("default_variations").items()},
+        cache_expiration=_lifetime(reader, "cache_expiration"),
+        is_cached=reader.flag("cache") if "cache" in reader.source else None,
     )
 
 
@@ -227,17 +254,20 @@ def _inputs(reader: Reader) -> dict[str, InputDescription]:
     for name, block in reader.mapping("input_description").items():
         inner = Reader({"desc": block} if isinstance(block, str) else block, f"{reader.at('input_description')}.{name}")
         described[name] = InputDescription(
-            description=inner.text("desc"), choices=inner.texts("choices"), default=inner.text("default")
+            description=inner.text("desc"),
+            choices=inner.texts("choices"),
+            default=inner.text("default"),
+            is_path=inner.flag("is_path"),
         )
     return described
 
 
-def parse_recipe(meta: Mapping[str, Any], folder: Path, repo_path: Path) -> Recipe:
-    """The recipe that ``meta`` describes.
+def parse_recipe(meta: Mapping[str, Any], folder: Path, repo_path: Path, file_name: str = "_cm.yaml") -> Recipe:
+    """The recipe that ``meta`` describes, read from ``file_name`` in ``folder``.
 
     Raises MetaError with file and key path where a value has the wrong type, or when ``uid`` is missing.
     """
-    reader = Reader(meta, str(folder / "_cm.yaml"))
+    reader = Reader(meta, str(folder / file_name))
     recipe_id = RecipeId(reader.text("alias") or folder.name, reader.text("uid"))
     if not recipe_id.uid or not isinstance(meta["uid"], str):
         problem = f"expected a text in quotes, found {meta['uid']!r}" if recipe_id.uid else "missing"
@@ -278,4 +308,7 @@ def parse_recipe(meta: Mapping[str, Any], folder: Path, repo_path: Path) -> Reci
         print_files_if_script_error=reader.texts("print_files_if_script_error"),
         print_env_at_the_end={k: text_of(v) for k, v in reader.mapping("print_env_at_the_end").items()},
         meta=meta,
+        file_name=file_name,
+        min_cm_version=reader.text("min_cm_version"),
+        has_predeps="predeps" not in reader.source or reader.flag("predeps"),
     )

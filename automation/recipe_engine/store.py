@@ -23,22 +23,25 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .cachekey import entry_tags, misfit, preference
+from .entry_index import EntryIndex
 from .entryfile import (
     FORMAT,
     EntryPaths,
-    Stamp,
     declared_files,
     dependency_row,
+    empty_folder,
     file_problem,
     file_row,
+    key_row,
     meta_row,
+    output_files,
     parse_entry,
     record_file,
     stamp_of,
 )
 from .env import without_secrets
-from .errors import StoreError
-from .files import is_locked, lock, read_json, remove_tree, write_json, write_text
+from .errors import CycleError, LockTimeout, StoreError
+from .files import is_locked, lock, read_json, remove_tree, sha256_of, write_json, write_text
 from .model import CacheEntry, CacheKey, EntryRecord
 
 logger = logging.getLogger(__name__)
@@ -50,7 +53,8 @@ Each folder is one result of a recipe: a detected tool, a virtual environment, a
 what is missing is made again by the recipe that needs it. Do not edit entries by hand.
 """
 CACHEDIR_TAG = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is a cache of CM recipes.\n"
-RESUMABLE_SUFFIX = ".part"
+USE_NOTED_EVERY_S = 3600.0
+"""Often enough to tell which entries were used least recently, and no cost to the runs between."""
 
 
 class Maker(NamedTuple):
@@ -78,8 +82,7 @@ class Store:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._known: dict[str, tuple[Stamp, CacheEntry]] = {}
-        self._is_loaded = False
+        self._index = EntryIndex(root)
 
     def lock(self, key: CacheKey, what: str, timeout_s: float | None = None) -> AbstractContextManager[None]:
         """Holds the right to make the entry of ``key``."""
@@ -100,39 +103,15 @@ class Store:
 
     def entries(self, *, refresh: bool = False) -> list[CacheEntry]:
         """All entries, unfinished ones too. ``refresh`` looks at the disk again."""
-        if refresh or not self._is_loaded:
-            self._read_all()
-        return [entry for _, entry in self._known.values()]
+        return self._index.all(refresh=refresh)
 
-    def _read_all(self) -> None:
-        seen = {}
-        try:
-            names = os.listdir(self.root)
-        except FileNotFoundError:
-            names = []
-        for name in names:
-            path = self.root / name
-            try:
-                stamp = stamp_of(path / "_cm.json")
-            except OSError:
-                continue
-            known = self._known.get(name)
-            if known and known[0] == stamp:
-                seen[name] = known
-            else:
-                entry = parse_entry(read_json(path / "_cm.json"), path)
-                if entry:
-                    seen[name] = (stamp, entry)
-        self._known = seen
-        self._is_loaded = True
+    def entries_of(self, recipe_uid: str, *, refresh: bool = False) -> list[CacheEntry]:
+        """The entries that one recipe made, unfinished ones too."""
+        return self._index.of_recipe(recipe_uid, refresh=refresh)
 
     def find(self, key: CacheKey, *, refresh: bool = False) -> list[CacheEntry]:
         """The finished entries that fit ``key`` as far as ``_cm.json`` tells, best first."""
-        fitting = [
-            entry
-            for entry in self.entries(refresh=refresh)
-            if entry.recipe.uid == key.recipe.uid and not misfit(entry, key)
-        ]
+        fitting = [entry for entry in self.entries_of(key.recipe.uid, refresh=refresh) if not misfit(entry, key)]
         return sorted(fitting, key=lambda entry: preference(entry, key))
 
     def problem(self, entry: CacheEntry, *, is_thorough: bool = False) -> str:
@@ -147,7 +126,7 @@ class Store:
             stamp = stamp_of(paths.meta)
         except OSError:
             return "it was removed meanwhile"
-        if self._known.get(entry.uid, (stamp,))[0] != stamp:
+        if (self._index.stamp(entry) or stamp) != stamp:
             return "it was changed meanwhile"
         if not paths.state.is_file():
             return f"its file {paths.state} is gone"
@@ -166,6 +145,7 @@ class Store:
         Half-loaded files (``*.part``) of that attempt stay, so that a big download goes on. The caller holds the lock.
         """
         self._prepare()
+        self.empty_trash()
         record = EntryRecord(
             fingerprint=key.fingerprint,
             recipe_digest=maker.digest,
@@ -202,10 +182,10 @@ class Store:
         staging.mkdir(parents=True)
         write_json(EntryPaths(staging).meta, meta_row(entry))
         os.rename(staging, entry.path)
-        self._known[entry.uid] = (stamp_of(EntryPaths(entry.path).meta), entry)
+        self._index.note(entry)
 
     def _left_over(self, key: CacheKey) -> CacheEntry | None:
-        for known in self.entries():
+        for known in self.entries_of(key.recipe.uid):
             if not known.is_complete and known.record and known.record.fingerprint == key.fingerprint:
                 entry = parse_entry(read_json(EntryPaths(known.path).meta), known.path)  # maybe finished meanwhile
                 if entry and not entry.is_complete and entry.record and entry.record.fingerprint == key.fingerprint:
@@ -245,7 +225,9 @@ class Store:
     def commit(self, entry: CacheEntry, key: CacheKey, outcome: Outcome) -> CacheEntry:
         """Finishes an entry: state and details first, ``_cm.json`` without ``tmp`` last."""
         paths = EntryPaths(entry.path)
-        records = [record_file(path, entry.path) for path in sorted(self._outputs(entry.path, outcome))]
+        records = [
+            record_file(path, entry.path) for path in sorted(output_files(entry.path, outcome.files, outcome.new_env))
+        ]
         write_json(
             paths.state,
             {
@@ -255,7 +237,13 @@ class Store:
                 "version": outcome.version,
             },
         )
-        details = {"format": FORMAT, "files": [file_row(record) for record in records], **outcome.details}
+        details = {
+            "format": FORMAT,
+            "files": [file_row(record) for record in records],
+            "state_sha256": sha256_of(paths.state),
+            **outcome.details,
+            "request": {**outcome.details.get("request", {}), **key_row(key)},
+        }
         write_json(paths.details, details)
         tags = entry_tags(key, outcome.version, outcome.added_tags)
         known_by = (tag for tag in entry.tags if tag != "tmp" and not tag.startswith("version-"))
@@ -264,29 +252,9 @@ class Store:
         self._write_meta(finished)
         return finished
 
-    @staticmethod
-    def _outputs(folder: Path, outcome: Outcome) -> set[Path]:
-        """The declared files, those in declared folders, and files of the entry that new_env names."""
-        found: set[Path] = set()
-        for name in outcome.files:
-            path = folder / name
-            if path.is_dir():
-                own = set(EntryPaths(folder).of_the_engine)
-                found.update(item for item in path.rglob("*") if item.is_file() and item not in own)
-            elif path.is_file():
-                found.add(path)
-            else:
-                raise StoreError(f"the recipe declared the file '{name}', but {path} does not exist")
-        prefix = str(folder) + os.sep
-        for value in outcome.new_env.values():
-            if isinstance(value, str) and value.startswith(prefix) and os.path.isfile(value):
-                found.add(Path(value))
-        return found
-
     def _write_meta(self, entry: CacheEntry) -> None:
-        path = EntryPaths(entry.path).meta
-        write_json(path, meta_row(entry))
-        self._known[entry.uid] = (stamp_of(path), entry)
+        write_json(EntryPaths(entry.path).meta, meta_row(entry))
+        self._index.note(entry)
 
     def load(self, entry: CacheEntry) -> tuple[dict[str, Any], dict[str, Any]]:
         """The new_env and new_state that a finished entry gives.
@@ -305,26 +273,66 @@ class Store:
         """Whether a process is making this entry right now."""
         return entry.record is not None and is_locked(self._lock_path(entry.record.fingerprint))
 
+    def note_use(self, entry: CacheEntry) -> None:
+        """Remembers that ``entry`` was reused now, to the hour; a cache that cannot be written is left alone."""
+        used = EntryPaths(entry.path).used
+        with contextlib.suppress(OSError):
+            try:
+                if time.time() - os.stat(used).st_mtime > USE_NOTED_EVERY_S:
+                    os.utime(used)
+            except FileNotFoundError:
+                used.touch()
+
+    @contextlib.contextmanager
+    def held(self, entry: CacheEntry) -> Iterator[bool]:
+        """Whether nobody is making this entry; nobody begins to inside the block."""
+        if entry.record is None:
+            yield True
+            return
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(lock(self._lock_path(entry.record.fingerprint), str(entry.path), timeout_s=0))
+            except (LockTimeout, CycleError):
+                yield False
+                return
+            yield True
+
     def remove(self, entry: CacheEntry) -> None:
-        """Deletes an entry; it stops being one at once, before its files go."""
-        with contextlib.suppress(FileNotFoundError):
-            EntryPaths(entry.path).meta.unlink()
-        remove_tree(entry.path)
-        self._known.pop(entry.uid, None)
+        """Deletes an entry; it stops being one at once, before its files go.
+
+        Should this process be killed meanwhile, ``empty_trash`` deletes the rest.
+        """
+        trash = self._trash / f"{entry.path.name}.{os.urandom(4).hex()}"
+        try:
+            trash.parent.mkdir(exist_ok=True)
+            os.rename(entry.path, trash)
+        except FileNotFoundError:
+            pass
+        except OSError:  # the folder is a link or another disk
+            with contextlib.suppress(FileNotFoundError):
+                EntryPaths(entry.path).meta.unlink()
+            trash = entry.path
+        remove_tree(trash)
+        self._index.forget(entry)
+
+    @property
+    def _trash(self) -> Path:
+        return self.root / ".trash"
+
+    def empty_trash(self) -> list[Path]:
+        """Deletes what removals that were killed left behind; gives the folders that were there."""
+        try:
+            left = [self._trash / name for name in os.listdir(self._trash)]
+        except OSError:
+            return []
+        for path in left:
+            remove_tree(path)
+        return left
 
 
 def utc_now() -> str:
     """The time as ``2026-11-21T01:02:03Z``."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-
-
-def empty_folder(folder: Path) -> None:
-    """Removes what a broken-off attempt left, except half-loaded files."""
-    for path in folder.iterdir():
-        if path.is_dir() and not path.is_symlink():
-            remove_tree(path)
-        elif path.suffix != RESUMABLE_SUFFIX:
-            path.unlink(missing_ok=True)
 
 
 def match_tags(entries: Iterable[CacheEntry], words: Sequence[str]) -> Iterator[CacheEntry]:

@@ -15,6 +15,8 @@ from .index import dynamic_name
 from .model import AppliedVariation, Recipe, Variation
 from .tags import nearest
 
+NOTHING: Mapping[str, str] = {}
+
 
 def declared_name(recipe: Recipe, name: str, reason: str = "") -> str:
     """The name under which ``recipe`` declares ``name``: itself, or ``n.#`` for ``n.value``.
@@ -34,9 +36,11 @@ def declared_name(recipe: Recipe, name: str, reason: str = "") -> str:
 
 
 def resolve_variations(
-    recipe: Recipe, explicit: Sequence[str], excluded: Sequence[str]
+    recipe: Recipe, explicit: Sequence[str], excluded: Sequence[str], preferred: Mapping[str, str] = NOTHING
 ) -> tuple[AppliedVariation, ...]:
     """All variations that are on for a request that names ``explicit`` ones and rules out ``excluded`` ones.
+
+    ``preferred`` maps a group to the member that is on when nothing asked for chooses another one.
 
     Raises VariationError for an unknown name, two members of one group, two values of one ``n.#``, an excluded base or
     alias, or a combination that the recipe forbids.
@@ -49,6 +53,9 @@ def resolve_variations(
         resolution.add_alias(name)
     if not explicit and recipe.default_variation and not resolution.excluded_by(recipe.default_variation):
         resolution.add(recipe.default_variation, "default variation of the recipe")
+    if preferred:
+        resolution.close(with_defaults=False)
+        resolution.prefer(preferred)
     resolution.close()
     if resolution.add_group_defaults():
         resolution.close()
@@ -108,15 +115,21 @@ class _Resolution:
                 )
             self.add(variation.alias, f"alias of _{name}")
 
-    def close(self) -> None:
-        """Adds bases and default_variations until nothing changes."""
+    def prefer(self, preferred: Mapping[str, str]) -> None:
+        """Adds the members that the recipe itself wants in groups of which none is on."""
+        taken = {self.variation(name).group for name in self.reasons}
+        self._add_defaults("the recipe", preferred, taken)
+
+    def close(self, *, with_defaults: bool = True) -> None:
+        """Adds bases, and maybe default_variations, until nothing changes."""
         in_group_at_start = {self.variation(name).group for name in self.reasons} - {""}
         count = -1
         while count != len(self.reasons):
             count = len(self.reasons)
             for name, variation in self._with_combined():
                 self._add_bases(name, variation)
-                self._add_defaults_of(name, variation, in_group_at_start)
+                if with_defaults:
+                    self._add_defaults("_" + name, variation.default_variations, in_group_at_start)
 
     def _with_combined(self) -> Iterator[tuple[str, Variation]]:
         for name in tuple(self.reasons):
@@ -130,16 +143,17 @@ class _Resolution:
             if declared == base or not any(other.startswith(declared[:-1]) for other in self.reasons):
                 self.add(base, f"base of _{name}")
 
-    def _add_defaults_of(self, name: str, variation: Variation, taken: set[str]) -> None:
-        for group, member in variation.default_variations.items():
+    def _add_defaults(self, who: str, defaults: Mapping[str, str], taken: set[str]) -> None:
+        for group, member in defaults.items():
             members = [v.name for v in self.recipe.variations.values() if v.group == group]
-            if declared_name(self.recipe, member, f"default of group '{group}' by _{name}") not in members:
+            if declared_name(self.recipe, member, f"default of group '{group}' by {who}") not in members:
+                wisher = f"variation {who}" if who.startswith("_") else who
                 raise VariationError(
-                    f"recipe '{self.recipe.id.alias}': variation _{name} wants _{member} as default of group"
+                    f"recipe '{self.recipe.id.alias}': {wisher} wants _{member} as default of group"
                     f" '{group}', whose members are: {', '.join('_' + m for m in members) or 'none'}",
                 )
             if group not in taken and not self.excluded_by(member):
-                self.add(member, f"default of group '{group}' by _{name}")
+                self.add(member, f"default of group '{group}' by {who}")
 
     def add_group_defaults(self) -> bool:
         """Checks that each group has one member at most and adds defaults; True when something was added."""

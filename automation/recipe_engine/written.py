@@ -121,7 +121,7 @@ class _Finder(ast.NodeVisitor):
                     self._add(pattern)
         if name == "update_deps":
             self.touches_lists = True
-        if name == "access" and _asks_for_run(node):
+        if name == "access" and not _is_os(function) and _asks_for_run(node):
             self.runs_recipes = True
         self.generic_visit(node)
 
@@ -154,6 +154,10 @@ def _is_meta(node: ast.AST) -> bool:
     if isinstance(node, ast.Subscript):
         return isinstance(node.slice, ast.Constant) and node.slice.value == "meta"
     return isinstance(node, ast.Name) and node.id == "meta"
+
+
+def _is_os(function: ast.AST) -> bool:
+    return isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "os"
 
 
 def _is_false(node: ast.AST) -> bool:

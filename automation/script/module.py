@@ -36,6 +36,18 @@ class CAutomation(Automation):
         """Run a recipe: cm run script --tags=get,python3 [flags]; README.md lists the flags."""
         return answer_cm(lambda i: run_action(i, home_of(self.cmind), self.cmind), i, self.cmind)
 
+    def use(self, i):
+        """Run all recipes on this engine, beside another one too: cm use crowdperf:script."""
+        from recipe_engine.beside import use_action
+
+        return answer_cm(lambda i: use_action(i, self.cmind), i, self.cmind)
+
+    def plan(self, i):
+        """Tell what a run would do, and do none of it: cm plan script --tags=get,python3 [--graph=mermaid|dot|html]."""
+        from recipe_engine.plan_action import plan_action
+
+        return answer_cm(lambda i: plan_action(i, home_of(self.cmind)), i, self.cmind)
+
     def search(self, i):
         """Find recipes by tags or name and print their folders."""
         return answer_cm(self._search, i, self.cmind)

@@ -10,6 +10,11 @@ from typing import Any
 from . import cpu_facts, limits, sources
 
 
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """The same when a run is only planned: nothing is changed by looking."""
+    return preprocess(i)
+
+
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Sets all keys of the recipe; returns CM's answer."""
     env = i["env"]

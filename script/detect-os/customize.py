@@ -23,6 +23,11 @@ LINKER_TIMEOUT_S = 20
 CONTAINER_VARIABLE = "container"  # in lower case: https://systemd.io/CONTAINER_INTERFACE
 
 
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """The same when a run is only planned: nothing is changed by looking."""
+    return preprocess(i)
+
+
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Sets all keys of the recipe; returns CM's answer."""
     system = platform.system()

@@ -8,6 +8,11 @@ import sys
 from pathlib import Path
 
 
+def plan(i):
+    """The same when a run is only planned: nothing on disk is changed."""
+    return preprocess(i)
+
+
 def preprocess(i):
     """CM hook: puts this recipe's folder on sys.path and PYTHONPATH."""
     env = i["env"]

@@ -36,6 +36,16 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     return {"return": 0, "version": version, "add_extra_cache_tags": [f"name-{name}"]}
 
 
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """What preprocess will say of the name; called when a run is planned, makes nothing."""
+    try:
+        name = names.folder_name(str(i["env"].get("CM_NAME", "") or ""))
+    except names.BadName as error:
+        return {"return": 1, "error": str(error)}
+    i["env"]["CM_VIRTUAL_ENV_DIR"] = name
+    return {"return": 0, "add_extra_cache_tags": [f"name-{name}"]}
+
+
 def postprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Puts the line that activates the environment before the scripts of later recipes; declares its files."""
     folder = Path(str(i["env"]["CM_VIRTUAL_ENV_PATH"]))

@@ -11,6 +11,8 @@ from mlperf_results.layout import ResultsPaths, make_run_id
 from . import matrix, outcome, session, table
 
 HINT = "hint: cm run script --tags=run,mlperf,inference --model=digits --scenario=Offline --mode=all"
+PLANNED_RUN_ID = "planned-run"
+"""Stands for the run id, which is made of the time of the run."""
 
 
 def own_inputs(inputs: dict, mapping: dict) -> dict:
@@ -37,13 +39,29 @@ def failure(error: Exception, code: int = 1, hint: str = HINT) -> dict:
     return {"return": code, "error": f"{error}\n{hint}"}
 
 
+def read_config(env: dict) -> matrix.Config:
+    """What the call asks for. Raises matrix.ConfigError."""
+    recipes_folder = Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).parent
+    known = matrix.known_names(session.app_variations(recipes_folder))
+    return matrix.parse_config(env, known, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()))
+
+
+def plan(i):
+    """Crowdperf hook of `cm plan script`: the recipe calls that preprocess will make; changes nothing."""
+    try:
+        config = read_config(i["env"])
+    except matrix.ConfigError as error:
+        return failure(error)
+    paths = ResultsPaths(config.results_folder, PLANNED_RUN_ID)
+    passed_on = session.passed_on_inputs(i["input"])
+    return {"return": 0, "runs": session.planned_inputs(matrix.matrix(config), paths, passed_on)}
+
+
 def preprocess(i):
     """CM hook: does the whole call. Error when a run fails, a result is INVALID or an accuracy misses its target."""
     env = i["env"]
-    recipes_folder = Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).parent
-    known = matrix.known_names(session.app_variations(recipes_folder))
     try:
-        config = matrix.parse_config(env, known, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()))
+        config = read_config(env)
     except matrix.ConfigError as error:
         return failure(error)
     specs = matrix.matrix(config)

@@ -7,7 +7,7 @@ dependencies come from the cache after the first one.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -50,23 +50,44 @@ class Session:
         """Makes one LoadGen run and scores it when it is an accuracy run. Raises RunFailed."""
         folder = self.paths.run(spec.model, spec.scenario, spec.mode).folder
         what = f"{spec.model} {spec.scenario.value} {spec.mode.value}"
-        state = self._call(spec.tags, {**spec.inputs, "output_dir": str(folder)}, f"the run {what}", APP_RECIPE)
+        state = self._call(app_inputs(spec, folder), f"the run {what}", APP_RECIPE)
         accuracy = None
         if spec.mode is Mode.ACCURACY:
-            scored = self._call(ACCURACY_TAGS, {"result_dir": str(folder)}, f"the score of {what}", ACCURACY_TAGS)
+            scored = self._call(accuracy_inputs(folder), f"the score of {what}", ACCURACY_TAGS)
             accuracy = scored["mlperf_accuracy"]
         relative = folder.relative_to(self.paths.folder).as_posix()
         return FinishedRun(spec=spec, folder=relative, result=state["mlperf_run"], accuracy=accuracy)
 
-    def _call(self, tags: str, inputs: Mapping[str, Any], what: str, recipe: str) -> Mapping[str, Any]:
+    def _call(self, inputs: Mapping[str, Any], what: str, recipe: str) -> Mapping[str, Any]:
         """Runs a recipe and gives its new state; its steps are shown the first time that `recipe` is called."""
-        request = {**self.passed_on, **inputs, "action": "run", "automation": SCRIPT_AUTOMATION, "tags": tags}
-        answer = self.access({**request, "quiet": True, "silent": recipe in self.told})
+        request = {**self.passed_on, **inputs, "action": "run", "automation": SCRIPT_AUTOMATION, "quiet": True}
+        answer = self.access({**request, "silent": recipe in self.told})
         self.told.add(recipe)
         if answer["return"] > 0:
             raise RunFailed(answer["return"], f"{what} failed: {answer.get('error', 'no reason given')}")
         state: Mapping[str, Any] = answer["new_state"]
         return state
+
+
+def app_inputs(spec: RunSpec, folder: Path) -> dict[str, Any]:
+    """The inputs of the recipe call that makes one LoadGen run."""
+    return {"tags": spec.tags, **spec.inputs, "output_dir": str(folder)}
+
+
+def accuracy_inputs(folder: Path) -> dict[str, Any]:
+    """The inputs of the recipe call that scores the accuracy run in ``folder``."""
+    return {"tags": ACCURACY_TAGS, "result_dir": str(folder)}
+
+
+def planned_inputs(specs: Iterable[RunSpec], paths: ResultsPaths, passed_on: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The inputs of all recipe calls that a call with these ``specs`` makes, in order."""
+    rows = []
+    for spec in specs:
+        folder = paths.run(spec.model, spec.scenario, spec.mode).folder
+        rows.append({**passed_on, **app_inputs(spec, folder), "quiet": True})
+        if spec.mode is Mode.ACCURACY:
+            rows.append({**passed_on, **accuracy_inputs(folder), "quiet": True})
+    return rows
 
 
 def passed_on_inputs(inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -118,8 +118,8 @@ def register(home: Path, checkout: Path) -> list[str]:
 
 def test_registering_keeps_other_repositories_and_is_done_once(tmp_path: Path) -> None:
     (tmp_path / "repos.json").write_text('["/other"]', encoding="utf-8")
-    assert register(tmp_path, ROOT) == ["/other", str(ROOT)]
-    assert register(tmp_path, ROOT) == ["/other", str(ROOT)]
+    assert register(tmp_path, ROOT) == [str(ROOT), "/other"]
+    assert register(tmp_path, ROOT) == [str(ROOT), "/other"]
 
 
 @pytest.mark.parametrize("left", [None, ""])

@@ -100,8 +100,8 @@ EFFECT_CALLS = frozenset(["eval", "exec", "input", "open", "print"])
 def listed_layers() -> dict[str, tuple[int, int]]:
     """Module to its layer and place in it, as the docstring of the package lists them."""
     places: dict[str, tuple[int, int]] = {}
-    for layer, names in re.findall(r"^(\d)\. (.+)$", recipe_engine.__doc__ or "", re.MULTILINE):
-        for place, name in enumerate(names.split(", ")):
+    for layer, names in re.findall(r"^(\d)\. ((?:.+\n)(?:   .+\n)*)", recipe_engine.__doc__ or "", re.MULTILINE):
+        for place, name in enumerate(re.split(r",\s+", names.strip())):
             assert name not in places, f"{name} is listed twice"
             places[name] = (int(layer), place)
     return places

@@ -1,0 +1,97 @@
+"""Notices which folders changed, by the times and sizes of the files that were read from each.
+
+A ``FolderScan`` is kept as two blocks, one of paths and one of numbers, so that comparing 10,000 unchanged folders
+costs their ``stat`` calls and little else.
+
+What was written within a tick of the clock before it was read may be written again without getting another time; it is
+kept as untrusted, and counts as changed at the next look.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+NUMBERS = 3
+"""Kept of each path: time of its content and of any change in ns, size in bytes."""
+UNTRUSTED = (0,) * NUMBERS
+GONE = (-1,) * NUMBERS
+TICK_NS = 50_000_000
+"""Kernels stamp files with a clock that moves every 1 to 10 ms (Linux CONFIG_HZ); this is well above."""
+
+
+class FolderGroup(NamedTuple):
+    """One folder and the files that were read for it: paths below the root, the folder first, and their numbers."""
+
+    paths: tuple[str, ...]
+    numbers: tuple[int, ...]
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether equal numbers mean that nothing changed."""
+        return self.numbers[:NUMBERS] != UNTRUSTED
+
+
+def stats_of(root: str, paths: Iterable[str]) -> array[int]:
+    """The numbers of each path below ``root``, one after the other; -1 for those that are not there."""
+    numbers = array("q")
+    add, stat = numbers.extend, os.stat
+    for path in paths:
+        try:
+            status = stat(f"{root}/{path}")
+        except OSError:
+            add(GONE)
+        else:
+            add((status.st_mtime_ns, status.st_ctime_ns, status.st_size))
+    return numbers
+
+
+def look_at(root: str, name: str, files: Iterable[str], began_ns: int) -> FolderGroup:
+    """The group of a folder whose ``files`` (absolute) were read after ``began_ns`` (``time.time_ns()``)."""
+    paths = (name, *(os.path.relpath(file, root) for file in files))
+    numbers = tuple(stats_of(root, paths))
+    is_too_fresh = any(number > began_ns - TICK_NS for number in numbers)
+    return FolderGroup(paths, UNTRUSTED * len(paths) if is_too_fresh else numbers)
+
+
+class FolderScan(NamedTuple):
+    """All folders below one root as they were read."""
+
+    paths: Sequence[str]
+    numbers: bytes
+
+    @classmethod
+    def of_groups(cls, groups: Mapping[str, FolderGroup]) -> FolderScan:
+        """The scan that holds these groups, in their order."""
+        numbers = array("q", [number for group in groups.values() for number in group.numbers])
+        return cls([path for group in groups.values() for path in group.paths], numbers.tobytes())
+
+    @classmethod
+    def of_blocks(cls, paths: bytes, numbers: bytes) -> FolderScan:
+        """The scan that was kept as ``paths_block`` and ``numbers``."""
+        return cls(os.fsdecode(paths).split("\0") if paths else [], numbers)
+
+    @property
+    def paths_block(self) -> bytes:
+        """The paths as one block."""
+        return os.fsencode("\0".join(self.paths))
+
+    def is_unchanged(self, root: str, names: Sequence[str]) -> bool:
+        """Whether the folders below ``root`` are ``names``, and every path still has its numbers."""
+        known = [path for path in self.paths if "/" not in path]
+        return known == names and stats_of(root, self.paths).tobytes() == self.numbers
+
+    @property
+    def groups(self) -> dict[str, FolderGroup]:
+        """Folder name to its group."""
+        numbers = array("q")
+        numbers.frombytes(self.numbers)
+        starts = [position for position, path in enumerate(self.paths) if "/" not in path]
+        return {
+            self.paths[start]: FolderGroup(
+                tuple(self.paths[start:end]), tuple(numbers[NUMBERS * start : NUMBERS * end])
+            )
+            for start, end in zip(starts, [*starts[1:], len(self.paths)], strict=True)
+        }

@@ -1,0 +1,156 @@
+"""Ours beside a repository that brings an engine of its own with the same UIDs, as mlcommons@cm4mlops does."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers import CHECKOUT, Finished, TemporaryHome, write_recipe
+
+OTHER_ENGINE = """
+from cmind.automation import Automation
+
+class CAutomation(Automation):
+    def __init__(self, cmind, automation_file):
+        super().__init__(cmind, __file__)
+
+    def run(self, i):
+        print("the other engine ran")
+        return {"return": 0, "engine": "other"}
+
+    def show(self, i):
+        print("the other engine ran")
+        return {"return": 0, "engine": "other"}
+"""
+
+
+@pytest.fixture
+def other(home: TemporaryHome) -> Path:
+    """A repository with script and cache automations of CM's UIDs and one recipe; not registered yet."""
+    repo = home.folder / "other"
+    for alias, uid in (("script", "5b4e0237da074764"), ("cache", "541d6f712a6b464e")):
+        folder = repo / "automation" / alias
+        folder.mkdir(parents=True)
+        meta = {"alias": alias, "uid": uid, "automation_alias": "automation", "automation_uid": "bbeb15d8f0a944a4"}
+        (folder / "_cm.json").write_text(json.dumps(meta))
+        (folder / "module.py").write_text(OTHER_ENGINE)
+    (repo / "cmr.yaml").write_text('alias: someone@other\nuid: "1123456789abcdef"\n', encoding="utf-8")
+    write_recipe(repo, "other-recipe", {"new_env_keys": ["CM_OTHER"]}, run_sh='echo "CM_OTHER=1" >tmp-run-env.out')
+    home.recipe("our-recipe", {"deps": [{"tags": "other,recipe"}], "new_env_keys": ["CM_OTHER"]})
+    return repo
+
+
+def is_ours(done: Finished) -> bool:
+    """Whether this engine ran both recipes: ours needs the one of the other repository."""
+    assert done.code == 0, done.stderr + done.stdout
+    assert "the other engine ran" not in done.stdout
+    return bool(done.answer["new_env"] == {"CM_OTHER": "1"})
+
+
+def test_the_other_engine_runs_when_it_was_registered_first(home: TemporaryHome, other: Path) -> None:
+    home.register(other, CHECKOUT, home.repo)
+    assert "the other engine ran" in home.cm("run", "script", "--tags=our,recipe").stdout
+
+
+def test_one_command_makes_all_recipes_run_here(home: TemporaryHome, other: Path) -> None:
+    home.register(other, CHECKOUT, home.repo)
+    home.cm("show", "repo")  # makes CM's index, with the other engine in it
+    done = home.cm("use", "crowdperf:script")
+    assert done.code == 0, done.stderr + done.stdout
+    assert str(other) in done.stderr
+    assert is_ours(home.run_cm("our,recipe"))
+    assert home.cm("find", "script", "--tags=other,recipe").stdout.strip() == str(other / "script" / "other-recipe")
+    assert home.cm("show", "cache").code == 0
+
+
+def test_the_command_may_be_given_again_and_without_another_engine(home: TemporaryHome, other: Path) -> None:
+    home.register(home.repo, CHECKOUT)
+    for _ in range(2):
+        assert home.cm("use", "crowdperf:script").code == 0
+    assert json.loads((home.path / "repos.json").read_text()) == [str(CHECKOUT), str(home.repo)]
+
+
+@pytest.mark.parametrize("words", [("run", "crowdperf:script", "--tags=our,recipe"), ("show", "crowdperf:cache")])
+def test_asked_for_by_name_behind_the_other_it_says_which_command_mends_it(
+    home: TemporaryHome, other: Path, words: tuple[str, ...]
+) -> None:
+    home.register(other, CHECKOUT, home.repo)
+    done = home.cm(*words)
+    assert done.code == 1
+    assert str(other) in done.stderr
+    assert "cm use crowdperf:script" in done.stderr
+    assert "the other engine ran" not in done.stdout
+
+
+def test_first_in_the_list_it_stays_first_when_another_engine_is_added(home: TemporaryHome, other: Path) -> None:
+    home.register(CHECKOUT, home.repo)
+    assert home.cm("import", "repo", f"--path={other}").code == 0
+    assert json.loads((home.path / "repos.json").read_text())[-1] == str(other)
+    assert is_ours(home.run_cm("our,recipe"))
+
+
+def test_a_recipe_that_calls_cm_itself_stays_on_this_engine(home: TemporaryHome, other: Path) -> None:
+    call = """
+    def preprocess(i):
+        r = i["automation"].cmind.access({"action": "run", "automation": "script", "tags": "other,recipe", "quiet": True})
+        i["env"]["CM_INNER"] = r.get("engine", "ours") + r["new_env"].get("CM_OTHER", "")
+        return {"return": 0}
+    """
+    write_recipe(other, "calls-cm", {"new_env_keys": ["CM_INNER"]}, customize=call)
+    home.register(CHECKOUT, other, home.repo)
+    done = home.run_cm("calls,cm")
+    assert done.code == 0, done.stderr
+    assert done.answer["new_env"] == {"CM_INNER": "ours1"}
+
+
+def test_without_index_cmind_refuses_and_the_name_of_the_repository_helps(home: TemporaryHome, other: Path) -> None:
+    home.register(CHECKOUT, other, home.repo)
+    off = {"CM_INDEX": "no"}
+    assert "ambiguity because several automations" in home.run_cm("our,recipe", env=off).stdout
+    done = home.cm("run", "crowdperf:script", "--tags=our,recipe", "--quiet", "--out=json", env=off)
+    assert is_ours(done)
+    told = home.cm("use", "crowdperf:script", env=off)
+    assert told.code == 1
+    assert "CM_INDEX" in told.stderr
+
+
+def test_a_repository_with_recipes_and_no_engine_just_works(home: TemporaryHome, other: Path) -> None:
+    shutil.rmtree(other / "automation")
+    home.register(other, CHECKOUT, home.repo)
+    assert is_ours(home.run_cm("our,recipe"))
+
+
+def test_two_copies_of_crowdperf_are_named_with_the_mend(home: TemporaryHome) -> None:
+    copy = home.folder / "copy"
+    shutil.copytree(CHECKOUT / "automation", copy / "automation", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(CHECKOUT / "cmr.yaml", copy)
+    home.register(CHECKOUT, copy, home.repo)
+    done = home.cm("run", "script", "--tags=our,recipe", "--quiet")
+    assert done.code == 1
+    assert str(copy) in done.stderr
+    assert "repos.json" in done.stderr
+
+
+def test_the_registration_of_a_checkout_puts_it_first(home: TemporaryHome, other: Path) -> None:
+    home.register(other, home.repo)
+    register = CHECKOUT / "tools" / "register_repo.py"
+    subprocess.run([sys.executable, str(register), str(home.path), str(CHECKOUT)], check=True)
+    assert is_ours(home.run_cm("our,recipe"))
+
+
+def test_a_python_package_that_cmind_puts_first_is_named(home: TemporaryHome, other: Path) -> None:
+    packages = home.folder / "packages"
+    packages.mkdir()
+    other.rename(packages / "cmother")
+    home.register(CHECKOUT, home.repo)
+    as_package = {"PYTHONPATH": str(packages)}
+    (packages / "cmother" / "__init__.py").touch()
+    done = home.cm("use", "crowdperf:script", env=as_package)
+    assert done.code == 1
+    assert "CM_CORE_SKIP_INTERNAL_REPOS" in done.stderr
+    mended = {**as_package, "CM_CORE_SKIP_INTERNAL_REPOS": "yes"}
+    assert home.cm("use", "crowdperf:script", env=mended).code == 0
