@@ -34,7 +34,7 @@ from typing import Any
 CHECKOUT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(CHECKOUT / "automation"))
 
-from recipe_engine.model import CacheKey, RecipeId  # noqa: E402
+from recipe_engine.cachemodel import CacheKey, RecipeId  # noqa: E402
 from recipe_engine.store import Maker, Outcome, Store  # noqa: E402
 from recipe_engine.version import VersionRange  # noqa: E402
 
@@ -271,7 +271,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="scale-") as folder:
         times = measure(Path(folder), options)
     for name, values in times.items():
-        print(f"{name:28} {1000 * statistics.median(values):9.1f} ms ({1000*min(values):.0f} to {1000*max(values):.0f})")
+        print(
+            f"{name:28} {1000 * statistics.median(values):9.1f} ms ({1000 * min(values):.0f}-{1000 * max(values):.0f})"
+        )
     return 0
 
 

@@ -1,8 +1,8 @@
 """Living beside another engine: CM gives the commands of ``cm ... script`` to the automation it finds first.
 
-Repositories such as mlcommons@cm4mlops bring script and cache automations with the same UIDs as ours. CM's index keeps the
-one of the repository registered first and does not say so. ``check_first`` turns the wrong order into an error with the
-mend, ``use_action`` is the mend: it puts this repository first.
+Repositories such as mlcommons@cm4mlops bring script and cache automations with the same UIDs as ours. CM's index keeps
+the one of the repository registered first and does not say so. ``check_first`` turns the wrong order into an error with
+the mend, ``use_action`` is the mend: it puts this repository first.
 """
 
 from __future__ import annotations

@@ -10,11 +10,11 @@ from calendar import timegm
 from collections.abc import Mapping
 from typing import Any
 
+from .cachemodel import CacheEntry
 from .entryfile import EntryPaths
 from .env import without_secrets
 from .errors import RecipeError, RequestError
 from .files import read_json, tree_size
-from .model import CacheEntry
 from .run import Home, split_artifact
 from .schema import is_yes
 from .store import Store, match_tags

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .cachemodel import CacheEntry, CacheKey
 from .env import EnvValue, expand_text, is_secret
-from .model import CacheEntry, CacheKey, Configured
+from .model import Configured
 from .tags import split_words
 
 

@@ -83,12 +83,16 @@ def choose(engine: Engine, request: Request) -> IndexEntry:
     if remembered in found:
         return remembered
     words = {*query.all_of, *("_" + name for name in query.variations)}
-    cached = {entry.recipe.uid for entry in engine.store.entries() if entry.is_complete and words <= set(entry.tags)}
-    found = tuple(entry for entry in found if entry.uid in cached) or found
+    cached = tuple(entry for entry in found if _is_cached(engine.store, entry, words))
+    found = cached or found
     is_quiet = request.options.quiet or str(request.env.get("CM_QUIET", "")) == "yes"
     position = 0 if len(found) == 1 or is_quiet else ask_which(query.text or request.alias, found)
     engine.chosen[frozenset(query.all_of + query.variations)] = found[position]
     return found[position]
+
+
+def _is_cached(store: Store, recipe: IndexEntry, words: set[str]) -> bool:
+    return any(entry.is_complete and words <= set(entry.tags) for entry in store.entries_of(recipe.uid))
 
 
 def ask_which(text: str, found: tuple[IndexEntry, ...]) -> int:

@@ -6,16 +6,20 @@ The answers are CM's dictionaries on purpose: recipes of the community check ``r
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .env import PREFIX
 from .errors import RecipeError
 from .overrides import change_entry
 from .schema import is_yes, parse_condition_blocks
 from .version import VersionRange
+
+logger = logging.getLogger(__name__)
 
 Answer = dict[str, Any]
 OK: Mapping[str, Any] = {"return": 0}
@@ -29,16 +33,45 @@ VersionDetector = Callable[[dict[str, Any]], Answer]
 """Calls the recipe's ``detect_version`` with an env; its checked answer."""
 
 
+class ActionObject:
+    """What recipes of CM's successor get as ``action_object``: cmind's ``access``, asked in the successor's words."""
+
+    def __init__(self, cmind: Any) -> None:
+        self._cmind = cmind
+        self.logger = logger
+
+    def access(self, i: Mapping[str, Any]) -> Any:
+        """cmind's answer; ``target`` is the successor's word for ``automation``."""
+        renamed = dict(i)
+        if "target" in renamed:
+            renamed.setdefault("automation", renamed.pop("target"))
+        return self._cmind.access(renamed)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cmind, name)
+
+
 class Automation:
     """The object that recipes get as ``i['automation']``; lives for one step.
 
     ``cmind`` is CM's own object and is only passed through; ``run_native`` and ``detect_version`` belong to the step.
+    ``prefix`` is what the keys start with that the recipe and the helpers share. ``logger``, ``action_object`` and
+    ``cache_action`` are what recipes of CM's successor call instead of ``cmind``.
     """
 
     def __init__(
-        self, cmind: Any, *, run_native: NativeRunner, detect_version: VersionDetector, work_path: str
+        self,
+        cmind: Any,
+        *,
+        run_native: NativeRunner,
+        detect_version: VersionDetector,
+        work_path: str,
+        prefix: str = PREFIX,
     ) -> None:
         self.cmind = cmind
+        self.logger = logger
+        self.action_object = self.cache_action = ActionObject(cmind)
+        self._prefix = prefix
         self.path = str(Path(__file__).resolve().parent.parent / "script")
         self.meta = {"alias": "script", "uid": "5b4e0237da074764"}
         self._run_native = run_native
@@ -61,7 +94,7 @@ class Automation:
             return {"return": 1, "error": f"no version matching '{i['match_text']}' in: {text.strip()[:500]}"}
         version = found.group(i["group_number"])
         i["which_env"][i["env_key"]] = version
-        i["which_env"]["CM_DETECTED_VERSION"] = version
+        i["which_env"][self._prefix + "DETECTED_VERSION"] = version
         return {"return": 0, "version": version, "string": text}
 
     def run_native_script(self, i: Mapping[str, Any]) -> Answer:
@@ -88,8 +121,9 @@ class Automation:
         if answer["return"] > 0:
             return {"return": 16, "error": answer["error"]}
         version = str(answer.get("version", ""))
-        if not _in_range(version, env):
-            return {"return": 16, "error": f"version {version} is not within {_range_of(env).text}"}
+        wanted = _range_of(env, self._prefix)
+        if not _in_range(version, wanted):
+            return {"return": 16, "error": f"version {version} is not within {wanted.text}"}
         i["env"].update(env)
         return {"return": 0, "detected_version": version}
 
@@ -109,7 +143,7 @@ class Automation:
     def clean_some_tmp_files(self, i: Mapping[str, Any]) -> Answer:
         """Removes the engine's scratch files from the working folder."""
         env = i.get("env") or {}
-        folder = Path(env.get("CM_TMP_CURRENT_SCRIPT_WORK_PATH") or self._work_path)
+        folder = Path(env.get(self._prefix + "TMP_CURRENT_SCRIPT_WORK_PATH") or self._work_path)
         for name in ("tmp-run.bat", "tmp-state.json"):
             (folder / name).unlink(missing_ok=True)
         return dict(OK)
@@ -159,12 +193,12 @@ class Automation:
 
     def _where_to_look(self, i: Mapping[str, Any], env: Mapping[str, Any]) -> tuple[str, list[str], Answer | None]:
         file_name = i["file_name"]
-        given = str(env.get("CM_TMP_PATH", "") or "").strip()
-        as_input = str(env.get("CM_INPUT", "") or "").strip()
+        given = str(env.get(self._prefix + "TMP_PATH", "") or "").strip()
+        as_input = str(env.get(self._prefix + "INPUT", "") or "").strip()
         if given:
             paths = [part for part in given.split(os.pathsep) if part]
             missing = [path for path in paths if not os.path.isdir(path)]
-            if missing and not is_yes(env.get("CM_TMP_PATH_IGNORE_NON_EXISTANT", "")):
+            if missing and not is_yes(env.get(self._prefix + "TMP_PATH_IGNORE_NON_EXISTANT", "")):
                 return file_name, [], {"return": 1, "error": f"the folder {missing[0]} does not exist"}
             return file_name, [path for path in paths if path not in missing], None
         if as_input:
@@ -178,6 +212,7 @@ class Automation:
         only those that run and whose version fits.
         """
         hook = i.get("hook")
+        wanted = _range_of(i["env"], self._prefix)
         candidates = list(_candidates(i["paths"], i["file_name"], i.get("file_name_re")))
         fitting, tried = [], []
         for path in candidates:
@@ -191,15 +226,14 @@ class Automation:
                 env = {**i["env"], i["env_path_key"]: path}
                 answer = self.run_native_script({"env": env, "script_name": "run", "detect_version": True})
                 version = str(answer.get("version", ""))
-                if answer["return"] > 0 or version == "-1" or not _in_range(version, env):
+                if answer["return"] > 0 or version == "-1" or not _in_range(version, wanted):
                     tried.append(f"{path} ({version or 'does not run'})")
                     continue
             fitting.append(path)
-            if is_yes(i["env"].get("CM_QUIET", "")):
+            if is_yes(i["env"].get(self._prefix + "QUIET", "")):
                 break
         if not fitting and tried:
-            wanted = _range_of(i["env"]).text
-            return {"return": 16, "error": f"none fits the wanted version ({wanted}): {', '.join(tried)}"}
+            return {"return": 16, "error": f"none fits the wanted version ({wanted.text}): {', '.join(tried)}"}
         return {"return": 0, "found_files": fitting}
 
     def _take(self, file: str, i: Mapping[str, Any], env: dict[str, Any]) -> Answer:
@@ -261,14 +295,13 @@ def _candidates(paths: Iterable[str], file_name: str, pattern: str | None) -> It
                 yield path
 
 
-def _range_of(env: Mapping[str, Any]) -> VersionRange:
+def _range_of(env: Mapping[str, Any], prefix: str) -> VersionRange:
     return VersionRange(
-        exact=str(env.get("CM_VERSION", "") or ""),
-        minimum=str(env.get("CM_VERSION_MIN", "") or ""),
-        maximum=str(env.get("CM_VERSION_MAX", "") or ""),
+        exact=str(env.get(prefix + "VERSION", "") or ""),
+        minimum=str(env.get(prefix + "VERSION_MIN", "") or ""),
+        maximum=str(env.get(prefix + "VERSION_MAX", "") or ""),
     )
 
 
-def _in_range(version: str, env: Mapping[str, Any]) -> bool:
-    wanted = _range_of(env)
+def _in_range(version: str, wanted: VersionRange) -> bool:
     return (not wanted.exact or version == wanted.exact) and wanted.admits(version)

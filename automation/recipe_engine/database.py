@@ -38,6 +38,7 @@ class Database:
         self._schema = schema
         self._connection: Connection | None = None
         self._is_in_memory = False
+        self._is_complete = False
 
     def __del__(self) -> None:
         self.close()
@@ -49,14 +50,14 @@ class Database:
             self._connection = None
 
     def rows(self, question: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """All rows that a SELECT gives; none when there is no file yet.
+        """All rows that a SELECT gives; none when there is no file yet, or an empty one.
 
         Raises DamagedDatabase, and UnwritableDatabase when the file cannot even be opened.
         """
         if self._connection is None and not self.path.exists():
             return []
         with _translated():
-            return self._open().execute(question, values).fetchall()
+            return self._open().execute(question, values).fetchall() if self._has_tables() else []
 
     @contextlib.contextmanager
     def change(self) -> Iterator[Connection]:
@@ -77,6 +78,11 @@ class Database:
                     connection.execute("ROLLBACK")
                 raise
 
+    def _has_tables(self) -> bool:
+        if not self._is_complete:
+            self._is_complete = bool(self._open().execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+        return self._is_complete
+
     def _open(self, *, is_made: bool = False) -> Connection:
         import sqlite3  # here, because small caches and plain commands never need it
 
@@ -93,6 +99,7 @@ class Database:
     def discard(self) -> None:
         """Removes a damaged file, so that the next change makes a new one."""
         self.close()
+        self._is_complete = False
         for ending in ("-journal", ""):  # in this order: a journal must never meet a file that it does not belong to
             with contextlib.suppress(OSError):
                 os.unlink(f"{self.path}{ending}")
@@ -110,7 +117,7 @@ class Database:
                 with contextlib.suppress(sqlite3.Error):
                     self._open().backup(copy)
         self.close()
-        self._connection, self._is_in_memory = copy, True
+        self._connection, self._is_in_memory, self._is_complete = copy, True, False
 
 
 @contextlib.contextmanager

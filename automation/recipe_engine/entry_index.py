@@ -16,10 +16,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from .cachemodel import CacheEntry
 from .database import DamagedDatabase, Database, UnwritableDatabase
 from .entryfile import EntryPaths, Stamp, parse_entry, stamp_of
 from .files import read_json
-from .model import CacheEntry
 
 logger = logging.getLogger(__name__)
 

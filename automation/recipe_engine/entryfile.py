@@ -6,14 +6,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .cachemodel import CacheEntry, CacheKey, EntryRecord, FileRecord, RecipeId
 from .env import without_secrets
 from .errors import StoreError
 from .files import read_json, remove_tree, sha256_of
-from .model import CacheEntry, CacheKey, EntryRecord, FileRecord, RecipeId
 
 CACHE_AUTOMATION_UID = "541d6f712a6b464e"
 FORMAT = 1
@@ -122,9 +123,15 @@ def meta_row(entry: CacheEntry) -> dict[str, Any]:
         meta["version"] = entry.version
     if entry.dependent_path:
         meta["dependent_cached_path"] = entry.dependent_path
+    if entry.expires_s is not None:
+        meta["cache_expiration"] = entry.expires_s
     if entry.record:
         meta["crowdperf"] = {"format": FORMAT, **record_row(entry.record)}
     return meta
+
+
+def _seconds(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def parse_entry(meta: Any, path: Path) -> CacheEntry | None:
@@ -152,6 +159,7 @@ def parse_entry(meta: Any, path: Path) -> CacheEntry | None:
         version=str(meta.get("version", "") or ""),
         recipe=RecipeId(alias, str(meta.get("associated_script_artifact_uid", "") or uid)),
         dependent_path=str(meta.get("dependent_cached_path", "") or ""),
+        expires_s=_seconds(meta.get("cache_expiration")),
         record=record,
     )
 
@@ -199,6 +207,31 @@ def stamp_of(path: Path) -> Stamp:
     """What changes whenever the file is written again; raises OSError when it is gone."""
     status = os.stat(path)
     return (status.st_mtime_ns, status.st_ino)
+
+
+_IN_ENTRY = re.compile(r"(/.*?)/([0-9a-f]{16})(?=/|$)", re.DOTALL)
+
+
+def relocated(value: Any, root: Path) -> Any:
+    """A stored value with the paths of entries that are below ``root`` now and were elsewhere when it was stored.
+
+    Looks at texts that are a path or paths joined by ``:``, also inside lists and mappings.
+    """
+    if isinstance(value, str):
+        return ":".join(_relocated_path(part, str(root)) for part in value.split(":")) if "/" in value else value
+    if isinstance(value, list):
+        return [relocated(item, root) for item in value]
+    if isinstance(value, Mapping):
+        return {key: relocated(item, root) for key, item in value.items()}
+    return value
+
+
+def _relocated_path(path: str, root: str) -> str:
+    found = _IN_ENTRY.match(path)
+    if not found or found[1] == root or os.path.exists(f"{found[1]}/{found[2]}"):
+        return path
+    now = os.path.join(root, found[2])
+    return now + path[found.end() :] if os.path.isdir(now) else path
 
 
 def dependency_row(dependency: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from .cachekey import cache_key, tags_from_env
+from .cachemodel import CacheEntry, CacheKey
 from .choose import Engine, choose
 from .entryfile import EntryPaths
+from .env import PREFIX
 from .errors import CacheMiss, CycleError, RecipeError
 from .events import StepEvent
 from .frame import VALIDATE_SCRIPT, Frame
-from .model import CacheEntry, CacheKey, Configured, Request, StepResult
+from .model import Configured, Recipe, Request, StepResult
 from .phases import make, run_dependencies, step_result
+from .schema import is_yes
 from .shell import find_script
 from .store import Outcome
 
@@ -49,7 +52,7 @@ def run_request(engine: Engine, request: Request) -> StepResult:
     started_s = time.perf_counter()
     _running.append(label)
     try:
-        configured = engine.configure(recipe, request)
+        configured = engine.configure(recipe, with_absolute_paths(recipe, request, engine.top_folder))
         engine.emit(StepEvent("start", trace, configured))
         result = _run_configured(engine, configured)._replace(duration_s=time.perf_counter() - started_s)
         engine.emit(StepEvent("done", trace, configured, result))
@@ -62,14 +65,39 @@ def run_request(engine: Engine, request: Request) -> StepResult:
     return result
 
 
-def _run_configured(engine: Engine, configured: Configured) -> StepResult:
+def with_absolute_paths(recipe: Recipe, request: Request, top_folder: str) -> Request:
+    """The request with its relative ``is_path`` inputs counted from the folder where the command was given."""
+    given = {name: request.inputs.get(name) for name, described in recipe.inputs.items() if described.is_path}
+    paths = {name: path for name, path in given.items() if isinstance(path, str) and path and "<<<" not in path}
+    absolute = {name: os.path.abspath(os.path.join(top_folder, os.path.expanduser(paths[name]))) for name in paths}
+    return request._replace(inputs={**request.inputs, **absolute}) if absolute else request
+
+
+def _in_container(configured: Configured) -> Configured | None:
+    """What a recipe is inside a container: None when its ``docker.run`` says no, faked when ``real_run`` does."""
+    docker = configured.layer.docker
+    if not is_yes(configured.env.get(configured.recipe.prefix + "RUN_STATE_DOCKER")) or not docker:
+        return configured
+    if not is_yes(docker.get("run", True)):
+        return None
+    if is_yes(docker.get("real_run", True)):
+        return configured
+    request = configured.request._replace(options=configured.request.options._replace(fake_run=True))
+    return configured._replace(request=request, env={**configured.env, "CM_TMP_FAKE_RUN": "yes"})
+
+
+def _run_configured(engine: Engine, asked: Configured) -> StepResult:
+    configured = _in_container(asked)
+    if configured is None:
+        engine.tell(asked, "-", f"{asked.label}: left out inside a container (docker.run: false)")
+        return step_result(engine.frame(asked, Path.cwd(), None), "skipped", {}, {}, None)
     recipe, options = configured.recipe, configured.request.options
     frame = engine.frame(configured, Path.cwd(), None)
     frame.remove_outputs()
-    wants_cache = recipe.is_cached or (recipe.can_force_cache and options.force_cache)
+    wants_cache = configured.is_cached or (recipe.can_force_cache and options.force_cache)
     if wants_cache and not options.skip_cache and not options.fake_run:
         return _run_cached(engine, frame)
-    if not configured.request.trace or find_script(recipe.path, "run", configured.env):
+    if not configured.request.trace or find_script(recipe.path, "run", configured.env, recipe.prefix):
         engine.tell(configured, "*", f"{configured.label}: running")
     return make(engine, frame, None)
 
@@ -133,6 +161,7 @@ def _reuse(engine: Engine, probe: Frame, entry: CacheEntry) -> StepResult:
         )
     _run_dynamic(engine, probe)
     run_dependencies(engine, probe, "prehook_deps", only_dynamic=True)
+    engine.store.note_use(entry)
     probe.take_entry(engine.store, entry)
     run_dependencies(engine, probe, "posthook_deps", only_dynamic=True)
     run_dependencies(engine, probe, "post_deps", only_dynamic=True)
@@ -148,7 +177,8 @@ def _make_entry(engine: Engine, configured: Configured, key: CacheKey, found: Ca
     paths = EntryPaths(entry.path)
     engine.tell(configured, "*", f"{configured.label}: running in {entry.path}")
     if found:
-        configured = configured._replace(env={**configured.env, "CM_RENEW_CACHE_ENTRY": "yes"})
+        renewing = {prefix + "RENEW_CACHE_ENTRY": "yes" for prefix in (PREFIX, configured.recipe.prefix)}
+        configured = configured._replace(env={**configured.env, **renewing})
     frame = engine.frame(configured, entry.path, paths.log)
     with frame.inside(entry.path):
         try:

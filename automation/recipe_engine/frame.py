@@ -14,17 +14,19 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from .cachemodel import CacheEntry
 from .compat import Automation
 from .deps import ParentView
-from .env import Env, State, expand_env, merge_env, merge_state, new_items, select_keys
+from .env import PREFIX, Env, State, expand_env, merge_env, merge_state, new_items, select_keys
 from .errors import RequestError, ScriptFailed
 from .files import lock_folder, remove_file, remove_tree, working_folder
-from .hooks import call_hook, hook_input
-from .host import os_info
-from .model import PHASES, CacheEntry, Configured, Dependency, HookResult, Phase, StepResult
+from .hooks import call_hook, has_hook, hook_input
+from .host import cm_version, free_disk_mb, os_info
+from .model import PHASES, Configured, Dependency, HookResult, Phase, StepResult
 from .schema import parse_dependency
 from .shell import ENV_OUT, RUN_FILE, STATE_IN, STATE_OUT, ScriptCall, find_script, run_script, write_env_files
 from .store import Store
+from .version import compare
 
 logger = logging.getLogger(__name__)
 
@@ -56,13 +58,18 @@ class Frame:
         self.unknown = configured.request.unknown
         self.exported: tuple[tuple[str, str], ...] = ()
         repo = str(self.recipe.repo_path)
-        self.env.update(
-            CM_TMP_CURRENT_PATH=top_folder,
-            CM_TMP_CURRENT_SCRIPT_PATH=str(self.recipe.path),
-            CM_TMP_CURRENT_SCRIPT_WORK_PATH=str(folder),
-            CM_TMP_CURRENT_SCRIPT_REPO_PATH=repo,
-            CM_TMP_CURRENT_SCRIPT_REPO_PATH_WITH_PREFIX=repo,
+        self.tell_hooks(
+            TMP_CURRENT_PATH=top_folder,
+            TMP_CURRENT_SCRIPT_PATH=str(self.recipe.path),
+            TMP_CURRENT_SCRIPT_WORK_PATH=str(folder),
+            TMP_CURRENT_SCRIPT_REPO_PATH=repo,
+            TMP_CURRENT_SCRIPT_REPO_PATH_WITH_PREFIX=repo,
         )
+
+    def tell_hooks(self, **values: str) -> None:
+        """Sets keys of the engine's own, named without prefix: with CM's, and with the recipe's where that differs."""
+        for prefix in {PREFIX, self.recipe.prefix}:
+            self.env.update({prefix + name: value for name, value in values.items()})
 
     @property
     def trace(self) -> tuple[str, ...]:
@@ -99,6 +106,27 @@ class Frame:
         """Puts the constants back over whatever was changed."""
         self.env.update(self.const)
         self.state = merge_state(self.state, self.const_state) if self.const_state else self.state
+
+    @property
+    def has_predeps(self) -> bool:
+        """Whether customize.py has something to do before the dependencies run."""
+        return self.recipe.has_predeps and has_hook(self.recipe, "predeps")
+
+    def check_host(self) -> list[str]:
+        """What the user should know of this machine before the step runs.
+
+        Raises RequestError when the recipe needs a newer CM.
+        """
+        wanted, present = self.recipe.min_cm_version, cm_version()
+        if wanted and present and compare(present, wanted) < 0:
+            raise RequestError(
+                f"{self.configured.label} needs CM {wanted} or newer (min_cm_version), this is {present}",
+                hint="python3 -m pip install --upgrade cmind",
+            )
+        needed_mb = self.configured.layer.required_disk_space_mb
+        if not needed_mb:
+            return []
+        return [f"needs about {needed_mb} MB of disk; {free_disk_mb(Path.cwd())} MB are free in {Path.cwd()}"]
 
     def hook(self, name: str) -> HookResult:
         """Calls a function of customize.py, if there is one, and takes over what it changed."""
@@ -173,11 +201,15 @@ class Frame:
     def automation(self) -> Automation:
         """The helper object of this step."""
         return Automation(
-            self.cmind, run_native=self._run_native, detect_version=self._detect_version, work_path=os.getcwd()
+            self.cmind,
+            run_native=self._run_native,
+            detect_version=self._detect_version,
+            work_path=os.getcwd(),
+            prefix=self.recipe.prefix,
         )
 
     def _run_native(self, name: str, env: dict[str, Any]) -> dict[str, Any]:
-        script = find_script(self.recipe.path, name, env)
+        script = find_script(self.recipe.path, name, env, self.recipe.prefix)
         return run_script(self._call(script, env))[0] if script else dict(env)
 
     def _detect_version(self, env: dict[str, Any]) -> dict[str, Any]:
@@ -205,7 +237,7 @@ class Frame:
 
     def output_folder(self) -> Path:
         """Where the recipe works: the current folder, or the one below it that ``--outdirname`` asks for."""
-        name = str(self.env.get("CM_OUTDIRNAME", "") or "")
+        name = str(self.env.get(self.recipe.prefix + "OUTDIRNAME", "") or "")
         if not name or self.configured.request.options.fake_run:
             return Path.cwd()
         try:
@@ -220,7 +252,7 @@ class Frame:
         for old, new in self.recipe.env_key_mappings.items():
             copies = {new + key[len(old) :]: value for key, value in self.env.items() if key.startswith(old)}
             self.env.update(copies)
-        script = find_script(self.recipe.path, self.script_name, self.env)
+        script = find_script(self.recipe.path, self.script_name, self.env, self.recipe.prefix)
         if not script:
             return
         try:

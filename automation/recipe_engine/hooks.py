@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import re
 import sys
 import traceback
 from collections.abc import Mapping
@@ -65,8 +66,17 @@ def load_customize(recipe: Recipe) -> ModuleType | None:
     return module
 
 
+def has_hook(recipe: Recipe, name: str) -> bool:
+    """Whether the recipe has this function, without loading it: a dependency may have to make that possible first."""
+    try:
+        text = (recipe.path / FILE_NAME).read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return False
+    return re.search(rf"^def {name}\(", text, re.MULTILINE) is not None
+
+
 def call_hook(recipe: Recipe, name: str, i: dict[str, Any]) -> HookResult | None:
-    """Calls ``preprocess``, ``postprocess`` or ``detect_version``; None when the recipe does not have it.
+    """Calls ``predeps``, ``preprocess``, ``postprocess`` or ``detect_version``; None when the recipe does not have it.
 
     Raises HookFailed when it raises, answers with an error, or answers something that is no CM answer.
     """

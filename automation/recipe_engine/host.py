@@ -6,6 +6,7 @@ import os
 import struct
 import sys
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 PASSED_ON_KEYS = (
@@ -61,6 +62,48 @@ def os_info() -> dict[str, Any]:
     return info
 
 
+@lru_cache(maxsize=1)
+def foreseen_os_env() -> dict[str, str]:
+    """What a recipe with the tags ``detect,os`` will say of this host: the keys that others choose by.
+
+    Keys and values as detect-os of cm4mlops e1d5c7cf0 gives them; the distribution from os-release(5).
+    """
+    info = os_info()
+    env = {"CM_HOST_OS_TYPE": info["platform"], "CM_HOST_OS_BITS": info["bits"]}
+    if hasattr(os, "uname"):
+        env["CM_HOST_PLATFORM_FLAVOR"] = os.uname().machine
+    if info["platform"] == "linux":
+        release = _os_release()
+        if release:
+            env["CM_HOST_OS_FLAVOR"] = release.get("ID", "")
+            env["CM_HOST_OS_FLAVOR_LIKE"] = release.get("ID_LIKE", "")
+            env["CM_HOST_OS_VERSION"] = release.get("VERSION_ID", "")
+    return {key: value for key, value in env.items() if value}
+
+
+def _os_release() -> dict[str, str]:
+    for path in ("/etc/os-release", "/usr/lib/os-release"):
+        try:
+            with open(path, encoding="utf-8") as file:
+                rows = [line.rstrip("\n").partition("=") for line in file]
+        except OSError:
+            continue
+        return {key: value.strip("\"'") for key, equals, value in rows if equals}
+    return {}
+
+
 def passed_on_env() -> dict[str, str]:
     """The user's proxy settings and GitHub token, as far as they are set."""
     return {key: os.environ[key] for key in PASSED_ON_KEYS if os.environ.get(key)}
+
+
+def cm_version() -> str:
+    """The version of the cmind that called the engine; empty when it was called from elsewhere."""
+    return str(getattr(sys.modules.get("cmind"), "__version__", ""))
+
+
+def free_disk_mb(folder: Path) -> int:
+    """The free disk space where ``folder`` is, in units of 10^6 bytes."""
+    import shutil  # here, because few recipes ask
+
+    return shutil.disk_usage(folder).free // 1_000_000

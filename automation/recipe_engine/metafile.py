@@ -21,7 +21,7 @@ MAX_BASES = 10
 
 
 class MetaFile(NamedTuple):
-    """What a folder's metadata says. ``files`` are all that decide about it, looked for or read; ``name`` is the main one."""
+    """What a folder's metadata says. ``files`` are all that decide about it, looked for or read."""
 
     values: dict[str, Any]
     name: str

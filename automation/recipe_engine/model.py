@@ -6,11 +6,11 @@ thirty types would be most of what a call of ``cm`` may take. Their empty mappin
 ``env`` and ``state`` values are open by nature and stay plain mappings; everything else has a type.
 """
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from .cachemodel import CacheEntry, RecipeId
 from .conditions import Condition
 from .env import PREFIX, SUCCESSOR_PREFIX, Env, State
 from .symbols import NOTHING_UNKNOWN, Unknown
@@ -25,18 +25,6 @@ SUCCESSOR_FILE = "meta.yaml"
 
 Overrides = Mapping[str, Mapping[str, Any]]
 """Handle of a dependency (one of its ``names``) to the keys that are changed on it: CM's ``ad`` and ``adr``."""
-
-
-class RecipeId(NamedTuple):
-    """The names of a recipe: ``alias`` for people, ``uid`` (16 hex digits) for machines."""
-
-    alias: str
-    uid: str
-
-    @property
-    def text(self) -> str:
-        """``alias,uid``, as CM writes it."""
-        return f"{self.alias},{self.uid}"
 
 
 class Dependency(NamedTuple):
@@ -203,8 +191,8 @@ class Request(NamedTuple):
     ``inputs`` are all keys given, ``env``, ``state``, ``const`` and ``const_state`` what the caller hands over,
     ``local_env`` what only this recipe sees, ``trace`` the labels of the recipes that led here, outermost first.
     ``phase`` is the list of its parent that the dependency stands in. Only a plan fills ``unknown`` (env keys that
-    earlier steps may set) and ``pending`` (what must turn out true for this to be run at all). ``asked_by`` is the recipe
-    whose dependency this is; None on the command line.
+    earlier steps may set) and ``pending`` (what must turn out true for this to be run at all). ``asked_by`` is the
+    recipe whose dependency this is; None on the command line.
     """
 
     query: TagQuery
@@ -265,84 +253,6 @@ class Configured(NamedTuple):
     def label(self) -> str:
         """The recipe with its explicit variations, for messages: ``get-cuda,_dev``."""
         return ",".join([self.recipe.id.alias, *("_" + name for name in self.explicit)])
-
-
-class CacheKey(NamedTuple):
-    """What an entry must be to serve a request.
-
-    ``required_tags`` and ``excluded_tags`` are CM's search; ``variations`` is the whole resolved set and must be equal
-    for entries made by this engine; ``extra_tags`` were asked for besides the recipe's own; ``inputs`` are the mapped
-    inputs given now: an entry that recorded another value for one of them does not fit.
-    ``derived_tags`` come from env values.
-    """
-
-    recipe: RecipeId
-    required_tags: tuple[str, ...]
-    excluded_tags: tuple[str, ...]
-    explicit: tuple[str, ...]
-    variations: tuple[str, ...]
-    extra_tags: tuple[str, ...]
-    inputs: Mapping[str, str]
-    version: VersionRange
-    derived_tags: tuple[str, ...] = ()
-
-    @property
-    def fingerprint(self) -> str:
-        """64 hex digits that are equal for two requests exactly when what either makes serves both; names the lock.
-
-        Excluded tags do not count: what a recipe makes has none of them unless it adds them itself, and who waited for
-        the lock looks again.
-        """
-        import hashlib  # here, because a request that is served from the cache never needs it
-
-        facts = [
-            self.recipe.uid,
-            self.variations,
-            sorted(self.extra_tags),
-            sorted(self.derived_tags),
-            sorted(self.inputs.items()),
-            [self.version.exact, self.version.minimum, self.version.maximum],
-        ]
-        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-
-
-class FileRecord(NamedTuple):
-    """A file that an entry declared: path inside the entry, size in bytes, time in ns, SHA-256 in hex."""
-
-    path: str
-    size_bytes: int
-    mtime_ns: int
-    sha256: str
-
-
-class EntryRecord(NamedTuple):
-    """What this engine notes in an entry beside CM's keys; None of it exists in entries made by CM itself."""
-
-    fingerprint: str
-    recipe_digest: str
-    recipe_stamp: str
-    explicit: tuple[str, ...]
-    variations: tuple[str, ...]
-    extra_tags: tuple[str, ...]
-    inputs: Mapping[str, str]
-    created_utc: str
-
-
-class CacheEntry(NamedTuple):
-    """One folder of the store as its ``_cm.json`` describes it."""
-
-    uid: str
-    path: Path
-    tags: tuple[str, ...]
-    version: str
-    recipe: RecipeId
-    dependent_path: str
-    record: EntryRecord | None
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the recipe that made this entry finished; CM marks an unfinished one with the tag ``tmp``."""
-        return "tmp" not in self.tags
 
 
 class HookResult(NamedTuple):

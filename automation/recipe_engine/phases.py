@@ -12,13 +12,16 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from .cachemodel import CacheEntry
 from .choose import Engine
 from .configure import apply_default_version
 from .deps import dependency_tags, request_from_inputs, should_run
 from .env import Env, State, merge_env, merge_state, select_keys
+from .errors import RecipeError
 from .events import StepEvent
 from .frame import Frame
-from .model import CacheEntry, Phase, StepResult
+from .model import Phase, StepResult
+from .schema import is_yes
 from .tags import parse_query
 
 
@@ -29,13 +32,17 @@ def make(engine: Engine, frame: Frame, entry: CacheEntry | None) -> StepResult:
     configured = apply_default_version(frame.configured)
     if configured is not frame.configured:
         frame.configured = configured
-        frame.env = {**configured.env, **select_keys(frame.env, ("CM_TMP_CURRENT_*",))}
+        frame.env = {**configured.env, **select_keys(frame.env, ("*_TMP_CURRENT_*",))}
         frame.lists = {phase: configured.layer.dependencies(phase) for phase in frame.lists}
     engine.emit(StepEvent("run", frame.trace, configured))
     for line in configured.layer.warnings:
         engine.tell(configured, "!", f"{configured.label}: {line}")
+    for line in frame.check_host():
+        engine.tell(configured, "!", f"{configured.label}: {line}")
+    if frame.has_predeps and not options.fake_run:
+        frame.hook("predeps")
     run_dependencies(engine, frame, "deps")
-    frame.env["CM_TMP_PIP_VERSION_STRING"] = configured.version.pip_text
+    frame.tell_hooks(TMP_PIP_VERSION_STRING=configured.version.pip_text)
     frame.enforce_const()
     with ExitStack() as stack:
         stack.enter_context(frame.inside(frame.output_folder()))
@@ -109,7 +116,12 @@ def run_dependencies(engine: Engine, frame: Frame, phase: Phase, *, only_dynamic
         frame.dependency_tags.append(",".join(dependency_tags(dependency, frame.as_parent())))
         if options.fake_deps:
             continue
-        engine.run_dependency(frame, dependency, phase, verdict)
+        try:
+            engine.run_dependency(frame, dependency, phase, verdict)
+        except RecipeError as error:
+            if not is_yes(dependency.entry.get("continue_on_error")):
+                raise
+            engine.tell(frame.configured, "!", f"going on without {dependency.label}: {error.message}")
 
 
 def step_result(frame: Frame, status: Any, new_env: Env, new_state: State, entry: CacheEntry | None) -> StepResult:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
+from .cachemodel import RecipeId
 from .errors import RecipeError
-from .model import AppliedVariation, RecipeId
+from .model import AppliedVariation
 
 Action = Literal["run", "reuse", "skip", "fail"]
 
@@ -98,8 +99,18 @@ class Plan(NamedTuple):
         total = Needs()
         for _, step in self.root.walk():
             if step.action == "run":
-                total = add_needs(total, step.needs)
+                total = add_needs(total, named_needs(step))
         return total
+
+
+def named_needs(step: PlannedStep) -> Needs:
+    """The needs of a step with its name in front of what is said in words."""
+
+    def named(texts: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(f"{step.label.partition(',')[0]}: {text}" for text in texts)
+
+    needs = step.needs
+    return needs._replace(sudo=named(needs.sudo), container=named(needs.container), gpu=named(needs.gpu))
 
 
 def add_needs(first: Needs, second: Needs) -> Needs:

@@ -19,9 +19,7 @@ def plan_lines(plan: Plan, *, with_skipped: bool) -> Iterator[str]:
     yield f"plan for: {plan.command}"
     yield "nothing was changed;  + runs   = from the cache   - skipped   ? not known yet   ! would fail"
     yield ""
-    for depth, step in plan.root.walk():
-        if step.action != "skip" or with_skipped:
-            yield from _step_lines(step, "  " * depth)
+    yield from _tree_lines(plan.root, "", (), with_skipped=with_skipped)
     yield ""
     yield _summary(plan)
     yield from _needs_lines(plan)
@@ -34,14 +32,23 @@ def mark_of(step: PlannedStep) -> str:
     return MARKS[step.action] if step.is_certain else OPEN_MARK
 
 
-def _step_lines(step: PlannedStep, indent: str) -> Iterator[str]:
+def _tree_lines(step: PlannedStep, indent: str, told: tuple[str, ...], *, with_skipped: bool) -> Iterator[str]:
+    """A step and those below it; what a step waits for is told once, where it comes up."""
+    if step.action == "skip" and not with_skipped:
+        return
+    yield from _step_lines(step, indent, [text for text in step.waits_for if text not in told])
+    for child in step.children:
+        yield from _tree_lines(child, indent + "  ", (*told, *step.waits_for), with_skipped=with_skipped)
+
+
+def _step_lines(step: PlannedStep, indent: str, waits_for: list[str]) -> Iterator[str]:
     version = f" {step.version}" if step.version else ""
     phase = f" [{step.phase}]" if step.phase not in ("", "deps") else ""
     what = {"run": "", "reuse": f": reuses {step.entry}", "skip": ": skipped", "fail": ": fails"}[step.action]
     reason = f" ({step.reason})" if step.reason else ""
     yield f"{indent}{mark_of(step)} {step.label}{version}{phase}{what}{reason}"
-    if step.waits_for:
-        yield f"{indent}    waits for: {'; '.join(step.waits_for)}"
+    if waits_for:
+        yield f"{indent}    waits for: {'; '.join(waits_for)}"
     chosen = [f"_{item.name} ({item.reason})" for item in step.variations if item.reason != "asked for"]
     if chosen:
         yield f"{indent}    variations: {', '.join(chosen)}"

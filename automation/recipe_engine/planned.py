@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from .cachemodel import CacheEntry
 from .choose import Engine
 from .conditions import Verdict
 from .configure import configure
@@ -27,7 +28,8 @@ from .errors import Ambiguous, NotFound, RecipeError, VariationNotFound
 from .events import StepEvent
 from .frame import VALIDATE_SCRIPT, Frame
 from .hooks import call_hook
-from .model import CacheEntry, Configured, Dependency, HookResult, Phase, Recipe, Request, StepResult
+from .host import foreseen_os_env
+from .model import Configured, Dependency, HookResult, Phase, Recipe, Request, StepResult
 from .planned_store import PlannedStore
 from .planned_tree import TreeBuilder
 from .shell import find_script
@@ -36,6 +38,7 @@ from .symbols import has_symbol, is_glob, overlap, sources, symbol
 from .written import ANY, Written, written_by
 
 PLAN_HOOK = "plan"
+OS_TAGS = frozenset({"detect", "os"})
 TEXT_LIMIT_BYTES = 1 << 20
 """Longer files of a recipe are data, not code."""
 
@@ -88,7 +91,7 @@ class PlannedEngine(Engine):
         self.parse = parse
         self.texts = RecipeTexts()
         self.tree = TreeBuilder(engine.source, self.texts.of)
-        self.planned_store = PlannedStore(engine.store)
+        self.planned_store = PlannedStore(engine.store, self.tree.pending_now)
         self.store: Store = self.planned_store
 
     def frame(self, configured: Configured, folder: Path, log_path: Path | None) -> Frame:
@@ -196,6 +199,8 @@ class PlannedFrame(Frame):
         written, label = self.written, self.recipe.id.alias
         if name == "postprocess":
             self.set_unknown(written.after, label)
+            if set(self.recipe.tags) >= OS_TAGS:  # the one recipe whose answer most others wait for
+                self.env.update(foreseen_os_env())
         if name != "preprocess":
             return HookResult()
         if self.engine.texts.has_plan_hook(self.recipe):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 from .cachekey import entry_tags, misfit, preference
+from .cachemodel import CacheEntry, CacheKey, EntryRecord
 from .errors import CycleError
-from .model import CacheEntry, CacheKey, EntryRecord
 from .store import Maker, Outcome, Store
 from .symbols import START, has_symbol, shown, sources
 
@@ -17,11 +17,17 @@ PREFIX = "planned-"
 
 
 class PlannedStore(Store):
-    """A store over another one; entries that would be made live in memory under the name ``planned-<number>``."""
+    """A store over another one; entries that would be made live in memory under the name ``planned-<number>``.
 
-    def __init__(self, real: Store) -> None:
+    ``pending_now`` tells what must turn out true for the step at hand: an entry made under a condition surely serves
+    only steps that happen under the same one.
+    """
+
+    def __init__(self, real: Store, pending_now: Callable[[], tuple[str, ...]]) -> None:
         super().__init__(real.root)
         self._real = real
+        self._pending_now = pending_now
+        self._made_under: dict[str, tuple[str, ...]] = {}
         self._planned: dict[str, tuple[CacheEntry, Outcome | None]] = {}
         self._rules: dict[str, tuple[tuple[str, str], ...]] = {}
         self._open: dict[str, tuple[str, ...]] = {}
@@ -63,21 +69,35 @@ class PlannedStore(Store):
         """The entries on disk, then the planned ones."""
         return [*self._real.entries(), *(entry for entry, outcome in self._planned.values() if outcome)]
 
+    def entries_of(self, recipe_uid: str, *, refresh: bool = False) -> list[CacheEntry]:
+        """The entries of one recipe on disk, then the planned ones."""
+        planned = [entry for entry, outcome in self._planned.values() if outcome and entry.recipe.uid == recipe_uid]
+        return [*self._real.entries_of(recipe_uid), *planned]
+
     def find(self, key: CacheKey, *, refresh: bool = False) -> list[CacheEntry]:
         """The entries that surely fit, best first."""
         finished = [entry for entry, outcome in self._planned.values() if outcome]
-        fitting = [entry for entry in finished if entry.recipe.uid == key.recipe.uid and not misfit(entry, key)]
+        fitting = [
+            entry
+            for entry in finished
+            if entry.recipe.uid == key.recipe.uid and not misfit(entry, key) and not self._conditions_of(entry)
+        ]
         found = sorted((*self._real.find(key), *fitting), key=lambda entry: preference(entry, key))
         if not found and refresh:
             self._reason = self.nearest_text(key)
         return found
 
+    def _conditions_of(self, entry: CacheEntry) -> tuple[str, ...]:
+        """What must turn out true for an entry to be there, beyond what the step at hand needs anyway."""
+        given = self._pending_now()
+        return tuple(text for text in self._made_under.get(entry.uid, ()) if text not in given)
+
     def nearest_text(self, key: CacheKey) -> str:
         """Why nothing in the cache serves ``key``: the nearest entry and what differs."""
         rows = [
             (len(set(key.required_tags) - set(entry.tags)), entry.uid, misfit(entry, key))
-            for entry in self.entries()
-            if entry.recipe.uid == key.recipe.uid and entry.is_complete
+            for entry in self.entries_of(key.recipe.uid)
+            if entry.is_complete
         ]
         if not rows:
             return "not in the cache"
@@ -108,6 +128,7 @@ class PlannedStore(Store):
         )
         path = self.root / uid
         entry = CacheEntry(uid, path, ("tmp", *key.required_tags), "", key.recipe, "", record)
+        self._made_under[uid] = self._pending_now()
         self._open[uid] = self._waits_for(key)
         self._planned[uid] = (entry, None)
         return entry
@@ -115,9 +136,12 @@ class PlannedStore(Store):
     def _waits_for(self, key: CacheKey) -> tuple[str, ...]:
         """What is unknown in ``key`` or in an entry so that the entry might serve after all; empty when none could."""
         unknown_tags = [tag for tag in (*key.required_tags, *key.extra_tags) if has_symbol(tag)]
-        for entry in self.entries():
-            if entry.recipe.uid != key.recipe.uid or not entry.is_complete:
+        for entry in self.entries_of(key.recipe.uid):
+            if not entry.is_complete:
                 continue
+            conditions = self._conditions_of(entry)
+            if conditions and not misfit(entry, key):
+                return conditions
             own_unknown = [tag for tag in entry.tags if has_symbol(tag)]
             prefixes = tuple(tag.partition(START)[0] for tag in own_unknown if not tag.startswith(START))
             prefixes += ("version-",) if entry.uid in self._planned and not entry.version else ()
@@ -151,6 +175,9 @@ class PlannedStore(Store):
 
     def retire(self, entry: CacheEntry) -> None:
         """A run would mark the entry as broken; a plan does not."""
+
+    def note_use(self, entry: CacheEntry) -> None:
+        """A plan uses nothing."""
 
     def remove(self, entry: CacheEntry) -> None:
         """Forgets a planned entry."""

@@ -48,6 +48,11 @@ class TreeBuilder:
         """The step that was asked for."""
         return self._stack[0].children[0]
 
+    def pending_now(self) -> tuple[str, ...]:
+        """What must turn out true for the step that is looked at to happen."""
+        configured = self._stack[-1].configured
+        return configured.request.pending if configured else ()
+
     def note(self, text: str) -> None:
         """Adds a remark to the step that is looked at."""
         notes = self._stack[-1].notes

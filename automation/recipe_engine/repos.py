@@ -11,7 +11,6 @@ import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from .database import UnwritableDatabase
 from .errors import MetaError
@@ -68,13 +67,14 @@ class RecipeSource:
         return recipe_stamp(recipe.path) == stamp or self.digest(recipe) == digest
 
 
+MAKERS = ("conditions.py", "metafile.py", "recipe_index.py", "repos.py", "schema.py", "tags.py", "version.py")
+"""The modules that decide what a row says."""
+
+
 def _maker() -> str:
     """Changes with the code that makes rows: an engine that was updated reads all recipes again."""
     folder = os.path.dirname(os.path.abspath(__file__))
-    return " ".join(
-        f"{name}:{os.stat(os.path.join(folder, name)).st_mtime_ns}"
-        for name in ("conditions.py", "metafile.py", "recipe_index.py", "repos.py", "schema.py", "tags.py", "version.py")
-    )
+    return " ".join(f"{name}:{os.stat(os.path.join(folder, name)).st_mtime_ns}" for name in MAKERS)
 
 
 def _read_all(repos: Sequence[RepoInfo], reader: Callable[[Path], RecipeRow]) -> RecipeIndex:

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from .cachemodel import RecipeId
 from .conditions import FALSE_WORDS, KINDS, TRUE_WORDS, Condition
 from .errors import ConditionError, MetaError
-from .model import ConditionalLayer, Dependency, InputDescription, Layer, Recipe, RecipeId, Variation
+from .model import ConditionalLayer, Dependency, InputDescription, Layer, Recipe, Variation
 from .tags import split_words
 from .version import VersionRange
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .env import Env, EnvValue, State, is_secret, merge_env, merge_state
+from .env import PREFIX, SUCCESSOR_PREFIX, Env, EnvValue, State, is_secret, merge_env, merge_state
 from .errors import ScriptFailed, ScriptNotFound
 from .files import read_json, write_json, write_text
 
@@ -35,17 +35,21 @@ class ScriptCall(NamedTuple):
     shown_if_error: tuple[str, ...] = ()
 
 
-def find_script(recipe_path: Path, name: str, env: Mapping[str, EnvValue]) -> Path | None:
+def find_script(recipe_path: Path, name: str, env: Mapping[str, EnvValue], prefix: str = PREFIX) -> Path | None:
     """The native script for this host: the most special of ``name-<flavor>-<version>-<platform>.sh`` ... ``name.sh``.
 
-    Flavor, version and platform come from detect-os. None when the recipe has none called ``run``; raises
-    ScriptNotFound for another name.
+    Flavor, version and platform come from detect-os, in keys that start with ``prefix``; a recipe of CM's successor may
+    also be special for what the flavor is like (``debian``) or for the kind of system (``linux``). None when the recipe
+    has none called ``run``; raises ScriptNotFound for another name.
     """
-    flavor = str(env.get("CM_HOST_OS_FLAVOR", "") or "")
-    version = str(env.get("CM_HOST_OS_VERSION", "") or "")
-    platform = str(env.get("CM_HOST_PLATFORM_FLAVOR", "") or "")
-    endings: list[tuple[str, ...]] = [(flavor, version, platform), (flavor, platform), (flavor, version)]
-    endings += [(flavor,), (platform,), ()]
+    flavor, like, kind, version, platform = (
+        str(env.get(prefix + key, "") or "")
+        for key in ("HOST_OS_FLAVOR", "HOST_OS_FLAVOR_LIKE", "HOST_OS_TYPE", "HOST_OS_VERSION", "HOST_PLATFORM_FLAVOR")
+    )
+    endings: list[tuple[str, ...]] = [(flavor, version, platform), (flavor, platform), (flavor, version), (flavor,)]
+    if prefix == SUCCESSOR_PREFIX:
+        endings += [(like, platform), (like,), (kind, platform), (kind,)]
+    endings += [(platform,), ()]
     for ending in endings:
         if all(ending):
             path = recipe_path / ("-".join((name, *ending)) + ".sh")

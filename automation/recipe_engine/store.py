@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .cachekey import entry_tags, misfit, preference
+from .cachemodel import CacheEntry, CacheKey, EntryRecord
 from .entry_index import EntryIndex
 from .entryfile import (
     FORMAT,
@@ -37,12 +38,12 @@ from .entryfile import (
     output_files,
     parse_entry,
     record_file,
+    relocated,
     stamp_of,
 )
 from .env import without_secrets
 from .errors import CycleError, LockTimeout, StoreError
 from .files import is_locked, lock, read_json, remove_tree, sha256_of, write_json, write_text
-from .model import CacheEntry, CacheKey, EntryRecord
 
 logger = logging.getLogger(__name__)
 
@@ -75,6 +76,7 @@ class Outcome(NamedTuple):
     files: tuple[str, ...]
     dependent_path: str
     details: Mapping[str, Any]
+    lifetime_s: float | None = None
 
 
 class Store:
@@ -120,7 +122,9 @@ class Store:
         Compares the declared files' sizes and times, and their SHA-256 where the time differs or when ``is_thorough``.
         """
         paths = EntryPaths(entry.path)
-        if entry.dependent_path and not os.path.exists(entry.dependent_path):
+        if entry.expires_s is not None and time.time() >= entry.expires_s:
+            return "its time is over (cache_expiration)"
+        if entry.dependent_path and not os.path.exists(relocated(entry.dependent_path, self.root)):
             return f"{entry.dependent_path}, on which it depends, is gone"
         try:
             stamp = stamp_of(paths.meta)
@@ -248,7 +252,10 @@ class Store:
         tags = entry_tags(key, outcome.version, outcome.added_tags)
         known_by = (tag for tag in entry.tags if tag != "tmp" and not tag.startswith("version-"))
         tags = tuple(dict.fromkeys((*tags, *known_by)))  # a renewed entry keeps the tags it was known by
-        finished = entry._replace(tags=tags, version=outcome.version, dependent_path=outcome.dependent_path)
+        expires_s = None if outcome.lifetime_s is None else time.time() + outcome.lifetime_s
+        finished = entry._replace(
+            tags=tags, version=outcome.version, dependent_path=outcome.dependent_path, expires_s=expires_s
+        )
         self._write_meta(finished)
         return finished
 
@@ -261,7 +268,7 @@ class Store:
 
         Raises StoreError when the file that holds them cannot be read.
         """
-        value = read_json(EntryPaths(entry.path).state)
+        value = relocated(read_json(EntryPaths(entry.path).state), self.root)
         if not isinstance(value, dict):
             raise StoreError(
                 f"the cache entry {entry.path} has no readable state",

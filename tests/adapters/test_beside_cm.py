@@ -96,7 +96,8 @@ def test_first_in_the_list_it_stays_first_when_another_engine_is_added(home: Tem
 def test_a_recipe_that_calls_cm_itself_stays_on_this_engine(home: TemporaryHome, other: Path) -> None:
     call = """
     def preprocess(i):
-        r = i["automation"].cmind.access({"action": "run", "automation": "script", "tags": "other,recipe", "quiet": True})
+        asked = {"action": "run", "automation": "script", "tags": "other,recipe", "quiet": True}
+        r = i["automation"].cmind.access(asked)
         i["env"]["CM_INNER"] = r.get("engine", "ours") + r["new_env"].get("CM_OTHER", "")
         return {"return": 0}
     """

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from recipe_engine.cachekey import cache_key, entry_tags
+from recipe_engine.cachemodel import CacheEntry, CacheKey, EntryRecord
 from recipe_engine.configure import configure
 from recipe_engine.deps import ParentView, request_from_inputs
 from recipe_engine.index import IndexEntry
-from recipe_engine.model import CacheEntry, CacheKey, Configured, Dependency, EntryRecord, Recipe, Request, RunOptions
+from recipe_engine.model import Configured, Dependency, Recipe, Request, RunOptions
 from recipe_engine.schema import parse_dependency, parse_recipe
 from recipe_engine.tags import parse_query
 

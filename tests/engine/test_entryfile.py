@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from recipe_engine.cachemodel import EntryRecord
 from recipe_engine.entryfile import (
     CACHE_AUTOMATION_UID,
     EntryPaths,
@@ -21,7 +22,6 @@ from recipe_engine.entryfile import (
     stamp_of,
 )
 from recipe_engine.files import write_json
-from recipe_engine.model import EntryRecord
 
 RECORD = EntryRecord(
     fingerprint="f" * 64,

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 from helpers import CHECKOUT
+from recipe_engine.cachemodel import CacheEntry, RecipeId
 from recipe_engine.errors import HookFailed, NotFound, RecipeError, ScriptFailed, VariationNotFound
-from recipe_engine.model import CacheEntry, RecipeId, StepResult
+from recipe_engine.model import StepResult
 from recipe_engine.report import answer_cm, clean_termination, set_up_logging, stdout_to_stderr, to_cm
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from recipe_engine import entryfile, files, store
+from recipe_engine.cachemodel import CacheEntry, CacheKey, RecipeId
 from recipe_engine.entryfile import EntryPaths
 from recipe_engine.errors import StoreError
-from recipe_engine.model import CacheEntry, CacheKey, RecipeId
 from recipe_engine.store import Maker, Outcome, Store
 from recipe_engine.version import VersionRange
 
