@@ -8,10 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from .cachemodel import CacheKey
 from .conditions import Verdict
 from .configure import configure
+from .demands import Demands
 from .deps import dependency_request
-from .errors import Ambiguous
+from .errors import Ambiguous, RecipeError, VariationError
 from .events import StepEvent
 from .frame import Frame
 from .index import IndexEntry
@@ -19,6 +21,7 @@ from .model import Configured, Dependency, Phase, Recipe, Request, StepResult
 from .repos import RecipeSource, recipe_stamp
 from .select import candidates
 from .store import Maker, Store
+from .version import VersionRange
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +44,7 @@ class Engine:
         self.chosen: dict[frozenset[str], IndexEntry] = {}
         self.told: set[str] = set()
         self.run = run
+        self.demands = Demands()
         self.observers: list[Callable[[StepEvent], None]] = []
 
     def frame(self, configured: Configured, folder: Path, log_path: Path | None) -> Frame:
@@ -54,6 +58,16 @@ class Engine:
     def run_dependency(self, frame: Frame, dependency: Dependency, phase: Phase, verdict: Verdict) -> None:
         """Runs a dependency that ``verdict`` lets run, and hands what it gives to its parent's frame."""
         frame.take(self.run(self, dependency_request(dependency, frame.as_parent(), phase)))
+
+    def narrowed_version(self, frame: Frame, key: CacheKey) -> VersionRange:
+        """The version a cached step asks for, after what else is known to be asked of the same thing."""
+        if frame.configured.request.options.mixed_versions:
+            return key.version
+        return self.demands.narrowed(key, frame.trace)
+
+    def note_choice(self, frame: Frame, key: CacheKey, result: StepResult) -> None:
+        """Remembers what a cached step gave, so that later steps get the same."""
+        self.demands.note(key, result.version, result.entry.uid if result.entry else "")
 
     def maker(self, recipe: Recipe) -> Maker:
         """What an entry notes of the recipe that makes it."""
@@ -82,6 +96,7 @@ def choose(engine: Engine, request: Request) -> IndexEntry:
     remembered = engine.chosen.get(frozenset(query.all_of + query.variations))
     if remembered in found:
         return remembered
+    found = _configurable(engine, request, found)
     words = {*query.all_of, *("_" + name for name in query.variations)}
     cached = tuple(entry for entry in found if _is_cached(engine.store, entry, words))
     found = cached or found
@@ -89,6 +104,23 @@ def choose(engine: Engine, request: Request) -> IndexEntry:
     position = 0 if len(found) == 1 or is_quiet else ask_which(query.text or request.alias, found)
     engine.chosen[frozenset(query.all_of + query.variations)] = found[position]
     return found[position]
+
+
+def _configurable(engine: Engine, request: Request, found: tuple[IndexEntry, ...]) -> tuple[IndexEntry, ...]:
+    """The recipes whose variations go together as asked; raises VariationError when that is true of none."""
+    fitting, errors = [], []
+    for entry in found:
+        try:
+            engine.configure(engine.source.recipe(entry), request)
+            fitting.append(entry)
+        except VariationError as error:
+            logger.debug("not taking %s for '%s': %s", entry.alias, request.query.text, error)
+            errors.append(error)
+        except RecipeError:
+            fitting.append(entry)
+    if not fitting:
+        raise errors[0]
+    return tuple(fitting)
 
 
 def _is_cached(store: Store, recipe: IndexEntry, words: set[str]) -> bool:

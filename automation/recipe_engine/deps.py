@@ -154,6 +154,7 @@ def _inherited_options(options: RunOptions) -> RunOptions:
         only_from_cache=options.only_from_cache,
         fake_deps=options.fake_deps,
         lock_timeout_s=options.lock_timeout_s,
+        mixed_versions=options.mixed_versions,
     )
 
 

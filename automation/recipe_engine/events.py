@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from .errors import RecipeError
 from .model import Configured, StepResult
 
-EventKind = Literal["start", "run", "done", "skip", "fail"]
+EventKind = Literal["start", "run", "done", "skip", "fail", "again"]
 
 
 class StepEvent(NamedTuple):
@@ -19,7 +19,8 @@ class StepEvent(NamedTuple):
 
     ``start``: its recipe is chosen and configured; ``run``: it is not served by the cache and begins; ``done``: it gave
     ``result`` (whose status tells whether it ran or was reused); ``skip``: a dependency that ``reason`` keeps from
-    running; ``fail``: it ended with ``error``. ``trace`` are the labels from the outermost recipe down to this one.
+    running; ``fail``: it ended with ``error``; ``again``: it is broken off, because the whole
+    run starts over for ``reason``. ``trace`` are the labels from the outermost recipe down to this one.
     """
 
     kind: EventKind

@@ -5,6 +5,7 @@ A recipe that runs goes through its phases (phases.py). From the cache only depe
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Mapping
@@ -14,8 +15,10 @@ from typing import Any
 from .cachekey import cache_key, tags_from_env
 from .cachemodel import CacheEntry, CacheKey
 from .choose import Engine, choose
+from .configure import entry_lifetime_s
+from .demands import Restart, VersionConflict
 from .entryfile import EntryPaths
-from .env import PREFIX
+from .env import PREFIX, SUCCESSOR_PREFIX
 from .errors import CacheMiss, CycleError, RecipeError
 from .events import StepEvent
 from .frame import VALIDATE_SCRIPT, Frame
@@ -28,6 +31,11 @@ from .store import Outcome
 MAX_DEPTH = 100
 """Recipes below each other; the deepest chains of the CM community have about ten."""
 
+MAX_ATTEMPTS = 50
+"""Each new attempt narrows the version of one thing; nothing sensible narrows that often."""
+
+logger = logging.getLogger(__name__)
+
 _running: list[str] = []
 
 
@@ -37,6 +45,20 @@ def running_trace() -> tuple[str, ...]:
     A recipe that calls ``cm.access`` itself starts a new request; its chain goes on from here.
     """
     return tuple(_running)
+
+
+def run_consistently(engine: Engine, request: Request) -> StepResult:
+    """Runs one request; starts over with tighter bounds when a later step needs another version than was chosen.
+
+    What was made meanwhile is in the cache; recipes that do not use it run again. Raises RecipeError.
+    """
+    for _ in range(MAX_ATTEMPTS):
+        try:
+            return engine.run(engine, request)
+        except Restart as again:
+            logger.info("starting over: %s", again.text)
+            engine.demands.start_over()
+    raise VersionConflict(f"no choice of versions suits all recipes after {MAX_ATTEMPTS} attempts")
 
 
 def run_request(engine: Engine, request: Request) -> StepResult:
@@ -59,6 +81,9 @@ def run_request(engine: Engine, request: Request) -> StepResult:
     except RecipeError as error:
         error.trace = error.trace or trace
         engine.emit(StepEvent("fail", trace, error=error))
+        raise
+    except Restart as again:
+        engine.emit(StepEvent("again", trace, reason=again.text))
         raise
     finally:
         _running.pop()
@@ -105,10 +130,21 @@ def _run_configured(engine: Engine, asked: Configured) -> StepResult:
 def _run_cached(engine: Engine, probe: Frame) -> StepResult:
     """Reuses an entry, or makes one while holding its lock; who waited for the lock looks again first."""
     configured = probe.configured
-    options = configured.request.options
     if configured.recipe.extra_cache_tags_from_env:
         _run_dynamic(engine, probe)
     key = cache_key(configured, probe.env)
+    version = engine.narrowed_version(probe, key)
+    if version != key.version:
+        bound = engine.configure(configured.recipe, configured.request._replace(version=version))
+        key = cache_key(bound, probe.env)
+        probe = engine.frame(bound, Path.cwd(), None)
+    result = _run_with_key(engine, probe, key)
+    engine.note_choice(probe, key, result)
+    return result
+
+
+def _run_with_key(engine: Engine, probe: Frame, key: CacheKey) -> StepResult:
+    configured, options = probe.configured, probe.configured.request.options
     if not (options.new or options.renew):
         found = _usable(engine, key, probe)
         if found:
@@ -131,7 +167,7 @@ def _run_dynamic(engine: Engine, probe: Frame) -> None:
 
 def _usable(engine: Engine, key: CacheKey, probe: Frame, *, refresh: bool = False) -> CacheEntry | None:
     """The first entry that fits and is whole; the others are named with what is wrong."""
-    for entry in engine.store.find(key, refresh=refresh):
+    for entry in engine.demands.preferred(key, engine.store.find(key, refresh=refresh)):
         trouble = engine.store.problem(entry)
         if not trouble and (probe.recipe.path / VALIDATE_SCRIPT).is_file():
             _run_dynamic(engine, probe)
@@ -172,6 +208,7 @@ def _reuse(engine: Engine, probe: Frame, entry: CacheEntry) -> StepResult:
 def _make_entry(engine: Engine, configured: Configured, key: CacheKey, found: CacheEntry | None) -> StepResult:
     """Runs the recipe inside a new entry (or, to renew it, inside the found one) and finishes the entry."""
     store = engine.store
+    entry_lifetime_s(configured, configured.env)  # what is wrong with it is said before anything runs
     maker = engine.maker(configured.recipe)
     entry = store.reopen(found, key, maker) if found else store.start(key, maker)
     paths = EntryPaths(entry.path)
@@ -202,6 +239,7 @@ def _make_entry(engine: Engine, configured: Configured, key: CacheKey, found: Ca
         added_tags=(*tags_from_env(configured, frame.env), *frame.added_tags),
         files=frame.files,
         dependent_path=_dependent_path(frame.env, entry.path),
+        lifetime_s=entry_lifetime_s(configured, frame.env),
         details={
             "request": {"tags": configured.request.query.text, "inputs": dict(key.inputs)},
             "recipe": configured.recipe.id.text,
@@ -215,5 +253,6 @@ def _make_entry(engine: Engine, configured: Configured, key: CacheKey, found: Ca
 
 def _dependent_path(env: Mapping[str, Any], folder: Path) -> str:
     """The path outside the entry on which it depends, when the recipe named one that exists."""
-    path = str(env.get("CM_GET_DEPENDENT_CACHED_PATH", "") or "")
+    keys = (prefix + "GET_DEPENDENT_CACHED_PATH" for prefix in (PREFIX, SUCCESSOR_PREFIX))
+    path = next((str(env[key]) for key in keys if env.get(key)), "")
     return path if path and os.path.exists(path) and not Path(path).is_relative_to(folder) else ""

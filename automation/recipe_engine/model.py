@@ -182,6 +182,7 @@ class RunOptions(NamedTuple):
     save_env: bool = False
     show_time: bool = False
     ignore_script_error: bool = False
+    mixed_versions: bool = False
     lock_timeout_s: float | None = None
 
 
@@ -242,7 +243,8 @@ class Configured(NamedTuple):
     @property
     def cache_expiration(self) -> str:
         """How long an entry made now may be used: as asked for, else as variation or recipe say; empty is for ever."""
-        return str(self.request.inputs.get("cache_expiration") or "") or self.layer.cache_expiration
+        asked = self.request.inputs.get("cache_expiration")
+        return self.layer.cache_expiration if asked in (None, "") else str(asked)
 
     @property
     def is_cached(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 from .choose import Engine
 from .errors import RecipeError, RequestError
+from .execute import run_consistently
 from .model import Request
 from .plan import Plan
 from .plan_text import GRAPHS, plan_json, plan_lines
@@ -40,11 +41,10 @@ def plan_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
 def make_plan(engine: Engine, request: Request) -> Plan:
     """The plan of a request; raises RecipeError only when not even the recipe asked for can be told."""
     planned = PlannedEngine(engine, parse_request)
-    count = planned.tree.count
     try:
-        planned.run(planned, request)
+        run_consistently(planned, request)
     except RecipeError:
-        if planned.tree.count == count:
+        if planned.tree.is_empty:
             raise
     return Plan(
         root=planned.tree.root,

@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from .cachemodel import CacheEntry
+from .cachemodel import CacheEntry, CacheKey
 from .choose import Engine
 from .conditions import Verdict
 from .configure import configure
@@ -35,6 +35,7 @@ from .planned_tree import TreeBuilder
 from .shell import find_script
 from .store import Maker, Store
 from .symbols import has_symbol, is_glob, overlap, sources, symbol
+from .version import VersionRange
 from .written import ANY, Written, written_by
 
 PLAN_HOOK = "plan"
@@ -109,6 +110,16 @@ class PlannedEngine(Engine):
             request = request._replace(env={**request.env, **filled})
         return configure(recipe, request)
 
+    def narrowed_version(self, frame: Frame, key: CacheKey) -> VersionRange:
+        """A step that may not happen, or whose wish is not known yet, puts no bounds on others."""
+        return key.version if _is_open(frame, key) else super().narrowed_version(frame, key)
+
+    def note_choice(self, frame: Frame, key: CacheKey, result: StepResult) -> None:
+        """What may not happen decides nothing; a version that is not known yet counts as unknown."""
+        if not _is_open(frame, key):
+            version = "" if has_symbol(result.version) else result.version
+            super().note_choice(frame, key, result._replace(version=version))
+
     def maker(self, recipe: Recipe) -> Maker:
         """Nobody: nothing is made."""
         return Maker("", "")
@@ -138,6 +149,7 @@ class PlannedEngine(Engine):
         try:
             result = self.run(self, request)
         except RecipeError as error:
+            error.trace = error.trace or frame.trace
             if self.tree.count == count:  # it did not get as far as a step of its own
                 self.tree.add_failure((*frame.trace, label), request, error)
             if request.pending and isinstance(error, NotFound | Ambiguous | VariationNotFound):
@@ -145,6 +157,10 @@ class PlannedEngine(Engine):
             return
         if request.phase:
             frame.take_planned(result, is_certain=not request.pending)
+
+
+def _is_open(frame: Frame, key: CacheKey) -> bool:
+    return isinstance(frame, PlannedFrame) and bool(frame.pending or has_symbol(key.version.text))
 
 
 def _default_envs(recipe: Recipe) -> Iterable[Mapping[str, Any]]:

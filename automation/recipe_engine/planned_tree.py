@@ -48,6 +48,11 @@ class TreeBuilder:
         """The step that was asked for."""
         return self._stack[0].children[0]
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether not even the first step began."""
+        return not self._stack[0].children
+
     def pending_now(self) -> tuple[str, ...]:
         """What must turn out true for the step that is looked at to happen."""
         configured = self._stack[-1].configured
@@ -80,6 +85,8 @@ class TreeBuilder:
             self._stack[-1].children.append(step)
         elif event.kind == "done":
             self._close(event)
+        elif event.kind == "again":
+            self._stack.pop()
         elif event.kind == "fail" and event.error is not None:
             self._fail(event, event.error)
 

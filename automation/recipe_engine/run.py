@@ -2,7 +2,7 @@
 
 request = parse_request(i)              what was asked for
 engine  = Engine(recipes, store)        what there is
-result  = run_request(engine, request)  select, configure, reuse or make; dependencies first (execute.py)
+result  = run_consistently(engine, request)  select, configure, reuse or make; dependencies first (execute.py)
 answer  = to_cm(result)
 """
 
@@ -19,7 +19,7 @@ from .choose import Engine
 from .deps import INPUT_TO_ENV, request_from_inputs
 from .env import Env, check_list_keys
 from .errors import RequestError
-from .execute import run_request, running_trace
+from .execute import run_consistently, run_request, running_trace
 from .host import passed_on_env
 from .model import Recipe, Request, RunOptions, StepResult
 from .report import to_cm
@@ -79,6 +79,7 @@ FLAGS = frozenset(
         "s",
         "time",
         "ignore_script_error",
+        "mixed_versions",
         "debug",
         "lock_timeout",
         "save_to_json",
@@ -136,7 +137,7 @@ def run_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any]:
     recipe = _recipe_if_clear(engine, request)
     if recipe and i.get("out"):
         warn_of_unknown_inputs(recipe, request)
-    result = run_request(engine, request)
+    result = run_consistently(engine, request)
     if recipe and i.get("out"):
         _show_env(recipe, result)
     answer = to_cm(result, is_shown=bool(i.get("out")))
@@ -202,6 +203,7 @@ def parse_options(i: Mapping[str, Any]) -> RunOptions:
         save_env=is_yes(i.get("save_env")),
         show_time=is_yes(i.get("time")),
         ignore_script_error=is_yes(i.get("ignore_script_error")),
+        mixed_versions=is_yes(i.get("mixed_versions")),
         lock_timeout_s=timeout_s,
     )
     if options.new and options.renew:

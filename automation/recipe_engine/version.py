@@ -72,6 +72,10 @@ class VersionRange(NamedTuple):
             return False
         return not (self.maximum and compare(version, self.maximum) > 0)
 
+    def holds(self, version: str) -> bool:
+        """Whether ``version`` is the exact one asked for, if one is, and lies within the bounds."""
+        return self.admits(version) and (not self.exact or not version or compare(version, self.exact) == 0)
+
     def clamp(self, default: str) -> str:
         """``default`` moved into the bounds, as CM does when nobody asked for an exact version."""
         if not default:
@@ -81,3 +85,20 @@ class VersionRange(NamedTuple):
         if self.maximum and compare(default, self.maximum) > 0:
             return self.maximum_usable or self.maximum
         return default
+
+
+ANY_VERSION = VersionRange()
+
+
+def intersection(first: VersionRange, second: VersionRange) -> VersionRange | None:
+    """What both ranges allow; None when nothing does. An exact version takes the place of bounds that admit it."""
+    exact = first.exact or second.exact
+    if exact:
+        return VersionRange(exact=exact) if first.holds(exact) and second.holds(exact) else None
+    lower = [one for one in (first.minimum, second.minimum) if one]
+    upper = [one for one in (first, second) if one.maximum]
+    minimum = max(lower, key=version_key, default="")
+    tightest = min(upper, key=lambda one: version_key(one.maximum), default=ANY_VERSION)
+    if minimum and tightest.maximum and compare(minimum, tightest.maximum) > 0:
+        return None
+    return VersionRange("", minimum, tightest.maximum, tightest.maximum_usable)

@@ -312,6 +312,7 @@ def test_without_network_and_interfaces_a_plan_is_the_same(home: TemporaryHome) 
     home.recipe("get-tool", {"cache": True}, run_sh="echo x > y\n")
     home.recipe("main-step", {"deps": [{"tags": "get,tool"}]})
     words = ("plan", "script", "--tags=main,step")
+    home.cm(*words)  # cmind says something of its own in a home that is new to it
     plain = home.cm(*words)
     alone = subprocess.run([*cut_off, *words], cwd=home.work, env=home.process_env(), capture_output=True, text=True)
     assert (alone.returncode, alone.stdout) == (0, plain.stdout)

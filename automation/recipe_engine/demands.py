@@ -1,0 +1,114 @@
+"""Who asked for which version of one thing in one run, and what suits all of them.
+
+A *thing* is what a recipe makes for one set of variations, tags and inputs: two steps that ask for it must get the same
+version, because each hands it on in the same env keys. When a later step asks for less than was chosen, the run starts
+over with the bounds of both (``Restart``); when nothing suits both, ``VersionConflict`` names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from .cachemodel import CacheEntry, CacheKey
+from .errors import RecipeError
+from .version import ANY_VERSION, VersionRange, intersection
+
+COMMAND_LINE = "the command line"
+
+
+class Thing(NamedTuple):
+    """What a CacheKey stands for when its version is left aside."""
+
+    recipe_uid: str
+    variations: tuple[str, ...]
+    tags: tuple[str, ...]
+    inputs: tuple[tuple[str, str], ...]
+
+
+def thing_of(key: CacheKey) -> Thing:
+    """The thing that a key asks for."""
+    tags = tuple(sorted({*key.extra_tags, *key.derived_tags}))
+    return Thing(key.recipe.uid, key.variations, tags, tuple(sorted(key.inputs.items())))
+
+
+class Demand(NamedTuple):
+    """One step's wish; ``trace`` are the labels from the outermost recipe down to the thing."""
+
+    version: VersionRange
+    trace: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The wish and where it comes from."""
+        return f"{self.version.text} for {' -> '.join(self.trace[:-1]) or COMMAND_LINE}"
+
+
+class Restart(Exception):
+    """Not an error: the run has to start over, because a choice made earlier does not suit a later demand."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+class VersionConflict(RecipeError):
+    """No version suits all who asked for one thing."""
+
+
+class Demands:
+    """The demands of one run. ``bounds`` are known from the start: from a lock, or from an earlier attempt."""
+
+    def __init__(self, bounds: Mapping[Thing, Demand] | None = None) -> None:
+        self._bounds = dict(bounds or {})
+        self._demands: dict[Thing, list[Demand]] = {}
+        self._chosen: dict[Thing, tuple[str, str]] = {}
+
+    def start_over(self) -> None:
+        """Forgets all but the bounds."""
+        self._demands.clear()
+        self._chosen.clear()
+
+    def narrowed(self, key: CacheKey, trace: tuple[str, ...]) -> VersionRange:
+        """The version that the step at the end of ``trace`` has to ask for: what suits it and all others known so far.
+
+        Raises VersionConflict when nothing does, and Restart when the thing was chosen before and does not suit.
+        """
+        thing = thing_of(key)
+        bound = self._bounds.get(thing)
+        demands = self._demands.setdefault(thing, [bound] if bound else [])
+        demand = Demand(key.version, trace)
+        if all(known.version != demand.version for known in demands):
+            demands.append(demand)
+        common = _common(demands)
+        if common is None:
+            raise _conflict(trace[-1], demands)
+        version, _ = self._chosen.get(thing, ("", ""))
+        if version and not common.holds(version):
+            self._bounds[thing] = Demand(common, trace)
+            raise Restart(f"{trace[-1]} {version} was taken, but later asked for was {demand.text}")
+        return intersection(key.version, bound.version) or key.version if bound else key.version
+
+    def note(self, key: CacheKey, version: str, entry_uid: str) -> None:
+        """Remembers what a step got; an empty ``version`` is an unknown one."""
+        self._chosen.setdefault(thing_of(key), (version, entry_uid))
+
+    def preferred(self, key: CacheKey, entries: Iterable[CacheEntry]) -> list[CacheEntry]:
+        """The entries with the one first that this run took before."""
+        _, uid = self._chosen.get(thing_of(key), ("", ""))
+        return sorted(entries, key=lambda entry: entry.uid != uid)
+
+
+def _common(demands: Iterable[Demand]) -> VersionRange | None:
+    common: VersionRange | None = ANY_VERSION
+    for demand in demands:
+        common = intersection(common, demand.version) if common is not None else None
+    return common
+
+
+def _conflict(label: str, demands: list[Demand]) -> VersionConflict:
+    lines = [f"no version of {label} suits all who need it:", *(f"  {demand.text}" for demand in demands)]
+    return VersionConflict(
+        "\n".join(lines),
+        hint="change one of them (--version, --adr.NAME.version), or let each have its own: --mixed_versions",
+    )
