@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .cachemodel import CacheKey
+from .cachemodel import CacheEntry, CacheKey
 from .conditions import Verdict
 from .configure import configure
 from .demands import Demands
@@ -17,6 +17,7 @@ from .errors import Ambiguous, RecipeError, VariationError
 from .events import StepEvent
 from .frame import Frame
 from .index import IndexEntry
+from .locked import Guard
 from .model import Configured, Dependency, Phase, Recipe, Request, StepResult
 from .repos import RecipeSource, recipe_stamp
 from .select import candidates
@@ -33,7 +34,8 @@ class Engine:
 
     ``top_folder`` is where the call was made, ``chosen`` remembers which recipe was picked for an ambiguous query, and
     ``told`` which entries were already reported as reused. ``run`` carries out a request: a step's dependencies and
-    replacements go through it. ``observers`` are told of every step.
+    replacements go through it. ``observers`` are told of every step; ``guard`` holds
+    the run to a lock.
     """
 
     def __init__(self, *, source: RecipeSource, store: Store, cmind: Any, top_folder: str, run: Runner) -> None:
@@ -45,6 +47,7 @@ class Engine:
         self.told: set[str] = set()
         self.run = run
         self.demands = Demands()
+        self.guard: Guard | None = None
         self.observers: list[Callable[[StepEvent], None]] = []
 
     def frame(self, configured: Configured, folder: Path, log_path: Path | None) -> Frame:
@@ -63,11 +66,17 @@ class Engine:
         """The version a cached step asks for, after what else is known to be asked of the same thing."""
         if frame.configured.request.options.mixed_versions:
             return key.version
-        return self.demands.narrowed(key, frame.trace)
+        bound = self.guard.bound(key, frame.configured.label) if self.guard else None
+        return self.demands.narrowed(key, frame.trace, bound)
+
+    def before_reuse(self, frame: Frame, entry: CacheEntry) -> None:
+        """Called before an entry is reused; only a plan has something to do."""
 
     def note_choice(self, frame: Frame, key: CacheKey, result: StepResult) -> None:
         """Remembers what a cached step gave, so that later steps get the same."""
         self.demands.note(key, result.version, result.entry.uid if result.entry else "")
+        if self.guard and result.entry:
+            self.guard.verify(key, result.entry, frame.configured.label)
 
     def maker(self, recipe: Recipe) -> Maker:
         """What an entry notes of the recipe that makes it."""
@@ -80,7 +89,9 @@ class Engine:
             logger.info("%s%s %s", "  " * len(configured.request.trace), symbol, text)
 
     def emit(self, event: StepEvent) -> None:
-        """Tells all observers."""
+        """Tells all observers, the lock first."""
+        if self.guard:
+            self.guard.take(event)
         if event.kind == "skip":
             logger.debug("%s- %s: skipped (%s)", "  " * (len(event.trace) - 1), event.label, event.reason)
         for observer in self.observers:
@@ -98,7 +109,7 @@ def choose(engine: Engine, request: Request) -> IndexEntry:
         return remembered
     found = _configurable(engine, request, found)
     words = {*query.all_of, *("_" + name for name in query.variations)}
-    cached = tuple(entry for entry in found if _is_cached(engine.store, entry, words))
+    cached = tuple(entry for entry in found if is_cached(engine.store, entry, words))
     found = cached or found
     is_quiet = request.options.quiet or str(request.env.get("CM_QUIET", "")) == "yes"
     position = 0 if len(found) == 1 or is_quiet else ask_which(query.text or request.alias, found)
@@ -123,7 +134,8 @@ def _configurable(engine: Engine, request: Request, found: tuple[IndexEntry, ...
     return tuple(fitting)
 
 
-def _is_cached(store: Store, recipe: IndexEntry, words: set[str]) -> bool:
+def is_cached(store: Store, recipe: IndexEntry, words: set[str]) -> bool:
+    """Whether the recipe has a finished entry with all these tags."""
     return any(entry.is_complete and words <= set(entry.tags) for entry in store.entries_of(recipe.uid))
 
 

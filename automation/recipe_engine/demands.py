@@ -7,7 +7,7 @@ over with the bounds of both (``Restart``); when nothing suits both, ``VersionCo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from .cachemodel import CacheEntry, CacheKey
@@ -57,10 +57,10 @@ class VersionConflict(RecipeError):
 
 
 class Demands:
-    """The demands of one run. ``bounds`` are known from the start: from a lock, or from an earlier attempt."""
+    """The demands of one run, and the bounds that earlier attempts at it ended with."""
 
-    def __init__(self, bounds: Mapping[Thing, Demand] | None = None) -> None:
-        self._bounds = dict(bounds or {})
+    def __init__(self) -> None:
+        self._bounds: dict[Thing, Demand] = {}
         self._demands: dict[Thing, list[Demand]] = {}
         self._chosen: dict[Thing, tuple[str, str]] = {}
 
@@ -69,13 +69,15 @@ class Demands:
         self._demands.clear()
         self._chosen.clear()
 
-    def narrowed(self, key: CacheKey, trace: tuple[str, ...]) -> VersionRange:
+    def narrowed(self, key: CacheKey, trace: tuple[str, ...], given: Demand | None = None) -> VersionRange:
         """The version that the step at the end of ``trace`` has to ask for: what suits it and all others known so far.
+
+        ``given`` is a bound from elsewhere, such as a lock.
 
         Raises VersionConflict when nothing does, and Restart when the thing was chosen before and does not suit.
         """
         thing = thing_of(key)
-        bound = self._bounds.get(thing)
+        bound = self._bounds.get(thing) or given
         demands = self._demands.setdefault(thing, [bound] if bound else [])
         demand = Demand(key.version, trace)
         if all(known.version != demand.version for known in demands):

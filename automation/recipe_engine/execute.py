@@ -19,7 +19,7 @@ from .configure import entry_lifetime_s
 from .demands import Restart, VersionConflict
 from .entryfile import EntryPaths
 from .env import PREFIX, SUCCESSOR_PREFIX
-from .errors import CacheMiss, CycleError, RecipeError
+from .errors import CacheMiss, CycleError, Interrupted, RecipeError
 from .events import StepEvent
 from .frame import VALIDATE_SCRIPT, Frame
 from .model import Configured, Recipe, Request, StepResult
@@ -79,8 +79,14 @@ def run_request(engine: Engine, request: Request) -> StepResult:
         result = _run_configured(engine, configured)._replace(duration_s=time.perf_counter() - started_s)
         engine.emit(StepEvent("done", trace, configured, result))
     except RecipeError as error:
-        error.trace = error.trace or trace
+        if not error.trace:
+            from .failure import complete  # here, because only failures need it
+
+            complete(error, engine.source.index, request, recipe, trace)
         engine.emit(StepEvent("fail", trace, error=error))
+        raise
+    except Interrupted as stop:
+        stop.trace = stop.trace or trace
         raise
     except Restart as again:
         engine.emit(StepEvent("again", trace, reason=again.text))
@@ -167,7 +173,10 @@ def _run_dynamic(engine: Engine, probe: Frame) -> None:
 
 def _usable(engine: Engine, key: CacheKey, probe: Frame, *, refresh: bool = False) -> CacheEntry | None:
     """The first entry that fits and is whole; the others are named with what is wrong."""
+    is_renewal = probe.configured.request.options.renew
     for entry in engine.demands.preferred(key, engine.store.find(key, refresh=refresh)):
+        if is_renewal and not engine.store.keeps_identity(entry, key):
+            continue
         trouble = engine.store.problem(entry)
         if not trouble and (probe.recipe.path / VALIDATE_SCRIPT).is_file():
             _run_dynamic(engine, probe)
@@ -195,6 +204,7 @@ def _reuse(engine: Engine, probe: Frame, entry: CacheEntry) -> StepResult:
         engine.tell(
             probe.configured, "=", f"{probe.configured.label}{version}: reused from the cache ({entry.uid}){note}"
         )
+    engine.before_reuse(probe, entry)
     _run_dynamic(engine, probe)
     run_dependencies(engine, probe, "prehook_deps", only_dynamic=True)
     engine.store.note_use(entry)
@@ -208,7 +218,6 @@ def _reuse(engine: Engine, probe: Frame, entry: CacheEntry) -> StepResult:
 def _make_entry(engine: Engine, configured: Configured, key: CacheKey, found: CacheEntry | None) -> StepResult:
     """Runs the recipe inside a new entry (or, to renew it, inside the found one) and finishes the entry."""
     store = engine.store
-    entry_lifetime_s(configured, configured.env)  # what is wrong with it is said before anything runs
     maker = engine.maker(configured.recipe)
     entry = store.reopen(found, key, maker) if found else store.start(key, maker)
     paths = EntryPaths(entry.path)
@@ -217,6 +226,7 @@ def _make_entry(engine: Engine, configured: Configured, key: CacheKey, found: Ca
         renewing = {prefix + "RENEW_CACHE_ENTRY": "yes" for prefix in (PREFIX, configured.recipe.prefix)}
         configured = configured._replace(env={**configured.env, **renewing})
     frame = engine.frame(configured, entry.path, paths.log)
+    frame.locked = engine.guard.facts(key) if engine.guard else {}
     with frame.inside(entry.path):
         try:
             result = make(engine, frame, entry)
@@ -245,6 +255,7 @@ def _make_entry(engine: Engine, configured: Configured, key: CacheKey, found: Ca
             "recipe": configured.recipe.id.text,
             "variations": [{"name": applied.name, "reason": applied.reason} for applied in configured.applied],
             "chain": list(frame.trace),
+            **({"locked": dict(frame.facts)} if frame.facts else {}),
         },
     )
     finished = store.commit(entry, key, outcome)

@@ -50,6 +50,8 @@ class Frame:
         self.const_state: State = dict(configured.const_state)
         self.lists: dict[Phase, tuple[Dependency, ...]] = {p: configured.layer.dependencies(p) for p in PHASES}
         self.version = ""
+        self.locked: Mapping[str, Any] = {}
+        self.facts: dict[str, Any] = {}
         self.added_tags: tuple[str, ...] = ()
         self.files: tuple[str, ...] = ()
         self.dependency_tags: list[str] = []
@@ -113,7 +115,7 @@ class Frame:
         return self.recipe.has_predeps and has_hook(self.recipe, "predeps")
 
     def check_host(self) -> list[str]:
-        """What the user should know of this machine before the step runs.
+        """What the user should know of this machine and of the inputs before the step runs.
 
         Raises RequestError when the recipe needs a newer CM.
         """
@@ -123,10 +125,21 @@ class Frame:
                 f"{self.configured.label} needs CM {wanted} or newer (min_cm_version), this is {present}",
                 hint="python3 -m pip install --upgrade cmind",
             )
+        lines = self._unusual_inputs()
         needed_mb = self.configured.layer.required_disk_space_mb
-        if not needed_mb:
-            return []
-        return [f"needs about {needed_mb} MB of disk; {free_disk_mb(Path.cwd())} MB are free in {Path.cwd()}"]
+        if needed_mb:
+            lines.append(f"needs about {needed_mb} MB of disk; {free_disk_mb(Path.cwd())} MB are free in {Path.cwd()}")
+        return lines
+
+    def _unusual_inputs(self) -> list[str]:
+        """Inputs whose value is none of the choices that the recipe describes; it may still take them."""
+        lines = []
+        for name, described in self.recipe.inputs.items():
+            given = self.configured.request.inputs.get(name)
+            is_one = str(given).strip().lower() in {choice.lower() for choice in described.choices}
+            if described.choices and isinstance(given, str | bool | int | float) and not is_one:
+                lines.append(f"--{name}={given} is none of its choices: {', '.join(described.choices)}")
+        return lines
 
     def hook(self, name: str) -> HookResult:
         """Calls a function of customize.py, if there is one, and takes over what it changed."""
@@ -142,6 +155,7 @@ class Frame:
         self.version = result.version or self.version
         self.added_tags = tuple(dict.fromkeys((*self.added_tags, *result.extra_cache_tags)))
         self.files = (*self.files, *result.files)
+        self.facts.update(result.locked)
         return result
 
     @property
@@ -174,6 +188,7 @@ class Frame:
             "env": self.env,
             "state": self.state,
             "const": self.const,
+            "const_state": self.const_state,
             "meta": meta,
             "recursion": True,
             "recursion_spaces": self.indent,
@@ -185,7 +200,10 @@ class Frame:
         }
         return {
             "input": dict(self.configured.request.inputs),
+            "locked": self.locked,
             "automation": self.automation(),
+            "const": self.const,
+            "const_state": self.const_state,
             "os_info": os_info(),
             "recursion_spaces": self.indent,
             "script_tags": list(query.all_of),
@@ -301,7 +319,7 @@ class Frame:
         try:
             run_script(call._replace(folder=scratch, state={}, log_path=None, shown_if_error=()))
         except ScriptFailed as error:
-            return error.message.splitlines()[-1].strip() or f"its recipe's {VALIDATE_SCRIPT} refused it"
+            return error.last_words or f"its recipe's {VALIDATE_SCRIPT} refused it"
         finally:
             remove_tree(scratch)
         return ""

@@ -58,6 +58,10 @@ def load_customize(recipe: Recipe) -> ModuleType | None:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
+        if recipe.is_successor:
+            from .successor import offer_imports  # here, because no other recipe needs it
+
+            offer_imports(recipe)
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         sys.modules.pop(name, None)
@@ -104,7 +108,7 @@ def check_answer(recipe: Recipe, name: str, answer: Any) -> HookResult:
     if answer["return"] > 0 and isinstance(answer.get("error"), ErrorText):
         raise answer["error"].origin  # of a recipe that this one ran; it needs no second wrapping
     if answer["return"] > 0:
-        raise HookFailed(f"{recipe.id.alias}: {answer.get('error') or 'no error text given'}", code=answer["return"])
+        raise _reported(recipe, answer["return"], str(answer.get("error") or "no error text given"))
     replacement = answer.get("script")
     return HookResult(
         skip=bool(answer.get("skip")),
@@ -113,7 +117,19 @@ def check_answer(recipe: Recipe, name: str, answer: Any) -> HookResult:
         extra_cache_tags=tuple(str(tag) for tag in answer.get("add_extra_cache_tags") or ()),
         files=tuple(str(file) for file in answer.get("files") or ()),
         runs=tuple(answer.get("runs") or ()),
+        locked=dict(answer.get("locked") or {}),
     )
+
+
+def _reported(recipe: Recipe, code: int, text: str) -> HookFailed:
+    """The error that a hook reported; a code above 255, which no process can end with, is a raw status of wait(2)."""
+    if code <= 255:
+        return HookFailed(f"{recipe.id.alias}: {text}", code=code)
+    from .process import exit_text  # here, because only failures need it
+
+    exit_code = os.waitstatus_to_exitcode(code & 0xFFFF) if hasattr(os, "waitstatus_to_exitcode") else code >> 8
+    words = f"{recipe.id.alias}: {text} (return code {code}: a program {exit_text(exit_code)})"
+    return HookFailed(words, code=(code >> 8) & 0xFF or 1)
 
 
 def _own_lines(error: BaseException, folder: Path) -> str:

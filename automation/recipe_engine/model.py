@@ -8,7 +8,7 @@ thirty types would be most of what a call of ``cm`` may take. Their empty mappin
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 from .cachemodel import CacheEntry, RecipeId
 from .conditions import Condition
@@ -193,7 +193,8 @@ class Request(NamedTuple):
     ``local_env`` what only this recipe sees, ``trace`` the labels of the recipes that led here, outermost first.
     ``phase`` is the list of its parent that the dependency stands in. Only a plan fills ``unknown`` (env keys that
     earlier steps may set) and ``pending`` (what must turn out true for this to be run at all). ``asked_by`` is the
-    recipe whose dependency this is; None on the command line.
+    recipe whose dependency this is; None on the command line. Only ``cm explain`` gives ``origins``, which is told who
+    decides what.
     """
 
     query: TagQuery
@@ -216,6 +217,29 @@ class Request(NamedTuple):
     unknown: Unknown = NOTHING_UNKNOWN
     pending: tuple[str, ...] = ()
     asked_by: Recipe | None = None
+    origins: "Witness | None" = None
+
+
+class Witness(Protocol):
+    """Is told what each block offers while a recipe is configured, and what came of it; see origins.py."""
+
+    def begins(self, request: Request, env: Env) -> None:
+        """``env`` is what was handed over, before anything of the recipe."""
+
+    def enters(self, where: str, layer: Layer) -> None:
+        """The block that ``where`` names is merged next."""
+
+    def sees(self, kind: str, offered: Mapping[str, Any], env: Env) -> None:
+        """The block at hand offered these values for env keys; ``env`` is what holds now."""
+
+    def sees_conditional(self, block: ConditionalLayer, env: Env) -> None:
+        """A block of ``update_meta_if_env`` holds and was merged."""
+
+    def sees_dependencies(self, layer: Layer, *, is_override: bool) -> None:
+        """The dependencies after a block was merged or its overrides were applied."""
+
+    def settles(self, env: Env) -> None:
+        """``env`` is what configuring gave, placeholders filled in."""
 
 
 class AppliedVariation(NamedTuple):
@@ -266,6 +290,7 @@ class HookResult(NamedTuple):
     extra_cache_tags: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     runs: tuple[Mapping[str, Any], ...] = ()
+    locked: Mapping[str, Any] = {}
 
 
 class StepResult(NamedTuple):

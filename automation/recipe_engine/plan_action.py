@@ -11,6 +11,7 @@ from typing import Any
 from .choose import Engine
 from .errors import RecipeError, RequestError
 from .execute import run_consistently
+from .locked import guard_of
 from .model import Request
 from .plan import Plan
 from .plan_text import GRAPHS, plan_json, plan_lines
@@ -24,7 +25,9 @@ def plan_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     graph = str(i.get("graph") or "")
     if graph and graph not in GRAPHS:
         raise RequestError(f"--graph={graph} is not known", hint=f"one of: {', '.join(GRAPHS)}")
-    plan = make_plan(new_engine(home, None), parse_request(i))
+    engine = new_engine(home, None)
+    engine.guard = guard_of(i, engine.source, engine.store)
+    plan = make_plan(engine, parse_request(i))
     if i.get("out") == "con":
         is_verbose = is_yes(i.get("verbose")) or is_yes(i.get("v"))
         text = GRAPHS[graph](plan) if graph else "\n".join(plan_lines(plan, with_skipped=is_verbose))
@@ -38,9 +41,12 @@ def plan_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     return answer
 
 
-def make_plan(engine: Engine, request: Request) -> Plan:
-    """The plan of a request; raises RecipeError only when not even the recipe asked for can be told."""
-    planned = PlannedEngine(engine, parse_request)
+def make_plan(engine: Engine, request: Request, planned: PlannedEngine | None = None) -> Plan:
+    """The plan of a request, thought through by ``planned`` when one is given.
+
+    Raises RecipeError only when not even the recipe asked for can be told.
+    """
+    planned = planned or PlannedEngine(engine, parse_request)
     try:
         run_consistently(planned, request)
     except RecipeError:

@@ -90,6 +90,7 @@ class PlannedEngine(Engine):
             source=engine.source, store=engine.store, cmind=None, top_folder=engine.top_folder, run=engine.run
         )
         self.parse = parse
+        self.guard = engine.guard
         self.texts = RecipeTexts()
         self.tree = TreeBuilder(engine.source, self.texts.of)
         self.planned_store = PlannedStore(engine.store, self.tree.pending_now)
@@ -99,7 +100,11 @@ class PlannedEngine(Engine):
         """A frame that runs nothing."""
         uncertain = self.planned_store.is_open_for(folder)
         self.tree.explain(self.planned_store.take_reason(), uncertain)
-        return PlannedFrame(self, configured, folder, uncertain)
+        return self.new_frame(configured, folder, uncertain)
+
+    def new_frame(self, configured: Configured, folder: Path, is_open: tuple[str, ...]) -> PlannedFrame:
+        """The frame itself; ``is_open`` tells what could make the step a reuse."""
+        return PlannedFrame(self, configured, folder, is_open)
 
     def configure(self, recipe: Recipe, request: Request) -> Configured:
         """As the engine does, but a default counts as unknown where an earlier step may have set the key."""
@@ -118,7 +123,10 @@ class PlannedEngine(Engine):
         """What may not happen decides nothing; a version that is not known yet counts as unknown."""
         if not _is_open(frame, key):
             version = "" if has_symbol(result.version) else result.version
-            super().note_choice(frame, key, result._replace(version=version))
+            is_planned = result.entry is None or self.planned_store.is_planned(result.entry)
+            self.demands.note(key, version, result.entry.uid if result.entry else "")
+            if self.guard and result.entry and not is_planned:
+                self.guard.verify(key, result.entry, frame.configured.label)
 
     def maker(self, recipe: Recipe) -> Maker:
         """Nobody: nothing is made."""
@@ -130,8 +138,10 @@ class PlannedEngine(Engine):
             self.tree.note(text)
 
     def emit(self, event: StepEvent) -> None:
-        """Grows the plan."""
+        """Grows the plan, and shows at which step the lock would stop the run."""
         self.tree.take(event)
+        if self.guard:
+            self.guard.take(event)
 
     def run_dependency(self, frame: Frame, dependency: Dependency, phase: Phase, verdict: Verdict) -> None:
         """Plans a dependency; what is not known for sure is marked, and an error stays where it is."""

@@ -34,6 +34,10 @@ class PlannedStore(Store):
         self._held: set[str] = set()
         self._reason = ""
 
+    def is_planned(self, entry: CacheEntry) -> bool:
+        """Whether the entry would only be made."""
+        return entry.uid in self._planned
+
     def take_reason(self) -> str:
         """Why the entry that was started last is not a reused one; told once."""
         reason, self._reason = self._reason, ""

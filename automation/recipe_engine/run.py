@@ -12,16 +12,21 @@ import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .choose import Engine
-from .deps import INPUT_TO_ENV, request_from_inputs
+from .deps import request_from_inputs
 from .env import Env, check_list_keys
 from .errors import RequestError
 from .execute import run_consistently, run_request, running_trace
+from .flags import EXTRA_FLAGS, FLAGS_AS_ENV, NO_CONTAINER
+from .flags import FLAGS as FLAGS  # the audit knows it from here
 from .host import passed_on_env
+from .locked import guard_of, guarding
 from .model import Recipe, Request, RunOptions, StepResult
+from .recording import recorded
 from .report import to_cm
 from .repos import RecipeSource, RepoInfo
 from .schema import is_yes
@@ -33,67 +38,6 @@ logger = logging.getLogger(__name__)
 
 CACHE_VARIABLE = "CROWDPERF_CACHE"
 """Names the folder of the store; without it the store is the ``cache`` folder of CM's local repository."""
-
-FLAGS = frozenset(
-    [
-        "action",
-        "automation",
-        "artifact",
-        "artifacts",
-        "parsed_automation",
-        "parsed_artifact",
-        "parsed_artifacts",
-        "cmd",
-        "out",
-        "common",
-        "tags",
-        "env",
-        "state",
-        "const",
-        "const_state",
-        "ad",
-        "add_deps",
-        "adr",
-        "add_deps_recursive",
-        "version",
-        "version_min",
-        "version_max",
-        "version_max_usable",
-        "path",
-        "quiet",
-        "q",
-        "skip_cache",
-        "force_cache",
-        "new",
-        "renew",
-        "only_execute_from_cache",
-        "skip_remembered_selections",
-        "dirty",
-        "save_env",
-        "fake_run",
-        "prepare",
-        "fake_deps",
-        "verbose",
-        "v",
-        "silent",
-        "s",
-        "time",
-        "ignore_script_error",
-        "mixed_versions",
-        "debug",
-        "lock_timeout",
-        "save_to_json",
-        "unparsed_cmd",
-        "force_new_env_keys",
-        "force_new_state_keys",
-        "recursion",
-        "recursion_spaces",
-        "remembered_selections",
-        "run_state",
-    ]
-) | frozenset(INPUT_TO_ENV)
-"""The input keys that the engine itself understands."""
-
 
 RECURSION_LIMIT = 5000
 """Enough for recipes as deep below each other as ``execute`` allows, also where they call ``cm.access`` themselves."""
@@ -118,10 +62,10 @@ class Home(NamedTuple):
         return Path(chosen).absolute() if chosen else self.local_repo / "cache"
 
 
-def new_engine(home: Home, cmind: Any) -> Engine:
+def new_engine(home: Home, cmind: Any, kind: type[Engine] = Engine) -> Engine:
     """What all steps of one call share: recipes, store, the folder of the call."""
     sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
-    return Engine(
+    return kind(
         source=RecipeSource(home.repos, home.index_folder),
         store=Store(home.store_path),
         cmind=cmind,
@@ -132,27 +76,52 @@ def new_engine(home: Home, cmind: Any) -> Engine:
 
 def run_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any]:
     """Answers ``cm run script``; raises RecipeError."""
-    engine = new_engine(home, cmind)
+    if EXTRA_FLAGS.isdisjoint(i):
+        engine = new_engine(home, cmind)
+        with recorded(engine, i, home.path):
+            return _run(i, engine)
+    from .run_extras import ExtrasEngine, run_with_extras  # here, because few calls have such a flag
+
+    engine = new_engine(home, cmind, ExtrasEngine)
+    with recorded(engine, i, home.path):
+        return run_with_extras(i, engine, _run)
+
+
+def _run(i: Mapping[str, Any], engine: Engine) -> dict[str, Any]:
+    engine.guard = guard_of(i, engine.source, engine.store)
     request = parse_request(i)
     recipe = _recipe_if_clear(engine, request)
     if recipe and i.get("out"):
         warn_of_unknown_inputs(recipe, request)
-    result = run_consistently(engine, request)
+    with guarding(engine.guard):
+        result = run_consistently(engine, request)
     if recipe and i.get("out"):
         _show_env(recipe, result)
     answer = to_cm(result, is_shown=bool(i.get("out")))
     if is_yes(i.get("print_deps")):
-        answer["new_state"] = {**answer["new_state"], "print_deps": _show_dependencies(result)}
+        prefix = str(i.get("script_call_prefix") or "cm run script").strip()
+        answer["new_state"] = {**answer["new_state"], "print_deps": _show_dependencies(result, prefix)}
     return answer
 
 
 def search_action(i: Mapping[str, Any], home: Home) -> list[Path]:
-    """The folders of the recipes that fit ``cm find script``, in order of preference; empty when none does."""
+    """The folders of the recipes that fit ``cm find script``, in order of preference; empty when none does.
+
+    The name may hold ``*`` and ``?``, and a repository in front: ``cm find script crowdperf:get-*``.
+    """
     index = RecipeSource(home.repos, home.index_folder).index
-    query, alias = parse_query_input(i)
-    if alias:
-        return [entry.path for entry in index.by_name(alias)]
+    query, name = parse_query_input(i)
     found = index.by_tags(query.all_of, query.none_of)
+    if "*" in name or "?" in name:
+        found = tuple(entry for entry in found if fnmatchcase(entry.alias, name))
+    elif name:
+        named = index.by_name(name)
+        found = tuple(entry for entry in named if entry in found)
+    repo = str(i.get("artifact") or "").strip().rpartition(":")[0]
+    if repo and " " not in repo:
+        wanted = {part.strip() for part in repo.split(",")}
+        paths = [known.path for known in home.repos if wanted & {known.alias, known.uid}]
+        found = tuple(entry for entry in found if entry.repo_path in paths)
     return [entry.path for entry in found if all(entry.declares(name) for name in query.variations)]
 
 
@@ -219,7 +188,7 @@ def parse_request(i: Mapping[str, Any]) -> Request:
     check_list_keys(env)
     if env.pop("GH_TOKEN", None) and "CM_GH_TOKEN" not in env:
         env["CM_GH_TOKEN"] = os.environ.get("GH_TOKEN", "")
-    env.update(_flags_as_env(options))
+    env.update(_flags_as_env(options, i))
     inputs = {key: value for key, value in i.items() if key not in ("cmd", "parsed_automation", "parsed_artifact")}
     request = request_from_inputs(inputs, options=options)
     return request._replace(
@@ -233,7 +202,7 @@ def parse_request(i: Mapping[str, Any]) -> Request:
     )
 
 
-def _flags_as_env(options: RunOptions) -> Env:
+def _flags_as_env(options: RunOptions, i: Mapping[str, Any]) -> Env:
     """The flags that recipes read from the env (reference engine, cm4mlops e1d5c7cf0)."""
     flags = {
         "CM_QUIET": options.quiet,
@@ -241,7 +210,9 @@ def _flags_as_env(options: RunOptions) -> Env:
         "CM_VERBOSE": options.verbose,
         "CM_TMP_FAKE_RUN": options.fake_run,
     }
-    return {key: "yes" for key, is_on in flags.items() if is_on}
+    flags.update({key: is_yes(i.get(name)) for name, key in FLAGS_AS_ENV.items()})
+    env: Env = {key: "yes" for key, is_on in flags.items() if is_on}
+    return {**env, "CM_TMP_DEBUG_UID": str(i["debug_uid"])} if i.get("debug_uid") else env
 
 
 def _mapping(i: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -264,6 +235,9 @@ def warn_of_unknown_inputs(recipe: Recipe, request: Request) -> None:
     mapped = {name for source in _mappings(recipe) for name in source}
     known = FLAGS | mapped | set(recipe.inputs)
     for name in sorted(set(request.inputs) - known):
+        if name.startswith(NO_CONTAINER):
+            logger.warning("! --%s has no effect: this engine starts no containers", name)
+            continue
         close = nearest(name, known, 1)
         if close:
             logger.warning("! recipe %s knows no input --%s; did you mean --%s?", recipe.id.alias, name, close[0])
@@ -274,9 +248,9 @@ def _mappings(recipe: Recipe) -> list[Mapping[str, Any]]:
     return [recipe.layer.input_mapping, *in_variations]
 
 
-def _show_dependencies(result: StepResult) -> list[str]:
+def _show_dependencies(result: StepResult, prefix: str) -> list[str]:
     """The command for each direct dependency of the recipe, as it was resolved; told to the user too."""
-    commands = [f"cm run script --tags={tags}" for tags in result.dependency_tags]
+    commands = [f"{prefix} --tags={tags}" for tags in result.dependency_tags]
     for command in commands:
         logger.info("  %s", command)
     return commands

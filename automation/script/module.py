@@ -34,6 +34,8 @@ class CAutomation(Automation):
 
     def run(self, i):
         """Run a recipe: cm run script --tags=get,python3 [flags]; README.md lists the flags."""
+        if i.get("help") or i.get("h"):
+            return self.describe(i)
         return answer_cm(lambda i: run_action(i, home_of(self.cmind), self.cmind), i, self.cmind)
 
     def use(self, i):
@@ -47,6 +49,86 @@ class CAutomation(Automation):
         from recipe_engine.plan_action import plan_action
 
         return answer_cm(lambda i: plan_action(i, home_of(self.cmind)), i, self.cmind)
+
+    def explain(self, i):
+        """Tell why a step of a run would be what it is: cm explain script --tags=... [--step=NAME] [--env=KEY,KEY]."""
+        from recipe_engine.explain_action import explain_action
+
+        return answer_cm(lambda i: explain_action(i, home_of(self.cmind)), i, self.cmind)
+
+    def audit(self, i):
+        """Look over recipes without running them: cm audit script [[repo:]alias] [--tags=..] [--level=info]."""
+        from recipe_engine.audit import audit_action
+
+        return answer_cm(lambda i: audit_action(i, home_of(self.cmind)), i, self.cmind)
+
+    def lock(self, i):
+        """Write down what a run uses, so that another uses the same: cm lock script --tags=... > crowdperf.lock."""
+        from recipe_engine.lock_action import lock_action
+
+        return answer_cm(lambda i: lock_action(i, home_of(self.cmind)), i, self.cmind)
+
+    def runs(self, i):
+        """List the runs that were made, or show the steps of one: cm runs script [id]."""
+        from recipe_engine.resume import runs_action
+
+        return answer_cm(lambda i: runs_action(i, home_of(self.cmind)), i, self.cmind)
+
+    def resume(self, i):
+        """Go on with a run that did not end well: cm resume script [id] [--force]."""
+        from recipe_engine.resume import resume_action
+
+        return answer_cm(lambda i: resume_action(i, home_of(self.cmind), self.cmind), i, self.cmind)
+
+    def describe(self, i):
+        """Tell how to call a recipe: cm help script RECIPE, cm run script --tags=... --help."""
+        from recipe_engine.script_actions import help_action
+
+        return answer_cm(lambda i: help_action(i, home_of(self.cmind)), i, self.cmind)
+
+    def version(self, i):
+        """Print the version of this engine."""
+        from recipe_engine.script_actions import version_action
+
+        return answer_cm(version_action, i, self.cmind)
+
+    def prepare(self, i):
+        """Run the dependencies of a recipe and not the recipe itself: cm prepare script --tags=..."""
+        from recipe_engine.script_actions import prepare_action
+
+        return answer_cm(lambda i: prepare_action(i, home_of(self.cmind), self.cmind), i, self.cmind)
+
+    def native_run(self, i):
+        """Run a command with an env: cm native-run script --command=... [--env.KEY=VALUE]."""
+        from recipe_engine.script_actions import native_run_action
+
+        return answer_cm(native_run_action, i, self.cmind)
+
+    def test(self, i):
+        """Run the tests that a recipe names: cm test script RECIPE [--test_input_index=N|N+] [--test_input_id=ID]."""
+        from recipe_engine.script_actions import test_action
+
+        return answer_cm(lambda i: test_action(i, home_of(self.cmind), self.cmind.access), i, self.cmind)
+
+    def doc(self, i):
+        """Write a page for each recipe from its metadata: cm doc script [--tags=...] [--output_dir=FOLDER]."""
+        from recipe_engine.script_actions import doc_action
+
+        return answer_cm(lambda i: doc_action(i, home_of(self.cmind)), i, self.cmind)
+
+    def docker(self, i):
+        """Not there: says what to use in place of cm docker script."""
+        from recipe_engine.script_actions import unsupported_action
+
+        return answer_cm(unsupported_action, i, self.cmind)
+
+    def dockerfile(self, i):
+        """Not there: says what to use in place of cm dockerfile script."""
+        return self.docker(i)
+
+    def gui(self, i):
+        """Not there: says what to use in place of cm gui script."""
+        return self.docker(i)
 
     def search(self, i):
         """Find recipes by tags or name and print their folders."""

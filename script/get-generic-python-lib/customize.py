@@ -17,8 +17,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     python = Path(str(env.get("CM_PYTHON_BIN_WITH_PATH", "") or ""))
     try:
         asked = requirement.from_env(env)
-        options = requirement.pip_options(env)
-        installed = pip_tool.provide(python, asked, options, requirement.proxies(env))
+        locked = i.get("locked", {}).get("python_packages", {})
+        way = pip_tool.Way(options=requirement.pip_options(env), proxies=requirement.proxies(env), locked=locked)
+        installed = pip_tool.provide(python, asked, way)
     except (requirement.RequirementError, pip_tool.PipError) as error:
         return {"return": 1, "error": str(error)}
     key = f"CM_PYTHONLIB_{requirement.env_name(asked.text)}"
@@ -27,4 +28,5 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     env[f"{key}_METADATA_PATH"] = installed.metadata_path
     env[f"{key}_PYTHON"] = str(python)
     env["CM_GET_DEPENDENT_CACHED_PATH"] = installed.metadata_path
-    return {"return": 0, "version": installed.version}
+    facts = {"python_packages": {name: dict(row) for name, row in installed.packages.items()}}
+    return {"return": 0, "version": installed.version, "locked": facts}

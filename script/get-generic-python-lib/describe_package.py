@@ -1,9 +1,10 @@
 """Runs inside the chosen Python (3.8 or newer): says as one JSON line what this Python is and whether it has a package.
 
-    python -I describe_package.py NAME
+    python -I describe_package.py NAME [EXTRA,EXTRA]
 
 {"version": "1.2" or null, "metadata_path": file or null, "is_virtual": true, "is_managed": false, "has_pip": true,
- "prefix": folder, "half_made": [dist-info folders that an interrupted pip left without RECORD]}
+ "packages": {name: version of it and of all it needs}, "pip_version": "24.0" or "", "prefix": folder,
+ "half_made": [dist-info folders that an interrupted pip left without RECORD]}
 """
 
 import importlib.metadata
@@ -49,8 +50,49 @@ def find(name):
     return None, None
 
 
+def needed(name, extras):
+    """Name to version of a package and of all that it needs here; only itself where pip brings no `packaging`."""
+    try:
+        from pip._vendor.packaging.requirements import InvalidRequirement, Requirement
+        from pip._vendor.packaging.utils import canonicalize_name
+    except ImportError:
+        version, _ = find(name)
+        return {name.lower(): version} if version else {}
+    found, seen, waiting = {}, set(), [(name, extras)]
+    while waiting:
+        name, extras = waiting.pop()
+        key = canonicalize_name(name)
+        if (key, extras) in seen:
+            continue
+        seen.add((key, extras))
+        try:
+            distribution = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        found[key] = distribution.version
+        for text in distribution.requires or ():
+            try:
+                requirement = Requirement(text)
+            except InvalidRequirement:
+                continue
+            if requirement.marker is None or any(
+                requirement.marker.evaluate({"extra": extra}) for extra in (extras or ("",))
+            ):
+                waiting.append((requirement.name, tuple(sorted(requirement.extras))))
+    return found
+
+
+def pip_version():
+    """The version of this Python's pip, an empty text where there is none."""
+    try:
+        return importlib.metadata.version("pip")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
 def main():
     version, metadata_path = find(sys.argv[1])
+    extras = tuple(sorted(filter(None, "".join(sys.argv[2:3]).split(","))))
     marker = os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")  # PEP 668
     is_virtual = sys.prefix != sys.base_prefix
     answer = {
@@ -59,6 +101,8 @@ def main():
         "is_virtual": is_virtual,
         "is_managed": not is_virtual and os.path.isfile(marker),
         "has_pip": importlib.util.find_spec("pip") is not None,
+        "packages": needed(sys.argv[1], extras) if version else {},
+        "pip_version": pip_version(),
         "prefix": sys.prefix,
         "half_made": half_made_folders(),
     }

@@ -7,12 +7,13 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import requirement
@@ -20,6 +21,10 @@ from . import requirement
 ASK_TIMEOUT_S = 120
 INSTALL_TIMEOUT_S = 3 * 3600  # torch and its companions are several GB
 BREAK_OPTION = "--break-system-packages"
+HASHES_NAME = ".pip-hashes.json"
+"""In a virtual environment: what pip said of the archives that it installed; pip itself forgets it."""
+REPORT_SINCE = "22.2"
+"""`pip install --report` (pip changelog, 2022-07-21)."""
 QUESTION = Path(__file__).with_name("describe_package.py")
 
 
@@ -29,10 +34,14 @@ class PipError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installed:
-    """A package that is there: its version, and the metadata file that goes when it is removed or upgraded."""
+    """A package that is there: its version, and the metadata file that goes when it is removed or upgraded.
+
+    ``packages`` are it and all it needs: name to ``version`` and, where pip told it at the install, ``sha256``.
+    """
 
     version: str
     metadata_path: str
+    packages: Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,26 +55,38 @@ class Description:
     has_pip: bool
     prefix: str
     half_made: tuple[str, ...]
+    packages: Mapping[str, str] = field(default_factory=dict)
+    pip_version: str = ""
 
 
-def provide(
-    python: Path, asked: requirement.Requirement, options: tuple[str, ...], proxies: Mapping[str, str]
-) -> Installed:
-    """The package, installed when it is missing, out of range, forced or has extras. Raises PipError."""
-    described = describe(python, asked.name)
-    if (there := _acceptable(described, asked)) and not asked.is_forced and not asked.extras:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """How to install: options for pip, proxies, and what a lock wants (name to ``version`` and ``sha256``)."""
+
+    options: tuple[str, ...] = ()
+    proxies: Mapping[str, str] = field(default_factory=dict)
+    locked: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+def provide(python: Path, asked: requirement.Requirement, way: Way) -> Installed:
+    """The package, installed when it is missing, out of range, forced, has extras or is not what is locked.
+
+    Raises PipError.
+    """
+    described = describe(python, asked)
+    if (there := _acceptable(described, asked, way)) and not asked.is_forced and not asked.extras:
         return there
-    _check_may_install(python, asked, described, options)
+    _check_may_install(python, asked, described, way.options)
     with _lock(described) as lock:
-        described = describe(python, asked.name)
+        described = describe(python, asked)
         # Another process may have installed it while this one waited for the lock.
-        if (there := _acceptable(described, asked)) and not asked.is_forced and not asked.extras:
+        if (there := _acceptable(described, asked, way)) and not asked.is_forced and not asked.extras:
             return there
         if described.is_virtual:
             _remove_half_made(described)
-        _install(python, asked, options, proxies, lock)
-        described = describe(python, asked.name)
-    if there := _acceptable(described, asked):
+        _install(python, asked, described, way, lock)
+        described = describe(python, asked)
+    if there := _acceptable(described, asked, way):
         return there
     raise PipError(
         f"pip installed {asked.for_pip} into {python}, but {asked.name} is then "
@@ -73,9 +94,9 @@ def provide(
     )
 
 
-def describe(python: Path, name: str) -> Description:
+def describe(python: Path, asked: requirement.Requirement) -> Description:
     """What a Python says about itself and a package. Run with -I: PYTHONPATH and the user's packages have no say."""
-    command = [str(python), "-I", str(QUESTION), name]
+    command = [str(python), "-I", str(QUESTION), asked.name, asked.extras.strip("[]")]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=ASK_TIMEOUT_S, check=False
@@ -96,12 +117,48 @@ def _no_answer(python: Path, said: str) -> str:
     )
 
 
-def _acceptable(described: Description, asked: requirement.Requirement) -> Installed | None:
+def _acceptable(described: Description, asked: requirement.Requirement, way: Way) -> Installed | None:
     if described.version is None or described.metadata_path is None:
         return None
     if not requirement.fits(described.version, asked.limits):
         return None
-    return Installed(version=described.version, metadata_path=described.metadata_path)
+    hashes = _known_hashes(described)
+    packages = {
+        name: {"version": version, **({"sha256": hashes[name, version]} if (name, version) in hashes else {})}
+        for name, version in sorted(described.packages.items())
+    }
+    if any(packages.get(name, {}).get("version") != wanted["version"] for name, wanted in way.locked.items()):
+        return None
+    return Installed(version=described.version, metadata_path=described.metadata_path, packages=packages)
+
+
+def _known_hashes(described: Description) -> dict[tuple[str, str], str]:
+    """(name, version) to the SHA-256 of the archive that it was installed from in this environment."""
+    try:
+        value = json.loads((Path(described.prefix) / HASHES_NAME).read_text(encoding="utf-8"))
+        return {(name, row["version"]): row["sha256"] for name, row in value.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return {}
+
+
+def _remember_hashes(described: Description, report: Path) -> None:
+    """Adds what pip's report tells to the hashes of a virtual environment; the caller holds its lock."""
+    try:
+        installed = json.loads(report.read_text(encoding="utf-8"))["install"]
+    except (OSError, ValueError, KeyError):
+        return  # an old pip, or nothing had to be installed
+    rows = {
+        name: {"version": version, "sha256": digest} for (name, version), digest in _known_hashes(described).items()
+    }
+    for item in installed:
+        name = re.sub(r"[-_.]+", "-", item["metadata"]["name"]).lower()
+        digest = item.get("download_info", {}).get("archive_info", {}).get("hashes", {}).get("sha256")
+        if digest:
+            rows[name] = {"version": item["metadata"]["version"], "sha256": digest}
+    path = Path(described.prefix) / HASHES_NAME
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(rows, indent=1, sort_keys=True), encoding="utf-8")
+    os.replace(new, path)
 
 
 def _check_may_install(
@@ -125,23 +182,43 @@ def _remove_half_made(described: Description) -> None:
             shutil.rmtree(folder)
 
 
-def _install(
-    python: Path,
-    asked: requirement.Requirement,
-    options: tuple[str, ...],
-    proxies: Mapping[str, str],
-    lock: int,
-) -> None:
+def _install(python: Path, asked: requirement.Requirement, described: Description, way: Way, lock: int) -> None:
     """Runs pip. It keeps the lock, so that it stays locked should this process be killed and pip go on."""
+    with tempfile.TemporaryDirectory(prefix="pip-install-") as name:
+        folder = Path(name)
+        command = [str(python), "-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+        command += _what_to_install(asked, way, folder)
+        report = folder / "report.json"
+        has_report = requirement.fits(described.pip_version or "0", f">={REPORT_SINCE}")
+        told = ["--report", str(report)] if has_report else []
+        _run_pip(command, told, asked, way, lock)
+        if described.is_virtual:
+            _remember_hashes(described, report)
+
+
+def _what_to_install(asked: requirement.Requirement, way: Way, folder: Path) -> list[str]:
+    """pip's words for the package, or for exactly the archives that a lock names."""
     force = ["--force-reinstall", "--no-deps"] if asked.is_forced else []
-    command = [str(python), "-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
-    command += [*force, *options, asked.for_pip]
-    env = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")} | dict(proxies)
+    if not way.locked:
+        return [*force, *way.options, asked.for_pip]
+    has_hashes = all("sha256" in row for row in way.locked.values())
+    lines = [
+        f"{name}=={row['version']}" + (f" --hash=sha256:{row['sha256']}" if has_hashes else "")
+        for name, row in sorted(way.locked.items())
+    ]
+    path = folder / "requirements.txt"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    checked = ["--require-hashes"] if has_hashes else []
+    return [*force[:1], "--no-deps", *checked, *way.options, "--requirement", str(path)]
+
+
+def _run_pip(command: list[str], told: list[str], asked: requirement.Requirement, way: Way, lock: int) -> None:
+    env = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")} | dict(way.proxies)
     shown = requirement.masked(command)
     print(f"get-generic-python-lib: {shown}", file=sys.stderr, flush=True)
     try:
         done = subprocess.run(
-            command,
+            [*command, *told],
             stdin=subprocess.DEVNULL,
             stdout=2,
             env=env,
@@ -153,7 +230,7 @@ def _install(
         raise PipError(f"{shown} did not end: {error}. hint: run it by hand") from error
     if done.returncode != 0:
         raise PipError(
-            f"pip could not install {asked.for_pip} into {python} (exit code "
+            f"pip could not install {asked.for_pip} into {command[0]} (exit code "
             f"{done.returncode}; its output is above and in the log). The command was: {shown}\n"
             "hint: check the name, the version and the network; --index_url or --find_links choose another source"
         )

@@ -94,9 +94,7 @@ def make_model(dataset_dir: Path, output_dir: Path, settings: FitSettings) -> di
     dataset = json.loads((dataset_dir / "dataset.json").read_text(encoding="utf-8"))
     training = read_part(dataset_dir, "train", dataset["sha256"])
     validation = read_part(dataset_dir, "validation", dataset["sha256"])
-    start_s = time.perf_counter()
     network = fit_network(as_input(training.images), training.labels, settings)
-    fit_duration_s = time.perf_counter() - start_s
     model_bytes = build_model(network).SerializeToString(deterministic=True)
     correct = int((predict(model_bytes, as_input(validation.images)) == validation.labels).sum())
     percent = accuracy_percent(correct, len(validation.labels))
@@ -116,7 +114,6 @@ def make_model(dataset_dir: Path, output_dir: Path, settings: FitSettings) -> di
         "seed": settings.seed,
         "training": {
             "count": len(training.labels),
-            "duration_s": round(fit_duration_s, 3),
             "dataset_sha256": dataset["source_sha256"],
             "split_rule": dataset["split_rule"],
             "settings": asdict(settings),
@@ -133,13 +130,14 @@ def main() -> int:
     parser.add_argument("--dataset_dir", type=Path, required=True, help="folder made by get-dataset-digits")
     parser.add_argument("--output_dir", type=Path, required=True, help="existing folder to write to")
     arguments = parser.parse_args()
+    start_s = time.perf_counter()
     try:
         info = make_model(arguments.dataset_dir, arguments.output_dir, FitSettings())
     except ModelError as error:
         print(f"fit_model.py: {error}", file=sys.stderr)
         return 1
     print(
-        f"digits: fitted on {info['training']['count']} images in {info['training']['duration_s']} s, "
+        f"digits: fitted on {info['training']['count']} images in {time.perf_counter() - start_s:.1f} s, "
         f"{info['validation_correct']} of {info['validation_count']} validation images right "
         f"({info['reference_accuracy_percent']} %)"
     )

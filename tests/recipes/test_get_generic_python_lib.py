@@ -80,7 +80,9 @@ def python(environment_path: Path) -> Path:
 
 def run(hook_input: Any, python: Path, name: str, **env: str) -> tuple[dict[str, Any], dict[str, Any]]:
     call = hook_input({"CM_PYTHON_BIN_WITH_PATH": str(python), "CM_GENERIC_PYTHON_PACKAGE_NAME": name, **env})
-    return recipe.preprocess(call), call["env"]
+    answer = recipe.preprocess(call)
+    answer.pop("locked", None)
+    return answer, call["env"]
 
 
 def offline(wheels: Path) -> dict[str, str]:
@@ -244,6 +246,54 @@ def test_what_a_killed_pip_left_half_made_is_installed_again_also_in_dependencie
     assert subprocess.run([python, "-c", "import bigthing, smallthing"]).returncode == 0
 
 
+def facts(hook_input: Any, python: Path, wheels: Path, name: str, locked: dict[str, Any] | None = None) -> Any:
+    call = hook_input(
+        {"CM_PYTHON_BIN_WITH_PATH": str(python), "CM_GENERIC_PYTHON_PACKAGE_NAME": name, **offline(wheels)}
+    )
+    answer = recipe.preprocess({**call, "locked": {"python_packages": locked} if locked else {}})
+    assert answer["return"] == 0, answer
+    return answer["locked"]["python_packages"]
+
+
+def sha256_of_wheel(wheels: Path, name: str) -> str:
+    return hashlib.sha256((wheels / f"{name}-py3-none-any.whl").read_bytes()).hexdigest()
+
+
+def test_a_lock_gets_the_package_and_all_it_needs_with_the_hashes_of_their_archives(
+    hook_input: Any, python: Path, wheels: Path
+) -> None:
+    wanted = {
+        "bigthing": {"version": "1.0", "sha256": sha256_of_wheel(wheels, "bigthing-1.0")},
+        "smallthing": {"version": "2.0", "sha256": sha256_of_wheel(wheels, "smallthing-2.0")},
+    }
+    assert facts(hook_input, python, wheels, "bigthing") == wanted
+    assert facts(hook_input, python, wheels, "bigthing") == wanted, "also when nothing has to be installed"
+
+
+def test_exactly_what_is_locked_is_installed_though_newer_versions_exist(
+    hook_input: Any, python: Path, wheels: Path
+) -> None:
+    locked = {
+        "bigthing": {"version": "1.0", "sha256": sha256_of_wheel(wheels, "bigthing-1.0")},
+        "smallthing": {"version": "1.5", "sha256": sha256_of_wheel(wheels, "smallthing-1.5")},
+    }
+    assert facts(hook_input, python, wheels, "bigthing")["smallthing"]["version"] == "2.0"
+    assert facts(hook_input, python, wheels, "bigthing", locked) == locked
+
+
+def test_an_archive_that_is_not_the_locked_one_is_refused_by_name(
+    hook_input: Any, python: Path, wheels: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    call = hook_input(
+        {"CM_PYTHON_BIN_WITH_PATH": str(python), "CM_GENERIC_PYTHON_PACKAGE_NAME": "smallthing", **offline(wheels)}
+    )
+    locked = {"smallthing": {"version": "1.5", "sha256": "0" * 64}}
+    answer = recipe.preprocess({**call, "locked": {"python_packages": locked}})
+    assert answer["return"] == 1
+    assert "smallthing" in answer["error"]
+    assert "hash" in capfd.readouterr().err.lower()
+
+
 def test_a_package_nobody_has_is_an_error_with_the_command(hook_input: Any, python: Path, wheels: Path) -> None:
     answer, _ = run(hook_input, python, "nosuchthing", **offline(wheels))
     assert answer["return"] == 1
@@ -276,7 +326,7 @@ def test_two_installs_into_one_environment_wait_for_each_other(python: Path, whe
         "rules = load_module('get-generic-python-lib', 'requirement')\n"
         "asked = rules.from_env({'CM_GENERIC_PYTHON_PACKAGE_NAME': 'smallthing'})\n"
         "from pathlib import Path\n"
-        "print(pip_tool.provide(Path(sys.argv[2]), asked, ('--no-index',), {}).version)\n"
+        "print(pip_tool.provide(Path(sys.argv[2]), asked, pip_tool.Way(options=('--no-index',))).version)\n"
     )
     waiting = subprocess.Popen(
         [sys.executable, "-c", code, str(Path(__file__).parent), str(python)],

@@ -1,0 +1,297 @@
+"""A lock made in one CM home gives the same in another one, or names what differs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import CHECKOUT, TemporaryHome
+from recipe_engine.cachemodel import RecipeId
+from recipe_engine.demands import VersionConflict
+from recipe_engine.errors import RequestError
+from recipe_engine.files import working_folder
+from recipe_engine.lock_action import make_lock
+from recipe_engine.lockfile import (
+    LockedFile,
+    LockedThing,
+    LockMismatch,
+    differences,
+    lock_json,
+    parse_lock,
+    portable,
+)
+from recipe_engine.run import new_engine
+
+A, B = "a" * 64, "b" * 64
+
+
+def thing(**changes: Any) -> LockedThing:
+    base = LockedThing(RecipeId("get-x", "u"), (), (), (), "1.2", {"x.bin": LockedFile(3, A)}, {}, True)
+    return base._replace(**changes)
+
+
+DIFFERENCES = {
+    "nothing": (thing(), thing(), []),
+    "version": (thing(), thing(version="1.3"), ["its version is 1.3, locked is 1.2"]),
+    "no version locked": (thing(version=""), thing(version="1.3"), []),
+    "file": (thing(), thing(files={"x.bin": LockedFile(3, B)}), [f"x.bin has the SHA-256 {B}"]),
+    "file gone": (thing(), thing(files={}), ["x.bin is not there"]),
+    "file more": (thing(files={}), thing(), []),
+    "package version": (
+        thing(facts={"python_packages": {"numpy": {"version": "1"}}}),
+        thing(facts={"python_packages": {"numpy": {"version": "2"}}}),
+        ['python_packages: numpy is {"version": "2"}, locked is {"version": "1"}'],
+    ),
+    "package gone": (
+        thing(facts={"python_packages": {"numpy": {"version": "1"}}}),
+        thing(),
+        ["python_packages is missing"],
+    ),
+    "package more": (
+        thing(facts={"python_packages": {}}),
+        thing(facts={"python_packages": {"numpy": {"version": "1"}}}),
+        ["python_packages: numpy is not in the lock"],
+    ),
+    "commit": (
+        thing(facts={"git": {"repo": "c1"}}),
+        thing(facts={"git": {"repo": "c2"}}),
+        ['git: repo is "c2", locked is "c1"'],
+    ),
+}
+
+
+@pytest.mark.parametrize(("locked", "now", "words"), DIFFERENCES.values(), ids=DIFFERENCES.keys())
+def test_differences_are_named(locked: LockedThing, now: LockedThing, words: list[str]) -> None:
+    found = differences(locked, now)
+    assert len(found) == len(words)
+    assert all(word in text for word, text in zip(words, found, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("/h/cache/0123456789abcdef/m.onnx", "<cache>/m.onnx"),
+        ("/h/cache/0123456789abcdef", "<cache>"),
+        ("/h/cachet/x", "/h/cachet/x"),
+        ("--model=/h/cache/0123456789abcdef/m --n=3", "--model=<cache>/m --n=3"),
+        ("1.2.3", "1.2.3"),
+    ],
+)
+def test_places_of_one_machine_are_put_by_name(text: str, expected: str) -> None:
+    assert portable(text, [("/h/cache", "<cache>")]) == expected
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": 9}', '{"format": 1, "recipes": 3}'])
+def test_a_file_that_is_no_lock_is_refused_with_the_command_that_makes_one(text: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        parse_lock(text, "my.lock")
+    assert "my.lock" in caught.value.message
+    assert "cm lock script" in caught.value.hint
+
+
+MAKE_TOOL = """
+    def postprocess(i):
+        env = i["env"]
+        env["CM_TOOL"] = env["CM_VERSION"]
+        env["CM_TOOL_FILE"] = __import__("os").path.abspath("tool.bin")
+        return {"return": 0, "version": env["CM_VERSION"], "files": ["tool.bin", "where.txt"]}
+"""
+PIPELINE: Mapping[str, Any] = {"deps": [{"tags": "get,app"}], "new_env_keys": ["CM_APP"]}
+
+
+def write_recipes(home: TemporaryHome, *, newest: str = "3", content: str = "tool") -> None:
+    home.recipe(
+        "get-tool",
+        {"cache": True, "default_version": newest, "new_env_keys": ["CM_TOOL", "CM_TOOL_FILE"]},
+        customize=MAKE_TOOL,
+        run_sh=f'printf "{content} $CM_VERSION" > tool.bin\npwd > where.txt\n',
+    )
+    home.recipe(
+        "get-app",
+        {
+            "cache": True,
+            "deps": [{"tags": "get,tool"}],
+            "input_mapping": {"with_tool": "CM_WITH"},
+            "new_env_keys": ["CM_APP"],
+        },
+        run_sh='echo "CM_APP=app-$CM_TOOL" > tmp-run-env.out\n',
+    )
+    home.recipe("run-app", PIPELINE)
+
+
+@pytest.fixture
+def pipeline(home: TemporaryHome) -> TemporaryHome:
+    write_recipes(home)
+    return home
+
+
+@pytest.fixture
+def elsewhere(home: TemporaryHome, tmp_path: Path) -> Iterator[TemporaryHome]:
+    """An empty home with the same recipes: another machine."""
+    other = TemporaryHome(tmp_path / "elsewhere")
+    other.repo = home.repo
+    other.register(CHECKOUT, home.repo)
+    yield other
+    other.close()
+
+
+def lock_of(home: TemporaryHome, **inputs: Any) -> dict[str, Any]:
+    with working_folder(home.work):
+        return lock_json(make_lock(new_engine(home.engine_home, None), inputs))
+
+
+def put_lock(home: TemporaryHome, lock: Mapping[str, Any]) -> str:
+    path = home.work / "crowdperf.lock"
+    path.write_text(json.dumps(lock), encoding="utf-8")
+    return str(path)
+
+
+def test_a_lock_looks_below_what_is_reused(pipeline: TemporaryHome) -> None:
+    pipeline.run("run,app")
+    lock = lock_of(pipeline, tags="run,app")
+    assert [row["recipe"].partition(",")[0] for row in lock["things"]] == ["get-app", "get-tool"]
+    tool = lock["things"][1]
+    assert tool["version"] == "3"
+    assert list(tool["files"]) == ["tool.bin"], "where.txt holds a path of this machine"
+    assert sorted(name.partition(",")[0] for name in lock["recipes"]) == ["get-app", "get-tool", "run-app"]
+    assert lock == lock_of(pipeline, tags="run,app")
+
+
+def test_an_empty_home_gets_the_same_though_newer_versions_exist(
+    pipeline: TemporaryHome, elsewhere: TemporaryHome
+) -> None:
+    pipeline.run("get,tool", version="2")
+    pipeline.run("run,app")
+    lock = lock_of(pipeline, tags="run,app")
+    assert [row["version"] for row in lock["things"] if "version" in row] == ["2"]
+    answer = elsewhere.run("run,app", frozen=put_lock(elsewhere, lock))
+    assert answer["new_env"]["CM_APP"] == "app-2"
+    assert lock_of(elsewhere, tags="run,app") == lock
+    assert pipeline.run("run,app", frozen=put_lock(pipeline, lock))["new_env"]["CM_APP"] == "app-2"
+
+
+def test_a_changed_recipe_is_refused_by_name(pipeline: TemporaryHome, elsewhere: TemporaryHome) -> None:
+    pipeline.run("run,app")
+    lock = put_lock(elsewhere, lock_of(pipeline, tags="run,app"))
+    (pipeline.repo / "script" / "get-tool" / "run.sh").write_text('printf "tool 3" > tool.bin; pwd > where.txt\n')
+    for flag in ("frozen", "locked"):
+        with pytest.raises(LockMismatch) as caught:
+            elsewhere.run("run,app", **{flag: lock})
+        assert "the recipe get-tool is not the one" in caught.value.message
+        assert caught.value.trace == ("run-app", "get-app", "get-tool")
+
+
+def test_a_changed_version_is_refused_by_name(pipeline: TemporaryHome, elsewhere: TemporaryHome) -> None:
+    pipeline.run("run,app")
+    lock = lock_of(pipeline, tags="run,app")
+    next(row for row in lock["things"] if "version" in row)["version"] = "2"
+    with pytest.raises(LockMismatch, match=r"get-tool is not what(.|\n)*tool\.bin"):
+        elsewhere.run("run,app", frozen=put_lock(elsewhere, lock))
+    with pytest.raises(VersionConflict, match=r"== 2 for the lock(.|\n)*== 3 for the command line"):
+        elsewhere.run("get,tool", version="3", locked=put_lock(elsewhere, lock))
+
+
+def test_a_changed_file_is_refused_by_name(pipeline: TemporaryHome, elsewhere: TemporaryHome) -> None:
+    pipeline.run("run,app")
+    lock = lock_of(pipeline, tags="run,app")
+    for row in lock["things"]:
+        for file in row.get("files", {}).values():
+            file["sha256"] = A
+    with pytest.raises(LockMismatch) as caught:
+        elsewhere.run("run,app", frozen=put_lock(elsewhere, lock))
+    assert "its file tool.bin has the SHA-256" in caught.value.message
+    assert A in caught.value.message
+
+
+def test_what_the_lock_does_not_know_is_refused_when_frozen_and_told_when_locked(
+    pipeline: TemporaryHome, elsewhere: TemporaryHome
+) -> None:
+    pipeline.run("run,app")
+    lock = put_lock(elsewhere, lock_of(pipeline, tags="run,app"))
+    pipeline.recipe("get-other", {"cache": True})
+    with pytest.raises(LockMismatch, match="says nothing about the recipe get-other"):
+        elsewhere.run("get,other", frozen=lock)
+    elsewhere.run("get,other", locked=lock)
+    assert any("says nothing about the recipe get-other" in line for line in elsewhere.story)
+    with pytest.raises(LockMismatch, match="get-app with these inputs"):
+        elsewhere.run("get,app", with_tool="x", frozen=lock)
+
+
+def test_a_lock_without_a_run_says_what_it_cannot_know(pipeline: TemporaryHome, elsewhere: TemporaryHome) -> None:
+    shown = pipeline.cm("lock", "script", "--tags=run,app", "--file=my.lock")
+    assert shown.code == 0
+    assert "not in the cache yet" in shown.stderr
+    lock = json.loads((pipeline.work / "my.lock").read_text(encoding="utf-8"))
+    assert not any(row["is_made"] for row in lock["things"])
+    with pytest.raises(LockMismatch, match="not made yet when the lock was written"):
+        elsewhere.run("run,app", frozen=put_lock(elsewhere, lock))
+
+
+def test_runs_that_a_recipe_starts_itself_are_held_to_the_lock_too(
+    pipeline: TemporaryHome, elsewhere: TemporaryHome
+) -> None:
+    call = """
+        def preprocess(i):
+            asked = {"action": "run", "automation": "script", "tags": "get,other", "quiet": True}
+            return i["automation"].cmind.access(asked)
+    """
+    pipeline.recipe("get-other", {"cache": True})
+    pipeline.recipe("run-other", customize=call)
+    lock = put_lock(elsewhere, lock_of(pipeline, tags="run,app"))
+    lock_json_now = json.loads(Path(lock).read_text(encoding="utf-8"))
+    digests = lock_of(pipeline, tags="run,other")["recipes"]
+    lock = put_lock(elsewhere, {**lock_json_now, "recipes": digests})
+    failed = elsewhere.cm("run", "script", "--tags=run,other", "--quiet", f"--frozen={lock}")
+    assert failed.code == 1
+    assert "says nothing about the recipe get-other" in failed.stderr
+
+
+def test_facts_of_hooks_and_git_commits_are_locked(pipeline: TemporaryHome, elsewhere: TemporaryHome) -> None:
+    commit = "git -c user.name=t -c user.email=t@t commit -q --allow-empty -m"
+    dates = "GIT_AUTHOR_DATE='2026-01-01T00:00:00Z' GIT_COMMITTER_DATE='2026-01-01T00:00:00Z'"
+    pipeline.recipe(
+        "get-source",
+        {"cache": True, "new_env_keys": ["CM_SOURCE"]},
+        customize="""
+            import os
+            def postprocess(i):
+                i["env"]["CM_SOURCE"] = os.path.abspath("repo")
+                seen = sorted(i["locked"].get("packages", {"none": 0}))
+                return {"return": 0, "locked": {"packages": {"p": {"version": "1"}}, "seen": seen}}
+        """,
+        run_sh=f'git init -q -b main repo && cd repo && {dates} {commit} "$CM_WORD"\n',
+    )
+    pipeline.run("get,source", env={"CM_WORD": "first"})
+    lock = lock_of(pipeline, tags="get,source")
+    (row,) = lock["things"]
+    entry = pipeline.entry("get-source")
+    head = subprocess.run(["git", "-C", entry / "repo", "rev-parse", "HEAD"], capture_output=True, text=True).stdout
+    assert row["facts"] == {"git": {"repo": head.strip()}, "packages": {"p": {"version": "1"}}, "seen": ["none"]}
+    del row["facts"]["seen"]
+    elsewhere.run("get,source", env={"CM_WORD": "first"}, frozen=put_lock(elsewhere, lock))
+    details = json.loads((elsewhere.entry("get-source") / "entry.json").read_text(encoding="utf-8"))
+    assert details["locked"]["seen"] == ["p"], "hooks see what is locked"
+    with pytest.raises(LockMismatch, match=r'git: repo is ".*", locked is ".*"'):
+        elsewhere.run("get,source", env={"CM_WORD": "other"}, new=True, frozen=put_lock(elsewhere, lock))
+
+
+def test_the_plan_of_a_frozen_run_shows_the_refusal(pipeline: TemporaryHome, elsewhere: TemporaryHome) -> None:
+    pipeline.run("run,app")
+    lock = put_lock(elsewhere, lock_of(pipeline, tags="run,app"))
+    good = elsewhere.cm("plan", "script", "--tags=run,app", f"--frozen={lock}")
+    assert good.code == 0
+    (pipeline.repo / "script" / "get-app" / "run.sh").write_text("true\n")
+    bad = elsewhere.cm("plan", "script", "--tags=run,app", f"--frozen={lock}")
+    assert bad.code == 1
+    assert "get-app is not the one" in bad.stderr
+
+
+def test_a_lock_that_is_not_there_is_an_error_with_the_command(pipeline: TemporaryHome) -> None:
+    failed = pipeline.cm("run", "script", "--tags=run,app", "--frozen", "--quiet")
+    assert failed.code == 1
+    assert "crowdperf.lock cannot be read" in failed.stderr
+    assert "cm lock script" in failed.stderr
