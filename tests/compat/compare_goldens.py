@@ -4,13 +4,16 @@
 
 ``--recipes`` is a checkout of the community repository (the folder that holds ``script/``), ``--goldens`` a folder of
 recorded runs (``<name>.json`` and ``fixtures/``). Each run gets an empty CM home and an empty working folder. Compared
-are the exit code, new_env, new_state, the resolved dependencies, and the cache entries as a multiset of tags, version.
+are the exit code, new_env, new_state, the resolved dependencies, the sequence of steps (from the run's journal; one
+that only reuses leaves none), and the cache entries as a multiset of tags, version. With ``--plans`` each run is
+planned first; what the plan says for sure has to be what the run then does.
 Prints one line a golden and a summary; exit status 1 when a golden differs that is not listed in ``KNOWN``.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import http.server
 import json
@@ -23,9 +26,12 @@ import sys
 import tempfile
 import threading
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PORT = 8765
@@ -119,6 +125,83 @@ def cache_entries(place: Place) -> Counter[tuple[frozenset[str], str]]:
     return found
 
 
+Step = tuple[str, frozenset[str], str]
+"""Alias of a recipe, its variations asked for, and what happened: ``run`` or ``reuse``."""
+
+
+def journals(place: Place) -> set[Path]:
+    """The journals of the runs in a home so far."""
+    return set((place.home / "runs").glob("*/journal.jsonl"))
+
+
+def steps_done(journal: Path) -> list[Step]:
+    """The steps of a run in the order of their starts."""
+    rows: list[list[str]] = []
+    open_rows: list[list[str]] = []
+    for line in journal.read_text(encoding="utf-8").splitlines():
+        event = json.loads(line)
+        if event["event"] == "start":
+            rows.append([event["step"][-1], "reuse"])
+            open_rows.append(rows[-1])
+        elif event["event"] == "run":
+            open_rows[-1][1] = "run"
+        elif event["event"] in ("done", "fail", "again"):
+            open_rows.pop()
+    return [split_label(label, action) for label, action in rows]
+
+
+def split_label(label: str, action: str) -> Step:
+    """A step from its label ``alias,_variation,_variation``."""
+    alias, *words = label.split(",_")
+    return alias, frozenset(words), action
+
+
+def generalised(place: Place, step: Step) -> Step:
+    """A step whose variations have placeholders instead of paths."""
+    alias, variations, action = step
+    return alias, frozenset(place.generalise(name) for name in variations), action
+
+
+def planned_steps(step: dict[str, Any]) -> Iterator[tuple[Step, bool]]:
+    """The steps of a plan and whether each is sure to happen so."""
+    if step["action"] != "skip":
+        yield split_label(step["label"], step["action"]), step["is_certain"]
+    for child in step.get("children", ()):
+        yield from planned_steps(child)
+
+
+@functools.cache
+def tags_of_recipes(recipes: Path) -> dict[str, set[str]]:
+    """Alias to tags of all recipes below ``script/`` that can be read."""
+    found = {}
+    for folder in sorted((recipes / "script").iterdir()):
+        meta: dict[str, Any] = {}
+        for name in ("_cm.yaml", "_cm.json"):
+            with contextlib.suppress(OSError, ValueError, yaml.YAMLError):
+                meta.update(yaml.safe_load((folder / name).read_text(encoding="utf-8")))
+        found[str(meta.get("alias", folder.name))] = set(meta.get("tags") or ())
+    return found
+
+
+def step_differences(golden: dict[str, Any], done: list[Step], recipes: Path) -> list[str]:
+    """Where the recorded sequence of steps, known by the tags asked for, is not ours."""
+    wanted = []
+    for line in golden["steps"]:
+        found = re.fullmatch(r' *\* cm run script "(.*)"', line)
+        if found:
+            wanted.append(found[1].split())
+    texts = [f"{alias} {' '.join(sorted('_' + name for name in variations))}".strip() for alias, variations, _ in done]
+    if len(wanted) != len(done):
+        return [f"{len(done)} steps instead of {len(wanted)}: {texts} instead of {[' '.join(row) for row in wanted]}"]
+    differing = []
+    for words, (alias, variations, _), text in zip(wanted, done, texts, strict=True):
+        plain = {word for word in words if not word.startswith(("_", "-"))}
+        asked = {word[1:] for word in words if word.startswith("_")}
+        if not plain <= {alias, *tags_of_recipes(recipes).get(alias, ())} or not asked <= variations:
+            differing.append(f"step {text} instead of {' '.join(words)}")
+    return differing
+
+
 def differences(golden: dict[str, Any], place: Place, done: subprocess.CompletedProcess[str]) -> list[str]:
     """What differs between a recorded run and ours, one text per thing."""
     try:
@@ -176,14 +259,60 @@ def check(name: str, options: argparse.Namespace) -> list[str]:
         place = make_place(folder, options.recipes, options.fixtures, options.environment)
         for command in golden["setup_commands"]:
             run_cm(place, command, golden["extra_process_env"])
+        plan = plan_of(place, golden) if options.plans else None
+        before = journals(place)
         done = run_cm(place, golden["command"], golden["extra_process_env"])
+        ours = [step for path in sorted(journals(place) - before) for step in steps_done(path)]
         if options.show:
             print(done.stderr, file=sys.stderr)
-        return differences(golden, place, done)
+        found = differences(golden, place, done)
+        if ours and golden["class"] == "ok" and done.returncode == 0:
+            found += step_differences(golden, [generalised(place, step) for step in ours], options.recipes)
+            found += plan_differences(plan, ours) if plan is not None else []
+        return found
     except subprocess.TimeoutExpired:
         return ["timed out"]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def plan_of(place: Place, golden: dict[str, Any]) -> list[tuple[Step, bool]] | None:
+    """What the plan of a recorded command says; None when it says that the run would fail."""
+    run_cm(place, "cm version core", {})  # cmind writes files of its own at the first start in a home
+    before = tree_of(place)
+    command = golden["command"].replace("cm run script", "cm plan script", 1)
+    done = run_cm(place, command if "--out=json" in command else command + " --out=json", golden["extra_process_env"])
+    if tree_of(place) != before:
+        return [(("(the plan changed files)", frozenset(), "run"), True)]
+    try:
+        return list(planned_steps(json.loads(done.stdout)["plan"]["steps"])) if done.returncode == 0 else None
+    except (ValueError, KeyError):
+        return [((f"(no plan: {done.stdout[-200:]} {done.stderr[-300:]})", frozenset(), "run"), True)]
+
+
+def tree_of(place: Place) -> dict[str, float]:
+    """The files of a home and its working folder but for the indexes."""
+    paths = [path for folder in (place.home, place.cwd) for path in folder.rglob("*")]
+    return {
+        str(path): path.lstat().st_mtime
+        for path in paths
+        if path.name != "index.json" and "recipe-index" not in path.parts and not path.is_dir()
+    }
+
+
+def plan_differences(plan: list[tuple[Step, bool]], done: list[Step]) -> list[str]:
+    """Where what a plan is sure of is not what happened: its sure steps must be found among those done, in order."""
+    texts = [f"{step[0]} {step[2]}" for step in done]
+    at = 0
+    for step, is_certain in plan:
+        if not is_certain:
+            continue
+        try:
+            at = done.index(step, at) + 1
+        except ValueError:
+            return [f"planned but not done: {step[0]},{sorted(step[1])} {step[2]}; done were {texts}"]
+    missed = len(done) - len(plan)
+    return [f"{missed} steps more than planned: {texts}"] if missed > 0 and all(sure for _, sure in plan) else []
 
 
 def make_fixtures(source: Path) -> Path:
@@ -218,6 +347,7 @@ def main() -> int:
     parser.add_argument("--environment", type=Path, default=Path(sys.prefix))
     parser.add_argument("--only", default="")
     parser.add_argument("--show", action="store_true")
+    parser.add_argument("--plans", action="store_true", help="plan each run first, and compare")
     options = parser.parse_args()
     index = json.loads((options.goldens / "index.json").read_text(encoding="utf-8"))
     names = [row["name"] for row in index if row["class"] in COMPARED_CLASSES]

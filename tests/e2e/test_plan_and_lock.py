@@ -1,0 +1,106 @@
+"""The whole MLPerf pipeline: its plan touches nothing and says what the run does; its lock gives the same elsewhere.
+
+Needs the package index that pip is set up with, as the run itself does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import CHECKOUT, TemporaryHome, cm_command
+
+NO_NETWORK = ("unshare", "--user", "--map-root-user", "--net")
+PATIENCE_S = 900
+Step = tuple[str, str]
+
+
+def cm(home: TemporaryHome, *words: str, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*before, *cm_command(words)],
+        cwd=home.work,
+        env=home.process_env(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+
+
+def tree_of(*folders: Path) -> dict[str, tuple[int, str]]:
+    """Every file with its time and content, and every folder; CM's and the engine's own indexes left out."""
+    found = {}
+    for folder in folders:
+        for path in sorted(folder.rglob("*")):
+            if path.name != "index.json" and "recipe-index" not in path.parts:
+                content = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
+                found[str(path)] = (path.lstat().st_mtime_ns if path.is_file() else 0, content)
+    return found
+
+
+def planned_steps(step: dict[str, Any]) -> Iterator[tuple[str, str, bool]]:
+    if step["action"] != "skip":
+        yield step["label"], step["action"], step["is_certain"]
+    for child in step.get("children", ()):
+        yield from planned_steps(child)
+
+
+def steps_of_last_run(home: TemporaryHome) -> list[Step]:
+    """What the newest journal says: every step in the order of their starts, and whether it ran or was reused."""
+    journal = max((home.path / "runs").iterdir()) / "journal.jsonl"
+    rows: list[list[str]] = []
+    open_rows: list[list[str]] = []
+    for line in journal.read_text(encoding="utf-8").splitlines():
+        event = json.loads(line)
+        if event["event"] == "start":
+            rows.append([event["step"][-1], "reuse"])
+            open_rows.append(rows[-1])
+        elif event["event"] == "run":
+            open_rows[-1][1] = "run"
+        elif event["event"] in ("done", "fail"):
+            open_rows.pop()
+    return [(label, action) for label, action in rows]
+
+
+@pytest.fixture
+def request_words(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """The whole pipeline; without ``--full`` one scenario of it."""
+    scenario = () if request.config.getoption("--full") else ("--scenario=Offline",)
+    return ("--tags=run,mlperf,inference", "--quiet", *scenario)
+
+
+def check_plan_and_run(home: TemporaryHome, words: tuple[str, ...]) -> None:
+    """Plans without network, checks that nothing changed, runs, and compares."""
+    cm(home, "find", "script", "--tags=no-such-tag")  # cmind writes its own files at the first start in a home
+    before = tree_of(home.path, home.work)
+    plan = cm(home, "plan", "script", *words, "--out=json", before=NO_NETWORK)
+    assert plan.returncode == 0, plan.stderr
+    assert tree_of(home.path, home.work) == before
+    planned = list(planned_steps(json.loads(plan.stdout)["plan"]["steps"]))
+    run = cm(home, "run", "script", *words)
+    assert run.returncode == 0, run.stderr
+    assert [(label, action) for label, action, is_certain in planned if is_certain] == steps_of_last_run(home)
+    assert all(is_certain for _, _, is_certain in planned)
+
+
+def test_the_plan_of_the_pipeline_needs_no_network_changes_nothing_and_is_what_the_run_does(
+    home: TemporaryHome, tmp_path: Path, request_words: tuple[str, ...]
+) -> None:
+    if subprocess.run([*NO_NETWORK, "true"], capture_output=True).returncode:
+        pytest.skip("this system lets nobody make a network namespace")
+    check_plan_and_run(home, request_words)
+    check_plan_and_run(home, request_words)
+    lock = cm(home, "lock", "script", *request_words)
+    assert lock.returncode == 0, lock.stderr
+    other = TemporaryHome(tmp_path / "other")
+    other.register(CHECKOUT)
+    (other.work / "crowdperf.lock").write_text(lock.stdout, encoding="utf-8")
+    frozen = cm(other, "run", "script", *request_words, "--frozen")
+    assert frozen.returncode == 0, frozen.stderr
+    again = cm(other, "lock", "script", *request_words)
+    assert json.loads(again.stdout) == json.loads(lock.stdout)
