@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,10 @@ class PlannedStore(Store):
         finally:
             self._held.discard(fingerprint)
 
+    def held(self, entry: CacheEntry, key: CacheKey | None = None) -> AbstractContextManager[bool]:
+        """Locks nothing: a plan changes no entry."""
+        return nullcontext(True)
+
     def entries(self, *, refresh: bool = False) -> list[CacheEntry]:
         """The entries on disk, then the planned ones."""
         return [*self._real.entries(), *(entry for entry, outcome in self._planned.values() if outcome)]
@@ -97,10 +101,10 @@ class PlannedStore(Store):
         return tuple(text for text in self._made_under.get(entry.uid, ()) if text not in given)
 
     def nearest_text(self, key: CacheKey) -> str:
-        """Why nothing in the cache serves ``key``: the nearest entry and what differs."""
+        """Why nothing in the cache serves ``key``: the nearest entry on disk and what differs."""
         rows = [
             (len(set(key.required_tags) - set(entry.tags)), entry.uid, misfit(entry, key))
-            for entry in self.entries_of(key.recipe.uid)
+            for entry in self._real.entries_of(key.recipe.uid)
             if entry.is_complete
         ]
         if not rows:

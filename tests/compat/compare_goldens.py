@@ -134,17 +134,23 @@ def journals(place: Place) -> set[Path]:
     return set((place.home / "runs").glob("*/journal.jsonl"))
 
 
-def steps_done(journal: Path) -> list[Step]:
-    """The steps of a run in the order of their starts."""
+def steps_done(journal: Path, *, with_early: bool) -> list[Step]:
+    """The steps of a run in the order of their starts.
+
+    ``with_early``: also the dynamic dependencies that a recipe runs before it looks into the cache and again when it
+    runs after all; the reference engine does not tell of them.
+    """
     rows: list[list[str]] = []
-    open_rows: list[list[str]] = []
+    open_rows: list[int] = []
     for line in journal.read_text(encoding="utf-8").splitlines():
         event = json.loads(line)
         if event["event"] == "start":
+            open_rows.append(len(rows))
             rows.append([event["step"][-1], "reuse"])
-            open_rows.append(rows[-1])
         elif event["event"] == "run":
-            open_rows[-1][1] = "run"
+            rows[open_rows[-1]][1] = "run"
+            if not with_early:
+                del rows[open_rows[-1] + 1 :]
         elif event["event"] in ("done", "fail", "again"):
             open_rows.pop()
     return [split_label(label, action) for label, action in rows]
@@ -187,7 +193,7 @@ def step_differences(golden: dict[str, Any], done: list[Step], recipes: Path) ->
     """Where the recorded sequence of steps, known by the tags asked for, is not ours."""
     wanted = []
     for line in golden["steps"]:
-        found = re.fullmatch(r' *\* cm run script "(.*)"', line)
+        found = re.fullmatch(r' *\* cm run script "?(.*?)"?', line)
         if found:
             wanted.append(found[1].split())
     texts = [f"{alias} {' '.join(sorted('_' + name for name in variations))}".strip() for alias, variations, _ in done]
@@ -262,13 +268,15 @@ def check(name: str, options: argparse.Namespace) -> list[str]:
         plan = plan_of(place, golden) if options.plans else None
         before = journals(place)
         done = run_cm(place, golden["command"], golden["extra_process_env"])
-        ours = [step for path in sorted(journals(place) - before) for step in steps_done(path)]
+        made = sorted(journals(place) - before)
         if options.show:
             print(done.stderr, file=sys.stderr)
         found = differences(golden, place, done)
-        if ours and golden["class"] == "ok" and done.returncode == 0:
-            found += step_differences(golden, [generalised(place, step) for step in ours], options.recipes)
-            found += plan_differences(plan, ours) if plan is not None else []
+        if made and golden["class"] == "ok" and done.returncode == 0:
+            told = [generalised(place, step) for path in made for step in steps_done(path, with_early=False)]
+            found += step_differences(golden, told, options.recipes)
+            all_steps = [step for path in made for step in steps_done(path, with_early=True)]
+            found += plan_differences(plan, all_steps) if plan is not None else []
         return found
     except subprocess.TimeoutExpired:
         return ["timed out"]
