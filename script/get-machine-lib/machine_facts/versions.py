@@ -1,0 +1,29 @@
+"""Dotted numeric versions as drivers, CUDA, cuDNN, TensorRT and Docker have them, in order."""
+
+from __future__ import annotations
+
+import re
+
+VersionKey = tuple[int, ...]
+
+
+def key(text: str) -> VersionKey:
+    """A sort key: the leading dotted numbers without zeros at the end, so that ``12.0 == 12``; () without a number."""
+    found = re.match(r"\s*v?(\d+(?:\.\d+)*)", text)
+    numbers = [int(part) for part in found[1].split(".")] if found else []
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)
+
+
+def is_within(version: str, minimum: str = "", maximum: str = "") -> bool:
+    """Whether ``version`` lies in the bounds; an empty bound is none. ``maximum`` 12.4 admits 12.4.1."""
+    if minimum and key(version) < key(minimum):
+        return False
+    top = key(maximum)
+    return not maximum or key(version)[: len(top)] <= top
+
+
+def is_exact(version: str, wanted: str) -> bool:
+    """Whether ``version`` is the wanted one as far as that is written: 12.4.131 is 12.4."""
+    return re.match(rf"\s*v?{re.escape(wanted.strip())}(?![\d])", version) is not None
