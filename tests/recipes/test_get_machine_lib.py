@@ -53,7 +53,7 @@ def test_a_working_driver_its_gpus_and_slices(tmp_path: Path) -> None:
     driver = nvidia.look(with_smi(tmp_path, commands))
     assert driver.version == "535.161.08"
     assert driver.cuda_version == "12.2"
-    assert [(gpu.index, gpu.memory_mib, gpu.compute_capability, gpu.is_mig) for gpu in driver.gpus] == [
+    assert [(gpu.number, gpu.memory_mib, gpu.compute_capability, gpu.is_mig) for gpu in driver.gpus] == [
         (0, 40960, "8.0", True),
         (1, 40960, "8.0", False),
     ]

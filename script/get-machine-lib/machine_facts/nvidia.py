@@ -22,9 +22,9 @@ WSL_SMI = "/usr/lib/wsl/lib/nvidia-smi"
 
 
 class Gpu(NamedTuple):
-    """One GPU as the driver shows it; memory in MiB; ``compute_capability`` such as ``9.0``, empty with old drivers."""
+    """One GPU as the driver numbers and shows it; memory in MiB; ``compute_capability`` such as ``9.0``, empty with old drivers."""
 
-    index: int
+    number: int
     uuid: str
     name: str
     memory_mib: int
@@ -97,7 +97,7 @@ def _gpu(row: dict[str, str]) -> Gpu:
     memory = re.match(r"\d+", row["memory.total"])
     capability = row["compute_cap"]
     return Gpu(
-        index=int(row["index"]),
+        number=int(row["index"]),
         uuid=row["uuid"],
         name=row["name"],
         memory_mib=int(memory[0]) if memory else 0,
