@@ -22,7 +22,7 @@ WSL_SMI = "/usr/lib/wsl/lib/nvidia-smi"
 
 
 class Gpu(NamedTuple):
-    """One GPU as the driver numbers and shows it; memory in MiB; ``compute_capability`` such as ``9.0``, empty with old drivers."""
+    """One GPU as the driver numbers and shows it; memory in MiB; ``compute_capability`` as ``9.0``, else empty."""
 
     number: int
     uuid: str
