@@ -50,9 +50,10 @@ def main(home: Path, checkout: Path) -> None:
         (home / "index.json").unlink(missing_ok=True)
     known = load(home / "repos.json")
     paths = [path for path in known if isinstance(path, str)] if isinstance(known, list) else []
-    if paths[:1] == [str(checkout)]:
+    is_same = {path: os.path.realpath(home / "repos" / path) == os.path.realpath(checkout) for path in paths}
+    if paths and is_same[paths[0]]:
         return
-    others = [path for path in paths if path != str(checkout)]
+    others = [path for path in paths if not is_same[path]]
     scratch = home / f".repos.{os.getpid()}.json"
     scratch.write_text(json.dumps([str(checkout), *others], indent=2), encoding="utf-8")
     os.replace(scratch, home / "repos.json")

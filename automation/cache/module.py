@@ -36,6 +36,12 @@ class CAutomation(Automation):
         """Show entries with tags, path, version, recipe, size and age: cm show cache [--tags=get,python3] [--env]."""
         return answer_cm(lambda i: show_action(i, home_of(self.cmind)), i, self.cmind)
 
+    def explain(self, i):
+        """Tell who made an entry, whether it is whole, who needs it and how to reach it: cm explain cache [UID]."""
+        from recipe_engine.explain_cache import explain_cache_action
+
+        return answer_cm(lambda i: explain_cache_action(i, home_of(self.cmind)), i, self.cmind)
+
     def search(self, i):
         """Find entries and print their folders: cm find cache --tags=get,python3."""
         return answer_cm(self._search, i, self.cmind)
@@ -43,6 +49,30 @@ class CAutomation(Automation):
     def delete(self, i):
         """Remove entries: cm rm cache --tags=get,python3 -f."""
         return answer_cm(lambda i: remove_action(i, home_of(self.cmind)), i, self.cmind)
+
+    def verify(self, i):
+        """Compare entries with what their recipes made: cm verify cache [UID] [--tags=..] [--skip=recipe]."""
+        from recipe_engine.cache_check import verify_action
+
+        return answer_cm(lambda i: verify_action(i, home_of(self.cmind)), i, self.cmind)
+
+    def gc(self, i):
+        """Remove what nobody needs: cm gc cache --dry-run [--max-size=20GB] [--older-than=30d] [-f]."""
+        from recipe_engine.cache_gc import gc_action
+
+        return answer_cm(lambda i: gc_action(i, home_of(self.cmind)), i, self.cmind)
+
+    def pin(self, i):
+        """Protect entries and what they need from cm gc cache: cm pin cache UID, or --tags=..."""
+        from recipe_engine.cache_gc import pin_action
+
+        return answer_cm(lambda i: pin_action(i, home_of(self.cmind), is_pinned=True), i, self.cmind)
+
+    def unpin(self, i):
+        """Undo cm pin cache."""
+        from recipe_engine.cache_gc import pin_action
+
+        return answer_cm(lambda i: pin_action(i, home_of(self.cmind), is_pinned=False), i, self.cmind)
 
     def _search(self, i):
         from cmind.artifact import Artifact

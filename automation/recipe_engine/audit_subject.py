@@ -8,20 +8,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .env import ENGINE_KEYS, PREFIX, SUCCESSOR_PREFIX, key_matcher
-from .errors import MetaError, RecipeError
+from .errors import RecipeError
 from .findings import Finding
-from .index import IndexEntry, ListedIndex, build_index
+from .index import IndexEntry
 from .model import PHASES, Dependency, Layer, Recipe
 from .places import Places
 from .schema import parse_layer
+from .tags import TagQuery
 
-_WORD = re.compile(r"[A-Z][A-Z0-9_]{2,}")
-_WIDE_GLOBS = frozenset({"*", PREFIX + "*", SUCCESSOR_PREFIX + "*"})
+_WORD = re.compile(r"[A-Z][A-Za-z0-9_]{2,}")
+WIDE_GLOBS = frozenset({"*", "+*", PREFIX + "*", SUCCESSOR_PREFIX + "*"})
+"""Globs of ``new_env_keys`` that hold nothing back."""
 
 
 class Subject(NamedTuple):
     """One recipe folder. ``problem`` is why its metadata cannot be used (then ``recipe`` is None and ``meta`` holds
-    what could be read); ``texts`` are its Python files and native scripts by name, ``files`` all names in the folder.
+    what could be read); ``texts`` are its Python files and shell scripts by path in the folder, ``files`` the names in
+    the folder itself, ``shell_errors`` what bash says of a script that it cannot parse: name to (line, text).
     """
 
     repo: str
@@ -33,6 +36,7 @@ class Subject(NamedTuple):
     places: Places
     texts: Mapping[str, str]
     files: frozenset[str]
+    shell_errors: Mapping[str, tuple[int, str]] = {}
 
     @property
     def alias(self) -> str:
@@ -110,49 +114,75 @@ def wrong_value(subject: Subject, error: RecipeError) -> Finding:
 class Registered(NamedTuple):
     """What all registered recipes have together.
 
-    ``uids`` and ``aliases`` map each to the recipes that have it, as ``repo:alias``; ``handles`` are the names of all
-    dependencies; ``set_keys`` and ``set_globs`` are the env keys that anything may set; ``inputs`` what every recipe
-    understands.
+    ``entries`` are the recipes as selection sees them, ``by_tag`` and ``by_name`` the places in it of those with a tag,
+    an alias or a uid; ``handles`` are the names of all dependencies; ``set_keys`` and ``set_globs`` are the env keys
+    that anything may set, ``promised`` those that ``new_env_keys`` name; ``inputs`` is what every recipe understands.
     """
 
-    recipes: ListedIndex
-    uids: Mapping[str, tuple[str, ...]]
-    aliases: Mapping[str, tuple[str, ...]]
+    entries: tuple[IndexEntry, ...]
+    by_tag: Mapping[str, frozenset[int]]
+    by_name: Mapping[str, tuple[int, ...]]
     handles: frozenset[str]
     set_keys: frozenset[str]
     set_globs: tuple[str, ...]
+    promised: frozenset[str]
     inputs: frozenset[str]
 
     def may_set(self, key: str) -> bool:
         """Whether any recipe or the engine may give an env key a value."""
         return key in self.set_keys or key_matcher(self.set_globs).match(key) is not None
 
+    def answers(self, query: TagQuery) -> tuple[IndexEntry, ...]:
+        """The recipes that have the tags of a query, whatever their variations."""
+        places = [self.by_tag.get(tag, NOBODY) for tag in query.all_of]
+        found = frozenset.intersection(*places) if places else frozenset(range(len(self.entries)))
+        for tag in query.none_of:
+            found -= self.by_tag.get(tag, NOBODY)
+        return tuple(self.entries[place] for place in sorted(found))
+
+    def named(self, name: str) -> tuple[IndexEntry, ...]:
+        """The recipes with this alias or uid."""
+        return tuple(self.entries[place] for place in self.by_name.get(name, ()))
+
+    def twins(self, entry: IndexEntry) -> tuple[IndexEntry, ...]:
+        """The other recipes that have all tags of a recipe."""
+        found = self.answers(TagQuery(all_of=tuple(entry.tags)))
+        return tuple(other for other in found if other.path != entry.path)
+
+
+NOBODY: frozenset[int] = frozenset()
+
 
 def registered(subjects: Sequence[Subject], inputs: Mapping[str, str]) -> Registered:
     """What ``subjects`` have together; ``inputs`` maps what every recipe understands to env keys (or empty texts)."""
-    uids: dict[str, list[str]] = {}
-    aliases: dict[str, list[str]] = {}
     handles: set[str] = set()
     keys: set[str] = set(inputs.values())
     globs: set[str] = set(ENGINE_KEYS)
+    promised: set[str] = set()
     for subject in subjects:
-        if subject.recipe:
-            name = f"{subject.repo}:{subject.alias}"
-            uids.setdefault(subject.recipe.id.uid, []).append(name)
-            aliases.setdefault(subject.alias, []).append(name)
         for text in subject.texts.values():
             keys.update(_WORD.findall(text))
         for block in blocks_of(subject)[0]:
             handles.update(name for _, dependency in block.dependencies() for name in dependency.names)
             keys.update(_keys_set(block))
-            globs.update(key for key in block.layer.new_env_keys if "*" in key and key not in _WIDE_GLOBS)
+            globs.update(key for key in block.layer.new_env_keys if "*" in key and key not in WIDE_GLOBS)
+            promised.update(key for key in block.layer.new_env_keys if "*" not in key)
+    entries = tuple(subject.entry for subject in subjects if subject.entry)
+    by_tag: dict[str, set[int]] = {}
+    by_name: dict[str, tuple[int, ...]] = {}
+    for place, entry in enumerate(entries):
+        for name in {entry.alias, entry.uid}:
+            by_name[name] = (*by_name.get(name, ()), place)
+        for tag in entry.tags:
+            by_tag.setdefault(tag, set()).add(place)
     return Registered(
-        recipes=build_index([subject.entry for subject in subjects if subject.entry], {}),
-        uids={uid: tuple(names) for uid, names in uids.items()},
-        aliases={alias: tuple(names) for alias, names in aliases.items()},
+        entries=entries,
+        by_tag={tag: frozenset(places) for tag, places in by_tag.items()},
+        by_name=by_name,
         handles=frozenset(handles),
         set_keys=frozenset(keys),
         set_globs=tuple(sorted(globs)),
+        promised=frozenset(promised),
         inputs=frozenset(inputs),
     )
 
@@ -162,7 +192,6 @@ def _keys_set(block: Block) -> Iterator[str]:
     for mapping in (layer.default_env, layer.env, layer.const):
         yield from mapping
     yield from layer.input_mapping.values()
-    yield from (key for key in layer.new_env_keys if "*" not in key)
     for _, dependency in block.dependencies():
         yield from _env_of(dependency.entry)
     for overrides in (layer.overrides, layer.recursive_overrides):
@@ -177,7 +206,15 @@ def _env_of(entry: Mapping[str, Any]) -> Iterable[str]:
             yield from map(str, found)
 
 
-def parse_problem(subject_path: Path, error: Exception) -> str:
-    """The text of why a metadata file cannot be used, without the path that it starts with."""
-    text = error.message if isinstance(error, MetaError) else str(error)
-    return text.removeprefix(f"{subject_path}: ")
+class Look(NamedTuple):
+    """What a rule looks at: one recipe, its layers, and all that is registered."""
+
+    subject: Subject
+    blocks: Sequence[Block]
+    registered: Registered
+
+    @property
+    def recipe(self) -> Recipe:
+        """The parsed recipe; only asked for by rules that need one."""
+        assert self.subject.recipe is not None
+        return self.subject.recipe

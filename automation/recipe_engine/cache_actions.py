@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import sys
@@ -18,6 +19,7 @@ from .files import read_json, tree_size
 from .run import Home, split_artifact
 from .schema import is_yes
 from .store import Store, match_tags
+from .usage import is_in_use, last_use_s
 
 logger = logging.getLogger(__name__)
 
@@ -38,10 +40,11 @@ def find_entries(i: Mapping[str, Any], store: Store) -> list[CacheEntry]:
 
 
 def describe_entry(entry: CacheEntry, now_s: float) -> dict[str, Any]:
-    """What is shown of an entry: tags, path, version, maker, size in bytes, age in seconds, state."""
+    """What is shown of an entry: tags, path, version, maker, size in bytes, age and time since use in s, state."""
     plain = sorted(tag for tag in entry.tags if not tag.startswith("_"))
     variations = sorted(tag for tag in entry.tags if tag.startswith("_"))
     created = entry.record.created_utc if entry.record else ""
+    used_s = last_use_s(entry.path)
     return {
         "uid": entry.uid,
         "tags": plain + variations,
@@ -50,16 +53,23 @@ def describe_entry(entry: CacheEntry, now_s: float) -> dict[str, Any]:
         "recipe": entry.recipe.text,
         "size_bytes": tree_size(entry.path),
         "created_utc": created,
-        "age_s": round(now_s - _seconds(created, entry)),
+        "age_s": round(now_s - made_s(entry)),
+        "unused_s": None if used_s is None else max(0, round(now_s - used_s)),
         "is_complete": entry.is_complete,
+        "is_pinned": EntryPaths(entry.path).pinned.exists(),
+        "is_in_use": is_in_use(entry.path),
         "depends_on": entry.dependent_path,
     }
 
 
-def _seconds(created_utc: str, entry: CacheEntry) -> float:
-    if created_utc:
-        return timegm(time.strptime(created_utc, "%Y-%m-%dT%H:%M:%SZ"))
-    return EntryPaths(entry.path).meta.stat().st_mtime
+def made_s(entry: CacheEntry) -> float:
+    """When an entry was made, in seconds since 1970; 0 for one that is gone."""
+    try:
+        return timegm(time.strptime(entry.record.created_utc if entry.record else "", "%Y-%m-%dT%H:%M:%SZ"))
+    except ValueError:
+        with contextlib.suppress(OSError):
+            return EntryPaths(entry.path).meta.stat().st_mtime
+        return 0.0
 
 
 def show_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
@@ -82,7 +92,10 @@ def _lines(row: Mapping[str, Any]) -> list[str]:
     if row["version"]:
         lines.append(f"  Version: {row['version']}")
     lines.append(f"  Recipe: {row['recipe']}")
-    lines.append(f"  Size: {size_text(row['size_bytes'])}, made {age_text(row['age_s'])} ago")
+    used = "" if row["unused_s"] is None else f", used {age_text(row['unused_s'])} ago"
+    lines.append(f"  Size: {size_text(row['size_bytes'])}{used}, made {age_text(row['age_s'])} ago")
+    if row["is_pinned"]:
+        lines.append("  Pinned: cm gc cache keeps it and all that it needs")
     if not row["is_complete"]:
         lines.append("  State: unfinished or broken, never reused")
     if row["depends_on"]:
@@ -153,11 +166,12 @@ def remove_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     for entry in entries:
         if not is_forced and input(f"Remove {entry.path} ({','.join(entry.tags)})? [y/N] ").strip().lower() != "y":
             continue
-        if store.is_busy(entry):
-            busy.append(entry.uid)
-            logger.warning("! %s stays: a process is making it right now", entry.path)
-            continue
-        store.remove(entry)
+        with store.held(entry) as is_free:
+            if not is_free:
+                busy.append(entry.uid)
+                logger.warning("! %s stays: a process is making it right now", entry.path)
+                continue
+            store.remove(entry)
         removed.append(entry.uid)
         logger.info("- removed %s (%s)", entry.path, entry.recipe.alias)
     return {"return": 0, "removed": removed, "busy": busy}

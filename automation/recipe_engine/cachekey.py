@@ -7,11 +7,12 @@ another variation, which tags alone allow.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Literal
 
 from .cachemodel import CacheEntry, CacheKey
 from .env import EnvValue, expand_text, is_secret
-from .model import Configured
+from .model import SUCCESSOR_TAG, Configured
 from .tags import split_words
 
 
@@ -41,6 +42,10 @@ def cache_key(configured: Configured, env: Mapping[str, EnvValue]) -> CacheKey:
     extra = asked_tags(configured, env)
     kept = tuple(tag for tag in (*query.all_of, *extra) if not tag.startswith("-") and tag not in recipe.tags)
     excluded = tuple(tag[1:] for tag in extra if tag.startswith("-"))
+    if recipe.is_successor:  # most such recipes have the uid and the tags of one of CM's, and give other env keys
+        kept = (*kept, SUCCESSOR_TAG)
+    else:
+        excluded = (*excluded, SUCCESSOR_TAG)
     derived = tags_from_env(configured, env)
     version = (f"version-{configured.version.exact}",) if configured.version.exact else ()
     required = dict.fromkeys(
@@ -70,34 +75,40 @@ def visible_inputs(configured: Configured) -> dict[str, str]:
 
 def misfit(entry: CacheEntry, key: CacheKey) -> str:
     """Why ``entry`` cannot serve ``key``, in words; empty when it can, as far as ``_cm.json`` tells."""
+    return next((text for _, text in misfits(entry, key)), "")
+
+
+Part = Literal["unfinished", "tags", "version", "variations", "inputs"]
+
+
+def misfits(entry: CacheEntry, key: CacheKey) -> Iterator[tuple[Part, str]]:
+    """Everything that keeps ``entry`` from serving ``key``, weightiest first."""
     if not entry.is_complete:
-        return "it was never finished"
+        yield "unfinished", "it was never finished"
     tags = set(entry.tags)
     missing = [tag for tag in key.required_tags if tag not in tags]
     if entry.record:  # its whole set of variations is compared below; it may have one as a default that is asked for
         missing = [tag for tag in missing if tag not in {"_" + name for name in key.explicit}]
     if missing:
-        return f"it lacks the tag '{missing[0]}'"
+        yield "tags", f"it lacks the tag '{missing[0]}'"
     unwanted = [tag for tag in key.excluded_tags if tag in tags]
     if unwanted:
-        return f"it has the excluded tag '{unwanted[0]}'"
+        yield "tags", f"it has the excluded tag '{unwanted[0]}'"
     if not key.version.admits(entry.version):
-        return f"its version {entry.version} is not within {key.version.text}"
+        yield "version", f"its version {entry.version} is not within {key.version.text}"
     if entry.record is None:
         own = sorted(tag[1:] for tag in tags if tag.startswith("_"))
-        return (
-            ""
-            if own == sorted(key.explicit)
-            else f"CM made it for the variations {own}, asked are {list(key.explicit)}"
-        )
+        if own != sorted(key.explicit):
+            yield "variations", f"CM made it for the variations {own}, asked are {list(key.explicit)}"
+        return
     if entry.record.variations != key.variations:
-        return f"it was made with the variations {list(entry.record.variations)}, asked are {list(key.variations)}"
+        made, asked = list(entry.record.variations), list(key.variations)
+        yield "variations", f"it was made with the variations {made}, asked are {asked}"
     for name, value in key.inputs.items():
         recorded = entry.record.inputs.get(name)
         if recorded != value:
-            made = f"with --{name}={recorded}" if recorded is not None else f"without --{name}"
-            return f"it was made {made}, asked is --{name}={value}"
-    return ""
+            text = f"with --{name}={recorded}" if recorded is not None else f"without --{name}"
+            yield "inputs", f"it was made {text}, asked is --{name}={value}"
 
 
 def preference(entry: CacheEntry, key: CacheKey) -> tuple[int, int, tuple[str, ...]]:

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .conditions import decide
-from .env import Env, State, check_list_keys, expand_env, fill_env, merge_state, successor_twins
+from .env import Env, State, check_list_keys, expand_env, expand_text, fill_env, merge_state, successor_twins
 from .errors import RequestError
-from .model import PHASES, Configured, Dependency, Layer, Overrides, Phase, Recipe, Request
+from .model import PHASES, ConditionalLayer, Configured, Dependency, Layer, Overrides, Phase, Recipe, Request
 from .overrides import append_dependencies, apply_overrides, merge_needs, merge_overrides, unknown_handles
-from .schema import parse_layer
+from .schema import lifetime_s, parse_layer
 from .variations import resolve_variations, variation_blocks
 from .version import VersionRange
 
@@ -37,6 +37,23 @@ def requested_version(recipe: Recipe, request: Request, env: Env) -> VersionRang
     )
 
 
+def entry_lifetime_s(configured: Configured, env: Env) -> int | None:
+    """How many seconds an entry made now may be used; None is for ever.
+
+    Raises RequestError for a ``cache_expiration`` that is none.
+    """
+    text = str(expand_text(configured.cache_expiration, env))
+    if not text:
+        return None
+    seconds = lifetime_s(text)
+    if seconds is None:
+        raise RequestError(
+            f"{configured.label}: cache_expiration={text!r} is no lifetime",
+            hint="write 90m, 2h, 3d, or 0 for an entry that is never used again",
+        )
+    return seconds
+
+
 def configure(recipe: Recipe, request: Request) -> Configured:
     """The recipe with variations, version, inputs and overrides applied.
 
@@ -44,20 +61,22 @@ def configure(recipe: Recipe, request: Request) -> Configured:
     """
     explicit = request.query.variations
     merger = _Merger(request, is_successor=recipe.is_successor)
+    if request.origins:
+        request.origins.begins(request, merger.env)
     merger.set_version(request.version)
-    merger.merge(recipe.layer)
+    merger.merge(recipe.layer, "recipe")
     preferred = merger.preferred_variations(recipe.layer.default_variations)
     applied = resolve_variations(recipe, explicit, request.query.excluded_variations, preferred)
     recursive: Overrides = {}
     for name, block in variation_blocks(recipe, [variation.name for variation in applied]):
         layer = parse_layer(block, f"{recipe.meta_path}: variations.{name}")
-        merger.merge(layer)
+        merger.merge(layer, f"variation _{name}")
         recursive = merge_overrides(recursive, layer.recursive_overrides)
     version = requested_version(recipe, request, expand_env(merger.env))
     merger.set_version(version)
     if version.exact in recipe.versions:
         layer = parse_layer(recipe.versions[version.exact], f"{recipe.meta_path}: versions.{version.exact}")
-        merger.merge(layer)
+        merger.merge(layer, f"versions {version.exact}")
         recursive = merge_overrides(recursive, layer.recursive_overrides)
     own, conditional = merger.conditional_overrides()
     recursive = merge_overrides(recipe.layer.recursive_overrides, merge_overrides(recursive, conditional))
@@ -66,12 +85,12 @@ def configure(recipe: Recipe, request: Request) -> Configured:
     merger.override(request.overrides, is_strict=True)
     merger.override(recursive, is_strict=False)
     check_list_keys(merger.env)
-    return Configured(
+    configured = Configured(
         recipe=recipe,
         request=request,
         explicit=explicit,
         applied=applied,
-        env=expand_env(merger.env),
+        env=merger.settled_env(),
         state=merger.state,
         const=merger.const,
         const_state=merger.const_state,
@@ -79,6 +98,9 @@ def configure(recipe: Recipe, request: Request) -> Configured:
         recursive_overrides=recursive,
         version=version,
     )
+    if "<<<" not in configured.cache_expiration:  # else a step to come decides it
+        entry_lifetime_s(configured, configured.env)
+    return configured
 
 
 def apply_default_version(configured: Configured) -> Configured:
@@ -97,14 +119,14 @@ def apply_default_version(configured: Configured) -> Configured:
     recursive = configured.recursive_overrides
     if chosen in recipe.versions:
         layer = parse_layer(recipe.versions[chosen], f"{recipe.meta_path}: versions.{chosen}")
-        merger.merge(layer)
+        merger.merge(layer, f"versions {chosen}")
         recursive = merge_overrides(
             merge_overrides(recursive, layer.recursive_overrides), configured.request.recursive_overrides
         )
         merger.override(configured.request.overrides, is_strict=False)
         merger.override(recursive, is_strict=False)
     return configured._replace(
-        env=expand_env(merger.env),
+        env=merger.settled_env(),
         state=merger.state,
         const=merger.const,
         const_state=merger.const_state,
@@ -119,6 +141,7 @@ class _Merger:
 
     def __init__(self, request: Request, *, is_successor: bool) -> None:
         self.inputs = request.inputs
+        self.witness = request.origins
         self.is_successor = is_successor
         self.env: Env = {**request.env, **request.local_env}
         if is_successor:
@@ -149,15 +172,33 @@ class _Merger:
         }
         given: Env = {key: value for key, value in bounds.items() if value}
         self.env.update({**given, **successor_twins(given)} if self.is_successor else given)
+        self._tell("version", given)
 
-    def merge(self, layer: Layer) -> None:
+    def _tell(self, kind: str, offered: Mapping[str, Any]) -> None:
+        if self.witness and offered:
+            self.witness.sees(kind, offered, self.env)
+
+    def settled_env(self) -> Env:
+        """The env with its placeholders filled in."""
+        env = expand_env(self.env)
+        if self.witness:
+            self.witness.settles(env)
+        return env
+
+    def merge(self, layer: Layer, where: str) -> None:
         """Puts one more layer over what is there; mapped inputs come first, so that its conditions see them."""
+        if self.witness:
+            self.witness.enters(where, layer)
         self.map_inputs(layer.input_mapping)
         self.env = {**fill_env(self.env, layer.default_env), **layer.env, **self.const}
+        self._tell("held const", self.const)
+        self._tell("default_env", layer.default_env)
+        self._tell("env", layer.env)
         self.conditional = (*self.conditional, *layer.conditional)
         docker = self._merge_conditional()
         self.const.update(layer.const)
         self.env.update(self.const)
+        self._tell("held const", self.const)
         self.state = merge_state(self.state, layer.state)
         self.const_state = merge_state(self.const_state, layer.const_state)
         lists: dict[str, Any] = {
@@ -178,25 +219,30 @@ class _Merger:
             cache_expiration=layer.cache_expiration or self.layer.cache_expiration,
             is_cached=self.layer.is_cached if layer.is_cached is None else layer.is_cached,
         )
+        if self.witness:
+            self.witness.sees_dependencies(self.layer, is_override=False)
         if layer.overrides:
             self.override(layer.overrides, is_strict=True)
 
     def _merge_conditional(self) -> State:
         """Merges the blocks that hold; gives their docker settings, which win over those of any plain block."""
         docker: State = {}
-        for layer in self._active_blocks():
+        for block in self._active_blocks():
+            layer = block.layer
             self.env = {**fill_env(self.env, layer.default_env), **layer.env}
             self.const.update(layer.const)
             self.state = merge_state(self.state, layer.state)
             self.const_state = merge_state(self.const_state, layer.const_state)
             docker = merge_state(docker, layer.docker)
+            if self.witness:
+                self.witness.sees_conditional(block, self.env)
         return docker
 
-    def _active_blocks(self) -> Iterator[Layer]:
+    def _active_blocks(self) -> Iterator[ConditionalLayer]:
         """The blocks of ``update_meta_if_env`` that hold, newest first; each sees what those before it changed."""
         for block in reversed(self.conditional):
             if decide(block.conditions, self.env).answer == "yes":
-                yield block.layer
+                yield block
 
     def preferred_variations(self, own: Mapping[str, str]) -> dict[str, str]:
         """Group to the member that the recipe wants where none is chosen: the first block that holds, then its own."""
@@ -210,9 +256,9 @@ class _Merger:
         """The ``ad`` and ``adr`` of all blocks of ``update_meta_if_env`` that hold now."""
         own: Overrides = {}
         recursive: Overrides = {}
-        for layer in reversed(list(self._active_blocks())):
-            own = merge_overrides(own, layer.overrides)
-            recursive = merge_overrides(recursive, layer.recursive_overrides)
+        for block in reversed(list(self._active_blocks())):
+            own = merge_overrides(own, block.layer.overrides)
+            recursive = merge_overrides(recursive, block.layer.recursive_overrides)
         return own, recursive
 
     def dependencies(self, phase: Phase) -> tuple[Dependency, ...]:
@@ -227,6 +273,7 @@ class _Merger:
                 text = input_text(value)
                 self.const[key] = text
                 self.env[key] = text
+                self._tell(f"input --{name}", {key: text})
 
     def override(self, overrides: Overrides, *, is_strict: bool) -> None:
         """Applies ``ad`` (strict: an unknown handle is an error) or ``adr`` to the four lists."""
@@ -241,6 +288,8 @@ class _Merger:
         env = expand_env(self.env)
         lists: dict[str, Any] = {phase: apply_overrides(self.dependencies(phase), overrides, env) for phase in PHASES}
         self.layer = self.layer._replace(**lists)
+        if self.witness:
+            self.witness.sees_dependencies(self.layer, is_override=True)
 
     def _names(self) -> Sequence[str]:
         return sorted({name for phase in PHASES for dep in self.dependencies(phase) for name in dep.names})

@@ -59,22 +59,31 @@ def hidden_keys(configured: Configured, phase: Phase) -> tuple[str, ...]:
 
 def dependency_tags(dependency: Dependency, parent: ParentView) -> tuple[str, ...]:
     """The words of the dependency's query after everything that adds to them."""
+    return tuple(dict.fromkeys(word for word, _ in tag_origins(dependency, parent)))
+
+
+def tag_origins(dependency: Dependency, parent: ParentView) -> list[tuple[str, str]]:
+    """The words of the dependency's query, maybe with repeats, each with the key of the entry that adds it."""
     entry = effective_entry(dependency, parent.env)
     local_env = entry.get("env") or {}
-    words = list(split_words(str(expand_text(dependency.tags_text, parent.env))))
+    found = [(word, "tags") for word in split_words(str(expand_text(dependency.tags_text, parent.env)))]
     for prefix, keys in (entry.get("update_tags_from_env_with_prefix") or {}).items():
         for key in _listed(keys):
             own = _texts(expand_value(local_env.get(key, ""), parent.env))
-            words += [f"{prefix}{item}" for item in own or _texts(parent.env.get(key, ""))]
+            items = own or _texts(parent.env.get(key, ""))
+            found += [(f"{prefix}{item}", f"update_tags_from_env_with_prefix {key}") for item in items]
     for key in _listed(entry.get("update_tags_from_env")):
         own = _texts(expand_value(local_env.get(key, ""), parent.env)) if parent.configured.recipe.is_successor else []
-        words += [word for item in own or _texts(parent.env.get(key, "")) for word in split_words(item)]
+        words = [word for item in own or _texts(parent.env.get(key, "")) for word in split_words(item)]
+        found += [(word, f"update_tags_from_env {key}") for word in words]
     for tag, block in (entry.get("update_tags_if_env") or {}).items():
         if decide(parse_condition_blocks(block, tag), parent.env).answer == "yes":
-            words += split_words(tag)
+            found += [(word, "update_tags_if_env") for word in split_words(tag)]
     if is_yes(entry.get("inherit_variation_tags")):
-        words += inherited_variations(dependency, parent.configured, words)
-    return tuple(dict.fromkeys(words))
+        words = [word for word, _ in found]
+        inherited = inherited_variations(dependency, parent.configured, words)
+        found += [(word, "inherit_variation_tags") for word in inherited]
+    return found
 
 
 def effective_entry(dependency: Dependency, env: Mapping[str, EnvValue]) -> Mapping[str, Any]:

@@ -1,10 +1,11 @@
 """What the ``_cm.json`` of every entry says, without reading all of them at each start.
 
 The names in the cache folder are listed at each look, so that entries of other processes and of CM itself are seen at
-once. An SQLite file beside them remembers which recipe made which entry, which never changes; of the entries of the
-recipe that is asked for, every ``_cm.json`` is looked at, and read where it was written again.
+once. An SQLite file beside them remembers which recipe made which finished entry, which never changes. Of the entries
+of the recipe that is asked for, every ``_cm.json`` is looked at, and read where it was written again.
 
-The file is written by whoever had to read many entries that are not in it; small caches never get one.
+The file is written by whoever had to read many entries that are not in it; small caches never get one. Unfinished
+entries and those written within the last tick of the clock are left out: they are read each time.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ from __future__ import annotations
 import json
 import logging
 import os
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from .cachemodel import CacheEntry
 from .database import DamagedDatabase, Database, UnwritableDatabase
-from .entryfile import EntryPaths, Stamp, parse_entry, stamp_of
+from .entryfile import EntryPaths, Stamp, meta_row, parse_entry, stamp_of
 from .files import read_json
+from .scan import is_fresh
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +32,7 @@ SCHEMA = (
     " meta TEXT) WITHOUT ROWID",
     "CREATE INDEX IF NOT EXISTS entries_by_recipe ON entries (recipe)",
 )
-"""``meta`` is the ``_cm.json``."""
+"""``meta`` is the ``_cm.json`` as this engine understands it."""
 MANY = 64
 """So many entries are read without noting them: it takes as long as opening the file, about 4 ms (2026-11-21)."""
 
@@ -134,7 +137,7 @@ class EntryIndex:
                 self._read.pop(name, None)
                 continue
             self._read[name] = (stamp, entry)
-            if not is_stored:
+            if not is_stored and entry.is_complete and entry.recipe.uid and not _is_fresh(stamp):
                 self._unstored.add(name)
 
     # --- the file ---
@@ -155,9 +158,8 @@ class EntryIndex:
         rows = []
         for name in self._unstored & self._read.keys():
             stamp, entry = self._read[name]
-            meta = read_json(EntryPaths(entry.path).meta)
-            if _printable(name) == name and meta:
-                rows.append((name, _printable(entry.recipe.uid), *stamp, json.dumps(meta)))
+            if _printable(name) == name:
+                rows.append((name, _printable(entry.recipe.uid), *stamp, json.dumps(meta_row(entry))))
         gone = [(name,) for name in self._stored - (self._names or set())]
         self._unstored.clear()
         try:
@@ -166,6 +168,11 @@ class EntryIndex:
                 connection.executemany("DELETE FROM entries WHERE name = ?", gone)
         except UnwritableDatabase as error:
             logger.debug("the index of %s is not written: %s", self.root, error)
+
+
+def _is_fresh(stamp: Stamp) -> bool:
+    now_ns = time.time_ns()
+    return is_fresh(stamp[0], now_ns, now_ns)
 
 
 def _printable(text: str) -> str:

@@ -34,6 +34,8 @@ RESUMABLE_SUFFIX = ".part"
 
 Stamp = tuple[int, int]
 """Time (ns) and inode of an ``_cm.json``: each new one has another inode, even within one tick of the clock."""
+POSITIVE = (1 << 63) - 1
+"""What an index keeps of a number at most; some file systems have longer inodes."""
 
 
 class EntryPaths(NamedTuple):
@@ -138,6 +140,13 @@ def parse_entry(meta: Any, path: Path) -> CacheEntry | None:
     """The entry that a ``_cm.json`` describes, or None when it describes none."""
     if not isinstance(meta, dict) or meta.get("automation_uid") != CACHE_AUTOMATION_UID:
         return None
+    try:
+        return _parse_entry(meta, path)
+    except (TypeError, ValueError):  # edited by hand
+        return None
+
+
+def _parse_entry(meta: Mapping[str, Any], path: Path) -> CacheEntry:
     alias, _, uid = str(meta.get("associated_script_artifact", "")).partition(",")
     ours = meta.get("crowdperf")
     record = None
@@ -187,7 +196,10 @@ def declared_files(entry: CacheEntry) -> list[FileRecord] | None:
     rows = details.get("files") if isinstance(details, dict) else None
     if not isinstance(rows, list):
         return None
-    return [FileRecord(row["path"], row["size_bytes"], row["mtime_ns"], row["sha256"]) for row in rows]
+    try:
+        return [FileRecord(row["path"], row["size_bytes"], row["mtime_ns"], row["sha256"]) for row in rows]
+    except (KeyError, TypeError):
+        return None
 
 
 def file_problem(path: Path, declared: FileRecord, *, is_thorough: bool) -> str:
@@ -206,16 +218,18 @@ def file_problem(path: Path, declared: FileRecord, *, is_thorough: bool) -> str:
 def stamp_of(path: Path) -> Stamp:
     """What changes whenever the file is written again; raises OSError when it is gone."""
     status = os.stat(path)
-    return (status.st_mtime_ns, status.st_ino)
+    return (status.st_mtime_ns & POSITIVE, status.st_ino & POSITIVE)
 
 
-_IN_ENTRY = re.compile(r"(/.*?)/([0-9a-f]{16})(?=/|$)", re.DOTALL)
+_ENTRY_NAME = re.compile(r"/([0-9a-f]{16})(?=/|$)")
+_FLAG = re.compile(r"[-\w]*=?")
+"""What may stand before a path: ``-I``, ``--prefix=`` and the like."""
 
 
 def relocated(value: Any, root: Path) -> Any:
     """A stored value with the paths of entries that are below ``root`` now and were elsewhere when it was stored.
 
-    Looks at texts that are a path or paths joined by ``:``, also inside lists and mappings.
+    Looks at texts that are a path, maybe behind a flag, or paths joined by ``:``, also inside lists and mappings.
     """
     if isinstance(value, str):
         return ":".join(_relocated_path(part, str(root)) for part in value.split(":")) if "/" in value else value
@@ -227,11 +241,15 @@ def relocated(value: Any, root: Path) -> Any:
 
 
 def _relocated_path(path: str, root: str) -> str:
-    found = _IN_ENTRY.match(path)
-    if not found or found[1] == root or os.path.exists(f"{found[1]}/{found[2]}"):
-        return path
-    now = os.path.join(root, found[2])
-    return now + path[found.end() :] if os.path.isdir(now) else path
+    for found in _ENTRY_NAME.finditer(path):
+        flag, slash, rest = path[: found.start()].partition("/")
+        folder = slash + rest
+        if folder == root:
+            break
+        now = os.path.join(root, found[1])
+        if _FLAG.fullmatch(flag) and os.path.isdir(now) and not os.path.exists(f"{folder}/{found[1]}"):
+            return flag + now + path[found.end() :]
+    return path
 
 
 def dependency_row(dependency: Mapping[str, Any]) -> dict[str, Any]:
@@ -265,9 +283,9 @@ def output_files(folder: Path, declared: Iterable[str], new_env: Mapping[str, An
 
 
 def empty_folder(folder: Path) -> None:
-    """Removes what a broken-off attempt left, except half-loaded files."""
+    """Removes what a broken-off attempt left, except half-loaded files and the mark that protects the entry."""
     for path in folder.iterdir():
         if path.is_dir() and not path.is_symlink():
             remove_tree(path)
-        elif path.suffix != RESUMABLE_SUFFIX:
+        elif path.suffix != RESUMABLE_SUFFIX and path != EntryPaths(folder).pinned:
             path.unlink(missing_ok=True)

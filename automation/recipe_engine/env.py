@@ -42,8 +42,13 @@ _LOCAL_NAMES = (
     "GIT_*",
     "RENEW_CACHE_ENTRY",
 )
-ENGINE_LOCAL_KEYS = tuple(prefix + name for prefix in (PREFIX, SUCCESSOR_PREFIX) for name in _LOCAL_NAMES)
-"""Keys that a recipe does not hand down to its dependencies (reference engine, cm4mlops e1d5c7cf0, module.py)."""
+ENGINE_LOCAL_KEYS = tuple(
+    prefix + name for prefix in (PREFIX, SUCCESSOR_PREFIX) for name in (*_LOCAL_NAMES, "GET_DEPENDENT_CACHED_PATH")
+)
+"""Keys that a recipe does not hand down to its dependencies (reference engine, cm4mlops e1d5c7cf0, module.py).
+
+The last one is ours: the path on which one dependency depends is none of what its sibling depends on.
+"""
 
 
 ENGINE_KEYS = tuple(

@@ -13,7 +13,10 @@ class RecipeError(Exception):
     """Expected failure with a message for the user.
 
     ``hint`` is the command or change to try next; ``trace`` names the recipes that led here, outermost first;
-    ``log_path`` is the file that holds the output of the failed step, when there is one.
+    ``log_path`` is the file that holds the output of the failed step, when there is one; ``command`` runs the failed
+    program by hand, ``notes`` are further facts and ``output`` the last lines it wrote, under ``output_title``.
+    Where the error passes through, ``rerun`` becomes the line that runs the failed part alone, ``left_out`` what that
+    line lacks (secrets, state), and ``run_id`` the journal by which the whole run can be resumed.
     """
 
     code = 1
@@ -24,17 +27,61 @@ class RecipeError(Exception):
         self.hint = hint
         self.trace = tuple(trace)
         self.log_path = log_path
+        self.command = ""
+        self.notes: tuple[str, ...] = ()
+        self.output: tuple[str, ...] = ()
+        self.output_title = ""
+        self.rerun = ""
+        self.left_out: tuple[str, ...] = ()
+        self.run_id = ""
+
+    @property
+    def last_words(self) -> str:
+        """The last line that the failed program wrote, else the last line of the message."""
+        return (self.output or self.message.splitlines() or ("",))[-1].strip()
 
     def describe(self) -> str:
-        """The whole text shown to the user: message, chain of recipes, log file, hint."""
+        """The whole text shown to the user, from what failed to the line that runs it again."""
         lines = [self.message]
         if self.trace:
             lines.append("  chain: " + " -> ".join(self.trace))
+        if self.command:
+            lines.append(f"  command: {self.command}")
+        lines += [f"  {note}" for note in self.notes]
+        if self.output:
+            lines += [f"  {self.output_title}:", *(f"    {line}" for line in self.output)]
         if self.log_path:
             lines.append(f"  log: {self.log_path}")
         if self.hint:
             lines.append(f"  hint: {self.hint}")
+        if self.rerun:
+            lines.append(f"  again: {self.rerun}")
+        if self.left_out:
+            lines.append(f"    which leaves out: {', '.join(self.left_out)}")
+        if self.run_id:
+            lines.append(f"  resume: cm resume script {self.run_id}")
         return "\n".join(lines)
+
+
+class Interrupted(KeyboardInterrupt):
+    """The user or the system ended the run by a signal: ``SIGINT`` (Ctrl-C), ``SIGTERM`` ...
+
+    ``code`` is the exit status that a shell gives such a program, 128 + the signal's number. ``trace`` and ``run_id``
+    are filled on the way out, as for a RecipeError.
+    """
+
+    def __init__(self, signal_name: str, code: int) -> None:
+        super().__init__(signal_name)
+        self.signal_name = signal_name
+        self.code = code
+        self.trace: tuple[str, ...] = ()
+        self.run_id = ""
+
+    def describe(self) -> str:
+        """One line: what was interrupted and how to go on."""
+        where = f" in {' -> '.join(self.trace)}" if self.trace else ""
+        way_on = f"cm resume script {self.run_id}" if self.run_id else "give the same command"
+        return f"interrupted by {self.signal_name}{where}; to go on: {way_on}"
 
 
 class ErrorText(str):
@@ -76,7 +123,7 @@ class Ambiguous(RecipeError):
     """Several recipes match and nobody can be asked which one is meant."""
 
 
-class ConditionError(RecipeError):
+class ConditionError(MetaError):
     """A condition block of a dependency is malformed."""
 
 
@@ -104,9 +151,13 @@ class HookFailed(RecipeError):
 
 
 class ScriptFailed(RecipeError):
-    """A native script (``run.sh``) ended with an exit status other than 0."""
+    """A native script (``run.sh``) ended with an exit status other than 0.
+
+    ``missing_program`` is the one that its shell did not find, when that is why.
+    """
 
     code = 2
+    missing_program = ""
 
 
 class ScriptNotFound(RecipeError):

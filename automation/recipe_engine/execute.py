@@ -161,7 +161,10 @@ def _run_with_key(engine: Engine, probe: Frame, key: CacheKey) -> StepResult:
         found = None if options.new else _usable(engine, key, probe, refresh=True)
         if found and not options.renew:
             return _reuse(engine, probe, found)
-        return _make_entry(engine, configured, key, found)
+        if found is None:
+            return _make_entry(engine, configured, key, None)
+        with engine.store.held(found, key) as is_free:  # else somebody works in it for another request
+            return _make_entry(engine, configured, key, found if is_free else None)
 
 
 def _run_dynamic(engine: Engine, probe: Frame) -> None:
@@ -188,7 +191,9 @@ def _usable(engine: Engine, key: CacheKey, probe: Frame, *, refresh: bool = Fals
             engine.told.add(text)
             engine.tell(probe.configured, "!", text)
         if refresh and not trouble.endswith("meanwhile"):
-            engine.store.retire(entry)
+            with engine.store.held(entry, key) as is_free:
+                if is_free:
+                    engine.store.retire(entry)
     return None
 
 

@@ -135,7 +135,7 @@ def lock_folder(path: Path, *, timeout_s: float | None = None) -> Iterator[None]
     try:
         hint = "let it finish, run from another folder, or give a longer --lock_timeout=SECONDS"
         with contextlib.suppress(OSError):
-            _wait(lambda: _try_lock(handle) or None, f"the folder {path}", lambda: "another run", hint, timeout_s)
+            _wait(lambda: try_lock(handle) or None, f"the folder {path}", lambda: "another run", hint, timeout_s)
         with _marked_as_held(path, handle):
             yield
     finally:
@@ -169,12 +169,13 @@ def is_locked(path: Path) -> bool:
     except OSError:
         return False
     try:
-        return not _try_lock(handle)
+        return not try_lock(handle)
     finally:
         os.close(handle)
 
 
-def _try_lock(handle: int) -> bool:
+def try_lock(handle: int) -> bool:
+    """Locks an open file unless somebody else holds it; whether it is ours now."""
     if fcntl is None:
         return True
     try:
@@ -209,7 +210,7 @@ def _attempt(path: Path, what: str) -> int | None:
     handle = _open_lock(path)
     if handle is None:
         return None
-    if _try_lock(handle) and _is_current(handle, path):
+    if try_lock(handle) and _is_current(handle, path) and not _has_orphans(path):
         _note_holder(handle, what)
         return handle
     os.close(handle)
@@ -217,6 +218,29 @@ def _attempt(path: Path, what: str) -> int | None:
     if isinstance(facts, dict) and f"{facts.get('pid')}:{path}" in os.environ.get(HELD_VARIABLE, "").splitlines():
         raise CycleError(f"{what} needs, through a process that it started, the very entry it is making")
     return None
+
+
+def _has_orphans(path: Path) -> bool:
+    """Whether something still runs that was started by a holder who was killed; only such a one leaves its facts.
+
+    What a script starts inherits the lock itself; what a hook starts inherits only the variable. Looks where the system
+    tells the environment of processes (Linux).
+    """
+    facts = read_json(path)
+    if not isinstance(facts, dict) or not os.path.isdir("/proc/self"):
+        return False
+    mark = f"{facts.get('pid')}:{path}\n".encode()
+    others = (name for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid())
+    return any(mark in _first_environment(name) for name in others)
+
+
+def _first_environment(pid: str) -> bytes:
+    """The environment that a process was started with; empty when it has ended or is not ours."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
 
 
 def _open_lock(path: Path) -> int | None:
@@ -266,10 +290,22 @@ def remove_file(path: Path) -> None:
 
 
 def remove_tree(path: Path) -> None:
-    """Removes a folder with all it holds; what cannot be removed stays."""
+    """Removes a folder with all it holds, or a link; what cannot be removed stays.
+
+    Folders that their owner may not write, as Go's module cache has them, are removed too.
+    """
     import shutil  # here, because most calls never need it
 
+    if path.is_symlink() or path.is_file():
+        with contextlib.suppress(OSError):
+            path.unlink()
+        return
     shutil.rmtree(path, ignore_errors=True)
+    if path.is_dir():
+        for folder, _, _ in os.walk(path):
+            with contextlib.suppress(OSError):
+                os.chmod(folder, 0o700)
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _user() -> str:

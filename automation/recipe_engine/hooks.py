@@ -79,6 +79,11 @@ def has_hook(recipe: Recipe, name: str) -> bool:
     return re.search(rf"^def {name}\(", text, re.MULTILINE) is not None
 
 
+def names_input(recipe: Recipe, name: str) -> bool:
+    """Whether the text of the recipe's hooks holds an input's name."""
+    return any(name in path.read_text(encoding="utf-8", errors="replace") for path in recipe.path.glob("*.py"))
+
+
 def call_hook(recipe: Recipe, name: str, i: dict[str, Any]) -> HookResult | None:
     """Calls ``predeps``, ``preprocess``, ``postprocess`` or ``detect_version``; None when the recipe does not have it.
 

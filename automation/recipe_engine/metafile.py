@@ -45,7 +45,7 @@ def read_meta(folder: Path, roots: Sequence[Path] = (), depth: int = 0) -> MetaF
     files = meta_files(folder)
     values: dict[str, Any] = {}
     for path in files:
-        values.update(_read_mapping(path))
+        values.update(read_mapping(path))
     name = files[0].name if files else CM_NAMES[0]
     wanted = values.pop("_base", None)
     if not wanted:
@@ -85,12 +85,13 @@ def _folders_of(wanted: str, roots: Sequence[Path]) -> Iterator[Path]:
     for root in roots:
         for folder in sorted((root / kind).glob("*")):
             for path in meta_files(folder):
-                meta = _read_mapping(path)
+                meta = read_mapping(path)
                 if str(meta.get("uid", "")) in names or str(meta.get("alias", "")) in names:
                     yield folder
 
 
-def _read_mapping(path: Path) -> dict[str, Any]:
+def read_mapping(path: Path) -> dict[str, Any]:
+    """The mapping in one YAML or JSON file; raises MetaError when it is none or does not parse."""
     text = path.read_text(encoding="utf-8")
     value = _parse_json(text, path) if path.suffix == ".json" else _parse_yaml(text, path)
     if not isinstance(value, dict):

@@ -8,7 +8,7 @@ thirty types would be most of what a call of ``cm`` may take. Their empty mappin
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 from .cachemodel import CacheEntry, RecipeId
 from .conditions import Condition
@@ -22,6 +22,9 @@ PHASES: tuple[Phase, ...] = ("deps", "prehook_deps", "posthook_deps", "post_deps
 
 SUCCESSOR_FILE = "meta.yaml"
 """The metadata file of recipes for CM's successor (mlcommons/mlperf-automations, 2025)."""
+
+SUCCESSOR_TAG = "format-mlc"
+"""Marks cache entries that such recipes made."""
 
 Overrides = Mapping[str, Mapping[str, Any]]
 """Handle of a dependency (one of its ``names``) to the keys that are changed on it: CM's ``ad`` and ``adr``."""
@@ -220,8 +223,11 @@ class Request(NamedTuple):
     origins: "Witness | None" = None
 
 
-class Witness(Protocol):
-    """Is told what each block offers while a recipe is configured, and what came of it; see origins.py."""
+class Witness:
+    """Is told what each block offers while a recipe is configured, and what came of it; this one forgets it.
+
+    ``StepTrace`` (origins.py) is the one that keeps it.
+    """
 
     def begins(self, request: Request, env: Env) -> None:
         """``env`` is what was handed over, before anything of the recipe."""

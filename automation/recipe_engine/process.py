@@ -11,11 +11,13 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from .files import held_descriptors
+from .memory import MemoryFacts, MemoryWatch
 
 TAIL_LINES = 15
+TAIL_BYTES = 8192
 MASK = b"***"
 MASKED_BYTES = 6
 """Shorter values are no secrets but words such as ``yes``, and would be found everywhere."""
@@ -24,14 +26,25 @@ LINGER_S = 0.5
 GRACE_S = 3.0
 
 
-def run_process(
-    command: Sequence[str], folder: Path, *, extra_env: Mapping[str, str], log_path: Path | None
-) -> tuple[int, list[str]]:
-    """Runs a command with its output shown live and kept in the log; exit status and the last lines.
+class Ended(NamedTuple):
+    """How a command ended: exit status, the last lines of standard output and of standard error.
+
+    ``memory`` is filled for a command that SIGKILL ended.
+    """
+
+    status: int
+    output: tuple[str, ...]
+    errors: tuple[str, ...]
+    memory: MemoryFacts = MemoryFacts()
+
+
+def run_process(command: Sequence[str], folder: Path, *, extra_env: Mapping[str, str], log_path: Path | None) -> Ended:
+    """Runs a command with its output shown live and kept in the log; how it ended.
 
     Standard input is the user's only when that is a terminal. On Ctrl-C or an error here the whole process group ends.
     """
     interactive = sys.stdin is not None and sys.stdin.isatty()
+    memory = MemoryWatch()
     process = subprocess.Popen(
         command,
         cwd=folder,
@@ -45,20 +58,29 @@ def run_process(
     try:
         with contextlib.ExitStack() as stack:
             log = stack.enter_context(log_path.open("ab")) if log_path else None
-            tail = _pump(process, log, [os.fsencode(value) for value in extra_env.values()])
-        return process.wait(), tail
+            tails = _pump(process, log, [os.fsencode(value) for value in extra_env.values()])
+        status = process.wait()
+        if status:  # what it left running must not write into the entry that the next run makes
+            end_group(process, is_group=not interactive)
+        facts = memory.facts() if is_kill(status) else MemoryFacts()
+        return Ended(status, last_lines(tails[0]), last_lines(tails[1]), facts)
     except BaseException:
         end_group(process, is_group=not interactive)
         raise
 
 
-def _pump(process: subprocess.Popen[bytes], log: IO[bytes] | None, secrets: Sequence[bytes]) -> list[str]:
-    """Copies the child's output to ours and to the log until it ends; the last lines of both streams together.
+def hand_over(command: Sequence[str], folder: Path, *, extra_env: Mapping[str, str]) -> int:
+    """Runs a command with the user's terminal until it ends; its exit status."""
+    return subprocess.run(command, cwd=folder, env={**os.environ, **extra_env, "PWD": str(folder)}).returncode
+
+
+def _pump(process: subprocess.Popen[bytes], log: IO[bytes] | None, secrets: Sequence[bytes]) -> tuple[bytes, bytes]:
+    """Copies the child's output to ours and to the log until it ends; the last bytes of its output and of its errors.
 
     What the child left running in the background may hold the output open; that is not waited for.
     """
     sys.stdout.flush()
-    tail = b""
+    tails = {1: b"", 2: b""}
     ended_s = 0.0
     with selectors.DefaultSelector() as selector, contextlib.ExitStack() as stack:
         for stream, target in ((process.stdout, 1), (process.stderr, 2)):
@@ -78,12 +100,19 @@ def _pump(process: subprocess.Popen[bytes], log: IO[bytes] | None, secrets: Sequ
                 if log:
                     log.write(block)
                     log.flush()
-                tail = (tail + block)[-8192:]
+                tails[target] = (tails[target] + block)[-TAIL_BYTES:]
             if process.poll() is not None:
                 ended_s = ended_s or time.monotonic()
                 if not ready or time.monotonic() > ended_s + LINGER_S:
                     break
-    return tail.decode(errors="replace").replace("\r", "\n").splitlines()[-TAIL_LINES:]
+    return tails[1], tails[2]
+
+
+def last_lines(tail: bytes) -> tuple[str, ...]:
+    """The last lines with something in them; of a progress bar, which writes a line many times over, its last state."""
+    lines = tail.decode(errors="replace").split("\n")
+    shown = (line.rstrip("\r").rpartition("\r")[2].rstrip() for line in lines)
+    return tuple([line for line in shown if line][-TAIL_LINES:])
 
 
 class Mask:
@@ -117,13 +146,55 @@ def _write_all(descriptor: int, block: bytes) -> None:
 
 
 def end_group(process: subprocess.Popen[bytes], *, is_group: bool) -> None:
-    """Ends a child and, when it leads a group, everything it started: asks first, then kills."""
+    """Ends a child and everything it started: asks first, then kills.
+
+    A child that shares our group (it may read from the terminal) is ended with its descendants, one by one.
+    """
+    family = () if is_group else descendants(process.pid)
     try:
         _signal(process, signal.SIGTERM, is_group=is_group)
+        _signal_each(family, signal.SIGTERM)
         _wait(process, is_group=is_group)
     finally:  # also when the user presses Ctrl-C once more
         _signal(process, signal.SIGKILL, is_group=is_group)
+        _signal_each(family, signal.SIGKILL)
         _wait(process, is_group=is_group)
+
+
+Birth = tuple[int, str]
+"""A process id and the time it started, by which it is known from a later process with the same id."""
+
+
+def descendants(pid: int) -> tuple[Birth, ...]:
+    """The processes that ``pid`` started, and theirs; none where /proc does not tell."""
+    children: dict[int, list[Birth]] = {}
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
+        if name.isdigit() and (fields := _stat_fields(int(name))):
+            children.setdefault(int(fields[1]), []).append((int(name), fields[19]))
+    found: list[Birth] = []
+    waiting = [pid]
+    while waiting:
+        below = children.get(waiting.pop(), ())
+        found += below
+        waiting += [child for child, _ in below]
+    return tuple(found)
+
+
+def _stat_fields(pid: int) -> list[str]:
+    """The fields of /proc/<pid>/stat from the state on (proc(5): parent second, start time twentieth)."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _signal_each(family: Sequence[Birth], number: int) -> None:
+    for pid, birth in family:
+        fields = _stat_fields(pid)
+        if fields and fields[19] == birth:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
 
 
 def _signal(process: subprocess.Popen[bytes], number: int, *, is_group: bool) -> bool:
@@ -146,13 +217,18 @@ def _wait(process: subprocess.Popen[bytes], *, is_group: bool) -> None:
         time.sleep(0.02)
 
 
+EXIT_MEANINGS = {126: "a program was found but could not be started", 127: "a program was not found"}
+"""What shells mean by these exit codes (POSIX, section 2.8.2)."""
+
+
 def exit_text(status: int) -> str:
     """A process's end in words: ``failed with exit code 3`` or ``was killed by SIGKILL``."""
     number = -status if status < 0 else status - 128 if status > 128 else 0
     if number:
         with contextlib.suppress(ValueError):
             return f"was killed by {signal.Signals(number).name} (status {status})"
-    return f"failed with exit code {status}"
+    meaning = f" ({EXIT_MEANINGS[status]})" if status in EXIT_MEANINGS else ""
+    return f"failed with exit code {status}{meaning}"
 
 
 def is_kill(status: int) -> bool:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from .database import DamagedDatabase, Database, UnwritableDatabase
 from .index import IndexEntry, RepoInfo
-from .scan import UNTRUSTED, FolderGroup, FolderScan, look_at, stats_of
+from .scan import TICK_NS, UNTRUSTED, FolderGroup, FolderScan, look_at, stats_of
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -39,6 +39,8 @@ SCHEMA = (
 """Names are blobs: file names and tags may hold what is no Unicode. ``info`` and ``meta`` are JSON."""
 
 ATTEMPTS = 5
+TAGS_ASKED = 8
+"""So many tags are looked up in the file, the rarest ones; the few recipes that have these are compared in full."""
 MANY = 1000
 """From this many changed recipes on, a start that reads them says so."""
 
@@ -157,8 +159,10 @@ class StoredIndex:
                 raise UnwritableDatabase(f"other processes keep changing {self._database.path}")
 
     def _bring_up_to_date(self, place: RepoInfo) -> int | None:
-        """The repository's number in the file; None when another process changed the file meanwhile."""
-        began_ns = time.time_ns()
+        """The repository's number in the file; None when another process changed the file meanwhile.
+
+        Nothing is written when nothing differs from what the file holds.
+        """
         root = os.path.join(place.path, "script")
         try:
             names = sorted(os.listdir(root))
@@ -168,7 +172,9 @@ class StoredIndex:
         if known and known.scan.is_unchanged(root, names):
             return known.repo_id
         before = known.scan.groups if known else {}
-        groups, changed = self._read_changes(root, names, before, began_ns)
+        groups, changed = self._read_changes(root, names, before)
+        if known and groups == before and not self._differs(known.repo_id, changed):
+            return known.repo_id
         gone = [*changed, *(before.keys() - groups.keys())] if known else None
         with self._database.change() as connection:
             found = connection.execute("SELECT id, revision, maker FROM repos WHERE path = ?", (_path_key(place),))
@@ -190,13 +196,16 @@ class StoredIndex:
     def _known(self, place: RepoInfo) -> Known | None:
         question = "SELECT id, revision, paths, numbers FROM repos WHERE path = ? AND maker = ?"
         for repo_id, revision, paths, numbers in self._database.rows(question, (_path_key(place), self._maker)):
-            return Known(repo_id, revision, FolderScan.of_blocks(paths, numbers))
+            try:
+                return Known(repo_id, revision, FolderScan.of_blocks(paths, numbers))
+            except (TypeError, ValueError) as error:
+                raise DamagedDatabase(str(error)) from None
         return None
 
     def _read_changes(
-        self, root: str, names: Sequence[str], before: Mapping[str, FolderGroup], began_ns: int
+        self, root: str, names: Sequence[str], before: Mapping[str, FolderGroup]
     ) -> tuple[dict[str, FolderGroup], dict[str, RecipeRow]]:
-        """Every folder as it is now, and the rows of those that changed."""
+        """Every folder as it is now, and the rows of those that changed; what is fresh is read again after a tick."""
         groups = {name: before.get(name) or FolderGroup((name,), UNTRUSTED) for name in names}
         suspects = [
             name
@@ -205,18 +214,32 @@ class StoredIndex:
         ]
         if len(suspects) >= MANY:
             logger.info("reading %d recipes of %s ...", len(suspects), root)
-        changed = {}
-        for name in suspects:
-            changed[name] = self._reader(Path(root, name))
-            groups[name] = look_at(root, name, changed[name].files, began_ns)
+        changed: dict[str, RecipeRow] = {}
+        for attempt in range(2):
+            if attempt and suspects:
+                time.sleep(TICK_NS / 1e9)
+            for name in suspects:
+                began_ns = time.time_ns()
+                changed[name] = self._reader(Path(root, name))
+                groups[name] = look_at(root, name, changed[name].files, began_ns)
+            suspects = [name for name in suspects if not groups[name].is_trusted]
         return groups, changed
+
+    def _differs(self, repo_id: int, rows: Mapping[str, RecipeRow]) -> bool:
+        """Whether the file holds anything else of these folders."""
+        question = "SELECT error, info, meta FROM recipes WHERE repo = ? AND name = ?"
+        for name, row in rows.items():
+            wanted = [(_printable(row.error), row.info, row.meta)] if row.uid or row.error else []
+            if self._database.rows(question, (repo_id, os.fsencode(name))) != wanted:
+                return True
+        return False
 
     # --- answering ---
 
     @cached_property
     def entries(self) -> tuple[IndexEntry, ...]:
         """All recipes, ordered by rank and path; reads every row."""
-        return self._sorted(self._rows("SELECT id, repo, name, info FROM recipes WHERE error = ''"))
+        return self._found("SELECT id, repo, name, info FROM recipes WHERE error = ''")
 
     @cached_property
     def broken(self) -> Mapping[str, str]:
@@ -231,21 +254,21 @@ class StoredIndex:
     def by_name(self, name: str) -> tuple[IndexEntry, ...]:
         """The recipes whose alias or uid is ``name``."""
         question = "SELECT id, repo, name, info FROM recipes WHERE error = '' AND (alias = ? OR uid = ?)"
-        return self._sorted(self._rows(question, (_key(name), _key(name))))
+        return self._found(question, (_key(name), _key(name)))
 
     def by_tags(self, wanted: Iterable[str], unwanted: Iterable[str]) -> tuple[IndexEntry, ...]:
         """The recipes that have all ``wanted`` tags and none of the ``unwanted``; the rarest tag is looked up first."""
-        avoid = frozenset(unwanted)
-        need = sorted({_key(tag) for tag in wanted}, key=self._count)
+        need, avoid = frozenset(wanted), frozenset(unwanted)
         if not need:
             return tuple(entry for entry in self.entries if avoid.isdisjoint(entry.tags))
+        rarest = sorted((_key(tag) for tag in need), key=lambda tag: (self._count(tag), tag))[:TAGS_ASKED]
         question = (
             "SELECT recipes.id, repo, name, info FROM tags JOIN recipes ON recipes.id = tags.recipe WHERE tag = ?"
             + " AND EXISTS (SELECT 1 FROM tags AS more WHERE more.tag = ? AND more.recipe = recipes.id)"
-            * (len(need) - 1)
+            * (len(rarest) - 1)
         )
-        found = self._sorted(self._rows(question, need))
-        return tuple(entry for entry in found if avoid.isdisjoint(entry.tags))
+        found = self._found(question, rarest)
+        return tuple(entry for entry in found if need <= entry.tags and avoid.isdisjoint(entry.tags))
 
     def _count(self, tag: bytes) -> int:
         if tag not in self._counts:
@@ -266,9 +289,16 @@ class StoredIndex:
         rows = self._rows(question, (os.fsencode(entry.repo_path), os.fsencode(entry.path.name), _key(entry.uid)))
         return str(rows[0][0]) if rows else ""
 
-    def _sorted(self, rows: Iterable[Sequence[Any]]) -> tuple[IndexEntry, ...]:
-        found = [self._entry(*row) for row in rows if row[1] in self._repos]
-        return tuple(sorted(found, key=lambda entry: (entry.sort, str(entry.path))))
+    def _found(self, question: str, values: Sequence[Any] = ()) -> tuple[IndexEntry, ...]:
+        """The recipes behind the rows that a question gives, ordered by rank and path."""
+
+        def look() -> list[IndexEntry]:
+            try:
+                return [self._entry(*row) for row in self._database.rows(question, values) if row[1] in self._repos]
+            except (TypeError, ValueError) as error:
+                raise DamagedDatabase(str(error)) from None
+
+        return tuple(sorted(self._rescued(look), key=lambda entry: (entry.sort, str(entry.path))))
 
     def _entry(self, recipe_id: int, repo_id: int, name: bytes, info: str) -> IndexEntry:
         if recipe_id not in self._entries:

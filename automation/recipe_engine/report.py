@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from .env import without_secrets
-from .errors import ErrorText, RecipeError
+from .errors import ErrorText, Interrupted, RecipeError
 from .model import StepResult
+from .schema import is_yes
 
 logger = logging.getLogger(__name__)
 
@@ -60,23 +61,41 @@ def answer_cm(action: Callable[[Mapping[str, Any]], dict[str, Any]], i: dict[str
     command that the hint suggests. With ``--out=json`` everything but the answer goes to stderr.
     """
     out = str(i.get("out") or "")
+    if out == "con" and wants_json(i):
+        i["out"] = out = "json"
+        if cmind is not None:
+            cmind.output = out
     set_up_logging(is_verbose=bool(i.get("verbose") or i.get("v")))
     try:
         with stdout_to_stderr(out == "json"), clean_termination(bool(out)):
             return action(i)
     except RecipeError as error:
+        if is_yes(i.get("debug")):
+            traceback.print_exc()
         return _failed(error.code, ErrorText.of(error), out, cmind)
-    except KeyboardInterrupt:
-        return _failed(INTERRUPTED, "interrupted", out, cmind)
+    except KeyboardInterrupt as stop:
+        from .execute import running_trace  # here, because most calls never need it
+
+        if running_trace():  # a recipe made this call; the whole run ends
+            raise
+        told = stop if isinstance(stop, Interrupted) else Interrupted("SIGINT", INTERRUPTED)
+        return _failed(told.code, told.describe(), out, cmind)
     except Exception as error:
         if i.get("debug"):
             traceback.print_exc()
+        from .advice import advice
+
         place = traceback.extract_tb(error.__traceback__)[-1]
         text = (
             f"internal error: {type(error).__name__}: {error} ({os.path.basename(place.filename)}:{place.lineno})\n"
-            "  hint: --debug shows the traceback; please report it"
+            f"  hint: {advice([str(error)]) or '--debug shows the traceback; please report it'}"
         )
         return _failed(1, text, out, cmind)
+
+
+def wants_json(i: Mapping[str, Any]) -> bool:
+    """Whether ``-j`` or ``--json`` asks for ``--out=json``; of ``cm add script`` the latter is a flag of its own."""
+    return is_yes(i.get("j")) or (is_yes(i.get("json")) and i.get("action") != "add")
 
 
 def _failed(code: int, text: str, out: str, cmind: Any) -> dict[str, Any]:
@@ -119,20 +138,24 @@ def stdout_to_stderr(is_wanted: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def clean_termination(is_top: bool) -> Iterator[None]:
-    """SIGTERM ends the block like Ctrl-C, so that children end and locks are freed."""
+    """Ctrl-C, SIGTERM and the end of the terminal raise Interrupted in the block: children end and locks are freed."""
     if not is_top:
         yield
         return
+    names = ("SIGINT", "SIGTERM", "SIGHUP")
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    wanted = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]  # nohup, background jobs
     try:
-        before = signal.signal(signal.SIGTERM, _interrupt)
+        before = [(number, signal.signal(number, _interrupt)) for number in wanted]
     except ValueError:  # not in the main thread: cmind is used as a library there
         yield
         return
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before:
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 def _interrupt(number: int, _frame: Any) -> None:
-    raise KeyboardInterrupt(signal.Signals(number).name)
+    raise Interrupted(signal.Signals(number).name, 128 + number)

@@ -11,6 +11,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from .database import UnwritableDatabase
 from .errors import MetaError
@@ -46,7 +47,7 @@ class RecipeSource:
         key = str(entry.path)
         if key not in self._recipes:
             text = self._stored.meta(entry) if self._stored else ""
-            meta = json.loads(text) if text else read_meta(entry.path, self._roots).values
+            meta = json.loads(text) if text else as_json(read_meta(entry.path, self._roots).values)
             files = meta_files(entry.path)
             name = files[0].name if files else CM_NAMES[0]
             self._recipes[key] = parse_recipe(meta, entry.path, entry.repo_path, name)
@@ -98,7 +99,7 @@ def _read_row(folder: Path, roots: Sequence[Path]) -> RecipeRow:
     try:
         found = read_meta(folder, roots)
         files = tuple(str(path) for path in found.files)
-        meta = found.values
+        meta = as_json(found.values)
         if str(meta.get("automation_uid", SCRIPT_AUTOMATION_UID)) != SCRIPT_AUTOMATION_UID:
             return RecipeRow(files)
         recipe = parse_recipe(meta, folder, folder.parent.parent, found.name)
@@ -106,6 +107,8 @@ def _read_row(folder: Path, roots: Sequence[Path]) -> RecipeRow:
         return RecipeRow(tuple(str(path) for path in error.files), error=str(error))
     except (MetaError, OSError, ValueError) as error:
         return RecipeRow(files, error=str(error))
+    except RecursionError:
+        return RecipeRow(files, error=f"{files[0]}: blocks too deep inside each other, or inside themselves")
     sort = meta.get("sort", 0)
     return RecipeRow(
         files=files,
@@ -115,8 +118,21 @@ def _read_row(folder: Path, roots: Sequence[Path]) -> RecipeRow:
         variations=tuple(recipe.variations),
         sort=sort if isinstance(sort, int) else 0,
         is_cached=recipe.is_cached,
-        meta=json.dumps(meta, default=str),
+        meta=json.dumps(meta),
     )
+
+
+def as_json(value: Any) -> Any:
+    """A value of YAML as JSON holds it: dates, as keys too, become their text, and a number as a key becomes one."""
+    if isinstance(value, dict):
+        return {_as_key(key): as_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [as_json(item) for item in value]
+    return value if value is None or isinstance(value, str | int | float) else str(value)
+
+
+def _as_key(key: Any) -> str:
+    return key if isinstance(key, str) else json.dumps(key) if key is None or isinstance(key, int | float) else str(key)
 
 
 IGNORED_IN_DIGEST = ("__pycache__", "tests", "docs", "dockerfiles")

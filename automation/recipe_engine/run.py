@@ -23,6 +23,7 @@ from .errors import RequestError
 from .execute import run_consistently, run_request, running_trace
 from .flags import EXTRA_FLAGS, FLAGS_AS_ENV, NO_CONTAINER
 from .flags import FLAGS as FLAGS  # the audit knows it from here
+from .hooks import names_input
 from .host import passed_on_env
 from .locked import guard_of, guarding
 from .model import Recipe, Request, RunOptions, StepResult
@@ -184,6 +185,7 @@ def parse_request(i: Mapping[str, Any]) -> Request:
     """CM's input dict as a Request; raises RequestError or MetaError for what cannot be used."""
     options = parse_options(i)
     query, alias = parse_query_input(i)
+    repo = str(i.get("artifact") or "").strip().rpartition(":")[0]
     env: Env = {**passed_on_env(), **_mapping(i, "env")}
     check_list_keys(env)
     if env.pop("GH_TOKEN", None) and "CM_GH_TOKEN" not in env:
@@ -193,7 +195,7 @@ def parse_request(i: Mapping[str, Any]) -> Request:
     request = request_from_inputs(inputs, options=options)
     return request._replace(
         query=query,
-        alias=alias,
+        alias=f"{repo}:{alias}" if repo and alias else alias,
         env=env,
         state=_mapping(i, "state"),
         const=_mapping(i, "const"),
@@ -221,7 +223,7 @@ def _mapping(i: Mapping[str, Any], key: str) -> dict[str, Any]:
         return {}
     if not isinstance(value, Mapping):
         raise RequestError(f"--{key} must be given by key, found {value!r}", hint=f"write --{key}.NAME=VALUE")
-    return dict(value)
+    return {str(name): item for name, item in value.items()}  # a caller in Python may use a number
 
 
 def _recipe_if_clear(engine: Engine, request: Request) -> Recipe | None:
@@ -231,16 +233,20 @@ def _recipe_if_clear(engine: Engine, request: Request) -> Recipe | None:
 
 
 def warn_of_unknown_inputs(recipe: Recipe, request: Request) -> None:
-    """Says which given inputs look like misspelt ones: CM ignores an unknown input without a word."""
+    """Says which given inputs nobody reads, and what was meant by those that look misspelt.
+
+    CM ignores an unknown input without a word. A hook may read one that its recipe does not describe.
+    """
     mapped = {name for source in _mappings(recipe) for name in source}
     known = FLAGS | mapped | set(recipe.inputs)
     for name in sorted(set(request.inputs) - known):
+        close = nearest(name, known, 1)
         if name.startswith(NO_CONTAINER):
             logger.warning("! --%s has no effect: this engine starts no containers", name)
-            continue
-        close = nearest(name, known, 1)
-        if close:
+        elif close:
             logger.warning("! recipe %s knows no input --%s; did you mean --%s?", recipe.id.alias, name, close[0])
+        elif not names_input(recipe, name):
+            logger.warning("! recipe %s knows no input --%s; it has no effect", recipe.id.alias, name)
 
 
 def _mappings(recipe: Recipe) -> list[Mapping[str, Any]]:

@@ -3,13 +3,15 @@
 A ``FolderScan`` is kept as two blocks, one of paths and one of numbers, so that comparing 10,000 unchanged folders
 costs their ``stat`` calls and little else.
 
-What was written within a tick of the clock before it was read may be written again without getting another time; it is
-kept as untrusted, and counts as changed at the next look.
+What was written within a tick of the clock before it was read may be written again without getting another time. So
+readers read it again when the tick is over; what is too fresh all the same is kept as untrusted, and counts as changed
+at the next look. A file whose time lies in the future is trusted: later writes get other times.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -18,8 +20,18 @@ NUMBERS = 3
 """Kept of each path: time of its content and of any change in ns, size in bytes."""
 UNTRUSTED = (0,) * NUMBERS
 GONE = (-1,) * NUMBERS
-TICK_NS = 50_000_000
+TICK_NS = 20_000_000
 """Kernels stamp files with a clock that moves every 1 to 10 ms (Linux CONFIG_HZ); this is well above."""
+COARSE_TICK_NS = 2_000_000_000
+"""File systems without fractions of a second keep times to the second, FAT to two."""
+POSITIVE = (1 << 63) - 1
+"""What an array holds at most; a few file systems have times beyond, after the year 2262."""
+
+
+def is_fresh(stamp_ns: int, began_ns: int, ended_ns: int) -> bool:
+    """Whether what was read between these times may change without getting another time than ``stamp_ns``."""
+    tick_ns = TICK_NS if stamp_ns % 1_000_000_000 else COARSE_TICK_NS
+    return began_ns - tick_ns < stamp_ns < ended_ns + tick_ns
 
 
 class FolderGroup(NamedTuple):
@@ -44,7 +56,7 @@ def stats_of(root: str, paths: Iterable[str]) -> array[int]:
         except OSError:
             add(GONE)
         else:
-            add((status.st_mtime_ns, status.st_ctime_ns, status.st_size))
+            add((status.st_mtime_ns & POSITIVE, status.st_ctime_ns & POSITIVE, status.st_size))
     return numbers
 
 
@@ -52,7 +64,9 @@ def look_at(root: str, name: str, files: Iterable[str], began_ns: int) -> Folder
     """The group of a folder whose ``files`` (absolute) were read after ``began_ns`` (``time.time_ns()``)."""
     paths = (name, *(os.path.relpath(file, root) for file in files))
     numbers = tuple(stats_of(root, paths))
-    is_too_fresh = any(number > began_ns - TICK_NS for number in numbers)
+    ended_ns = time.time_ns()
+    times = (number for position, number in enumerate(numbers) if position % NUMBERS < 2)
+    is_too_fresh = any(is_fresh(stamp_ns, began_ns, ended_ns) for stamp_ns in times)
     return FolderGroup(paths, UNTRUSTED * len(paths) if is_too_fresh else numbers)
 
 
@@ -70,8 +84,11 @@ class FolderScan(NamedTuple):
 
     @classmethod
     def of_blocks(cls, paths: bytes, numbers: bytes) -> FolderScan:
-        """The scan that was kept as ``paths_block`` and ``numbers``."""
-        return cls(os.fsdecode(paths).split("\0") if paths else [], numbers)
+        """The scan that was kept as ``paths_block`` and ``numbers``; raises ValueError when these do not fit."""
+        names = os.fsdecode(paths).split("\0") if paths else []
+        if len(numbers) != len(names) * NUMBERS * array("q").itemsize:
+            raise ValueError("a damaged scan")
+        return cls(names, numbers)
 
     @property
     def paths_block(self) -> bytes:
@@ -89,9 +106,10 @@ class FolderScan(NamedTuple):
         numbers = array("q")
         numbers.frombytes(self.numbers)
         starts = [position for position, path in enumerate(self.paths) if "/" not in path]
+        ends = [*starts[1:], len(self.paths)] if starts else []
         return {
             self.paths[start]: FolderGroup(
                 tuple(self.paths[start:end]), tuple(numbers[NUMBERS * start : NUMBERS * end])
             )
-            for start, end in zip(starts, [*starts[1:], len(self.paths)], strict=True)
+            for start, end in zip(starts, ends, strict=True)
         }

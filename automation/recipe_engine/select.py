@@ -12,11 +12,11 @@ from .tags import TagQuery, nearest
 def candidates(query: TagQuery, alias: str, index: RecipeIndex) -> tuple[IndexEntry, ...]:
     """The recipes that fit, best first; never empty.
 
-    Raises RequestError for an empty query, NotFound when no recipe has the tags or the name, VariationNotFound when
-    those that have them lack a variation.
+    ``alias`` may have a repository in front (``repo:name``). Raises RequestError for an empty query, NotFound when no
+    recipe has the tags or the name, VariationNotFound when those that have them lack a variation.
     """
     if alias:
-        found = index.by_name(alias)
+        found = named(alias, index)
         if not found:
             raise _no_such_name(alias, index)
     elif not query.all_of:
@@ -35,10 +35,25 @@ def candidates(query: TagQuery, alias: str, index: RecipeIndex) -> tuple[IndexEn
     return fitting
 
 
+def named(alias: str, index: RecipeIndex) -> tuple[IndexEntry, ...]:
+    """The recipes called ``name`` or ``repo:name``, where the repository is named by its alias or its folder."""
+    repo, _, name = alias.rpartition(":")
+    found = index.by_name(name)
+    names = set(repo.split(","))
+    return tuple(entry for entry in found if not repo or names & {entry.repo_alias, entry.repo_path.name})
+
+
 def _no_such_name(alias: str, index: RecipeIndex) -> NotFound:
-    close = nearest(alias, [entry.alias for entry in index.entries])
+    repo, _, name = alias.rpartition(":")
+    elsewhere = index.by_name(name) if repo else ()
+    if elsewhere:
+        return NotFound(
+            f"no recipe of the repository '{repo}' is called '{name}'",
+            hint=f"it is in: {', '.join(sorted({entry.repo_alias for entry in elsewhere}))}",
+        )
+    close = nearest(name, [entry.alias for entry in index.entries])
     return NotFound(
-        "\n".join([f"no recipe is called '{alias}'", *_broken_lines(index)]),
+        "\n".join([f"no recipe is called '{name}'", *_broken_lines(index)]),
         hint=f"the nearest are: {', '.join(close)}" if close else "cm find script lists all recipes",
     )
 

@@ -6,15 +6,19 @@ list is joined with the old value of the variable. Secrets travel in the process
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .env import PREFIX, SUCCESSOR_PREFIX, Env, EnvValue, State, is_secret, merge_env, merge_state
-from .errors import ScriptFailed, ScriptNotFound
+from .errors import RequestError, ScriptFailed, ScriptNotFound
 from .files import read_json, write_json, write_text
+
+if TYPE_CHECKING:
+    from .process import Ended
 
 ENV_OUT = "tmp-run-env.out"
 STATE_OUT = "tmp-run-state.json"
@@ -73,11 +77,24 @@ def export_line(key: str, value: EnvValue) -> str:
             name, separator = name[1:].strip(), name[0]
         if not SHELL_NAME.fullmatch(name):
             return ""
-        items = shlex.quote(separator.join(str(item) for item in value))
+        items = shlex.quote(separator.join(passable(key, item) for item in value))
         return f'export {name}={items}${{{name}:+{shlex.quote(separator)}"${name}"}}'
     if not SHELL_NAME.fullmatch(key):
         return ""
-    return f"export {key}={shlex.quote('' if value is None else str(value))}"
+    return f"export {key}={shlex.quote(passable(key, value))}"
+
+
+def passable(key: str, value: EnvValue) -> str:
+    """An env value as the text that a process gets; raises RequestError for what no process can be given."""
+    text = "" if value is None else str(value)
+    problem = "a NUL character" if "\0" in text else ""
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        problem = "half a character"  # a lone surrogate: \ud800 in JSON
+    if problem:
+        raise RequestError(f"the value of the env key '{key}' holds {problem}, which no program can be given")
+    return text
 
 
 def export_lines(env: Mapping[str, EnvValue]) -> list[str]:
@@ -91,20 +108,20 @@ def run_script(call: ScriptCall) -> tuple[Env, State]:
     Writes tmp-state.json and tmp-run.sh, reads tmp-run-env.out and tmp-run-state.json. Raises ScriptFailed with the
     decoded exit and the last lines of output when the script does not end with 0.
     """
-    from .process import run_process  # here, because a call that reuses everything starts no process
+    from .git_access import git_access  # here, because a call that reuses everything starts no process
+    from .process import run_process
 
     for name in (ENV_OUT, STATE_OUT):
         (call.folder / name).unlink(missing_ok=True)
     write_json(call.folder / STATE_IN, call.state)
     lines = ["#!/bin/bash", "", *(str(line) for line in call.state.get("script_prefix", ())), ""]
-    lines += [*export_lines(call.env), "", f". {shlex.quote(str(call.script))}", ""]
+    access = git_access(call.env, os.environ.get("GIT_CONFIG_COUNT", ""))
+    lines += [*export_lines(call.env), *export_lines(access), "", f". {shlex.quote(str(call.script))}", ""]
     write_text(call.folder / RUN_FILE, "\n".join(lines))
-    secrets = {key: str(value) for key, value in call.env.items() if is_secret(key) and value}
-    status, tail = run_process(
-        ["bash", "-c", f". ./{RUN_FILE}"], call.folder, extra_env=secrets, log_path=call.log_path
-    )
-    if status != 0:
-        raise _failure(call, status, tail)
+    secrets = {key: passable(key, value) for key, value in call.env.items() if is_secret(key) and value}
+    ended = run_process(["bash", "-c", f". ./{RUN_FILE}"], call.folder, extra_env=secrets, log_path=call.log_path)
+    if ended.status != 0:
+        raise _failure(call, ended)
     env = merge_env(call.env, read_env_file(call.folder / ENV_OUT))
     written = read_json(call.folder / STATE_OUT)
     if isinstance(written, dict):
@@ -114,20 +131,12 @@ def run_script(call: ScriptCall) -> tuple[Env, State]:
     return env, dict(call.state)
 
 
-def _failure(call: ScriptCall, status: int, tail: Sequence[str]) -> ScriptFailed:
-    from .process import exit_text, is_kill
+def _failure(call: ScriptCall, ended: Ended) -> ScriptFailed:
+    from .failure import script_failure
 
-    lines = [f"{call.label}: {call.script.name} {exit_text(status)}"]
-    for name in call.shown_if_error:
-        path = call.folder / name
-        if path.is_file():
-            lines += [f"  {name}:"] + ["    " + line for line in path.read_text(errors="replace").splitlines()[-40:]]
-    if tail:
-        lines += ["  last lines of its output:"] + ["    " + line for line in tail]
-    hint = f"see the whole output in the log; to try by hand: cd {shlex.quote(str(call.folder))} && bash ./{RUN_FILE}"
-    if is_kill(status):
-        hint = "a process killed by SIGKILL usually ran out of memory: free -h and dmesg tell; " + hint
-    return ScriptFailed("\n".join(lines), hint=hint, log_path=str(call.log_path or ""))
+    error = script_failure(call.label, call.script, call.folder, ended, call.shown_if_error)
+    error.log_path = str(call.log_path or "")
+    return error
 
 
 def read_env_file(path: Path) -> Env:

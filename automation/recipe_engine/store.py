@@ -44,6 +44,8 @@ from .entryfile import (
 from .env import without_secrets
 from .errors import CycleError, LockTimeout, StoreError
 from .files import is_locked, lock, read_json, remove_tree, sha256_of, write_json, write_text
+from .removal import discard, empty_trash
+from .usage import EntriesInUse
 
 logger = logging.getLogger(__name__)
 
@@ -54,8 +56,6 @@ Each folder is one result of a recipe: a detected tool, a virtual environment, a
 what is missing is made again by the recipe that needs it. Do not edit entries by hand.
 """
 CACHEDIR_TAG = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is a cache of CM recipes.\n"
-USE_NOTED_EVERY_S = 3600.0
-"""Often enough to tell which entries were used least recently, and no cost to the runs between."""
 
 
 class Maker(NamedTuple):
@@ -85,6 +85,9 @@ class Store:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._index = EntryIndex(root)
+        self._in_use = EntriesInUse()
+        self._used: list[str] = []
+        self._used_before: dict[str, int] = {}
 
     def lock(self, key: CacheKey, what: str, timeout_s: float | None = None) -> AbstractContextManager[None]:
         """Holds the right to make the entry of ``key``."""
@@ -93,6 +96,10 @@ class Store:
 
     def _lock_path(self, fingerprint: str) -> Path:
         return self.root / ".locks" / f"{fingerprint[:32]}.lock"
+
+    def _lock_of(self, entry: CacheEntry) -> Path:
+        """The lock of whoever makes an entry; one that CM made is known by its own name."""
+        return self._lock_path(entry.record.fingerprint if entry.record else entry.uid)
 
     def _prepare(self) -> None:
         try:
@@ -149,7 +156,7 @@ class Store:
         Half-loaded files (``*.part``) of that attempt stay, so that a big download goes on. The caller holds the lock.
         """
         self._prepare()
-        self.empty_trash()
+        empty_trash(self.root)
         record = EntryRecord(
             fingerprint=key.fingerprint,
             recipe_digest=maker.digest,
@@ -174,6 +181,7 @@ class Store:
             self._write_meta(entry)
         else:
             self._place(entry)
+        self._used_before[entry.uid] = len(self._used)
         return entry
 
     def _place(self, entry: CacheEntry) -> None:
@@ -216,7 +224,22 @@ class Store:
         )
         reopened = entry._replace(tags=tuple(dict.fromkeys(("tmp", *entry.tags))), record=record)
         self._write_meta(reopened)
+        self._used_before[entry.uid] = len(self._used)
         return reopened
+
+    def keeps_identity(self, entry: CacheEntry, key: CacheKey) -> bool:
+        """Whether ``entry``, made again for ``key``, still answers the request that it was made for.
+
+        It would not if that gave an input, or a bound of the version, that ``key`` lacks.
+        """
+        if entry.record is None or entry.record.fingerprint == key.fingerprint:
+            return True
+        details = read_json(EntryPaths(entry.path).details)
+        asked = details.get("request") if isinstance(details, dict) else None
+        now = key_row(key)
+        bounds = ("version", "version_min", "version_max")
+        keeps_version = all((asked or {}).get(name, "") in ("", now[name]) for name in bounds)
+        return keeps_version and dict(entry.record.inputs) == dict(key.inputs)
 
     def reinstate(self, entry: CacheEntry) -> None:
         """Undoes ``reopen`` when the recipe found nothing to do; ``entry`` is the finished one from before."""
@@ -245,6 +268,8 @@ class Store:
             "format": FORMAT,
             "files": [file_row(record) for record in records],
             "state_sha256": sha256_of(paths.state),
+            "dependencies": self._used_since(entry),
+            "recipe_digest": entry.record.recipe_digest if entry.record else "",
             **outcome.details,
             "request": {**outcome.details.get("request", {}), **key_row(key)},
         }
@@ -257,7 +282,12 @@ class Store:
             tags=tags, version=outcome.version, dependent_path=outcome.dependent_path, expires_s=expires_s
         )
         self._write_meta(finished)
+        self.note_use(finished)
         return finished
+
+    def _used_since(self, entry: CacheEntry) -> list[str]:
+        """The entries that were used, or made, while this one was made: what it depends on, directly or not."""
+        return sorted(set(self._used[self._used_before.pop(entry.uid, len(self._used)) :]) - {entry.uid})
 
     def _write_meta(self, entry: CacheEntry) -> None:
         write_json(EntryPaths(entry.path).meta, meta_row(entry))
@@ -278,63 +308,34 @@ class Store:
 
     def is_busy(self, entry: CacheEntry) -> bool:
         """Whether a process is making this entry right now."""
-        return entry.record is not None and is_locked(self._lock_path(entry.record.fingerprint))
+        return is_locked(self._lock_of(entry))
 
     def note_use(self, entry: CacheEntry) -> None:
-        """Remembers that ``entry`` was reused now, to the hour; a cache that cannot be written is left alone."""
-        used = EntryPaths(entry.path).used
-        with contextlib.suppress(OSError):
-            try:
-                if time.time() - os.stat(used).st_mtime > USE_NOTED_EVERY_S:
-                    os.utime(used)
-            except FileNotFoundError:
-                used.touch()
+        """Remembers that ``entry`` is used from now on, until this process ends."""
+        self._in_use.add(entry.path)
+        self._used.append(entry.uid)
 
     @contextlib.contextmanager
-    def held(self, entry: CacheEntry) -> Iterator[bool]:
-        """Whether nobody is making this entry; nobody begins to inside the block."""
-        if entry.record is None:
-            yield True
-            return
+    def held(self, entry: CacheEntry, key: CacheKey | None = None) -> Iterator[bool]:
+        """Whether ``entry`` is as it was read and nobody else makes it; nobody begins to inside the block.
+
+        ``key`` is the request whose lock the caller holds already; the entry may be another one's.
+        """
+        path = self._lock_of(entry)
         with contextlib.ExitStack() as stack:
             try:
-                stack.enter_context(lock(self._lock_path(entry.record.fingerprint), str(entry.path), timeout_s=0))
-            except (LockTimeout, CycleError):
-                yield False
-                return
-            yield True
+                if key is None or path != self._lock_path(key.fingerprint):
+                    self._prepare()
+                    stack.enter_context(lock(path, str(entry.path), timeout_s=0))
+                is_unchanged = self._index.stamp(entry) == stamp_of(EntryPaths(entry.path).meta)
+            except (LockTimeout, CycleError, FileNotFoundError):
+                is_unchanged = False
+            yield is_unchanged
 
     def remove(self, entry: CacheEntry) -> None:
-        """Deletes an entry; it stops being one at once, before its files go.
-
-        Should this process be killed meanwhile, ``empty_trash`` deletes the rest.
-        """
-        trash = self._trash / f"{entry.path.name}.{os.urandom(4).hex()}"
-        try:
-            trash.parent.mkdir(exist_ok=True)
-            os.rename(entry.path, trash)
-        except FileNotFoundError:
-            pass
-        except OSError:  # the folder is a link or another disk
-            with contextlib.suppress(FileNotFoundError):
-                EntryPaths(entry.path).meta.unlink()
-            trash = entry.path
-        remove_tree(trash)
+        """Deletes an entry; it stops being one at once, before its files go."""
+        discard(self.root, entry.path)
         self._index.forget(entry)
-
-    @property
-    def _trash(self) -> Path:
-        return self.root / ".trash"
-
-    def empty_trash(self) -> list[Path]:
-        """Deletes what removals that were killed left behind; gives the folders that were there."""
-        try:
-            left = [self._trash / name for name in os.listdir(self._trash)]
-        except OSError:
-            return []
-        for path in left:
-            remove_tree(path)
-        return left
 
 
 def utc_now() -> str:

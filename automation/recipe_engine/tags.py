@@ -59,7 +59,10 @@ def parse_query(text: str | Iterable[str]) -> TagQuery:
             hint=f"keep either _{clash[0]} or -_{clash[0]}",
         )
     return TagQuery(
-        all_of=tuple(all_of), none_of=tuple(none_of), variations=tuple(variations), excluded_variations=tuple(excluded)
+        all_of=tuple(all_of),
+        none_of=tuple(none_of),
+        variations=tuple(variations),
+        excluded_variations=tuple(dict.fromkeys(excluded)),
     )
 
 

@@ -10,6 +10,9 @@ _RUN = re.compile(r"\d+|[a-z]+")
 PRE_RELEASE_WORDS = frozenset({"a", "alpha", "b", "beta", "c", "rc", "pre", "preview", "dev"})
 """Words after the numbers that make a version earlier than the numbers alone (PEP 440's, with their spellings)."""
 
+MOST_DIGITS = 4000
+"""Python reads no longer numbers (``sys.get_int_max_str_digits``), and no version has one."""
+
 Piece = tuple[int, int, str]
 VersionKey = tuple[tuple[int, str], tuple[int, ...], tuple[Piece, ...]]
 
@@ -22,7 +25,7 @@ def version_key(text: str) -> VersionKey:
     (a branch name) goes before all others. The reference engine raises TypeError where words meet numbers.
     """
     before, dotted, after = _SHAPE.findall(text.strip().lower())[0]
-    numbers = [int(part) for part in dotted.split(".") if part]
+    numbers = [int(part[:MOST_DIGITS]) for part in dotted.split(".") if part]
     while numbers and numbers[-1] == 0:
         numbers.pop()
     word = "" if before == "v" else before
@@ -32,7 +35,7 @@ def version_key(text: str) -> VersionKey:
 def _piece(run: str) -> Piece:
     """The rank of a number or a word behind the version's numbers; the end of the version has rank 0."""
     if run.isdigit():
-        return (2, int(run), "")
+        return (2, int(run[:MOST_DIGITS]), "")
     rank = -2 if run == "dev" else -1 if run in PRE_RELEASE_WORDS else 1
     return (rank, 0, run)
 

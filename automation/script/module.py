@@ -56,6 +56,12 @@ class CAutomation(Automation):
 
         return answer_cm(lambda i: explain_action(i, home_of(self.cmind)), i, self.cmind)
 
+    def add(self, i):
+        """Write a new recipe from a template: cm add script [repo:]alias --tags=.. [--template=plain|tool|file]."""
+        from recipe_engine.scaffold import add_action
+
+        return answer_cm(lambda i: add_action(i, home_of(self.cmind)), i, self.cmind)
+
     def audit(self, i):
         """Look over recipes without running them: cm audit script [[repo:]alias] [--tags=..] [--level=info]."""
         from recipe_engine.audit import audit_action
@@ -130,6 +136,16 @@ class CAutomation(Automation):
         """Not there: says what to use in place of cm gui script."""
         return self.docker(i)
 
+    def delete(self, i):
+        """Remove recipes: cm rm script [REPO:]NAME [-f]."""
+        return answer_cm(self._delete, i, self.cmind)
+
+    def _delete(self, i):
+        from recipe_engine.script_actions import check_removal
+
+        check_removal(i)
+        return super().delete(i)
+
     def search(self, i):
         """Find recipes by tags or name and print their folders."""
         return answer_cm(self._search, i, self.cmind)
@@ -139,12 +155,16 @@ class CAutomation(Automation):
             return super().search(i)
         paths = search_action(i, home_of(self.cmind))
         if i.get("out") == "con":
-            print("\n".join(str(path) for path in paths))
+            for path in paths:
+                print(path)
         return {"return": 0, "list": [self._artifact(path) for path in paths]}
 
     def _artifact(self, path):
         from cmind.artifact import Artifact
 
         artifact = Artifact(cmind=self.cmind, path=str(path))
+        for repo in self.cmind.repos.lst:
+            if Path(repo.path_with_prefix) == path.parent.parent:
+                artifact.repo_path, artifact.repo_meta = repo.path_with_prefix, repo.meta
         artifact.load()
         return artifact

@@ -22,6 +22,7 @@ from mlperf_results.names import (
 )
 
 ALL = "all"
+RESUME_VALUES = ("failed", "unfinished", ALL)
 
 TARGETS = {
     Scenario.SINGLE_STREAM: ("target_latency_ms", "singlestream_target_latency", "target_latency"),
@@ -60,7 +61,10 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """A checked call. `targets` holds the given target inputs by name; None means that the harness decides."""
+    """A checked call. `targets` holds the given target inputs by name; None means that the harness decides.
+
+    `resume` is one of RESUME_VALUES, or empty for a call that starts anew.
+    """
 
     model: str
     backend: str
@@ -72,6 +76,7 @@ class Config:
     batch_size: int | None
     threads: int | None
     targets: Mapping[str, float]
+    resume: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +172,14 @@ class _Reader:
             self.problems.append(f"--execution_mode: {error}")
             return ExecutionMode.TEST
 
+    def resume(self, key: str) -> str:
+        """One of RESUME_VALUES; `--resume` without a value means all."""
+        text = self.text(key).lower()
+        text = ALL if text in ("true", "yes") else "" if text in ("false", "no") else text
+        if text and text not in RESUME_VALUES:
+            self.problems.append(f"--resume: unknown value {text!r}; known: {', '.join(RESUME_VALUES)}")
+        return text
+
     def whole_number(self, key: str, name: str) -> int | None:
         text = self.text(key)
         if not text:
@@ -218,6 +231,7 @@ def parse_config(env: Mapping[str, object], known: Known, folder: Path) -> Confi
         batch_size=reader.whole_number("CM_MLPERF_LOADGEN_MAX_BATCHSIZE", "batch_size"),
         threads=reader.whole_number("CM_NUM_THREADS", "threads"),
         targets=targets,
+        resume=reader.resume("CM_MLPERF_RESUME"),
     )
     problems = reader.problems or _unused_targets(targets, scenarios)
     if problems:
@@ -251,6 +265,8 @@ def matrix(config: Config) -> tuple[RunSpec, ...]:
 
 def describe(specs: tuple[RunSpec, ...]) -> str:
     """The list of runs that a user sees before the first one starts."""
+    if not specs:
+        return "no LoadGen run is left to make"
     total_s = sum(spec.min_duration_s for spec in specs)
     count = f"{len(specs)} LoadGen {'run' if len(specs) == 1 else 'runs'}"
     lines = [f"{count}, at least {total_s:g} s of measuring in all:"]

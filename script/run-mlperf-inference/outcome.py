@@ -18,6 +18,7 @@ FORMAT = 1
 VERDICT_KEYS = ("valid", "invalid_reasons", "errors")
 PERFORMANCE_KEYS = (*VERDICT_KEYS, "metric", "label", "duration_s", "query_count", "latency", "run")
 """What results.json takes over from an accuracy run's and a performance run's result.json."""
+NO_RUN_LABEL = "no run has finished, so there is no result"
 OWN_MODELS = ("digits",)
 """Models of this project that MLPerf does not know."""
 
@@ -57,6 +58,16 @@ class ScenarioOutcome:
         return tuple(found)
 
 
+@dataclass(frozen=True, slots=True)
+class Remarks:
+    """What is said beside the runs: the command that repeats the call, runs that are missing, notes, the recipes."""
+
+    command: str
+    missing: tuple[str, ...]
+    notes: tuple[str, ...]
+    recipes: Sequence[Mapping[str, str]]
+
+
 def by_scenario(runs: Sequence[FinishedRun]) -> tuple[ScenarioOutcome, ...]:
     """The runs grouped by scenario, in the order of their first run."""
     scenarios = dict.fromkeys(run.spec.scenario for run in runs)
@@ -79,6 +90,8 @@ def label_of(runs: Sequence[FinishedRun]) -> str:
     labels = list(dict.fromkeys(run.result["label"] for run in runs if run.spec.mode is Mode.PERFORMANCE))
     if not labels:
         labels = list(dict.fromkeys(run.result["label"] for run in runs))
+    if not labels:
+        return NO_RUN_LABEL
     return TEST_RUN_LABEL if TEST_RUN_LABEL in labels else "; ".join(labels)
 
 
@@ -112,19 +125,26 @@ def _scenario_record(outcome: ScenarioOutcome) -> dict[str, Any]:
     return record
 
 
-def results_record(config: Config, run_id: str, runs: Sequence[FinishedRun]) -> dict[str, Any]:
-    """The content of results.json."""
+def results_record(
+    config: Config,
+    run_id: str,
+    runs: Sequence[FinishedRun],
+    missing: Sequence[str] = (),
+    notes: Sequence[str] = (),
+) -> dict[str, Any]:
+    """The content of results.json; ``missing`` says of each run that was asked for and not made why, and spoils it."""
     outcomes = by_scenario(runs)
     return {
         "format": FORMAT,
         "run_id": run_id,
         "label": label_of(runs),
-        "notes": list(notes_on(config)),
+        "notes": [*notes_on(config), *notes],
         "model": config.model,
         "backend": config.backend,
         "device": config.device,
         "execution_mode": config.execution_mode.value,
-        "passed": not any(outcome.problems for outcome in outcomes),
+        "passed": not missing and not any(outcome.problems for outcome in outcomes),
+        "missing": list(missing),
         "scenarios": [_scenario_record(outcome) for outcome in outcomes],
     }
 

@@ -27,11 +27,25 @@ PASSED_ON_INPUTS = ("adr", "add_deps_recursive", "env")
 
 
 class RunFailed(Exception):
-    """A run that did not finish; `code` is CM's return code."""
+    """A run that did not finish; `code` is CM's return code, `reason` the error text of the recipe that failed."""
 
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
+    def __init__(self, code: int, what: str, reason: str) -> None:
+        super().__init__(f"{what} failed: {reason}")
         self.code = code
+        self.what = what
+        self.reason = reason
+
+    def answer(self, hint: str) -> dict[str, Any]:
+        """CM's answer for the call.
+
+        The engine's own error goes on as it is, so that the user sees the recipe that failed and its last words; what
+        this call knows is added to it.
+        """
+        origin = getattr(self.reason, "origin", None)
+        if origin is None:
+            return {"return": self.code, "error": f"{self}\n{hint}"}
+        origin.notes = (*origin.notes, f"in: {self.what}", hint.partition(": ")[2])
+        return {"return": self.code, "error": self.reason}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +78,7 @@ class Session:
         answer = self.access({**request, "silent": recipe in self.told})
         self.told.add(recipe)
         if answer["return"] > 0:
-            raise RunFailed(answer["return"], f"{what} failed: {answer.get('error', 'no reason given')}")
+            raise RunFailed(answer["return"], what, answer.get("error", "no reason given"))
         state: Mapping[str, Any] = answer["new_state"]
         return state
 
@@ -93,6 +107,13 @@ def planned_inputs(specs: Iterable[RunSpec], paths: ResultsPaths, passed_on: Map
 def passed_on_inputs(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """The inputs of the call that its runs get too."""
     return {name: inputs[name] for name in PASSED_ON_INPUTS if inputs.get(name)}
+
+
+def without_secrets(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Inputs for a file or a line that others see: without those that are secret, however deep."""
+    from recipe_engine.rerun import without_secret_flags  # only a hook's process has the engine
+
+    return without_secret_flags(inputs)
 
 
 def app_variations(recipes_folder: Path) -> Mapping[str, Mapping[str, Any]]:

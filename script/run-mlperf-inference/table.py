@@ -56,11 +56,13 @@ def align(rows: Sequence[Sequence[str]]) -> list[str]:
     return lines
 
 
-def render(title: str, label: str, notes: Sequence[str], outcomes: Sequence[ScenarioOutcome]) -> str:
-    """The whole table with its label above, and the notes and the reasons for every NO below."""
+def render(
+    title: str, label: str, notes: Sequence[str], outcomes: Sequence[ScenarioOutcome], missing: Sequence[str] = ()
+) -> str:
+    """The whole table with its label above; the notes, the reasons for every NO and what is ``missing`` below."""
     lines = [f"{title}: {label}", ""]
     lines += align([HEADINGS, *(row_of(outcome) for outcome in outcomes)])
-    problems = [problem for outcome in outcomes for problem in outcome.problems]
+    problems = [*(problem for outcome in outcomes for problem in outcome.problems), *missing]
     if problems:
         lines += ["", "Not passed:", *(f"  {problem}" for problem in problems)]
     lines += ["", label, *notes]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from helpers import CHECKOUT, Finished, TemporaryHome, write_recipe
+from helpers import CHECKOUT, PATIENCE_S, Finished, TemporaryHome, write_recipe
 
 OTHER_ENGINE = """
 from cmind.automation import Automation
@@ -44,6 +46,26 @@ def other(home: TemporaryHome) -> Path:
     return repo
 
 
+def documented_commands() -> list[str]:
+    """The blocks of commands in the section of docs/compat.md that this file tests."""
+    text = (CHECKOUT / "docs" / "compat.md").read_text(encoding="utf-8")
+    section = text.partition("## Beside CM's own recipes\n")[2].partition("\n## ")[0]
+    return re.findall(r"```bash\n(.*?)```", section, re.DOTALL)
+
+
+def execute(home: TemporaryHome, commands: str, **env: str) -> None:
+    """Runs a block of commands in the checkout, as a user would; each must succeed."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    subprocess.run(
+        ["bash", "-euc", commands],
+        cwd=CHECKOUT,
+        env=home.process_env({**env, "PATH": path}),
+        stdin=subprocess.DEVNULL,
+        check=True,
+        timeout=PATIENCE_S,
+    )
+
+
 def is_ours(done: Finished) -> bool:
     """Whether this engine ran both recipes: ours needs the one of the other repository."""
     assert done.code == 0, done.stderr + done.stdout
@@ -54,6 +76,55 @@ def is_ours(done: Finished) -> bool:
 def test_the_other_engine_runs_when_it_was_registered_first(home: TemporaryHome, other: Path) -> None:
     home.register(other, CHECKOUT, home.repo)
     assert "the other engine ran" in home.cm("run", "script", "--tags=our,recipe").stdout
+
+
+@pytest.mark.parametrize("has_index", [True, False])
+def test_the_documented_commands_make_recipes_of_a_repository_with_an_engine_run_here(
+    home: TemporaryHome, other: Path, has_index: bool
+) -> None:
+    home.register(other, home.repo)
+    if has_index:
+        assert "the other engine ran" in home.cm("run", "script", "--tags=our,recipe").stdout
+    commands = documented_commands()[0]
+    assert len([line for line in commands.splitlines() if line.strip()]) <= 2
+    execute(home, commands)
+    assert is_ours(home.run_cm("our,recipe"))
+    assert home.run_cm("other,recipe").code == 0
+    assert "the other engine ran" not in home.cm("show", "cache").stdout
+
+
+def test_the_documented_command_makes_a_copied_script_folder_run_here(home: TemporaryHome, other: Path) -> None:
+    copied = home.folder / "copied"
+    shutil.copytree(other / "script", copied / "script")
+    home.register(CHECKOUT, home.repo)
+    (command,) = documented_commands()[1].strip().splitlines()
+    execute(home, command, RECIPES=str(copied))
+    assert is_ours(home.run_cm("our,recipe"))
+    found = home.cm("find", "script", "--tags=other,recipe").stdout.strip()
+    assert found == str(copied / "script" / "other-recipe")
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("has_index", [True, False])
+@pytest.mark.parametrize("words", [("run", "script", "--tags=our,recipe", "--quiet"), ("show", "cache")])
+def test_which_engine_answers_is_never_a_surprise(
+    home: TemporaryHome, other: Path, words: tuple[str, ...], has_index: bool, is_first: bool
+) -> None:
+    """The table of the section: with CM's index the first engine, without it a refusal; by name ours or the mend."""
+    home.register(*((CHECKOUT, other) if is_first else (other, CHECKOUT)), home.repo)
+    env = {} if has_index else {"CM_INDEX": "no"}
+    plain = home.cm(*words, env=env)
+    by_name = home.cm(words[0], "crowdperf:" + words[1], *words[2:], env=env)
+    if not has_index:
+        assert plain.code == 2
+        assert "ambiguity because several automations" in plain.stdout + plain.stderr
+    else:
+        assert ("the other engine ran" in plain.stdout) is not is_first
+    assert "the other engine ran" not in by_name.stdout
+    assert by_name.code == (0 if is_first else 1), by_name.stderr + by_name.stdout
+    if not is_first:
+        assert by_name.stderr.count("cm use crowdperf:script") == 1
+        assert str(other) in by_name.stderr
 
 
 def test_one_command_makes_all_recipes_run_here(home: TemporaryHome, other: Path) -> None:
@@ -123,6 +194,19 @@ def test_a_repository_with_recipes_and_no_engine_just_works(home: TemporaryHome,
     shutil.rmtree(other / "automation")
     home.register(other, CHECKOUT, home.repo)
     assert is_ours(home.run_cm("our,recipe"))
+
+
+def test_a_repository_in_front_of_a_recipes_name_picks_that_one(home: TemporaryHome, other: Path) -> None:
+    for repo, value in ((other, "other"), (home.repo, "ours")):
+        write_recipe(repo, "same-name", {"env": {"CM_FROM": value}, "new_env_keys": ["CM_FROM"]})
+    home.register(CHECKOUT, other, home.repo)
+    for repo, value in (("someone@other", "other"), ("recipes", "ours")):
+        done = home.cm("run", "script", f"{repo}:same-name", "--quiet", "--out=json")
+        assert done.code == 0, done.stderr + done.stdout
+        assert done.answer["new_env"] == {"CM_FROM": value}
+    done = home.cm("run", "script", "recipes:other-recipe", "--quiet")
+    assert done.code == 1
+    assert "it is in: someone@other" in done.stderr
 
 
 def test_two_copies_of_crowdperf_are_named_with_the_mend(home: TemporaryHome) -> None:

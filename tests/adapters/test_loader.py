@@ -7,7 +7,7 @@ import shutil
 import pytest
 from helpers import CHECKOUT, TemporaryHome
 
-ADAPTERS = ("script", "cache")
+ADAPTERS = ("script", "cache", "utils")
 
 
 def test_the_loader_lines_are_the_same_in_every_adapter() -> None:

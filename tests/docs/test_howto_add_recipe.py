@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -32,13 +33,40 @@ def home(tmp_path: Path) -> Path:
     (repo / "cmr.yaml").write_text('alias: trial\nuid: "0123456789abcdef"\n', encoding="utf-8")
     home = tmp_path / "home"
     home.mkdir()
-    (home / "repos.json").write_text(json.dumps([str(ROOT), str(repo)]), encoding="utf-8")
+    local = home / "repos" / "local"
+    local.mkdir(parents=True)
+    (local / "cmr.yaml").write_text('alias: local\nuid: "9a3280b14a4285c9"\n', encoding="utf-8")
+    (home / "repos.json").write_text(json.dumps([str(local), str(ROOT), str(repo)]), encoding="utf-8")
     return home
+
+
+def commands(title: str) -> list[list[str]]:
+    """The command lines of a section of the page, as words."""
+    _, _, rest = PAGE.partition(f"## {title}\n")
+    return [shlex.split(line[2:]) for line in rest.partition("\n## ")[0].splitlines() if line.startswith("$ ")]
 
 
 def test_the_page_shows_three_files() -> None:
     names = [name for name, _ in BLOCK.findall(PAGE)]
     assert names == [f"script/get-gnu-make/{file}" for file in ("_cm.yaml", "customize.py", "run.sh")]
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make on PATH")
+def test_the_short_way_makes_a_recipe_that_runs_and_is_sound(home: Path) -> None:
+    lines = commands("The short way")
+    assert [words[:3] for words in lines] == [["cm", action, "script"] for action in ("add", "run", "audit")]
+    done = [cm(home, *words[1:]) for words in lines]
+    assert [each.returncode for each in done] == [0, 0, 0], [each.stderr for each in done]
+    assert (home / "repos" / "local" / "script" / "get-my-make" / "_cm.yaml").is_file()
+    assert "Version of make: " in done[1].stderr
+    assert done[2].stdout == ""
+    assert "looked at 1 recipe: 0 errors, 0 warnings, 0 notes" in done[2].stderr
+
+
+def test_the_audit_finds_only_that_the_readme_of_the_page_is_missing(home: Path) -> None:
+    (words,) = commands("6. Before you send it")
+    found = json.loads(cm(home, *words[1:], "--out=json").stdout)["findings"]
+    assert [row["code"] for row in found] == ["readme-missing"]
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make on PATH")

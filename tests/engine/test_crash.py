@@ -280,12 +280,12 @@ def wait_for_line(child: subprocess.Popen[bytes], text: str) -> str:
 
 
 def test_a_removal_that_was_killed_leaves_no_entry(home: TemporaryHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    from recipe_engine import store
+    from recipe_engine import removal
 
     home.recipe("get-thing", THING_META, customize=THING_HOOKS, run_sh=THING_RUN)
     old = Path(home.run("get,thing")["new_env"]["CM_THING_FILE"]).parent
     die: Callable[[Path], None] = lambda path: (_ for _ in ()).throw(KeyboardInterrupt)  # noqa: E731
-    monkeypatch.setattr(store, "remove_tree", die)
+    monkeypatch.setattr(removal, "remove_tree", die)
     opened = home.open_store()
     with pytest.raises(KeyboardInterrupt):
         opened.remove(opened.entries()[0])

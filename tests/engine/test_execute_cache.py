@@ -11,6 +11,7 @@ import pytest
 from helpers import TemporaryHome
 from recipe_engine.errors import CycleError, RecipeError, RequestError, ScriptFailed, StoreError
 from recipe_engine.report import answer_cm
+from recipe_engine.repos import recipe_digest
 from recipe_engine.run import run_action
 
 COUNT = 'echo run >> "$CM_COUNTER"'
@@ -183,6 +184,107 @@ def test_a_declared_file_that_was_not_made_is_an_error(home: TemporaryHome, coun
             home.run("get,x")
         assert caught.value.trace == ("get-x",)
     assert count() == 2
+
+
+# --- a cache that cannot lie ---
+
+
+def test_an_entry_records_the_whole_resolved_request_and_the_digest_of_its_recipe(home: TemporaryHome) -> None:
+    meta = {
+        "cache": True,
+        "default_variations": {"precision": "fp32"},
+        "input_mapping": {"model": "CM_MODEL"},
+        "variations": {
+            "fp32": {"group": "precision"},
+            "int8": {"group": "precision"},
+            "big": {"base": ["more"]},
+            "more": {},
+        },
+    }
+    folder = home.recipe("get-x", meta)
+    home.recipe("get-p", {"deps": [{"tags": "get,x,_big", "model": "m", "version_min": "1.0"}]})
+    home.run("get,p", extra_cache_tags="outer")
+    home.run("get,x,_big", model="m", version_min="1.0", extra_cache_tags="mine")
+    mine, plain = sorted(home.entries("get-x"), key=lambda entry: "mine" not in entry["tags"])
+    for entry, extra in ((mine, ["mine"]), (plain, [])):
+        request = json.loads((entry["path"] / "entry.json").read_text())["request"]
+        assert request["explicit"] == ["big"]
+        assert request["variations"] == ["big", "fp32", "more"], "with defaults and bases"
+        assert request["inputs"] == {"model": "m"}
+        assert request["extra_tags"] == extra
+        assert [request[name] for name in ("version", "version_min", "version_max")] == ["", "1.0", ""]
+        assert {"get", "x", "_big"} <= set(request["cache_tags"])
+        assert json.loads((entry["path"] / "entry.json").read_text())["recipe_digest"] == recipe_digest(folder)
+        assert entry["crowdperf"]["recipe_digest"] == recipe_digest(folder)
+
+
+@pytest.mark.parametrize("made", ["get,x,_v", "get,x,_other", "get,x,_v,_w", "get,x,_n.7"])
+@pytest.mark.parametrize("asked", ["get,x", "get,x,_w", "get,x,_n.8"])
+def test_a_query_never_takes_the_entry_of_other_variations(
+    home: TemporaryHome, count: Callable[[], int], made: str, asked: str
+) -> None:
+    group = {"group": "g"}
+    variations = {"v": {}, "w": {}, "n.#": {}, "std": {"default": True, **group}, "other": group}
+    home.recipe("get-x", {"cache": True, "variations": variations}, run_sh=COUNT)
+    home.run(made)
+    home.run(asked)
+    assert count() == 2
+    home.run(made)
+    home.run(asked)
+    assert count() == 2
+
+
+def test_a_default_that_is_asked_for_by_name_is_the_same_entry(home: TemporaryHome, count: Callable[[], int]) -> None:
+    variations = {"std": {"default": True, "group": "g"}, "other": {"group": "g"}}
+    home.recipe("get-x", {"cache": True, "variations": variations}, run_sh=COUNT)
+    home.run("get,x")
+    home.run("get,x,_std")
+    assert count() == 1
+
+
+def test_renew_never_turns_an_entry_into_one_of_another_request(home: TemporaryHome, count: Callable[[], int]) -> None:
+    meta = {
+        "cache": True,
+        "default_version": "2",
+        "input_mapping": {"model": "CM_MODEL"},
+        "new_env_keys": ["CM_OUT"],
+        "variations": {"v": {"env": {"CM_V": "v"}}},
+    }
+    home.recipe("get-x", meta, run_sh=COUNT + '\necho "CM_OUT=$CM_V$CM_MODEL$CM_VERSION" > tmp-run-env.out')
+    wishes: list[tuple[str, dict[str, Any], str]] = [
+        ("get,x", {"model": "m"}, "m2"),
+        ("get,x", {"version": "1"}, "1"),
+        ("get,x,_v", {}, "v2"),
+    ]
+    for tags, inputs, _ in wishes:
+        home.run(tags, **inputs)
+    before = {entry["path"]: (entry["tags"], entry["crowdperf"]["inputs"]) for entry in home.entries()}
+    assert home.run("get,x", renew=True)["new_env"] == {"CM_OUT": "2"}
+    assert count() == 4
+    after = {entry["path"]: (entry["tags"], entry["crowdperf"]["inputs"]) for entry in home.entries()}
+    assert len(after) == 4, "an entry of its own, and the others as they were"
+    assert {path: after[path] for path in before} == before
+    for tags, inputs, expected in wishes:
+        assert home.run(tags, **inputs)["new_env"] == {"CM_OUT": expected}
+    assert count() == 4
+    for tags, inputs, expected in wishes:
+        assert home.run(tags, renew=True, **inputs)["new_env"] == {"CM_OUT": expected}
+    assert count() == 7
+    assert {entry["path"] for entry in home.entries()} == set(after)
+
+
+def test_a_path_on_which_one_dependency_depends_is_none_of_its_siblings(home: TemporaryHome) -> None:
+    tool = home.folder / "tool"
+    tool.touch()
+    run_sh = f'echo "CM_GET_DEPENDENT_CACHED_PATH={tool}" > tmp-run-env.out'
+    home.recipe("get-a", {"cache": True, "new_env_keys": ["CM_GET_DEPENDENT_CACHED_PATH"]}, run_sh=run_sh)
+    home.recipe("get-b", {"cache": True}, run_sh="true")
+    home.recipe("get-p", {"cache": True, "deps": [{"tags": "get,a"}, {"tags": "get,b"}]})
+    home.run("get,p")
+    watched = {
+        meta["associated_script_artifact"].split(",")[0]: meta.get("dependent_cached_path") for meta in home.entries()
+    }
+    assert watched == {"get-a": str(tool), "get-b": None, "get-p": str(tool)}
 
 
 # --- flags ---
@@ -386,7 +488,7 @@ def test_a_token_reaches_the_scripts_and_stays_out_of_every_file(
     assert answer["new_env"]["CM_Y"] == str(len(other))
     shown = "".join(capfd.readouterr()) + "\n".join(home.story) + json.dumps(answer)
     texts = {"what was shown": shown}
-    texts |= {str(path): path.read_text() for path in home.folder.rglob("*") if path.is_file()}
+    texts |= {str(path): path.read_text(errors="replace") for path in home.folder.rglob("*") if path.is_file()}
     assert "using ***, ***" in shown
     assert not [name for name, text in texts.items() if secret in text or other in text]
 

@@ -39,6 +39,20 @@ OWN_RECIPES = sorted([*SCRIPTS.glob("*/_cm.yaml"), *SCRIPTS.glob("*/_cm.json")])
             {"variations": {"v": {"post_deps": [{"enabel_if_env": {}}]}}},
             ["variations.v.post_deps[0].enabel_if_env (did you mean enable_if_env?)"],
         ),
+        ({"docker_input_mapping": {}}, ["docker_input_mapping (only docker.docker_input_mapping counts)"]),
+        ({"variations": {"v": {"add_deps_tags": {}}}}, ["variations.v.add_deps_tags (old name of add_deps)"]),
+        (
+            {"deps": [{"new_env_keys": ["A"]}]},
+            ["deps[0].new_env_keys (force_new_env_keys is the one for a dependency)"],
+        ),
+        (
+            {"versions": {"1.0": {"default_version": "2"}}},
+            ["versions.1.0.default_version (the version is chosen before its block is read)"],
+        ),
+        (
+            {"update_meta_if_env": [{"deps": []}]},
+            ["update_meta_if_env[0].deps (give the dependency itself the condition)"],
+        ),
     ],
 )
 def test_a_key_that_nothing_reads_is_named_with_its_place_and_the_key_that_was_meant(

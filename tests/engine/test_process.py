@@ -9,19 +9,41 @@ from pathlib import Path
 
 import pytest
 from helpers import is_alive, wait_until
-from recipe_engine.process import MASK, Mask, end_group, exit_text, run_process
+from recipe_engine.process import MASK, Ended, Mask, descendants, end_group, exit_text, last_lines, run_process
 
 
-def run(command: str, folder: Path, **secrets: str) -> tuple[int, list[str]]:
+def run(command: str, folder: Path, **secrets: str) -> Ended:
     return run_process(["bash", "-c", command], folder, extra_env=secrets, log_path=folder / "log.txt")
 
 
 def test_exit_status_and_the_last_lines_of_both_streams_are_returned(tmp_path: Path) -> None:
-    status, tail = run("seq 1 40; echo end >&2; exit 7", tmp_path)
-    assert status == 7
-    assert "40" in tail
-    assert "end" in tail
-    assert "20" not in tail
+    ended = run("seq 1 40; echo end >&2; exit 7", tmp_path)
+    assert ended.status == 7
+    assert ended.output == tuple(str(number) for number in range(26, 41))
+    assert ended.errors == ("end",)
+
+
+@pytest.mark.parametrize(
+    ("tail", "lines"),
+    [
+        (b"a\nb\n", ("a", "b")),
+        (b"a\n\n  \nb", ("a", "b")),
+        (b"a\r\nb\r\n", ("a", "b")),
+        (b"10 %\r20 %\r100 %\ndone\n", ("100 %", "done")),
+        (b"10 %\r20 %\r", ("20 %",)),
+        (b"\xff end\n", ("\ufffd end",)),
+        (b"", ()),
+    ],
+)
+def test_the_last_lines_are_those_with_words_and_the_last_state_of_a_progress_bar(
+    tail: bytes, lines: tuple[str, ...]
+) -> None:
+    assert last_lines(tail) == lines
+
+
+def test_a_child_that_was_killed_tells_of_the_memory(tmp_path: Path) -> None:
+    assert any("in this machine" in line for line in run("kill -9 $$", tmp_path).memory.lines)
+    assert run("exit 3", tmp_path).memory.lines == ()
 
 
 def test_much_output_arrives_whole(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -32,23 +54,23 @@ def test_much_output_arrives_whole(tmp_path: Path, capfd: pytest.CaptureFixture[
 def test_a_process_left_in_the_background_with_our_output_is_not_waited_for(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    status, tail = run("sleep 600 & echo $!; echo ready", tmp_path)
-    pid = int(tail[0])
-    assert status == 0
+    ended = run("sleep 600 & echo $!; echo ready", tmp_path)
+    pid = int(ended.output[0])
+    assert ended.status == 0
     assert is_alive(pid), "a server that a recipe starts must go on"
     assert "ready" in capfd.readouterr().out
     os.kill(pid, signal.SIGKILL)
 
 
 def test_a_chatty_process_in_the_background_is_not_waited_for(tmp_path: Path) -> None:
-    status, tail = run("(while sleep 0.05; do echo still here; done) & echo $!", tmp_path)
-    assert status == 0
-    os.kill(int(tail[0]), signal.SIGKILL)
+    ended = run("(while sleep 0.05; do echo still here; done) & echo $!", tmp_path)
+    assert ended.status == 0
+    os.kill(int(ended.output[0]), signal.SIGKILL)
 
 
 def test_a_child_does_not_wait_for_input(tmp_path: Path) -> None:
-    status, tail = run("read answer; echo got=$answer", tmp_path)
-    assert (status, tail) == (0, ["got="])
+    ended = run("read answer; echo got=$answer", tmp_path)
+    assert (ended.status, ended.output) == (0, ("got=",))
 
 
 def test_an_error_here_ends_the_whole_group_even_what_ignores_sigterm(tmp_path: Path) -> None:
@@ -59,6 +81,23 @@ def test_an_error_here_ends_the_whole_group_even_what_ignores_sigterm(tmp_path: 
     assert child.returncode is not None
     pid = int((tmp_path / "stubborn").read_text())
     wait_until(lambda: not is_alive(pid), "the end of a child that ignores SIGTERM")
+
+
+def test_a_child_in_our_own_group_is_ended_with_all_its_descendants_and_nothing_else_is(tmp_path: Path) -> None:
+    script = "bash -c 'sleep 600 & echo $! > pid; wait' & wait"
+    other = subprocess.Popen(["sleep", "600"])
+    child = subprocess.Popen(["bash", "-c", script], cwd=tmp_path)
+    wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip(), "the grandchild")
+    pid = int((tmp_path / "pid").read_text())
+    family = [member for member, _ in descendants(child.pid)]
+    assert pid in family
+    assert len(family) == 2
+    assert other.pid not in family
+    end_group(child, is_group=False)
+    wait_until(lambda: not is_alive(pid), "the end of the grandchild")
+    assert is_alive(other.pid)
+    other.kill()
+    other.wait()
 
 
 def test_a_child_is_asked_to_end_before_it_is_killed(tmp_path: Path) -> None:
@@ -92,7 +131,8 @@ def test_a_secret_is_hidden_wherever_a_block_ends(blocks: list[bytes], shown: by
     ("status", "text"),
     [
         (1, "failed with exit code 1"),
-        (127, "failed with exit code 127"),
+        (126, "failed with exit code 126 (a program was found but could not be started)"),
+        (127, "failed with exit code 127 (a program was not found)"),
         (-9, "was killed by SIGKILL (status -9)"),
         (137, "was killed by SIGKILL (status 137)"),
         (-15, "was killed by SIGTERM (status -15)"),
@@ -106,8 +146,8 @@ def test_a_status_is_put_into_words(status: int, text: str) -> None:
 
 def test_secrets_reach_the_child_in_its_environment(tmp_path: Path) -> None:
     command = 'test "$T_TOKEN" = hunter22'
-    assert run(command, tmp_path, T_TOKEN="hunter22")[0] == 0
-    assert run(command, tmp_path)[0] == 1
+    assert run(command, tmp_path, T_TOKEN="hunter22").status == 0
+    assert run(command, tmp_path).status == 1
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])

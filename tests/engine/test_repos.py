@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,16 +31,30 @@ def aliases(root: Path) -> list[str]:
     return [entry.alias for entry in source(root).index.entries]
 
 
-def test_a_second_start_parses_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def never(*_: object) -> None:
+    raise AssertionError("parsed again")
+
+
+def test_a_second_start_parses_nothing_and_writes_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = source(root)
-
-    def never(*_: object) -> None:
-        raise AssertionError("parsed again")
-
+    entries = first.index.entries
+    recipe = first.recipe(entries[0])
+    (file,) = (root.parent / "index").iterdir()
+    before = file.read_bytes(), file.stat().st_mtime_ns
     monkeypatch.setattr(repos, "read_meta", never)
     second = source(root)
-    assert second.index == first.index
-    assert second.recipe(second.index.entries[0]) == first.recipe(first.index.entries[0])
+    assert second.index.entries == entries
+    assert second.recipe(second.index.entries[0]) == recipe
+    assert second.index.by_tags(["get", "b"], [])[0].alias == "get-b"
+    assert (file.read_bytes(), file.stat().st_mtime_ns) == before
+
+
+def test_an_updated_engine_reads_all_recipes_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source(root)
+    monkeypatch.setattr(repos, "_maker", lambda: "of another version")
+    monkeypatch.setattr(repos, "read_meta", never)
+    with pytest.raises(AssertionError, match="parsed again"):
+        source(root)
 
 
 def test_an_edited_recipe_is_noticed(root: Path) -> None:
@@ -95,6 +110,8 @@ BROKEN = {
     "unhashable key": "? [a, b]\n: c\n",
     "python object": "alias: !!python/object/apply:os.system ['touch injected']\n",
     "bytes that are no text": "alias: \udcff\n",
+    "inside itself": "alias: get-broken\nuid: 'a234567890123456'\ntags: [get]\nenv: &e\n  CM_X: *e\n",
+    "deep": "alias: get-broken\nuid: 'a234567890123456'\ntags: [get]\nstate: " + "[" * 5000 + "]" * 5000 + "\n",
 }
 
 
@@ -132,13 +149,46 @@ def test_folders_of_other_automations_and_plain_files_are_passed_over(root: Path
     assert index.broken == {}
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", "null", '{"format": 2}', '{"format": 2, "rows": 7}'])
-def test_a_damaged_index_file_is_made_again(root: Path, text: str) -> None:
-    assert aliases(root) == ["get-a", "get-b"]
-    (path,) = (root.parent / "index").iterdir()
-    path.write_text(text.replace('"format": 2', f'"format": {repos.FORMAT}'))
-    assert aliases(root) == ["get-a", "get-b"]
-    assert json.loads(path.read_text())["format"] == repos.FORMAT
+def test_without_sqlite_all_recipes_are_read_at_each_start(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_it = source(root)
+    entries = with_it.index.entries
+    recipe = with_it.recipe(entries[0])
+    monkeypatch.setitem(sys.modules, "sqlite3", None)
+    without = source(root)
+    assert without.index.entries == entries
+    assert without.recipe(entries[0]) == recipe
+    write_recipe(root, "get-c")
+    (root / "script" / "get-a" / "_cm.json").write_text("{")
+    index = source(root).index
+    assert [entry.alias for entry in index.entries] == ["get-b", "get-c"]
+    assert list(index.broken) == [str(root / "script" / "get-a")]
+
+
+DATES = """
+alias: get-d
+uid: a000000000000d1e
+tags: [get, d]
+versions:
+  2024-01-31: {env: {CM_D: '1'}}
+  11.8: {env: {CM_D: '2'}}
+  3: {env: {CM_D: '3'}}
+default_env: {CM_WHEN: 2024-02-29, CM_ON: yes}
+"""
+
+
+@pytest.mark.parametrize("has_sqlite", [True, False])
+def test_keys_that_yaml_takes_for_dates_or_numbers_are_texts(
+    root: Path, has_sqlite: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "script" / "get-d").mkdir()
+    (root / "script" / "get-d" / "_cm.yaml").write_text(DATES)
+    if not has_sqlite:
+        monkeypatch.setitem(sys.modules, "sqlite3", None)
+    recipes = source(root)
+    assert recipes.index.broken == {}
+    recipe = recipes.recipe(recipes.index.by_name("get-d")[0])
+    assert list(recipe.versions) == ["2024-01-31", "11.8", "3"]
+    assert recipe.layer.default_env["CM_WHEN"] == "2024-02-29"
 
 
 def test_an_index_that_cannot_be_kept_only_costs_time(root: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_engine import entryfile, files, store
+from recipe_engine import entryfile, files, removal, store
 from recipe_engine.cachemodel import CacheEntry, CacheKey, RecipeId
 from recipe_engine.entryfile import EntryPaths
 from recipe_engine.errors import StoreError
@@ -272,7 +272,7 @@ def test_a_renewal_without_anything_to_do_leaves_the_entry_as_it_was(root: Path)
 
 def test_a_removed_entry_is_gone_at_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = make(root)
-    monkeypatch.setattr(store, "remove_tree", lambda _: None)
+    monkeypatch.setattr(removal, "remove_tree", lambda _: None)
     Store(root).remove(entry)
     assert Store(root).entries() == []
     monkeypatch.undo()

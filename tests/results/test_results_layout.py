@@ -19,8 +19,9 @@ def test_runs_lie_where_a_submission_expects_them() -> None:
 
 def test_the_session_files_lie_at_the_top() -> None:
     paths = ResultsPaths(Path("r"), "id")
-    files = (paths.results_json, paths.environment_json, paths.summary_text)
-    assert [str(file) for file in files] == ["r/id/results.json", "r/id/environment.json", "r/id/summary.txt"]
+    files = (paths.results_json, paths.environment_json, paths.summary_text, paths.session_json)
+    names = ["results.json", "environment.json", "summary.txt", "session.json"]
+    assert [str(file) for file in files] == [f"r/id/{name}" for name in names]
 
 
 def test_what_a_run_makes_does_not_include_what_it_was_given() -> None:

@@ -1,6 +1,6 @@
 """Every path of a results folder, as properties: the one place that knows the folder rules.
 
-    <results folder>/<run id>/results.json environment.json summary.txt
+    <results folder>/<run id>/results.json environment.json summary.txt session.json
     <results folder>/<run id>/<model>/<Scenario>/performance/run_1/   one LoadGen run (RunPaths)
     <results folder>/<run id>/<model>/<Scenario>/accuracy/            one LoadGen run (RunPaths)
 
@@ -114,6 +114,11 @@ class ResultsPaths:
     def summary_text(self) -> Path:
         """The table for people."""
         return self.folder / "summary.txt"
+
+    @property
+    def session_json(self) -> Path:
+        """How far each run of the session came: what `--resume` goes on from."""
+        return self.folder / "session.json"
 
     def scenario_folder(self, model: str, scenario: Scenario) -> Path:
         """Return the folder of one model in one scenario."""
