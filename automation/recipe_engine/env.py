@@ -175,7 +175,8 @@ def expand_env(env: Mapping[str, EnvValue], passes: int = 8) -> Env:
     Its lists are fresh ones: hooks append to them in place, which must not show in the env they came from.
     """
     expanded = {key: list(value) if isinstance(value, list) else value for key, value in env.items()}
-    waiting = [key for key, value in expanded.items() if has_placeholder(value)]
+    suspects = {key: value for key, value in expanded.items() if value.__class__ is not str or "<<<" in value}
+    waiting = [key for key, value in suspects.items() if has_placeholder(value)]
     for _ in range(passes):
         changed = False
         for key in waiting:

@@ -160,7 +160,7 @@ def thing_in(store: Store, entry: CacheEntry, key: CacheKey) -> LockedThing:
 
 
 def _portable_files(entry: CacheEntry, root: str) -> Iterator[tuple[str, LockedFile]]:
-    """The declared files that are the same wherever the cache is: no links to elsewhere, no path of the cache inside."""
+    """The declared files that are the same wherever the cache is: no links to elsewhere, no path of the cache."""
     own = os.path.realpath(entry.path) + os.sep
     for record in declared_files(entry) or ():
         path = entry.path / record.path
@@ -180,13 +180,12 @@ def _holds(path: Path, text: bytes) -> bool:
 
 def _git_commits(folder: Path, new_env: Mapping[str, Any]) -> dict[str, str]:
     """The commit of every git checkout inside an entry that its env names, by its path in the entry."""
-    import subprocess  # here, because only locks ask
+    from .process import answer_of  # here, because only locks ask
 
     found = {}
     for value in new_env.values():
         if isinstance(value, str) and value.startswith(str(folder)) and os.path.exists(os.path.join(value, ".git")):
-            command = ["git", "-c", "safe.directory=*", "-C", value, "rev-parse", "HEAD"]
-            done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
-            if done.returncode == 0:
-                found[os.path.relpath(value, folder)] = done.stdout.strip()
+            commit = answer_of(["git", "-c", "safe.directory=*", "-C", value, "rev-parse", "HEAD"])
+            if commit:
+                found[os.path.relpath(value, folder)] = commit
     return found

@@ -23,7 +23,7 @@ from .choose import Engine
 from .conditions import Verdict
 from .configure import configure
 from .deps import dependency_request
-from .env import Env, State, expand_env, key_matcher, merge_env
+from .env import PREFIX, SUCCESSOR_PREFIX, Env, State, expand_env, key_matcher, merge_env
 from .errors import Ambiguous, NotFound, RecipeError, VariationNotFound
 from .events import StepEvent
 from .frame import VALIDATE_SCRIPT, Frame
@@ -39,6 +39,8 @@ from .version import VersionRange
 from .written import ANY, Written, written_by
 
 PLAN_HOOK = "plan"
+OWN_PLACES = (f"{PREFIX}TMP_CURRENT_", f"{SUCCESSOR_PREFIX}TMP_CURRENT_")
+"""What the keys start with that the engine sets for each step, whatever hooks do."""
 OS_TAGS = frozenset({"detect", "os"})
 TEXT_LIMIT_BYTES = 1 << 20
 """Longer files of a recipe are data, not code."""
@@ -216,7 +218,7 @@ class PlannedFrame(Frame):
         for pattern in patterns:
             matches = key_matcher((pattern,)).match
             keys = [key for key in self.env if matches(key)] if is_glob(pattern) else [pattern]
-            self.env.update({key: symbol(key, source) for key in keys if not key.startswith("CM_TMP_CURRENT_")})
+            self.env.update({key: symbol(key, source) for key in keys if not key.startswith(OWN_PLACES)})
             self.unknown = self.unknown.with_rules([(pattern, source)])
         self.enforce_const()
 
@@ -226,7 +228,10 @@ class PlannedFrame(Frame):
         if name == "postprocess":
             self.set_unknown(written.after, label)
             if set(self.recipe.tags) >= OS_TAGS:  # the one recipe whose answer most others wait for
-                self.env.update(foreseen_os_env())
+                prefix = self.recipe.prefix
+                self.env.update({prefix + key[len(PREFIX) :]: value for key, value in foreseen_os_env().items()})
+        if name == "predeps":  # its keys are not told apart from those of preprocess
+            self.set_unknown(written.before, label)
         if name != "preprocess":
             return HookResult()
         if self.engine.texts.has_plan_hook(self.recipe):
@@ -267,7 +272,7 @@ class PlannedFrame(Frame):
         """Marks what the native script may set."""
         for old, new in self.recipe.env_key_mappings.items():
             self.env.update({new + key[len(old) :]: value for key, value in self.env.items() if key.startswith(old)})
-        if find_script(self.recipe.path, self.script_name, self.env):
+        if find_script(self.recipe.path, self.script_name, self.env, self.recipe.prefix):
             self.set_unknown(self.written.after, self.recipe.id.alias)
 
     def take_planned(self, result: StepResult, *, is_certain: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +69,10 @@ class PlannedStore(Store):
         finally:
             self._held.discard(fingerprint)
 
-    def held(self, entry: CacheEntry, key: CacheKey | None = None) -> AbstractContextManager[bool]:
+    @contextmanager
+    def held(self, entry: CacheEntry, key: CacheKey | None = None) -> Iterator[bool]:
         """Locks nothing: a plan changes no entry."""
-        return nullcontext(True)
+        yield True
 
     def entries(self, *, refresh: bool = False) -> list[CacheEntry]:
         """The entries on disk, then the planned ones."""

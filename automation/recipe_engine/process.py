@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from .files import held_descriptors
+from .interrupts import held_back
 from .memory import MemoryFacts, MemoryWatch
 
 TAIL_LINES = 15
@@ -45,17 +46,19 @@ def run_process(command: Sequence[str], folder: Path, *, extra_env: Mapping[str,
     """
     interactive = sys.stdin is not None and sys.stdin.isatty()
     memory = MemoryWatch()
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        env={**os.environ, **extra_env, "PWD": str(folder)},
-        stdin=None if interactive else subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=not interactive,
-        pass_fds=held_descriptors() if os.name == "posix" else (),
-    )
+    process: subprocess.Popen[bytes] | None = None
     try:
+        with held_back():  # else a child that was just started could be lost
+            process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env={**os.environ, **extra_env, "PWD": str(folder)},
+                stdin=None if interactive else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=not interactive,
+                pass_fds=held_descriptors() if os.name == "posix" else (),
+            )
         with contextlib.ExitStack() as stack:
             log = stack.enter_context(log_path.open("ab")) if log_path else None
             tails = _pump(process, log, [os.fsencode(value) for value in extra_env.values()])
@@ -65,8 +68,18 @@ def run_process(command: Sequence[str], folder: Path, *, extra_env: Mapping[str,
         facts = memory.facts() if is_kill(status) else MemoryFacts()
         return Ended(status, last_lines(tails[0]), last_lines(tails[1]), facts)
     except BaseException:
-        end_group(process, is_group=not interactive)
+        if process is not None:
+            end_group(process, is_group=not interactive)
         raise
+
+
+def answer_of(command: Sequence[str]) -> str:
+    """What a quick tool says on its standard output; empty when it fails or is not there."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def hand_over(command: Sequence[str], folder: Path, *, extra_env: Mapping[str, str]) -> int:

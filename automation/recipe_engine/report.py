@@ -6,7 +6,6 @@ import contextlib
 import json
 import logging
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +13,7 @@ from typing import Any
 
 from .env import without_secrets
 from .errors import ErrorText, Interrupted, RecipeError
+from .interrupts import raised_as_interrupted
 from .model import StepResult
 from .schema import is_yes
 
@@ -136,26 +136,6 @@ def stdout_to_stderr(is_wanted: bool) -> Iterator[None]:
         os.close(saved)
 
 
-@contextlib.contextmanager
-def clean_termination(is_top: bool) -> Iterator[None]:
+def clean_termination(is_top: bool) -> contextlib.AbstractContextManager[None]:
     """Ctrl-C, SIGTERM and the end of the terminal raise Interrupted in the block: children end and locks are freed."""
-    if not is_top:
-        yield
-        return
-    names = ("SIGINT", "SIGTERM", "SIGHUP")
-    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    wanted = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]  # nohup, background jobs
-    try:
-        before = [(number, signal.signal(number, _interrupt)) for number in wanted]
-    except ValueError:  # not in the main thread: cmind is used as a library there
-        yield
-        return
-    try:
-        yield
-    finally:
-        for number, handler in before:
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
-
-
-def _interrupt(number: int, _frame: Any) -> None:
-    raise Interrupted(signal.Signals(number).name, 128 + number)
+    return raised_as_interrupted() if is_top else contextlib.nullcontext()

@@ -117,7 +117,8 @@ def parse_condition_blocks(source: Mapping[str, Any], path: str) -> tuple[Condit
     return tuple(conditions)
 
 
-DEPENDENCY_MAPPINGS = frozenset({"env", "state", "const", "const_state", "update_tags_from_env_with_prefix"})
+TAGS_BY_PREFIX = "update_tags_from_env_with_prefix"
+DEPENDENCY_MAPPINGS = frozenset({"env", "state", "const", "const_state"})
 DEPENDENCY_LISTS = frozenset({"update_tags_from_env", "force_env_keys", "skip_inherit_variation_groups"})
 
 
@@ -128,6 +129,9 @@ def parse_dependency(entry: Any, path: str) -> Dependency:
         reader.mapping(key)
     for key in reader.source.keys() & DEPENDENCY_LISTS:
         reader.texts(key)
+    by_prefix = Reader(reader.source.get(TAGS_BY_PREFIX), reader.at(TAGS_BY_PREFIX))
+    for prefix in by_prefix.source:
+        by_prefix.texts(prefix)
     for tag, block in reader.mapping("update_tags_if_env").items():
         parse_condition_blocks(Reader(block, f"{reader.at('update_tags_if_env')}.{tag}").source, path)
     for number, block in enumerate(reader.items("update_meta_if_env")):
@@ -152,7 +156,8 @@ def parse_overrides(source: Any, path: str) -> dict[str, dict[str, Any]]:
     """An ``ad``/``adr`` block: handle to changes."""
     reader = Reader(source, path)
     return {
-        text_of(handle): dict(Reader(changes, f"{path}.{handle}").source) for handle, changes in reader.source.items()
+        text_of(handle): {text_of(key): value for key, value in Reader(changes, f"{path}.{handle}").source.items()}
+        for handle, changes in reader.source.items()
     }
 
 

@@ -317,10 +317,7 @@ class Store:
 
     @contextlib.contextmanager
     def held(self, entry: CacheEntry, key: CacheKey | None = None) -> Iterator[bool]:
-        """Whether ``entry`` is as it was read and nobody else makes it; nobody begins to inside the block.
-
-        ``key`` is the request whose lock the caller holds already; the entry may be another one's.
-        """
+        """Whether ``entry`` is as it was read and no other request than ``key`` makes it, until the block ends."""
         path = self._lock_of(entry)
         with contextlib.ExitStack() as stack:
             try:

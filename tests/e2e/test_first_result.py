@@ -152,3 +152,78 @@ def test_an_unknown_scenario_is_refused_with_the_known_ones(
     failed = run_sh(checkout, "--scenario=Onetime")
     assert failed.returncode == 1
     assert "unknown scenario 'Onetime'; known: SingleStream, MultiStream, Offline, Server" in failed.stderr
+
+
+def wait_for_run(checkout: Path, number: int, process: subprocess.Popen[bytes]) -> Path:
+    """Waits until the newest call of ``checkout`` has begun its run of this number; the folder of the call."""
+    end_s = time.monotonic() + 300
+    while time.monotonic() < end_s and process.poll() is None:
+        newest = max((checkout / "resumed").glob("*/session.json"), default=None)
+        if newest and len(json.loads(newest.read_text(encoding="utf-8"))["runs"]) >= number:
+            return newest.parent
+        time.sleep(0.05)
+    pytest.fail(f"run {number} did not begin (the process ended with {process.poll()})")
+
+
+def start_run(checkout: Path, *words: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        ["./run.sh", *words],
+        cwd=checkout,
+        env=environment(checkout),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+RESUMED = ("--scenario=Offline,SingleStream", "--results_dir=resumed")
+
+
+def test_a_killed_call_keeps_its_finished_runs_and_makes_the_others(
+    checkout: Path, first: subprocess.CompletedProcess[str]
+) -> None:
+    process = start_run(checkout, *RESUMED)
+    folder = wait_for_run(checkout, 3, process)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    kept = folder / "digits" / "SingleStream" / "performance" / "run_1" / "result.json"
+    before = kept.read_bytes()
+    assert not (folder / "results.json").exists()
+    done = run_sh(checkout, *RESUMED, "--resume=unfinished")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "  kept: SingleStream performance (passed)" in done.stdout
+    assert "  kept: SingleStream accuracy (passed)" in done.stdout
+    assert kept.read_bytes() == before
+    assert [path.name for path in (checkout / "resumed").iterdir()] == [folder.name]
+    results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    assert results["passed"] is True
+    assert [row["scenario"] for row in results["scenarios"]] == ["SingleStream", "Offline"]
+    again = run_sh(checkout, *RESUMED, "--resume=all")
+    assert again.returncode == 0, again.stderr[-3000:]
+    assert "no LoadGen run is left to make" in again.stdout
+
+
+def test_an_interrupted_call_goes_on_with_cm_resume(checkout: Path, first: subprocess.CompletedProcess[str]) -> None:
+    shutil.rmtree(checkout / "resumed", ignore_errors=True)
+    process = start_run(checkout, *RESUMED)
+    folder = wait_for_run(checkout, 2, process)
+    os.kill(process.pid, signal.SIGINT)
+    assert process.wait() == 130
+    home = {"CM_REPOS": str(checkout / ".cm"), "CROWDPERF_CACHE": str(checkout / "cache")}
+    done = subprocess.run(
+        [checkout / ".venv" / "bin" / "cm", "resume", "script"],
+        cwd=checkout.parent,
+        env={**environment(checkout), **home},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "interrupted (130) in run-mlperf-inference" in done.stderr
+    assert "  from the cache: " in done.stderr
+    assert "get-mlperf-loadgen" in done.stderr
+    assert "  kept: SingleStream performance (passed)" in done.stdout
+    results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    assert results["passed"] is True

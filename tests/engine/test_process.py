@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from helpers import is_alive, wait_until
+from helpers import CHECKOUT, is_alive, wait_until
+from recipe_engine.errors import Interrupted
+from recipe_engine.interrupts import held_back, raised_as_interrupted
 from recipe_engine.process import MASK, Ended, Mask, descendants, end_group, exit_text, last_lines, run_process
 
 
@@ -159,3 +162,46 @@ def test_no_beginning_of_a_long_secret_is_shown_however_the_output_is_cut(size: 
     assert b"secret-one" not in shown
     assert shown.startswith(b"start " + MASK)
     assert shown.endswith(b" and secret- end secret-onx")
+
+
+STARTING = """
+import os, signal, subprocess, sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from recipe_engine import process
+from recipe_engine.errors import Interrupted
+from recipe_engine.interrupts import raised_as_interrupted
+
+real = subprocess.Popen
+
+def popen(*words, **options):
+    child = real(*words, **options)
+    Path("pid").write_text(str(child.pid))
+    os.kill(os.getpid(), signal.SIGTERM)  # before the engine knows its child
+    return child
+
+process.subprocess.Popen = popen
+try:
+    with raised_as_interrupted():
+        process.run_process(["sleep", "600"], Path.cwd(), extra_env={}, log_path=None)
+except Interrupted as stop:
+    print(stop.code)
+"""
+
+
+def test_a_signal_that_comes_while_a_child_is_started_ends_the_child_too(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", STARTING, str(CHECKOUT / "automation")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "143\n", done.stderr
+    assert not is_alive(int((tmp_path / "pid").read_text()))
+
+
+def test_a_signal_that_is_held_back_comes_at_the_end_of_the_block() -> None:
+    seen = []
+    with pytest.raises(Interrupted, match="SIGTERM"), raised_as_interrupted():
+        with held_back():
+            with held_back():
+                os.kill(os.getpid(), signal.SIGTERM)
+            seen.append("inside")
+        seen.append("after")
+    assert seen == ["inside"]

@@ -1,0 +1,69 @@
+"""Sizes and ages as people write them: ``20GB``, ``512 MiB``, ``30d``, ``1h30min``."""
+
+from __future__ import annotations
+
+import re
+
+from .errors import RequestError
+
+UNITS_BYTES = {
+    "": 1,
+    "b": 1,
+    "k": 1000,
+    "kb": 1000,
+    "kib": 1 << 10,
+    "m": 1000**2,
+    "mb": 1000**2,
+    "mib": 1 << 20,
+    "g": 1000**3,
+    "gb": 1000**3,
+    "gib": 1 << 30,
+    "t": 1000**4,
+    "tb": 1000**4,
+    "tib": 1 << 40,
+}
+"""Decimal units as disks and ``cm show cache`` have them, and binary ones under their own names (IEC 80000-13)."""
+UNITS_S = {
+    "s": 1,
+    "sec": 1,
+    "min": 60,
+    "m": 60,
+    "h": 3600,
+    "hour": 3600,
+    "hours": 3600,
+    "d": 86400,
+    "day": 86400,
+    "days": 86400,
+    "w": 7 * 86400,
+    "week": 7 * 86400,
+    "weeks": 7 * 86400,
+    "y": 365 * 86400,
+    "year": 365 * 86400,
+    "years": 365 * 86400,
+}
+"""``m`` are minutes, as in ``1h30m``; months have no fixed length and are refused."""
+
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)", re.ASCII)
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)\s*", re.ASCII)
+
+
+def parse_size_bytes(text: object, flag: str) -> int:
+    """The bytes that ``text`` means; raises RequestError, which names ``flag``, when it means no size."""
+    found = _SIZE.fullmatch(_cleaned(text))
+    if not found or found[2] not in UNITS_BYTES:
+        raise RequestError(f"--{flag}={text} is no size", hint=f"write --{flag}=20GB or --{flag}=512MiB")
+    return round(float(found[1]) * UNITS_BYTES[found[2]])
+
+
+def parse_age_s(text: object, flag: str) -> float:
+    """The seconds that ``text`` means; raises RequestError, which names ``flag``, when it means no age."""
+    rest = _cleaned(text)
+    parts = _PART.findall(rest)
+    is_whole = parts and _PART.sub("", rest) == ""
+    if not is_whole or any(unit not in UNITS_S for _, unit in parts):
+        raise RequestError(f"--{flag}={text} is no age", hint=f"write --{flag}=30d, --{flag}=12h or --{flag}=1d12h")
+    return sum(float(number) * UNITS_S[unit] for number, unit in parts)
+
+
+def _cleaned(text: object) -> str:
+    return str(text).strip().lower()

@@ -1,0 +1,136 @@
+"""Rules of the audit about a recipe among others: who is like it, who answers its dependencies, who sets env."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .audit_subject import Block, Look
+from .env import PLACEHOLDER
+from .errors import RecipeError
+from .findings import Finding
+from .model import Dependency
+from .tags import TagQuery, nearest, parse_query, split_words
+
+
+def likeness(look: Look) -> Iterator[Finding]:
+    """Recipes with the same uid, alias or tags."""
+    own = look.subject.entry
+    if own is None:
+        return
+    for other in look.registered.named(own.uid):
+        if other.path != own.path:
+            code = "uid-repeated" if other.repo_path == own.repo_path else "uid-elsewhere"
+            yield look.subject.finding(code, f"{other.repo_alias}:{other.alias} has the same uid", "uid")
+    for other in look.registered.named(own.alias):
+        if other.path != own.path and other.repo_path == own.repo_path:
+            yield look.subject.finding("alias-repeated", f"{other.path.name} has the same alias", "alias")
+    for other in look.registered.twins(own) if own.tags else ():
+        if other.tags == own.tags and other.repo_path == own.repo_path and other.uid != own.uid:
+            text = f"{other.repo_alias}:{other.alias} has exactly these tags too"
+            yield look.subject.finding("tags-same", text, "tags", "give each a tag of its own")
+
+
+def dependencies(look: Look) -> Iterator[Finding]:
+    """Whether somebody answers each dependency."""
+    for block in look.blocks:
+        for where, dependency in block.dependencies():
+            yield from _dependency(look, where, dependency)
+
+
+def _dependency(look: Look, where: str, dependency: Dependency) -> Iterator[Finding]:
+    key = f"{where}.tags"
+    if not dependency.tags_text:
+        if not dependency.entry.get("update_tags_from_env"):
+            yield look.subject.finding("dep-without-tags", f"'{dependency.label}' has no tags", where)
+        return
+    words = split_words(dependency.tags_text)
+    known = [word for word in words if "<<<" not in word and not (word.startswith("_") and "#" in word)]
+    try:
+        query = parse_query(known)
+    except RecipeError as error:
+        yield look.subject.finding("dep-unanswered", error.message, key, error.hint)
+        return
+    found = look.registered.answers(query) if query.all_of else look.registered.entries
+    if not found:
+        yield look.subject.finding("dep-unanswered", f"no recipe has '{query.text}'", key, _unknown(look, query))
+        return
+    asked = query.variations + query.excluded_variations
+    if not any(all(entry.declares(name) for name in asked) for entry in found):
+        missing = next(name for name in asked if not any(entry.declares(name) for entry in found[:1]))
+        close = nearest(missing, found[0].variations)
+        hint = f"the nearest are: {', '.join('_' + name for name in close)}" if close else ""
+        text = f"{' and '.join(entry.alias for entry in found[:3])} lacks _{missing}"
+        yield look.subject.finding("dep-variation-unknown", text, key, hint)
+    elif len(known) < len(words) and not all("#" in word for word in set(words) - set(known)):
+        text = f"whether a recipe has '{dependency.tags_text}' depends on the env"
+        yield look.subject.finding("dep-open", text, key)
+
+
+def _unknown(look: Look, query: TagQuery) -> str:
+    for tag in query.all_of:
+        if tag not in look.registered.by_tag:
+            close = nearest(tag, look.registered.by_tag)
+            near = f"; the nearest are: {', '.join(close)}" if close else ""
+            return f"no recipe at all has the tag '{tag}'{near}"
+    return "each tag exists, but no recipe has all of them together"
+
+
+def handles(look: Look) -> Iterator[Finding]:
+    """The dependencies that ``ad`` and ``adr`` change."""
+    own = {name for block in look.blocks for _, dependency in block.dependencies() for name in dependency.names}
+    for block in look.blocks:
+        for handle in block.layer.overrides:
+            if handle not in own:
+                key = _written(look, block, f"ad.{handle}", f"add_deps.{handle}")
+                text = f"no dependency of the recipe is called '{handle}'"
+                yield look.subject.finding("handle-unknown", text, key, _near(handle, own))
+        for handle in block.layer.recursive_overrides:
+            if handle not in look.registered.handles:
+                key = _written(look, block, f"adr.{handle}", f"add_deps_recursive.{handle}")
+                text = f"no dependency of any registered recipe is called '{handle}'"
+                yield look.subject.finding("handle-unused", text, key, _near(handle, look.registered.handles))
+
+
+def _written(look: Look, block: Block, short: str, long: str) -> str:
+    """The key path of an override in the file, which may hold the short or the long name of the key."""
+    return block.where + (long if block.where + long in look.subject.places.lines else short)
+
+
+def _near(word: str, known: set[str] | frozenset[str]) -> str:
+    close = nearest(word, known)
+    return f"the nearest are: {', '.join(close)}" if close else ""
+
+
+def conditions(look: Look) -> Iterator[Finding]:
+    """Keys that conditions and placeholders look at, and that nobody sets."""
+    told: set[str] = set()
+    for key, where in _looked_at(look):
+        if key in told or look.registered.may_set(key) or key in look.registered.promised:
+            continue
+        told.add(key)
+        yield look.subject.finding("env-unset", f"no registered recipe sets '{key}'", where)
+
+
+def _looked_at(look: Look) -> Iterator[tuple[str, str]]:
+    for block in look.blocks:
+        for number, inner in enumerate(block.layer.conditional):
+            for condition in inner.conditions:
+                where = f"{block.where}update_meta_if_env[{number}].{condition.kind}"
+                yield from ((key, f"{where}.{key}") for key, _ in condition.wanted)
+        yield from ((key, block.where + "env") for key in _placeholders(block.layer.env))
+        for where, dependency in block.dependencies():
+            for condition in dependency.conditions:
+                yield from ((key, f"{where}.{condition.kind}.{key}") for key, _ in condition.wanted)
+            yield from ((key, where) for key in _placeholders(dependency.entry))
+
+
+def _placeholders(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield from (match[1] for match in PLACEHOLDER.finditer(value) if "#" not in match[1])
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _placeholders(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _placeholders(inner)

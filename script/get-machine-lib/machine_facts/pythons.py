@@ -1,0 +1,79 @@
+"""Packages that are installed for a Python of a machine, told by the folders of their metadata; no Python is started.
+
+Layouts: PEP 376 and the PyPA "Recording installed projects" specification (``NAME-VERSION.dist-info``), Debian's
+``dist-packages``, ``pyvenv.cfg`` (Python documentation of venv).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from .probe import Machine
+
+NAMES = ("site-packages", "dist-packages")
+
+
+class Package(NamedTuple):
+    """An installed Python package: normalised name (PEP 503), version, and the folder of its metadata."""
+
+    name: str
+    version: str
+    folder: str
+
+
+def default_python(machine: Machine) -> str:
+    """The Python 3 that PATH gives, empty when none."""
+    return machine.which("python3") or machine.which("python")
+
+
+def packages(machine: Machine, python: str) -> Mapping[str, Package]:
+    """The packages of a Python by name; the first folder wins, as it does for imports. Empty without a Python."""
+    found: dict[str, Package] = {}
+    for folder in site_folders(machine, python) if python else ():
+        for name in machine.names(folder):
+            if told := re.fullmatch(r"(.+?)-(\d[^-]*)\.(?:dist|egg)-info", name):
+                package = re.sub(r"[-_.]+", "-", told[1]).lower()
+                found.setdefault(package, Package(package, told[2], f"{folder}/{name}"))
+    return found
+
+
+def site_folders(machine: Machine, python: str) -> tuple[str, ...]:
+    """The folders that a Python's packages may lie in; a virtual environment has only its own."""
+    prefix = python.rsplit("/bin/", 1)[0] if "/bin/" in python else ""
+    prefixes = [prefix]
+    if not machine.is_file(f"{prefix}/pyvenv.cfg"):
+        real = machine.real_path(python)
+        home = machine.environment.get("HOME", "")
+        prefixes = [f"{home}/.local" if home else "", prefix, real.rsplit("/bin/", 1)[0] if "/bin/" in real else ""]
+        prefixes += ["/usr/local"] if "/usr" in prefixes else []
+    inside = [f"{one}/lib*/python3*/{name}" for one in dict.fromkeys(prefixes) if one for name in NAMES]
+    return tuple(dict.fromkeys(path for pattern in inside for path in machine.glob(pattern)))
+
+
+def torch_cuda_release(machine: Machine, torch: Package) -> str:
+    """The CUDA release that a torch was built for, such as ``12.1``; empty for a build without CUDA."""
+    site = torch.folder.rsplit("/", 1)[0]
+    found = re.search(r"^cuda(?:\s*:[^=]*)?\s*=\s*['\"]([\d.]+)", machine.read_text(f"{site}/torch/version.py"), re.M)
+    if found:
+        return found[1]
+    tag = re.search(r"\+cu(\d+)(\d)$", torch.version)
+    return f"{tag[1]}.{tag[2]}" if tag else ""
+
+
+def onnxruntime_cuda_major(machine: Machine, package: Package) -> str:
+    """The CUDA major version that onnxruntime-gpu was built for: its extra ``cuda`` names NVIDIA's wheels for it.
+
+    Without that in its metadata: 11 up to 1.18, 12 from 1.19 on (onnxruntime.ai, CUDA Execution Provider, 2025-07).
+    """
+    metadata = machine.read_text(f"{package.folder}/METADATA")
+    found = re.search(
+        r"^Requires-Dist: nvidia-cuda-runtime(?:-cu(\d+))?\b[^\n]*?(?:~=|>=|==)?\s*(\d+)?", metadata, re.M
+    )
+    if found and (found[1] or found[2]):
+        return found[1] or found[2]
+    numbers = re.match(r"(\d+)\.(\d+)", package.version)
+    if not numbers:
+        return ""
+    return "12" if (int(numbers[1]), int(numbers[2])) >= (1, 19) else "11"

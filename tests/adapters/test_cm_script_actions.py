@@ -1,0 +1,182 @@
+"""The actions of ``cm ... script`` besides run, on the console."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from helpers import Finished, TemporaryHome
+
+
+def folders(done: Finished) -> list[Path]:
+    """The folders printed on stdout, without the remarks of cmind itself on its index."""
+    return [Path(line) for line in done.stdout.splitlines() if line.startswith("/")]
+
+
+@pytest.fixture
+def filled(home: TemporaryHome) -> TemporaryHome:
+    """A home with two recipes."""
+    home.recipe(
+        "get-x",
+        {
+            "input_description": {"size": {"desc": "how big", "choices": ["1", "2"]}},
+            "input_mapping": {"size": "CM_SIZE"},
+            "new_env_keys": ["CM_SIZE"],
+            "tests": {"run_inputs": [{"size": "1"}, {"size": "bad"}]},
+        },
+        run_sh='test "$CM_SIZE" != bad',
+    )
+    home.recipe("get-y")
+    return home
+
+
+# --- help and version ---
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("help", "script", "get-x"),
+        ("run", "script", "get-x", "--help"),
+        ("run", "script", "--tags=get,x", "-h"),
+        ("run", "script", "get x", "--help"),
+    ],
+)
+def test_help_of_a_recipe_is_printed_alone(filled: TemporaryHome, words: tuple[str, ...]) -> None:
+    filled.cm("find", "script")  # cmind says once that it makes its index
+    done = filled.cm(*words)
+    assert done.code == 0, done.stderr
+    assert done.stdout.startswith("get-x: get-x\n"), done.stdout
+    assert "--size=  " in done.stdout
+    assert "one of: 1, 2" in done.stdout
+    assert "Python API" not in done.stdout
+
+
+def test_help_of_a_recipe_is_one_json_object_for_programs(filled: TemporaryHome) -> None:
+    answer = filled.cm("help", "script", "get-x", "--out=json").answer
+    assert answer["recipe"]["inputs"][0]["choices"] == ["1", "2"]
+
+
+def test_help_without_a_recipe_lists_the_actions(filled: TemporaryHome) -> None:
+    for words in (("help", "script"), ("run", "script", "--help")):
+        done = filled.cm(*words)
+        assert done.code == 0
+        assert "  plan       Tell what a run would do" in done.stdout
+
+
+def test_help_of_an_unknown_recipe_names_the_nearest(filled: TemporaryHome) -> None:
+    done = filled.cm("help", "script", "get-z")
+    assert done.code == 1
+    assert "get-x" in done.stderr
+
+
+def test_version_is_that_of_the_engine(home: TemporaryHome) -> None:
+    done = home.cm("version", "script")
+    assert done.code == 0
+    assert done.stdout.splitlines()[-1].startswith("crowdperf ")
+
+
+# --- -j ---
+
+
+@pytest.mark.parametrize("flag", ["-j", "--json", "--out=json"])
+def test_every_way_to_ask_for_json_gives_one_object(filled: TemporaryHome, flag: str) -> None:
+    filled.cm("find", "script")  # cmind says once that it makes its index, before it knows of -j
+    done = filled.cm("run", "script", "get-x", "--size=2", flag)
+    assert done.code == 0
+    assert done.answer["new_env"] == {"CM_SIZE": "2"}
+    assert "get-x: done" in done.stderr
+    failed = filled.cm("run", "script", "get-x", "--size=bad", flag)
+    assert failed.code == failed.answer["return"] == 2
+
+
+# --- test, doc, prepare, native-run ---
+
+
+def test_the_tests_of_a_recipe_run_and_their_failure_is_the_exit_code(filled: TemporaryHome) -> None:
+    assert filled.cm("test", "script", "get-x", "--test_input_index=1").code == 0
+    done = filled.cm("test", "script", "get-x")
+    assert done.code == 2
+    assert "1 of 2 tests failed: get-x test 2" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_pages_are_written_below_the_current_folder(filled: TemporaryHome) -> None:
+    assert filled.cm("doc", "script", "get-x", "--output_dir=pages").code == 0
+    assert (filled.work / "pages" / "get-x" / "README.md").is_file()
+
+
+def test_prepare_and_native_run_are_there(filled: TemporaryHome) -> None:
+    assert filled.cm("prepare", "script", "get-x", "--size=bad").code == 0
+    done = filled.cm("native-run", "script", "--command=echo $A", "--env.A=x y")
+    assert done.code == 0
+    assert "x y" in done.stdout
+    assert filled.cm("native-run", "script", "--command=exit 4").code == 2
+
+
+@pytest.mark.parametrize("action", ["docker", "dockerfile", "gui"])
+def test_an_action_that_is_not_there_is_refused_with_what_to_use(filled: TemporaryHome, action: str) -> None:
+    done = filled.cm(action, "script", "get-x", "--out=json")
+    assert done.code == 1
+    assert f"cm {action} script" in done.answer["error"]
+    assert "hint:" in done.answer["error"]
+    assert "Traceback" not in done.stderr
+
+
+def test_flags_for_containers_are_told_to_have_no_effect(filled: TemporaryHome) -> None:
+    done = filled.cm("run", "script", "get-x", "--docker_it", "--docker_cm_repo=x")
+    assert done.code == 0
+    assert "--docker_it has no effect" in done.stderr
+    assert "--docker_cm_repo has no effect" in done.stderr
+
+
+def test_an_input_that_nobody_reads_is_named(filled: TemporaryHome) -> None:
+    filled.recipe("get-w", customize='def preprocess(i):\n    i["input"].get("only_here")\n    return {"return": 0}\n')
+    told = filled.cm("run", "script", "get-w", "--zzzzzz=1", "--only_here=2", "--quiett", "--size=3").stderr
+    assert "knows no input --zzzzzz; it has no effect" in told
+    assert "knows no input --quiett; did you mean --quiet?" in told
+    assert "only_here" not in told
+
+
+# --- cmind's general actions ---
+
+
+def test_recipes_are_found_by_pattern_and_repository(filled: TemporaryHome) -> None:
+    x, y = filled.repo / "script" / "get-x", filled.repo / "script" / "get-y"
+    assert folders(filled.cm("find", "script", "get-?")) == [x, y]
+    assert folders(filled.cm("ls", "script", "recipes:get-x")) == [x]
+    assert folders(filled.cm("search", "script", "recipes:get-*", "--tags=y")) == [y]
+    assert folders(filled.cm("find", "script", "crowdperf:get-x")) == []
+    assert folders(filled.cm("find", "script", "0123456789abcdef:*")) == [x, y]
+
+
+def test_a_recipe_is_loaded_copied_moved_and_removed(filled: TemporaryHome) -> None:
+    root = filled.repo / "script"
+    done = filled.cm("load", "script", "get-x")
+    assert '"alias": "get-x"' in done.stdout
+    assert filled.cm("cp", "script", "get-x", "recipes:get-copy").code == 0
+    uids = {json.loads((root / alias / "_cm.json").read_text())["uid"] for alias in ("get-x", "get-copy")}
+    assert len(uids) == 2
+    assert filled.cm("mv", "script", "get-copy", "recipes:get-moved").code == 0
+    assert not (root / "get-copy").exists()
+    assert folders(filled.cm("find", "script", "get-moved")) == [root / "get-moved"]
+    assert filled.cm("rm", "script", "get-moved", "-f").code == 0
+    assert not (root / "get-moved").exists()
+    assert (root / "get-x").exists()
+    assert filled.cm("load", "script", "get-moved").code == 16
+
+
+@pytest.mark.parametrize("words", [("get-x",), ("-f",), ("--tags=get",)])
+def test_nothing_is_removed_by_accident(filled: TemporaryHome, words: tuple[str, ...]) -> None:
+    done = filled.cm("rm", "script", *words)
+    assert done.code == 1
+    assert "hint:" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (filled.repo / "script" / "get-x").exists()
+
+
+def test_a_recipe_is_not_removed_from_another_repository(filled: TemporaryHome) -> None:
+    done = filled.cm("rm", "script", "crowdperf:get-x", "-f")
+    assert done.code == 16
+    assert (filled.repo / "script" / "get-x").exists()

@@ -1,0 +1,243 @@
+"""cm verify cache: every way in which an entry can differ from what its recipe made."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import TemporaryHome, wait_until
+from recipe_engine.cache_actions import NothingFound
+from recipe_engine.cache_check import KINDS, verify_action
+from recipe_engine.entryfile import CACHE_AUTOMATION_UID
+from recipe_engine.errors import RequestError
+
+
+@pytest.fixture
+def filled(home: TemporaryHome) -> TemporaryHome:
+    """``get-x`` with two declared files and a path on which it depends, made with ``get-y``, whose file it names."""
+    (home.folder / "tool").touch()
+    customize = "def postprocess(i):\n    return {'return': 0, 'files': ['data']}\n"
+    home.recipe(
+        "get-y", {"cache": True, "new_env_keys": ["CM_Y"]}, run_sh="touch y; echo CM_Y=$PWD/y > tmp-run-env.out"
+    )
+    home.recipe("get-z", {"cache": True})
+    run_sh = f"""
+        mkdir data; echo 12345 > data/a; echo 67890 > data/b
+        echo CM_GET_DEPENDENT_CACHED_PATH={home.folder}/tool > tmp-run-env.out
+    """
+    meta = {"cache": True, "deps": [{"tags": "get,y"}, {"tags": "get,z"}], "new_env_keys": ["CM_Y"]}
+    home.recipe("get-x", {**meta, "variations": {"v": {}}}, customize=customize, run_sh=run_sh)
+    home.run("get,x")
+    return home
+
+
+def problems(home: TemporaryHome, tags: str = "get,x", **i: Any) -> list[tuple[str, str]]:
+    """Kind and text of all problems."""
+    answer = verify_action({"tags": tags, **i}, home.engine_home)
+    found = [(one["kind"], one["text"]) for row in answer["entries"] for one in row["problems"]]
+    assert answer["return"] == (1 if found else 0)
+    assert bool(answer.get("error")) is bool(found)
+    json.dumps(answer)
+    return found
+
+
+def test_a_whole_cache_is_found_whole(filled: TemporaryHome, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = verify_action({"out": "con"}, filled.engine_home)
+    assert answer["return"] == 0
+    assert answer["wrong"] == answer["unfinished"] == []
+    assert {row["recipe"].split(",")[0]: row["files"] for row in answer["entries"]} == {
+        "get-x": 2,
+        "get-y": 1,
+        "get-z": 0,
+    }
+    assert "3 entries with 3 recorded files (12 B) verified: 0 not as they were made" in capsys.readouterr().out
+
+
+def edit(path: Path, *, keeps_time: bool = True) -> None:
+    """Other bytes of the same number, and the same time."""
+    before = path.stat()
+    path.write_bytes(bytes(byte ^ 1 for byte in path.read_bytes()))
+    if keeps_time:
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def change(path: Path, key: str, value: Any) -> None:
+    details = json.loads(path.read_text())
+    details["request"][key] = value
+    path.write_text(json.dumps(details))
+
+
+DAMAGE: dict[str, tuple[Callable[[TemporaryHome, Path], object], str, str]] = {
+    "a lost file": (lambda home, entry: (entry / "data/a").unlink(), "file", "data/a is gone"),
+    "an edited file": (lambda home, entry: edit(entry / "data/b"), "file", "data/b was edited (the SHA-256 differs)"),
+    "a file that grew": (
+        lambda home, entry: (entry / "data/b").write_text("more, more"),
+        "file",
+        "has 10 bytes instead",
+    ),
+    "a folder in its place": (
+        lambda home, entry: ((entry / "data/a").unlink(), (entry / "data/a").mkdir()),
+        "file",
+        "bytes instead of 6",
+    ),
+    "lost results": (lambda home, entry: (entry / "cm-cached-state.json").unlink(), "state", "is gone"),
+    "cut results": (lambda home, entry: (entry / "cm-cached-state.json").write_text("{"), "state", "cannot be read"),
+    "edited results": (
+        lambda home, entry: (entry / "cm-cached-state.json").write_text('{"new_env": {"CM_X": "2"}}'),
+        "state",
+        "was edited",
+    ),
+    "lost details": (lambda home, entry: (entry / "entry.json").unlink(), "entry", "entry.json is gone or damaged"),
+    "cut details": (
+        lambda home, entry: (entry / "entry.json").write_text("{"),
+        "entry",
+        "entry.json is gone or damaged",
+    ),
+    "another request": (
+        lambda home, entry: change(entry / "entry.json", "variations", ["v"]),
+        "entry",
+        "_cm.json says the variations [], entry.json ['v']",
+    ),
+    "a lost tool": (
+        lambda home, entry: (home.folder / "tool").unlink(),
+        "dependency",
+        "tool, on which it depends, is gone",
+    ),
+    "a named entry": (
+        lambda home, entry: shutil.rmtree(home.entry("get-y")),
+        "dependency",
+        "which CM_Y names, is gone",
+    ),
+    "an entry it was made with": (
+        lambda home, entry: shutil.rmtree(home.entry("get-z")),
+        "dependency",
+        "with which it was made, is gone",
+    ),
+    "an edited recipe": (
+        lambda home, entry: (home.repo / "script/get-x/run.sh").write_text("true"),
+        "recipe",
+        "was changed since; --renew makes it again",
+    ),
+    "a removed recipe": (
+        lambda home, entry: shutil.rmtree(home.repo / "script/get-x"),
+        "recipe",
+        "is not registered",
+    ),
+}
+
+
+@pytest.mark.parametrize(("damage", "kind", "text"), DAMAGE.values(), ids=DAMAGE.keys())
+def test_each_damage_is_named_and_nothing_else(
+    filled: TemporaryHome, damage: Callable[[TemporaryHome, Path], object], kind: str, text: str
+) -> None:
+    damage(filled, filled.entry("get-x"))
+    found = problems(filled)
+    assert [one for one, _ in found] == [kind]
+    assert text in found[0][1]
+    assert problems(filled, skip=kind) == []
+
+
+def test_all_damages_are_told_at_once(filled: TemporaryHome, capsys: pytest.CaptureFixture[str]) -> None:
+    entry = filled.entry("get-x")
+    (entry / "data" / "a").unlink()
+    edit(entry / "data" / "b")
+    (filled.folder / "tool").unlink()
+    assert len(problems(filled, out="con")) == 3
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"{entry} (get-x; ")
+    assert [line.split(":")[0] for line in lines[1:4]] == ["  file", "  file", "  dependency"]
+
+
+def test_a_touched_recipe_and_touched_files_are_no_damage(filled: TemporaryHome) -> None:
+    os.utime(filled.repo / "script" / "get-x" / "_cm.json")
+    os.utime(filled.entry("get-x") / "data" / "a")
+    assert problems(filled) == []
+
+
+def test_entries_are_chosen_by_tags_or_uid(filled: TemporaryHome) -> None:
+    (filled.entry("get-x") / "data" / "a").unlink()
+    assert problems(filled, "get,y") == []
+    assert len(problems(filled, "", artifact=filled.entry("get-x").name)) == 1
+    with pytest.raises(NothingFound):
+        problems(filled, "none")
+
+
+def test_an_unknown_kind_is_an_error_with_the_known_ones(filled: TemporaryHome) -> None:
+    with pytest.raises(RequestError, match="--skip=files") as caught:
+        problems(filled, skip="files")
+    assert all(kind in caught.value.hint for kind in KINDS)
+
+
+def test_an_empty_cache_is_whole(home: TemporaryHome) -> None:
+    assert verify_action({}, home.engine_home)["entries"] == []
+
+
+def test_unfinished_entries_are_named_but_not_wrong(filled: TemporaryHome) -> None:
+    filled.recipe("get-w", {"cache": True}, run_sh="exit 1")
+    with pytest.raises(Exception, match="exit code 1"):
+        filled.run("get,w")
+    answer = verify_action({}, filled.engine_home)
+    assert answer["return"] == 0
+    assert len(answer["unfinished"]) == 1
+
+
+def test_an_entry_of_cm_itself_is_checked_as_far_as_that_goes(filled: TemporaryHome) -> None:
+    folder = filled.store / "c123456789abcdef"
+    folder.mkdir()
+    gone = filled.store / "d123456789abcdef"
+    meta = {"automation_uid": CACHE_AUTOMATION_UID, "tags": ["get", "w"], "associated_script_artifact": "get-w,a0"}
+    (folder / "_cm.json").write_text(json.dumps(meta))
+    (folder / "cm-cached-state.json").write_text(json.dumps({"new_env": {"+PATH": [f"{gone}/bin"]}}))
+    ((kind, text),) = problems(filled, "get,w")
+    assert (kind, text) == ("dependency", f"the entry {gone.name}, which +PATH names, is gone")
+    gone.mkdir()
+    assert problems(filled, "get,w") == []
+    assert "made by CM" in verify_action({"tags": "get,w"}, filled.engine_home)["entries"][0]["note"]
+
+
+def test_a_cache_that_was_moved_is_whole(filled: TemporaryHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    moved = filled.folder / "moved"
+    filled.store.rename(moved)
+    monkeypatch.setenv("CROWDPERF_CACHE", str(moved))
+    assert problems(filled, "get") == []
+    shutil.rmtree(next(path.parent for path in moved.glob("*/y")))
+    assert [kind for kind, _ in problems(filled)] == ["dependency"]
+
+
+def test_an_entry_that_is_being_made_again_is_left_alone(filled: TemporaryHome) -> None:
+    filled.recipe(
+        "get-w", {"cache": True}, run_sh="touch started; [ ! -e hold ] || while [ ! -e go ]; do sleep 0.02; done"
+    )
+    filled.run("get,w")
+    entry = filled.entry("get-w")
+    (entry / "started").unlink()
+    (entry / "hold").touch()
+    finished = filled.open_store().entries()
+    child = filled.start_run("get,w", "--renew")
+    wait_until((entry / "started").exists, "the script")
+    from recipe_engine.cache_check import check_entry
+    from recipe_engine.repos import RecipeSource
+
+    (known,) = [one for one in finished if one.path == entry]
+    index = RecipeSource(filled.engine_home.repos, filled.engine_home.index_folder).index
+    checked = check_entry(known, filled.open_store(), index)
+    assert checked.problems == ()
+    assert "being made again" in checked.note
+    (entry / "go").touch()
+    child.communicate()
+
+
+def test_the_command_ends_with_code_1_and_one_json_object(filled: TemporaryHome) -> None:
+    assert filled.cm("verify", "cache").code == 0
+    edit(filled.entry("get-x") / "data" / "a")
+    shown = filled.cm("verify", "cache", "--tags=get,x")
+    assert shown.code == 1
+    assert "data/a was edited" in shown.stdout
+    answer = filled.cm("verify", "cache", filled.entry("get-x").name, "--out=json")
+    assert answer.code == 1
+    assert answer.answer["wrong"] == [filled.entry("get-x").name]

@@ -1,0 +1,351 @@
+"""Which files say what a recipe is, what it inherits, and recipes of CM's successor."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import TemporaryHome, uid_of
+from recipe_engine.errors import MetaError, RecipeError
+from recipe_engine.metafile import MAX_BASES, MissingBase, meta_files, read_meta
+from recipe_engine.plan_action import plan_action
+
+
+def write(root: Path, name: str, /, **files: Any) -> Path:
+    """A recipe folder; a mapping is written as JSON, a text as it is. ``__`` in a name stands for its dot."""
+    folder = root / "script" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, content in files.items():
+        text = content if isinstance(content, str) else json.dumps(content)
+        (folder / file.replace("__", ".")).write_text(text, encoding="utf-8")
+    return folder
+
+
+# --- which files ---
+
+
+@pytest.mark.parametrize(
+    ("files", "name", "values"),
+    [
+        ({"_cm__yaml": "a: 1\nb: 1\n"}, "_cm.yaml", {"a": 1, "b": 1}),
+        ({"_cm__json": {"a": 1}}, "_cm.json", {"a": 1}),
+        ({"_cm__yaml": "a: {x: 1}\nb: 1\n", "_cm__json": {"a": {"y": 2}}}, "_cm.yaml", {"a": {"y": 2}, "b": 1}),
+        ({"meta__yaml": "a: 1\n"}, "meta.yaml", {"a": 1}),
+        ({"_cm__yaml": "a: 1\n", "meta__yaml": "a: 2\nb: 2\n"}, "_cm.yaml", {"a": 1}),
+        ({"README__md": "text"}, "_cm.yaml", {}),
+    ],
+)
+def test_json_replaces_keys_of_yaml_and_the_successors_file_counts_only_alone(
+    tmp_path: Path, files: dict[str, Any], name: str, values: dict[str, Any]
+) -> None:
+    found = read_meta(write(tmp_path, "x", **files))
+    assert (found.name, found.values) == (name, values)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("_cm__yaml", "- a\n", "expected a mapping, found list"),
+        ("_cm__yaml", "", "expected a mapping, found NoneType"),
+        ("_cm__yaml", "a: [", "no YAML: "),
+        ("_cm__json", "{", "no JSON: "),
+        ("meta__yaml", "a: b: c", "no YAML: "),
+    ],
+)
+def test_a_file_that_is_no_mapping_is_named(tmp_path: Path, file: str, text: str, message: str) -> None:
+    folder = write(tmp_path, "x", **{file: text})
+    with pytest.raises(MetaError) as caught:
+        read_meta(folder)
+    assert str(caught.value).startswith(f"{meta_files(folder)[0]}: {message}")
+
+
+# --- what it inherits ---
+
+BASE = {"alias": "old", "uid": "b" * 16, "tags": ["a"], "env": {"X": "1", "Y": "1"}, "cache": True}
+
+
+@pytest.mark.parametrize(
+    "wanted", ["script::old-folder", "old-folder", "script::old", "old", "script::" + "b" * 16, "script,5b4e::old,bb"]
+)
+def test_a_base_is_found_by_folder_alias_or_uid(tmp_path: Path, wanted: str) -> None:
+    write(tmp_path, "old-folder", _cm__json=BASE)
+    folder = write(tmp_path, "new", _cm__json={"uid": "c" * 16, "_base": wanted})
+    assert read_meta(folder).values["env"] == BASE["env"]
+
+
+def test_mappings_are_merged_lists_appended_and_the_names_are_its_own(tmp_path: Path) -> None:
+    base = write(tmp_path, "old", _cm__json=BASE)
+    own = {"uid": "c" * 16, "_base": "old", "tags": ["a", "b"], "env": {"Y": "2"}, "cache": False}
+    folder = write(tmp_path, "new", _cm__json=own)
+    found = read_meta(folder)
+    assert found.values == {"uid": "c" * 16, "tags": ["a", "b"], "env": {"X": "1", "Y": "2"}, "cache": False}
+    assert found.files == (folder / "_cm.json", base / "_cm.json")
+
+
+def test_a_base_in_the_own_repository_goes_before_one_in_another(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    write(there, "old", _cm__json={"env": {"FROM": "there"}})
+    write(there, "only-there", _cm__json={"env": {"FROM": "there"}})
+    write(here, "old", _cm__json={"env": {"FROM": "here"}})
+    new = write(here, "new", _cm__json={"_base": "old"})
+    other = write(here, "other", _cm__json={"_base": "only-there"})
+    assert read_meta(new, [there, here]).values["env"] == {"FROM": "here"}
+    assert read_meta(other, [there, here]).values["env"] == {"FROM": "there"}
+
+
+def test_a_missing_base_names_it_and_the_files_that_would_mend_it(tmp_path: Path) -> None:
+    folder = write(tmp_path, "new", _cm__json={"_base": "script::nobody"})
+    with pytest.raises(MissingBase, match="there is no 'script::nobody'") as caught:
+        read_meta(folder)
+    assert tmp_path / "script" / "nobody" / "_cm.yaml" in caught.value.files
+
+
+def test_a_recipe_is_no_base_of_itself_and_a_ring_ends(tmp_path: Path) -> None:
+    alone = write(tmp_path, "alone", _cm__json={"_base": "alone"})
+    with pytest.raises(MissingBase):
+        read_meta(alone)
+    write(tmp_path, "one", _cm__json={"_base": "two"})
+    ring = write(tmp_path, "two", _cm__json={"_base": "one"})
+    with pytest.raises(MetaError, match=f"more than {MAX_BASES} recipes inherit"):
+        read_meta(ring)
+
+
+def test_an_edited_base_changes_what_inherits_from_it(home: TemporaryHome) -> None:
+    home.recipe("base-x", {"env": {"CM_X": "1"}, "new_env_keys": ["CM_X"]})
+    home.recipe("new-y", {"_base": "base-x"})
+    assert home.run("new,y")["new_env"] == {"CM_X": "1"}
+    home.recipe("base-x", {"env": {"CM_X": "twenty"}, "new_env_keys": ["CM_X"]})
+    assert home.run("new,y")["new_env"] == {"CM_X": "twenty"}
+
+
+def test_a_recipe_whose_condition_makes_no_sense_stops_nobody_else(home: TemporaryHome) -> None:
+    home.recipe("bad-x", {"deps": [{"tags": "good,x", "enable_if_env": {"CM_X": {"a": 1}}}]})
+    home.recipe("good-x", {"env": {"CM_X": "1"}, "new_env_keys": ["CM_X"]})
+    assert home.run("good,x")["new_env"] == {"CM_X": "1"}
+    with pytest.raises(RecipeError):
+        home.run("bad,x")
+
+
+# --- recipes of CM's successor ---
+
+
+def successor(home: TemporaryHome, alias: str, yaml: str, **files: str) -> Path:
+    """A recipe with a ``meta.yaml``; ``customize`` and ``run_sh`` are its code."""
+    head = (
+        f'alias: {alias}\nuid: "{uid_of(alias)}"\nautomation_uid: 5b4e0237da074764\ntags: [{alias.replace("-", ",")}]\n'
+    )
+    names = {"customize": "customize.py", "run_sh": "run.sh"}
+    texts = {names.get(name, name.replace("__", ".")): textwrap.dedent(text) for name, text in files.items()}
+    folder = home.repo / "script" / alias
+    folder.mkdir(parents=True)
+    for name, text in {**texts, "meta.yaml": head + textwrap.dedent(yaml)}.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_the_engines_own_keys_have_the_prefix_that_the_recipe_knows(home: TemporaryHome) -> None:
+    successor(
+        home,
+        "new-x",
+        """
+        new_env_keys: [MLC_X_*]
+        default_version: "1.5"
+        """,
+        customize="""
+        def preprocess(i):
+            env = i["env"]
+            for name in ("QUIET", "VERSION", "TMP_CURRENT_SCRIPT_PATH", "NAME", "TMP_PATH", "TMP_PIP_VERSION_STRING"):
+                env["MLC_X_" + name] = env.get("MLC_" + name, "none")
+            return {"return": 0}
+        """,
+        run_sh='echo "MLC_X_SHELL=$MLC_VERSION $(basename "$MLC_TMP_CURRENT_SCRIPT_PATH")" >tmp-run-env.out\n',
+    )
+    given = home.run("new,x", name="n", path="/a")["new_env"]
+    assert given == {
+        "MLC_X_QUIET": "yes",
+        "MLC_X_VERSION": "1.5",
+        "MLC_X_TMP_CURRENT_SCRIPT_PATH": str(home.repo / "script" / "new-x"),
+        "MLC_X_NAME": "n",
+        "MLC_X_TMP_PATH": "/a",
+        "MLC_X_TMP_PIP_VERSION_STRING": "==1.5",
+        "MLC_X_SHELL": "1.5 new-x",
+    }
+
+
+def test_a_version_in_env_is_asked_for_by_the_recipes_own_prefix(home: TemporaryHome) -> None:
+    body = """
+    new_env_keys: [MLC_X]
+    versions: {"2.0": {env: {MLC_X: two}}}
+    """
+    successor(home, "new-x", body)
+    assert home.run("new,x", env={"MLC_VERSION": "2.0"})["new_env"] == {"MLC_X": "two"}
+
+
+def test_keys_of_the_engine_do_not_reach_a_dependency(home: TemporaryHome) -> None:
+    successor(home, "new-x", "deps: [{tags: 'inner,x'}]\nnew_env_keys: [MLC_SEEN]\n")
+    successor(
+        home,
+        "inner-x",
+        "new_env_keys: [MLC_SEEN]\n",
+        customize="""
+        def preprocess(i):
+            keys = ("MLC_VERSION", "MLC_NAME", "MLC_TMP_PATH", "MLC_INPUT")
+            i["env"]["MLC_SEEN"] = ",".join(key for key in keys if key in i["env"])
+            return {"return": 0}
+        """,
+    )
+    assert home.run("new,x", version="1", name="n", path="/a", input="b")["new_env"] == {"MLC_SEEN": ""}
+
+
+def test_predeps_runs_before_the_dependencies_and_can_be_switched_off(home: TemporaryHome) -> None:
+    home.recipe("pick-x", {"variations": {"v": {"env": {"MLC_X": "v"}}}, "new_env_keys": ["MLC_X"]})
+    code = """
+    def predeps(i):
+        i["env"]["MLC_PICK"] = "_v"
+        return {"return": 0}
+    """
+    body = "deps: [{tags: 'pick,x', update_tags_from_env: [MLC_PICK]}]\nnew_env_keys: [MLC_X]\n"
+    successor(home, "with-predeps", body, customize=code)
+    successor(home, "without-predeps", body + "predeps: false\n", customize=code)
+    assert home.run("with,predeps")["new_env"] == {"MLC_X": "v"}
+    assert home.run("without,predeps")["new_env"] == {}
+    assert home.run("with,predeps", fake_run=True)["new_env"] == {}
+
+
+@pytest.mark.parametrize(
+    ("env", "files", "chosen"),
+    [
+        ({}, ["run.sh", "run-linux.sh"], "run.sh"),
+        ({"MLC_HOST_OS_TYPE": "linux"}, ["run.sh", "run-linux.sh"], "run-linux.sh"),
+        ({"MLC_HOST_OS_FLAVOR_LIKE": "debian"}, ["run.sh", "run-debian.sh"], "run-debian.sh"),
+        ({"CM_HOST_OS_FLAVOR": "ubuntu"}, ["run.sh", "run-ubuntu.sh"], "run.sh"),
+        (
+            {"MLC_HOST_OS_FLAVOR": "ubuntu", "MLC_HOST_OS_FLAVOR_LIKE": "debian"},
+            ["run-debian.sh", "run-ubuntu.sh"],
+            "run-ubuntu.sh",
+        ),
+    ],
+)
+def test_the_native_script_is_chosen_by_the_successors_rules(
+    home: TemporaryHome, env: dict[str, str], files: list[str], chosen: str
+) -> None:
+    texts = {name.replace(".", "__"): f'echo "MLC_RAN={name}" >tmp-run-env.out\n' for name in files}
+    successor(home, "new-x", "new_env_keys: [MLC_RAN]\n", **texts)
+    assert home.run("new,x", env=env)["new_env"] == {"MLC_RAN": chosen}
+
+
+def test_a_list_in_env_adds_one_tag_for_each_item_and_tags_may_hang_on_conditions(home: TemporaryHome) -> None:
+    variations = {"a": {"env": {"MLC_A": "1"}}, "b": {"env": {"MLC_B": "1"}}, "c": {"env": {"MLC_C": "1"}}}
+    home.recipe("pick-x", {"variations": variations, "new_env_keys": ["MLC_A", "MLC_B", "MLC_C"]})
+    body = """
+    new_env_keys: [MLC_A, MLC_B, MLC_C]
+    env: {+MLC_PICK: [a, b], MLC_ASK: 'yes'}
+    deps:
+    - tags: pick,x
+      update_tags_from_env_with_prefix: {_: [+MLC_PICK]}
+      update_tags_if_env: {_c: {enable_if_env: {MLC_ASK: ['yes']}}}
+    """
+    successor(home, "new-x", body)
+    assert home.run("new,x")["new_env"] == {"MLC_A": "1", "MLC_B": "1", "MLC_C": "1"}
+
+
+def test_a_relative_path_input_counts_from_the_folder_of_the_call(home: TemporaryHome) -> None:
+    body = """
+    cache: true
+    input_mapping: {folder: MLC_FOLDER}
+    input_description: {folder: {is_path: true}}
+    new_env_keys: [MLC_FOLDER]
+    """
+    successor(home, "new-x", body)
+    assert home.run("new,x", folder="sub")["new_env"] == {"MLC_FOLDER": str(home.work / "sub")}
+    assert home.run("new,x", folder="/abs")["new_env"] == {"MLC_FOLDER": "/abs"}
+
+
+def test_constants_that_a_hook_sets_hold(home: TemporaryHome) -> None:
+    code = """
+    def preprocess(i):
+        i["const"]["MLC_X"] = "kept"
+        return {"return": 0}
+    """
+    successor(home, "new-x", "new_env_keys: [MLC_X]\n", customize=code, run_sh='echo "MLC_X=lost" >tmp-run-env.out\n')
+    assert home.run("new,x")["new_env"] == {"MLC_X": "kept"}
+
+
+IMPORTS = """
+import mlc
+from mlc import utils
+from mlc.utils import load_json
+from utils import *
+
+def preprocess(i):
+    env = i["env"]
+    utils.save_json("made.json", {"a": 1})
+    env["MLC_X_JSON"] = str(load_json("made.json")["meta"])
+    env["MLC_X_TRUE"] = f"{is_true('Yes')} {is_true('2')}"
+    asked = {"action": "run", "target": "script", "tags": "inner,x", "quiet": True}
+    for name, object in (("MLC", mlc), ("ACTION", i["automation"].action_object)):
+        r = object.access(dict(asked))
+        if r["return"] > 0:
+            return r
+        env["MLC_X_" + name] = r["new_env"]["MLC_INNER"]
+    i["automation"].logger.info("told by a recipe")
+    return {"return": 0}
+"""
+
+
+@pytest.mark.parametrize("helpers", ["", "def is_true(value):\n    return 'its own'\n"])
+def test_a_hook_imports_what_the_successor_offers_without_its_package(home: TemporaryHome, helpers: str) -> None:
+    """In a real ``cm``, with the repository's own utils.py and without it."""
+    if helpers:
+        (home.repo / "automation").mkdir()
+        (home.repo / "automation" / "utils.py").write_text("from mlc.utils import *\n" + helpers, encoding="utf-8")
+    successor(home, "inner-x", "env: {MLC_INNER: ours}\nnew_env_keys: [MLC_INNER]\n")
+    successor(home, "new-x", "new_env_keys: [MLC_X_*]\n", customize=IMPORTS)
+    done = home.run_cm("new,x")
+    assert done.code == 0, done.stderr + done.stdout
+    assert done.answer["new_env"] == {
+        "MLC_X_JSON": "{'a': 1}",
+        "MLC_X_TRUE": "its own its own" if helpers else "True False",
+        "MLC_X_MLC": "ours",
+        "MLC_X_ACTION": "ours",
+    }
+    assert "told by a recipe" in done.stderr
+
+
+@pytest.mark.parametrize("first", ["cm", "successor"])
+def test_recipes_of_both_kinds_with_one_uid_never_share_an_entry(home: TemporaryHome, first: str) -> None:
+    """Most recipes of the successor kept the uid and the tags of CM's, with other env keys."""
+    cm = {"cache": True, "env": {"CM_TOOL": "cm"}, "new_env_keys": ["CM_TOOL"]}
+    given = {}
+    for kind in (first, *({"cm", "successor"} - {first}), first):
+        shutil.rmtree(home.repo / "script" / "tool-x", ignore_errors=True)
+        if kind == "cm":
+            home.recipe("tool-x", cm)
+        else:
+            successor(home, "tool-x", "cache: true\nenv: {MLC_TOOL: mlc}\nnew_env_keys: [MLC_TOOL]\n")
+        given[kind] = home.run("tool,x")["new_env"]
+    assert given == {"cm": {"CM_TOOL": "cm"}, "successor": {"MLC_TOOL": "mlc"}}
+    assert len(home.entries("tool-x")) == 2
+    assert any("reused from the cache" in line for line in home.story), "each keeps its own"
+
+
+def test_a_plan_does_not_run_predeps_and_leaves_open_what_it_may_decide(home: TemporaryHome) -> None:
+    home.recipe("get-a")
+    code = """
+    def predeps(i):
+        open("touched-by-predeps", "w").close()
+        i["env"]["MLC_PICK"] = "a"
+        return {"return": 0}
+    """
+    body = "deps: [{tags: 'get,a', enable_if_env: {MLC_PICK: [a]}}]\n"
+    successor(home, "new-x", body, customize=code)
+    answer = plan_action({"tags": "new,x"}, home.engine_home)
+    (child,) = answer["plan"]["steps"]["children"]
+    assert child["waits_for"] == ["MLC_PICK from new-x"]
+    assert not list(home.folder.rglob("touched-by-predeps"))
+    home.run("new,x")
+    assert any("get-a" in line for line in home.story)

@@ -1,0 +1,377 @@
+"""The index of recipes in one file: equal answers with and without it, and what edits, crashes and others do to it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from helpers import write_recipe
+from recipe_engine import database, recipe_index, repos
+from recipe_engine.database import Database
+from recipe_engine.index import RepoInfo
+from recipe_engine.recipe_index import FORMAT, RecipeRow, StoredIndex
+from recipe_engine.repos import RecipeSource
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "repo"
+    write_recipe(folder, "get-a", {"sort": 5})
+    write_recipe(folder, "get-b", {"variations": {"v": {}, "n.#": {}}})
+    return folder
+
+
+def file_of(root: Path) -> Path:
+    return root.parent / "index" / f"recipes-{FORMAT}.sqlite"
+
+
+def source(*roots: Path) -> RecipeSource:
+    places = [RepoInfo(root, root.name, "0123456789abcdef") for root in roots]
+    return RecipeSource(places, file_of(roots[0]).parent)
+
+
+def aliases(root: Path) -> list[str]:
+    return [entry.alias for entry in source(root).index.entries]
+
+
+def state_of(path: Path) -> tuple[bytes, int]:
+    return path.read_bytes(), path.stat().st_mtime_ns
+
+
+class Reads:
+    """Counts the recipe folders that are read."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.names: list[str] = []
+        read = repos._read_row
+
+        def counted(folder: Path, roots: list[Path]) -> RecipeRow:
+            self.names.append(folder.name)
+            return read(folder, roots)
+
+        monkeypatch.setattr(repos, "_read_row", counted)
+
+    def taken(self) -> list[str]:
+        """The names of those read since the last question."""
+        names, self.names = self.names, []
+        return sorted(set(names))
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
+    return Reads(monkeypatch)
+
+
+# --- answers ---
+
+
+def test_the_file_gives_the_same_answers_as_reading_everything(root: Path, tmp_path: Path) -> None:
+    second = tmp_path / "second"
+    write_recipe(second, "get-a")
+    write_recipe(second, "odd-tags", {"tags": ["get", "a", "-x", "ü", "a b", "'; DROP TABLE tags; --"]})
+    write_recipe(second, "broken", {"deps": "none"})
+    stored = source(root, second).index
+    places = [RepoInfo(place, place.name, "0123456789abcdef") for place in (root, second)]
+    listed = repos._read_all(places, lambda folder: repos._read_row(folder, [root, second]))
+    assert stored.entries == listed.entries
+    assert stored.broken == listed.broken
+    assert stored.all_tags == listed.all_tags
+    for name in ("get-a", "get-b", "odd-tags", "none", "", listed.entries[0].uid):
+        assert stored.by_name(name) == listed.by_name(name)
+    for wanted in ([], ["get"], ["get", "a"], ["get", "none"], ["none"], ["ü", "a b"], ["'; DROP TABLE tags; --"]):
+        for unwanted in ([], ["a"], ["b", "odd"]):
+            assert stored.by_tags(wanted, unwanted) == listed.by_tags(wanted, unwanted), (wanted, unwanted)
+
+
+def test_any_number_of_tags_may_be_asked_for(root: Path) -> None:
+    write_recipe(root, "many", {"tags": [f"t{number}" for number in range(3000)]})
+    index = source(root).index
+    assert [entry.alias for entry in index.by_tags([f"t{number}" for number in range(3000)], [])] == ["many"]
+    assert index.by_tags([f"t{number}" for number in range(3001)], []) == ()
+
+
+def test_tags_and_names_that_are_no_unicode_find_nothing_and_break_nothing(root: Path) -> None:
+    index = source(root).index
+    odd = os.fsdecode(b"\xff\xfe")
+    assert index.by_tags([odd, "get"], []) == ()
+    assert index.by_name(odd) == ()
+
+
+def test_a_folder_may_have_any_name(root: Path) -> None:
+    name = os.fsdecode(b"odd \xff\nname")
+    write_recipe(root, "get-odd").rename(root / "script" / name)
+    for _ in range(2):
+        recipes = source(root)
+        (entry,) = recipes.index.by_name("get-odd")
+        assert entry.path == root / "script" / name
+        assert recipes.recipe(entry).id.alias == "get-odd"
+
+
+def test_two_repositories_do_not_mix_and_one_may_go(root: Path, tmp_path: Path) -> None:
+    second = tmp_path / "second"
+    write_recipe(second, "get-c")
+    assert [entry.repo_alias for entry in source(root, second).index.entries] == ["repo", "second", "repo"]
+    assert aliases(root) == ["get-b", "get-a"]
+    shutil.rmtree(second)
+    assert [entry.alias for entry in source(root, second).index.entries] == ["get-b", "get-a"]
+
+
+def test_an_empty_repository_may_get_its_first_recipe(tmp_path: Path) -> None:
+    root = tmp_path / "repo"
+    (root / "script").mkdir(parents=True)
+    assert aliases(root) == []
+    write_recipe(root, "get-a")
+    assert aliases(root) == ["get-a"]
+
+
+# --- what is read again, and what is written ---
+
+
+def test_an_edit_right_after_a_start_is_noticed_though_size_and_tick_are_the_same(root: Path) -> None:
+    for word in ("u", "v", "w", "x", "y", "z"):
+        write_recipe(root, "get-a", {"tags": ["get", word]})
+        (entry,) = source(root).index.by_name("get-a")
+        assert entry.tags == {"get", word}
+
+
+def test_only_what_changed_is_read_again(root: Path, reads: Reads) -> None:
+    source(root)
+    assert reads.taken() == ["get-a", "get-b"]
+    source(root)
+    assert reads.taken() == []
+    write_recipe(root, "get-b", {"tags": ["get", "other"]})
+    source(root)
+    assert reads.taken() == ["get-b"]
+    shutil.rmtree(root / "script" / "get-a")
+    assert aliases(root) == ["get-b"]
+    assert reads.taken() == []
+
+
+def test_a_start_that_finds_nothing_changed_writes_nothing(root: Path) -> None:
+    source(root)
+    before = state_of(file_of(root))
+    for _ in range(3):
+        index = source(root).index
+        assert index.by_tags(["get", "a"], [])
+        assert index.broken == {}
+    assert state_of(file_of(root)) == before
+
+
+@pytest.mark.parametrize("shift_s", [-3600, 3600])
+def test_a_clock_that_was_set_back_or_forward_costs_nothing(
+    root: Path, reads: Reads, monkeypatch: pytest.MonkeyPatch, shift_s: int
+) -> None:
+    now_ns = time.time_ns
+    monkeypatch.setattr(recipe_index.time, "time_ns", lambda: now_ns() + shift_s * 1_000_000_000)
+    source(root)
+    before = state_of(file_of(root))
+    reads.taken()
+    source(root)
+    assert reads.taken() == []
+    monkeypatch.undo()
+    source(root)
+    assert state_of(file_of(root)) == before
+    write_recipe(root, "get-a", {"tags": ["get", "z"]})
+    assert source(root).index.by_tags(["z"], [])
+
+
+def test_what_cannot_be_trusted_is_read_each_time_but_written_only_when_it_differs(
+    root: Path, reads: Reads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a disk that keeps times to the second, for two seconds after an edit."""
+    monkeypatch.setattr("recipe_engine.scan.TICK_NS", 3_600_000_000_000)
+    monkeypatch.setattr(recipe_index, "TICK_NS", 1)
+    source(root)
+    before = state_of(file_of(root))
+    reads.taken()
+    source(root)
+    assert reads.taken() == ["get-a", "get-b"]
+    assert state_of(file_of(root)) == before
+    write_recipe(root, "get-b", {"tags": ["get", "z"]})
+    assert [entry.alias for entry in source(root).index.by_tags(["z"], [])] == ["get-b"]
+    monkeypatch.undo()
+    source(root)
+    settled = state_of(file_of(root))
+    source(root)
+    assert state_of(file_of(root)) == settled
+
+
+def test_a_base_that_is_edited_removed_or_appears_is_noticed(root: Path) -> None:
+    write_recipe(root, "get-child", {"_base": "script::get-base", "tags": ["child"]})
+    assert list(source(root).index.broken) == [str(root / "script" / "get-child")]
+    write_recipe(root, "get-base", {"tags": ["one"]})
+    assert source(root).index.by_tags(["child", "one"], [])
+    write_recipe(root, "get-base", {"tags": ["two"]})
+    assert source(root).index.by_tags(["child", "two"], [])
+    shutil.rmtree(root / "script" / "get-base")
+    assert list(source(root).index.broken) == [str(root / "script" / "get-child")]
+
+
+def test_a_recipe_that_changes_while_we_work_is_given_as_it_is_or_named(root: Path) -> None:
+    recipes = source(root)
+    (entry,) = recipes.index.by_name("get-a")
+    write_recipe(root, "get-a", {"env": {"CM_NEW": "1"}})
+    source(root)
+    assert recipes.recipe(entry).layer.env == {"CM_NEW": "1"}
+
+
+# --- damage, and homes that cannot be written ---
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "empty": lambda path: path.write_bytes(b""),
+    "text": lambda path: path.write_bytes(b"{}" * 5000),
+    "a lost middle": lambda path: path.write_bytes(path.read_bytes()[:4096] + b"\xff" * 20_000),
+    "cut short": lambda path: path.write_bytes(path.read_bytes()[:5000]),
+    "lost tables": lambda path: tell(path, "DROP TABLE tags"),
+    "another table": lambda path: tell(path, "DROP TABLE recipes", "CREATE TABLE recipes (id INTEGER)"),
+    "a row of nonsense": lambda path: tell(path, "UPDATE recipes SET info = 'nonsense'"),
+    "a row of another kind": lambda path: tell(path, "UPDATE recipes SET info = '[1]'"),
+    "a scan of nonsense": lambda path: tell(path, "UPDATE repos SET numbers = x'00'"),
+    "a scan of another kind": lambda path: tell(path, "UPDATE repos SET paths = NULL, numbers = 7"),
+    "a folder in its place": lambda path: (path.unlink(), path.mkdir()),
+}
+
+
+def tell(path: Path, *statements: str) -> None:
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE.keys())
+def test_a_damaged_file_is_made_anew(root: Path, damage: Callable[[Path], object]) -> None:
+    source(root)
+    damage(file_of(root))
+    for _ in range(2):
+        index = source(root).index
+        assert [entry.alias for entry in index.by_tags(["get"], [])] == ["get-b", "get-a"]
+        assert [entry.alias for entry in index.by_name("get-a")] == ["get-a"]
+        assert [entry.alias for entry in index.entries] == ["get-b", "get-a"]
+        assert index.broken == {}
+
+
+def test_a_file_that_is_damaged_while_it_is_used_is_made_anew(root: Path) -> None:
+    index = source(root).index
+    tell(file_of(root), "DROP TABLE tags")
+    assert [entry.alias for entry in index.by_tags(["get", "a"], [])] == ["get-a"]
+
+
+@pytest.fixture
+def shared_root() -> Iterator[Path]:
+    """A repository whose folder and parents every user may enter."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        write_recipe(Path(folder) / "repo", "get-a")
+        write_recipe(Path(folder) / "repo", "get-b")
+        yield Path(folder) / "repo"
+
+
+def code_in_child(action: Callable[[], bool]) -> int:
+    """The exit code of a process of a user who may write nothing there: 0 when ``action`` holds."""
+    child = os.fork()
+    if not child:
+        code = 3
+        try:
+            if os.geteuid() == 0:
+                os.setgid(65534)
+                os.setuid(65534)
+            code = 0 if action() else 1
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_home_that_can_only_be_read_serves_what_it_holds_and_what_changed(shared_root: Path, is_known: bool) -> None:
+    folder = file_of(shared_root).parent
+    folder.mkdir()
+    if is_known:
+        source(shared_root)
+    before = state_of(file_of(shared_root)) if is_known else None
+    os.chmod(folder, 0o555)
+    assert code_in_child(lambda: sorted(aliases(shared_root)) == ["get-a", "get-b"]) == 0
+    write_recipe(shared_root, "get-c")
+    assert code_in_child(lambda: sorted(aliases(shared_root)) == ["get-a", "get-b", "get-c"]) == 0
+    assert code_in_child(lambda: not source(shared_root).index.by_tags(["none"], [])) == 0
+    assert (state_of(file_of(shared_root)) if is_known else None) == before
+    os.chmod(folder, 0o755)
+
+
+def test_a_lock_that_never_ends_costs_only_time(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "BUSY_S", 0.05)
+    source(root)
+    with Database(file_of(root), ()).change():
+        write_recipe(root, "get-c")
+        assert sorted(aliases(root)) == ["get-a", "get-b", "get-c"]
+    assert sorted(aliases(root)) == ["get-a", "get-b", "get-c"]
+
+
+def test_a_process_killed_while_it_writes_leaves_an_index_that_works(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source(root)
+    for number in range(50):
+        write_recipe(root, f"more-n{number}")
+    insert = recipe_index._insert
+
+    def dies(connection: sqlite3.Connection, *words: object) -> None:
+        connection.execute("PRAGMA cache_size = 1")
+        insert(connection, *words)  # type: ignore[arg-type]
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    child = os.fork()
+    if not child:
+        recipe_index._insert = dies  # type: ignore[assignment]
+        source(root)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert len(aliases(root)) == 52
+    assert not Path(f"{file_of(root)}-journal").exists()
+
+
+def test_many_processes_at_once_agree_and_none_is_stopped(root: Path) -> None:
+    for number in range(30):
+        write_recipe(root, f"more-n{number}")
+    children = []
+    for number in range(8):
+        child = os.fork()
+        if not child:
+            code = 3
+            try:
+                for turn in range(5):
+                    write_recipe(root, f"own-n{number}", {"tags": ["own", f"t{turn}"]})
+                    index = source(root).index
+                    found = index.by_name(f"own-n{number}")
+                    code = 0 if len(found) == 1 and f"t{turn}" in found[0].tags else 1
+                    if code:
+                        break
+            finally:
+                os._exit(code)
+        children.append(child)
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * 8
+    assert len(aliases(root)) == 2 + 30 + 8
+
+
+def test_the_reader_is_asked_by_folder_and_its_answer_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "repo" / "script" / "x").mkdir(parents=True)
+    asked = []
+
+    def reader(folder: Path) -> RecipeRow:
+        asked.append(folder)
+        return RecipeRow(alias="get-x", uid="a0", tags=("get", "x"), meta='{"k": 1}')
+
+    place = RepoInfo(tmp_path / "repo", "repo", "0")
+    for _ in range(2):
+        index = StoredIndex([place], tmp_path / "i.sqlite", reader, "maker")
+        (entry,) = index.by_tags(["x"], [])
+        assert index.meta(entry) == '{"k": 1}'
+    assert set(asked) == {tmp_path / "repo" / "script" / "x"}

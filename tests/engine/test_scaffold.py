@@ -1,0 +1,152 @@
+"""A new recipe passes the audit at once, fits the schema and runs; what is taken already is refused."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from helpers import CHECKOUT, TemporaryHome
+from recipe_engine.audit import audit_action
+from recipe_engine.errors import NotFound, RequestError
+from recipe_engine.repos import RepoInfo
+from recipe_engine.run import Home
+from recipe_engine.scaffold import TEMPLATES, NewRecipe, add_action
+
+NAMES = sorted(path.name for path in TEMPLATES.iterdir())
+SCHEMA = json.loads((CHECKOUT / "docs" / "reference" / "cm-recipe.schema.json").read_text(encoding="utf-8"))
+
+
+def add(home: TemporaryHome, artifact: str, **i: Any) -> dict[str, Any]:
+    return add_action({"artifact": artifact, **i}, home.engine_home)
+
+
+def test_there_are_templates() -> None:
+    assert NAMES == ["file", "plain", "tool"]
+
+
+@pytest.mark.parametrize("template", NAMES)
+@pytest.mark.parametrize("tags", ["get,thing", "get,on,1.0,with:colon,3"])
+def test_a_new_recipe_is_sound_and_runs(home: TemporaryHome, template: str, tags: str) -> None:
+    answer = add(home, "recipes:get-thing", tags=tags, template=template, program="bash")
+    folder = home.repo / "script" / "get-thing"
+    assert answer["path"] == str(folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["README.md", "_cm.yaml", "customize.py", "run.sh"]
+    assert sorted(answer["files"]) == sorted(str(path) for path in folder.iterdir())
+    assert "@" not in "".join(path.read_text(encoding="utf-8") for path in folder.iterdir())
+    assert audit_action({"level": "info"}, home.engine_home)["findings"] == []
+    meta = yaml.safe_load((folder / "_cm.yaml").read_text(encoding="utf-8"))
+    jsonschema.validate(meta, SCHEMA)
+    assert meta["tags"] == tags.split(",")
+    assert meta["uid"] == answer["uid"]
+    ran = home.run(tags)
+    assert set(ran["new_env"]) == set(meta["new_env_keys"])
+    assert all(ran["new_env"].values())
+
+
+@pytest.mark.parametrize(
+    ("repo", "line"),
+    [
+        (CHECKOUT, "# yaml-language-server: $schema=../../docs/reference/cm-recipe.schema.json\n"),
+        (CHECKOUT.parent / "other", f"$schema=../../../{CHECKOUT.name}/docs/reference/cm-recipe.schema.json\n"),
+        (Path("/somewhere/else/repos/other"), ""),
+    ],
+)
+def test_editors_are_told_the_schema_where_the_path_to_it_is_the_same_for_all(repo: Path, line: str) -> None:
+    new = NewRecipe(RepoInfo(repo, "x", ""), "get-x", "abcdef0123456789", ("get", "x"), "plain", "x")
+    assert new.fill_in("@SCHEMA_LINE@").endswith(line)
+    assert bool(line) == bool(new.schema_line)
+
+
+def test_a_recipe_without_repository_goes_into_the_local_one(home: TemporaryHome) -> None:
+    local = home.path / "repos" / "local"
+    local.mkdir(parents=True)
+    both = home.engine_home._replace(repos=[*home.engine_home.repos, RepoInfo(local, "local", "9a3280b14a4285c9")])
+    answer = add_action({"artifact": "get-thing"}, both)
+    assert answer["path"] == str(local / "script" / "get-thing")
+    assert answer["tags"] == ["get", "thing"]
+    with pytest.raises(NotFound, match="no registered repository is called 'local'") as caught:
+        add(home, "get-thing")
+    assert "cm add script recipes:ALIAS" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("artifact", "inputs", "problem"),
+    [
+        ("", {}, "no name"),
+        ("recipes:", {}, "no name"),
+        ("recipes:a b", {}, "cannot be the name"),
+        ("recipes:../up", {}, "cannot be the name"),
+        ("recipes:a1b2c3d4e5f60718", {}, "cannot be the name"),
+        ("recipes:null", {}, "cannot be the name"),
+        ("recipes:get-thing,12", {}, "is no uid"),
+        ("recipes:get-old", {"tags": "get,new"}, "the name 'get-old' is taken by recipes:get-old"),
+        ("recipes:get-thing,abcdef0123456789", {}, "the uid abcdef0123456789 is taken by recipes:get-old"),
+        ("recipes:get-thing", {"tags": "get,old"}, "finds recipes:get-old already"),
+        ("recipes:get-thing", {"tags": "old"}, "finds recipes:get-old already"),
+        ("recipes:get-thing", {"tags": "get,_thing"}, "cannot be the tags"),
+        ("recipes:get-thing", {"tags": "get,-thing"}, "cannot be the tags"),
+        ("recipes:get-thing", {"tags": "get,a b"}, "cannot be the tags"),
+        ("recipes:get-thing", {"tags": ","}, "cannot be the tags"),
+        ("recipes:get-thing", {"template": "plian"}, "--template=plian is not known"),
+        ("recipes:get-thing", {"template": "tool", "program": "a;b"}, "no name of a program"),
+        ("recipes:in-the-way", {}, "is there already"),
+    ],
+)
+def test_what_cannot_be_taken_is_refused_and_nothing_is_written(
+    home: TemporaryHome, artifact: str, inputs: dict[str, Any], problem: str
+) -> None:
+    home.recipe("get-old", {"uid": "abcdef0123456789"})
+    (home.repo / "script" / "in-the-way").mkdir()
+    before = sorted(home.repo.rglob("*"))
+    with pytest.raises(RequestError, match=re.escape(problem)) as caught:
+        add(home, artifact, **inputs)
+    assert caught.value.hint or problem == "no name"
+    assert sorted(home.repo.rglob("*")) == before
+
+
+def test_cm_adds_runs_and_audits(home: TemporaryHome) -> None:
+    done = home.cm("add", "script", "recipes:get-thing", "--tags=get,thing")
+    assert done.code == 0, done.stderr
+    assert "cm audit script recipes:get-thing" in done.stderr
+    assert home.cm("audit", "script", "recipes:get-thing", "--level=info").stdout == ""
+    ran = home.run_cm("get,thing", "--greeting=Hi")
+    assert ran.answer["new_env"] == {"CM_THING_MESSAGE": "Hi from get-thing"}
+    again = home.cm("add", "script", "recipes:get-thing", "--tags=get,thing", "--out=json")
+    assert again.code == 1
+    assert "get-thing already" in again.answer["error"]
+
+
+@pytest.mark.parametrize("template", NAMES)
+def test_the_test_that_comes_with_a_recipe_of_this_checkout_passes(tmp_path: Path, template: str) -> None:
+    copy = tmp_path / "copy"
+    ignored = shutil.ignore_patterns("__pycache__", "fixtures", "test_*")
+    shutil.copytree(CHECKOUT / "tests" / "recipes", copy / "tests" / "recipes", ignore=ignored)
+    home = Home([RepoInfo(copy, "crowdperf", "0000000000000001")], tmp_path / "home", tmp_path / "home" / "local")
+    answer = add_action({"artifact": "crowdperf:get-new-thing", "template": template, "program": "bash"}, home)
+    test = copy / "tests" / "recipes" / "test_get_new_thing.py"
+    assert str(test) in answer["files"]
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(copy), str(test)]
+    done = subprocess.run(words, cwd=copy, env=os.environ.copy(), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " passed" in done.stdout
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ruff") is None, reason="needs ruff")
+@pytest.mark.parametrize("template", NAMES)
+def test_the_code_of_a_new_recipe_is_as_ours_must_be(home: TemporaryHome, template: str) -> None:
+    add(home, "recipes:get-thing", template=template)
+    settings = ["--no-cache", "--config", str(CHECKOUT / "pyproject.toml")]
+    for action in (["check"], ["format", "--check"]):
+        words = [sys.executable, "-m", "ruff", *action, *settings, str(home.repo)]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,208 @@
+"""cm help, version, test, doc, prepare and native-run script, without the console."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import TemporaryHome
+from recipe_engine import script_actions as actions
+from recipe_engine.errors import Ambiguous, NotFound, RequestError, ScriptFailed
+
+TESTS = {
+    "run_inputs": [
+        {"id": "first", "size": "1", "env": {"CM_A": "own"}},
+        {"id": "second", "variations_list": ["_a", "b,_c"], "docker": "yes", "docker_os": "ubuntu"},
+        {"test-all-variations": "yes"},
+    ]
+}
+VARIATIONS: dict[str, Any] = {
+    "a": {},
+    "b": {},
+    "c": {"exclude-in-test": "yes"},
+    "d": {"group": "g"},
+    "p.#": {},
+    "a,b": {},
+}
+
+
+class Runs:
+    """Stands for cmind's access: keeps what was asked, fails for the tags given."""
+
+    def __init__(self, *failing: str) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self._failing = failing
+
+    def __call__(self, i: dict[str, Any]) -> dict[str, Any]:
+        self.asked.append(i)
+        return {"return": 2, "error": "no luck"} if i["tags"] in self._failing else {"return": 0}
+
+
+@pytest.fixture
+def tested(home: TemporaryHome) -> TemporaryHome:
+    """A home with a recipe that has tests and one that has none."""
+    home.recipe("get-x", {"tests": TESTS, "variations": VARIATIONS, "input_mapping": {"size": "CM_SIZE"}})
+    home.recipe("get-y")
+    return home
+
+
+# --- help ---
+
+
+def test_help_names_the_recipe_or_lists_the_actions(tested: TemporaryHome, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = actions.help_action({"artifact": "get-x", "out": "con"}, tested.engine_home)
+    assert answer["recipe"]["alias"] == "get-x"
+    assert "--size=" in capsys.readouterr().out
+    answer = actions.help_action({"out": "con"}, tested.engine_home)
+    assert {"run", "plan", "test", "doc", "native-run"} <= set(answer["actions"])
+    assert "cm help script RECIPE" in capsys.readouterr().out
+    assert not {"docker", "gui", "describe", "search", "delete"} & set(answer["actions"])
+
+
+def test_help_of_several_recipes_names_them_and_with_quiet_takes_the_first(tested: TemporaryHome) -> None:
+    with pytest.raises(Ambiguous, match="get-y"):
+        actions.help_action({"tags": "get"}, tested.engine_home)
+    answer = actions.help_action({"tags": "get", "quiet": True}, tested.engine_home)
+    assert answer["recipe"]["alias"] == "get-x"
+    with pytest.raises(NotFound):
+        actions.help_action({"tags": "nothing"}, tested.engine_home)
+
+
+# --- version ---
+
+
+def test_version_is_the_projects(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"\nversion = "7.8.9"\n')
+    answer = actions.version_action({"out": "con"}, tmp_path)
+    assert answer["version"] == "7.8.9"
+    assert "crowdperf 7.8.9" in capsys.readouterr().out
+    assert actions.project_version(tmp_path / "none") == "unknown"
+
+
+# --- test ---
+
+
+def test_all_tests_of_a_recipe_run_with_their_inputs_and_variations(tested: TemporaryHome) -> None:
+    runs = Runs()
+    answer = actions.test_action({"artifact": "get-x", "out": "con"}, tested.engine_home, runs)
+    assert [row["tags"] for row in answer["tests"]] == ["get,x", "get,x,_a", "get,x,_b,_c", "get,x,_a", "get,x,_b"]
+    first, second = runs.asked[:2]
+    assert first == {
+        "action": "run",
+        "automation": "script,5b4e0237da074764",
+        "tags": "get,x",
+        "size": "1",
+        "env": {"CM_A": "own"},
+        "quiet": True,
+    }
+    assert "docker_os" not in second
+    assert "out" not in second
+
+
+@pytest.mark.parametrize(
+    "i, tests",
+    [
+        ({"test_input_index": "1"}, [1]),
+        ({"test_input_index": "2+"}, [2, 2, 3, 3]),
+        ({"test_input_index": 2}, [2, 2]),
+        ({"test_input_index": "9"}, []),
+        ({"test_input_id": "second"}, [2, 2]),
+        ({"test_input_id": "none"}, []),
+    ],
+)
+def test_single_tests_can_be_chosen(tested: TemporaryHome, i: dict[str, Any], tests: list[int]) -> None:
+    answer = actions.test_action({"artifact": "get-x", **i}, tested.engine_home, Runs())
+    assert [row["test"] for row in answer["tests"]] == tests
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "x", "+", "1+2"])
+def test_a_bad_number_of_a_test_is_refused(tested: TemporaryHome, number: str) -> None:
+    with pytest.raises(RequestError, match="test_input_index"):
+        actions.test_action({"artifact": "get-x", "test_input_index": number}, tested.engine_home, Runs())
+
+
+def test_inputs_given_replace_those_of_the_test(tested: TemporaryHome) -> None:
+    runs = Runs()
+    i = {"artifact": "get-x", "test_input_index": 1, "size": "2", "env": {"CM_B": "given"}}
+    actions.test_action(i, tested.engine_home, runs)
+    assert runs.asked[0]["size"] == "2"
+    assert runs.asked[0]["env"] == {"CM_A": "own", "CM_B": "given"}
+
+
+def test_all_tests_run_even_when_one_fails_and_the_failed_one_is_named(tested: TemporaryHome) -> None:
+    runs = Runs("get,x,_a")
+    with pytest.raises(actions.TestsFailed, match=r"2 of 5 tests failed: get-x test 2 \(get,x,_a\)") as caught:
+        actions.test_action({"artifact": "get-x"}, tested.engine_home, runs)
+    assert caught.value.code == 2
+    assert len(runs.asked) == 5
+
+
+def test_a_recipe_without_tests_runs_none(tested: TemporaryHome) -> None:
+    assert actions.test_action({"artifact": "get-y"}, tested.engine_home, Runs())["tests"] == []
+
+
+# --- doc ---
+
+
+def test_pages_are_written_with_a_list_and_never_over_the_recipes(tested: TemporaryHome, tmp_path: Path) -> None:
+    folder = tmp_path / "pages"
+    answer = actions.doc_action({"tags": "get", "output_dir": str(folder)}, tested.engine_home)
+    assert (folder / "get-x" / "README.md").read_text().startswith("# get-x\n")
+    assert "- [get-y](get-y/README.md)" in (folder / "list_of_scripts.md").read_text()
+    assert set(answer["files"]) == {str(path) for path in folder.rglob("*.md")}
+    with pytest.raises(RequestError, match="written over"):
+        actions.doc_action({"output_dir": str(tested.repo / "script")}, tested.engine_home)
+    assert not (tested.repo / "script" / "get-x" / "README.md").exists()
+
+
+def test_without_a_folder_the_page_is_printed(tested: TemporaryHome, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = actions.doc_action({"artifact": "get-y", "out": "con"}, tested.engine_home)
+    assert capsys.readouterr().out.startswith("# get-y\n")
+    assert list(answer["pages"]) == ["get-y"]
+
+
+# --- prepare, native-run, what is not there ---
+
+
+def test_prepare_runs_the_dependencies_only(tested: TemporaryHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    tested.recipe("make-z", {"deps": [{"tags": "note,dep"}]}, run_sh=f"touch {tested.folder}/made")
+    tested.recipe("note-dep", run_sh=f"touch {tested.folder}/dep")
+    monkeypatch.chdir(tested.work)
+    assert actions.prepare_action({"tags": "make,z", "quiet": True}, tested.engine_home, None)["return"] == 0
+    assert (tested.folder / "dep").exists()
+    assert not (tested.folder / "made").exists()
+
+
+def test_a_native_command_gets_its_env_as_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    i = {"command": 'printf "%s" "$A $MY_TOKEN" > out', "env": {"A": "$(touch bad) 'x'", "MY_TOKEN": "tok-secret"}}
+    assert actions.native_run_action(i)["return_code"] == 0
+    assert (tmp_path / "out").read_text() == "$(touch bad) 'x' tok-secret"
+    assert not (tmp_path / "bad").exists()
+    assert "tok-secret" not in (tmp_path / "tmp-native-run.sh").read_text()
+
+
+def test_a_failing_native_command_tells_its_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ScriptFailed, match="exit code 3") as caught:
+        actions.native_run_action({"command": "echo why >&2; exit 3"})
+    assert "why" in caught.value.message
+    with pytest.raises(RequestError, match="no command"):
+        actions.native_run_action({})
+
+
+@pytest.mark.parametrize("action", sorted(actions.INSTEAD))
+def test_an_action_that_is_not_there_names_what_to_use(action: str) -> None:
+    with pytest.raises(RequestError, match=f"cm {action} script") as caught:
+        actions.unsupported_action({"action": action})
+    assert caught.value.hint
+
+
+def test_removing_needs_a_name_and_somebody_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(RequestError, match="no recipe was named"):
+        actions.check_removal({"f": True, "out": "con"})
+    with pytest.raises(RequestError, match="nobody can be asked"):
+        actions.check_removal({"artifact": "get-x", "out": "con"})
+    actions.check_removal({"artifact": "get-x", "out": "con", "f": True})

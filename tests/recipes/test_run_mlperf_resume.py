@@ -1,0 +1,365 @@
+"""--resume of run-mlperf-inference: what of an earlier call is kept, what is made again, and what a crash leaves."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from recipe_engine.errors import ErrorText, ScriptFailed
+from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
+from test_run_mlperf_inference import META, FakeCM, config, problems, result, score
+
+recipe = load_recipe("run-mlperf-inference")
+matrix = load_module("run-mlperf-inference", "matrix")
+outcome = load_module("run-mlperf-inference", "outcome")
+resume = load_module("run-mlperf-inference", "resume")
+session = load_module("run-mlperf-inference", "session")
+sessionfile = load_module("run-mlperf-inference", "sessionfile")
+
+from mlperf_results.layout import ResultsPaths  # noqa: E402 - importable from here on
+
+FINISHED, FAILED, STARTED = resume.Progress.FINISHED, resume.Progress.FAILED, resume.Progress.STARTED
+PERFORMANCE, ACCURACY = matrix.matrix(config(CM_MLPERF_LOADGEN_SCENARIO="offline"))
+
+
+def finished(spec: Any, *, is_valid: bool = True, percent: float = 99.332) -> Any:
+    accuracy = score(percent) if spec is ACCURACY else None
+    return outcome.FinishedRun(spec=spec, folder="x", result=result(is_valid=is_valid), accuracy=accuracy)
+
+
+# --- the rules, as tables ---
+
+
+@pytest.mark.parametrize(
+    ("former", "state"),
+    [
+        (resume.FormerRun(), "unfinished"),
+        (resume.FormerRun(progress=STARTED), "unfinished"),
+        (resume.FormerRun(progress=STARTED, finished=finished(PERFORMANCE)), "unfinished"),
+        (resume.FormerRun(progress=FAILED, error="it died"), "failed"),
+        (resume.FormerRun(progress=FINISHED), "unfinished"),
+        (resume.FormerRun(progress=FINISHED, finished=finished(PERFORMANCE)), "passed"),
+        (resume.FormerRun(progress=FINISHED, finished=finished(PERFORMANCE, is_valid=False)), "failed"),
+        (resume.FormerRun(progress=FINISHED, finished=finished(ACCURACY)), "passed"),
+        (resume.FormerRun(progress=FINISHED, finished=finished(ACCURACY, percent=10.0)), "failed"),
+        (resume.FormerRun(progress=FINISHED, finished=finished(ACCURACY, is_valid=False)), "failed"),
+    ],
+)
+def test_a_run_passed_when_it_finished_valid_and_met_its_accuracy(former: Any, state: str) -> None:
+    assert resume.state_of(former).value == state
+
+
+FORMER = {
+    "passed": resume.FormerRun(progress=FINISHED, finished=finished(PERFORMANCE)),
+    "invalid": resume.FormerRun(progress=FINISHED, finished=finished(PERFORMANCE, is_valid=False)),
+    "crashed": resume.FormerRun(progress=FAILED, error="it died"),
+    "broken off": resume.FormerRun(progress=STARTED),
+    "never begun": resume.FormerRun(),
+}
+
+
+@pytest.mark.parametrize(
+    ("mode", "former", "expected"),
+    [
+        *[("", name, "make") for name in FORMER],
+        ("failed", "passed", "keep"), ("failed", "invalid", "make"), ("failed", "crashed", "make"),
+        ("failed", "broken off", "leave"), ("failed", "never begun", "leave"),
+        ("unfinished", "passed", "keep"), ("unfinished", "invalid", "keep"), ("unfinished", "crashed", "leave"),
+        ("unfinished", "broken off", "make"), ("unfinished", "never begun", "make"),
+        ("all", "passed", "keep"), ("all", "invalid", "make"), ("all", "crashed", "make"),
+        ("all", "broken off", "make"), ("all", "never begun", "make"),
+    ],
+)  # fmt: skip
+def test_what_is_made_kept_and_left(mode: str, former: str, expected: str) -> None:
+    choice = resume.choose([PERFORMANCE], {"Offline performance": FORMER[former]}, mode)
+    done = {"make": bool(choice.make), "keep": bool(choice.kept), "leave": bool(choice.missing)}
+    assert done == {"make": False, "keep": False, "leave": False, expected: True}
+
+
+def test_what_is_left_says_why_and_what_would_make_it() -> None:
+    specs = [PERFORMANCE, ACCURACY]
+    former = {"Offline performance": FORMER["crashed"], "Offline accuracy": FORMER["broken off"]}
+    assert resume.choose(specs, former, "unfinished").missing == (
+        "Offline performance is failed: it died (--resume=failed makes it)",
+    )
+    assert resume.choose(specs, former, "failed").missing == (
+        "Offline accuracy is unfinished (--resume=unfinished makes it)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("", ""), ("failed", "failed"), ("ALL", "all"), ("True", "all"), ("no", "")]
+)
+def test_the_input_has_three_values(text: str, expected: str) -> None:
+    assert config(CM_MLPERF_RESUME=text).resume == expected
+
+
+def test_another_value_is_refused_with_those_that_are_known() -> None:
+    (problem,) = problems(CM_MLPERF_RESUME="some")
+    assert problem == "--resume: unknown value 'some'; known: failed, unfinished, all"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("CM_MLPERF_LOADGEN_SCENARIO", "offline"),
+        ("CM_MLPERF_LOADGEN_MODE", "accuracy"),
+        ("CM_MLPERF_BACKEND", "null"),
+        ("CM_MLPERF_RUN_STYLE", "fast"),
+        ("CM_MLPERF_LOADGEN_MAX_BATCHSIZE", "4"),
+        ("CM_NUM_THREADS", "1"),
+        ("CM_MLPERF_LOADGEN_TARGET_QPS", "9"),
+    ],
+)
+def test_every_setting_that_decides_a_run_counts(key: str, value: str) -> None:
+    assert resume.settings_record(config(**{key: value}), {}) != resume.settings_record(config(), {})
+    assert resume.settings_record(config(), {"env": {"CM_A": "1"}}) != resume.settings_record(config(), {})
+
+
+def test_where_results_go_and_whether_to_resume_do_not_count() -> None:
+    other = config(CM_MLPERF_RESULTS_DIR="elsewhere", CM_MLPERF_RESUME="all")
+    assert resume.settings_record(other, {}) == resume.settings_record(config(), {})
+
+
+def test_recipes_are_compared_by_those_that_both_know() -> None:
+    assert resume.changed_recipes({"a": "1", "b": "2", "gone": "3"}, {"a": "1", "b": "x", "new": "4"}) == ("b",)
+
+
+def test_resume_is_in_no_command_that_repeats_a_call_and_neither_is_a_secret() -> None:
+    inputs = {"resume": "all", "scenario": "offline", "env": {"CM_HF_TOKEN": "hunter2", "CM_A": "1"}}
+    assert recipe.own_inputs(inputs, META["input_mapping"]) == {"scenario": "offline", "env": {"CM_A": "1"}}
+
+
+# --- session.json ---
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 9}', '{"format": 1, "settings": [], "runs": {}}'])
+def test_a_session_file_that_cannot_be_used_is_no_session(tmp_path: Path, text: str) -> None:
+    (tmp_path / "session.json").write_text(text)
+    assert sessionfile.read_session(tmp_path / "session.json") is None
+    assert sessionfile.read_session(tmp_path / "none.json") is None
+
+
+def test_a_folder_is_one_calls_alone(tmp_path: Path) -> None:
+    with sessionfile.locked(tmp_path) as first, sessionfile.locked(tmp_path) as second:
+        assert (first, second) == (True, False)
+    with sessionfile.locked(tmp_path) as third:
+        assert third is True
+
+
+# --- whole calls with made-up runs ---
+
+
+class WritingCM(FakeCM):
+    """A FakeCM whose runs leave the files that real ones leave; dies at the call of number ``dies_at``."""
+
+    def __init__(self, dies_at: int = 0, **answers: dict[str, Any]) -> None:
+        super().__init__(**answers)
+        self.dies_at = dies_at
+
+    def access(self, request: dict[str, Any]) -> dict[str, Any]:
+        if len(self.calls) + 1 == self.dies_at:
+            raise KeyboardInterrupt
+        folder = Path(request.get("output_dir") or request["result_dir"])
+        folder.mkdir(parents=True, exist_ok=True)
+        self.calls.append(request)
+        for part, answer in self.answers.items():
+            if part in request["tags"]:
+                self._leave(folder, answer)
+                return answer
+        is_score = request["tags"] == session.ACCURACY_TAGS
+        made = {"mlperf_accuracy": score()} if is_score else {"mlperf_run": result()}
+        answer = {"return": 0, "new_state": made}
+        self._leave(folder, answer)
+        return answer
+
+    def _leave(self, folder: Path, answer: dict[str, Any]) -> None:
+        state = answer.get("new_state", {})
+        for key, name in (("mlperf_run", "result.json"), ("mlperf_accuracy", "accuracy.json")):
+            if key in state:
+                (folder / name).write_text(json.dumps(state[key]))
+
+    @property
+    def made(self) -> list[str]:
+        """The runs that were made: scenario and mode, as the query has them."""
+        return [
+            request["tags"].partition("_cpu,_")[2].replace(",_", " ")
+            for request in self.calls
+            if "_cpu" in request["tags"]
+        ]
+
+
+@pytest.fixture
+def call(tmp_path, hook_input):
+    """Calls the hook in one folder as often as wanted; gives its answer, and the folders of results."""
+
+    def run(cm: FakeCM, hook: str = "preprocess", **env: str) -> tuple[dict, list[Path]]:
+        i = hook_input(
+            {
+                **META["default_env"], "CM_MLPERF_LOADGEN_SCENARIO": "offline,server", **env,
+                "CM_TMP_CURRENT_PATH": str(tmp_path), "CM_HOST_OS_TYPE": "linux",
+                "CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "run-mlperf-inference"),
+            },
+            input={}, meta=recipe_meta("run-mlperf-inference"), automation=SimpleNamespace(cmind=cm),
+        )  # fmt: skip
+        answer = getattr(recipe, hook)(i)
+        return answer, sorted(tmp_path.glob("results/*"))
+
+    return run
+
+
+def progress(folder: Path) -> dict[str, str]:
+    runs = json.loads((folder / "session.json").read_text())["runs"]
+    return {name: row["progress"] for name, row in runs.items()}
+
+
+@pytest.mark.parametrize("dies_at", range(1, 7))
+def test_a_call_that_was_killed_goes_on_where_it_stopped(
+    call, dies_at: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        call(WritingCM(dies_at=dies_at))
+    cm = WritingCM()
+    answer, folders = call(cm, CM_MLPERF_RESUME="unfinished")
+    assert answer == {"return": 0}
+    assert len(folders) == 1
+    every = ["offline performance", "offline accuracy", "server performance", "server accuracy"]
+    done_before = {1: 0, 2: 1, 3: 1, 4: 2, 5: 3, 6: 3}[dies_at]
+    assert cm.made == every[done_before:]
+    assert list(progress(folders[0]).values()) == ["finished"] * 4
+    results = json.loads((folders[0] / "results.json").read_text())
+    assert results["passed"] is True
+    assert [row["scenario"] for row in results["scenarios"]] == ["Offline", "Server"]
+    assert all(row["performance"] and row["accuracy"] for row in results["scenarios"])
+    printed = capsys.readouterr().out
+    assert f"going on in {folders[0]}" in printed
+    assert printed.count("  kept: ") == done_before
+
+
+def test_a_call_that_failed_is_made_again_from_the_failed_run_on(call) -> None:
+    answer, (folder,) = call(WritingCM(_server={"return": 2, "error": "the harness died\nbadly"}))
+    assert answer["return"] == 2
+    assert "--resume=all" in answer["error"]
+    assert json.loads((folder / "session.json").read_text())["runs"]["Server performance"] == {
+        "progress": "failed", "error": "the run digits Server performance failed: the harness died",
+    }  # fmt: skip
+    cm = WritingCM()
+    answer, folders = call(cm, CM_MLPERF_RESUME="failed")
+    assert (answer["return"], folders, cm.made) == (1, [folder], ["server performance"])
+    assert "Server accuracy is unfinished (--resume=unfinished makes it)" in answer["error"]
+    assert "Server accuracy is unfinished" in (folder / "summary.txt").read_text()
+    cm = WritingCM()
+    answer, folders = call(cm, CM_MLPERF_RESUME="all")
+    assert (answer["return"], folders, cm.made) == (0, [folder], ["server accuracy"])
+
+
+def test_an_invalid_run_is_kept_by_unfinished_and_made_again_by_failed(call) -> None:
+    bad = {"return": 0, "new_state": {"mlperf_run": result(is_valid=False)}}
+    answer, (folder,) = call(WritingCM(**{"_server,_performance": bad}))
+    assert answer["return"] == 1
+    cm = WritingCM()
+    answer, _ = call(cm, CM_MLPERF_RESUME="unfinished")
+    assert (answer["return"], cm.made) == (1, [])
+    assert "Server performance is INVALID" in answer["error"]
+    answer, _ = call(cm, CM_MLPERF_RESUME="failed")
+    assert (answer["return"], cm.made) == (0, ["server performance"])
+    assert json.loads((folder / "results.json").read_text())["passed"] is True
+
+
+@pytest.mark.parametrize("mode", ["failed", "unfinished", "all"])
+def test_a_call_that_passed_is_kept_whole(call, mode: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _, (folder,) = call(WritingCM())
+    before = json.loads((folder / "results.json").read_text())
+    cm = WritingCM()
+    answer, folders = call(cm, CM_MLPERF_RESUME=mode)
+    assert (answer, folders, cm.calls) == ({"return": 0}, [folder], [])
+    assert json.loads((folder / "results.json").read_text()) == before
+    assert "no LoadGen run is left to make" in capsys.readouterr().out
+
+
+def test_without_resume_and_with_other_settings_a_call_starts_anew(call, capsys: pytest.CaptureFixture[str]) -> None:
+    call(WritingCM())
+    for number, env in enumerate([{}, {"CM_MLPERF_RESUME": "all", "CM_NUM_THREADS": "1"}], start=2):
+        cm = WritingCM()
+        answer, folders = call(cm, **env)
+        assert (answer["return"], len(folders), len(cm.made)) == (0, number, 4)
+    assert "has these settings; starting anew" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("gone", ["result.json", "accuracy.json"])
+def test_a_run_whose_files_are_gone_or_damaged_is_made_again(call, gone: str) -> None:
+    _, (folder,) = call(WritingCM())
+    (folder / "digits/Offline/accuracy" / gone).write_text("{")
+    cm = WritingCM()
+    answer, _ = call(cm, CM_MLPERF_RESUME="unfinished")
+    assert (answer["return"], cm.made) == (0, ["offline accuracy"])
+
+
+def test_a_recipe_that_changed_between_the_runs_is_named_in_the_results(call) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        call(WritingCM(dies_at=4))
+    (path,) = _sessions(call)
+    content = json.loads(path.read_text())
+    content["recipes"]["app-mlperf-inference"] = "another"
+    path.write_text(json.dumps(content))
+    _, (folder,) = call(WritingCM(), CM_MLPERF_RESUME="all")
+    note = "runs kept from earlier were made with other versions of: app-mlperf-inference"
+    assert note in json.loads((folder / "results.json").read_text())["notes"]
+    assert note in (folder / "summary.txt").read_text()
+
+
+def _sessions(call: Any) -> list[Path]:
+    _, folders = call(WritingCM(), hook="plan")
+    return [folder / "session.json" for folder in folders]
+
+
+def test_two_calls_do_not_go_on_with_one_folder(call) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        call(WritingCM(dies_at=4))
+    (path,) = _sessions(call)
+    with sessionfile.locked(path.parent):
+        cm = WritingCM()
+        answer, _ = call(cm, CM_MLPERF_RESUME="all")
+    assert (answer["return"], cm.calls) == (1, [])
+    assert f"another call works in {path.parent}" in answer["error"]
+
+
+def test_a_plan_holds_the_runs_that_would_be_made_and_no_more(call) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        call(WritingCM(dies_at=4))
+    answer, (folder,) = call(WritingCM(), hook="plan", CM_MLPERF_RESUME="all")
+    rows = answer["runs"]
+    assert [row["tags"].rpartition("_cpu,_")[2] for row in rows] == [
+        "server,_performance", "server,_accuracy", session.ACCURACY_TAGS,
+    ]  # fmt: skip
+    assert rows[0]["output_dir"] == str(folder / "digits/Server/performance/run_1")
+    anew, _ = call(WritingCM(), hook="plan")
+    assert anew["runs"][0]["tags"].endswith("_offline,_performance")
+
+
+def test_the_error_of_the_recipe_that_failed_goes_on_with_what_the_call_knows(call) -> None:
+    origin = ScriptFailed("app: run.sh failed with exit code 3", hint="look", trace=("run", "app"))
+    answer, (folder,) = call(WritingCM(_server={"return": 2, "error": ErrorText.of(origin)}))
+    assert answer["return"] == 2
+    assert answer["error"].origin is origin
+    text = origin.describe()
+    assert "  in: the run digits Server performance\n" in text
+    assert f"what it left is in {folder}; to go on there: cm run script" in text
+    assert text.count("hint:") == 1
+
+
+def test_no_secret_of_the_call_is_in_the_session_file(tmp_path: Path) -> None:
+    settings = resume.settings_record(
+        config(), session.without_secrets({"env": {"CM_API_KEY": "hunter2", "CM_A": "1"}})
+    )
+    paths = ResultsPaths(tmp_path, "id")
+    paths.folder.mkdir()
+    file = sessionfile.SessionFile(paths, settings, {"a": "1"})
+    for spec, state in itertools.product(matrix.matrix(config()), resume.Progress):
+        file.note(spec, state)
+    assert "hunter2" not in paths.session_json.read_text()
+    assert sessionfile.find_former(tmp_path, settings)[0] == paths
