@@ -188,9 +188,11 @@ def scripts(look: Look) -> Iterator[Finding]:
     subject = look.subject
     for block in look.blocks:
         name = block.layer.script_name
-        if name and not re.search(r"[<#]", name) and not any(file.startswith(name) for file in subject.files):
+        wanted = re.compile(rf"{re.escape(name)}(-.+)?\.(sh|bat)")
+        if name and not re.search(r"[<#]", name) and not any(map(wanted.fullmatch, subject.files)):
             text = f"there is no '{name}.sh' in the folder"
-            yield subject.finding("script-missing", text, f"{block.where}script_name")
+            hint = f"without the ending: {name[:-3]}" if name.endswith(".sh") else ""
+            yield subject.finding("script-missing", text, f"{block.where}script_name", hint)
     for name, text in subject.texts.items():
         if not name.endswith(SHELLS):
             continue

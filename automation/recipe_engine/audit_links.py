@@ -9,6 +9,7 @@ from .audit_subject import Block, Look
 from .env import PLACEHOLDER
 from .errors import RecipeError
 from .findings import Finding
+from .index import IndexEntry
 from .model import Dependency
 from .tags import TagQuery, nearest, parse_query, split_words
 
@@ -90,6 +91,49 @@ def handles(look: Look) -> Iterator[Finding]:
                 key = _written(look, block, f"adr.{handle}", f"add_deps_recursive.{handle}")
                 text = f"no dependency of any registered recipe is called '{handle}'"
                 yield look.subject.finding("handle-unused", text, key, _near(handle, look.registered.handles))
+
+
+def overrides(look: Look) -> Iterator[Finding]:
+    """The variations that ``ad`` and ``adr`` add to own dependencies; told when no dependency of that name has them."""
+    named: dict[str, list[TagQuery | None]] = {}
+    for block in look.blocks:
+        for _, dependency in block.dependencies():
+            for name in dependency.names:
+                named.setdefault(name, []).append(_plain_query(dependency.tags_text))
+    for block in look.blocks:
+        for short, long, changes in (
+            ("ad", "add_deps", block.layer.overrides),
+            ("adr", "add_deps_recursive", block.layer.recursive_overrides),
+        ):
+            for handle, change in changes.items():
+                key = _written(look, block, f"{short}.{handle}", f"{long}.{handle}")
+                yield from _override(look, key, named.get(handle, []), _plain_query(str(change.get("tags") or "")))
+
+
+def _override(look: Look, key: str, own: list[TagQuery | None], asked: TagQuery | None) -> Iterator[Finding]:
+    if asked is None or not own:
+        return
+    found: list[IndexEntry] = []
+    for query in own:
+        if query is None or not query.all_of:
+            return
+        found += look.registered.answers(TagQuery(all_of=(*query.all_of, *asked.all_of), none_of=query.none_of))
+    for name in asked.variations if found else ():
+        if not any(entry.declares(name) for entry in found):
+            close = nearest(name, found[0].variations)
+            aliases = dict.fromkeys(entry.alias for entry in found[:3])
+            hint = f"the nearest are: {', '.join('_' + near for near in close)}" if close else ""
+            yield look.subject.finding("override-unanswered", f"{' and '.join(aliases)} lacks _{name}", key, hint)
+
+
+def _plain_query(text: str) -> TagQuery | None:
+    """The query of a text; None when a part of it is filled in later, or when it contradicts itself."""
+    if "<<<" in text or "#" in text:
+        return None
+    try:
+        return parse_query(text)
+    except RecipeError:
+        return None
 
 
 def _written(look: Look, block: Block, short: str, long: str) -> str:

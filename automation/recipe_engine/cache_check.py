@@ -1,7 +1,7 @@
 """``cm verify cache``: whether the entries of the cache are what their recipes made.
 
-Every declared file is read and compared with its recorded size and SHA-256, and so is the file of results. Besides, what
-an entry was made with must still be there, and its recipe must be the one that made it.
+Every declared file is read and compared with its recorded size and SHA-256, and so is the file of results. Besides,
+what an entry was made with must still be there, and its recipe must be the one that made it.
 """
 
 from __future__ import annotations

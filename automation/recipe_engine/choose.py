@@ -20,7 +20,7 @@ from .index import IndexEntry
 from .locked import Guard
 from .model import Configured, Dependency, Phase, Recipe, Request, StepResult
 from .repos import RecipeSource, recipe_stamp
-from .select import candidates
+from .select import candidates, nearest_to_asker
 from .store import Maker, Store
 from .version import VersionRange
 
@@ -102,6 +102,7 @@ def choose(engine: Engine, request: Request) -> IndexEntry:
     """The recipe for a query: the only one, the one picked before, one that is cached, or the first."""
     query = request.query
     found = candidates(query, request.alias, engine.source.index)
+    found = nearest_to_asker(found, request.asked_by.repo_path if request.asked_by else None)
     if len(found) == 1:
         return found[0]
     remembered = engine.chosen.get(frozenset(query.all_of + query.variations))

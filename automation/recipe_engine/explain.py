@@ -14,6 +14,7 @@ from .cachemodel import CacheEntry, CacheKey
 from .index import IndexEntry, RecipeIndex
 from .model import Configured, Request
 from .origins import Asked, Origin, StepTrace
+from .select import named
 from .symbols import is_glob, shown
 from .tags import TagQuery, nearest
 
@@ -22,7 +23,9 @@ NEAR_COUNT = 3
 NEAR_LIMIT = 10
 """When more recipes than this lack the same tag, it is what the query is about, and they are not near."""
 
-Verdict = Literal["chosen", "fits", "excluded tag", "no such variation", "variations clash", "lacks a tag"]
+Verdict = Literal[
+    "chosen", "fits", "excluded tag", "no such variation", "variations clash", "other repository", "lacks a tag"
+]
 DecidedBy = Literal["only one fits", "name", "remembered", "cached", "first by sort and path"]
 Part = Literal["", "unfinished", "broken", "expired", "tags", "version", "variations", "inputs", "files"]
 
@@ -127,18 +130,16 @@ class Explanation(NamedTuple):
 def choice_of(index: RecipeIndex, request: Request, chosen: IndexEntry, facts: Facts, asked: Asked) -> Choice:
     """Why ``chosen`` answers the query of ``request``, with every recipe that came near."""
     query = request.query
-    rows = [_candidate(query, entry, chosen, facts) for entry in _considered(index, request)]
+    considered = named(request.alias, index) if request.alias else index.by_tags(query.all_of, ())
+    rows = [_candidate(request, entry, chosen, facts) for entry in considered]
     fitting = [row for row in rows if row.verdict in ("chosen", "fits")]
     decided_by, reason = _decision(request, chosen, facts, len(fitting))
     source = asked.text if asked.dependency is None else f"{asked.text} ({asked.entry.declared_by})"
     return Choice(query.text or request.alias, source, decided_by, reason, (*rows, *_near(index, query, rows)))
 
 
-def _considered(index: RecipeIndex, request: Request) -> tuple[IndexEntry, ...]:
-    return index.by_name(request.alias) if request.alias else index.by_tags(request.query.all_of, ())
-
-
-def _candidate(query: TagQuery, entry: IndexEntry, chosen: IndexEntry, facts: Facts) -> Candidate:
+def _candidate(request: Request, entry: IndexEntry, chosen: IndexEntry, facts: Facts) -> Candidate:
+    query = request.query
     verdict: Verdict = "fits"
     reason = ""
     unwanted = [tag for tag in query.none_of if tag in entry.tags]
@@ -151,6 +152,8 @@ def _candidate(query: TagQuery, entry: IndexEntry, chosen: IndexEntry, facts: Fa
         verdict, reason = "no such variation", f"has no variation {', '.join('_' + name for name in missing)}"
     elif str(entry.path) in facts.refused:
         verdict, reason = "variations clash", facts.refused[str(entry.path)]
+    elif request.asked_by and chosen.repo_path == request.asked_by.repo_path != entry.repo_path:
+        verdict, reason = "other repository", f"is in {entry.repo_alias}, and the recipe that asks is not"
     elif facts.remembered == chosen.uid:
         reason = "the same query was answered by the chosen one before"
     elif chosen.uid in facts.cached and entry.uid not in facts.cached:

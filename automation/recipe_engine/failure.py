@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from .advice import advice, missing_program, tags_for_program
 from .errors import RecipeError, ScriptFailed
-from .process import Ended, exit_text, is_kill
+from .process import Ended, exit_text, is_kill, signal_name
 from .rerun import rerun_line
 
 if TYPE_CHECKING:
@@ -29,6 +29,18 @@ KILLED_HINT = (
     "SIGKILL comes from the kernel when memory ran out, else from outside (kill -9, the limits of a batch system or a "
     "container): ask for less at a time (a smaller --batch_size), or for more memory and time there"
 )
+SIGNAL_HINTS = {
+    "SIGABRT": "a program gave up by itself; the lines above and the log say over what",
+    "SIGBUS": "a file in memory shrank, or its disk is full (df -h, and df -h /dev/shm in a container)",
+    "SIGHUP": "the terminal or the connection ended: start it again under tmux, screen or nohup",
+    "SIGILL": "a program uses instructions that this processor lacks: take or build it for this machine (lscpu)",
+    "SIGPIPE": "what read its output ended too early",
+    "SIGSEGV": "a program crashed by a fault of its own: try another version of it; the command above runs it again",
+    "SIGTERM": "somebody or some system ended it (kill, a batch system, a time limit): give it more time there",
+    "SIGXCPU": "a limit of processor time was reached: ulimit -t shows it",
+    "SIGXFSZ": "a limit of file size was reached: ulimit -f shows it",
+}
+"""What each signal usually means (POSIX, signal.h), with what to try."""
 BY_HAND_HINT = "the lines above and the log tell why; the command above runs it again by hand"
 
 
@@ -52,7 +64,7 @@ def script_failure(label: str, script: Path, folder: Path, ended: Ended, files: 
         error.missing_program = missing_program(shown, is_certain=ended.status == NOT_FOUND)
     if error.missing_program:
         known = f"install the program {error.missing_program}, or add its folder to PATH"
-    error.hint = known or BY_HAND_HINT
+    error.hint = known or SIGNAL_HINTS.get(signal_name(ended.status)) or BY_HAND_HINT
     return error
 
 
@@ -74,7 +86,10 @@ def complete(error: RecipeError, index: RecipeIndex, request: Request, recipe: R
     if isinstance(error, ScriptFailed) and error.missing_program:
         error.hint = _recipe_for(error.missing_program, index) or error.hint
     if not error.hint and "hint:" not in error.message:
-        error.hint = advice([error.message])
+        readme = recipe.path / "README.md"
+        error.hint = advice([error.message]) or (
+            f"what the recipe needs is told in {readme}" if readme.is_file() else ""
+        )
 
 
 def _recipe_for(program: str, index: RecipeIndex) -> str:

@@ -98,6 +98,11 @@ CODES: dict[str, Kind] = {
         "error", "`ad` names a dependency that the recipe does not have", "the engine refuses the query"
     ),
     "handle-unused": Kind("warning", "`adr` names a dependency that no registered recipe has", "it has no effect"),
+    "override-unanswered": Kind(
+        "warning",
+        "`ad` or `adr` asks a dependency of the recipe for a variation that no recipe with its tags has",
+        "the run fails where both come together",
+    ),
     "env-unset": Kind(
         "info", "a condition or placeholder looks at a key that no registered recipe sets", "only `--env.KEY=` can"
     ),

@@ -46,13 +46,13 @@ class Journal:
         self._started_s = time.time()
         try:
             folder = self._make_folder(root)
-            text = json.dumps(request_row(inputs, self._started_s, engine), indent=2, sort_keys=True, default=str)
+            text = json.dumps(request_row(inputs, self._started_s, engine), indent=2, default=str)
             (folder / REQUEST_FILE).write_text(text + "\n")  # as it is: nothing runs before it is there
             self._handle = os.open(folder / JOURNAL_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
             try_lock(self._handle)
             self.run_id = folder.name
             thin(root, KEPT_RUNS)
-        except OSError as error:
+        except (OSError, TypeError, ValueError) as error:  # the latter: inputs of a program that are no JSON
             self._give_up(error)
 
     def _make_folder(self, root: Path) -> Path:
@@ -89,17 +89,17 @@ class Journal:
 
     def _flush(self, last: Mapping[str, Any] | None = None) -> None:
         """Writes what waits, and a ``last`` row after it, with one call of the system."""
-        rows = [{"at": iso(moment_s), **event_row(event, self._engine)} for moment_s, event in self._waiting]
-        encode = json.JSONEncoder(default=str).encode
-        block = "".join(encode(row) + "\n" for row in (*rows, *([last] if last else ()))).encode()
-        self._waiting.clear()
+        waiting, self._waiting = self._waiting, []
         try:
+            rows = [{"at": iso(moment_s), **event_row(event, self._engine)} for moment_s, event in waiting]
+            encode = json.JSONEncoder(default=str).encode
+            block = "".join(encode(row) + "\n" for row in (*rows, *([last] if last else ()))).encode()
             while block:
                 block = block[os.write(self._handle, block) :]
         except OSError as error:
             self._give_up(error)
 
-    def _give_up(self, error: OSError) -> None:
+    def _give_up(self, error: Exception) -> None:
         logger.warning("! no journal of this run is kept: %s", error)
         if self._handle >= 0:
             os.close(self._handle)

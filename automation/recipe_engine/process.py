@@ -236,12 +236,20 @@ EXIT_MEANINGS = {126: "a program was found but could not be started", 127: "a pr
 
 def exit_text(status: int) -> str:
     """A process's end in words: ``failed with exit code 3`` or ``was killed by SIGKILL``."""
-    number = -status if status < 0 else status - 128 if status > 128 else 0
-    if number:
-        with contextlib.suppress(ValueError):
-            return f"was killed by {signal.Signals(number).name} (status {status})"
+    name = signal_name(status)
+    if name:
+        return f"was killed by {name} (status {status})"
     meaning = f" ({EXIT_MEANINGS[status]})" if status in EXIT_MEANINGS else ""
     return f"failed with exit code {status}{meaning}"
+
+
+def signal_name(status: int) -> str:
+    """The signal that ended a process, by its own status or as a shell reports it (128 + number); empty if none."""
+    number = -status if status < 0 else status - 128 if status > 128 else 0
+    try:
+        return signal.Signals(number).name if number else ""
+    except ValueError:
+        return ""
 
 
 def is_kill(status: int) -> bool:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from .database import DamagedDatabase, Database, UnwritableDatabase
 from .index import IndexEntry, RepoInfo
-from .scan import TICK_NS, UNTRUSTED, FolderGroup, FolderScan, look_at, stats_of
+from .scan import TICK_NS, UNTRUSTED, FolderGroup, FolderScan, is_same, look_at
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -48,8 +48,8 @@ MANY = 1000
 class RecipeRow(NamedTuple):
     """What one folder of ``script/`` turned out to be.
 
-    ``files`` are the files that were read, absolute. ``error`` is why it cannot be used; without one, an empty ``uid``
-    means that it is no recipe. ``meta`` is the whole metadata as JSON.
+    ``files`` are those that were read or looked for, absolute; they tell when it changes. ``error`` is why it cannot be
+    used; without one, an empty ``uid`` means that it is no recipe. ``meta`` is the whole metadata as JSON.
     """
 
     files: tuple[str, ...] = ()
@@ -210,7 +210,7 @@ class StoredIndex:
         suspects = [
             name
             for name, group in groups.items()
-            if not group.is_trusted or tuple(stats_of(root, group.paths)) != group.numbers
+            if not group.is_trusted or not is_same(root, group.paths, group.numbers)
         ]
         if len(suspects) >= MANY:
             logger.info("reading %d recipes of %s ...", len(suspects), root)

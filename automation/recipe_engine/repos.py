@@ -18,7 +18,7 @@ from .errors import MetaError
 from .index import IndexEntry, RecipeIndex, build_index
 from .index import RepoInfo as RepoInfo  # most who need it know it from here
 from .metafile import CM_NAMES, MissingBase, meta_files, read_meta
-from .model import Recipe
+from .model import SUCCESSOR_FILE, Recipe
 from .recipe_index import FORMAT, RecipeRow, StoredIndex
 from .schema import parse_recipe
 
@@ -68,7 +68,16 @@ class RecipeSource:
         return recipe_stamp(recipe.path) == stamp or self.digest(recipe) == digest
 
 
-MAKERS = ("conditions.py", "metafile.py", "recipe_index.py", "repos.py", "schema.py", "tags.py", "version.py")
+MAKERS = (
+    "conditions.py",
+    "metafile.py",
+    "recipe_index.py",
+    "repos.py",
+    "scan.py",
+    "schema.py",
+    "tags.py",
+    "version.py",
+)
 """The modules that decide what a row says."""
 
 
@@ -93,18 +102,20 @@ def _read_all(repos: Sequence[RepoInfo], reader: Callable[[Path], RecipeRow]) ->
 
 def _read_row(folder: Path, roots: Sequence[Path]) -> RecipeRow:
     """What a folder of ``script/`` is; never raises for what stands in its files."""
-    files = tuple(str(path) for path in meta_files(folder))
-    if not files:
+    if not meta_files(folder):
         return RecipeRow()
+    files = own = tuple(str(folder / name) for name in CM_NAMES)
+    if not any(os.path.exists(file) for file in own):
+        files = own = (*own, str(folder / SUCCESSOR_FILE))
     try:
         found = read_meta(folder, roots)
-        files = tuple(str(path) for path in found.files)
+        files = tuple(dict.fromkeys((*own, *(str(path) for path in found.files))))
         meta = as_json(found.values)
         if str(meta.get("automation_uid", SCRIPT_AUTOMATION_UID)) != SCRIPT_AUTOMATION_UID:
             return RecipeRow(files)
         recipe = parse_recipe(meta, folder, folder.parent.parent, found.name)
     except MissingBase as error:
-        return RecipeRow(tuple(str(path) for path in error.files), error=str(error))
+        return RecipeRow(tuple(dict.fromkeys((*own, *(str(path) for path in error.files)))), error=str(error))
     except (MetaError, OSError, ValueError) as error:
         return RecipeRow(files, error=str(error))
     except RecursionError:

@@ -57,9 +57,14 @@ class CommandLine(NamedTuple):
 
 
 def holds_secret(name: str, value: Any) -> bool:
-    """Whether a flag (``hf_token``, ``env.CM_API_KEY``) or its value (an address with a password) is secret."""
-    last = name.rpartition(".")[2].lstrip("+-").replace("-", "_")
-    return is_secret(last) or LOGIN_IN_ADDRESS.search(str(value)) is not None
+    """Whether a flag (``hf_token``, ``env.CM_API_KEY``) or its value is secret.
+
+    A value is when it is an address with a password in it, or a list of words that give a secret flag.
+    """
+    words = value if isinstance(value, list | tuple) else ()
+    flags = [str(word).partition("=")[0] for word in words if str(word).startswith("-")]
+    lasts = [text.rpartition(".")[2].lstrip("+-").replace("-", "_") for text in (name, *flags)]
+    return any(map(is_secret, lasts)) or LOGIN_IN_ADDRESS.search(str(value)) is not None
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -133,7 +133,10 @@ def split_artifact(i: Mapping[str, Any]) -> tuple[list[str], str]:
     comma are added to it. Any other first word is an alias or a uid (or ``alias,uid``), maybe behind ``repo:``.
     """
     artifact = str(i.get("artifact") or "").strip()
-    words = list(split_words(i.get("tags") or ""))
+    tags = i.get("tags") or ""
+    if not isinstance(tags, str | list | tuple):
+        raise RequestError(f"--tags must hold tags, found {tags!r}", hint="write --tags=get,python3")
+    words = list(split_words(tags))
     if " " in artifact:
         words = list(split_words(artifact.replace(" ", ",")))
         artifact = ""

@@ -20,6 +20,8 @@ NUMBERS = 3
 """Kept of each path: time of its content and of any change in ns, size in bytes."""
 UNTRUSTED = (0,) * NUMBERS
 GONE = (-1,) * NUMBERS
+UNWATCHED = (-2,) * NUMBERS
+"""Of a folder whose files tell everything: what else happens in it (``__pycache__``) is of no interest."""
 TICK_NS = 20_000_000
 """Kernels stamp files with a clock that moves every 1 to 10 ms (Linux CONFIG_HZ); this is well above."""
 COARSE_TICK_NS = 2_000_000_000
@@ -61,13 +63,37 @@ def stats_of(root: str, paths: Iterable[str]) -> array[int]:
 
 
 def look_at(root: str, name: str, files: Iterable[str], began_ns: int) -> FolderGroup:
-    """The group of a folder whose ``files`` (absolute) were read after ``began_ns`` (``time.time_ns()``)."""
+    """The group of a folder whose ``files`` (absolute) were read, or looked for, after ``began_ns``.
+
+    ``began_ns`` is of ``time.time_ns()``. Without files the folder itself is watched.
+    """
     paths = (name, *(os.path.relpath(file, root) for file in files))
     numbers = tuple(stats_of(root, paths))
     ended_ns = time.time_ns()
     times = (number for position, number in enumerate(numbers) if position % NUMBERS < 2)
-    is_too_fresh = any(is_fresh(stamp_ns, began_ns, ended_ns) for stamp_ns in times)
-    return FolderGroup(paths, UNTRUSTED * len(paths) if is_too_fresh else numbers)
+    if any(is_fresh(stamp_ns, began_ns, ended_ns) for stamp_ns in times):
+        return FolderGroup(paths, UNTRUSTED * len(paths))
+    return FolderGroup(paths, UNWATCHED + numbers[NUMBERS:] if len(paths) > 1 else numbers)
+
+
+def is_same(root: str, paths: Iterable[str], numbers: Sequence[int]) -> bool:
+    """Whether every path below ``root`` still has its numbers."""
+    prefix, stat, is_there = root + "/", os.stat, os.access
+    for path, mtime_ns, ctime_ns, size_bytes in zip(
+        paths, numbers[::NUMBERS], numbers[1::NUMBERS], numbers[2::NUMBERS], strict=True
+    ):
+        if mtime_ns < 0:  # asking whether something is there takes half the time of a stat
+            if mtime_ns == GONE[0] and is_there(prefix + path, os.F_OK):
+                return False
+            continue
+        try:
+            status = stat(prefix + path)
+        except OSError:
+            return False
+        times = (status.st_mtime_ns & POSITIVE, status.st_ctime_ns & POSITIVE)
+        if times != (mtime_ns, ctime_ns) or status.st_size != size_bytes:
+            return False
+    return True
 
 
 class FolderScan(NamedTuple):
@@ -98,13 +124,18 @@ class FolderScan(NamedTuple):
     def is_unchanged(self, root: str, names: Sequence[str]) -> bool:
         """Whether the folders below ``root`` are ``names``, and every path still has its numbers."""
         known = [path for path in self.paths if "/" not in path]
-        return known == names and stats_of(root, self.paths).tobytes() == self.numbers
+        return known == names and is_same(root, self.paths, self._unpacked)
+
+    @property
+    def _unpacked(self) -> array[int]:
+        numbers = array("q")
+        numbers.frombytes(self.numbers)
+        return numbers
 
     @property
     def groups(self) -> dict[str, FolderGroup]:
         """Folder name to its group."""
-        numbers = array("q")
-        numbers.frombytes(self.numbers)
+        numbers = self._unpacked
         starts = [position for position, path in enumerate(self.paths) if "/" not in path]
         ends = [*starts[1:], len(self.paths)] if starts else []
         return {

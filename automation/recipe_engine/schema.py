@@ -13,7 +13,7 @@ from typing import Any
 from .cachemodel import RecipeId
 from .conditions import FALSE_WORDS, KINDS, TRUE_WORDS, Condition
 from .errors import ConditionError, MetaError
-from .model import ConditionalLayer, Dependency, InputDescription, Layer, Recipe, Variation
+from .model import SUCCESSOR_FILE, ConditionalLayer, Dependency, InputDescription, Layer, Recipe, Variation
 from .tags import split_words
 from .version import VersionRange
 
@@ -111,7 +111,10 @@ def parse_condition_blocks(source: Mapping[str, Any], path: str) -> tuple[Condit
             for key, accepted in reader.mapping(kind).items():
                 values = accepted if isinstance(accepted, list) else [accepted]
                 if any(isinstance(value, Mapping | list) for value in values):
-                    raise ConditionError(f"{reader.at(kind)}.{key}: expected values, found {accepted!r}")
+                    if SUCCESSOR_FILE in path:  # its engine takes such a value, which then equals nothing
+                        values = []
+                    else:
+                        raise ConditionError(f"{reader.at(kind)}.{key}: expected values, found {accepted!r}")
                 pairs.append((key, tuple(text_of(value).strip().lower() for value in values)))
             conditions.append(Condition(kind, tuple(pairs)))
     return tuple(conditions)
@@ -154,11 +157,11 @@ def _dependencies(reader: Reader, key: str) -> tuple[Dependency, ...]:
 
 def parse_overrides(source: Any, path: str) -> dict[str, dict[str, Any]]:
     """An ``ad``/``adr`` block: handle to changes."""
-    reader = Reader(source, path)
-    return {
-        text_of(handle): {text_of(key): value for key, value in Reader(changes, f"{path}.{handle}").source.items()}
-        for handle, changes in reader.source.items()
-    }
+    blocks = {text_of(handle): changes for handle, changes in Reader(source, path).source.items()}
+    readers = {handle: Reader(changes, f"{path}.{handle}") for handle, changes in blocks.items()}
+    for reader in readers.values():
+        reader.texts("tags")
+    return {handle: {text_of(key): item for key, item in reader.source.items()} for handle, reader in readers.items()}
 
 
 def _overrides(reader: Reader, short: str, long: str) -> dict[str, dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from .errors import NotFound, RequestError, VariationNotFound
 from .index import IndexEntry, RecipeIndex
@@ -41,6 +42,16 @@ def named(alias: str, index: RecipeIndex) -> tuple[IndexEntry, ...]:
     found = index.by_name(name)
     names = set(repo.split(","))
     return tuple(entry for entry in found if not repo or names & {entry.repo_alias, entry.repo_path.name})
+
+
+def nearest_to_asker(found: tuple[IndexEntry, ...], asker: Path | None) -> tuple[IndexEntry, ...]:
+    """Of recipes that fit a dependency, those in the repository of the recipe that asks (at ``asker``), if any are.
+
+    Repositories with recipes of the same tags each mean their own; one of another repository goes before them only with
+    a lower ``sort``, which its author chose on purpose.
+    """
+    own = tuple(entry for entry in found if entry.repo_path == asker)
+    return own if own and own[0].sort <= found[0].sort else found
 
 
 def _no_such_name(alias: str, index: RecipeIndex) -> NotFound:

@@ -209,6 +209,24 @@ def test_a_repository_in_front_of_a_recipes_name_picks_that_one(home: TemporaryH
     assert "it is in: someone@other" in done.stderr
 
 
+@pytest.mark.parametrize("words", [(), ("--quiet",)])
+def test_a_recipe_gets_the_dependencies_of_its_own_repository(
+    home: TemporaryHome, other: Path, words: tuple[str, ...]
+) -> None:
+    """As where its repository is the only one: nobody is asked, and nobody gets another repository's env keys."""
+    for repo, value in ((other, "other"), (home.repo, "ours")):
+        write_recipe(repo, "same-name", {"env": {"CM_FROM": value}, "new_env_keys": ["CM_FROM"]})
+        asks = {"tags": ["asks", value], "deps": [{"tags": "same,name"}], "new_env_keys": ["CM_FROM"]}
+        write_recipe(repo, f"asks-{value}", asks)
+    home.register(CHECKOUT, other, home.repo)
+    for value in ("other", "ours"):
+        done = home.cm("run", "script", f"--tags=asks,{value}", "--out=json", *words)
+        assert done.code == 0, done.stderr + done.stdout
+        assert done.answer["new_env"] == {"CM_FROM": value}
+        why = home.cm("explain", "script", f"--tags=asks,{value}", "--step=same-name")
+        assert "and the recipe that asks is not" in why.stdout, why.stdout + why.stderr
+
+
 def test_two_copies_of_crowdperf_are_named_with_the_mend(home: TemporaryHome) -> None:
     copy = home.folder / "copy"
     shutil.copytree(CHECKOUT / "automation", copy / "automation", ignore=shutil.ignore_patterns("__pycache__"))

@@ -112,6 +112,7 @@ class Storm:
         self.ledger = Ledger(self.home.store)
         self.counts: Counter[str] = Counter()
         self.problems: list[str] = []
+        self.wanted: Sequence[Query] = QUERIES  # by most processes of the round, so that they meet
         write_recipes(self.home)
         (folder / "site").mkdir()
         (folder / "site" / "sitecustomize.py").write_text(SELF_KILLER)
@@ -174,7 +175,8 @@ class Storm:
         targets = sorted(self.alive())
         if not targets:
             return
-        pid, mark = self.dice.choice(targets)
+        makers = [(pid, mark) for pid, mark in targets if pid in {parent_of(other) for other, _ in targets}]
+        pid, mark = self.dice.choice(makers if makers and self.dice.random() < 0.4 else targets)
         is_group = self.dice.random() < 0.3
         with contextlib.suppress(OSError):
             killed.add(mark)
@@ -193,7 +195,7 @@ class Storm:
             return self.removing(self.dice.choice(CACHED))
         if fate < 0.23:
             return Action(("show", "cache", "--out=json"))
-        query = self.dice.choice(QUERIES)
+        query = self.dice.choice(self.wanted if self.dice.random() < 0.7 else QUERIES)
         flag = self.dice.choices(["", "--renew", "--new"], [8, 2, 0.4])[0] if query.is_cached else ""
         return self.asking(query, flag)
 
@@ -211,6 +213,7 @@ class Storm:
         self.forget(number)
         before = finished_entries(self.home.store)
         may_remove = self.dice.random() < 0.3
+        self.wanted = self.dice.sample(QUERIES, 3)
         killed: set[str] = set()
         children = []
         for slot in range(self.process_count):
@@ -302,6 +305,14 @@ class Storm:
                 self.expect(where, child, is_calm=True)
         self.problems += [f"round {number}: {text}" for text in self.ledger.losses(before, children)]
         self.problems += [f"round {number}: {text}" for text in self.ledger.wrong_entries()]
+
+
+def parent_of(pid: int) -> int:
+    """The process that started this one; 0 when it has ended."""
+    try:
+        return int(Path("/proc", str(pid), "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
 
 
 def run(folder: Path, *, rounds: int, process_count: int, seed: int, is_told: bool = False) -> Storm:

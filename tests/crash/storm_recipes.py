@@ -58,7 +58,7 @@ TREE = """
       (
         for line in 1 2 3 4; do
           echo "$nonce" >> "branch-$branch" || exit 8
-          sleep "0.0$((RANDOM % 9))"
+          sleep "0.$((RANDOM % 2))$((RANDOM % 9))"
         done
       ) &
       branches="${branches:-} $!"

@@ -40,6 +40,10 @@ def test_the_last_lines_of_standard_error_are_shown_and_not_the_chatter(tmp_path
             "SIGKILL comes from the kernel when memory ran out, else from outside",
         ),
         (Ended(-9, (), ("No space left on device",)), "SIGKILL comes from"),
+        (Ended(139, (), ()), "crashed by a fault of its own"),
+        (Ended(-4, (), ()), "instructions that this processor lacks"),
+        (Ended(143, (), ("no reason",)), "ended it (kill, a batch system"),
+        (Ended(-15, (), ("No space left on device",)), "free disk space"),
         (Ended(127, (), ("run.sh: line 1: cmake: command not found",)), "install the program cmake, or add its folder"),
         (
             Ended(1, (), ("run.sh: line 1: cmake: command not found", "oh")),
@@ -143,6 +147,14 @@ def test_a_hook_that_fails_for_a_known_reason_gets_a_suggestion_and_one_with_its
     answer = '{"return": 1, "error": "No space left on device\\nhint: buy a disk"}'
     home.recipe("get-y", customize=f"def preprocess(i):\n    return {answer}\n")
     assert failing(home, "get,y").hint == ""
+
+
+def test_without_anything_better_the_readme_of_the_recipe_is_the_suggestion(home: TemporaryHome) -> None:
+    hook = "def preprocess(i):\n    return {'return': 1, 'error': 'no way'}\n"
+    folder = home.recipe("get-x", customize=hook)
+    assert failing(home, "get,x").hint == ""
+    (folder / "README.md").write_text("# get-x\n")
+    assert failing(home, "get,x").hint == f"what the recipe needs is told in {folder / 'README.md'}"
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome, uid_of
-from recipe_engine.errors import MetaError, RecipeError
+from recipe_engine.conditions import decide
+from recipe_engine.errors import ConditionError, MetaError, RecipeError
 from recipe_engine.metafile import MAX_BASES, MissingBase, meta_files, read_meta
 from recipe_engine.plan_action import plan_action
+from recipe_engine.schema import parse_condition_blocks
 
 
 def write(root: Path, name: str, /, **files: Any) -> Path:
@@ -349,3 +351,12 @@ def test_a_plan_does_not_run_predeps_and_leaves_open_what_it_may_decide(home: Te
     assert not list(home.folder.rglob("touched-by-predeps"))
     home.run("new,x")
     assert any("get-a" in line for line in home.story)
+
+
+def test_a_mapping_in_the_place_of_a_value_never_holds_in_a_successors_recipe() -> None:
+    block = {"enable_if_env": {"MLC_OS": ["linux"], "adr": {"compiler": {"tags": "gcc"}}}}
+    (condition,) = parse_condition_blocks(block, "x/meta.yaml: update_meta_if_env[0]")
+    assert condition.wanted == (("MLC_OS", ("linux",)), ("adr", ()))
+    assert decide((condition,), {"MLC_OS": "linux", "adr": "x"}).answer == "no"
+    with pytest.raises(ConditionError):
+        parse_condition_blocks(block, "x/_cm.yaml: update_meta_if_env[0]")

@@ -375,3 +375,26 @@ def test_the_reader_is_asked_by_folder_and_its_answer_is_kept(tmp_path: Path) ->
         (entry,) = index.by_tags(["x"], [])
         assert index.meta(entry) == '{"k": 1}'
     assert set(asked) == {tmp_path / "repo" / "script" / "x"}
+
+
+def test_compiled_hooks_beside_a_recipe_are_no_change(root: Path, reads: Reads) -> None:
+    source(root)
+    before = state_of(file_of(root))
+    reads.taken()
+    (root / "script" / "get-a" / "__pycache__").mkdir()
+    source(root)
+    assert reads.taken() == []
+    assert state_of(file_of(root)) == before
+
+
+@pytest.mark.parametrize("name", ["_cm.yaml", "meta.yaml"])
+def test_another_metadata_file_beside_the_first_is_noticed(tmp_path: Path, reads: Reads, name: str) -> None:
+    folder = tmp_path / "repo" / "script" / "get-a"
+    folder.mkdir(parents=True)
+    text = "alias: get-a\nuid: a0000000000000aa\ntags: [get, {tag}]\n"
+    (folder / name).write_text(text.format(tag="one"))
+    assert source(tmp_path / "repo").index.by_tags(["one"], [])
+    (folder / ("_cm.json" if name == "_cm.yaml" else "_cm.yaml")).write_text('{"tags": ["get", "two"]}')
+    reads.taken()
+    source(tmp_path / "repo")
+    assert reads.taken() == ["get-a"]

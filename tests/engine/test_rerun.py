@@ -38,6 +38,8 @@ def test_a_flag_is_one_word_for_a_shell(name: str, value: Any, word: str) -> Non
         ("adr.x.env.MY_PASSWORD", "x", True),
         ("url", "https://user:pass@host/x", True),
         ("url,", ["https://host/x", "https://u:p@host/x"], True),
+        ("unparsed_cmd", ["--a", "--hf_token=x"], True),
+        ("unparsed_cmd", ["--a", "token"], False),
         ("url", "https://host:8080/x@y", False),
         ("tags", "get,token", False),
         ("env.CM_TOKENIZER", "x", False),

@@ -56,7 +56,10 @@ def root(tmp_path: Path) -> Path:
 def scan_of(root: Path) -> FolderScan:
     """A scan as it is kept and read back, looked at an hour from now, so that everything is trusted."""
     later_ns = time.time_ns() + 3600 * SECOND_NS
-    groups = {name: look_at(str(root), name, [str(root / name / "_cm.yaml")], later_ns) for name in ("a", "b")}
+    groups = {
+        name: look_at(str(root), name, [str(root / name / file) for file in ("_cm.yaml", "_cm.json")], later_ns)
+        for name in ("a", "b")
+    }
     scan = FolderScan.of_groups(groups)
     again = FolderScan.of_blocks(scan.paths_block, scan.numbers)
     assert again == scan
@@ -82,6 +85,8 @@ def test_every_kind_of_change_is_noticed(root: Path) -> None:
 
 def test_a_new_file_and_a_lost_one_are_noticed(root: Path) -> None:
     scan = scan_of(root)
+    (root / "a" / "__pycache__").mkdir()
+    assert scan.is_unchanged(str(root), ["a", "b"]), "what was not asked for is of no interest"
     (root / "a" / "_cm.json").write_text("{}")
     assert not scan.is_unchanged(str(root), ["a", "b"])
     scan = scan_of(root)
@@ -130,3 +135,11 @@ def test_no_folders_are_a_scan_too(tmp_path: Path) -> None:
 def test_a_damaged_scan_is_an_error(numbers: bytes) -> None:
     with pytest.raises(ValueError, match="damaged"):
         FolderScan.of_blocks(b"a", numbers)
+
+
+def test_a_folder_without_files_is_watched_itself(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    scan = FolderScan.of_groups({"a": look_at(str(tmp_path), "a", [], time.time_ns() + 3600 * SECOND_NS)})
+    assert scan.is_unchanged(str(tmp_path), ["a"])
+    (tmp_path / "a" / "_cm.yaml").touch()
+    assert not scan.is_unchanged(str(tmp_path), ["a"])

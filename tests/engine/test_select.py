@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from recipe_engine.errors import NotFound, RequestError, VariationNotFound
-from recipe_engine.index import RecipeIndex, build_index
-from recipe_engine.select import candidates, nearest_recipes
+from recipe_engine.index import IndexEntry, RecipeIndex, build_index
+from recipe_engine.select import candidates, nearest_recipes, nearest_to_asker
 from recipe_engine.tags import parse_query
 from test_index import entry
 
@@ -164,3 +166,25 @@ def test_a_recipe_chosen_by_name_is_hinted_at_by_its_tags(index: RecipeIndex) ->
     with pytest.raises(VariationNotFound) as caught:
         candidates(parse_query("_zzz"), "get-cuda", index)
     assert caught.value.hint == "cm run script --tags=cuda,get,toolkit,_VARIATION"
+
+
+@pytest.mark.parametrize(
+    ("rows", "asker", "picked"),
+    [
+        ([("a", "one", 0), ("b", "two", 0)], "two", ["b"]),
+        ([("a", "one", 0), ("b", "two", 0), ("c", "two", 5)], "two", ["b", "c"]),
+        ([("a", "one", -1), ("b", "two", 0)], "two", ["a", "b"]),
+        ([("a", "one", 0), ("b", "two", 1)], "two", ["a", "b"]),
+        ([("a", "one", 0), ("b", "two", 0)], "three", ["a", "b"]),
+        ([("a", "one", 0), ("b", "two", 0)], None, ["a", "b"]),
+    ],
+)
+def test_a_dependency_goes_to_the_repository_of_the_recipe_that_asks_unless_another_sorts_before(
+    rows: list[tuple[str, str, int]], asker: str | None, picked: list[str]
+) -> None:
+    found = tuple(
+        IndexEntry(name, "u", Path(repo) / name, Path(repo), repo, frozenset(), frozenset(), sort, False)
+        for name, repo, sort in rows
+    )
+    kept = nearest_to_asker(found, Path(asker) if asker else None)
+    assert [entry.alias for entry in kept] == picked

@@ -12,8 +12,9 @@ from types import FrameType
 
 import pytest
 from hypothesis import HealthCheck, Verbosity, settings
+from recipe_engine.run import RECURSION_LIMIT
 
-CASES = {"normal": 25, "full": int(os.environ.get("CROWDPERF_FUZZ_CASES", "1500"))}
+CASES = {"normal": 25, "full": int(os.environ.get("CROWDPERF_FUZZ_CASES", "600"))}
 """Cases per test. The normal suite draws the same ones each time; the full one draws new ones and tells the seed."""
 WATCHDOG_S = 60
 """A case takes milliseconds; one that takes this long counts as a hang."""
@@ -65,6 +66,7 @@ def guarded_fixture() -> object:
 
 def pytest_configure(config: pytest.Config) -> None:
     sys.addaudithook(_watch)
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))  # as the first run would; hypothesis minds
     common = {
         "deadline": None,
         "database": None,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from cases import texts
 from helpers import TemporaryHome
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from recipe_engine.errors import RecipeError
 from recipe_engine.shell import read_env_file
@@ -42,6 +42,8 @@ def is_passable(value: str) -> bool:
 
 
 @ROUND
+@example(["\0"])
+@example(["\ud800"])
 @given(st.lists(st.one_of(HOSTILE, texts), min_size=1, max_size=len(KEYS)))
 def test_env_values_reach_the_script_and_the_answer_as_they_are(home: TemporaryHome, given_values: list[str]) -> None:
     env = {key: value for key, value in zip(KEYS, given_values, strict=False) if "<<<" not in value}

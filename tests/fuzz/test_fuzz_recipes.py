@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 import yaml
-from cases import OTHER, RECIPE, command_lines, recipes, tag_texts, values, yaml_texts
+from cases import OTHER, RECIPE, command_lines, recipes, spoilt, tag_texts, values, yaml_texts
 from cmind.cli import parse
 from helpers import TemporaryHome
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from recipe_engine.errors import RecipeError
 from recipe_engine.plan_action import plan_action
@@ -73,6 +73,8 @@ def test_any_structure_as_a_recipe_file(home: TemporaryHome, guarded: Any, value
     answer_of(home, guarded, {"tags": "get,x"})
 
 
+@example(spoilt([(("deps", 0, "update_tags_from_env_with_prefix", "_w.", 0), [])]), "", False)
+@example(spoilt([(("adr", "tool"), {"tags": 1})]), "", False)
 @given(recipes, st.sampled_from(["", "_fancy", "_n.7", "_also", "_extra", "_plain,_extra", "-_plain"]), st.booleans())
 def test_a_recipe_with_wrong_values_at_some_keys(
     home: TemporaryHome, guarded: Any, recipe: dict[str, Any], variations: str, is_cached: bool
@@ -87,6 +89,8 @@ def test_any_query(home: TemporaryHome, guarded: Any, text: str) -> None:
     answer_of(home, guarded, {"tags": text})
 
 
+@example(["--tags"])
+@example(["--adr.tool.tags"])
 @given(command_lines)
 def test_any_command_line(home: TemporaryHome, guarded: Any, words: list[str]) -> None:
     write(home, dumped(RECIPE))
@@ -99,6 +103,9 @@ def test_any_command_line(home: TemporaryHome, guarded: Any, words: list[str]) -
         answer_of(home, guarded, {"tags": "", **i})
 
 
+@example({"tags": True})
+@example({"env": {1: None}})
+@example({"adr": {"tool": {1: None}}})
 @given(
     st.dictionaries(st.sampled_from(["env", "state", "const", "ad", "adr", "version", "tags", "in", "name"]), values)
 )

@@ -6,7 +6,7 @@ from functools import cmp_to_key
 from typing import Any
 
 from cases import tag_texts, texts, values
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from recipe_engine.conditions import KINDS, Condition, decide, holds, key_matches
 from recipe_engine.env import expand_value, merge_env, merge_state, select_keys
@@ -28,6 +28,7 @@ versions = st.one_of(
 
 
 @MANY
+@example("9" * 5000, "1." + "9" * 5000, "3.9rc1")
 @given(versions, versions, versions)
 def test_any_three_versions_have_one_order(first: str, second: str, third: str) -> None:
     assert compare(first, first) == 0
@@ -81,6 +82,7 @@ def test_condition_blocks_decide_or_are_refused(source: dict[str, Any], env: dic
 
 
 @MANY
+@example("", "-_plain,_-plain")
 @given(tag_texts, tag_texts)
 def test_any_text_of_tags_is_a_query_or_a_clear_error(first: str, second: str) -> None:
     for text in (first, merge_tag_texts(first, second)):
@@ -105,6 +107,8 @@ override_blocks = st.dictionaries(
 
 
 @MANY
+@example({}, {}, {"tool": {1: None}}, {})
+@example({}, {}, {"tool": {"tags": 1}}, {})
 @given(dependency_entries, override_blocks, override_blocks, env_maps)
 def test_overrides_change_a_dependency_or_are_refused(
     entry: dict[str, Any], first: dict[str, Any], second: dict[str, Any], env: dict[str, Any]

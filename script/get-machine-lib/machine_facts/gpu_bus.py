@@ -9,7 +9,7 @@ driver (neuron_pci.c). Numbers that are not listed are shown as numbers, never g
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from .probe import Machine
@@ -19,10 +19,10 @@ PROC_DEVICES = "/proc/bus/pci/devices"
 NVIDIA, AMD, AMAZON = "10de", "1002", "1d0f"
 DISPLAY_CLASSES = ("0300", "0302")
 """VGA and 3D controller, as the first four digits of the class (PCI Code and ID Assignment Specification 1.11)."""
-NVSWITCH_CLASS = "0680"
-"""NVIDIA's NVSwitch shows itself as "other bridge"."""
+NVSWITCHES = ("1ac2", "1af1", "22a3")
+"""NVIDIA's NVSwitch chips beside V100, A100 and H100/H200 (PCI ID Repository)."""
 NAMES: Mapping[tuple[str, str], str] = {
-    (NVIDIA, "1eb8"): "NVIDIA T4",
+    (NVIDIA, "1eb8"): "NVIDIA T4 16GB",
     (NVIDIA, "20b0"): "NVIDIA A100 SXM4 40GB",
     (NVIDIA, "20b2"): "NVIDIA A100 SXM4 80GB",
     (NVIDIA, "20f1"): "NVIDIA A100 PCIe 40GB",
@@ -64,8 +64,27 @@ def accelerators(machine: Machine) -> tuple[BusDevice, ...]:
 
 def nvswitch_count(machine: Machine) -> int:
     """How many NVSwitch chips the bus shows: where there are some, CUDA needs a running fabric manager."""
-    ids = [(_hex(machine, name, "vendor"), _hex(machine, name, "class")[:4]) for name in machine.names(DEVICES)]
-    return sum(vendor == NVIDIA and code == NVSWITCH_CLASS for vendor, code in ids)
+    ids = [(_hex(machine, name, "vendor"), _hex(machine, name, "device")) for name in machine.names(DEVICES)]
+    if not ids:
+        lines = [line.split() for line in machine.read_text(PROC_DEVICES).splitlines()]
+        ids = [(fields[1][:4], fields[1][4:]) for fields in lines if len(fields) > 1]
+    return sum(vendor == NVIDIA and device in NVSWITCHES for vendor, device in ids)
+
+
+def numa_nodes_of_gpus(machine: Machine, bus_ids: Sequence[str], topology: str = "") -> tuple[int | None, ...]:
+    """The NUMA node of each GPU, in the order of ``bus_ids`` (``00000000:07:00.0``); None where nobody tells.
+
+    From the kernel, else from the column "NUMA Affinity" of ``topology``, the output of ``nvidia-smi topo -m``.
+    """
+    kernel = tuple(_numa_node(machine, bus_id[-12:].lower()) for bus_id in bus_ids)
+    if any(node is not None for node in kernel):
+        return kernel
+    rows = [[cell.strip() for cell in line.split("\t")] for line in topology.splitlines()]
+    header = next((row for row in rows if "NUMA Affinity" in row), [])
+    column = header.index("NUMA Affinity") if header else -1
+    told = {row[0]: row[column] for row in rows if header and len(row) > column}
+    cells = [told.get(f"GPU{number}", "") for number in range(len(bus_ids))]
+    return tuple(int(cell) if cell.isdigit() else None for cell in cells)
 
 
 def jetson_model(machine: Machine) -> str:
@@ -88,9 +107,13 @@ def neuron_devices(machine: Machine) -> int:
 def _from_sys(machine: Machine, address: str) -> BusDevice | None:
     vendor, device = _hex(machine, address, "vendor"), _hex(machine, address, "device")
     kind = _kind(vendor, device, _hex(machine, address, "class")[:4])
+    name = NAMES.get((vendor, device), "")
+    return BusDevice(address, vendor, device, kind, name, _numa_node(machine, address)) if kind else None
+
+
+def _numa_node(machine: Machine, address: str) -> int | None:
     node = machine.read_text(f"{DEVICES}/{address}/numa_node").strip()
-    numa = int(node) if node.isdigit() else None  # the kernel writes -1 where the firmware does not tell
-    return BusDevice(address, vendor, device, kind, NAMES.get((vendor, device), ""), numa) if kind else None
+    return int(node) if node.isdigit() else None  # the kernel writes -1 where the firmware does not tell
 
 
 def _from_proc(line: str) -> BusDevice | None:

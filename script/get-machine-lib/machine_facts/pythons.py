@@ -1,4 +1,4 @@
-"""Packages that are installed for a Python of a machine, told by the folders of their metadata; no Python is started.
+"""Packages that are installed for a Python of a machine, told by the folders of their metadata.
 
 Layouts: PEP 376 and the PyPA "Recording installed projects" specification (``NAME-VERSION.dist-info``), Debian's
 ``dist-packages``, ``pyvenv.cfg`` (Python documentation of venv).
@@ -41,15 +41,22 @@ def packages(machine: Machine, python: str) -> Mapping[str, Package]:
 
 def site_folders(machine: Machine, python: str) -> tuple[str, ...]:
     """The folders that a Python's packages may lie in; a virtual environment has only its own."""
-    prefix = python.rsplit("/bin/", 1)[0] if "/bin/" in python else ""
+    prefix = _prefix(machine, python)
     prefixes = [prefix]
     if not machine.is_file(f"{prefix}/pyvenv.cfg"):
-        real = machine.real_path(python)
         home = machine.environment.get("HOME", "")
-        prefixes = [f"{home}/.local" if home else "", prefix, real.rsplit("/bin/", 1)[0] if "/bin/" in real else ""]
-        prefixes += ["/usr/local"] if "/usr" in prefixes else []
+        prefixes = [f"{home}/.local" if home else "", prefix, "/usr/local" if prefix == "/usr" else ""]
     inside = [f"{one}/lib*/python3*/{name}" for one in dict.fromkeys(prefixes) if one for name in NAMES]
     return tuple(dict.fromkeys(path for pattern in inside for path in machine.glob(pattern)))
+
+
+def _prefix(machine: Machine, python: str) -> str:
+    """What lies above ``bin`` of a Python; one that is a wrapper (of pyenv, say) is asked."""
+    prefix = python.rsplit("/bin/", 1)[0] if "/bin/" in python else ""
+    if prefix and (machine.is_file(f"{prefix}/pyvenv.cfg") or machine.glob(f"{prefix}/lib*/python3*")):
+        return prefix
+    said = machine.run((python, "-c", "import sys; print(sys.prefix)"))
+    return said.stdout.strip() if said.code == 0 else prefix
 
 
 def torch_cuda_release(machine: Machine, torch: Package) -> str:
@@ -68,9 +75,7 @@ def onnxruntime_cuda_major(machine: Machine, package: Package) -> str:
     Without that in its metadata: 11 up to 1.18, 12 from 1.19 on (onnxruntime.ai, CUDA Execution Provider, 2025-07).
     """
     metadata = machine.read_text(f"{package.folder}/METADATA")
-    found = re.search(
-        r"^Requires-Dist: nvidia-cuda-runtime(?:-cu(\d+))?\b[^\n]*?(?:~=|>=|==)?\s*(\d+)?", metadata, re.M
-    )
+    found = re.search(r"^Requires-Dist: nvidia-cuda-runtime(?:-cu(\d+))?\s*\(?(?:[~>=]=\s*(\d+))?", metadata, re.M)
     if found and (found[1] or found[2]):
         return found[1] or found[2]
     numbers = re.match(r"(\d+)\.(\d+)", package.version)

@@ -1,0 +1,103 @@
+"""Hooks of detect-mlperf-system: describe this machine (or a recorded one) and say which known system it is.
+
+`machine_facts.system` looks, `registry.py` matches with `systems.csv`, `submission.py` fills the file of a submission,
+`page.py` makes lines of it. Nothing is changed; `system.json` is written only with --outdirname.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from machine_facts import choose
+from machine_facts import system as systems
+
+from . import page, registry, submission
+
+PREFIX = "CM_MLPERF_SYSTEM_"
+FILE_NAME = "system.json"
+
+
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """The same when a run is only planned, but nothing is printed or written."""
+    return _describe(i, is_run=False)
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """CM hook: prints the description; answers with env keys, state ``mlperf_system`` and, if asked, a file."""
+    return _describe(i, is_run=True)
+
+
+def _describe(i: dict[str, Any], *, is_run: bool) -> dict[str, Any]:
+    env, state = i["env"], i["state"]
+    start = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+    try:
+        chosen = choose.choose(str(env.get(f"{PREFIX}MACHINE") or ""), start)
+        rows = registry.read()
+    except (choose.MachineError, OSError, ValueError) as error:
+        return {"return": 1, "error": str(error)}
+    system = systems.look(chosen.machine, str(env.get(f"{PREFIX}PYTHON") or ""), chosen.note)
+    match = registry.match(system, rows)
+    fields = submission.fields(system)
+    missing = submission.missing(fields)
+    state["mlperf_system"] = {
+        **systems.as_dict(system),
+        "match": match_as_dict(match),
+        "submission": fields,
+        "submission_missing": list(missing),
+    }
+    env.update(env_of(system, match))
+    if not is_run:
+        return {"return": 0}
+    if chosen.banner:
+        print(chosen.banner)
+    print("\n".join(page.lines(system, match, missing)), flush=True)
+    return _write(env, state["mlperf_system"]) if env.get("CM_OUTDIRNAME") else {"return": 0}
+
+
+def _write(env: dict[str, Any], content: dict[str, Any]) -> dict[str, Any]:
+    path = Path.cwd() / FILE_NAME
+    try:
+        path.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    except OSError as error:
+        hint = "hint: --outdirname=FOLDER of a folder that you may write to"
+        return {"return": 1, "error": f"cannot write {path}: {error.strerror}\n  {hint}"}
+    env[f"{PREFIX}JSON"] = str(path)
+    return {"return": 0}
+
+
+def match_as_dict(match: registry.Match) -> dict[str, Any]:
+    """A match for the state."""
+    row = match.row
+    return {
+        "quality": match.quality,
+        "system_id": match.system_id,
+        "nearest": row.system_id if row else "",
+        "described_as": row.described_as if row else "",
+        "category": row.category if row else "",
+        "source": row.source if row else "",
+        "reasons": list(match.reasons),
+    }
+
+
+def env_of(system: systems.System, match: registry.Match) -> dict[str, str]:
+    """The description as env keys; empty for what is not known."""
+    gpus = system.driver.gpus
+    values = {
+        "ID": match.system_id,
+        "MATCH": match.quality,
+        "NEAREST": match.row.system_id if match.row else "",
+        "IS_SIMULATED": "yes" if system.is_recorded else "no",
+        "CONTAINER": system.host.container,
+        "GPU_NAME": " + ".join(sorted({gpu.name for gpu in gpus})),
+        "GPUS_PRESENT": str(len(system.present_gpus)),
+        "GPUS_VISIBLE": str(len(gpus)),
+        "ACCELERATORS_VISIBLE": str(system.visible_count),
+        "MIG_SLICES": str(len(system.driver.slices)),
+        "DRIVER_VERSION": system.driver.version,
+        "FABRIC_MANAGER_VERSION": system.fabric_manager,
+        "CUDA_VERSIONS": ",".join(kit.version for kit in system.cuda),
+        "CUDNN_VERSIONS": ",".join(library.version for library in system.cudnn),
+        "TENSORRT_VERSIONS": ",".join(library.version for library in system.tensorrt),
+        "NUMA_NODES": str(len(system.cpu.nodes) or ""),
+    }
+    return {f"{PREFIX}{key}": value for key, value in values.items()}

@@ -1,0 +1,85 @@
+"""The properties of CUDA devices as the driver's own tool tells them, without a CUDA toolkit.
+
+nvidia-smi asks NVML, which knows name, memory, clock and compute capability. What follows from the compute capability
+is taken from a table; what neither tells is "not known". Not run on hardware; tested on recorded output.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from machine_facts import nvidia
+from machine_facts.probe import Machine
+
+from . import properties
+
+CLOCK_QUERY = ("nvidia-smi", "--query-gpu=index,clocks.max.sm", "--format=csv,noheader,nounits")
+"""``clocks.max.sm``: the highest clock of the multiprocessors in MHz (nvidia-smi --help-query-gpu, driver 535)."""
+
+COMMON = {
+    "Total amount of shared memory per block": "49152",
+    "Total number of registers available per block": "65536",
+    "Warp size": "32",
+    "Maximum number of threads per block": "1024",
+    "Max dimension size of a thread block X": "1024",
+    "Max dimension size of a thread block Y": "1024",
+    "Max dimension size of a thread block Z": "64",
+    "Max dimension size of a grid size X": "2147483647",
+    "Max dimension size of a grid size Y": "65535",
+    "Max dimension size of a grid size Z": "65535",
+}
+THREADS_PER_MULTIPROCESSOR = {
+    "5.0": "2048",
+    "5.2": "2048",
+    "6.0": "2048",
+    "6.1": "2048",
+    "7.0": "2048",
+    "7.2": "2048",
+    "7.5": "1024",
+    "8.0": "2048",
+    "8.6": "1536",
+    "8.7": "1536",
+    "8.9": "1536",
+    "9.0": "2048",
+    "10.0": "2048",
+    "12.0": "1536",
+}
+"""Both tables: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability" (CUDA 12.8); shared memory
+is what a block has without opting in to more. Compute capabilities that are not here are left as not known."""
+
+
+def devices(machine: Machine, driver: nvidia.Driver, visible: str) -> tuple[properties.Device, ...]:
+    """The GPUs of the driver, only those of ``visible`` (numbers or UUIDs with commas) where it names some.
+
+    Raises ValueError for one that is not there.
+    """
+    clocks = dict(re.findall(r"^\s*(\d+)\s*,\s*([\d.]+)", machine.run(CLOCK_QUERY).stdout, re.MULTILINE))
+    chosen = [_device(gpu, driver, clocks.get(str(gpu.number), "")) for gpu in chosen_gpus(driver.gpus, visible)]
+    return tuple(chosen)
+
+
+def chosen_gpus(gpus: Sequence[nvidia.Gpu], visible: str) -> list[nvidia.Gpu]:
+    """The GPUs that are asked for, in the order asked; all where none is named. Raises ValueError."""
+    found = []
+    for word in (part.strip() for part in visible.split(",") if part.strip()):
+        named = [gpu for gpu in gpus if word == str(gpu.number) or (len(word) > 4 and gpu.uuid.startswith(word))]
+        if len(named) != 1:
+            there = ", ".join(f"{gpu.number} ({gpu.uuid})" for gpu in gpus)
+            raise ValueError(f"there is no device {word!r}; the driver shows {there}")
+        found += named
+    return found or list(gpus)
+
+
+def _device(gpu: nvidia.Gpu, driver: nvidia.Driver, clock_mhz: str) -> properties.Device:
+    known = {
+        properties.DEVICE_ID: str(gpu.number),
+        properties.NAME: gpu.name,
+        properties.CAPABILITY: gpu.compute_capability,
+        properties.DRIVER_VERSION: driver.cuda_version,
+        properties.MEMORY: str(gpu.memory_mib * 1024 * 1024) if gpu.memory_mib else "",
+        properties.CLOCK: f"{float(clock_mhz):f} MHz" if clock_mhz else "",
+    }
+    if threads := THREADS_PER_MULTIPROCESSOR.get(gpu.compute_capability):
+        known |= {**COMMON, "Maximum number of threads per multiprocessor": threads}
+    return {name: known.get(name) or properties.NOT_KNOWN for name in properties.NAMES}

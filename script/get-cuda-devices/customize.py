@@ -1,0 +1,114 @@
+"""Hooks of the recipe get-cuda-devices: ask the CUDA devices for 18 properties each and print them.
+
+`query.py` compiles and runs query.cu, `by_driver.py` asks nvidia-smi instead, `properties.py` holds the names and what
+leaves the recipe, `advice.py` explains errors.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from typing import Any, NamedTuple
+
+from machine_facts import nvidia
+from machine_facts.probe import Machine
+
+from . import advice, by_driver, properties, query
+
+VISIBLE = re.compile(r"(all|[0-9A-Za-z-]+(,[0-9A-Za-z-]+)*)?")
+
+
+class DevicesError(Exception):
+    """There are no properties to give. The text says why and what to try."""
+
+
+class Asked(NamedTuple):
+    """What is asked: devices (empty: all), the memory below which to warn in GB, the nvcc to use (empty: none)."""
+
+    visible: str
+    min_memory_gb: float
+    nvcc: str
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """Prints the properties of each device and sets the recipe's keys; CM's answer."""
+    env, machine = i["env"], i.get("machine") or Machine()
+    try:
+        asked = _asked(env)
+        if asked.nvcc:
+            devices = _by_toolkit(machine, asked)
+        else:
+            devices = _by_driver(machine, asked, is_wanted=env.get("CM_CUDA_DEVICES_SOURCE") == "nvml")
+            env["CM_CUDA_DEVICES_SOURCE"] = "nvml"
+    except (DevicesError, query.CompileError) as error:
+        return {"return": 1, "error": str(error)}
+    print(properties.text_of(devices), end="", flush=True)
+    for line in properties.warnings(devices, asked.min_memory_gb):
+        print(f"get-cuda-devices: WARNING: {line}", file=sys.stderr)
+    env.update(properties.env_of(devices[0]))
+    env["CM_CUDA_NUM_DEVICES"] = str(len(devices))
+    i["state"]["cm_cuda_num_devices"] = len(devices)
+    i["state"]["cm_cuda_device_prop"] = dict(devices[0])
+    i["state"]["cm_cuda_devices_prop"] = {number: dict(device) for number, device in enumerate(devices)}
+    return {"return": 0}
+
+
+def _asked(env: dict[str, Any]) -> Asked:
+    visible = str(env.get("CM_CUDA_VISIBLE_DEVICES", "") or "").replace(" ", "")
+    if not VISIBLE.fullmatch(visible):
+        raise DevicesError(f"--visible_devices={visible!r} must be numbers or UUIDs with commas.\n  hint: 0,2")
+    memory = str(env.get("CM_CUDA_DEVICES_MIN_MEMORY_GB", "") or "0")
+    if not re.fullmatch(r"\d+(\.\d+)?", memory):
+        raise DevicesError(f"--min_memory_gb={memory!r} must be a number of GB.\n  hint: --min_memory_gb=8")
+    source = str(env.get("CM_CUDA_DEVICES_SOURCE", "nvcc"))
+    nvcc = str(env.get("CM_NVCC_BIN_WITH_PATH", "") or "") if source == "nvcc" else ""
+    return Asked("" if visible == "all" else visible, float(memory), nvcc)
+
+
+def _by_toolkit(machine: Machine, asked: Asked) -> tuple[properties.Device, ...]:
+    """Compiles the query and runs it. Raises DevicesError and query.CompileError."""
+    print(f"NVCC path: {asked.nvcc}\n\nChecking compiler version ...\n", flush=True)
+    print(f"{query.compiler_version(machine, asked.nvcc)}\n\nCompiling program ...\n", flush=True)
+    visible = query.Visible(asked.visible)
+    with tempfile.TemporaryDirectory(prefix="cm-cuda-devices-") as folder:
+        program = query.build(machine, asked.nvcc, folder)
+        print("Running program ...\n", flush=True)
+        done = query.run(machine, program, visible)
+    if fault := advice.fault_in(done.stdout):
+        shown = asked.visible or machine.environment.get("CUDA_VISIBLE_DEVICES", "")
+        raise DevicesError(advice.explain(fault, nvidia.look(machine).trouble, shown))
+    try:
+        devices = properties.parse(done.stdout)
+    except ValueError as error:
+        raise DevicesError(f"the query was cut short: {error} (exit code {done.code})\n  hint: nvidia-smi") from error
+    if done.code != 0 or not devices:
+        said = done.stderr.strip() or "it named no device"
+        raise DevicesError(f"the query ended with exit code {done.code}: {said}\n  hint: nvidia-smi -L")
+    if visible.count > len(devices):
+        raise DevicesError(
+            f"--visible_devices={asked.visible} names {visible.count} devices, CUDA shows {len(devices)} of them: it "
+            "stops at the first that does not exist.\n  hint: nvidia-smi -L"
+        )
+    return devices
+
+
+def _by_driver(machine: Machine, asked: Asked, *, is_wanted: bool) -> tuple[properties.Device, ...]:
+    """Asks the driver's nvidia-smi. Raises DevicesError."""
+    why = "as asked" if is_wanted else "there is no nvcc to compile the query with"
+    print(f"get-cuda-devices: asking nvidia-smi (NVML): {why}", file=sys.stderr)
+    driver = nvidia.look(machine)
+    if not driver.is_working:
+        said = driver.trouble or "nvidia-smi is not there"
+        kernel = f"; the kernel module is {driver.module_version}" if driver.module_version else ""
+        raise DevicesError(f"no NVIDIA driver answers: {said}{kernel}\n  hint: {advice.DRIVER_COMMANDS}")
+    try:
+        devices = by_driver.devices(machine, driver, asked.visible)
+    except ValueError as error:
+        raise DevicesError(f"--visible_devices={asked.visible}: {error}\n  hint: nvidia-smi -L") from error
+    print(
+        "get-cuda-devices: NVML does not tell the CUDA runtime version; limits of blocks and grids are those of the "
+        "compute capability, as NVIDIA's programming guide lists them",
+        file=sys.stderr,
+    )
+    return devices

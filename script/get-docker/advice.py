@@ -1,0 +1,112 @@
+"""What to do about a container engine that is missing or out of reach: commands to show.
+
+Sources: Docker's installation pages for Ubuntu, Debian, CentOS, RHEL and Fedora, and its page of steps after it (group
+docker), as of 2025; SUSE's and Arch's own packages (Docker's repository has none for SUSE on x86-64). The installation
+commands were not run by this project.
+"""
+
+from __future__ import annotations
+
+import re
+
+from machine_facts import host, packages
+from machine_facts.findings import Command, Finding
+from machine_facts.probe import Machine
+
+from .engines import Engine
+
+REPOSITORY = "https://download.docker.com/linux"
+GUIDE = "https://docs.docker.com/engine/install/"
+DOCKER_PACKAGES = ("docker-ce", "docker-ce-cli", "containerd.io", "docker-buildx-plugin", "docker-compose-plugin")
+SYSTEMD = "/run/systemd/system"
+"""Is there when systemd runs the machine (sd_booted(3))."""
+SOCKET = "/var/run/docker.sock"
+CHECK = "cm run script --tags=check,user,docker,permissions"
+
+
+def judge(machine: Machine, engine: Engine) -> Finding:
+    """What is to be said about an engine."""
+    server = f", daemon {engine.server_version}" if engine.server_version else ""
+    known = f"{engine.version}{server} ({engine.path})"
+    if engine.is_usable:
+        return Finding(engine.name, "ok", known)
+    wanted = "a daemon in reach" if engine.name == "docker" else ""
+    return Finding(engine.name, "problem", f"{known}: {engine.trouble}", wanted, fixes(machine, engine))
+
+
+def fixes(machine: Machine, engine: Engine) -> tuple[Command, ...]:
+    """What to do about an engine that is out of reach."""
+    known, user = host.look(machine), machine.user
+    if engine.name != "docker":
+        return (Command((engine.program, "info")),)
+    if engine.cause == "permission":
+        join = Command(("usermod", "-aG", "docker", user.name), needs_root=True)
+        return (join, Command(line="log in again (or, for one shell: newgrp docker)"), Command(line=CHECK))
+    if engine.cause == "remote":
+        at = machine.environment.get("DOCKER_HOST", "")
+        return (Command(line=f"check DOCKER_HOST ({at})" if at else "check: docker context ls"),)
+    if known.is_wsl:
+        return (Command(line="start Docker Desktop in Windows, and switch on its integration with this distribution"),)
+    if known.container:
+        give = f"the container has to be started with: -v {SOCKET}:{SOCKET} (whoever has the socket is root on the host)"
+        return (Command(line=give),)
+    return (start(machine, "start"),)
+
+
+def start(machine: Machine, verb: str) -> Command:
+    """The command that starts or restarts the daemon."""
+    words = ("systemctl", verb, "docker") if machine.is_dir(SYSTEMD) else ("service", "docker", verb)
+    return Command(words, needs_root=True)
+
+
+def install_plan(machine: Machine) -> tuple[Command, ...]:
+    """How to install Docker on a machine; empty when that is not known."""
+    known, tools = host.look(machine), packages.look(machine)
+    family = (known.distribution, *known.like)
+    if tools.tool == "apt":
+        commands = _apt("ubuntu" if "ubuntu" in family else "debian")
+    elif tools.tool in ("dnf", "yum"):
+        folder = next((name for name in ("fedora", "rhel", "centos") if name == known.distribution), "centos")
+        repository = f"{REPOSITORY}/{folder}/docker-ce.repo"
+        # the dnf of Fedora 41 and newer (dnf5) has another spelling for the same
+        is_dnf5 = folder == "fedora" and _number(known.version) >= 41
+        add = ("addrepo", "--from-repofile", repository) if is_dnf5 else ("--add-repo", repository)
+        commands = (
+            _root(tools.tool, "install", "-y", "dnf-plugins-core" if tools.tool == "dnf" else "yum-utils"),
+            _root("yum-config-manager", *add) if tools.tool == "yum" else _root("dnf", "config-manager", *add),
+            _root(tools.tool, "install", "-y", *DOCKER_PACKAGES),
+        )
+    elif tools.tool in ("zypper", "pacman", "apk"):
+        commands = (_root(*packages.INSTALL[tools.tool], "docker"),)
+    else:
+        return ()
+    enable = ("rc-update", "add", "docker") if tools.tool == "apk" else ("systemctl", "enable", "--now", "docker")
+    join = _root("usermod", "-aG", "docker", machine.user.name)
+    return (*commands, _root(*enable), *(() if machine.user.uid == 0 else (join,)))
+
+
+def _apt(folder: str) -> tuple[Command, ...]:
+    key = "/etc/apt/keyrings/docker.asc"
+    source = (
+        f'echo "deb [arch=$(dpkg --print-architecture) signed-by={key}] {REPOSITORY}/{folder} '
+        '$(. /etc/os-release && echo "${UBUNTU_CODENAME:-$VERSION_CODENAME}") stable" '
+        "| {sudo}tee /etc/apt/sources.list.d/docker.list"
+    )
+    return (
+        _root("apt-get", "update"),
+        _root("apt-get", "install", "-y", "ca-certificates", "curl"),
+        _root("install", "-m", "0755", "-d", "/etc/apt/keyrings"),
+        _root("curl", "-fsSL", f"{REPOSITORY}/{folder}/gpg", "-o", key),
+        Command(needs_root=True, line=source),
+        _root("apt-get", "update"),
+        _root("apt-get", "install", "-y", *DOCKER_PACKAGES),
+    )
+
+
+def _number(text: str) -> int:
+    found = re.match(r"\d+", text)
+    return int(found[0]) if found else 0
+
+
+def _root(*words: str) -> Command:
+    return Command(words, needs_root=True)

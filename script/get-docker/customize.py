@@ -1,0 +1,125 @@
+"""Hooks of the recipe get-docker: which container engine there is, and whether it can start a container.
+
+`engines.py` looks, `advice.py` holds the commands that are shown. Nothing is changed but by `_restart` with `--apply`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from machine_facts import choose, findings, packages, versions
+from machine_facts.probe import Machine
+
+from . import advice, engines
+
+NOT_FOUND_CODE = 16  # CM's code for "not found"
+
+
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """The same when a run is only planned, without what would change the machine."""
+    i["env"]["CM_DOCKER_APPLY"] = "no"
+    return preprocess(i)
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """Sets the keys of the engine that is chosen; an error with what to do where none can start a container."""
+    env = i["env"]
+    try:
+        chosen = choose.choose(str(env.get("CM_RECORDED_MACHINE", "") or ""), Path.cwd())
+    except choose.MachineError as error:
+        return {"return": 1, "error": str(error)}
+    if chosen.banner:
+        print(chosen.banner)
+    machine = i.get("machine") or chosen.machine
+    action = str(env.get("CM_DOCKER_ACTION", "") or "")
+    rights = packages.rights(machine)
+    if action == "install":
+        return _show_install(machine, rights)
+    if action == "restart":
+        return _restart(machine, env)
+    asked = str(env.get("CM_CONTAINER_ENGINES", "") or "")
+    found = engines.look(machine, tuple(name for name in engines.NAMES if not asked or name == asked))
+    judged = tuple(advice.judge(machine, one) for one in found)
+    i["state"]["container_engines"] = [
+        {**one._asdict(), "runtimes": list(one.runtimes), "is_usable": one.is_usable} for one in found
+    ]
+    text = findings.table(judged, rights)
+    best = next((one for one in found if one.is_usable and not _misfit(one, env)), None)
+    if best is None and action != "look":
+        return _none_will_do(machine, found, text, env)
+    print(text or f"  no container engine ({asked or ', '.join(engines.NAMES)}) is on PATH")
+    env.update(_env_of(best or (found[0] if found else None)))
+    return {"return": 0, "version": best.version if best else ""}
+
+
+def _misfit(engine: engines.Engine, env: dict[str, Any]) -> str:
+    """Why the engine's version is not the one asked for; empty when it is."""
+    exact, low, high = (str(env.get(f"CM_VERSION{part}", "") or "") for part in ("", "_MIN", "_MAX"))
+    if exact and not versions.is_exact(engine.version, exact):
+        return f"{engine.version} is not {exact}"
+    if not versions.is_within(engine.version, low, high):
+        return f"{engine.version} is not within {low or 'any'} and {high or 'any'}"
+    return ""
+
+
+def _none_will_do(
+    machine: Machine, found: tuple[engines.Engine, ...], text: str, env: dict[str, Any]
+) -> dict[str, Any]:
+    rights = packages.rights(machine)
+    asked = str(env.get("CM_CONTAINER_ENGINES", "") or "") or "docker, podman or apptainer"
+    if not found:
+        commands = advice.install_plan(machine)
+        title = "to install Docker (nothing was run):"
+        known = findings.plan_text(title, commands, rights) if commands else f"no plan is known; see {advice.GUIDE}"
+        error = f"{asked} is not on PATH.\n{known}\n  hint: without root's rights, ask your administrator for apptainer"
+        return {"return": NOT_FOUND_CODE, "error": error}
+    reasons = [f"{one.name}: {reason}" for one in found if (reason := _misfit(one, env))]
+    if reasons and any(one.is_usable for one in found):
+        error = "no container engine has the version asked for: " + "; ".join(reasons)
+        hint = "\n  hint: cm run script --tags=get,docker,_install shows how to install a newer one"
+        return {"return": NOT_FOUND_CODE, "error": error + hint}
+    hint = "  hint: do what stands after 'fix:' (nothing was run), then: cm run script --tags=get,docker"
+    return {"return": 1, "error": f"no container can be started here:\n{text}\n{hint}"}
+
+
+def _show_install(machine: Machine, rights: packages.Rights) -> dict[str, Any]:
+    commands = advice.install_plan(machine)
+    if commands:
+        print(findings.plan_text("To install Docker (nothing was run):", commands, rights))
+    else:
+        print(f"no plan is known for this system; Docker's guide: {advice.GUIDE}")
+    return {"return": 0}
+
+
+def _restart(machine: Machine, env: dict[str, Any]) -> dict[str, Any]:
+    """Shows how to restart the daemon, and does so with consent."""
+    commands = (advice.start(machine, "restart"),)
+    rights = packages.rights(machine)
+    if not findings.is_yes(env.get("CM_DOCKER_APPLY")):
+        print(findings.plan_text("To restart the daemon (nothing was run; --apply runs it):", commands, rights))
+        return {"return": 0}
+    may_sudo = findings.is_yes(env.get("CM_DOCKER_MAY_SUDO"))
+    reason = findings.refusal(machine, commands, may_sudo=may_sudo)
+    wrong = reason or findings.failure(findings.carry_out(machine, commands, may_sudo=may_sudo))
+    if wrong:
+        shown = findings.plan_text("by hand:", commands, rights)
+        return {"return": 1, "error": f"the daemon was not restarted: {wrong}\n{shown}\n  hint: --sudo uses sudo -n"}
+    print("the daemon was restarted")
+    return {"return": 0}
+
+
+def _env_of(engine: engines.Engine | None) -> dict[str, str]:
+    """The recipe's keys; empty texts where there is no engine."""
+    if engine is None:
+        return {"CM_CONTAINER_TOOL": "", "CM_DOCKER_IS_REACHABLE": "no", "CM_DOCKER_VERSION": ""}
+    return {
+        "CM_CONTAINER_TOOL": engine.program,
+        "CM_DOCKER_BIN_WITH_PATH": engine.path,
+        "CM_DOCKER_INSTALLED_PATH": os.path.dirname(engine.path),
+        "CM_DOCKER_IS_REACHABLE": "yes" if engine.is_usable else "no",
+        "CM_DOCKER_SERVER_VERSION": engine.server_version,
+        "CM_DOCKER_TROUBLE": engine.trouble,
+        "CM_DOCKER_VERSION": engine.version,
+    }

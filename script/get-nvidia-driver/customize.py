@@ -1,0 +1,84 @@
+"""Hooks of the recipe get-nvidia-driver: tell the driver, and whether it and the fabric manager will do.
+
+`seen.py` looks at the machine, `judge.py` holds the rules, `install.py` the commands that are shown and never run.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from machine_facts import choose, findings
+
+from . import install, judge, seen
+
+NOT_FOUND_CODE = 16  # CM's code for "not found"
+
+
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """The same when a run is only planned: preprocess only looks."""
+    return preprocess(i)
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """Sets the driver's keys; an error where there is no driver, or it will not do, with what to do."""
+    env = i["env"]
+    try:
+        chosen = choose.choose(str(env.get("CM_RECORDED_MACHINE", "") or ""), Path.cwd())
+        asked = judge.asked_in(env)
+    except (choose.MachineError, judge.AskError) as error:
+        return {"return": 1, "error": str(error)}
+    if chosen.banner:
+        print(chosen.banner)
+    there = seen.look(i.get("machine") or chosen.machine)
+    found = judge.judge(there, asked)
+    rights = there.packages.rights
+    i["state"]["nvidia_driver"] = {
+        "version": there.driver.version,
+        "is_working": there.driver.is_working,
+        "fabric_manager_version": there.fabric_manager,
+        "nvswitches": there.nvswitches,
+        "findings": findings.state_of(found, rights),
+    }
+    text = findings.table(found, rights)
+    if asked.shows_plan:
+        print(_install_text(there, asked))
+        return {"return": 0}
+    if findings.problems(found):
+        code = 1 if there.driver.is_working else NOT_FOUND_CODE
+        return {"return": code, "error": f"the NVIDIA driver of this machine will not do:\n{text}\n{_hint(there, found)}"}
+    print(text)
+    env.update(_env_of(there))
+    return {"return": 0, "version": there.driver.version}
+
+
+def _env_of(there: seen.Seen) -> dict[str, str]:
+    """The recipe's keys."""
+    driver = there.driver
+    return {
+        "CM_NVIDIA_DRIVER_VERSION": driver.version,
+        "CM_NVIDIA_DRIVER_MAJOR_VERSION": driver.version.split(".")[0],
+        "CM_NVIDIA_DRIVER_MODULE_VERSION": driver.module_version,
+        "CM_CUDA_VERSION_MAX_OF_DRIVER": driver.cuda_version,
+        "CM_NVIDIA_FABRIC_MANAGER_VERSION": there.fabric_manager,
+        "CM_NVIDIA_FABRIC_MANAGER_NEEDED": "yes" if there.needs_fabric_manager else "no",
+        "CM_NVIDIA_NVSWITCH_COUNT": str(there.nvswitches),
+    }
+
+
+def _install_text(there: seen.Seen, asked: judge.Asked) -> str:
+    wanted = install.branch(asked.branch, asked.minimum, asked.expected)
+    commands = install.driver_plan(there, wanted)
+    if not commands:
+        return f"no plan is known for {there.host.pretty_name or 'this system'}; NVIDIA's guide: {install.GUIDE}"
+    which = "the newest driver" if there.packages.tool == "pacman" else f"driver branch {wanted}"
+    title = f"To install {which} on {there.host.pretty_name or 'this system'} (nothing was run):"
+    return findings.plan_text(title, commands, there.packages.rights)
+
+
+def _hint(there: seen.Seen, found: tuple[findings.Finding, ...]) -> str:
+    if findings.fixes(findings.problems(found)):
+        return "  hint: do what stands after 'fix:' (nothing was run), then: cm run script --tags=get,nvidia,driver"
+    if there.jetson:
+        return "  hint: cm run script --tags=get,cuda finds the CUDA of the board"
+    return f"  hint: NVIDIA's guide to install a driver: {install.GUIDE}"
