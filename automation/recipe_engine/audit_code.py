@@ -133,6 +133,8 @@ def _judge(look: Look, where: str, address: str, sums: list[str]) -> Iterator[Fi
 
 HOOKS = ("predeps", "preprocess", "postprocess", "detect_version")
 SHELLS = (".sh",)
+STARTERS = frozenset({"system", "popen", "run", "call", "check_call", "check_output", "Popen", "getoutput"})
+"""Functions of ``os`` and ``subprocess`` that start a command."""
 
 
 def hooks(look: Look) -> Iterator[Finding]:
@@ -159,12 +161,15 @@ def hooks(look: Look) -> Iterator[Finding]:
 
 
 def _fetching_texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Texts in Python code that are commands which download."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            line = next((line for line in node.value.splitlines() if _FETCH_COMMAND.search(line)), "")
-            if line:
-                yield node.lineno, line
+    """Commands that download, where Python code starts them; such texts elsewhere may be advice for the user."""
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call) or ast.unparse(call.func).rpartition(".")[2] not in STARTERS:
+            continue
+        for node in ast.walk(call):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                line = next((line for line in node.value.splitlines() if _FETCH_COMMAND.search(line)), "")
+                if line:
+                    yield node.lineno, line
 
 
 def _takes_one(arguments: ast.arguments) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .audit_subject import Block, Look
+from .conditions import Condition
 from .env import PLACEHOLDER
 from .errors import RecipeError
 from .findings import Finding
@@ -147,7 +148,12 @@ def _near(word: str, known: set[str] | frozenset[str]) -> str:
 
 
 def conditions(look: Look) -> Iterator[Finding]:
-    """Keys that conditions and placeholders look at, and that nobody sets."""
+    """Conditions that never hold; keys that conditions and placeholders look at, and that nobody sets."""
+    for where, condition in _conditions(look):
+        for key, accepted in condition.wanted:
+            if not accepted:
+                text = f"no value of '{key}' fulfils the condition"
+                yield look.subject.finding("condition-empty", text, f"{where}.{condition.kind}.{key}")
     told: set[str] = set()
     for key, where in _looked_at(look):
         if key in told or look.registered.may_set(key) or key in look.registered.promised:
@@ -156,16 +162,20 @@ def conditions(look: Look) -> Iterator[Finding]:
         yield look.subject.finding("env-unset", f"no registered recipe sets '{key}'", where)
 
 
-def _looked_at(look: Look) -> Iterator[tuple[str, str]]:
+def _conditions(look: Look) -> Iterator[tuple[str, Condition]]:
     for block in look.blocks:
         for number, inner in enumerate(block.layer.conditional):
-            for condition in inner.conditions:
-                where = f"{block.where}update_meta_if_env[{number}].{condition.kind}"
-                yield from ((key, f"{where}.{key}") for key, _ in condition.wanted)
+            yield from ((f"{block.where}update_meta_if_env[{number}]", each) for each in inner.conditions)
+        for where, dependency in block.dependencies():
+            yield from ((where, each) for each in dependency.conditions)
+
+
+def _looked_at(look: Look) -> Iterator[tuple[str, str]]:
+    for where, condition in _conditions(look):
+        yield from ((key, f"{where}.{condition.kind}.{key}") for key, accepted in condition.wanted if accepted)
+    for block in look.blocks:
         yield from ((key, block.where + "env") for key in _placeholders(block.layer.env))
         for where, dependency in block.dependencies():
-            for condition in dependency.conditions:
-                yield from ((key, f"{where}.{condition.kind}.{key}") for key, _ in condition.wanted)
             yield from ((key, where) for key in _placeholders(dependency.entry))
 
 

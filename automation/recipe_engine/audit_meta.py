@@ -106,7 +106,7 @@ def outputs(look: Look) -> Iterator[Finding]:
 
 
 def _is_set(look: Look, key: str) -> bool:
-    return look.registered.may_set(key.lstrip("+;:")) or look.registered.may_set(key)
+    return look.registered.may_set(re.sub(r"^\+\W?", "", key)) or look.registered.may_set(key)
 
 
 def secrets(look: Look) -> Iterator[Finding]:

@@ -52,7 +52,7 @@ RULES: tuple[Rule, ...] = (
     Rule(("dep-without-tags", "dep-unanswered", "dep-variation-unknown", "dep-open"), audit_links.dependencies),
     Rule(("handle-unknown", "handle-unused"), audit_links.handles),
     Rule(("override-unanswered",), audit_links.overrides),
-    Rule(("env-unset",), audit_links.conditions),
+    Rule(("condition-empty", "env-unset"), audit_links.conditions),
     Rule(("needs-unusable", "download-unchecked"), audit_code.needs),
     Rule(("download-unchecked", "download-md5"), audit_code.fetched),
     Rule(("hook-syntax", "hook-signature", "download-unchecked"), audit_code.hooks, is_of_recipe=False),

@@ -109,9 +109,10 @@ class EntryIndex:
         """Takes note of the names in the folder, and reads the entries that the file does not know."""
         is_first = self._names is None
         try:
-            names = {name for name in os.listdir(self.root) if not name.startswith(".")}
+            names = set(os.listdir(self.root))
         except OSError:
             names = set()
+        names -= {name for name in names if name[0] == "."}
         if is_first:
             self._stored = self._stored_names() if self._is_usable and len(names) > MANY else set()
         for name in self._read.keys() - names:

@@ -103,6 +103,7 @@ CODES: dict[str, Kind] = {
         "`ad` or `adr` asks a dependency of the recipe for a variation that no recipe with its tags has",
         "the run fails where both come together",
     ),
+    "condition-empty": Kind("warning", "a condition accepts no value, or a mapping as one", "it never holds"),
     "env-unset": Kind(
         "info", "a condition or placeholder looks at a key that no registered recipe sets", "only `--env.KEY=` can"
     ),

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from machine_facts import choose
+from machine_facts import choose, pythons
 from machine_facts import system as systems
 
 from . import page, registry, submission
@@ -35,7 +35,12 @@ def _describe(i: dict[str, Any], *, is_run: bool) -> dict[str, Any]:
         rows = registry.read()
     except (choose.MachineError, OSError, ValueError) as error:
         return {"return": 1, "error": str(error)}
-    system = systems.look(chosen.machine, str(env.get(f"{PREFIX}PYTHON") or ""), chosen.note)
+    wanted = str(env.get(f"{PREFIX}PYTHON") or "")
+    python = pythons.find(chosen.machine, wanted, str(start))
+    if wanted and not python:
+        hint = "hint: the path of an interpreter, such as --python=/usr/bin/python3"
+        return {"return": 1, "error": f"--python={wanted}: there is no such Python\n  {hint}"}
+    system = systems.look(chosen.machine, python, chosen.note)
     match = registry.match(system, rows)
     fields = submission.fields(system)
     missing = submission.missing(fields)

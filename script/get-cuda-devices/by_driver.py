@@ -14,7 +14,7 @@ from machine_facts.probe import Machine
 
 from . import properties
 
-CLOCK_QUERY = ("nvidia-smi", "--query-gpu=index,clocks.max.sm", "--format=csv,noheader,nounits")
+CLOCK_QUERY = ("--query-gpu=index,clocks.max.sm", "--format=csv,noheader,nounits")
 """``clocks.max.sm``: the highest clock of the multiprocessors in MHz (nvidia-smi --help-query-gpu, driver 535)."""
 
 COMMON = {
@@ -54,7 +54,8 @@ def devices(machine: Machine, driver: nvidia.Driver, visible: str) -> tuple[prop
 
     Raises ValueError for one that is not there.
     """
-    clocks = dict(re.findall(r"^\s*(\d+)\s*,\s*([\d.]+)", machine.run(CLOCK_QUERY).stdout, re.MULTILINE))
+    tool = "nvidia-smi" if machine.which("nvidia-smi") else nvidia.WSL_SMI
+    clocks = dict(re.findall(r"^\s*(\d+)\s*,\s*([\d.]+)", machine.run((tool, *CLOCK_QUERY)).stdout, re.MULTILINE))
     chosen = [_device(gpu, driver, clocks.get(str(gpu.number), "")) for gpu in chosen_gpus(driver.gpus, visible)]
     return tuple(chosen)
 

@@ -106,6 +106,13 @@ def _by_driver(machine: Machine, asked: Asked, *, is_wanted: bool) -> tuple[prop
         devices = by_driver.devices(machine, driver, asked.visible)
     except ValueError as error:
         raise DevicesError(f"--visible_devices={asked.visible}: {error}\n  hint: nvidia-smi -L") from error
+    for gpu in by_driver.chosen_gpus(driver.gpus, asked.visible):
+        if gpu.is_mig:
+            print(
+                f"get-cuda-devices: WARNING: device {gpu.number} ({gpu.name}) is in MIG mode: these are the properties "
+                "of the whole GPU; a program sees one slice of it (nvidia-smi -L)",
+                file=sys.stderr,
+            )
     print(
         "get-cuda-devices: NVML does not tell the CUDA runtime version; limits of blocks and grids are those of the "
         "compute capability, as NVIDIA's programming guide lists them",

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from machine_facts import nvidia, toolkits
+from machine_facts import nvidia, packages, toolkits
 from machine_facts.probe import Machine
 
 from . import choose, outcome, request, words
@@ -61,7 +61,9 @@ def postprocess(i: dict[str, Any]) -> dict[str, Any]:
     if answer["return"] > 0 or not asked.needs_compiler:
         return answer
     kit = next(kit for kit in toolkits.cuda_toolkits(machine, homes) if kit.home == env["CUDA_HOME"])
-    done = machine.run((kit.nvcc, "-o", f"{os.getcwd()}/check", CHECK_SOURCE), timeout_s=COMPILE_TIMEOUT_S)
+    program = Path.cwd() / "check"
+    done = machine.run((kit.nvcc, "-o", str(program), CHECK_SOURCE), timeout_s=COMPILE_TIMEOUT_S)
+    program.unlink(missing_ok=True)
     if done.code != 0:
         return {"return": 1, "error": words.does_not_compile(kit, done.stdout + done.stderr)}
     _tell(f"compiled {Path(CHECK_SOURCE).name} with {kit.nvcc}: the toolkit is whole")
@@ -95,7 +97,7 @@ def _choose(i: dict[str, Any], machine: Machine, asked: request.Request, homes: 
     choice = choose.choose(toolkits.cuda_toolkits(machine, homes), asked, driver.cuda_version)
     i["state"]["cm_cuda_toolkits"] = outcome.state_of(choice)
     if choice.chosen is None:
-        error = words.not_found(asked, choice, str(env.get("CM_HOST_OS_PACKAGE_MANAGER", "") or ""))
+        error = words.not_found(asked, choice, packages.look(machine).install(words.PACKAGES))
         return {"return": NOT_FOUND_CODE, "error": error}
     kit = choice.chosen.kit
     for one in choice.judged:

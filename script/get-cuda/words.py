@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from machine_facts import toolkits
 
 from .choose import Choice
-from .request import Request
+from .request import Request, RequestError, pip_limits
 
-PACKAGE_COMMANDS = {
-    "apt": "sudo apt-get install -y nvidia-cuda-toolkit",
-    "pacman": "sudo pacman -S --noconfirm cuda",
-}
+PACKAGES = {"apt": ("nvidia-cuda-toolkit",), "pacman": ("cuda",)}
 """The distribution's own toolkit. Debian: non-free, Ubuntu: multiverse, Arch: extra; others have none of their own
 (packages.debian.org, packages.ubuntu.com, archlinux.org/packages, 2026)."""
 
 
-def not_found(asked: Request, choice: Choice, package_manager: str) -> str:
-    """The error when no toolkit fits: what was looked at, why not, and the commands to try; nothing is run."""
+def not_found(asked: Request, choice: Choice, package_command: str) -> str:
+    """The error when no toolkit fits: what was looked at, why not, and the commands to try; nothing is run.
+
+    ``package_command`` installs the distribution's own toolkit, empty where it has none.
+    """
     part = "CUDA toolkit" if asked.needs_compiler else "CUDA runtime library"
     if choice.judged:
         lines = [f"no {part} fits; asked was {asked.limits_text}. Seen:", *(f"  {one.text}" for one in choice.judged)]
     else:
         lines = [f"no {part} was found. Looked at: {', '.join(looked_at(asked))}"]
-    return "\n".join((*lines, *(f"  hint: {command}" for command in _commands(asked, choice, package_manager))))
+    return "\n".join((*lines, *(f"  hint: {command}" for command in _commands(asked, choice, package_command))))
 
 
 def looked_at(asked: Request) -> tuple[str, ...]:
@@ -37,19 +39,22 @@ def looked_at(asked: Request) -> tuple[str, ...]:
     )
 
 
-def _commands(asked: Request, choice: Choice, package_manager: str) -> list[str]:
+def _commands(asked: Request, choice: Choice, package_command: str) -> list[str]:
     usable = [one.kit for one in choice.judged if one.refusal.startswith("asked was")]
     commands = [f'cm run script "get cuda" --version={usable[0].release}  (it is there)'] if usable else []
     mode = "" if asked.needs_compiler else ",_lib-only"
     version = asked.exact or asked.maximum or asked.minimum
     suffix = f" --version={version}" if version else ""
-    commands.append(
-        f'cm run script "get cuda _pip{mode}"{suffix}  (NVIDIA\'s PyPI wheels into a virtual environment; no root)'
-    )
-    commands.append(f'cm run script "get cuda _prebuilt"{suffix} --run_file=FILE  (NVIDIA\'s run file; no root)')
-    commands.append('cm run script "get cuda" --input=FOLDER  (a toolkit that lies elsewhere)')
-    if package_manager in PACKAGE_COMMANDS:
-        commands.append(f"{PACKAGE_COMMANDS[package_manager]}  (the distribution's own, whatever version it has)")
+    with contextlib.suppress(RequestError):  # PyPI has no compiler for an older CUDA
+        pip_limits(asked, "")
+        commands.append(
+            f'cm run script "get cuda _pip{mode}"{suffix}  (NVIDIA\'s PyPI wheels into a virtual environment; no root)'
+        )
+    if asked.needs_compiler:
+        commands.append(f'cm run script "get cuda _prebuilt"{suffix} --run_file=FILE  (NVIDIA\'s run file; no root)')
+    commands.append(f'cm run script "get cuda{" _lib-only" * bool(mode)}" --input=FOLDER  (one that lies elsewhere)')
+    if package_command:
+        commands.append(f"{package_command}  (the distribution's own, whatever version it has)")
     return commands
 
 

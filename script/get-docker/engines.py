@@ -91,7 +91,8 @@ def _podman(machine: Machine) -> Engine | None:
         return None
     known = Engine("podman", program, machine.which(program), version_in(said))
     asked = machine.run((program, "info", "--format", "{{.Version.Version}}"))
-    return known if asked.code == 0 else known._replace(cause=cause_of(asked), trouble=_first_line(asked))
+    is_told = not asked.is_missing  # only a recorded machine can lack the answer of a program that it has
+    return known if asked.code == 0 or not is_told else known._replace(cause=cause_of(asked), trouble=_first_line(asked))
 
 
 def _apptainer(machine: Machine) -> Engine | None:

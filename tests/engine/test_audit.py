@@ -84,6 +84,7 @@ CASES: list[Case] = [
     ("override-unanswered", {"deps": [{"tags": "get,sound", "names": ["y"]}], "ad": {"y": {"tags": "_z"}}}, {}),
     ("env-unset", {"deps": [{"tags": "get,sound", "enable_if_env": {"CM_NEVER_SET": ["yes"]}}]}, {}),
     ("env-unset", {"env": {"CM_X": "<<<CM_NEVER_SET>>>/bin"}}, {}),
+    ("condition-empty", {"deps": [{"tags": "get,sound", "enable_if_env": {"CM_X": []}}]}, {}),
     ("needs-unusable", {"needs": {"disk": 3}}, {}),
     ("needs-unusable", {"needs": {"disk_mb": "much"}}, {}),
     ("needs-unusable", {"needs": {"downloads": [{"what": "x", "sha": "1"}]}}, {}),
@@ -95,7 +96,7 @@ CASES: list[Case] = [
     ("download-unchecked", {"deps": [{"tags": f"download,file,_url.{ADDRESS}"}]}, {}),
     ("download-unchecked", {}, {"run.sh": f"wget -q {ADDRESS}\n"}),
     ("download-unchecked", {}, {"run.sh": f'cd /tmp && curl -L "{ADDRESS}" > data.bin\n'}),
-    ("download-unchecked", {}, {"customize.py": f"COMMAND = 'cd x && wget -q {ADDRESS}'\n"}),
+    ("download-unchecked", {}, {"customize.py": f"import os\n\nos.system('cd x && wget -q {ADDRESS}')\n"}),
     ("download-md5", {"env": {"CM_DOWNLOAD_URL": ADDRESS, "CM_DOWNLOAD_CHECKSUM": "0" * 32}}, {}),
     ("hook-syntax", {}, {"customize.py": "def preprocess(i):\nreturn {}\n"}),
     ("hook-syntax", {}, {"customize.py": "return 1\n"}),
@@ -124,7 +125,10 @@ SOUND: list[tuple[Mapping[str, Any], Mapping[str, str]]] = [
     ({}, {}),
     ({"input_mapping": {"size": "CM_X"}, "input_description": {"size": {"desc": "how many"}}}, {}),
     ({"cache": True, "new_env_keys": ["CM_X"], "env": {"CM_X": "1"}}, {}),
-    ({"cache": True, "new_env_keys": ["CM_X_*", "+PATH", "<<<CM_NAME>>>"]}, {"customize.py": "KEY = '+PATH'\n"}),
+    (
+        {"cache": True, "new_env_keys": ["CM_X_*", "+PATH", "<<<CM_NAME>>>", "+ LDFLAGS"]},
+        {"customize.py": "KEYS = ['+PATH', '+ LDFLAGS']\n"},
+    ),
     ({"variations": {**GROUP_OF_TWO, "c": {"default_variations": {"g": "b"}}, "b,c": {}}}, {}),
     (
         {
@@ -156,8 +160,8 @@ SOUND: list[tuple[Mapping[str, Any], Mapping[str, str]]] = [
     ({}, {"run.sh": f"wget {ADDRESS}\nsha256sum -c sums\necho wget {ADDRESS}\n"}),
     ({}, {"customize.py": "def preprocess(i, _more=None):\n    return {'return': 0}\n\n\ndef helper():\n    pass\n"}),
     ({"script_name": "build"}, {"build-linux.sh": "true\n"}),
-    ({}, {"customize.py": f"HINT = 'install wget {ADDRESS}'\n"}),
-    ({}, {"customize.py": f"COMMAND = 'wget {ADDRESS}'\nCHECK = 'sha256sum -c sums'\n"}),
+    ({}, {"customize.py": f"HINT = 'wget {ADDRESS}'\n"}),
+    ({}, {"customize.py": f"run('wget {ADDRESS}')\nrun('sha256sum -c sums')\n"}),
 ]
 
 

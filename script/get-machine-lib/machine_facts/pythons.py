@@ -6,6 +6,7 @@ Layouts: PEP 376 and the PyPA "Recording installed projects" specification (``NA
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -26,6 +27,17 @@ class Package(NamedTuple):
 def default_python(machine: Machine) -> str:
     """The Python 3 that PATH gives, empty when none."""
     return machine.which("python3") or machine.which("python")
+
+
+def find(machine: Machine, text: str, start: str) -> str:
+    """The Python that a user names by path (relative ones from ``start`` on) or by program name; empty: not there.
+
+    Without a name, the default one.
+    """
+    if not text:
+        return default_python(machine)
+    path = posixpath.join(start, text) if "/" in text else machine.which(text)
+    return path if path and machine.is_file(path) else ""
 
 
 def packages(machine: Machine, python: str) -> Mapping[str, Package]:

@@ -17,12 +17,12 @@ def host_rows(system: System) -> list[tuple[str, str]]:
     where += [f"in {host.cloud}"] if host.cloud else []
     names = [host.pretty_name or "an unknown system", f"kernel {host.kernel}" if host.kernel else "", *where]
     cores = f"{cpu.cores} cores, " if cpu.cores else ""
-    text = f"{cpu.model_name or 'unknown model'}; {cpu.sockets or '?'} sockets, {cores}{cpu.threads or '?'} threads"
+    text = f"{cpu.model_name or 'unknown model'}; sockets: {cpu.sockets or '?'}, {cores}{cpu.threads or '?'} threads"
     limit = f", this container may use {system.memory_limit_bytes / GIB:.1f} GiB" if system.memory_limit_bytes else ""
     return [
         ("host", ", ".join(part for part in names if part)),
         ("hardware", system.jetson_model or f"{host.vendor} {host.product}".strip()),
-        ("processor", f"{text}, {len(cpu.nodes) or '?'} NUMA nodes, {cpu.architecture or '?'}"),
+        ("processor", f"{text}, NUMA nodes: {len(cpu.nodes) or '?'}, {cpu.architecture or '?'}"),
         ("memory", f"{cpu.memory_bytes / GIB:.1f} GiB{limit}" if cpu.memory_bytes else "not told"),
     ]
 
@@ -46,9 +46,7 @@ def accelerator_rows(system: System) -> list[tuple[str, str]]:
         rows.append(("visible", "no accelerator"))
     if system.driver.slices:
         slices = Counter((part.gpu_index, part.profile) for part in system.driver.slices)
-        rows.append(
-            ("MIG", ", ".join(f"GPU {gpu}: {count} x {name}" for (gpu, name), count in sorted(slices.items())))
-        )
+        rows.append(("MIG", ", ".join(f"GPU {gpu}: {count} x {name}" for (gpu, name), count in sorted(slices.items()))))
     if any(node is not None for node in system.numa):
         told = [f"GPU {number}: {'?' if node is None else node}" for number, node in enumerate(system.numa)]
         rows.append(("NUMA node", ", ".join(told)))

@@ -1,0 +1,130 @@
+"""Hooks of the recipe check-user-permissions: what the user may do, and the fix for each lack.
+
+`checks.py` holds the checks, `accounts.py` users and groups, `mounts.py` file systems. Only `--apply` changes anything, and
+only by the fixes that need no root's rights.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from machine_facts import choose, findings, packages
+from machine_facts.findings import Finding
+from machine_facts.probe import Machine
+
+from . import accounts, checks
+
+POLICIES = ("warn", "fail")
+SCRATCH_KEYS = ("CM_USER_PERMISSIONS_SCRATCH", "CM_MLPERF_SCRATCH_PATH", "MLPERF_SCRATCH_PATH")
+
+
+class Asked(NamedTuple):
+    """What to check: the user (empty: this process's), clones and folders with data, and what is to be done."""
+
+    user: str
+    clones: tuple[str, ...]
+    scratches: tuple[str, ...]
+
+
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """The same when a run is only planned: it looks, and applies nothing."""
+    i["env"]["CM_USER_PERMISSIONS_APPLY"] = "no"
+    return preprocess(i)
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """Prints the findings and sets the keys; with ``--policy=fail`` a problem is an error."""
+    env = i["env"]
+    policy = str(env.get("CM_USER_PERMISSIONS_POLICY", "") or "warn")
+    if policy not in POLICIES:
+        return {"return": 1, "error": f"--policy={policy} is not known\n  allowed: {', '.join(POLICIES)}"}
+    try:
+        chosen = choose.choose(str(env.get("CM_RECORDED_MACHINE", "") or ""), Path.cwd())
+    except choose.MachineError as error:
+        return {"return": 1, "error": str(error)}
+    if chosen.banner:
+        print(chosen.banner)
+    machine = i.get("machine") or chosen.machine
+    asked = asked_in(env, machine)
+    found = look(machine, asked)
+    rights = packages.rights(machine)
+    print(findings.table(found, rights))
+    wrong = ""
+    if findings.is_yes(env.get("CM_USER_PERMISSIONS_APPLY")):
+        wrong = _apply(machine, found, asked)
+        found = look(machine, asked)
+        print(findings.table(found, rights))
+    problems = findings.problems(found)
+    i["state"]["user_permissions"] = findings.state_of(found, rights)
+    env["CM_USER_PERMISSIONS_PROBLEMS"] = str(len(problems))
+    env["CM_USER_PERMISSIONS_OK"] = "no" if problems else "yes"
+    if wrong:
+        return {"return": 1, "error": wrong}
+    if problems and policy == "fail":
+        text = findings.table(problems, rights)
+        return {"return": 1, "error": f"{len(problems)} of {len(found)} checks found a problem:\n{text}\n{_HINT}"}
+    if problems:
+        print(f"{len(problems)} of {len(found)} checks found a problem; nothing was changed without --apply")
+    return {"return": 0}
+
+
+_HINT = "  hint: do what stands after 'fix:'; --apply does those that need no root's rights"
+
+
+def asked_in(env: dict[str, Any], machine: Machine) -> Asked:
+    """What CM's env asks to check: by default the clone around the current folder, and the scratch space."""
+    given = [part.strip() for part in str(env.get("CM_USER_PERMISSIONS_PATHS", "") or "").split(",") if part.strip()]
+    folders = [_absolute(part, machine) for part in given]
+    around = [os.getcwd(), *(str(path) for path in Path.cwd().parents)] if not machine.is_recorded else []
+    here = next((folder for folder in around if machine.owner_uid(f"{folder}/.git") is not None), "")
+    known = (str(env.get(key, "") or machine.environment.get(key, "") or "") for key in SCRATCH_KEYS)
+    scratch = next((value for value in known if value), "")
+    is_clone = {folder: machine.owner_uid(f"{folder}/.git") is not None for folder in folders}
+    return Asked(
+        user=str(env.get("CM_USER_PERMISSIONS_USER", "") or ""),
+        clones=tuple(dict.fromkeys(filter(None, (here, *(one for one in folders if is_clone[one]))))),
+        scratches=tuple(
+            dict.fromkeys(
+                (*((_absolute(scratch, machine),) if scratch else ()), *(one for one in folders if not is_clone[one]))
+            )
+        ),
+    )
+
+
+def look(machine: Machine, asked: Asked) -> tuple[Finding, ...]:
+    """All findings about the user and the folders that are asked for."""
+    who = accounts.account(machine, asked.user)
+    found = list(checks.identity(machine, who))
+    if who.uid < 0:
+        return tuple(found)
+    found += checks.docker(machine, who)
+    found += checks.docker_settings(machine, who)
+    for folder in asked.clones:
+        found += checks.clone(machine, who, folder)
+    for folder in asked.scratches:
+        found += checks.scratch(machine, who, folder)
+    return tuple(found)
+
+
+def _apply(machine: Machine, found: tuple[Finding, ...], asked: Asked) -> str:
+    """Lists and runs the fixes that need no root's rights; says what went wrong, empty when nothing."""
+    commands = tuple(one for one in findings.fixes(findings.problems(found)) if one.words and not one.needs_root)
+    if asked.user and asked.user != machine.user.name:
+        return f"--apply can only act for {machine.user.name}, who runs this, not for {asked.user}"
+    if not commands:
+        print("--apply: no fix can be done without root's rights; nothing was changed")
+        return ""
+    rights = packages.rights(machine)
+    print(findings.plan_text("--apply runs:", commands, rights))
+    reason = findings.refusal(machine, commands, may_sudo=False)
+    if reason:
+        return f"--apply: {reason}"
+    return findings.failure(findings.carry_out(machine, commands))
+
+
+def _absolute(path: str, machine: Machine) -> str:
+    home = machine.environment.get("HOME", "")
+    text = home + path[1:] if home and (path == "~" or path.startswith("~/")) else path
+    return os.path.normpath(os.path.join(os.getcwd(), text))

@@ -1,0 +1,151 @@
+"""Which backends a machine can run now, and one command for each thing that one lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from machine_facts.findings import Command, Finding
+from machine_facts.system import System
+
+from . import advice, fits, tables
+from .surroundings import Surroundings
+
+
+class Facts(NamedTuple):
+    """What backends are judged by; ``onnxruntime_cuda`` and ``torch_cuda``: CUDA that the packages are made for."""
+
+    system: System
+    around: Surroundings
+    onnxruntime_cuda: str
+    torch_cuda: str
+
+
+class Lack(NamedTuple):
+    """One thing that is missing, and the command that gets it (None: nothing can)."""
+
+    text: str
+    command: Command | None
+
+
+def findings(facts: Facts) -> tuple[Finding, ...]:
+    """One finding for each backend: ready, or what it lacks in the order to get it."""
+    return tuple(_finding(name, judge(facts)) for name, judge in BACKENDS.items())
+
+
+def ready(facts: Facts) -> tuple[str, ...]:
+    """The names of the backends that can run now."""
+    return tuple(name for name, judge in BACKENDS.items() if not judge(facts))
+
+
+def _finding(name: str, lacks: list[Lack]) -> Finding:
+    if not lacks:
+        return Finding(name, "ok", "ready")
+    never = [lack.text for lack in lacks if lack.command is None]
+    if never:
+        return Finding(name, "note", f"not on this machine: it has no {never[0]}")
+    commands = tuple(dict.fromkeys(lack.command for lack in lacks if lack.command is not None))
+    return Finding(name, "note", "lacks " + "; ".join(lack.text for lack in lacks), "", commands)
+
+
+def _gpu(facts: Facts) -> list[Lack]:
+    """What is missing for any program of CUDA: GPU, driver."""
+    system = facts.system
+    if system.jetson_model:
+        return []
+    if system.driver.is_working:
+        is_parted = system.nvswitches and not system.host.container and system.fabric_manager != system.driver.version
+        return [Lack("a fabric manager of the driver's version", advice.FABRIC_MANAGER)] if is_parted else []
+    if not system.present_gpus:
+        return [Lack("NVIDIA GPU", None)]
+    if system.host.container:
+        return [Lack("the GPUs of the host", advice.PASS_GPUS)]
+    command = advice.LOAD_MODULE if system.driver.trouble else advice.DRIVER
+    return [Lack("a working driver", command)]
+
+
+def _onnxruntime_cpu(facts: Facts) -> list[Lack]:
+    is_there = {"onnxruntime", "onnxruntime-gpu"} & set(facts.system.packages)
+    return [] if is_there else [Lack("the package onnxruntime", advice.package("onnxruntime"))]
+
+
+def _onnxruntime_cuda(facts: Facts) -> list[Lack]:
+    system, version = facts.system, facts.system.packages.get("onnxruntime-gpu", "")
+    lacks = _gpu(facts)
+    if not version:
+        return [*lacks, Lack("the package onnxruntime-gpu", advice.package("onnxruntime-gpu"))]
+    major, cudnn_major = facts.onnxruntime_cuda, fits.cudnn_major_of_onnxruntime(version)
+    if not any(kit.version.split(".")[0] == major for kit in system.cuda):
+        lacks.append(Lack(f"CUDA {major} (onnxruntime-gpu {version} is made for it)", advice.cuda(major)))
+    if not any(one.version.split(".")[0] == cudnn_major for one in system.cudnn):
+        lacks.append(Lack(f"cuDNN {cudnn_major}", advice.CUDNN))
+    return lacks
+
+
+def _torch_cpu(facts: Facts) -> list[Lack]:
+    return [] if "torch" in facts.system.packages else [Lack("the package torch", advice.package("torch"))]
+
+
+def _torch_cuda(facts: Facts) -> list[Lack]:
+    system, driver = facts.system, facts.system.driver.version
+    lacks = [*_gpu(facts), *_torch_cpu(facts)]
+    if "torch" in system.packages and not facts.torch_cuda:
+        lacks.append(Lack("a torch that is made for CUDA", advice.package("torch")))
+    if facts.torch_cuda and driver:
+        release = ".".join(facts.torch_cuda.split(".")[:2])
+        is_windows = system.host.is_wsl
+        if tables.driver_verdict(release, driver, is_windows=is_windows) == "too-old":
+            minimum = tables.minimum_driver(release, is_windows=is_windows)
+            lacks.append(
+                Lack(f"driver {minimum} for the CUDA {facts.torch_cuda} of torch", advice.driver_at_least(minimum))
+            )
+    return lacks
+
+
+def _tensorrt(facts: Facts) -> list[Lack]:
+    system, lacks = facts.system, _gpu(facts)
+    if "tensorrt" in system.packages:  # its wheels bring the CUDA libraries
+        return lacks
+    if not system.tensorrt:
+        return [*lacks, Lack("TensorRT", advice.TENSORRT)]
+    majors = tables.cuda_majors_of("TensorRT", system.tensorrt[0].version)
+    if majors and not any(kit.version.split(".")[0] in majors for kit in system.cuda):
+        lacks.append(
+            Lack(f"CUDA {' or '.join(majors)} for TensorRT {system.tensorrt[0].version}", advice.cuda(majors[-1]))
+        )
+    return lacks
+
+
+def _triton(facts: Facts) -> list[Lack]:
+    if "nvidia-pytriton" in facts.system.packages:
+        return []
+    return [Lack("the package nvidia-pytriton (it brings the server)", advice.package("nvidia-pytriton"))]
+
+
+def _containers(facts: Facts) -> list[Lack]:
+    around = facts.around
+    if around.working_engine:
+        return []
+    if any(engine.state == "denied" for engine in around.engines):
+        return [Lack("the permission to use docker", advice.PERMISSIONS)]
+    text = "a running daemon of docker" if around.engines else "docker, podman or apptainer"
+    return [Lack(text, advice.DOCKER)]
+
+
+def _containers_gpu(facts: Facts) -> list[Lack]:
+    lacks = [*_gpu(facts), *_containers(facts)]
+    if not facts.around.has_container_toolkit:
+        lacks.append(Lack("NVIDIA's container toolkit", advice.CONTAINER_TOOLKIT))
+    return lacks
+
+
+BACKENDS: Mapping[str, Callable[[Facts], list[Lack]]] = {
+    "onnxruntime (cpu)": _onnxruntime_cpu,
+    "onnxruntime (cuda)": _onnxruntime_cuda,
+    "torch (cpu)": _torch_cpu,
+    "torch (cuda)": _torch_cuda,
+    "tensorrt": _tensorrt,
+    "triton (python backend)": _triton,
+    "containers": _containers,
+    "containers (gpu)": _containers_gpu,
+}

@@ -1,0 +1,91 @@
+"""Hooks of doctor: one page about a machine, with one command for each thing that is wrong or missing.
+
+`machine_facts.system` and `surroundings.py` look; `fits.py`, `backends.py` and `surroundings.py` judge by the tables of
+`tables.py`; `advice.py` has the commands. Nothing is changed; findings are no failures.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from machine_facts import choose, findings, pythons, system_rows
+from machine_facts import system as systems
+
+from . import backends, fits, surroundings
+
+PREFIX = "CM_DOCTOR_"
+
+
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """The same when a run is only planned, but nothing is printed."""
+    return _look(i, is_shown=False)
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """CM hook: prints the page; answers with state ``doctor``. Fails only when it cannot look."""
+    return _look(i, is_shown=True)
+
+
+def _look(i: dict[str, Any], *, is_shown: bool) -> dict[str, Any]:
+    env = i["env"]
+    start = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+    try:
+        chosen = choose.choose(str(env.get(f"{PREFIX}MACHINE") or ""), start)
+    except choose.MachineError as error:
+        return {"return": 1, "error": str(error)}
+    machine, wanted = chosen.machine, str(env.get(f"{PREFIX}PYTHON") or "")
+    python = pythons.find(machine, wanted, str(start))
+    if wanted and not python:
+        hint = "hint: the path of an interpreter, such as --python=/usr/bin/python3"
+        return {"return": 1, "error": f"--python={wanted}: there is no such Python\n  {hint}"}
+    system = systems.look(machine, python, chosen.note)
+    installed = pythons.packages(machine, system.python)
+    torch, onnxruntime = installed.get("torch"), installed.get("onnxruntime-gpu")
+    facts = backends.Facts(
+        system,
+        surroundings.look(machine),
+        pythons.onnxruntime_cuda_major(machine, onnxruntime) if onnxruntime else "",
+        pythons.torch_cuda_release(machine, torch) if torch else "",
+    )
+    sections = {
+        "fits": fits.findings(system, facts.torch_cuda),
+        "backends": backends.findings(facts),
+        "surroundings": surroundings.findings(facts.around),
+    }
+    problems = findings.problems([one for section in sections.values() for one in section])
+    ready = backends.ready(facts)
+    rights = facts.around.rights
+    i["state"]["doctor"] = {
+        "machine": systems.as_dict(system),
+        **{name: findings.state_of(section, rights) for name, section in sections.items()},
+        "problems": [one.what for one in problems],
+        "ready": list(ready),
+    }
+    env[f"{PREFIX}PROBLEMS"] = str(len(problems))
+    env[f"{PREFIX}READY"] = ",".join(ready)
+    if is_shown:
+        print(page(chosen.banner, system, sections, rights), flush=True)
+    return {"return": 0}
+
+
+def page(
+    banner: str,
+    system: systems.System,
+    sections: dict[str, tuple[findings.Finding, ...]],
+    rights: findings.Rights,
+) -> str:
+    """The page: what is there, what fits, what is missing for which backend, user and space, and the sum."""
+    rows = [*system_rows.host_rows(system), *system_rows.accelerator_rows(system), *system_rows.software_rows(system)]
+    there = "\n".join(f"  {name:<15} {text}" for name, text in rows if text)
+    titles = {
+        "fits": "What fits together",
+        "backends": f"Backends (packages of {system.python or 'no Python'})",
+        "surroundings": "User, containers, space",
+    }
+    problems = findings.problems([one for section in sections.values() for one in section])
+    wrong = ", ".join(one.what for one in problems)
+    count = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
+    parts = [f"What is there\n{there}"]
+    parts += [f"{titles[name]}\n{findings.table(section, rights)}" for name, section in sections.items()]
+    parts.append(f"{count}{': ' + wrong if wrong else ''}. Nothing was changed; the commands after 'fix:' are for you.")
+    parts.append("Which system of MLPerf this is: cm run script --tags=detect,mlperf,system")
+    return "\n".join([*([banner] if banner else []), "\n\n".join(parts)])

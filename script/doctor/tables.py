@@ -1,0 +1,83 @@
+"""What goes with what: CUDA and driver (``drivers.csv``), cuDNN and TensorRT and CUDA (``libraries.csv``).
+
+``drivers.csv``: NVIDIA, CUDA Toolkit release notes 13.2 Update 2, table 2 (minimum driver for minor version
+compatibility; 11.x by its footnote, 12.x with the third number of the cuDNN support matrix 9.5.1) and table 3 (the
+driver that the first release of a toolkit came with), for Linux and for Windows, whose driver WSL uses. Read 21 November
+2026.
+``libraries.csv`` has a source and date in each row.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from machine_facts import versions
+
+Verdict = Literal["runs", "minor", "too-old", "unknown"]
+FOLDER = Path(__file__).resolve().parent
+SOURCE = "NVIDIA CUDA release notes 13.2 Update 2, tables 2 and 3, read 21 November 2026"
+
+
+class DriverRow(NamedTuple):
+    """What a CUDA release asks of the driver: at least ``minimum_*``; with ``toolkit_*`` all of its features work."""
+
+    release: str
+    minimum_linux: str
+    toolkit_linux: str
+    minimum_windows: str
+    toolkit_windows: str
+
+
+class LibraryRow(NamedTuple):
+    """For which major versions of CUDA the versions ``first`` to ``last`` of a library are made."""
+
+    library: str
+    first: str
+    last: str
+    cuda_majors: tuple[str, ...]
+
+
+def driver_rows() -> tuple[DriverRow, ...]:
+    """The table of drivers, newest CUDA first."""
+    return tuple(DriverRow(**row) for row in _rows("drivers.csv"))
+
+
+def library_rows() -> tuple[LibraryRow, ...]:
+    """The table of libraries."""
+    return tuple(
+        LibraryRow(row["library"], row["first"], row["last"], tuple(row["cuda_majors"].split()))
+        for row in _rows("libraries.csv")
+    )
+
+
+def minimum_driver(release: str, *, is_windows: bool = False) -> str:
+    """The oldest driver that runs programs of a CUDA release, empty when the table does not have it."""
+    row = next((row for row in driver_rows() if row.release == release), None)
+    return "" if row is None else row.minimum_windows if is_windows else row.minimum_linux
+
+
+def driver_verdict(release: str, driver: str, *, is_windows: bool = False) -> Verdict:
+    """How a driver goes with a CUDA release: all of it runs, by minor version compatibility only, not at all."""
+    row = next((row for row in driver_rows() if row.release == release), None)
+    if row is None or not driver:
+        return "unknown"
+    minimum = row.minimum_windows if is_windows else row.minimum_linux
+    full = row.toolkit_windows if is_windows else row.toolkit_linux
+    if not minimum:
+        return "unknown"
+    if full and versions.is_within(driver, full):
+        return "runs"
+    return "minor" if versions.is_within(driver, minimum) else "too-old"
+
+
+def cuda_majors_of(library: str, version: str) -> tuple[str, ...]:
+    """The CUDA major versions that a cuDNN or TensorRT is made for; () when the table does not have it."""
+    rows = [row for row in library_rows() if row.library == library]
+    return next((row.cuda_majors for row in rows if versions.is_within(version, row.first, row.last)), ())
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    with open(FOLDER / name, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))

@@ -1,0 +1,76 @@
+"""Hooks of the recipe get-nvidia-container-toolkit: is the toolkit there, and how do containers get GPUs.
+
+`toolkit.py` looks and chooses the way, `advice.py` judges and holds the commands that are shown and never run.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from machine_facts import choose, findings, packages
+
+from . import advice, toolkit
+
+NOT_FOUND_CODE = 16  # CM's code for "not found"
+AGAIN = "then: cm run script --tags=get,nvidia,container-toolkit"
+
+
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """The same when a run is only planned: preprocess only looks."""
+    return preprocess(i)
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """Sets the keys of the toolkit and of the way; an error with what to do where the toolkit will not do."""
+    env, state = i["env"], i["state"]
+    minimum = str(env.get("CM_LIBNVIDIA_CONTAINER_MIN_VERSION", "") or advice.DEFAULT_MINIMUM)
+    if not re.fullmatch(r"\d+(\.\d+){0,3}", minimum):
+        return {"return": 1, "error": f"--min={minimum} is not a version, such as 1.4.0\n  hint: --min=1.4.0"}
+    try:
+        chosen = choose.choose(str(env.get("CM_RECORDED_MACHINE", "") or ""), Path.cwd())
+    except choose.MachineError as error:
+        return {"return": 1, "error": str(error)}
+    machine = i.get("machine") or chosen.machine
+    engines = state.get("container_engines") or []
+    there = toolkit.look(machine)
+    found = advice.judge(machine, there, engines, minimum)
+    rights = packages.rights(machine)
+    if findings.is_yes(env.get("CM_CONTAINER_TOOLKIT_SHOW_PLAN")):
+        commands = advice.install_plan(machine, [str(one["name"]) for one in engines])
+        title = "To install the NVIDIA Container Toolkit (nothing was run):"
+        print(findings.plan_text(title, commands, rights) if commands else f"no plan is known; see {advice.GUIDE}")
+        return {"return": 0}
+    asked = str(env.get("CM_CONTAINER_GPU_WAY_ASKED", "") or "")
+    way = toolkit.asked_way(asked, there, engines) if asked else toolkit.choose_way(there, engines)
+    if isinstance(way, str):
+        return {"return": 1, "error": f"{way}\n  hint: without --way the recipe chooses"}
+    state["nvidia_container_toolkit"] = {
+        **there._asdict(),
+        "cdi_specs": list(there.cdi_specs),
+        "way": way._asdict(),
+        "findings": findings.state_of(found, rights),
+    }
+    text = findings.table(found, rights)
+    if findings.problems(found):
+        hint = f"  hint: do what stands after 'fix:' (nothing was run), {AGAIN}"
+        code = 1 if there.is_there else NOT_FOUND_CODE
+        return {"return": code, "error": f"containers get no NVIDIA GPU here:\n{text}\n{hint}"}
+    print(text)
+    if way.name:
+        print(f"  GPUs by: {' '.join(filter(None, (way.program, 'run', way.arguments)))} ({way.reason})")
+    env.update(_env_of(there, way))
+    return {"return": 0, "version": there.library}
+
+
+def _env_of(there: toolkit.Toolkit, way: toolkit.Way) -> dict[str, str]:
+    """The recipe's keys; the way is empty where no engine is there."""
+    return {
+        "CM_CONTAINER_GPU_PROGRAM": way.program,
+        "CM_CONTAINER_GPU_RUN_ARGS": way.arguments,
+        "CM_CONTAINER_GPU_WAY": way.name,
+        "CM_LIBNVIDIA_CONTAINER_VERSION": there.library,
+        "CM_NVIDIA_CONTAINER_TOOLKIT_BIN_WITH_PATH": there.path,
+        "CM_NVIDIA_CONTAINER_TOOLKIT_VERSION": there.version or there.library,
+    }
