@@ -17,6 +17,7 @@ from .origins import Asked, Origin, StepTrace
 from .select import named
 from .symbols import is_glob, shown
 from .tags import TagQuery, nearest
+from .variations import ASKED_FOR
 
 NEAR_COUNT = 3
 """How many recipes are named that just one tag keeps from being candidates."""
@@ -228,7 +229,7 @@ def variations_of(configured: Configured, asked: Asked) -> tuple[WordOrigin, ...
 
 
 def _is_asked(reason: str) -> bool:
-    return reason == "asked for"
+    return reason == ASKED_FOR
 
 
 def excluded_of(configured: Configured, asked: Asked) -> tuple[WordOrigin, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .plan import Needs, Plan, PlannedStep
+from .variations import ASKED_FOR
 
 MARKS = {"run": "+", "reuse": "=", "skip": "-", "fail": "!"}
 OPEN_MARK = "?"
@@ -49,7 +50,7 @@ def _step_lines(step: PlannedStep, indent: str, waits_for: list[str]) -> Iterato
     yield f"{indent}{mark_of(step)} {step.label}{version}{phase}{what}{reason}"
     if waits_for:
         yield f"{indent}    waits for: {'; '.join(waits_for)}"
-    chosen = [f"_{item.name} ({item.reason})" for item in step.variations if item.reason != "asked for"]
+    chosen = [f"_{item.name} ({item.reason})" for item in step.variations if item.reason != ASKED_FOR]
     if chosen:
         yield f"{indent}    variations: {', '.join(chosen)}"
     for note in step.notes:

@@ -48,7 +48,7 @@ def resolve_variations(
     resolution = _Resolution(recipe, excluded)
     for name in explicit:
         if not name.startswith(("~", "-")):
-            resolution.add(name, "asked for")
+            resolution.add(name, ASKED_FOR)
     for name in explicit:
         resolution.add_alias(name)
     if not explicit and recipe.default_variation and not resolution.excluded_by(recipe.default_variation):
@@ -62,6 +62,10 @@ def resolve_variations(
         resolution.add_group_defaults()
     _check_combinations(recipe, tuple(resolution.reasons))
     return tuple(AppliedVariation(name, reason) for name, reason in resolution.reasons.items())
+
+
+ASKED_FOR = "asked for"
+"""The reason of a variation that the request names itself."""
 
 
 class _Resolution:
@@ -88,6 +92,8 @@ class _Resolution:
                 hint=f"write the value in place of the #: _{name[:-1]}VALUE",
             )
         rivals = [other for other in self.reasons if declared_name(self.recipe, other) == declared]
+        if rivals and not reason.startswith((ASKED_FOR, "alias of")):
+            return  # the recipe's own wishes meet: the first stays, as in CM
         if rivals:
             raise VariationError(
                 f"recipe '{self.recipe.id.alias}': variation _{declared} can have one value, found:"

@@ -349,3 +349,10 @@ def test_each_request_fills_in_its_own_value() -> None:
     assert second.env["A"] == "9"
     assert second.layer.deps[0].tags_text == "get,_9"
     assert meta["variations"]["n.#"]["env"] == {"A": "#"}
+
+
+def test_a_value_that_only_a_base_or_default_wants_yields_to_the_one_that_is_on() -> None:
+    based = {"n.#": {}, "a": {"base": ["n.1"]}, "b": {"default_variations": {"g": "n.2"}}, "n.2": {"group": "g"}}
+    assert on({"n.#": {}, "a": {"base": ["n.1"]}}, "_n.8,_a") == ["n.8", "a"]
+    assert on({"n.#": {"group": "g"}, "b": {"default_variations": {"g": "n.2"}}}, "_n.8,_b") == ["n.8", "b"]
+    assert "n.1" in on(based, "_a,_b")
