@@ -7,8 +7,8 @@ Layers (a module imports only lower layers and same-layer modules listed before 
    rerun, demands, lockfile, events, written, plan, plan_text, needs, findings, places, audit_subject, audit_meta,
    audit_links, audit_code, audit_rules, git_access, recipe_help, masking, origins, explain, explain_text
 2. files, flocks, database, scan, recipe_index, metafile, repos, entryfile, entry_index, removal, usage, store, host,
-   memory, interrupts, process, failure, shell, compat, successor, hooks, frame, locked, choose, phases, execute, journal,
-   recording, planned_store, planned_tree, planned, explained
+   memory, interrupts, process, failure, shell, compat, successor, hooks, frame, locked, choose, phases, execute,
+   journal, recording, planned_store, planned_tree, planned, explained
 3. report, run_extras, run, plan_action, lock_action, resume, cache_actions, cache_check, cache_gc, explain_action,
    explain_cache, beside, cm_home, audit, scaffold, cfg_files, utils_actions, script_actions
 

@@ -102,7 +102,7 @@ def effective_entry(dependency: Dependency, env: Mapping[str, EnvValue]) -> Mapp
 
 def _listed(value: Any) -> list[str]:
     """The items of a list; one text stands for a list of one."""
-    return [value] if isinstance(value, str) else list(value or ())
+    return [value] if isinstance(value, str) else [str(item) for item in value or () if item is not None]
 
 
 def _texts(value: EnvValue) -> list[str]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from .database import DamagedDatabase, Database, UnwritableDatabase
 from .index import IndexEntry, RepoInfo
-from .scan import TICK_NS, UNTRUSTED, FolderGroup, FolderScan, is_same, look_at
+from .scan import ROOT, TICK_NS, UNTRUSTED, FolderGroup, FolderScan, is_same, listed, look_at
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Got = TypeVar("Got")
 logger = logging.getLogger(__name__)
 
-FORMAT = 4
+FORMAT = 5
 SCHEMA = (
     "CREATE TABLE IF NOT EXISTS repos (id INTEGER PRIMARY KEY AUTOINCREMENT, path BLOB UNIQUE, maker TEXT,"
     " revision INTEGER, paths BLOB, numbers BLOB)",
@@ -164,15 +164,13 @@ class StoredIndex:
         Nothing is written when nothing differs from what the file holds.
         """
         root = os.path.join(place.path, "script")
-        try:
-            names = sorted(os.listdir(root))
-        except OSError:
-            names = []
         known = self._known(place)
-        if known and known.scan.is_unchanged(root, names):
+        if known and known.scan.is_unchanged(root):
             return known.repo_id
         before = known.scan.groups if known else {}
+        whole, names = listed(root)
         groups, changed = self._read_changes(root, names, before)
+        groups = {ROOT: whole, **groups}
         if known and groups == before and not self._differs(known.repo_id, changed):
             return known.repo_id
         gone = [*changed, *(before.keys() - groups.keys())] if known else None
@@ -210,7 +208,7 @@ class StoredIndex:
         suspects = [
             name
             for name, group in groups.items()
-            if not group.is_trusted or not is_same(root, group.paths, group.numbers)
+            if not group.is_trusted or not is_same(root, map(os.fsencode, group.paths), group.numbers)
         ]
         if len(suspects) >= MANY:
             logger.info("reading %d recipes of %s ...", len(suspects), root)

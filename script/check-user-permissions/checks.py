@@ -1,10 +1,12 @@
 """The checks of the recipe: each gives findings with the commands that put things right, and changes nothing.
 
-They answer the three troubles that the Azure submission's guide names for those who worked as root once (Docker denied, a
-clone that belongs to root, a scratch space that nobody else may read), and what VirtualClient does without asking.
+They answer the three troubles that the Azure submission's guide names for those who worked as root once (Docker denied,
+a clone that belongs to root, a scratch space that nobody else may read), and what VirtualClient does without asking.
 """
 
 from __future__ import annotations
+
+import shlex
 
 from machine_facts import host, packages
 from machine_facts.findings import Command, Finding
@@ -74,7 +76,9 @@ def docker(machine: Machine, who: Account) -> tuple[Finding, ...]:
         return (Finding("docker group", "ok", f"{who.name} is in it"),)
     add = (_root("usermod", "-aG", DOCKER, who.name), Command(line="log in again (or, for one shell: newgrp docker)"))
     if not group.exists:
-        return (Finding("docker group", "problem", "there is no such group", wanted, (_root("groupadd", DOCKER), *add)),)
+        return (
+            Finding("docker group", "problem", "there is no such group", wanted, (_root("groupadd", DOCKER), *add)),
+        )
     return (Finding("docker group", "problem", f"{who.name} is not in it", wanted, add),)
 
 
@@ -95,7 +99,7 @@ def docker_settings(machine: Machine, who: Account) -> tuple[Finding, ...]:
     fixes: tuple[Command, ...] = (_root(*chown),)
     aside = f"{folder}.of-{machine.owner_uid(foreign)}"
     if who.is_self and machine.can_write(who.home) and machine.owner_uid(aside) is None:
-        keep = Command(needs_root=True, line="or, to keep the logins in it: {sudo}" + " ".join(chown))
+        keep = Command(needs_root=True, line="or, to keep the logins in it: {sudo}" + shlex.join(chown))
         fixes = (Command(("mv", "-n", folder, aside)), keep)  # one's own home: needs no rights in the folder
     text = f"{foreign} belongs to user {machine.owner_uid(foreign)}"
     return (Finding("~/.docker", "problem", text, who.name, fixes),)
@@ -159,7 +163,7 @@ def _no_folder(machine: Machine, who: Account, folder: str) -> Finding:
 
 
 def _rights(machine: Machine, folder: str) -> tuple[tuple[str, bool], ...]:
-    """Whether this process may read and enter, and write. ``test`` asks the kernel, which knows access lists as well."""
+    """Whether this process may read and enter, and write; ``test`` asks the kernel, which knows access lists too."""
     tried = [machine.run(("test", flag, folder)).code for flag in ("-r", "-x")]
     return (("read", 1 not in tried), ("written", machine.can_write(folder)))
 

@@ -1,7 +1,7 @@
 """Hooks of the recipe check-user-permissions: what the user may do, and the fix for each lack.
 
-`checks.py` holds the checks, `accounts.py` users and groups, `mounts.py` file systems. Only `--apply` changes anything, and
-only by the fixes that need no root's rights.
+`checks.py` holds the checks, `accounts.py` users and groups, `mounts.py` file systems. Only `--apply` changes anything,
+and only by the fixes that need no root's rights.
 """
 
 from __future__ import annotations

@@ -7,7 +7,20 @@ from typing import NamedTuple
 
 from machine_facts.probe import Machine
 
-NETWORK_KINDS = ("nfs", "nfs4", "cifs", "smb3", "lustre", "beegfs", "ceph", "glusterfs", "gpfs", "9p", "sshfs", "fuse.sshfs")
+NETWORK_KINDS = (
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "lustre",
+    "beegfs",
+    "ceph",
+    "glusterfs",
+    "gpfs",
+    "9p",
+    "sshfs",
+    "fuse.sshfs",
+)
 
 
 class Mount(NamedTuple):

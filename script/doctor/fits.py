@@ -29,6 +29,8 @@ def findings(system: System, torch_cuda: str) -> tuple[Finding, ...]:
 
 def _driver(system: System) -> Iterator[Finding]:
     driver, count = system.driver, len(system.present_gpus)
+    if any(device.kind == "amd" for device in system.present):
+        yield Finding("AMD GPU", "note", "is on the bus; no backend of this repository uses it")
     if system.host.is_wsl:
         yield Finding("driver", "note", "in WSL the driver of Windows is used: install none in Linux")
     if system.jetson_model:

@@ -49,11 +49,12 @@ def look(machine: Machine) -> Surroundings:
     """The surroundings of a machine; asks the Docker daemon once, changes nothing."""
     home, scratch = machine.environment.get("HOME", ""), machine.environment.get(SCRATCH_VARIABLE, "")
     owner = machine.owner_uid(f"{home}/.docker") if home else None
+    known = packages.look(machine)
     return Surroundings(
         engines=tuple(_engines(machine)),
         has_container_toolkit=bool(machine.which("nvidia-ctk") or machine.which("nvidia-container-cli")),
         user_name=machine.user.name,
-        rights=(known := packages.look(machine)).rights,
+        rights=known.rights,
         package_tool=known.tool or "",
         owns_docker_config=owner is None or owner == machine.user.uid,
         scratch=scratch,
@@ -108,7 +109,9 @@ def _docker(seen: Surroundings) -> Iterator[Finding]:
                 "docker", "note", f"its daemon does not answer: {engine.said}", "a running daemon", (advice.DOCKER,)
             )
         else:
-            yield Finding(engine.name, "ok", "works for this user" if engine.name == "docker" else "is there")
+            yield Finding(
+                engine.name, "ok", "works for this user" if engine.name == "docker" else "is there; not tried"
+            )
     if not seen.owns_docker_config:
         fix = Command(line=f'{{sudo}}chown -R {seen.user_name} "$HOME/.docker"', needs_root=True)
         yield Finding("~/.docker", "problem", "belongs to another user", f"to belong to {seen.user_name}", (fix,))

@@ -2,8 +2,8 @@
 
 ``drivers.csv``: NVIDIA, CUDA Toolkit release notes 13.2 Update 2, table 2 (minimum driver for minor version
 compatibility; 11.x by its footnote, 12.x with the third number of the cuDNN support matrix 9.5.1) and table 3 (the
-driver that the first release of a toolkit came with), for Linux and for Windows, whose driver WSL uses. Read 21 November
-2026.
+driver that the first release of a toolkit came with), for Linux and for Windows, whose driver WSL uses. Read in
+November 2026.
 ``libraries.csv`` has a source and date in each row.
 """
 

@@ -16,7 +16,7 @@ from machine_facts.probe import Machine
 
 from . import advice, by_driver, properties, query
 
-VISIBLE = re.compile(r"(all|[0-9A-Za-z-]+(,[0-9A-Za-z-]+)*)?")
+VISIBLE = re.compile(r"([0-9A-Za-z][0-9A-Za-z-]*(,[0-9A-Za-z][0-9A-Za-z-]*)*)?")
 
 
 class DevicesError(Exception):
@@ -40,13 +40,13 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             devices = _by_toolkit(machine, asked)
         else:
             devices = _by_driver(machine, asked, is_wanted=env.get("CM_CUDA_DEVICES_SOURCE") == "nvml")
-            env["CM_CUDA_DEVICES_SOURCE"] = "nvml"
     except (DevicesError, query.CompileError) as error:
         return {"return": 1, "error": str(error)}
     print(properties.text_of(devices), end="", flush=True)
     for line in properties.warnings(devices, asked.min_memory_gb):
         print(f"get-cuda-devices: WARNING: {line}", file=sys.stderr)
     env.update(properties.env_of(devices[0]))
+    env["CM_CUDA_DEVICES_TOLD_BY"] = "nvcc" if asked.nvcc else "nvml"
     env["CM_CUDA_NUM_DEVICES"] = str(len(devices))
     i["state"]["cm_cuda_num_devices"] = len(devices)
     i["state"]["cm_cuda_device_prop"] = dict(devices[0])
@@ -57,7 +57,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
 def _asked(env: dict[str, Any]) -> Asked:
     visible = str(env.get("CM_CUDA_VISIBLE_DEVICES", "") or "").replace(" ", "")
     if not VISIBLE.fullmatch(visible):
-        raise DevicesError(f"--visible_devices={visible!r} must be numbers or UUIDs with commas.\n  hint: 0,2")
+        raise DevicesError(
+            f"--visible_devices={visible!r} must be numbers or UUIDs with commas.\n  hint: --visible_devices=0,2"
+        )
     memory = str(env.get("CM_CUDA_DEVICES_MIN_MEMORY_GB", "") or "0")
     if not re.fullmatch(r"\d+(\.\d+)?", memory):
         raise DevicesError(f"--min_memory_gb={memory!r} must be a number of GB.\n  hint: --min_memory_gb=8")

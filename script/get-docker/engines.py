@@ -1,7 +1,7 @@
-"""The container engines of a machine, and whether each could start a container now; this module looks, and changes nothing.
+"""The container engines of a machine, and whether each could start a container now; this module looks only.
 
-Docker has a daemon: its client alone starts nothing, and ``docker info`` says why the daemon is out of reach (messages of
-Docker 20 to 28). Podman and Apptainer (once Singularity) have none.
+Docker has a daemon: its client alone starts nothing, and ``docker info`` says why the daemon is out of reach (messages
+of Docker 20 to 28). Podman and Apptainer (once Singularity) have none.
 """
 
 from __future__ import annotations
@@ -92,7 +92,9 @@ def _podman(machine: Machine) -> Engine | None:
     known = Engine("podman", program, machine.which(program), version_in(said))
     asked = machine.run((program, "info", "--format", "{{.Version.Version}}"))
     is_told = not asked.is_missing  # only a recorded machine can lack the answer of a program that it has
-    return known if asked.code == 0 or not is_told else known._replace(cause=cause_of(asked), trouble=_first_line(asked))
+    return (
+        known if asked.code == 0 or not is_told else known._replace(cause=cause_of(asked), trouble=_first_line(asked))
+    )
 
 
 def _apptainer(machine: Machine) -> Engine | None:

@@ -20,6 +20,7 @@ KEYRING = "/usr/share/keyrings/nvidia-container-toolkit-keyring.gpg"
 GUIDE = "https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html"
 DEFAULT_MINIMUM = "1.4.0"
 """What the documents of the Azure submission ask of libnvidia-container (seed 001)."""
+ENGINE = "engine"
 MAKE_CDI = Command(("nvidia-ctk", "cdi", "generate", "--output=/etc/cdi/nvidia.yaml"), needs_root=True)
 
 
@@ -42,7 +43,7 @@ def judge(
         found.append(Finding("toolkit", "ok", f"libnvidia-container {toolkit.library} ({toolkit.path})"))
     found += [_engine(one, toolkit) for one in engines]
     if not engines:
-        found.append(Finding("engine", "note", "no container engine", "docker, podman or apptainer"))
+        found.append(Finding(ENGINE, "note", "no container engine", "docker, podman or apptainer"))
     driver = nvidia.look(machine)
     if not driver.is_working:
         text = driver.trouble or "no NVIDIA driver answers"

@@ -33,9 +33,11 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     except choose.MachineError as error:
         return {"return": 1, "error": str(error)}
     machine = i.get("machine") or chosen.machine
-    engines = state.get("container_engines") or []
+    told = state.get("container_engines")  # not there when a run is only planned: a plan hands no state on
+    engines = told or []
     there = toolkit.look(machine)
     found = advice.judge(machine, there, engines, minimum)
+    found = tuple(one for one in found if told is not None or one.what != advice.ENGINE)
     rights = packages.rights(machine)
     if findings.is_yes(env.get("CM_CONTAINER_TOOLKIT_SHOW_PLAN")):
         commands = advice.install_plan(machine, [str(one["name"]) for one in engines])

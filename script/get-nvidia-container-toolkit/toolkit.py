@@ -52,7 +52,7 @@ class Toolkit(NamedTuple):
 
 
 class Way(NamedTuple):
-    """A way to give GPUs to containers: its name (empty: none), what to call, with which arguments, and why this one."""
+    """A way to give GPUs to containers: its name (empty: none), what to call, the arguments, and why this one."""
 
     name: str
     program: str

@@ -46,7 +46,10 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         return {"return": 0}
     if findings.problems(found):
         code = 1 if there.driver.is_working else NOT_FOUND_CODE
-        return {"return": code, "error": f"the NVIDIA driver of this machine will not do:\n{text}\n{_hint(there, found)}"}
+        return {
+            "return": code,
+            "error": f"the NVIDIA driver of this machine will not do:\n{text}\n{_hint(there, found)}",
+        }
     print(text)
     env.update(_env_of(there))
     return {"return": 0, "version": there.driver.version}

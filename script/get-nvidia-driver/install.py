@@ -1,8 +1,9 @@
 """Commands that install an NVIDIA driver and its fabric manager, by distribution. They are shown, never run.
 
-Sources: the VirtualClient guide and its installer (packages for Debian's family, RHEL and SUSE, driver and fabric manager
-by branch), Ubuntu's archive (nvidia-fabricmanager-BRANCH beside the -server driver), NVIDIA's driver installation guide
-(repositories by distribution, November 2026), the Arch wiki (NVIDIA). Not run by this project.
+Sources: the VirtualClient guide and its installer (packages for Debian's family, RHEL and SUSE, driver and fabric
+manager by branch), Ubuntu's archive (nvidia-fabricmanager-BRANCH beside the -server driver), NVIDIA's driver
+installation guide (repositories by distribution), the Arch wiki (NVIDIA). The names are from these texts: not run by
+this project, and not looked up in the archives.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def driver_plan(seen: Seen, wanted: int) -> tuple[Command, ...]:
             *_debian_repository(seen),
             _root("apt-get", "install", "-y", f"cuda-drivers-{wanted}", *_meta_package(seen, wanted)),
         )
-    elif tool in ("dnf", "yum") and _major(seen) in range(7, 10) and "fedora" != known.distribution:
+    elif tool in ("dnf", "yum") and _major(seen) in range(7, 10) and known.distribution != "fedora":
         repository = f"{REPOSITORY}/rhel{_major(seen)}/{_folder(seen)}/cuda-rhel{_major(seen)}.repo"
         stream = f"nvidia-driver:{wanted}" + ("/fm" if seen.needs_fabric_manager else "-dkms")
         commands = (

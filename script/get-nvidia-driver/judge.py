@@ -1,8 +1,8 @@
 """Rules of the recipe get-nvidia-driver: from what is seen and asked to findings.
 
 Why the fabric manager: on systems with NVSwitch it sets up the links between the GPUs, and ends at its start when its
-version is not exactly the loaded driver's (Fabric Manager User Guide, NVIDIA); then CUDA does not start either. Packages
-are usually installed by branch only, so an upgrade can part the two.
+version is not exactly the loaded driver's (Fabric Manager User Guide, NVIDIA); then CUDA does not start either.
+Packages are usually installed by branch only, so an upgrade can part the two.
 """
 
 from __future__ import annotations
@@ -49,13 +49,18 @@ def asked_in(env: Mapping[str, Any]) -> Asked:
     for name, value in (("min", minimum), ("expected", expected)):
         if value and not re.fullmatch(r"\d+(\.\d+){0,3}", value):
             raise AskError(
-                f"--{name}={value} is not the version of a driver.\n  allowed: numbers with dots, such as 510 or 535.54.03"
-                "\n  hint: cm run script --tags=get,nvidia,driver,_min.510"
+                f"--{name}={value} is not the version of a driver.\n"
+                "  allowed: numbers with dots, such as 510 or 535.54.03\n"
+                "  hint: cm run script --tags=get,nvidia,driver,_min.510"
             )
     branch = text("CM_NVIDIA_DRIVER_BRANCH")
     if branch and not re.fullmatch(r"\d{3}", branch):
-        raise AskError(f"--branch={branch} is not the branch of a driver.\n  allowed: three digits\n  hint: --branch=550")
-    flags = [findings.is_yes(env.get(f"CM_NVIDIA_{name}")) for name in ("FABRIC_MANAGER_MUST_MATCH", "DRIVER_SHOW_PLAN")]
+        raise AskError(
+            f"--branch={branch} is not the branch of a driver.\n  allowed: three digits\n  hint: --branch=550"
+        )
+    flags = [
+        findings.is_yes(env.get(f"CM_NVIDIA_{name}")) for name in ("FABRIC_MANAGER_MUST_MATCH", "DRIVER_SHOW_PLAN")
+    ]
     return Asked(minimum, expected, branch, *flags)
 
 
@@ -82,7 +87,7 @@ def _missing(seen: Seen, asked: Asked) -> Finding:
     wanted = install.branch(asked.branch, asked.minimum, asked.expected)
     loaded = f"driver {driver.module_version} is loaded" if driver.module_version else ""
     if seen.jetson:
-        text = f"{seen.jetson}: its driver is part of {seen.jetson_linux} and has no number of its own; no nvidia-smi answers"
+        text = f"{seen.jetson}: its driver is part of {seen.jetson_linux}, without a number or an nvidia-smi of its own"
         return Finding("driver", "problem", text)
     if seen.host.is_wsl:
         text = driver.trouble or "WSL shows no driver"
@@ -92,7 +97,9 @@ def _missing(seen: Seen, asked: Asked) -> Finding:
         text = f"this is a container ({seen.host.container}) that was given no GPU"
         text += f"; on the host, {loaded}" if loaded else "; whether the host has a driver cannot be seen from here"
         text += "" if seen.bus_gpus else ", and the bus shows no NVIDIA GPU"
-        return Finding("driver", "problem", text, fixes=(Command(line="start the container with: docker run --gpus all"),))
+        return Finding(
+            "driver", "problem", text, fixes=(Command(line="start the container with: docker run --gpus all"),)
+        )
     if PARTED in driver.trouble:
         text = f"{loaded or 'another driver is loaded'}, the libraries are of another one ({driver.trouble})"
         return Finding("driver", "problem", text, "module and libraries of one driver", (install.REBOOT,))
@@ -144,5 +151,7 @@ def _fabric_manager(seen: Seen, asked: Asked) -> list[Finding]:
         return [Finding("fabric manager", level, text, version, (*fixes, *install.hold(seen, version)))]
     if seen.fabric_service and seen.fabric_service != "active":
         start = Command(("systemctl", "start", "nvidia-fabricmanager"), needs_root=True)
-        return [Finding("fabric manager", level, f"{manager}, but its service is {seen.fabric_service}", "active", (start,))]
+        return [
+            Finding("fabric manager", level, f"{manager}, but its service is {seen.fabric_service}", "active", (start,))
+        ]
     return [Finding("fabric manager", "ok", f"{manager}, exactly the driver's, for {switches}")]

@@ -1,9 +1,9 @@
 """What a recipe found on a machine, what it wants instead, and the commands that would get there.
 
-A recipe that looks after a machine makes ``Finding``s and ``Command``s, shows them (``table``, ``plan_text``), and stops.
-Only where its user consents, ``carry_out`` runs commands through the ``Machine``, so that tests run nothing; what was
-there before goes into a record first (``write_record``), because a run may be cut off half-way. A record holds settings,
-never commands: whoever may edit it cannot make somebody run a command of his own.
+A recipe that looks after a machine makes ``Finding``s and ``Command``s, shows them (``table``, ``plan_text``), and
+stops. Only where its user consents, ``carry_out`` runs commands through the ``Machine``, so that tests run nothing;
+what was there before goes into a record first (``write_record``), because a run may be cut off half-way. A record holds
+settings, never commands: whoever may edit it cannot make somebody run a command of his own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Command(NamedTuple):
     """One command to show, and perhaps to run.
 
     ``words`` are program and arguments. ``line`` stands for them where a shell is needed (a pipe, a glob) or a person
-    has to act: it is shown as it is, with ``{sudo}`` where root's rights begin. A command without ``words`` is never run.
+    has to act: it is shown as it is, with ``{sudo}`` where root's rights begin. Without ``words`` it is never run.
     """
 
     words: tuple[str, ...] = ()
@@ -91,7 +91,9 @@ def table(findings: Sequence[Finding], rights: Rights) -> str:
     for one in findings:
         wanted = f"; wanted: {one.wanted}" if one.wanted else ""
         lines.append(f"  {one.level:<7}  {one.what:<{width}}  {one.found}{wanted}")
-        lines += [f"  {'':<7}  {'':<{width}}    fix: {command.shown(rights)}" for command in one.fixes]
+        for command in one.fixes:
+            word = "fix by an administrator" if rights == "none" and command.needs_root else "fix"
+            lines.append(f"  {'':<7}  {'':<{width}}    {word}: {command.shown(rights)}")
     return "\n".join(lines)
 
 

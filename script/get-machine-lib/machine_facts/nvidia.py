@@ -13,8 +13,19 @@ from typing import NamedTuple
 
 from .probe import Machine
 
-FIELDS = ("index", "uuid", "name", "memory.total", "driver_version", "compute_cap", "mig.mode.current", "pci.bus_id")
+FIELDS: tuple[str, ...] = (
+    "index",
+    "uuid",
+    "name",
+    "memory.total",
+    "driver_version",
+    "compute_cap",
+    "mig.mode.current",
+    "pci.bus_id",
+)
 QUERY = ("nvidia-smi", f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader,nounits")
+OLD_FIELDS = tuple(field for field in FIELDS if field != "compute_cap")
+"""What older drivers answer (branch 470, by public reports): they refuse a query with a field that they do not know."""
 LIST = ("nvidia-smi", "-L")
 PROC_VERSION = "/proc/driver/nvidia/version"
 WSL_SMI = "/usr/lib/wsl/lib/nvidia-smi"
@@ -67,7 +78,9 @@ def look(machine: Machine) -> Driver:
     module_version = module[1] if module else ""
     if not tool:
         return Driver(module_version=module_version, version=module_version)
-    asked = machine.run((tool, *QUERY[1:]))
+    fields, asked = FIELDS, machine.run((tool, *QUERY[1:]))
+    if asked.code != 0 and "not a valid field" in asked.stdout + asked.stderr:
+        fields, asked = OLD_FIELDS, machine.run((tool, f"--query-gpu={','.join(OLD_FIELDS)}", QUERY[2]))
     if asked.code != 0:
         said = (asked.stdout.strip() or asked.stderr.strip()).splitlines()
         return Driver(
@@ -76,8 +89,8 @@ def look(machine: Machine) -> Driver:
             trouble=said[0] if said else f"exit code {asked.code}",
         )
     rows = [[field.strip() for field in row] for row in csv.reader(asked.stdout.splitlines()) if row]
-    gpus = tuple(_gpu(dict(zip(FIELDS, row, strict=True))) for row in rows if len(row) == len(FIELDS))
-    version = rows[0][FIELDS.index("driver_version")] if gpus else module_version
+    gpus = tuple(_gpu(dict(zip(fields, row, strict=True))) for row in rows if len(row) == len(fields))
+    version = rows[0][fields.index("driver_version")] if gpus else module_version
     header = re.search(r"CUDA Version:\s*([\d.]+)", machine.run((tool,)).stdout)
     return Driver(
         version=version,
@@ -95,7 +108,7 @@ def _smi(machine: Machine) -> str:
 
 def _gpu(row: dict[str, str]) -> Gpu:
     memory = re.match(r"\d+", row["memory.total"])
-    capability = row["compute_cap"]
+    capability = row.get("compute_cap", "")
     return Gpu(
         number=int(row["index"]),
         uuid=row["uuid"],

@@ -72,12 +72,12 @@ class Machine:
             return ""
 
     def is_file(self, path: str) -> bool:
-        """Whether there is a file (or a link to one)."""
-        return self._place(path).is_file()
+        """Whether there is a file (or a link to one) that this user can reach."""
+        return os.path.isfile(self._place(path))  # unlike Path.is_file, no error for a folder that may not be entered
 
     def is_dir(self, path: str) -> bool:
-        """Whether there is a folder (or a link to one)."""
-        return self._place(path).is_dir()
+        """Whether there is a folder (or a link to one) that this user can reach."""
+        return os.path.isdir(self._place(path))
 
     def names(self, path: str) -> tuple[str, ...]:
         """The sorted names in a folder."""

@@ -1,0 +1,142 @@
+"""Hooks of the recipe manage-mig: MIG slices of a GPU, as a plan, or for real with `--apply --record=FILE`.
+
+`slices.py` looks, `actions.py` holds the rules. What was there before is recorded before anything is run.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from machine_facts import choose, findings, nvidia, packages
+from machine_facts.probe import Machine
+
+from . import actions, slices
+
+CHANGES = ("enable", "configure", "teardown", "disable", "undo")
+NO_DRIVER_CODE = 16  # CM's code for "not found"
+
+
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """The same when a run is only planned, without what would change the GPU."""
+    i["env"]["CM_MIG_APPLY"] = "no"
+    return preprocess(i)
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """Prints the state or the plan, sets the keys, and carries the plan out where that is asked for."""
+    env = i["env"]
+    try:
+        chosen = choose.choose(_text(env, "CM_RECORDED_MACHINE"), Path.cwd())
+        if chosen.banner:
+            print(chosen.banner)
+        machine = i.get("machine") or chosen.machine
+        driver = nvidia.look(machine)
+        if not driver.is_working:
+            told = driver.trouble or "no NVIDIA driver answers, so there is no GPU to partition"
+            hint = "  hint: cm run script --tags=get,nvidia,driver tells why"
+            return {"return": NO_DRIVER_CODE, "error": f"{told}\n{hint}"}
+        undo_file = _text(env, "CM_MIG_UNDO_FILE")
+        before = findings.read_record(_path(undo_file), "manage-mig") if undo_file else {}
+        gpu = _gpu(machine, str(before.get("gpu", "")) or _text(env, "CM_MIG_GPU_INDEX"))
+        action = "undo" if undo_file else _text(env, "CM_MIG_ACTION")
+        _tell(i, gpu)
+        if action in CHANGES:
+            wanted = actions.undo(gpu, before) if undo_file else actions.plan(action, gpu, _profile(env))
+            _change(machine, env, gpu, wanted)
+            env["CM_MIG_MODE"] = gpu.mode if not findings.is_yes(env.get("CM_MIG_APPLY")) else ""
+        elif action:
+            _choose(env, gpu, action)
+    except (choose.MachineError, findings.RecordError, actions.MigError) as error:
+        return {"return": 1, "error": str(error)}
+    return {"return": 0}
+
+
+def _gpu(machine: Machine, number: str) -> slices.Gpu:
+    """The GPU that is asked for. Raises MigError for one that is not there."""
+    known = slices.modes(machine)
+    if not number.isdigit() or int(number) not in known:
+        there = ", ".join(f"{index} ({name})" for index, (name, *_) in known.items())
+        raise actions.MigError(f"--gpu={number} is not a GPU of this machine\n  allowed: {there}")
+    return slices.look(machine, int(number), known[int(number)])
+
+
+def _tell(i: dict[str, Any], gpu: slices.Gpu) -> None:
+    """Prints the state of the GPU, and puts it into env and state."""
+    pending = f", after the next reset {gpu.pending}" if gpu.pending != gpu.mode else ""
+    print(f"GPU {gpu.index}, {gpu.name}: MIG {gpu.mode}{pending}; {len(gpu.slices)} slices")
+    for one in gpu.slices:
+        users = f"in use by process {', '.join(map(str, one.processes))}" if one.processes else "free"
+        print(f"  slice {one.number}  {one.profile:<12} {one.uuid}  {users if gpu.tells_processes else ''}".rstrip())
+    for profile in gpu.profiles:
+        print(f"  profile {profile.name:<12} number {profile.number:>3}  {profile.free} of {profile.total} free")
+    i["env"]["CM_MIG_MODE"] = gpu.mode
+    i["env"]["CM_MIG_SLICE_COUNT"] = str(len(gpu.slices))
+    i["state"]["mig"] = {
+        **gpu._asdict(),
+        "profiles": [one._asdict() for one in gpu.profiles],
+        "instances": list(gpu.instances),
+        "slices": [{**one._asdict(), "processes": list(one.processes)} for one in gpu.slices],
+    }
+
+
+def _choose(env: dict[str, Any], gpu: slices.Gpu, action: str) -> None:
+    """Sets CUDA_VISIBLE_DEVICES to a free slice; for `_hetero` the others are for work beside it."""
+    profile, seed = _profile(env), _text(env, "CM_MIG_SEED")
+    if action == "hetero":
+        main, others = actions.hetero(gpu, profile, seed)
+        env["CM_MIG_BACKGROUND_DEVICES"] = ",".join(one.uuid for one in others)
+        print(f"measure on slice {main.number}; meanwhile other work, which has to outlast it, on:")
+        for one in others:
+            print(f"  CUDA_VISIBLE_DEVICES={one.uuid}  (slice {one.number}, {one.profile})")
+    else:
+        main = actions.choose_slice(gpu, profile, seed)
+    if not gpu.tells_processes:
+        print("whether a slice is in use could not be seen (nvidia-smi shows no processes here)")
+    env["CUDA_VISIBLE_DEVICES"] = env["CM_MIG_DEVICE"] = main.uuid
+    env["CM_MIG_PROFILE"] = main.profile
+    print(f"export CUDA_VISIBLE_DEVICES={main.uuid}")
+
+
+def _change(machine: Machine, env: dict[str, Any], gpu: slices.Gpu, wanted: actions.Plan) -> None:
+    """Shows the plan; with consent records what is there and carries it out. Raises MigError, RecordError."""
+    rights = packages.rights(machine)
+    is_applied = findings.is_yes(env.get("CM_MIG_APPLY"))
+    if not wanted.commands:
+        print(f"{wanted.why}: nothing is to be done")
+        return
+    how = "" if is_applied else " (nothing was run; --apply --record=FILE runs it)"
+    print(findings.plan_text(f"Plan, {wanted.why}{how}:", wanted.commands, rights))
+    for note in wanted.notes:
+        print(f"  note: {note}")
+    if not is_applied:
+        return
+    may_sudo = findings.is_yes(env.get("CM_MIG_MAY_SUDO"))
+    if reason := findings.refusal(machine, wanted.commands, may_sudo=may_sudo):
+        raise actions.MigError(f"nothing was run: {reason}\n  hint: run the plan by hand, or --apply --sudo (sudo -n)")
+    record, is_undo = _text(env, "CM_MIG_RECORD_FILE"), bool(_text(env, "CM_MIG_UNDO_FILE"))
+    if not record and not is_undo:
+        raise actions.MigError(
+            "nothing was run: --apply needs a file for the way back\n  hint: --record=mig-before.json"
+        )
+    if record:
+        findings.write_record(_path(record), "manage-mig", actions.record_of(gpu))
+        print(f"recorded what was there in {record}; --undo={record} goes back")
+    if wrong := findings.failure(findings.carry_out(machine, wanted.commands, may_sudo=may_sudo)):
+        raise actions.MigError(f"{wrong}\n  hint: what was there before is in {record or 'the file of --undo'}")
+    known = slices.modes(machine)[gpu.index]
+    now = slices.look(machine, gpu.index, known)
+    print(f"done: MIG {now.mode}, {len(now.slices)} slices" + ("" if now.mode == now.pending else ", reset pending"))
+
+
+def _profile(env: dict[str, Any]) -> str:
+    return _text(env, "CM_MIG_PROFILE_ASKED")
+
+
+def _text(env: dict[str, Any], key: str) -> str:
+    value = env.get(key)
+    return "" if value is None else str(value).strip()
+
+
+def _path(text: str) -> Path:
+    return Path(text).expanduser().absolute()

@@ -1,0 +1,143 @@
+"""Hooks of the recipe tune-system: settings that make measurements fast and steady, as a table and a plan.
+
+`settings.py` looks, `tuning.py` holds the rules. Only `_apply` with `--apply --record=FILE` changes anything; what was
+there before is recorded first.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from machine_facts import choose, findings, packages
+from machine_facts.findings import Command
+from machine_facts.probe import Machine
+
+from . import settings, tuning
+
+KIND = "tune-system"
+AGAIN = "cm run script --tags=tune,system"
+
+
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """The same when a run is only planned, without what would change the machine."""
+    i["env"]["CM_TUNE_SYSTEM_APPLY"] = "no"
+    return preprocess(i)
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """Prints the table and the plan, and carries it out where that is asked for."""
+    env = i["env"]
+    try:
+        chosen = choose.choose(_text(env, "CM_RECORDED_MACHINE"), Path.cwd())
+        if chosen.banner:
+            print(chosen.banner)
+        machine = i.get("machine") or chosen.machine
+        if _text(env, "CM_TUNE_SYSTEM_UNDO_FILE"):
+            return _undo(machine, env)
+        system = settings.look(machine)
+        wanted = tuning.wanted_in(env)
+        changed = tuning.changes(system, wanted)
+        print(table(changed, system))
+        commands = tuple(one.command for one in changed if one.command)
+        after: settings.System | None = None
+        if _may_apply(env) and commands:
+            _carry_out(machine, env, commands, tuning.record_of(changed))
+            after = settings.look(machine)
+            changed = tuning.changes(after, wanted)
+            print("after:\n" + table(changed, after))
+            # nvidia-smi never tells that clocks are locked, so these still look as if they were to be set
+            changed = tuple(one for one in changed if one.setting.name != "clocks")
+        elif commands:
+            print(_plan_text(machine, commands))
+    except (choose.MachineError, findings.RecordError, tuning.TuneError) as error:
+        return {"return": 1, "error": str(error)}
+    left = sum(one.command is not None for one in changed)
+    env["CM_TUNE_SYSTEM_CHANGES"] = str(left)
+    env["CM_TUNE_SYSTEM_OK"] = "no" if left else "yes"
+    i["state"]["tune_system"] = _state(changed, after or system, packages.rights(machine))
+    return {"return": 0}
+
+
+def table(changed: tuple[tuning.Change, ...], system: settings.System) -> str:
+    """The settings as text: what is there, and what is wanted."""
+    lines = []
+    for one in changed:
+        found = one.setting.found or "not told"
+        mark = f"-> {one.wanted}" if one.command else "as wanted" if one.wanted else "left as it is"
+        lines.append(f"  {one.setting.name:<11}  {found:<12}  {mark:<16}  {one.setting.about}")
+    lines += [f"  {line}" for line in system.lacks]
+    if system.container:
+        lines.append(f"  this is a container ({system.container}): these settings are the host's, and to be set there")
+    return "\n".join(lines)
+
+
+def _plan_text(machine: Machine, commands: tuple[Command, ...]) -> str:
+    how = f"{AGAIN},_apply --apply --record=FILE runs it"
+    return findings.plan_text(f"Plan (nothing was run; {how}):", commands, packages.rights(machine))
+
+
+def _may_apply(env: dict[str, Any]) -> bool:
+    is_action = _text(env, "CM_TUNE_SYSTEM_ACTION") == "apply" or bool(_text(env, "CM_TUNE_SYSTEM_UNDO_FILE"))
+    return is_action and findings.is_yes(env.get("CM_TUNE_SYSTEM_APPLY"))
+
+
+def _carry_out(
+    machine: Machine, env: dict[str, Any], commands: tuple[Command, ...], record: dict[str, Any] | None
+) -> None:
+    """Records what is there (None: nothing to record) and runs the commands. Raises TuneError, RecordError."""
+    may_sudo = findings.is_yes(env.get("CM_TUNE_SYSTEM_MAY_SUDO"))
+    shown = findings.plan_text("Plan:", commands, packages.rights(machine))
+    if reason := findings.refusal(machine, commands, may_sudo=may_sudo):
+        raise tuning.TuneError(f"nothing was run: {reason}\n{shown}\n  hint: by hand, or --apply --sudo (sudo -n)")
+    file = _text(env, "CM_TUNE_SYSTEM_RECORD_FILE")
+    if record is not None and not file:
+        raise tuning.TuneError(
+            "nothing was run: --apply needs a file for the way back\n  hint: --record=tune-before.json"
+        )
+    print(shown)
+    if record is not None:
+        findings.write_record(_path(file), KIND, record)
+        print(f"recorded what was there in {file}; back with: {AGAIN} --undo={file} --apply")
+    if wrong := findings.failure(findings.carry_out(machine, commands, may_sudo=may_sudo)):
+        back = file or _text(env, "CM_TUNE_SYSTEM_UNDO_FILE")
+        raise tuning.TuneError(f"{wrong}\n  hint: what was there before is in {back}; --undo={back} --apply goes back")
+
+
+def _undo(machine: Machine, env: dict[str, Any]) -> dict[str, Any]:
+    """Shows the way back, and goes it with consent."""
+    before = findings.read_record(_path(_text(env, "CM_TUNE_SYSTEM_UNDO_FILE")), KIND)
+    commands = tuning.undo(before)
+    if _may_apply(env):
+        _carry_out(machine, env, commands, None)
+        print("put back")
+    else:
+        rights = packages.rights(machine)
+        print(findings.plan_text("To put back what was there (nothing was run; --apply runs it):", commands, rights))
+    return {"return": 0}
+
+
+def _state(changed: tuple[tuning.Change, ...], system: settings.System, rights: packages.Rights) -> dict[str, Any]:
+    return {
+        "container": system.container,
+        "lacks": list(system.lacks),
+        "settings": [
+            {
+                "name": one.setting.name,
+                "places": list(one.setting.places),
+                "found": one.setting.found,
+                "wanted": one.wanted,
+                "command": one.command.shown(rights) if one.command else "",
+            }
+            for one in changed
+        ],
+    }
+
+
+def _text(env: dict[str, Any], key: str) -> str:
+    value = env.get(key)
+    return "" if value is None else str(value).strip()
+
+
+def _path(text: str) -> Path:
+    return Path(text).expanduser().absolute()
