@@ -99,11 +99,13 @@ def is_same(root: str, paths: Iterable[bytes], numbers: Sequence[int]) -> bool:
     """
     try:
         here = os.open(".", os.O_RDONLY)
-        os.chdir(root)
     except OSError:
         return False
     try:
+        os.chdir(root)
         return _is_same_here(paths, numbers)
+    except OSError:
+        return False
     finally:
         os.fchdir(here)
         os.close(here)

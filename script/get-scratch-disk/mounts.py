@@ -17,21 +17,8 @@ BLOCK_KINDS = frozenset(
     ["ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "jfs", "reiserfs", "bcachefs", "apfs", "hfsplus"]
 )
 NETWORK_KINDS = frozenset(
-    [
-        "nfs",
-        "nfs4",
-        "cifs",
-        "smb3",
-        "lustre",
-        "gpfs",
-        "beegfs",
-        "ceph",
-        "glusterfs",
-        "fuse.glusterfs",
-        "9p",
-        "virtiofs",
-        "wekafs",
-    ]
+    ["nfs", "nfs4", "cifs", "smb3", "lustre", "gpfs", "beegfs", "ceph", "glusterfs", "fuse.glusterfs"]
+    + ["9p", "virtiofs", "wekafs"]
 )
 WITHOUT_LINKS = frozenset(["vfat", "msdos", "exfat"])
 IN_MEMORY = frozenset(["tmpfs", "ramfs"])

@@ -30,7 +30,7 @@ def filled(home: TemporaryHome) -> TemporaryHome:
 def test_show_tells_tags_path_version_recipe_size_and_age(filled: TemporaryHome) -> None:
     done = filled.cm("show", "cache", "--tags=get,x")
     assert done.code == 0, done.stderr
-    for part in ("get,", "_v", str(filled.entry("get-x")), "Version: 1.5", "Recipe: get-x", "kB, made", "ago"):
+    for part in ("get,", "_v", str(filled.entry("get-x")), "Version: 1.5", "Recipe: get-x", "kB, ", " made ", "ago"):
         assert part in done.stdout, part
     assert "get-y" not in done.stdout
 

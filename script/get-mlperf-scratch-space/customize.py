@@ -1,0 +1,141 @@
+"""Hooks of the recipe get-mlperf-scratch-space: models, data and preprocessed_data in the folder that the user names.
+
+`benchmarks.py` holds the sizes, `need.py` the verdict, `folders.py` makes folders and links, `transfer.py` tells commands.
+Which folder is asked for comes from the recipe detect-mlperf-scratch-path, the default one from `_default-folder`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from machine_facts import findings
+from machine_facts.probe import Disk, Machine
+
+from . import benchmarks, folders, need, transfer
+
+
+class Asked(NamedTuple):
+    """What is to be done: the scratch space, the benchmarks, and the ``build`` folder (None: none was named)."""
+
+    scratch: Path | None
+    chosen: tuple[benchmarks.Benchmark, ...]
+    build: Path | None
+    is_inferentia: bool
+
+
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """What preprocess will set and say of the space; called when a run is planned, makes nothing."""
+    try:
+        asked = asked_in(i["env"])
+    except benchmarks.BenchmarkError as error:
+        return {"return": 1, "error": str(error)}
+    if asked.scratch is not None:
+        _tell(i, asked, asked.scratch)
+    return {"return": 0}
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """Makes the folders (and links), prints the space against the need, and sets the keys."""
+    env = i["env"]
+    if findings.is_yes(env.get("CM_MLPERF_SCRATCH_MAKES_DEFAULT")):
+        return _make_default(env)
+    try:
+        asked = asked_in(env)
+        if asked.scratch is None:
+            return {"return": 1, "error": "no folder is known\n  hint: --path=FOLDER, or export MLPERF_SCRATCH_PATH"}
+        if findings.is_yes(env.get("CM_MLPERF_SCRATCH_LINK")) and asked.build is None:
+            return {"return": 1, "error": "_link-dirs needs the folder that gets build/\n  hint: --build_dir=FOLDER"}
+        made = folders.make(asked.scratch, is_inferentia=asked.is_inferentia)
+        _tell(i, asked, asked.scratch)
+        for path in made:
+            print(f"  made:    {path}")
+        return _work(i, asked, asked.scratch)
+    except (benchmarks.BenchmarkError, folders.FolderError) as error:
+        return {"return": 1, "error": str(error)}
+
+
+def asked_in(env: dict[str, Any]) -> Asked:
+    """What CM's env asks for. Raises BenchmarkError."""
+    text = env.get("CM_MLPERF_SCRATCH_ASKED_PATH") or env.get("CM_MLPERF_SCRATCH_DEFAULT_PATH") or ""
+    is_known = isinstance(text, str) and text.startswith("/")  # a planned value is none
+    build = str(env.get("CM_MLPERF_SCRATCH_BUILD_DIR", "") or "")
+    return Asked(
+        scratch=Path(text) if is_known else None,
+        chosen=benchmarks.named(str(env.get("CM_MLPERF_SCRATCH_BENCHMARKS", "") or "")),
+        build=Path(build) / "build" if build else None,
+        is_inferentia=env.get("CM_MLPERF_SCRATCH_LAYOUT") == "inferentia",
+    )
+
+
+def _make_default(env: dict[str, Any]) -> dict[str, Any]:
+    """The folder in this cache entry that is the scratch space of whoever names none."""
+    scratch = Path.cwd() / "scratch"
+    scratch.mkdir(exist_ok=True)
+    env["CM_MLPERF_SCRATCH_DEFAULT_PATH"] = env["CM_MLPERF_SCRATCH_PATH"] = env["MLPERF_SCRATCH_PATH"] = str(scratch)
+    return {"return": 0}
+
+
+def _tell(i: dict[str, Any], asked: Asked, scratch: Path) -> None:
+    """Prints the space against the need; sets the keys."""
+    env, reckoned = i["env"], need.reckon(asked.chosen)
+    disk = _disk(i.get("machine") or Machine(), scratch)
+    print(f"  scratch: {scratch}")
+    print(need.text(reckoned, disk))
+    if warning := need.warning(reckoned, disk):
+        print(warning)
+    env["MLPERF_SCRATCH_PATH"] = env["CM_MLPERF_SCRATCH_PATH"] = str(scratch)
+    for name in folders.NAMES:
+        env[f"CM_MLPERF_SCRATCH_{name.upper()}_PATH"] = str(scratch / name)
+    env["CM_MLPERF_SCRATCH_FREE_BYTES"] = str(disk.free_bytes) if disk else ""
+    env["CM_MLPERF_SCRATCH_NEEDED_BYTES"] = str(reckoned.needed_bytes) if asked.chosen else ""
+    env["CM_MLPERF_SCRATCH_VERDICT"] = need.verdict(reckoned, disk)
+    env["CM_GET_DEPENDENT_CACHED_PATH"] = str(scratch)
+    i["state"]["mlperf_scratch_space"] = {"path": str(scratch), **need.state(reckoned, disk)}
+
+
+def _disk(machine: Machine, scratch: Path) -> Disk | None:
+    """The file system that holds the scratch space, or would."""
+    for folder in (scratch, *scratch.parents):
+        if disk := machine.disk(str(folder)):
+            return disk
+    return None
+
+
+def _work(i: dict[str, Any], asked: Asked, scratch: Path) -> dict[str, Any]:
+    """What the variations ask for beyond the folders: links, a look at them, commands."""
+    env = i["env"]
+    if findings.is_yes(env.get("CM_MLPERF_SCRATCH_LINK")) and asked.build is not None:
+        may_replace = findings.is_yes(env.get("CM_MLPERF_SCRATCH_RELINK"))
+        for path in folders.link(scratch, asked.build, may_replace=may_replace):
+            print(f"  linked:  {path}")
+    archive = str(env.get("CM_MLPERF_SCRATCH_ARCHIVE", "") or "mlperf-scratch.tar")
+    if env.get("CM_MLPERF_SCRATCH_TRANSFER") == "export":
+        print(transfer.export_text(scratch, archive))
+    if env.get("CM_MLPERF_SCRATCH_TRANSFER") == "import":
+        print(transfer.import_text(scratch, archive))
+    if not findings.is_yes(env.get("CM_MLPERF_SCRATCH_VERIFY")):
+        return {"return": 0}
+    return _verify(i, asked, scratch)
+
+
+def _verify(i: dict[str, Any], asked: Asked, scratch: Path) -> dict[str, Any]:
+    """Prints the scratch space and the three links; an error when one does not lead there."""
+    print(f"MLPERF_SCRATCH_PATH={scratch}")
+    for name in folders.NAMES:
+        entries = sum(1 for _ in (scratch / name).iterdir())
+        print(f"  {scratch / name}: {entries} {'entry' if entries == 1 else 'entries'}")
+    if asked.build is None:
+        print("  links are looked at with --build_dir=FOLDER")
+        return {"return": 0}
+    links = folders.look(scratch, asked.build)
+    print(folders.told(links))
+    i["state"]["mlperf_scratch_space"]["links"] = [{**one._asdict(), "is_right": one.is_right} for one in links]
+    if all(one.is_right for one in links):
+        return {"return": 0}
+    wrong = sum(not one.is_right for one in links)
+    return {
+        "return": 1,
+        "error": f"{wrong} of {len(links)} links do not lead to {scratch}:\n{folders.told(links)}\n"
+        f"  hint: cm run script --tags=get,mlperf,scratch,space,_link-dirs --path={scratch} --build_dir={asked.build.parent}",
+    }
