@@ -4,6 +4,9 @@ The rules of what can be asked are in `run_request.py`; the run itself is the pa
 the virtual environment of the benchmark as a process of its own.
 """
 
+if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
+    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+
 import json
 from datetime import datetime, timezone
 from pathlib import Path

@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
+    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+
 from typing import Any
 
 from . import cpu_facts, limits, sources

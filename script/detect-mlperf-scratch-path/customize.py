@@ -1,7 +1,7 @@
 """Hooks of the recipe detect-mlperf-scratch-path: which folder is asked for, as env and as a tag for the cache.
 
-The cache knows inputs, not the process environment: this recipe makes a tag of whatever counts, so that a scratch space in
-the cache is reused only for the folder that is asked for now.
+The cache knows inputs, not the process environment: this recipe makes a tag of whatever counts, so that a scratch space
+in the cache is reused only for the folder that is asked for now.
 """
 
 from __future__ import annotations
@@ -31,9 +31,13 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         path = asked_path(i["env"], i.get("process_env", os.environ))
     except PathError as error:
         return {"return": 1, "error": str(error)}
-    i["env"]["CM_MLPERF_SCRATCH_ASKED_PATH"] = path
-    i["env"]["CM_MLPERF_SCRATCH_CACHE_TAGS"] = cache_tag(path)
+    i["env"].update(keys_of(path))
     return {"return": 0}
+
+
+def keys_of(path: str) -> dict[str, str]:
+    """CM's keys for a path."""
+    return {"CM_MLPERF_SCRATCH_ASKED_PATH": path, "CM_MLPERF_SCRATCH_CACHE_TAGS": cache_tag(path)}
 
 
 def asked_path(env: Mapping[str, Any], process_env: Mapping[str, str]) -> str:

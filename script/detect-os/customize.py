@@ -6,6 +6,9 @@ linker's folders. The rules are in `os_facts.py`.
 
 from __future__ import annotations
 
+if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
+    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+
 import functools
 import os
 import platform

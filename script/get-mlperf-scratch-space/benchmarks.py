@@ -1,7 +1,7 @@
 """How much space the models and data of each benchmark take, where somebody said so, and who said it.
 
-Nothing here is a guess: a size has a source, or it is not there. Sizes are in bytes. What sources call GB and TB counts in
-powers of ten. ``advised`` is what MLCommons asks for in all (archives, intermediate files and logs included).
+Nothing here is a guess: a size has a source, or it is not there. Sizes are in bytes. What sources call GB and TB counts
+in powers of ten. ``advised`` is what MLCommons asks for in all (archives, intermediate files and logs included).
 """
 
 from __future__ import annotations

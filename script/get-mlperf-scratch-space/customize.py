@@ -1,11 +1,15 @@
 """Hooks of the recipe get-mlperf-scratch-space: models, data and preprocessed_data in the folder that the user names.
 
-`benchmarks.py` holds the sizes, `need.py` the verdict, `folders.py` makes folders and links, `transfer.py` tells commands.
-Which folder is asked for comes from the recipe detect-mlperf-scratch-path, the default one from `_default-folder`.
+`benchmarks.py` holds the sizes, `need.py` the verdict, `folders.py` makes folders and links, `transfer.py` tells
+commands. Which folder is asked for comes from the recipe detect-mlperf-scratch-path, the default from `_default-folder`.
 """
 
 from __future__ import annotations
 
+if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
+    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+
+import shlex
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -134,8 +138,9 @@ def _verify(i: dict[str, Any], asked: Asked, scratch: Path) -> dict[str, Any]:
     if all(one.is_right for one in links):
         return {"return": 0}
     wrong = sum(not one.is_right for one in links)
+    fix = ("--tags=get,mlperf,scratch,space,_link-dirs", f"--path={scratch}", f"--build_dir={asked.build.parent}")
     return {
         "return": 1,
         "error": f"{wrong} of {len(links)} links do not lead to {scratch}:\n{folders.told(links)}\n"
-        f"  hint: cm run script --tags=get,mlperf,scratch,space,_link-dirs --path={scratch} --build_dir={asked.build.parent}",
+        f"  hint: cm run script {shlex.join(fix)}",
     }

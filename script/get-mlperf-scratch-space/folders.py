@@ -1,13 +1,14 @@
 """The folders and links of a scratch space: makes them, links them, looks at them. The one module that touches disks.
 
-Nothing is made outside the scratch space and the ``build`` folder that the user named; nothing that is there is removed,
-but links in ``build`` when the user says so.
+Nothing is made outside the scratch space and the ``build`` folder that the user named; nothing that is there is
+removed, but links in ``build`` when the user says so.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ class FolderError(Exception):
 
 
 class Link(NamedTuple):
-    """A link of ``build``: where it is, where it leads (empty: it is no link), where it should, whether that is there."""
+    """A link of ``build``: its path, where it leads (empty: it is no link), where it should, whether it gets there."""
 
     path: str
     target: str
@@ -51,7 +52,7 @@ def make(scratch: Path, *, is_inferentia: bool) -> tuple[str, ...]:
         if not os.access(scratch / name, os.R_OK | os.W_OK | os.X_OK):
             raise FolderError(
                 f"{scratch / name} is there, but this user may not write to it\n"
-                f"  hint: cm run script --tags=check,user,permissions --scratch={scratch} tells why and what to do"
+                f"  hint: cm run script --tags=check,user,permissions --scratch={shlex.quote(str(scratch))} tells why"
             )
     return made
 
@@ -77,8 +78,8 @@ def _make_folder(path: Path) -> bool:
 def link(scratch: Path, build: Path, *, may_replace: bool) -> tuple[str, ...]:
     """Links the three folders into ``build``; gives the links that were made now. Raises FolderError.
 
-    A link that leads elsewhere is replaced only when ``may_replace``; a file or folder never is. All three are looked at
-    before the first is made.
+    A link that leads elsewhere is replaced only when ``may_replace``; a file or folder never is. All three are looked
+    at before the first is made.
     """
     wrong = [one for one in look(scratch, build) if not one.is_right and os.path.lexists(one.path)]
     for one in wrong:

@@ -71,7 +71,8 @@ def warning(need: Need, disk: Disk | None) -> str:
     short = need.needed_bytes - disk.free_bytes
     names = ", ".join(one.name for one in need.chosen)
     return (
-        f"WARNING: {_shown(disk.free_bytes)} are free, {names} need {_shown(need.needed_bytes)}: {_shown(short)} are missing\n"
+        f"WARNING: {_shown(disk.free_bytes)} are free, {names} need {_shown(need.needed_bytes)}: "
+        f"{_shown(short)} are missing\n"
         "  hint: cm run script --tags=get,scratch,disk finds a larger file system; --path=FOLDER names one"
     )
 

@@ -1,8 +1,8 @@
 """Rules of the recipe get-scratch-disk: filters in VirtualClient's words, and which file system is taken.
 
 Words and sizes as in microsoft/VirtualClient, DiskFilters.cs and TextParsingExtensions (00ca4c5b): ``&`` joins several,
-units count in 1024 (its tests: ``1gb`` is 1073741824), ``SizeGreaterThan`` admits its own value, ``SizeEqualTo`` has 1 %
-of play. One thing differs: sizes are those of the space that is free, because nothing is formatted here.
+units count in 1024 (its tests: ``1gb`` is 1073741824), ``SizeGreaterThan`` admits its own value, ``SizeEqualTo`` has
+1 % of play. One thing differs: sizes are those of the space that is free, because nothing is formatted here.
 """
 
 from __future__ import annotations

@@ -16,10 +16,8 @@ STAT_TIMEOUT_S = 5.0
 BLOCK_KINDS = frozenset(
     ["ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "jfs", "reiserfs", "bcachefs", "apfs", "hfsplus"]
 )
-NETWORK_KINDS = frozenset(
-    ["nfs", "nfs4", "cifs", "smb3", "lustre", "gpfs", "beegfs", "ceph", "glusterfs", "fuse.glusterfs"]
-    + ["9p", "virtiofs", "wekafs"]
-)
+SERVER_KINDS = frozenset(["nfs", "nfs4", "cifs", "smb3", "lustre", "gpfs", "beegfs", "ceph", "glusterfs", "wekafs"])
+NETWORK_KINDS = SERVER_KINDS | {"fuse.glusterfs", "9p", "virtiofs"}
 WITHOUT_LINKS = frozenset(["vfat", "msdos", "exfat"])
 IN_MEMORY = frozenset(["tmpfs", "ramfs"])
 SECTOR_BYTES = 512

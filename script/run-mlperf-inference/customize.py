@@ -4,6 +4,9 @@ What to run is decided in `matrix.py` and `resume.py`, the runs are made in `ses
 by `table.py`; `sessionfile.py` remembers how far a call came.
 """
 
+if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
+    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+
 from datetime import datetime, timezone
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""machine_facts.findings: how findings and plans are shown, when commands may be run, and records of what was before."""
+"""machine_facts.findings: how findings and plans are shown, when commands may run, and records of what was before."""
 
 from __future__ import annotations
 

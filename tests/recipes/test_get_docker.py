@@ -86,7 +86,11 @@ def test_podman_steps_in_for_a_docker_without_a_daemon_unless_docker_is_asked_fo
     }
     machine = docker(tmp_path, {"code": 1, "stderr": STOPPED}, {"/usr/bin/podman": ""}, commands=commands)
     answer, call = run(hook_input, machine)
-    assert (answer["return"], call["env"]["CM_CONTAINER_TOOL"], call["env"]["CM_DOCKER_VERSION"]) == (0, "podman", "4.6.1")
+    assert (answer["return"], call["env"]["CM_CONTAINER_TOOL"], call["env"]["CM_DOCKER_VERSION"]) == (
+        0,
+        "podman",
+        "4.6.1",
+    )
     assert run(hook_input, machine, CM_CONTAINER_ENGINES="docker")[0]["return"] == 1
 
 
@@ -133,7 +137,11 @@ OS = 'ID={0}\nID_LIKE="{1}"\nVERSION_ID="{2}"\n'
     [
         (OS.format("ubuntu", "debian", "22.04"), "apt-get", "https://download.docker.com/linux/ubuntu/gpg"),
         (OS.format("debian", "", "12"), "apt-get", "https://download.docker.com/linux/debian/gpg"),
-        (OS.format("rocky", "rhel", "9.3"), "dnf", "--add-repo https://download.docker.com/linux/centos/docker-ce.repo"),
+        (
+            OS.format("rocky", "rhel", "9.3"),
+            "dnf",
+            "--add-repo https://download.docker.com/linux/centos/docker-ce.repo",
+        ),
         (OS.format("rhel", "fedora", "9.3"), "dnf", "--add-repo https://download.docker.com/linux/rhel/docker-ce.repo"),
         (OS.format("fedora", "", "42"), "dnf", "addrepo --from-repofile https://download.docker.com/linux/fedora"),
         (OS.format("centos", "rhel", "7"), "yum", "sudo yum-config-manager --add-repo"),
