@@ -23,7 +23,7 @@ from .choose import Engine
 from .conditions import Verdict
 from .configure import configure
 from .deps import dependency_request
-from .env import PREFIX, SUCCESSOR_PREFIX, Env, State, expand_env, key_matcher, merge_env
+from .env import PREFIX, SUCCESSOR_PREFIX, Env, State, expand_env, key_matcher, merge_env, merge_state
 from .errors import Ambiguous, NotFound, RecipeError, VariationNotFound
 from .events import StepEvent
 from .frame import VALIDATE_SCRIPT, Frame
@@ -282,6 +282,8 @@ class PlannedFrame(Frame):
             same = {key for key, value in new_env.items() if self.env.get(key) == value}
             new_env = {key: value if key in same else symbol(key, result.label) for key, value in new_env.items()}
         self.env = expand_env(merge_env(self.env, new_env))
+        if is_certain:
+            self.state = merge_state(self.state, result.new_state)
         for pattern, source in result.unknown:
             self.set_unknown([pattern], source)
         self.enforce_const()

@@ -75,6 +75,8 @@ def docker(machine: Machine, who: Account) -> tuple[Finding, ...]:
     if group.is_member:
         return (Finding("docker group", "ok", f"{who.name} is in it"),)
     add = (_root("usermod", "-aG", DOCKER, who.name), Command(line="log in again (or, for one shell: newgrp docker)"))
+    if host.look(machine).container and not machine.is_file(SOCKET) and not machine.can_write(SOCKET):
+        return (Finding("docker group", "note", "this container was not given the socket of a daemon"),)
     if not group.exists:
         return (
             Finding("docker group", "problem", "there is no such group", wanted, (_root("groupadd", DOCKER), *add)),
@@ -155,6 +157,10 @@ def _no_folder(machine: Machine, who: Account, folder: str) -> Finding:
     parent = folder
     while parent != "/" and not machine.is_dir(parent):
         parent = parent.rpartition("/")[0] or "/"
+    if machine.run(("test", "-x", parent)).code == 1:
+        other = Command(line=f"name another folder (--scratch=FOLDER), or let {who.name} enter {parent}")
+        text = f"{folder} cannot be seen: {who.name} cannot enter {parent}"
+        return Finding("scratch", "problem", text, "a folder that can be reached", (other,))
     make = Command(("mkdir", "-p", folder))
     if who.is_self and machine.can_write(parent):
         return Finding("scratch", "problem", f"{folder} is not there", "a folder", (make,))

@@ -69,7 +69,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         text = findings.table(problems, rights)
         return {"return": 1, "error": f"{len(problems)} of {len(found)} checks found a problem:\n{text}\n{_HINT}"}
     if problems:
-        print(f"{len(problems)} of {len(found)} checks found a problem; nothing was changed without --apply")
+        is_applied = findings.is_yes(env.get("CM_USER_PERMISSIONS_APPLY"))
+        what = "these need root's rights or a person" if is_applied else "nothing was changed"
+        print(f"{len(problems)} of {len(found)} checks found a problem; {what}")
     return {"return": 0}
 
 

@@ -1,7 +1,7 @@
 """Hooks of the recipe get-mlperf-scratch-space: models, data and preprocessed_data in the folder that the user names.
 
 `benchmarks.py` holds the sizes, `need.py` the verdict, `folders.py` makes folders and links, `transfer.py` tells
-commands. Which folder is asked for comes from the recipe detect-mlperf-scratch-path, the default from `_default-folder`.
+commands. detect-mlperf-scratch-path tells which folder is asked for; `_default-folder` makes the default one.
 """
 
 from __future__ import annotations

@@ -21,6 +21,10 @@ PARTED = "Driver/library version mismatch"
 """What NVML says when the loaded module and the libraries are of two drivers."""
 
 
+FIRST_CAPABILITY = "7.5"
+"""Turing's: NVIDIA's v0.7 submission asks for Turing or Ampere."""
+
+
 class AskError(Exception):
     """What is asked makes no sense; the text says what is allowed."""
 
@@ -69,6 +73,7 @@ def judge(seen: Seen, asked: Asked) -> tuple[Finding, ...]:
     if not seen.driver.is_working:
         return (_missing(seen, asked),)
     found = [Finding("driver", "ok", _driver_text(seen))]
+    found += _old_gpus(seen)
     found += _minimum(seen, asked)
     found += _expected(seen, asked)
     found += _fabric_manager(seen, asked)
@@ -125,7 +130,20 @@ def _minimum(seen: Seen, asked: Asked) -> list[Finding]:
     if versions.is_within(version, asked.minimum):
         return [Finding("minimum", "ok", f"{version} is {asked.minimum} or newer")]
     plan = install.driver_plan(seen, install.branch(asked.branch, asked.minimum))
+    owner = "Windows" if seen.host.is_wsl else "the host" if seen.host.container else ""
+    if owner:  # a driver that is installed in here would not be the one that runs the GPUs
+        plan = (Command(line=f"the driver is {owner}'s: update it there"),)
     return [Finding("minimum", "problem", version, f"{asked.minimum} or newer", plan)]
+
+
+def _old_gpus(seen: Seen) -> list[Finding]:
+    old = [one for one in seen.driver.gpus if one.compute_capability and not _is_turing(one.compute_capability)]
+    text = ", ".join(f"GPU {one.number} ({one.name}) has compute capability {one.compute_capability}" for one in old)
+    return [Finding("GPUs", "note", text, f"{FIRST_CAPABILITY} or newer")] if old else []
+
+
+def _is_turing(capability: str) -> bool:
+    return versions.is_within(capability, FIRST_CAPABILITY)
 
 
 def _expected(seen: Seen, asked: Asked) -> list[Finding]:
@@ -144,6 +162,10 @@ def _fabric_manager(seen: Seen, asked: Asked) -> list[Finding]:
         return [Finding("fabric manager", "ok", f"{extra}not needed: the bus shows no NVSwitch")]
     fixes = install.fabric_manager_fix(seen, version)
     switches = f"{seen.nvswitches} NVSwitch chips"
+    if not manager and seen.host.container:
+        text = f"cannot be seen from this container ({seen.host.container}), with {switches}"
+        there = Command(line="run this recipe on the host")
+        return [Finding("fabric manager", level, text, f"{version}, as the driver", (there,))]
     if not manager:
         return [Finding("fabric manager", level, f"none, with {switches}", f"{version}, as the driver", fixes)]
     if manager != version:

@@ -46,8 +46,8 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         _tell(i, gpu)
         if action in CHANGES:
             wanted = actions.undo(gpu, before) if undo_file else actions.plan(action, gpu, _profile(env))
-            _change(machine, env, gpu, wanted)
-            env["CM_MIG_MODE"] = gpu.mode if not findings.is_yes(env.get("CM_MIG_APPLY")) else ""
+            now = _change(machine, env, gpu, wanted)
+            env["CM_MIG_MODE"], env["CM_MIG_SLICE_COUNT"] = now.mode, str(len(now.slices))
         elif action:
             _choose(env, gpu, action)
     except (choose.MachineError, findings.RecordError, actions.MigError) as error:
@@ -101,19 +101,22 @@ def _choose(env: dict[str, Any], gpu: slices.Gpu, action: str) -> None:
     print(f"export CUDA_VISIBLE_DEVICES={main.uuid}")
 
 
-def _change(machine: Machine, env: dict[str, Any], gpu: slices.Gpu, wanted: actions.Plan) -> None:
-    """Shows the plan; with consent records what is there and carries it out. Raises MigError, RecordError."""
+def _change(machine: Machine, env: dict[str, Any], gpu: slices.Gpu, wanted: actions.Plan) -> slices.Gpu:
+    """The GPU after the plan was shown and, with consent, what is there recorded and the plan carried out.
+
+    Raises MigError, RecordError.
+    """
     rights = packages.rights(machine)
     is_applied = findings.is_yes(env.get("CM_MIG_APPLY"))
     if not wanted.commands:
         print(f"{wanted.why}: nothing is to be done")
-        return
+        return gpu
     how = "" if is_applied else " (nothing was run; --apply --record=FILE runs it)"
     print(findings.plan_text(f"Plan, {wanted.why}{how}:", wanted.commands, rights))
     for note in wanted.notes:
         print(f"  note: {note}")
     if not is_applied:
-        return
+        return gpu
     may_sudo = findings.is_yes(env.get("CM_MIG_MAY_SUDO"))
     if reason := findings.refusal(machine, wanted.commands, may_sudo=may_sudo):
         raise actions.MigError(f"nothing was run: {reason}\n  hint: run the plan by hand, or --apply --sudo (sudo -n)")
@@ -130,6 +133,7 @@ def _change(machine: Machine, env: dict[str, Any], gpu: slices.Gpu, wanted: acti
     known = slices.modes(machine)[gpu.index]
     now = slices.look(machine, gpu.index, known)
     print(f"done: MIG {now.mode}, {len(now.slices)} slices" + ("" if now.mode == now.pending else ", reset pending"))
+    return now
 
 
 def _profile(env: dict[str, Any]) -> str:

@@ -316,3 +316,17 @@ def test_without_network_and_interfaces_a_plan_is_the_same(home: TemporaryHome) 
     plain = home.cm(*words)
     alone = subprocess.run([*cut_off, *words], cwd=home.work, env=home.process_env(), capture_output=True, text=True)
     assert (alone.returncode, alone.stdout) == (0, plain.stdout)
+
+
+def test_state_that_a_plan_hook_sets_reaches_the_plan_hook_of_its_parent(home: TemporaryHome) -> None:
+    home.recipe(
+        "get-a",
+        {"new_state_keys": ["kind"]},
+        customize="def plan(i):\n    i['state']['kind'] = 'b'\n    return {'return': 0}\n",
+    )
+    home.recipe(
+        "main-step",
+        {"deps": [{"tags": "get,a"}], "prehook_deps": [{"tags": "get,a", "enable_if_env": {"CM_KIND": ["b"]}}]},
+        customize="def plan(i):\n    i['env']['CM_KIND'] = i['state']['kind']\n    return {'return': 0}\n",
+    )
+    assert [label for label, _ in planned_steps(plan_of(home, tags="main,step"))] == ["main-step", "get-a", "get-a"]

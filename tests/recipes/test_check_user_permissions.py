@@ -124,6 +124,11 @@ def test_no_group_is_needed_for_another_daemon(tmp_path: Path) -> None:
     assert only(checks.docker(build(tmp_path / "none"), me(machine))).level == "note"
 
 
+def test_a_container_without_a_socket_needs_no_group(tmp_path: Path) -> None:
+    machine = build(tmp_path, {**DOCKER, **NO_MEMBER, "/.dockerenv": ""})
+    assert only(checks.docker(machine, me(machine))).level == "note"
+
+
 CONFIG = {"/home/bench/.docker/config.json": "{}"}
 
 
@@ -198,6 +203,12 @@ FILE = {f"{SCRATCH}/file": ""}
         ),
         (FSTAB, {}, "line 3 of /etc/fstab mounts /mnt/scratch", [f"sudo mount {SCRATCH}"]),
         ({"/mnt/x": ""}, {"writable": ["/mnt"]}, "is not there", [f"mkdir -p {SCRATCH}"]),
+        (
+            {"/mnt/x": ""},
+            {"commands": {"test -x /mnt": {"code": 1}}},
+            "bench cannot enter /mnt",
+            ["name another folder (--scratch=FOLDER), or let bench enter /mnt"],
+        ),
         ({}, {}, "is not there", [f"sudo mkdir -p {SCRATCH}", f"sudo chown bench: {SCRATCH}"]),
     ],
 )

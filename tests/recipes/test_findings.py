@@ -24,6 +24,10 @@ class Scripted(probe.Machine):
 
     def __init__(self, uid: int, codes: dict[str, int] | None = None) -> None:
         self.uid, self.codes, self.ran = uid, codes or {}, []  # type: ignore[var-annotated]
+        self.sudo = "/usr/bin/sudo"
+
+    def which(self, name: str) -> str:
+        return self.sudo
 
     @property
     def user(self) -> probe.User:
@@ -76,6 +80,9 @@ def test_a_table_has_the_fixes_below_each_finding() -> None:
 def test_commands_that_need_root_are_refused_without_it() -> None:
     assert "root's rights" in findings.refusal(Scripted(1000), (ROOT_COMMAND,), may_sudo=False)
     assert findings.refusal(Scripted(1000), (ROOT_COMMAND,), may_sudo=True) == ""
+    without = Scripted(1000)
+    without.sudo = ""
+    assert "no sudo" in findings.refusal(without, (ROOT_COMMAND,), may_sudo=True)
     assert findings.refusal(Scripted(0), (ROOT_COMMAND,), may_sudo=False) == ""
     assert "only a person" in findings.refusal(Scripted(0), (PIPE,), may_sudo=False)
 

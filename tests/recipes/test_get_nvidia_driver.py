@@ -130,6 +130,33 @@ def test_without_a_driver_the_nearest_cause_is_told(hook_input: Any, name: str, 
     assert exported("get-nvidia-driver", call["env"]) == {}
 
 
+@pytest.mark.parametrize(
+    ("files", "owner"),
+    [({"/.dockerenv": ""}, "the host"), ({"/proc/sys/kernel/osrelease": "5.15-microsoft-WSL2\n"}, "Windows")],
+)
+def test_a_driver_that_belongs_to_somebody_else_is_updated_there(
+    tmp_path: Path, hook_input: Any, files: dict[str, str], owner: str
+) -> None:
+    answer, _ = run(hook_input, t4(tmp_path, files=files), CM_NVIDIA_DRIVER_MIN_VERSION="570")
+    assert f"the driver is {owner}'s: update it there" in answer["error"]
+    assert "apt-get" not in answer["error"]
+
+
+def test_a_container_cannot_see_the_hosts_fabric_manager(tmp_path: Path, hook_input: Any, capsys: Any) -> None:
+    machine = build(tmp_path, {**DRIVER, "/.dockerenv": ""}, commands=smi("535.161.08", "NVIDIA A100-SXM4-40GB"))
+    assert run(hook_input, machine)[0]["return"] == 0
+    assert "cannot be seen from this container" in capsys.readouterr().out
+    answer, _ = run(hook_input, machine, CM_NVIDIA_FABRIC_MANAGER_MUST_MATCH="yes")
+    assert "run this recipe on the host" in answer["error"]
+
+
+def test_gpus_older_than_turing_are_noted(tmp_path: Path, hook_input: Any, capsys: Any) -> None:
+    commands = smi("535.161.08", "Tesla V100-SXM2-16GB")
+    commands[QUERY]["stdout"] = commands[QUERY]["stdout"].replace("8.0", "7.0")
+    assert run(hook_input, build(tmp_path, {"/usr/bin/nvidia-smi": ""}, commands=commands))[0]["return"] == 0
+    assert "has compute capability 7.0; wanted: 7.5 or newer" in capsys.readouterr().out
+
+
 def test_module_and_libraries_of_two_drivers_need_a_reboot(tmp_path: Path, hook_input: Any) -> None:
     said = {"code": 18, "stdout": "Failed to initialize NVML: Driver/library version mismatch\n"}
     files = {**DRIVER, "/proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX Kernel Module  535.54.03  x\n"}

@@ -132,8 +132,11 @@ def refusal(machine: Machine, commands: Sequence[Command], *, may_sudo: bool) ->
         return "this is a recorded machine: nothing can be changed on it"
     if any(not one.words for one in commands):
         return "the plan has steps that only a person can do"
-    if any(one.needs_root for one in commands) and machine.user.uid != 0 and not may_sudo:
-        return "the commands need root's rights, and this process does not have them"
+    if any(one.needs_root for one in commands) and machine.user.uid != 0:
+        if not may_sudo:
+            return "the commands need root's rights, and this process does not have them"
+        if not machine.which("sudo"):
+            return "the commands need root's rights, and there is no sudo on PATH"
     return ""
 
 

@@ -1,0 +1,172 @@
+"""Hooks of the recipe get-sys-utils-cm: which tools are there, and the commands for those that are not.
+
+`tools.py` is the table, `install.py` makes the commands, `jetson.py` is the plan for a Jetson Xavier. Only `--apply` changes
+the system; `_user` installs into a virtual environment of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from machine_facts import choose, findings
+from machine_facts.findings import Command
+from machine_facts.packages import Rights
+from machine_facts.probe import Machine
+
+from . import install, jetson, tools
+
+NOT_FOUND_CODE = 16  # CM's code for "not found"
+BANNER = (
+    "***********************************************************************",
+    "This script will attempt to install minimal system dependencies for CM.",
+    "***********************************************************************",
+)
+
+
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """What preprocess would say; called when a run is planned, installs nothing."""
+    i["env"]["CM_SYS_UTILS_APPLY"] = "no"
+    return preprocess(i)
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """Prints what is missing and the commands for it; runs them only with --apply."""
+    env = i["env"]
+    if findings.is_yes(env.get("CM_SKIP_SYS_UTILS")):
+        print("get-sys-utils-cm: skipped, as --skip says; nothing was looked for")
+        return {"return": 0, "skip": True}
+    try:
+        chosen = choose.choose(str(env.get("CM_RECORDED_MACHINE", "") or ""), Path.cwd())
+        wanted = tools.named(str(env.get("CM_SYS_UTILS_TOOLS", "") or "all"))
+        required = tools.named(str(env.get("CM_SYS_UTILS_REQUIRED", "") or ""))
+    except (choose.MachineError, tools.ToolError) as error:
+        return {"return": 1, "error": str(error)}
+    if chosen.banner:
+        print(chosen.banner)
+    machine = i.get("machine") or chosen.machine
+    if findings.is_yes(env.get("CM_SYS_UTILS_SHOW_JETSON")):
+        return _show_jetson(machine)
+    print("\n".join(BANNER))
+    seen = install.look(machine, tuple(dict.fromkeys((*wanted, *required))))
+    _show(seen, is_quiet=findings.is_yes(env.get("CM_QUIET")))
+    if findings.is_yes(env.get("CM_SYS_UTILS_AS_USER")):
+        names = [one.pip for one in seen.missing if one.pip]
+        env["CM_SYS_UTILS_FROM_PIP"] = " ".join(names)
+        print(f"_user: {', '.join(names) or 'nothing'} can be had without root, from PyPI")
+    elif findings.is_yes(env.get("CM_SYS_UTILS_APPLY")) and seen.missing:
+        wrong = _apply(machine, seen)
+        seen = install.look(machine, [one for one, _ in seen.places])
+        _keep(i, seen, "apply")
+        if wrong:
+            return {"return": 1, "error": wrong}
+    _keep(i, seen, "")
+    return _verdict(seen, required)
+
+
+def postprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """`_user`: installs what PyPI has into the virtual environment and puts it, and nothing else of it, on PATH."""
+    env = i["env"]
+    names = str(env.get("CM_SYS_UTILS_FROM_PIP", "") or "").split()
+    if not names:
+        return {"return": 0}
+    machine = i.get("machine") or Machine()
+    python = str(env.get("CM_PYTHON_BIN_WITH_PATH", "") or "")
+    words = (python, "-I", "-m", "pip", "install", "--no-input", "--disable-pip-version-check", *names)
+    ran = machine.run(words, timeout_s=install.INSTALL_TIMEOUT_S)
+    if ran.code != 0:
+        said = (ran.stderr.strip() or ran.stdout.strip() or "it said nothing").splitlines()[-1]
+        return {
+            "return": 1,
+            "error": f"pip could not install {' '.join(names)} (code {ran.code}): {said}\n"
+            "  hint: check the proxy or the index of pip, or run without _user for the commands of this system",
+        }
+    folder = Path.cwd() / "bin"
+    folder.mkdir(exist_ok=True)
+    linked = []
+    for name in names:
+        program = Path(python).parent / name
+        if program.exists():
+            (folder / name).unlink(missing_ok=True)
+            (folder / name).symlink_to(program)
+            linked.append(name)
+    print(f"_user: {', '.join(linked)} in {folder}")
+    env["+PATH"] = [str(folder)]
+    env["CM_SYS_UTILS_INSTALLED"] = ",".join(linked)
+    still = [one for one in str(env.get("CM_SYS_UTILS_MISSING", "")).split(",") if one and one not in linked]
+    env["CM_SYS_UTILS_MISSING"] = ",".join(still)
+    i["state"]["sys_utils"]["missing"] = still
+    return {"return": 0}
+
+
+def _show(seen: install.Look, *, is_quiet: bool) -> None:
+    """Prints what is there, what is missing, and the commands that would install it."""
+    there = [f"{one.name} ({place})" for one, place in seen.places if place]
+    if not is_quiet:
+        print(f"there: {', '.join(there) or 'nothing'}")
+    if not seen.missing:
+        print(f"all {len(seen.places)} tools are there; nothing to install")
+        return
+    print(f"missing: {', '.join(one.name for one in seen.missing)}")
+    if seen.without_package:
+        names = ", ".join(one.name for one in seen.without_package)
+        print(f"no package is known on this system ({seen.tool or 'no known package tool'}) for: {names}")
+    if steps := install.commands(seen):
+        print(_plan("To install what is missing (run only with --apply):", steps, seen.packages.rights))
+
+
+def _plan(title: str, steps: tuple[Command, ...], rights: Rights) -> str:
+    return findings.plan_text(title, steps, rights)
+
+
+def _apply(machine: Machine, seen: install.Look) -> str:
+    """Runs the commands; says what went wrong, empty when nothing."""
+    steps = install.commands(seen)
+    if not steps:
+        return f"--apply: nothing can be installed here ({seen.tool or 'no known package tool'})\n{_HINT_BY_HAND}"
+    with_sudo = any(one.needs_root for one in steps) and install.may_sudo(machine)
+    reason = findings.refusal(machine, steps, may_sudo=with_sudo)
+    if reason:
+        return f"--apply: {reason}\n{_plan('  hint: type these yourself, sudo may ask for a password:', steps, seen.packages.rights)}"
+    done = install.run(machine, steps, with_sudo=with_sudo)
+    wrong = findings.failure(done)
+    return f"{wrong}\n{_HINT_BY_HAND}" if wrong else ""
+
+
+_HINT_BY_HAND = "  hint: install the tools by hand, or run without --apply for the list"
+
+
+def _keep(i: dict[str, Any], seen: install.Look, how: str) -> None:
+    missing = [one.name for one in seen.missing]
+    i["env"]["CM_SYS_UTILS_MISSING"] = ",".join(missing)
+    if how:
+        i["env"]["CM_SYS_UTILS_INSTALLED"] = ""
+    i["state"]["sys_utils"] = {
+        "there": {one.name: place for one, place in seen.places if place},
+        "missing": missing,
+        "package_tool": seen.tool,
+        "commands": findings.commands_state(install.commands(seen), seen.packages.rights),
+    }
+
+
+def _verdict(seen: install.Look, required: tuple[tools.Utility, ...]) -> dict[str, Any]:
+    """An error only when a tool that is required is missing."""
+    lacking = [one for one in seen.missing if one in required]
+    if not lacking:
+        return {"return": 0}
+    only = seen._replace(places=tuple((one, "") for one in lacking))
+    steps = install.commands(only)
+    text = _plan("  hint:", steps, seen.packages.rights) if steps else "  hint: install them by hand"
+    names = ", ".join(one.name for one in lacking)
+    return {"return": NOT_FOUND_CODE, "error": f"required and missing: {names}\n{text}"}
+
+
+def _show_jetson(machine: Machine) -> dict[str, Any]:
+    """Prints the plan for a Jetson Xavier and what this machine is; installs nothing, with --apply neither."""
+    name = jetson.model(machine)
+    print(f"this machine: {name or f'no Jetson ({jetson.MODEL_FILE} does not say so)'}")
+    rights = install.look(machine, ()).packages.rights
+    print(_plan(f"What {jetson.SCRIPT} does, hours long (nothing was run):", jetson.plan(), rights))
+    print("Recipes of ours need none of it: they install what they use into environments of their own.")
+    return {"return": 0}

@@ -1,0 +1,610 @@
+"""get-cudnn: all installed ones with reasons, NVIDIA's archive checked whole, PyPI's wheels, and the load check.
+
+Archives and wheels are made up here (nvidia_archives.py); nothing of NVIDIA's is downloaded, and no GPU is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import nvidia_archives as made
+import pytest
+from nvidia_archives import needs_gcc
+from recipe_loader import FIXTURES, exported, load_recipe
+from test_get_generic_python_lib import make_wheel
+
+from machine_facts import probe, toolkits
+from nvidia_library import archive, choose, find, load, outcome, request
+from nvidia_library.kinds import CUDNN, TENSORRT, version_of_number
+
+recipe = load_recipe("get-cudnn")
+
+NAME = "cudnn-linux-x86_64-8.9.7.29_cuda12-archive.tar.xz"
+MESSAGE = 'cm run script "get cudnn" --tar_file={full path to the cuDNN tar file}'
+Request = request.Request
+
+
+def library(version: str, home: str = "/usr", *, lib: str = "", header: bool = True) -> toolkits.Library:
+    include = f"{home}/include" if header else ""
+    lib = f"{home}/lib64" if lib == "" else lib.strip("-")
+    return toolkits.Library(version, home, f"{include}/cudnn_version.h" * header, include, lib, "cudnn_version.h")
+
+
+# --- rules ---
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "cuda", "machine"),
+    [
+        (NAME, "8.9.7.29", "12", "linux-x86_64"),
+        ("cudnn-linux-x86_64-8.7.0.84_cuda11-archive", "8.7.0.84", "11", "linux-x86_64"),
+        ("cudnn-linux-sbsa-9.1.0.70_cuda12-archive.tar.xz", "9.1.0.70", "12", "linux-sbsa"),
+        ("cudnn-11.2-linux-x64-v8.1.1.33.tgz", "8.1.1.33", "11.2", "linux-x64"),
+        ("cudnn-windows-x86_64-8.9.7.29_cuda12-archive.zip", "8.9.7.29", "12", "windows-x86_64"),
+        ("cuda", "", "", ""),
+        ("my-download.tar.xz", "", "", ""),
+    ],
+)
+def test_the_name_of_an_archive_says_version_cuda_and_machine(text: str, version: str, cuda: str, machine: str) -> None:
+    assert archive.parse(text, CUDNN) == (version, cuda, machine)
+
+
+@pytest.mark.parametrize(
+    ("number", "version"), [(8907, "8.9.7"), (8700, "8.7.0"), (90100, "9.1.0"), (92800, "9.28.0"), (100201, "10.2.1")]
+)
+def test_the_number_that_a_library_answers_is_a_version(number: int, version: str) -> None:
+    assert version_of_number(number) == version
+
+
+@pytest.mark.parametrize(
+    ("asked", "version", "is_right"),
+    [
+        ({"exact": "8.9"}, "8.9.7", True),
+        ({"exact": "8.9.7.29"}, "8.9.7", True),
+        ({"exact": "8.9.7.29"}, "8.9.7.28", False),
+        ({"exact": "8.9.7.29"}, "8.9", False),
+        ({"minimum": "8.6", "maximum": "8.9"}, "8.9.7", True),
+        ({"minimum": "9"}, "8.9.7", False),
+        ({}, "7.6.5", True),
+    ],
+)
+def test_which_versions_are_admitted(asked: dict[str, str], version: str, is_right: bool) -> None:
+    assert Request(**asked).admits(version) is is_right
+
+
+@pytest.mark.parametrize(
+    ("env", "says"),
+    [
+        ({"CM_VERSION": "latest"}, "not a version of cuDNN"),
+        ({"CM_CUDNN_EXPECTED_SHA256": "12"}, "64 hexadecimal digits"),
+        ({"CM_CUDNN_MAX_SIZE_BYTES": "2 GB"}, "whole number"),
+    ],
+)
+def test_impossible_requests_are_refused_with_what_is_allowed(env: dict[str, str], says: str) -> None:
+    with pytest.raises(request.RequestError, match=f"(?s){says}.*hint:"):
+        request.from_env(env, CUDNN)
+
+
+def test_the_one_beside_cuda_is_taken_then_the_one_with_headers_then_the_newest() -> None:
+    beside, runtime, newest, old = (
+        library("8.9.7", "/usr/local/cuda"),
+        library("9.9", "/data", header=False),
+        library("9.1.0", "/opt/cudnn"),
+        library("8.0.5", "/opt/old"),
+    )
+    found = (old, runtime, newest, beside)
+    assert choose.choose(found, Request(), ["/usr/local/cuda/lib64"]).reason == "it lies beside the CUDA toolkit"
+    order = [one.library for one in choose.choose(found, Request(), ["/usr/local/cuda/lib64"]).judged]
+    assert order == [beside, newest, old, runtime]
+    choice = choose.choose(found, Request(minimum="9"), ["/usr/local/cuda/lib64"])
+    assert choice.chosen is not None
+    assert choice.chosen.library is newest
+    assert choice.reason == "it has headers"
+    refused = [one.text(CUDNN) for one in choice.judged if one.refusal]
+    assert len(refused) == 2
+    assert all("asked was version 9 or newer" in text for text in refused)
+
+
+@pytest.mark.parametrize(
+    ("one", "asked", "says"),
+    [
+        (library("8.9.7", lib="-"), Request(), "no library"),
+        (library("8.9.7", header=False), Request(needs_headers=True), "no headers"),
+        (library("8.9.7"), Request(exact="8.8"), "asked was version 8.8"),
+        (library("8.9.7"), Request(), ""),
+    ],
+)
+def test_why_one_is_refused(one: Any, asked: Any, says: str) -> None:
+    said = choose.refusal(one, asked)
+    assert says in said if says else said == ""
+
+
+@pytest.mark.parametrize(
+    ("number", "error", "level"),
+    [
+        (8907, "", "loads"),
+        (None, "libcuda.so.1: cannot open shared object file: No such file or directory", "needs-other"),
+        (None, "libcublasLt.so.12: cannot open shared object file: No such file or directory", "needs-other"),
+        (None, "/x/libcudnn.so: cannot open shared object file: No such file or directory", "broken"),
+        (None, "/x/libcudnn.so: invalid ELF header", "broken"),
+        (None, "/x/libcudnn.so: undefined symbol: cudnnGetVersion", "broken"),
+    ],
+)
+def test_what_the_loader_says_is_told_apart(number: int | None, error: str, level: str) -> None:
+    loaded = load.judge(CUDNN, "/x/libcudnn.so", number, error)
+    assert loaded.level == level
+    assert ("the NVIDIA driver" in loaded.text) is ("libcuda.so.1" in error)
+
+
+# --- what is installed ---
+
+
+def run(hook_input: Any, machine: Any, **env: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    call = hook_input({"CM_CUDNN_ASKED_SOURCE": "installed", **env}, machine=machine)
+    return recipe.preprocess(call), call
+
+
+def several(folder: Path) -> probe.Machine:
+    """A machine with four: a package of the system, one beside CUDA, one behind a variable, one on the loader's path."""
+    files = {
+        "/usr/include/cudnn_version.h": made.cudnn_header("8.9.2"),
+        "/usr/lib/x86_64-linux-gnu/libcudnn.so.8.9.2": b"",
+        "/usr/local/cuda-12.4/version.json": b'{"cuda": {"version": "12.4.1"}}',
+        "/usr/local/cuda-12.4/bin/nvcc": b"",
+        "/usr/local/cuda-12.4/lib64/libcudart.so.12": b"",
+        "/usr/local/cuda-12.4/include/cudnn_version.h": made.cudnn_header("8.9.7"),
+        "/usr/local/cuda-12.4/lib64/libcudnn.so.8.9.7": b"",
+        "/data/cudnn/include/cudnn_version.h": made.cudnn_header("9.1.0"),
+        "/data/cudnn/lib/libcudnn.so.9": b"",
+        "/data/more/libcudnn.so.7.6.5": b"",
+    }
+    environment = {"CUDNN_ROOT": "/data/cudnn", "LD_LIBRARY_PATH": "/data/more"}
+    return made.recorded(folder, files, environment=environment)
+
+
+def test_all_installed_ones_are_found_and_the_reasons_told(hook_input: Any, tmp_path: Path, capsys: Any) -> None:
+    answer, call = run(hook_input, several(tmp_path), CM_CUDA_PATH_LIB="/usr/local/cuda-12.4/lib64")
+    assert answer == {"return": 0, "version": "8.9.7"}
+    told = capsys.readouterr().err
+    assert "# Found artifact in /usr/local/cuda-12.4/lib64/libcudnn.so.8.9.7 (it lies beside the CUDA toolkit)" in told
+    assert "Detected version: 8.9.7" in told
+    state = call["state"]["cm_cudnn_found"]
+    assert [row["version"] for row in state] == ["8.9.7", "9.1.0", "8.9.2", "7.6.5"]
+    assert [row["is_chosen"] for row in state] == [True, False, False, False]
+    env = exported("get-cudnn", call["env"])
+    assert env["CM_CUDNN_VERSION"] == "8.9.7"
+    assert env["CM_CUDA_PATH_LIB_CUDNN"] == "/usr/local/cuda-12.4/lib64"
+    assert env["CM_CUDA_PATH_INCLUDE_CUDNN"] == "/usr/local/cuda-12.4/include"
+    assert env["CM_CUDA_PATH_LIB_CUDNN_EXISTS"] == "yes"
+    assert env["+LD_LIBRARY_PATH"] == ["/usr/local/cuda-12.4/lib64"]
+    assert env["+CPLUS_INCLUDE_PATH"] == ["/usr/local/cuda-12.4/include"]
+    assert env["CM_CUDNN_LOADS"] == "not-tried"
+
+
+@pytest.mark.parametrize(
+    ("env", "version", "lib"),
+    [
+        ({}, "9.1.0", "/data/cudnn/lib"),
+        ({"CM_VERSION": "8.9.2"}, "8.9.2", "/usr/lib/x86_64-linux-gnu"),
+        ({"CM_VERSION_MAX": "8.9.6"}, "8.9.2", "/usr/lib/x86_64-linux-gnu"),
+        ({"CM_VERSION_MAX": "7"}, "7.6.5", "/data/more"),
+        ({"CM_CUDNN_INPUT_PATH": "/data/more"}, "7.6.5", "/data/more"),
+        ({"CM_CUDNN_INPUT_PATH": "/data/more/libcudnn.so.7.6.5"}, "7.6.5", "/data/more"),
+        ({"CM_INPUT": "/usr/local/cuda-12.4"}, "8.9.7", "/usr/local/cuda-12.4/lib64"),
+        ({"CM_INPUT": "/usr/local/cuda-12.4/lib64"}, "8.9.7", "/usr/local/cuda-12.4/lib64"),
+        ({"CM_TMP_PATH": "/data/more:/usr/lib/x86_64-linux-gnu"}, "8.9.2", "/usr/lib/x86_64-linux-gnu"),
+        ({"+CM_HOST_OS_DEFAULT_LIBRARY_PATH": ["/lib/nowhere"]}, "9.1.0", "/data/cudnn/lib"),
+    ],
+)
+def test_version_ranges_and_paths_choose(
+    hook_input: Any, tmp_path: Path, env: dict[str, Any], version: str, lib: str
+) -> None:
+    answer, call = run(hook_input, several(tmp_path), **env)
+    assert answer == {"return": 0, "version": version}
+    assert call["env"]["CM_CUDA_PATH_LIB_CUDNN"] == lib
+
+
+def test_folders_of_the_system_are_not_put_before_the_compilers_own(hook_input: Any, tmp_path: Path) -> None:
+    _, call = run(hook_input, several(tmp_path), CM_VERSION="8.9.2")
+    assert call["env"]["CM_CUDA_PATH_INCLUDE_CUDNN"] == "/usr/include"
+    assert call["env"]["+CPLUS_INCLUDE_PATH"] == call["env"]["+LD_LIBRARY_PATH"] == []
+
+
+@pytest.mark.parametrize(
+    ("env", "code", "says"),
+    [
+        ({"CM_VERSION_MIN": "10"}, 16, "asked was version 10 or newer"),
+        ({"CM_CUDNN_INPUT_PATH": "/nowhere"}, 16, "/nowhere is not there"),
+        ({"CM_CUDNN_INPUT_PATH": "/usr/local/cuda-12.4/bin"}, 16, "no cuDNN (libcudnn.so) lies in"),
+        ({"CM_VERSION": "7.6.5", "CM_CUDNN_REQUIRE_DEV": "yes"}, 16, "no headers"),
+    ],
+)
+def test_none_fits(hook_input: Any, tmp_path: Path, env: dict[str, str], code: int, says: str) -> None:
+    answer, _ = run(hook_input, several(tmp_path), **env)
+    assert answer["return"] == code
+    assert says in answer["error"]
+    assert "hint:" in answer["error"]
+
+
+def test_nothing_installed_gives_the_tutorials_command_and_its_exit_code(hook_input: Any, tmp_path: Path) -> None:
+    answer, _ = run(hook_input, made.recorded(tmp_path, {}))
+    assert answer["return"] == 1
+    assert MESSAGE in answer["error"]
+    assert "CUDNN_ROOT" in answer["error"], "it says where it looked"
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in (FIXTURES / "machines").glob("*/machine.json")))
+def test_no_recorded_machine_makes_it_fail_with_a_traceback(hook_input: Any, name: str) -> None:
+    machine = probe.recorded(FIXTURES / "machines" / name)
+    answer, call = run(hook_input, machine)
+    if toolkits.cudnn_versions(machine):
+        assert answer["return"] == 0
+        assert call["env"]["CM_CUDNN_VERSION"] == answer["version"]
+    else:
+        assert MESSAGE in answer["error"]
+
+
+def test_the_same_library_by_two_names_is_one(tmp_path: Path) -> None:
+    here = several(tmp_path)
+    (tmp_path / "root/lib").symlink_to("usr/lib")
+    folders = ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu"]
+    found = find.installed(here, CUDNN, Request(), folders)
+    assert [one.version for one in found] == ["9.1.0", "8.9.7", "8.9.2", "7.6.5"]
+
+
+# --- the archive ---
+
+
+@pytest.fixture
+def entry(inside: Path) -> Path:
+    made.make_entry(inside)
+    return inside
+
+
+def unpack(hook_input: Any, path: Path, **env: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """All hooks for an archive, and the env afterwards."""
+    call = hook_input({"CM_CUDNN_ASKED_SOURCE": "installed", "CM_CUDNN_TAR_FILE_PATH": str(path), **env})
+    return made.take("get-cudnn", call), call["env"]
+
+
+@needs_gcc
+def test_nvidias_archive_goes_into_the_entry_and_says_its_version(
+    hook_input: Any, tmp_path: Path, entry: Path, capsys: Any
+) -> None:
+    path = made.tar(tmp_path / NAME, made.cudnn_entries())
+    before = made.snapshot(tmp_path)
+    answer, env = unpack(hook_input, path, CM_CUDA_VERSION="11.8")
+    home = entry / "unpacked" / NAME.removesuffix(".tar.xz")
+    assert answer["return"] == 0, answer
+    assert answer["version"] == "8.9.7.29"
+    assert answer["files"] == [str(home / "lib/libcudnn.so.8.9.7"), str(home / "include/cudnn_version.h")]
+    given = exported("get-cudnn", env)
+    assert given["CM_CUDNN_VERSION"] == "8.9.7.29"
+    assert given["CM_CUDA_PATH_LIB_CUDNN"] == str(home / "lib")
+    assert given["CM_CUDA_PATH_INCLUDE_CUDNN"] == str(home / "include")
+    assert given["+LD_LIBRARY_PATH"] == [str(home / "lib")]
+    assert given["CM_CUDNN_CUDA_VERSION"] == "12"
+    assert given["CM_CUDNN_LOADS"] == "loads"
+    assert given["CM_CUDNN_TAR_FILE_SHA256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    told = capsys.readouterr().err
+    assert "cudnnGetVersion() says 8.9.7" in told
+    assert "WARNING: this cuDNN is made for CUDA 12, the toolkit found is CUDA 11.8" in told
+    after = {name: what for name, what in made.snapshot(tmp_path).items() if not name.startswith(str(entry))}
+    assert after == {name: what for name, what in before.items() if not name.startswith(str(entry))}
+
+
+@needs_gcc
+@pytest.mark.parametrize(
+    ("name", "top", "version", "number", "told"),
+    [
+        ("cudnn-11.2-linux-x64-v8.1.1.33.tgz", "cuda", "8.1.1", 8101, "8.1.1.33"),
+        ("cudnn-linux-x86_64-9.1.0.70_cuda12-archive.tar.xz", "", "9.1.0", 90100, "9.1.0.70"),
+        ("renamed.tar.gz", "cudnn-linux-x86_64-8.9.7.29_cuda12-archive", "8.9.7", 8907, "8.9.7.29"),
+        ("renamed.tar", "any", "8.9.7", 8907, "8.9.7"),
+    ],
+)
+def test_older_and_newer_layouts_and_renamed_files(
+    hook_input: Any, tmp_path: Path, entry: Path, name: str, top: str, version: str, number: int, told: str
+) -> None:
+    entries = made.cudnn_entries(top or name.removesuffix(".tar.xz"), version, number)
+    if top == "cuda":
+        entries = [(name.replace("/lib/", "/lib64/"), content) for name, content in entries]
+    answer, env = unpack(hook_input, made.tar(tmp_path / name, entries))
+    assert answer["return"] == 0, answer
+    assert (answer["version"], env["CM_CUDNN_VERSION"]) == (told, told)
+
+
+@needs_gcc
+@pytest.mark.parametrize("name", made.HOSTILE)
+def test_hostile_archives_write_nothing(hook_input: Any, tmp_path: Path, entry: Path, name: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret").write_text("mine", encoding="utf-8")
+    path = made.tar(tmp_path / NAME, made.hostile(made.cudnn_entries(), name, outside))
+    before = made.snapshot(tmp_path)
+    answer, env = unpack(hook_input, path)
+    assert answer["return"] == 1
+    assert made.HOSTILE[name][1] in answer["error"]
+    assert made.snapshot(tmp_path) == before, "not a file more, inside or outside of the entry"
+    assert "CM_CUDNN_VERSION" not in env
+
+
+@needs_gcc
+def test_a_larger_limit_can_be_asked_for_and_a_smaller_one(hook_input: Any, tmp_path: Path, entry: Path) -> None:
+    path = made.tar(tmp_path / NAME, made.cudnn_entries())
+    answer, _ = unpack(hook_input, path, CM_CUDNN_MAX_SIZE_BYTES="100")
+    assert "unpacks to more than 100 bytes" in answer["error"]
+    assert unpack(hook_input, path, CM_CUDNN_MAX_SIZE_BYTES="1000000")[0]["return"] == 0
+
+
+@needs_gcc
+@pytest.mark.parametrize("part", [0.3, 0.9])
+def test_a_truncated_archive_is_told(hook_input: Any, tmp_path: Path, entry: Path, part: float) -> None:
+    path = made.tar(tmp_path / NAME, made.cudnn_entries())
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * part)])
+    before = made.snapshot(tmp_path)
+    answer, _ = unpack(hook_input, path)
+    assert answer["return"] == 1
+    assert "is damaged" in answer["error"] or "is none of" in answer["error"]
+    assert made.snapshot(tmp_path) == before
+
+
+@needs_gcc
+@pytest.mark.parametrize(
+    ("without", "says"),
+    [
+        ("/lib/", "missing in it: lib/libcudnn.so* (or lib64/)."),
+        ("/include/", "missing in it: include/cudnn_version.h."),
+        ("/", "missing in it: lib/libcudnn.so* (or lib64/); include/cudnn_version.h."),
+    ],
+)
+def test_an_archive_without_a_part_is_refused_with_what_is_missing(
+    hook_input: Any, tmp_path: Path, entry: Path, without: str, says: str
+) -> None:
+    entries = [one for one in made.cudnn_entries() if without not in one[0]] or [("photos/cat.jpg", b"cat")]
+    before = made.snapshot(entry)
+    answer, _ = unpack(hook_input, made.tar(tmp_path / NAME, entries))
+    assert answer["return"] == 1
+    assert says in answer["error"]
+    assert MESSAGE in answer["error"]
+    assert made.snapshot(entry) == before, "what was unpacked is gone"
+
+
+@needs_gcc
+def test_the_wrong_product_is_told_by_what_it_has(hook_input: Any, tmp_path: Path, entry: Path) -> None:
+    answer, _ = unpack(hook_input, made.tar(tmp_path / "download.tar.gz", made.tensorrt_entries()))
+    assert "not NVIDIA's archive of cuDNN" in answer["error"]
+    assert "TensorRT-8.6.1.6 with bin, include, lib" in answer["error"]
+
+
+@needs_gcc
+@pytest.mark.parametrize(
+    ("name", "top", "header", "number", "says"),
+    [
+        (NAME, NAME.removesuffix(".tar.xz"), "8.9.2", 8902, "says cuDNN 8.9.7.29, its cudnn_version.h says 8.9.2"),
+        ("cudnn-linux-x86_64-8.8.0.121_cuda12-archive.tar.xz", "cuda", "8.9.7", 8907, "says cuDNN 8.8.0.121"),
+        (NAME, NAME.removesuffix(".tar.xz"), "8.9.7", 8902, "the library says cuDNN 8.9.2, its headers or name say"),
+    ],
+)
+def test_name_headers_and_library_must_agree(
+    hook_input: Any, tmp_path: Path, entry: Path, name: str, top: str, header: str, number: int, says: str
+) -> None:
+    answer, _ = unpack(hook_input, made.tar(tmp_path / name, made.cudnn_entries(top, header, number)))
+    assert answer["return"] == 1
+    assert says in answer["error"]
+    assert not (entry / "unpacked").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "env", "says"),
+    [
+        ("cudnn-local-repo-ubuntu2204-8.9.7.29_1.0-1_amd64.deb", {}, "sudo apt-get install ./cudnn-local"),
+        ("cudnn-linux-sbsa-8.9.7.29_cuda12-archive.tar.xz", {}, "is made for linux-sbsa, this machine is Linux on x86"),
+        ("cudnn-windows-x86_64-8.9.7.29_cuda12-archive.zip", {}, "is made for windows-x86_64"),
+        (NAME, {"CM_VERSION": "8.8"}, "is cuDNN 8.9.7.29, asked was version 8.8"),
+        (NAME, {"CM_CUDNN_EXPECTED_SHA256": "0" * 64}, "expected is 000"),
+        ("", {}, "is not a file"),
+    ],
+)
+def test_what_the_name_or_the_checksum_rules_out_is_not_unpacked(
+    hook_input: Any, tmp_path: Path, entry: Path, name: str, env: dict[str, str], says: str
+) -> None:
+    path = tmp_path / (name or "nowhere.tar.xz")
+    if name:
+        path.write_bytes(b"not read")
+    commands = {"uname -m": {"stdout": "x86_64\n"}}
+    machine = made.recorded(tmp_path / "machine", {}, commands=commands)
+    env = {"CM_CUDNN_ASKED_SOURCE": "installed", "CM_CUDNN_TAR_FILE_PATH": str(path), **env}
+    answer = recipe.preprocess(hook_input(env, machine=machine))
+    assert answer["return"] == 16
+    assert says in answer["error"]
+    assert "hint:" in answer["error"]
+
+
+def test_a_folder_of_the_user_is_left_alone_without_the_cache(hook_input: Any, tmp_path: Path, inside: Path) -> None:
+    (inside / "unpacked").mkdir()
+    (inside / "unpacked" / "mine.txt").write_text("mine", encoding="utf-8")
+    (tmp_path / NAME).write_bytes(b"not read")
+    machine = made.recorded(tmp_path / "machine", {})
+    env = {"CM_CUDNN_TAR_FILE_PATH": str(tmp_path / NAME)}
+    answer = recipe.preprocess(hook_input(env, machine=machine))
+    assert "is left as it is" in answer["error"]
+    assert (inside / "unpacked" / "mine.txt").is_file()
+
+
+# --- through the engine ---
+
+
+@needs_gcc
+def test_a_changed_archive_is_another_entry_and_an_unchanged_one_is_reused(home: Any) -> None:
+    path = made.tar(home.work / NAME, made.cudnn_entries())
+    words = ("get,cudnn", f"--tar_file={NAME}")
+    first = home.run_cm(*words)
+    assert first.code == 0, first.stderr
+    env = first.answer["new_env"]
+    assert Path(env["CM_CUDA_PATH_LIB_CUDNN"]).is_relative_to(home.store)
+    assert sorted(path.name for path in home.work.iterdir()) == [NAME]
+    again = home.run_cm(*words)
+    assert "get-cudnn 8.9.7.29: reused from the cache" in again.stderr
+    without = home.run_cm("get,cudnn")
+    assert without.answer["new_env"]["CM_CUDNN_VERSION"] == "8.9.7.29", "what is there is good enough"
+
+    made.tar(path, made.cudnn_entries("any", "8.9.4", 8904))
+    path = path.rename(path.with_name("other.tar.xz"))
+    made.tar(home.work / NAME, made.cudnn_entries(version="8.9.7") + [("more.txt", b"")])
+    changed = home.run_cm(*words)
+    assert "has changed since" in changed.stderr
+    assert changed.answer["new_env"]["CM_CUDNN_TAR_FILE_SHA256"] != env["CM_CUDNN_TAR_FILE_SHA256"]
+    other = home.run_cm("get,cudnn", "--tar_file=other.tar.xz")
+    assert other.answer["new_env"]["CM_CUDNN_VERSION"] == "8.9.4"
+    (home.work / NAME).touch()
+    touched = home.run_cm(*words)
+    assert "get-cudnn 8.9.7.29: reused from the cache" in touched.stderr, "only its time has changed"
+    (home.work / NAME).unlink()
+    assert home.run_cm(*words).code == 0, "the archive may be deleted"
+
+
+@needs_gcc
+def test_a_hostile_archive_leaves_no_entry_and_no_file(home: Any) -> None:
+    outside = home.folder / "outside"
+    outside.mkdir()
+    made.tar(home.work / NAME, made.hostile(made.cudnn_entries(), "an absolute path", outside))
+    before = {**made.snapshot(home.work), **made.snapshot(outside)}
+    done = home.run_cm("get,cudnn", f"--tar_file={NAME}")
+    assert done.code == 1
+    assert "nothing was unpacked" in done.answer["error"]
+    assert {**made.snapshot(home.work), **made.snapshot(outside)} == before
+    assert not list(home.store.glob("*/unpacked/*"))
+
+
+def test_a_plan_looks_and_unpacks_nothing(home: Any) -> None:
+    (home.work / NAME).write_bytes(b"not read")
+    done = home.cm("plan", "script", "--tags=get,cudnn", f"--tar_file={NAME}")
+    assert "extract-file" in done.stdout + done.stderr
+    assert not home.store.exists() or not list(home.store.glob("*/unpacked"))
+
+
+def cudnn_wheel(folder: Path) -> None:
+    """A wheel with the files of nvidia-cudnn-cu12 8.9.7.29 (layout as in nvidia-cudnn-cu13 9.28.0.42 of PyPI)."""
+    path = make_wheel(folder, "nvidia_cudnn_cu12", "8.9.7.29")
+    with zipfile.ZipFile(path, "a") as wheel:
+        wheel.writestr("nvidia/cudnn/include/cudnn_version.h", made.cudnn_header("8.9.7"))
+        wheel.writestr("nvidia/cudnn/lib/libcudnn.so.8", made.library("cudnnGetVersion", 8907))
+
+
+@needs_gcc
+def test_wheels_go_into_a_named_environment(home: Any) -> None:
+    cudnn_wheel(home.folder / "wheels")
+    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(home.folder / "wheels")}
+    done = home.run_cm("get,cudnn,_pip,_cu12", env=offline)
+    assert done.code == 0, done.stderr
+    env = done.answer["new_env"]
+    assert (env["CM_CUDNN_VERSION"], env["CM_CUDNN_SOURCE"], env["CM_CUDNN_CUDA_VERSION"]) == ("8.9.7.29", "pip", "12")
+    assert env["CM_CUDA_PATH_LIB_CUDNN"].endswith("/cudnn/lib/python3.11/site-packages/nvidia/cudnn/lib") or (
+        "/site-packages/nvidia/cudnn/lib" in env["CM_CUDA_PATH_LIB_CUDNN"]
+    )
+    assert "cudnnGetVersion() says 8.9.7" in done.stderr
+    again = home.run_cm("get,cudnn,_pip,_cu12", env=offline)
+    assert "get-cudnn,_pip,_cu12 8.9.7.29: reused from the cache" in again.stderr
+
+
+@pytest.mark.parametrize("name", ["cu12", "cu13"])
+def test_the_size_of_the_wheels_is_in_the_plan(home: Any, name: str) -> None:
+    done = home.cm("plan", "script", f"--tags=get,cudnn,_{name}")
+    size = {"cu12": "717.0 MB", "cu13": "517.0 MB"}[name]
+    assert f"PyPI: nvidia-cudnn-{name} ({size}" in done.stdout + done.stderr
+
+
+def test_older_drivers_are_warned_of(hook_input: Any, tmp_path: Path, capsys: Any) -> None:
+    header = "| NVIDIA-SMI 535.161.08   Driver Version: 535.161.08   CUDA Version: 12.2     |\n"
+    commands = {"nvidia-smi": {"stdout": header}, "nvidia-smi -L": {"stdout": "GPU 0: X (UUID: GPU-a)\n"}}
+    machine = made.recorded(tmp_path, {"/usr/bin/nvidia-smi": b""}, commands=commands)
+    if not recipe.nvidia.look(machine).cuda_version:
+        pytest.skip("this recorded driver tells no CUDA version")
+    for package, is_warned in (("nvidia-cudnn-cu13", True), ("nvidia-cudnn-cu12", False)):
+        run(hook_input, machine, CM_CUDNN_ASKED_SOURCE="pip", CM_CUDNN_PIP_PACKAGE=package, CM_VERSION_MAX="9.10")
+        assert ("these wheels are made for CUDA 13" in capsys.readouterr().err) is is_warned
+
+
+def test_wheels_that_left_no_cudnn_are_told(hook_input: Any, tmp_path: Path) -> None:
+    machine = made.recorded(tmp_path, {"/venv/lib/python3.11/site-packages/x.py": b""})
+    env = {"CM_CUDNN_ASKED_SOURCE": "pip", "CM_CUDNN_PIP_PACKAGE": "nvidia-cudnn-cu13"}
+    call = hook_input({**env, "CM_PYTHON_BIN_WITH_PATH": "/venv/bin/python3"}, machine=machine)
+    answer = recipe.postprocess(call)
+    assert answer["return"] == 1
+    assert "no cuDNN lies below /venv" in answer["error"]
+
+
+# --- loading ---
+
+
+@needs_gcc
+@pytest.mark.parametrize(
+    ("data", "level"),
+    [
+        ("good", "loads"),
+        ("text", "broken"),
+        ("cut", "broken"),
+        ("other", "broken"),
+        ("crash", "broken"),
+    ],
+)
+def test_a_real_library_is_loaded_in_another_process(tmp_path: Path, data: str, level: str) -> None:
+    good = made.library("cudnnGetVersion", 8907)
+    crash = "__attribute__((constructor)) static void f(void) { *(volatile int *)0 = 0; }"
+    texts = {"good": good, "text": b"not a library", "cut": good[:4000], "other": made.library("somethingElse", 1)}
+    path = tmp_path / "libcudnn.so"
+    if data == "crash":
+        texts["crash"] = made.library("cudnnGetVersion", 1, f"-include {_header(tmp_path, crash)}")
+    path.write_bytes(texts[data])
+    loaded = load.load(probe.Machine(), CUDNN, str(path), [str(tmp_path)])
+    assert loaded.level == level, loaded
+    assert ("8.9.7" in loaded.text) is (level == "loads")
+
+
+def _header(folder: Path, text: str) -> Path:
+    path = folder / "crash.h"
+    path.write_text(text + "\n", encoding="utf-8")
+    return path
+
+
+@needs_gcc
+def test_what_another_library_lacks_is_named(tmp_path: Path) -> None:
+    (tmp_path / "libcublas.so.12").write_bytes(made.library("cublasCreate", 1, "-Wl,-soname,libcublas.so.12"))
+    words = f"-Wl,--no-as-needed -L{tmp_path} -l:libcublas.so.12"
+    (tmp_path / "a").mkdir()
+    path = tmp_path / "a" / "libcudnn.so"
+    path.write_bytes(made.library("cudnnGetVersion", 8907, words))
+    loaded = load.load(probe.Machine(), CUDNN, str(path), [])
+    assert (loaded.level, "needs libcublas.so.12 (another library of CUDA)" in loaded.text) == ("needs-other", True)
+    assert load.load(probe.Machine(), CUDNN, str(path), [str(tmp_path)]).level == "loads"
+
+
+@needs_gcc
+def test_a_broken_installed_one_is_refused(hook_input: Any, tmp_path: Path) -> None:
+    (tmp_path / "cudnn/include").mkdir(parents=True)
+    (tmp_path / "cudnn/lib").mkdir()
+    (tmp_path / "cudnn/include/cudnn_version.h").write_bytes(made.cudnn_header("8.9.7"))
+    (tmp_path / "cudnn/lib/libcudnn.so.8").write_bytes(made.library("cudnnGetVersion", 8902))
+    answer, _ = run(hook_input, probe.Machine(), CM_CUDNN_INPUT_PATH=str(tmp_path / "cudnn"))
+    assert answer["return"] == 1
+    assert "the library says cuDNN 8.9.2, its headers or name say 8.9.7" in answer["error"]
+
+
+def test_words_for_both_libraries_name_their_own_command() -> None:
+    for kind in (CUDNN, TENSORRT):
+        text = outcome.not_found(kind, Request(), choose.Choice(None, ()), ())
+        assert f'cm run script "{kind.tags}" --tar_file={{full path to the {kind.name} tar file}}' in text
+        assert kind.page in text
+
+
+def test_no_copy_goes_into_the_systems_cuda() -> None:
+    folder = Path(str(recipe.__file__)).parent
+    text = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.py"))
+    assert "copy" not in text.replace("is ever copied", "")
+    assert shutil.which("sudo") is None or "sudo" not in text
