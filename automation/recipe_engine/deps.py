@@ -229,7 +229,12 @@ def _text(inputs: Mapping[str, Any], key: str) -> str:
 
 
 def _keys(inputs: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
-    return tuple(str(item) for item in _listed(inputs[key])) if inputs.get(key) else None
+    value = inputs.get(key)
+    if not value:
+        return None
+    if not isinstance(value, str | list | tuple):
+        raise RequestError(f"--{key}={value!r} names no keys", hint=f"write --{key},=KEY_ONE,KEY_TWO")
+    return tuple(_listed(value))
 
 
 def _both(inputs: Mapping[str, Any], short: str, long: str) -> Overrides:

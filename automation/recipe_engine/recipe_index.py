@@ -168,7 +168,7 @@ class StoredIndex:
         if known and known.scan.is_unchanged(root):
             return known.repo_id
         before = known.scan.groups if known else {}
-        whole, names = listed(root)
+        whole, names = listed(root, TICK_NS / 1e9)
         groups, changed = self._read_changes(root, names, before)
         groups = {ROOT: whole, **groups}
         if known and groups == before and not self._differs(known.repo_id, changed):

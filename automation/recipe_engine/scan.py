@@ -78,8 +78,8 @@ def look_at(root: str, name: str, files: Iterable[str], began_ns: int) -> Folder
     return FolderGroup(paths, UNWATCHED + numbers[NUMBERS:] if len(paths) > 1 else numbers)
 
 
-def listed(root: str) -> tuple[FolderGroup, list[str]]:
-    """The group of a root and the names in it; listed again after a tick when something just came or went."""
+def listed(root: str, pause_s: float) -> tuple[FolderGroup, list[str]]:
+    """The group of a root and the names in it; listed again after a pause when something just came or went."""
     for is_last in (False, True):
         whole = look_at(root, ROOT, (), time.time_ns())
         try:
@@ -88,7 +88,7 @@ def listed(root: str) -> tuple[FolderGroup, list[str]]:
             names = []
         if whole.is_trusted or is_last:
             break
-        time.sleep(TICK_NS / 1e9)
+        time.sleep(pause_s)
     return whole, names
 
 

@@ -90,6 +90,7 @@ def test_any_query(home: TemporaryHome, guarded: Any, text: str) -> None:
 
 
 @example(["--tags"])
+@example(["--force_new_env_keys"])
 @example(["--adr.tool.tags"])
 @given(command_lines)
 def test_any_command_line(home: TemporaryHome, guarded: Any, words: list[str]) -> None:
