@@ -15,7 +15,7 @@ bin="$CHECKOUT/.venv-test/bin"
 say "ruff, mypy, shellcheck"
 "$bin/ruff" check .
 "$bin/ruff" format --check .
-"$bin/mypy" -p recipe_engine -p machine_facts
+"$bin/mypy" -p recipe_engine -p machine_facts -p nvidia_library
 "$CHECKOUT/.venv-harness/bin/mypy" -p harness -p mlperf_results
 git ls-files -z -- '*.sh' run.sh test.sh .ci/run | xargs -0 "$bin/shellcheck" --severity=warning --shell=bash
 

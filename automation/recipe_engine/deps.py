@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from .conditions import Verdict, decide
 from .env import ENGINE_LOCAL_KEYS, Env, EnvValue, State, env_for_dependency, expand_text, expand_value, merge_state
+from .errors import RequestError
 from .keys import DEPENDENCY_KEYS
 from .model import Configured, Dependency, Overrides, Phase, Request, RunOptions
 from .overrides import merge_overrides

@@ -161,7 +161,7 @@ def _named_env(handed: Mapping[str, Any], request: Request, recipe: Recipe, text
     found = {}
     for key in sorted(handed):
         is_wanted = key.startswith("+") or key in words
-        is_given = key in from_inputs or is_own(key) or (detects and key.startswith(host))
+        is_given = key in from_inputs or is_own(key) or (detects and key.lstrip("+").startswith(host))
         if is_wanted and not is_given and handed[key] not in (None, ""):
             found[key] = handed[key]
     return found

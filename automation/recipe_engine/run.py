@@ -92,6 +92,7 @@ def _run(i: Mapping[str, Any], engine: Engine) -> dict[str, Any]:
     engine.guard = guard_of(i, engine.source, engine.store)
     request = parse_request(i)
     recipe = _recipe_if_clear(engine, request)
+    refuse_dry_run(recipe, request)
     if recipe and i.get("out"):
         warn_of_unknown_inputs(recipe, request)
     with guarding(engine.guard):
@@ -250,6 +251,17 @@ def warn_of_unknown_inputs(recipe: Recipe, request: Request) -> None:
             logger.warning("! recipe %s knows no input --%s; did you mean --%s?", recipe.id.alias, name, close[0])
         elif not names_input(recipe, name):
             logger.warning("! recipe %s knows no input --%s; it has no effect", recipe.id.alias, name)
+
+
+def refuse_dry_run(recipe: Recipe | None, request: Request) -> None:
+    """Raises RequestError for a ``--plan`` or ``--dry_run`` that the recipe does not know: it would really run."""
+    for name in ("plan", "dry_run", "dry-run"):
+        mapped = {key for source in _mappings(recipe) for key in source} | set(recipe.inputs) if recipe else ()
+        if request.inputs.get(name) and name not in mapped:
+            raise RequestError(
+                f"cm run script knows no --{name}, it would run",
+                hint="cm plan script with the same words tells what a run would do, and does none of it",
+            )
 
 
 def _mappings(recipe: Recipe) -> list[Mapping[str, Any]]:

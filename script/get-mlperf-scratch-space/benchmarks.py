@@ -157,7 +157,7 @@ def named(text: str) -> tuple[Benchmark, ...]:
         plain = ALIASES.get(plain, plain)
         if plain in KNOWN:
             names.append(plain)
-        elif word:
+        elif word not in ("", "none"):
             unknown.append(word)
     if unknown:
         raise BenchmarkError(

@@ -89,8 +89,10 @@ def _tell(i: dict[str, Any], asked: Asked, scratch: Path) -> None:
     if warning := need.warning(reckoned, disk):
         print(warning)
     env["MLPERF_SCRATCH_PATH"] = env["CM_MLPERF_SCRATCH_PATH"] = str(scratch)
-    for name in folders.NAMES:
-        env[f"CM_MLPERF_SCRATCH_{name.upper()}_PATH"] = str(scratch / name)
+    models, data, prepared = (str(scratch / name) for name in folders.NAMES)
+    env["CM_MLPERF_SCRATCH_MODELS_PATH"] = models
+    env["CM_MLPERF_SCRATCH_DATA_PATH"] = data
+    env["CM_MLPERF_SCRATCH_PREPROCESSED_DATA_PATH"] = prepared
     env["CM_MLPERF_SCRATCH_FREE_BYTES"] = str(disk.free_bytes) if disk else ""
     env["CM_MLPERF_SCRATCH_NEEDED_BYTES"] = str(reckoned.needed_bytes) if asked.chosen else ""
     env["CM_MLPERF_SCRATCH_VERDICT"] = need.verdict(reckoned, disk)

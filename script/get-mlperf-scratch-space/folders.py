@@ -58,10 +58,10 @@ def make(scratch: Path, *, is_inferentia: bool) -> tuple[str, ...]:
 
 
 def _make_folder(path: Path) -> bool:
-    if path.is_dir():
+    if os.path.isdir(path):  # Path.is_dir raises where a folder above may not be searched
         return False
     if os.path.lexists(path):
-        kind = "a link that leads nowhere" if path.is_symlink() else "a file"
+        kind = "a link that leads nowhere" if os.path.islink(path) else "a file"
         raise FolderError(
             f"{path} is {kind}, and a folder is wanted there\n  hint: move it away, or name another --path"
         )
@@ -111,8 +111,8 @@ def look(scratch: Path, build: Path) -> tuple[Link, ...]:
     found = []
     for name in NAMES:
         path = build / name
-        target = os.readlink(path) if path.is_symlink() else ""
-        found.append(Link(str(path), target, str(scratch / name), path.is_dir()))
+        target = os.readlink(path) if os.path.islink(path) else ""
+        found.append(Link(str(path), target, str(scratch / name), os.path.isdir(path)))
     return tuple(found)
 
 

@@ -1,6 +1,7 @@
 """Hooks of the recipe get-python3: choose an interpreter and describe it in env.
 
-`request.py` says what is asked for, `interpreters.py` finds and asks interpreters, `versions.py` compares versions.
+`request.py` says what is asked for, `interpreters.py` finds and asks interpreters, `versions.py` compares versions,
+`advice.py` tells how a missing version can be had. Nothing is installed here.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
 import os
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from . import interpreters, request, versions
+from . import advice, interpreters, request, versions
 
 NOT_FOUND_CODE = 16  # CM's code for "not found"
 
@@ -24,6 +26,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     try:
         asked = request.from_env(env, i["input"] if isinstance(i.get("input"), dict) else {})
         chosen = choose(asked, _candidates(asked))
+    except request.NoPythonFits as error:
+        ways = advice.ways(asked.limits, frozenset(filter(shutil.which, advice.PROGRAMS)))
+        return {"return": NOT_FOUND_CODE, "error": "\n".join((str(error), *ways))}
     except request.RequestError as error:
         return {"return": NOT_FOUND_CODE, "error": str(error)}
     tags = request.cache_tags(asked, chosen.version)
@@ -36,7 +41,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
 def choose(asked: request.Request, candidates: Iterable[Path]) -> interpreters.Interpreter:
     """The first candidate that runs and fits the versions asked for.
 
-    Raises RequestError that lists every candidate with the reason why it is not the one.
+    Raises NoPythonFits that lists every candidate with the reason why it is not the one.
     """
     rejected: list[str] = []
     found: list[str] = []
@@ -81,6 +86,4 @@ def _candidates(asked: request.Request) -> Iterable[Path]:
         return (asked.only,)
     if asked.folders:
         return interpreters.in_folders(asked.folders)
-    return interpreters.on_this_host(
-        search_path=os.environ.get("PATH", ""), pyenv_root=os.environ.get("PYENV_ROOT", ""), home=Path.home()
-    )
+    return interpreters.on_this_host(os.environ, Path.home())

@@ -12,8 +12,15 @@ from pathlib import Path
 from . import versions
 
 ASK_TIMEOUT_S = 30
-# Searched after PATH and pyenv, for shells with a short PATH.
-USUAL_FOLDERS = ("/usr/local/bin", "/usr/bin", "/opt/homebrew/bin")
+# Searched after PATH, pyenv and uv, for shells with a short PATH. The last two: manylinux images and builds by hand.
+USUAL_FOLDERS = (
+    "/usr/local/bin",
+    "/usr/bin",
+    "/opt/homebrew/bin",
+    "/opt/conda/bin",
+    "/opt/python*/bin",
+    "/opt/python/*/bin",
+)
 # Runs in the interpreter that is asked, so it is written for any Python 3.
 _QUESTION = (
     "import sys\n"
@@ -52,29 +59,48 @@ def in_folders(folders: Iterable[Path]) -> Iterator[Path]:
         except OSError:
             continue
         numbered = [int(found[1]) for name in names if (found := re.fullmatch(r"python3\.(\d+)", name))]
-        if folder.name == "shims" and (folder.parent / "versions").is_dir():
+        if folder.name == "shims" and os.path.isdir(folder.parent / "versions"):
             numbered = []
         wanted = ["python3", *(f"python3.{minor}" for minor in sorted(numbered, reverse=True)), "python"]
         for name in wanted:
             path = folder / name
-            if name in names and path.is_file() and os.access(path, os.X_OK):
+            if name in names and os.path.isfile(path) and os.access(path, os.X_OK):
                 yield path
 
 
-def on_this_host(*, search_path: str, pyenv_root: str, home: Path) -> Iterator[Path]:
-    """Candidates in the order of PATH, then pyenv's versions (newest first), then the usual folders."""
-    yield from in_folders(Path(text) for text in search_path.split(os.pathsep) if text)
-    root = Path(pyenv_root) if pyenv_root else home / ".pyenv"
-    installed = [folder for folder in (root / "versions").glob("3.*") if _is_version(folder.name)]
-    newest_first = sorted(installed, key=lambda folder: versions.sort_key(folder.name), reverse=True)
-    yield from in_folders(folder / "bin" for folder in newest_first)
-    yield from in_folders(Path(text) for text in USUAL_FOLDERS)
+def on_this_host(process_env: Mapping[str, str], home: Path) -> Iterator[Path]:
+    """Candidates in the order of PATH, then pyenv's and uv's versions (newest first), then the usual folders."""
+    yield from in_folders(Path(text) for text in process_env.get("PATH", "").split(os.pathsep) if text)
+    for root, pattern in _managed(process_env, home):
+        found = [(told[1], folder) for folder in _glob(root, "*") if (told := re.fullmatch(pattern, folder.name))]
+        named = [(versions.sort_key(version), folder) for version, folder in found if _is_version(version)]
+        yield from in_folders(folder / "bin" for _, folder in sorted(named, reverse=True))
+    for text in USUAL_FOLDERS:
+        yield from in_folders(_glob(Path("/"), text.lstrip("/")) if "*" in text else [Path(text)])
+
+
+def _managed(process_env: Mapping[str, str], home: Path) -> Iterator[tuple[Path, str]]:
+    """The folders in which pyenv and uv keep versions, with a pattern that finds the version in a folder's name.
+
+    uv: "Python versions" and "Storage" of docs.astral.sh/uv; names such as ``cpython-3.10.8-linux-x86_64-gnu``.
+    """
+    yield Path(process_env.get("PYENV_ROOT") or home / ".pyenv") / "versions", r"(3\..*)"
+    data = Path(process_env.get("XDG_DATA_HOME") or home / ".local" / "share")
+    yield Path(process_env.get("UV_PYTHON_INSTALL_DIR") or data / "uv" / "python"), r"cpython-(3\.[^-+]*)-.*"
+
+
+def _glob(root: Path, pattern: str) -> list[Path]:
+    """The sorted paths that fit; none where a folder may not be read."""
+    try:
+        return sorted(root.glob(pattern))
+    except OSError:
+        return []
 
 
 def identity(path: Path) -> Identity:
     """What makes two paths the same interpreter: the real file, and the virtual environment it is called through."""
     for folder in (path.parent.parent, path.parent):
-        if (folder / "pyvenv.cfg").is_file():
+        if os.path.isfile(folder / "pyvenv.cfg"):
             return (os.path.realpath(path), os.path.realpath(folder))
     return (os.path.realpath(path), "")
 
@@ -101,7 +127,7 @@ def ask(path: Path) -> Interpreter | Unusable:
         said = (done.stderr.strip() or done.stdout.strip()).splitlines()
         return Unusable(reason=f"does not run as Python 3 (exit code {done.returncode}; {' '.join(said[:1])[:200]})")
     real = Path(lines[1])
-    is_direct = not real.is_file() or os.path.realpath(real) == os.path.realpath(path)
+    is_direct = not os.path.isfile(real) or os.path.realpath(real) == os.path.realpath(path)
     return Interpreter(path=path if is_direct else real, version=lines[0])
 
 

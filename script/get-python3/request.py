@@ -22,6 +22,10 @@ class RequestError(Exception):
     """The request cannot be met. The text says what failed, what was found and the command to try."""
 
 
+class NoPythonFits(RequestError):
+    """None of the interpreters that are there is the one."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """What is asked: `only` is the one interpreter to take, `folders` are searched instead of PATH."""
@@ -72,17 +76,17 @@ def cache_tags(asked: Request, version: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((f"version-{version}", *asked.extra_tags, *name, *kind)))
 
 
-def no_python_fits(asked: Request, rejected: tuple[str, ...], found: tuple[str, ...]) -> RequestError:
+def no_python_fits(asked: Request, rejected: tuple[str, ...], found: tuple[str, ...]) -> NoPythonFits:
     """The error for "none of these is the one", with every interpreter seen and a command to try."""
     seen = "".join(f"\n  {line}" for line in rejected) or "\n  none at all"
     longer = [version for version in found if asked.limits.exact and version.startswith(asked.limits.exact + ".")]
     if longer:
-        hint = f'ask for it in full: `cm run script "get python3" --version={longer[0]}`'
+        hint = f"ask for it in full: --version={longer[0]}"
     elif found:
-        hint = f'take one that is there: `cm run script "get python3" --version={max(found, key=versions.sort_key)}`'
+        hint = f"take one that is there, by the same command with --version={versions.nearest(asked.limits, found)}"
     else:
         hint = 'say where one is: `cm run script "get python3" --path=<folder with python3>`'
-    return RequestError(f"no Python fits; asked was {asked.limits.describe()}. Seen:{seen}\nhint: {hint}")
+    return NoPythonFits(f"no Python fits; asked was {asked.limits.describe()}. Seen:{seen}\nhint: {hint}")
 
 
 def _check_version(text: str) -> None:
@@ -106,7 +110,7 @@ def _given_file(env: Mapping[str, Any], tags: tuple[str, ...]) -> Path | None:
     if not text:
         return None
     path = Path(text).expanduser()
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise RequestError(
             f'the interpreter {text} does not exist. hint: `cm run script "get python3"` finds those that do.'
         )
@@ -124,9 +128,9 @@ def _given_folders(env: Mapping[str, Any]) -> tuple[Path, ...]:
     """The folders of --path. One that does not exist is an error unless CM_TMP_PATH_IGNORE_NON_EXISTANT is "yes"."""
     texts = [text.strip() for text in str(env.get("CM_TMP_PATH", "") or "").split(os.pathsep) if text.strip()]
     folders = [Path(text).expanduser() for text in texts]
-    missing = [str(folder) for folder in folders if not folder.is_dir()]
+    missing = [str(folder) for folder in folders if not os.path.isdir(folder)]
     if missing and str(env.get("CM_TMP_PATH_IGNORE_NON_EXISTANT", "")).lower() != "yes":
         raise RequestError(
             f'not a folder: {", ".join(missing)} (from --path). hint: `cm run script "get python3"` searches PATH.'
         )
-    return tuple(Path(os.path.abspath(folder)) for folder in folders if folder.is_dir())
+    return tuple(Path(os.path.abspath(folder)) for folder in folders if os.path.isdir(folder))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 _STAGES = {"a": 0, "b": 1, "rc": 2, "": 3}  # an alpha is older than a beta, than a candidate, than the release
@@ -19,6 +20,12 @@ class Limits:
     minimum: str = ""
     maximum: str = ""
     maximum_usable: str = ""
+
+    @property
+    def minor(self) -> str:
+        """The minor version that would fit, such as "3.10"; "" where nothing is asked."""
+        text = self.exact or self.minimum or self.maximum or self.maximum_usable
+        return ".".join(str(number) for number in numbers(text)[:2]) if text else ""
 
     def describe(self) -> str:
         """What is asked for, in words."""
@@ -45,6 +52,13 @@ def sort_key(version: str) -> tuple[int, int, int, int, int]:
 def numbers(version: str) -> tuple[int, int, int]:
     """Major, minor and patch number of a version."""
     return sort_key(version)[:3]
+
+
+def nearest(limits: Limits, found: Sequence[str]) -> str:
+    """The newest of these with the minor version that is asked for, else the newest of all; `found` is not empty."""
+    newest_first = sorted(found, key=sort_key, reverse=True)
+    wanted = limits.minor
+    return next((one for one in newest_first if wanted and numbers(one)[:2] == numbers(wanted)[:2]), newest_first[0])
 
 
 def misfit(version: str, limits: Limits) -> str:

@@ -49,7 +49,10 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     }
     text = table(judged, taken, idle)
     if taken is None:
-        return {"return": NOT_FOUND_CODE, "error": f"no mounted file system fits:\n{text}\n{_hint(machine, judged)}"}
+        return {
+            "return": NOT_FOUND_CODE,
+            "error": f"no mounted file system fits:\n{text}\n{_hint(machine, judged, with_os_disk=with_os_disk)}",
+        }
     print(text)
     path = mounts.folder_on(taken.mount_point)
     print(f"  chosen: {path} (the folder is not made here)")
@@ -73,13 +76,14 @@ def table(judged: Sequence[filters.Judged], taken: mounts.FileSystem | None, idl
     return "\n".join(lines) or "  none: there is no /proc/mounts here, or it names no disk"
 
 
-def _hint(machine: Machine, judged: Sequence[filters.Judged]) -> str:
+def _hint(machine: Machine, judged: Sequence[filters.Judged], *, with_os_disk: bool) -> str:
     """The command to try next: give the user a folder, count the system's disk, or ask for less."""
-    closed = [one.file_system for one in judged if one.against.endswith("may not write there")]
+    counted = [one for one in judged if with_os_disk or not one.file_system.is_os]
+    closed = [one.file_system for one in counted if one.against.endswith("may not write there")]
     if closed:
         best = max(closed, key=lambda one: one.free_bytes)
         words = ("install", "-d", "-o", str(machine.user.uid), mounts.folder_on(best.mount_point))
         return f"  hint: {packages.look(machine).as_root(words)}"
-    if any(one.against == "the operating system lies on its disk" for one in judged):
+    if len(counted) < len(judged):
         return "  hint: --include_os_disk counts the operating system's disk too"
     return "  hint: ask for less, such as --filter=SizeGreaterThan:100gb; disks are mounted by an administrator"

@@ -77,7 +77,7 @@ def look(machine: Machine) -> tuple[FileSystem, ...]:
         key = row.device if row.device.startswith("/dev/") else row.mount_point
         against = _unsuitable(row) or _silent(machine, row)
         # Containers mount single files, such as /etc/hosts, from the disk of their host.
-        if key in found or _is_of_the_kernel(row.mount_point) or not (against or machine.is_dir(row.mount_point)):
+        if key in found or _is_of_the_kernel(row.mount_point) or not (against or _is_folder(machine, row.mount_point)):
             continue
         found[key] = _file_system(machine, row, os_disks, against)
     return tuple(sorted(found.values(), key=lambda one: one.mount_point))
@@ -121,6 +121,11 @@ def _without_partition(machine: Machine, name: str) -> str:
         return machine.real_path(f"/sys/class/block/{name}").rsplit("/", 2)[-2]
     numbered = re.fullmatch(r"((?:nvme\d+n\d+|mmcblk\d+))p\d+|((?:sd|hd|vd|xvd)[a-z]+)\d+", name)
     return (numbered[1] or numbered[2]) if numbered else name
+
+
+def _is_folder(machine: Machine, path: str) -> bool:
+    """Whether it is a folder that this user can reach; one below a closed folder is none."""
+    return machine.owner_uid(path) is not None and machine.is_dir(path)
 
 
 def _is_of_the_kernel(path: str) -> bool:

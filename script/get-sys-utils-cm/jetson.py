@@ -27,16 +27,16 @@ FROM_SOURCE = (
     ("DALI 0.25.0", "for CUDA architecture 72; RNN-T needs it; the longest of all"),
 )
 PIP = (
-    "setuptools==41.0.1 Cython==0.29.10 numpy==1.16.4 matplotlib==3.0.2 grpcio==1.16.1 absl-py==0.7.1 py-cpuinfo==5.0.0 "
-    "portpicker==1.3.1 six==1.12.0 mock==3.0.5 requests==2.22.0 gast==0.2.2 h5py==2.10.0 astor==0.8.0 termcolor==1.1.0 "
-    "pytest==5.1.2 pillow==6.0.0 scikit-learn==0.23.0 protobuf==3.11.1 keras-preprocessing==1.0.5 "
-    "tensorflow-estimator==1.13.0 tensorboard==1.13.0 keras-applications==1.0.6 torchvision==0.2.2.post3 pycuda==2019.1.2 "
-    "pycocotools==2.0.0 tqdm==4.46.0"
+    "setuptools==41.0.1 Cython==0.29.10 numpy==1.16.4 matplotlib==3.0.2 grpcio==1.16.1 absl-py==0.7.1 "
+    "py-cpuinfo==5.0.0 portpicker==1.3.1 six==1.12.0 mock==3.0.5 requests==2.22.0 gast==0.2.2 h5py==2.10.0 "
+    "astor==0.8.0 termcolor==1.1.0 pytest==5.1.2 pillow==6.0.0 scikit-learn==0.23.0 protobuf==3.11.1 "
+    "keras-preprocessing==1.0.5 tensorflow-estimator==1.13.0 tensorboard==1.13.0 keras-applications==1.0.6 "
+    "torchvision==0.2.2.post3 pycuda==2019.1.2 pycocotools==2.0.0 tqdm==4.46.0"
 )
 
 
 def model(machine: Machine) -> str:
-    """What the device tree calls the board, such as ``NVIDIA Jetson Xavier NX Developer Kit``; empty when not a Jetson."""
+    """The board as the device tree calls it, such as ``NVIDIA Jetson Xavier NX Developer Kit``; empty for no Jetson."""
     text = machine.read_text(MODEL_FILE).replace("\0", "").strip()
     return text if "Jetson" in text else ""
 
@@ -56,9 +56,7 @@ def plan() -> tuple[Command, ...]:
     steps += [
         Command(("python3", "-m", "venv", "xavier")),
         Command(("xavier/bin/python3", "-m", "pip", "install", *PIP.split())),
-        Command(
-            line="# TensorFlow 1.15 (tensorflow<2) from NVIDIA's index for JetPack 4.4 (.../compute/redist/jp/v44)"
-        ),
-        Command(line="# PyTorch 1.4.0 for cp36 and aarch64: the wheel that NVIDIA's forum offers for JetPack 4.4"),
+        Command(line="# TensorFlow below 2 from NVIDIA's index for JetPack 4.4 (.../compute/redist/jp/v44)"),
+        Command(line="# PyTorch 1.4.0: NVIDIA's wheel torch-1.4.0-cp36-cp36m-linux_aarch64.whl"),
     ]
     return tuple(steps)

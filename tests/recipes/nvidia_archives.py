@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import io
+import json
 import os
 import shutil
 import subprocess
@@ -27,7 +28,7 @@ from machine_facts import probe  # noqa: E402
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="stub libraries are compiled by gcc")
 Entry = tuple[str, Any]
-"""A member: its name, and bytes or ("link", target), ("hard", target), ("bomb", bytes it says to have), "folder", ..."""
+"""A member: its name, and bytes, ("link", target), ("hard", target), ("bomb", claimed size in bytes), "folder", ..."""
 TYPES = {"folder": tarfile.DIRTYPE, "fifo": tarfile.FIFOTYPE, "disk": tarfile.BLKTYPE, "terminal": tarfile.CHRTYPE}
 
 
@@ -73,7 +74,8 @@ def cudnn_header(version: str) -> bytes:
 def tensorrt_header(version: str) -> bytes:
     """NvInferVersion.h for 8.6.1.6."""
     names = ("MAJOR", "MINOR", "PATCH", "BUILD")
-    lines = (f"#define NV_TENSORRT_{name} {number} //!< {name}" for name, number in zip(names, version.split(".")))
+    numbers = zip(names, version.split("."), strict=False)
+    lines = (f"#define NV_TENSORRT_{name} {number} //!< {name}" for name, number in numbers)
     return "\n".join(lines).encode() + b"\n"
 
 
@@ -152,7 +154,7 @@ def make_entry(folder: Path) -> None:
 
 
 def take(alias: str, call: dict[str, Any]) -> dict[str, Any]:
-    """The answer of preprocess, of extract-file as the recipe's _cm.yaml calls it, and of postprocess: the first error."""
+    """The answer of preprocess, extract-file (called as in the recipe's _cm.yaml) and postprocess: the first error."""
     recipe = load_recipe(alias)
     answer = recipe.preprocess(call)
     if answer["return"] > 0:
@@ -169,8 +171,6 @@ def _expanded(value: str, env: dict[str, Any]) -> str:
 
 def recorded(folder: Path, files: dict[str, bytes], **facts: Any) -> probe.Machine:
     """A recorded machine with these files and the keys of ``machine.json``."""
-    import json
-
     for path, data in files.items():
         place = folder / "root" / path.strip("/")
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ Archives and wheels are made up here (nvidia_archives.py); nothing of NVIDIA's i
 from __future__ import annotations
 
 import hashlib
-import shutil
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -17,127 +17,12 @@ from nvidia_archives import needs_gcc
 from recipe_loader import FIXTURES, exported, load_recipe
 from test_get_generic_python_lib import make_wheel
 
-from machine_facts import probe, toolkits
-from nvidia_library import archive, choose, find, load, outcome, request
-from nvidia_library.kinds import CUDNN, TENSORRT, version_of_number
+recipe = load_recipe("get-cudnn")  # after nvidia_archives, which makes the packages importable
 
-recipe = load_recipe("get-cudnn")
+from machine_facts import nvidia, probe, toolkits  # noqa: E402
 
 NAME = "cudnn-linux-x86_64-8.9.7.29_cuda12-archive.tar.xz"
 MESSAGE = 'cm run script "get cudnn" --tar_file={full path to the cuDNN tar file}'
-Request = request.Request
-
-
-def library(version: str, home: str = "/usr", *, lib: str = "", header: bool = True) -> toolkits.Library:
-    include = f"{home}/include" if header else ""
-    lib = f"{home}/lib64" if lib == "" else lib.strip("-")
-    return toolkits.Library(version, home, f"{include}/cudnn_version.h" * header, include, lib, "cudnn_version.h")
-
-
-# --- rules ---
-
-
-@pytest.mark.parametrize(
-    ("text", "version", "cuda", "machine"),
-    [
-        (NAME, "8.9.7.29", "12", "linux-x86_64"),
-        ("cudnn-linux-x86_64-8.7.0.84_cuda11-archive", "8.7.0.84", "11", "linux-x86_64"),
-        ("cudnn-linux-sbsa-9.1.0.70_cuda12-archive.tar.xz", "9.1.0.70", "12", "linux-sbsa"),
-        ("cudnn-11.2-linux-x64-v8.1.1.33.tgz", "8.1.1.33", "11.2", "linux-x64"),
-        ("cudnn-windows-x86_64-8.9.7.29_cuda12-archive.zip", "8.9.7.29", "12", "windows-x86_64"),
-        ("cuda", "", "", ""),
-        ("my-download.tar.xz", "", "", ""),
-    ],
-)
-def test_the_name_of_an_archive_says_version_cuda_and_machine(text: str, version: str, cuda: str, machine: str) -> None:
-    assert archive.parse(text, CUDNN) == (version, cuda, machine)
-
-
-@pytest.mark.parametrize(
-    ("number", "version"), [(8907, "8.9.7"), (8700, "8.7.0"), (90100, "9.1.0"), (92800, "9.28.0"), (100201, "10.2.1")]
-)
-def test_the_number_that_a_library_answers_is_a_version(number: int, version: str) -> None:
-    assert version_of_number(number) == version
-
-
-@pytest.mark.parametrize(
-    ("asked", "version", "is_right"),
-    [
-        ({"exact": "8.9"}, "8.9.7", True),
-        ({"exact": "8.9.7.29"}, "8.9.7", True),
-        ({"exact": "8.9.7.29"}, "8.9.7.28", False),
-        ({"exact": "8.9.7.29"}, "8.9", False),
-        ({"minimum": "8.6", "maximum": "8.9"}, "8.9.7", True),
-        ({"minimum": "9"}, "8.9.7", False),
-        ({}, "7.6.5", True),
-    ],
-)
-def test_which_versions_are_admitted(asked: dict[str, str], version: str, is_right: bool) -> None:
-    assert Request(**asked).admits(version) is is_right
-
-
-@pytest.mark.parametrize(
-    ("env", "says"),
-    [
-        ({"CM_VERSION": "latest"}, "not a version of cuDNN"),
-        ({"CM_CUDNN_EXPECTED_SHA256": "12"}, "64 hexadecimal digits"),
-        ({"CM_CUDNN_MAX_SIZE_BYTES": "2 GB"}, "whole number"),
-    ],
-)
-def test_impossible_requests_are_refused_with_what_is_allowed(env: dict[str, str], says: str) -> None:
-    with pytest.raises(request.RequestError, match=f"(?s){says}.*hint:"):
-        request.from_env(env, CUDNN)
-
-
-def test_the_one_beside_cuda_is_taken_then_the_one_with_headers_then_the_newest() -> None:
-    beside, runtime, newest, old = (
-        library("8.9.7", "/usr/local/cuda"),
-        library("9.9", "/data", header=False),
-        library("9.1.0", "/opt/cudnn"),
-        library("8.0.5", "/opt/old"),
-    )
-    found = (old, runtime, newest, beside)
-    assert choose.choose(found, Request(), ["/usr/local/cuda/lib64"]).reason == "it lies beside the CUDA toolkit"
-    order = [one.library for one in choose.choose(found, Request(), ["/usr/local/cuda/lib64"]).judged]
-    assert order == [beside, newest, old, runtime]
-    choice = choose.choose(found, Request(minimum="9"), ["/usr/local/cuda/lib64"])
-    assert choice.chosen is not None
-    assert choice.chosen.library is newest
-    assert choice.reason == "it has headers"
-    refused = [one.text(CUDNN) for one in choice.judged if one.refusal]
-    assert len(refused) == 2
-    assert all("asked was version 9 or newer" in text for text in refused)
-
-
-@pytest.mark.parametrize(
-    ("one", "asked", "says"),
-    [
-        (library("8.9.7", lib="-"), Request(), "no library"),
-        (library("8.9.7", header=False), Request(needs_headers=True), "no headers"),
-        (library("8.9.7"), Request(exact="8.8"), "asked was version 8.8"),
-        (library("8.9.7"), Request(), ""),
-    ],
-)
-def test_why_one_is_refused(one: Any, asked: Any, says: str) -> None:
-    said = choose.refusal(one, asked)
-    assert says in said if says else said == ""
-
-
-@pytest.mark.parametrize(
-    ("number", "error", "level"),
-    [
-        (8907, "", "loads"),
-        (None, "libcuda.so.1: cannot open shared object file: No such file or directory", "needs-other"),
-        (None, "libcublasLt.so.12: cannot open shared object file: No such file or directory", "needs-other"),
-        (None, "/x/libcudnn.so: cannot open shared object file: No such file or directory", "broken"),
-        (None, "/x/libcudnn.so: invalid ELF header", "broken"),
-        (None, "/x/libcudnn.so: undefined symbol: cudnnGetVersion", "broken"),
-    ],
-)
-def test_what_the_loader_says_is_told_apart(number: int | None, error: str, level: str) -> None:
-    loaded = load.judge(CUDNN, "/x/libcudnn.so", number, error)
-    assert loaded.level == level
-    assert ("the NVIDIA driver" in loaded.text) is ("libcuda.so.1" in error)
 
 
 # --- what is installed ---
@@ -149,7 +34,7 @@ def run(hook_input: Any, machine: Any, **env: Any) -> tuple[dict[str, Any], dict
 
 
 def several(folder: Path) -> probe.Machine:
-    """A machine with four: a package of the system, one beside CUDA, one behind a variable, one on the loader's path."""
+    """A machine with four: the system's package, one beside CUDA, one behind a variable, one on the loader's path."""
     files = {
         "/usr/include/cudnn_version.h": made.cudnn_header("8.9.2"),
         "/usr/lib/x86_64-linux-gnu/libcudnn.so.8.9.2": b"",
@@ -248,12 +133,21 @@ def test_no_recorded_machine_makes_it_fail_with_a_traceback(hook_input: Any, nam
         assert MESSAGE in answer["error"]
 
 
-def test_the_same_library_by_two_names_is_one(tmp_path: Path) -> None:
-    here = several(tmp_path)
-    (tmp_path / "root/lib").symlink_to("usr/lib")
-    folders = ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu"]
-    found = find.installed(here, CUDNN, Request(), folders)
-    assert [one.version for one in found] == ["9.1.0", "8.9.7", "8.9.2", "7.6.5"]
+@pytest.mark.parametrize(("is_merged", "lib"), [(True, "/usr/lib/x86_64-linux-gnu"), (False, "/lib/x86_64-linux-gnu")])
+def test_a_runtime_in_the_systems_folder_is_found_once(
+    hook_input: Any, tmp_path: Path, is_merged: bool, lib: str
+) -> None:
+    """Since Debian 12 /lib is a link to /usr/lib."""
+    machine = made.recorded(tmp_path, {f"{lib}/libcudnn.so.8.9.2": b"", f"{lib}/libcudnn.so.8": b""})
+    if is_merged:
+        (tmp_path / "root/lib").symlink_to("usr/lib")
+    folders = ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/nowhere"]
+    answer, call = run(hook_input, machine, **{"+CM_HOST_OS_DEFAULT_LIBRARY_PATH": folders})
+    assert answer == {"return": 0, "version": "8.9.2"}
+    assert [row["lib"] for row in call["state"]["cm_cudnn_found"]] == [lib]
+    assert call["env"]["+LD_LIBRARY_PATH"] == []
+    given = run(hook_input, machine, CM_INPUT="/lib/x86_64-linux-gnu")[1]["env"]["CM_CUDA_PATH_LIB_CUDNN"]
+    assert machine.real_path(given) == lib
 
 
 # --- the archive ---
@@ -276,8 +170,9 @@ def test_nvidias_archive_goes_into_the_entry_and_says_its_version(
     hook_input: Any, tmp_path: Path, entry: Path, capsys: Any
 ) -> None:
     path = made.tar(tmp_path / NAME, made.cudnn_entries())
+    (tmp_path / "cuda" / "lib64").mkdir(parents=True)  # the system's CUDA, which this user may write to
     before = made.snapshot(tmp_path)
-    answer, env = unpack(hook_input, path, CM_CUDA_VERSION="11.8")
+    answer, env = unpack(hook_input, path, CM_CUDA_VERSION="11.8", CM_CUDA_PATH_LIB=str(tmp_path / "cuda" / "lib64"))
     home = entry / "unpacked" / NAME.removesuffix(".tar.xz")
     assert answer["return"] == 0, answer
     assert answer["version"] == "8.9.7.29"
@@ -406,6 +301,7 @@ def test_name_headers_and_library_must_agree(
         ("cudnn-local-repo-ubuntu2204-8.9.7.29_1.0-1_amd64.deb", {}, "sudo apt-get install ./cudnn-local"),
         ("cudnn-linux-sbsa-8.9.7.29_cuda12-archive.tar.xz", {}, "is made for linux-sbsa, this machine is Linux on x86"),
         ("cudnn-windows-x86_64-8.9.7.29_cuda12-archive.zip", {}, "is made for windows-x86_64"),
+        ("TensorRT-8.6.1.6.Linux.x86_64-gnu.cuda-12.0.tar.gz", {}, 'cm run script "get tensorrt" --tar_file='),
         (NAME, {"CM_VERSION": "8.8"}, "is cuDNN 8.9.7.29, asked was version 8.8"),
         (NAME, {"CM_CUDNN_EXPECTED_SHA256": "0" * 64}, "expected is 000"),
         ("", {}, "is not a file"),
@@ -456,7 +352,7 @@ def test_a_changed_archive_is_another_entry_and_an_unchanged_one_is_reused(home:
 
     made.tar(path, made.cudnn_entries("any", "8.9.4", 8904))
     path = path.rename(path.with_name("other.tar.xz"))
-    made.tar(home.work / NAME, made.cudnn_entries(version="8.9.7") + [("more.txt", b"")])
+    made.tar(home.work / NAME, [*made.cudnn_entries(), ("more.txt", b"")])
     changed = home.run_cm(*words)
     assert "has changed since" in changed.stderr
     assert changed.answer["new_env"]["CM_CUDNN_TAR_FILE_SHA256"] != env["CM_CUDNN_TAR_FILE_SHA256"]
@@ -482,6 +378,28 @@ def test_a_hostile_archive_leaves_no_entry_and_no_file(home: Any) -> None:
     assert not list(home.store.glob("*/unpacked/*"))
 
 
+@needs_gcc
+def test_a_machine_without_cuda_takes_the_archive_all_the_same(home: Any) -> None:
+    made.tar(home.work / NAME, made.cudnn_entries())
+    done = home.run_cm("get,cudnn", f"--tar_file={NAME}", "--adr.cuda.version=99.9")
+    assert done.code == 0, done.stderr
+    assert "going on without get,cuda" in done.stderr
+    assert done.answer["new_env"]["CM_CUDNN_VERSION"] == "8.9.7.29"
+
+
+@needs_gcc
+def test_a_path_with_signs_that_a_shell_knows_is_only_a_path(home: Any) -> None:
+    folder = home.work / 'it\'s, a $(touch pwned) "folder"'
+    made.tar(folder / NAME, made.cudnn_entries())
+    for _ in range(2):
+        done = home.run_cm("get,cudnn", f"--tar_file={NAME}", cwd=folder)
+        assert done.code == 0, done.stderr
+    assert "reused from the cache" in done.stderr
+    (folder / NAME).touch()
+    assert "reused from the cache" in home.run_cm("get,cudnn", f"--tar_file={NAME}", cwd=folder).stderr
+    assert not list(home.folder.rglob("pwned"))
+
+
 def test_a_plan_looks_and_unpacks_nothing(home: Any) -> None:
     (home.work / NAME).write_bytes(b"not read")
     done = home.cm("plan", "script", "--tags=get,cudnn", f"--tar_file={NAME}")
@@ -505,9 +423,7 @@ def test_wheels_go_into_a_named_environment(home: Any) -> None:
     assert done.code == 0, done.stderr
     env = done.answer["new_env"]
     assert (env["CM_CUDNN_VERSION"], env["CM_CUDNN_SOURCE"], env["CM_CUDNN_CUDA_VERSION"]) == ("8.9.7.29", "pip", "12")
-    assert env["CM_CUDA_PATH_LIB_CUDNN"].endswith("/cudnn/lib/python3.11/site-packages/nvidia/cudnn/lib") or (
-        "/site-packages/nvidia/cudnn/lib" in env["CM_CUDA_PATH_LIB_CUDNN"]
-    )
+    assert re.search(r"/cudnn/lib/python3\.\d+/site-packages/nvidia/cudnn/lib$", env["CM_CUDA_PATH_LIB_CUDNN"])
     assert "cudnnGetVersion() says 8.9.7" in done.stderr
     again = home.run_cm("get,cudnn,_pip,_cu12", env=offline)
     assert "get-cudnn,_pip,_cu12 8.9.7.29: reused from the cache" in again.stderr
@@ -521,11 +437,11 @@ def test_the_size_of_the_wheels_is_in_the_plan(home: Any, name: str) -> None:
 
 
 def test_older_drivers_are_warned_of(hook_input: Any, tmp_path: Path, capsys: Any) -> None:
+    rows = "0, GPU-a, NVIDIA A30, 24576, 535.161.08, 8.0, Disabled, 00000000:07:00.0\n"
     header = "| NVIDIA-SMI 535.161.08   Driver Version: 535.161.08   CUDA Version: 12.2     |\n"
-    commands = {"nvidia-smi": {"stdout": header}, "nvidia-smi -L": {"stdout": "GPU 0: X (UUID: GPU-a)\n"}}
+    commands = {"nvidia-smi": {"stdout": header}, " ".join(nvidia.QUERY): {"stdout": rows}}
     machine = made.recorded(tmp_path, {"/usr/bin/nvidia-smi": b""}, commands=commands)
-    if not recipe.nvidia.look(machine).cuda_version:
-        pytest.skip("this recorded driver tells no CUDA version")
+    assert nvidia.look(machine).cuda_version == "12.2"
     for package, is_warned in (("nvidia-cudnn-cu13", True), ("nvidia-cudnn-cu12", False)):
         run(hook_input, machine, CM_CUDNN_ASKED_SOURCE="pip", CM_CUDNN_PIP_PACKAGE=package, CM_VERSION_MAX="9.10")
         assert ("these wheels are made for CUDA 13" in capsys.readouterr().err) is is_warned
@@ -540,51 +456,6 @@ def test_wheels_that_left_no_cudnn_are_told(hook_input: Any, tmp_path: Path) -> 
     assert "no cuDNN lies below /venv" in answer["error"]
 
 
-# --- loading ---
-
-
-@needs_gcc
-@pytest.mark.parametrize(
-    ("data", "level"),
-    [
-        ("good", "loads"),
-        ("text", "broken"),
-        ("cut", "broken"),
-        ("other", "broken"),
-        ("crash", "broken"),
-    ],
-)
-def test_a_real_library_is_loaded_in_another_process(tmp_path: Path, data: str, level: str) -> None:
-    good = made.library("cudnnGetVersion", 8907)
-    crash = "__attribute__((constructor)) static void f(void) { *(volatile int *)0 = 0; }"
-    texts = {"good": good, "text": b"not a library", "cut": good[:4000], "other": made.library("somethingElse", 1)}
-    path = tmp_path / "libcudnn.so"
-    if data == "crash":
-        texts["crash"] = made.library("cudnnGetVersion", 1, f"-include {_header(tmp_path, crash)}")
-    path.write_bytes(texts[data])
-    loaded = load.load(probe.Machine(), CUDNN, str(path), [str(tmp_path)])
-    assert loaded.level == level, loaded
-    assert ("8.9.7" in loaded.text) is (level == "loads")
-
-
-def _header(folder: Path, text: str) -> Path:
-    path = folder / "crash.h"
-    path.write_text(text + "\n", encoding="utf-8")
-    return path
-
-
-@needs_gcc
-def test_what_another_library_lacks_is_named(tmp_path: Path) -> None:
-    (tmp_path / "libcublas.so.12").write_bytes(made.library("cublasCreate", 1, "-Wl,-soname,libcublas.so.12"))
-    words = f"-Wl,--no-as-needed -L{tmp_path} -l:libcublas.so.12"
-    (tmp_path / "a").mkdir()
-    path = tmp_path / "a" / "libcudnn.so"
-    path.write_bytes(made.library("cudnnGetVersion", 8907, words))
-    loaded = load.load(probe.Machine(), CUDNN, str(path), [])
-    assert (loaded.level, "needs libcublas.so.12 (another library of CUDA)" in loaded.text) == ("needs-other", True)
-    assert load.load(probe.Machine(), CUDNN, str(path), [str(tmp_path)]).level == "loads"
-
-
 @needs_gcc
 def test_a_broken_installed_one_is_refused(hook_input: Any, tmp_path: Path) -> None:
     (tmp_path / "cudnn/include").mkdir(parents=True)
@@ -594,17 +465,3 @@ def test_a_broken_installed_one_is_refused(hook_input: Any, tmp_path: Path) -> N
     answer, _ = run(hook_input, probe.Machine(), CM_CUDNN_INPUT_PATH=str(tmp_path / "cudnn"))
     assert answer["return"] == 1
     assert "the library says cuDNN 8.9.2, its headers or name say 8.9.7" in answer["error"]
-
-
-def test_words_for_both_libraries_name_their_own_command() -> None:
-    for kind in (CUDNN, TENSORRT):
-        text = outcome.not_found(kind, Request(), choose.Choice(None, ()), ())
-        assert f'cm run script "{kind.tags}" --tar_file={{full path to the {kind.name} tar file}}' in text
-        assert kind.page in text
-
-
-def test_no_copy_goes_into_the_systems_cuda() -> None:
-    folder = Path(str(recipe.__file__)).parent
-    text = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.py"))
-    assert "copy" not in text.replace("is ever copied", "")
-    assert shutil.which("sudo") is None or "sudo" not in text

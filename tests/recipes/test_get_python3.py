@@ -15,6 +15,7 @@ recipe = load_recipe("get-python3")
 versions = load_module("get-python3", "versions")
 request_rules = load_module("get-python3", "request")
 interpreters = load_module("get-python3", "interpreters")
+advice = load_module("get-python3", "advice")
 
 THIS_VERSION = ".".join(str(number) for number in sys.version_info[:3])
 
@@ -264,3 +265,69 @@ def test_every_key_that_leaves_the_recipe_is_named_and_none_is_the_dependent_pat
     keys = recipe_meta("get-python3")["new_env_keys"]
     assert "CM_GET_DEPENDENT_CACHED_PATH" not in keys
     assert not [key for key in keys if "*" in key]
+
+
+def test_uvs_versions_and_builds_in_opt_are_searched_too(only_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uv = only_path / "home" / ".local" / "share" / "uv" / "python"
+    old = fake_python(uv / "cpython-3.10.8-linux-x86_64-gnu" / "bin", "python3", "3.10.8")
+    new = fake_python(uv / "cpython-3.12.1-linux-x86_64-gnu" / "bin", "python3", "3.12.1")
+    fake_python(uv / "pypy-3.10.14-linux-x86_64-gnu" / "bin", "python3", "3.10.14")
+    fake_python(uv / "cpython-latest-x" / "bin", "python3", "3.9.9")
+    built = fake_python(only_path / "opt" / "python-3.9.2" / "bin", "python3", "3.9.2")
+    monkeypatch.setattr(interpreters, "USUAL_FOLDERS", (f"{only_path}/opt/python*/bin",))
+    found = list(interpreters.on_this_host({"PATH": ""}, only_path / "home"))
+    assert found == [new, old, built]
+    elsewhere = fake_python(only_path / "u" / "cpython-3.11.1-linux-x86_64-gnu" / "bin", "python3", "3.11.1")
+    env = {"PATH": "", "UV_PYTHON_INSTALL_DIR": str(only_path / "u")}
+    assert list(interpreters.on_this_host(env, only_path / "home")) == [elsewhere, built]
+
+
+def test_a_missing_version_is_answered_with_the_nearest_and_the_ways_to_get_it(
+    only_path: Path, hook_input: Any, fake_tool: Any
+) -> None:
+    fake_python(only_path / "a", "python3", "3.13.0")
+    fake_python(only_path / "a", "python3.10", "3.10.13")
+    fake_tool("pyenv", "exit 99", only_path / "b")
+    answer, _ = run(hook_input, CM_VERSION="3.10.8")
+    assert answer["return"] == 16
+    assert "hint: take one that is there, by the same command with --version=3.10.13" in answer["error"]
+    assert "pyenv install 3.10.8" in answer["error"]
+    assert "uv python install 3.10.8" in answer["error"]
+    assert "without being asked" in answer["error"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "available", "lines"),
+    [
+        ({}, (), ()),
+        (
+            {"exact": "3.10.8"},
+            ("apt-get",),
+            ("sudo apt-get install -y python3.10 python3.10-venv", "uv python install 3.10.8"),
+        ),
+        ({"minimum": "3.12"}, ("zypper", "uv"), ("    uv python install 3.12 ", "sudo zypper install -y python312")),
+        ({"maximum": "3.9.99"}, ("dnf",), ("sudo dnf install -y python3.9 ", "uv python install 3.9 ")),
+        ({"exact": "3.11"}, ("brew", "pyenv"), ("brew install python@3.11", "pyenv install 3.11 ")),
+    ],
+)
+def test_the_ways_fit_the_programs_that_are_there(
+    limits: dict[str, str], available: tuple[str, ...], lines: tuple[str, ...]
+) -> None:
+    told = "\n".join(advice.ways(versions.Limits(**limits), available))
+    assert all(line in told for line in lines)
+    assert bool(told) is bool(lines)
+    assert ("pyenv" in told) is ("pyenv" in available)
+
+
+@pytest.mark.parametrize(
+    ("limits", "found", "nearest"),
+    [
+        ({"exact": "3.10.8"}, ("3.9.1", "3.10.4", "3.10.13", "3.13.0"), "3.10.13"),
+        ({"exact": "3.8.1"}, ("3.9.1", "3.10.4"), "3.10.4"),
+        ({"minimum": "3.14"}, ("3.9.1", "3.13.0rc1"), "3.13.0rc1"),
+    ],
+)
+def test_the_nearest_version_has_the_minor_version_asked_for(
+    limits: dict[str, str], found: tuple[str, ...], nearest: str
+) -> None:
+    assert versions.nearest(versions.Limits(**limits), found) == nearest

@@ -6,5 +6,6 @@ find     all installed ones
 choose   the one to take, and why not the others
 archive  the vendor's tar file: what its name says, and whether what was unpacked is whole
 load     loads a library in another process and asks its version
-outcome  env keys and lines that both recipes make alike
+outcome  env keys and texts that both recipes make alike
+steps    what the hooks of both recipes do alike
 """

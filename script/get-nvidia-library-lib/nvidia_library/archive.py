@@ -7,7 +7,6 @@ Nothing here writes anything.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +15,7 @@ from machine_facts import toolkits, versions
 from machine_facts.probe import Machine
 
 from . import find
-from .kinds import Kind
+from .kinds import CUDNN, TENSORRT, Kind
 from .request import Request, RequestError
 
 BLOCK_BYTES = 4 * 1024 * 1024
@@ -82,6 +81,12 @@ def before(asked: Request, kind: Kind, machine: Machine) -> Archive:
     if path.suffix.lower() in PACKAGES:
         raise RequestError(_is_package(path, kind))
     name = parse(path.name, kind)
+    for other in (CUDNN, TENSORRT):
+        if other is not kind and not name.version and parse(path.name, other).version:
+            raise RequestError(
+                f"{path.name} is an archive of {other.name}, not of {kind.name}.\n  hint: {command(other)}\n"
+                f"  hint: {command(kind)}"
+            )
     if name.version and not asked.admits(name.version):
         raise RequestError(
             f"{path.name} is {kind.name} {name.version}, asked was {asked.limits_text}.\n"
@@ -180,8 +185,3 @@ def _is_package(path: Path, kind: Kind) -> str:
         lines.append(f'  hint: {install}   (as administrator), then cm run script "{kind.tags}"')
     lines.append(f'  hint: download the "Tar" file from {kind.page}, then {command(kind)}')
     return "\n".join(lines)
-
-
-def is_entry(folder: str) -> bool:
-    """Whether a folder is a cache entry of CM: there this recipe may remove what it put."""
-    return os.path.isfile(os.path.join(folder, "_cm.json"))

@@ -17,15 +17,18 @@ LIBRARY_FOLDER = re.compile(r"/lib(64|32)?(/[a-z0-9_]+-linux-gnu)?$")
 def installed(
     machine: Machine, kind: Kind, asked: Request, library_folders: Sequence[str]
 ) -> tuple[toolkits.Library, ...]:
-    """All installed ones, newest first: in usual places, in ``library_folders`` and where variables point.
+    """All installed ones: in usual places, in ``library_folders`` and where variables point.
 
     Where the request names paths, only what lies there. Raises RequestError for a path that is not there.
     """
     if asked.only_in:
         return in_places(machine, kind, asked.only_in)
     homes = [machine.environment[name] for name in kind.home_variables if machine.environment.get(name)]
-    homes += [prefix_of(folder) for folder in library_folders if machine.is_dir(folder)]
-    return _without_repeats(machine, kind.installed(machine, tuple(dict.fromkeys(homes))))
+    folders = dict.fromkeys(machine.real_path(folder) for folder in library_folders if machine.is_dir(folder))
+    homes += [prefix_of(folder) for folder in folders]
+    found = list(kind.installed(machine, tuple(home for home in dict.fromkeys(homes) if home != "/")))
+    found += [one for folder in folders for one in bare(machine, kind, folder)]
+    return _without_repeats(machine, found)
 
 
 def in_places(machine: Machine, kind: Kind, paths: Iterable[str]) -> tuple[toolkits.Library, ...]:
@@ -35,10 +38,9 @@ def in_places(machine: Machine, kind: Kind, paths: Iterable[str]) -> tuple[toolk
         folder = path.rpartition("/")[0] or "/" if machine.is_file(path) else path
         if not machine.is_dir(folder):
             raise RequestError(f'{path} is not there.\n  hint: cm run script "{kind.tags}" finds those that are')
-        homes = (folder, prefix_of(folder))
+        homes = [home for home in (folder, prefix_of(machine.real_path(folder))) if home != "/"]
         here = [one for one in kind.installed(machine, homes) if one.prefix in homes]
         found += here or bare(machine, kind, folder)
-    found.sort(key=lambda one: versions.key(one.version), reverse=True)
     return _without_repeats(machine, found)
 
 

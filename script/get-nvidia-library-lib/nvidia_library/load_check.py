@@ -10,7 +10,7 @@ import json
 import sys
 
 
-def main():
+def main() -> None:
     try:
         function = getattr(ctypes.CDLL(sys.argv[1]), sys.argv[2])
     except (OSError, AttributeError) as error:

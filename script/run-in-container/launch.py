@@ -1,0 +1,180 @@
+"""The command lines of an engine, as lists of words: build, start, run inside, stop, remove. Nothing is run here.
+
+Sources: the reference pages of docker, podman-run(1), Apptainer's user guide, NVIDIA's container toolkit and CDI pages
+(2025), and the Makefile of NVIDIA's MLPerf v0.7 results for the choice between nvidia-docker and ``--gpus``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .image import CM_CACHE
+from .request import WORK, Request
+
+KEEP_ALIVE = ("/bin/sh", "-c", 'trap "exit 0" TERM INT; while :; do sleep 3600 & wait $!; done')
+"""Holds a container without a shell that waits for input; ends at once when it is told to stop."""
+STOP_AFTER_S = 10
+IMAGE = "mlperf-inference"
+"""Name of the images and containers, as NVIDIA's MLPerf v0.7 tree has it."""
+
+
+class Mount(NamedTuple):
+    """A folder of the host, and where it is in the container."""
+
+    source: str
+    target: str
+
+
+class Gpus(NamedTuple):
+    """Which GPUs the container gets. ``devices``: empty for none, else all, or names as NVIDIA_VISIBLE_DEVICES has them.
+
+    ``has_nvidia_docker``: /usr/bin/nvidia-docker is there.
+    """
+
+    devices: tuple[str, ...]
+    has_nvidia_docker: bool = False
+
+
+class Container(NamedTuple):
+    """All that the command lines are made of. ``engine`` is its kind, ``program`` what to call.
+
+    ``variables`` are (name, value); ``passed`` are names whose values the engine takes from its own environment.
+    """
+
+    engine: str
+    program: str
+    image: str
+    name: str
+    mounts: tuple[Mount, ...]
+    variables: tuple[tuple[str, str], ...]
+    passed: tuple[str, ...]
+    gpus: Gpus
+    shm_size: str
+    is_unconfined: bool
+    keeps_user: bool
+    more: tuple[str, ...]
+
+
+def mounts(request: Request, work: str, cache: str, home: str) -> tuple[Mount, ...]:
+    """What a request mounts: the tree at /work, scratch at its own path, the cache, the home at /mnt/..."""
+    found = [Mount(work, WORK)] if work else []
+    if request.places.scratch:
+        found.append(Mount(request.places.scratch, request.places.scratch))
+    if cache:
+        found.append(Mount(cache, CM_CACHE))
+    if request.places.has_home and home:
+        found.append(Mount(home, f"/mnt{home}"))
+    return tuple(found)
+
+
+def tags(tag: str) -> tuple[str, str]:
+    """The names of both images: tools and sources, and the same with the caller's account."""
+    return f"{IMAGE}:{tag}-latest", f"{IMAGE}:{tag}"
+
+
+def build(container: Container, request: Request, tag: str, file: str, context: str) -> tuple[tuple[str, ...], ...]:
+    """The lines that make the images out of a file and a folder; secrets are read from ``context``-free places."""
+    if container.engine == "apptainer":
+        return ((container.program, "build", "--force", *request.options.build_arguments, container.image, file),)
+    secret = [f"--secret={_secret(container.engine, name, file)}" for name in request.secrets]
+    lines = []
+    for stage, name in zip(("build", "user"), tags(tag), strict=True):
+        given = secret if stage == "user" else []
+        words = ("build", f"--file={file}", f"--target={stage}", f"--tag={name}")
+        lines.append((container.program, *words, *given, *request.options.build_arguments, context))
+    return tuple(lines)
+
+
+def secret_file(file: str, name: str) -> str:
+    """Where a secret lies for an engine that takes it from files only (podman before 4.4), beside the Dockerfile."""
+    return f"{file}.{name}"
+
+
+def _secret(engine: str, name: str, file: str) -> str:
+    return f"id={name},env={name}" if engine == "docker" else f"id={name},src={secret_file(file, name)}"
+
+
+def start(container: Container) -> tuple[str, ...]:
+    """The line that starts a container that waits for commands."""
+    if container.engine == "apptainer":
+        return (container.program, "instance", "start", *_options(container), container.image, container.name)
+    words = ("run", "--detach", "--tty", f"--name={container.name}")
+    return (_runner(container), *words, *_options(container), container.image, *KEEP_ALIVE)
+
+
+def attach(container: Container) -> tuple[str, ...]:
+    """The line that starts a shell in a new container, for a terminal."""
+    if container.engine == "apptainer":
+        return (container.program, "shell", *_options(container), container.image)
+    words = ("run", "--rm", "--interactive", "--tty", f"--name={container.name}")
+    return (_runner(container), *words, *_options(container), container.image, "/bin/sh")
+
+
+def execute(container: Container, words: tuple[str, ...]) -> tuple[str, ...]:
+    """The line that runs words in a container that was started."""
+    if container.engine == "apptainer":
+        return (container.program, "exec", f"--pwd={WORK}", f"instance://{container.name}", *words)
+    return (container.program, "exec", f"--workdir={WORK}", container.name, *words)
+
+
+def end(container: Container) -> tuple[tuple[str, ...], ...]:
+    """The lines that stop and remove it, however it stands."""
+    if container.engine == "apptainer":
+        return ((container.program, "instance", "stop", container.name),)
+    stop = (container.program, "stop", f"--time={STOP_AFTER_S}", container.name)
+    return (stop, (container.program, "rm", "--force", container.name))
+
+
+def environment(container: Container, outer: dict[str, str]) -> dict[str, str]:
+    """What has to be in the environment of the engine's program, beside what is there."""
+    if container.engine != "apptainer":
+        return {"DOCKER_BUILDKIT": "1"} if container.engine == "docker" else {}
+    prefix = "SINGULARITYENV_" if container.program == "singularity" else "APPTAINERENV_"
+    given = {**dict(container.variables), **{name: outer.get(name, "") for name in container.passed}}
+    return {prefix + name: value for name, value in given.items()}  # its --env splits values at commas
+
+
+def _runner(container: Container) -> str:
+    is_wrapped = container.engine == "docker" and container.gpus.devices and container.gpus.has_nvidia_docker
+    return "nvidia-docker" if is_wrapped else container.program
+
+
+def _options(container: Container) -> tuple[str, ...]:
+    if container.engine == "apptainer":
+        binds = (f"--bind={mount.source}:{mount.target}" for mount in container.mounts)
+        gpu = ("--nv",) if container.gpus.devices else ()
+        return ("--writable-tmpfs", *gpu, *binds, *container.more)
+    words = [*_gpus(container)]
+    words += [f"--mount=type=bind,source={mount.source},target={mount.target}" for mount in container.mounts]
+    words += [f"--env={name}={value}" for name, value in container.variables]
+    words += [f"--env={name}" for name in container.passed]
+    words.append(f"--workdir={WORK}")
+    if container.keeps_user:
+        words.append("--userns=keep-id")
+    if container.shm_size:
+        words.append(f"--shm-size={container.shm_size}")
+    if container.is_unconfined:
+        words += ["--security-opt=apparmor=unconfined", "--security-opt=seccomp=unconfined"]
+    return (*words, *container.more)
+
+
+def _gpus(container: Container) -> tuple[str, ...]:
+    devices = container.gpus.devices
+    if not devices or (container.engine == "docker" and container.gpus.has_nvidia_docker):
+        return ()  # nvidia-docker goes by NVIDIA_VISIBLE_DEVICES
+    if container.engine == "podman":
+        return tuple(f"--device=nvidia.com/gpu={device}" for device in devices)
+    if devices == ("all",):
+        return ("--gpus=all",)
+    return (f'--gpus="device={",".join(devices)}"',)  # the quotes are for docker's own parser of commas
+
+
+def visible(gpus: Gpus, engine: str) -> tuple[tuple[str, str], ...]:
+    """The variables that filter GPUs inside the container."""
+    chosen = ",".join(gpus.devices)
+    if not chosen:
+        return (("NVIDIA_VISIBLE_DEVICES", "void"),)
+    shown = (("NVIDIA_VISIBLE_DEVICES", chosen),)
+    if engine == "apptainer" and chosen != "all":  # --nv shows every device; CUDA goes by this one
+        return (*shown, ("CUDA_VISIBLE_DEVICES", chosen))
+    return shown

@@ -1,0 +1,220 @@
+"""What is asked for, parsed once from the env keys of the recipe and checked whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any, Literal, NamedTuple
+
+from . import words
+from .bases import Base, base_of
+from .words import RequestError
+
+Action = Literal["build", "prebuild", "attach", "headless"]
+ACTIONS: tuple[Action, ...] = ("build", "prebuild", "attach", "headless")
+ENGINES = ("docker", "podman", "apptainer")
+WORK = "/work"
+"""Where the Makefile of NVIDIA's MLPerf v0.7 tree mounts it; its README says /workspace, which is a link here."""
+SYSTEM_FOLDERS = frozenset(
+    ["/", "/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/root", "/run", "/sbin", "/sys", "/usr", "/var"]
+)
+DEVICES = re.compile(r"(?:all|none|void|[A-Za-z0-9][A-Za-z0-9:/-]*(?:,[A-Za-z0-9][A-Za-z0-9:/-]*)*)")
+"""NVIDIA_VISIBLE_DEVICES: all, none, void, or numbers, UUIDs and MIG devices with commas (NVIDIA, container toolkit)."""
+TAGS = re.compile(r"[A-Za-z0-9_.+#~:/=@,-]+")
+PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_:~-]*")
+IMAGE_TAG = re.compile(r"\w[\w.-]{0,100}", re.ASCII)
+CONTAINER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{1,100}")
+SIZE = re.compile(r"\d+[bkmgBKMG]?")
+YES = ("yes", "true", "on", "1")
+
+
+class Step(NamedTuple):
+    """One thing to run in the container, as words."""
+
+    words: tuple[str, ...]
+
+
+class Places(NamedTuple):
+    """Folders of the host: at /work, at the same path (scratch), of the CM cache; empty: not mounted, ``auto``: ours."""
+
+    work: str
+    scratch: str
+    cache: str
+    has_home: bool
+
+
+class Options(NamedTuple):
+    """What goes to the engine as it is, or nearly so."""
+
+    engine: str
+    gpus: str
+    shm_size: str
+    is_unconfined: bool
+    run_arguments: tuple[str, ...]
+    build_arguments: tuple[str, ...]
+    tag: str
+    container: str
+    user_id: str
+
+
+class Request(NamedTuple):
+    """All of a call. ``repo_url`` with ``repo_commit``: this repository is pulled in the image instead of copied."""
+
+    action: Action
+    is_plan: bool
+    is_detached: bool
+    base: Base
+    steps: tuple[Step, ...]
+    has_cm: bool
+    packages: tuple[str, ...]
+    repo_url: str
+    repo_commit: str
+    image_env: tuple[tuple[str, str], ...]
+    container_env: tuple[tuple[str, str], ...]
+    secrets: tuple[str, ...]
+    places: Places
+    options: Options
+    save: str
+
+
+def request_of(env: Mapping[str, Any], outer: Mapping[str, str]) -> Request:
+    """The request in a recipe's env; ``outer`` is the environment of the process. Raises RequestError."""
+    action = _choice(env, "CM_CONTAINER_ACTION", "action", ACTIONS) or "headless"
+    has_cm = _text(env, "CM_CONTAINER_WITH_CM", "with_cm").lower() not in ("no", "false", "off", "0")
+    steps = _steps(env, has_cm)
+    if action == "headless" and not steps:
+        raise RequestError(
+            "there is nothing to run in the container",
+            hint="--recipe_tags=get,python3 or --commands='make build' (several: one on a line, or a JSON list)",
+        )
+    url, commit = _text(env, "CM_CONTAINER_REPO_URL", "repo_url"), _text(env, "CM_CONTAINER_REPO_COMMIT", "repo_commit")
+    if url and not (re.fullmatch(r"(?:https|ssh)://[^\s-][^\s]*", url) and re.fullmatch(r"[0-9a-f]{40}", commit)):
+        raise RequestError(
+            f"--repo_url={url} with --repo_commit={commit!r} is not a pinned repository",
+            "https://... or ssh://... with the 40 hexadecimal digits of a commit",
+            "git ls-remote URL HEAD tells them",
+        )
+    packages = words.split(env.get("CM_CONTAINER_PACKAGES"), "packages")
+    for name in packages:
+        _fits(PACKAGE, name, "packages", "names of packages of the image's distribution")
+    image_env = words.pairs(env.get("CM_CONTAINER_IMAGE_ENV"), "image_env")
+    for name, value in image_env:
+        if "\\" in value:
+            raise RequestError(
+                f"--image_env={name}: engines read a backslash in ENV differently",
+                "values without backslash",
+                "--container_env, which is given when the container starts",
+            )
+    return Request(
+        action=action,
+        is_plan=_is_yes(env, "CM_CONTAINER_IS_PLAN"),
+        is_detached=_is_yes(env, "CM_CONTAINER_DETACH"),
+        base=base_of(_text(env, "CM_CONTAINER_BASE_IMAGE", "base_image")),
+        steps=steps,
+        has_cm=has_cm,
+        packages=packages,
+        repo_url=words.without_secret(url, "repo_url"),
+        repo_commit=commit,
+        image_env=image_env,
+        container_env=words.pairs(env.get("CM_CONTAINER_ENV"), "container_env"),
+        secrets=_secrets(env, outer),
+        places=_places(env, outer),
+        options=_options(env, outer),
+        save=_text(env, "CM_CONTAINER_SAVE", "save"),
+    )
+
+
+def _steps(env: Mapping[str, Any], has_cm: bool) -> tuple[Step, ...]:
+    tags = _text(env, "CM_CONTAINER_RECIPE_TAGS", "recipe_tags")
+    arguments = words.split(env.get("CM_CONTAINER_RECIPE_ARGS"), "recipe_args")
+    steps = []
+    if tags:
+        _fits(TAGS, tags, "recipe_tags", "tags and variations with commas, as cm run script --tags takes them")
+        if not has_cm:
+            raise RequestError("--recipe_tags needs CM in the image", hint="leave --with_cm=no out")
+        steps.append(Step(("cm", "run", "script", f"--tags={tags}", *arguments, "--quiet")))
+    elif arguments:
+        raise RequestError("--recipe_args is given without --recipe_tags", hint="--recipe_tags=get,python3")
+    steps += [Step(("/bin/sh", "-c", one)) for one in words.commands(env.get("CM_CONTAINER_COMMANDS"), "commands")]
+    return tuple(steps)
+
+
+def _secrets(env: Mapping[str, Any], outer: Mapping[str, str]) -> tuple[str, ...]:
+    names = tuple(part for part in re.split(r"[\s,]+", _text(env, "CM_CONTAINER_SECRETS", "secrets")) if part)
+    for name in names:
+        if not words.NAME.fullmatch(name):
+            raise RequestError("--secrets takes names, never values", "names of environment variables", "--secrets=HF_TOKEN")
+        if not outer.get(name):
+            raise RequestError(f"--secrets={name}: there is no such variable in the environment", hint=f"export {name}=...")
+    return names
+
+
+def _places(env: Mapping[str, Any], outer: Mapping[str, str]) -> Places:
+    scratch = _text(env, "CM_CONTAINER_SCRATCH", "scratch") or outer.get("MLPERF_SCRATCH_PATH", "")
+    return Places(
+        work=_folder(_text(env, "CM_CONTAINER_WORK", "work") or "auto", "work"),
+        scratch=_folder(scratch, "scratch"),
+        cache=_folder(_text(env, "CM_CONTAINER_CACHE", "cache_path") or "auto", "cache_path"),
+        has_home=_is_yes(env, "CM_CONTAINER_HOME"),
+    )
+
+
+def _options(env: Mapping[str, Any], outer: Mapping[str, str]) -> Options:
+    gpus = _text(env, "CM_CONTAINER_GPUS", "gpus") or outer.get("NVIDIA_VISIBLE_DEVICES", "") or "auto"
+    _fits(DEVICES, gpus, "gpus", "auto, all, none, or devices with commas: 0,2 or GPU-... or MIG-...")
+    shm_size = _text(env, "CM_CONTAINER_SHM_SIZE", "shm_size")
+    tag, name = _text(env, "CM_CONTAINER_TAG", "docker_tag"), _text(env, "CM_CONTAINER_NAME", "container_name")
+    user_id = _text(env, "CM_CONTAINER_USER_ID", "user_id")
+    if shm_size:
+        _fits(SIZE, shm_size, "shm_size", "a number with b, k, m or g: 32g")
+    if tag:
+        _fits(IMAGE_TAG, tag, "docker_tag", "letters, digits, dot, dash and _")
+    if name:
+        _fits(CONTAINER_NAME, name, "container_name", "letters, digits, dot, dash and _")
+    if user_id:
+        _fits(re.compile(r"[1-9]\d{0,8}"), user_id, "user_id", "the number of a user, not 0")
+    return Options(
+        engine=_choice(env, "CM_CONTAINER_ENGINE_ASKED", "engine", ENGINES),
+        gpus=gpus,
+        shm_size=shm_size,
+        is_unconfined=_choice(env, "CM_CONTAINER_SECURITY", "security", ("default", "unconfined")) == "unconfined",
+        run_arguments=words.split(env.get("CM_CONTAINER_RUN_ARGS"), "docker_args"),
+        build_arguments=words.split(env.get("CM_CONTAINER_BUILD_ARGS"), "build_args"),
+        tag=tag,
+        container=name,
+        user_id=user_id,
+    )
+
+
+def _folder(path: str, flag: str) -> str:
+    """A folder of the host for a mount; ``no`` and nothing give an empty text. Raises RequestError."""
+    if path in ("", "no", "auto"):
+        return "" if path == "no" else path
+    if any(sign in path for sign in ':,"'):
+        raise RequestError(f"--{flag}={path!r} cannot be mounted", "a path without colon, comma and quote")
+    if not path.startswith("/") or ".." in PurePosixPath(path).parts or str(PurePosixPath(path)) in SYSTEM_FOLDERS:
+        raise RequestError(f"--{flag}={path!r} cannot be mounted", "an absolute path, not a folder of the system")
+    return str(PurePosixPath(path))
+
+
+def _choice(env: Mapping[str, Any], key: str, flag: str, allowed: tuple[Any, ...]) -> Any:
+    value = _text(env, key, flag)
+    if value and value not in allowed:
+        raise RequestError(f"--{flag}={value!r} is not known", ", ".join(allowed))
+    return value
+
+
+def _fits(pattern: re.Pattern[str], value: str, flag: str, allowed: str) -> None:
+    if not pattern.fullmatch(value):
+        raise RequestError(f"--{flag}={value!r} cannot be used", allowed)
+
+
+def _text(env: Mapping[str, Any], key: str, flag: str) -> str:
+    value = env.get(key)
+    text = "" if value is None else ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    return words.clean(text.strip(), flag)
+
+
+def _is_yes(env: Mapping[str, Any], key: str) -> bool:
+    return str(env.get(key) or "").strip().lower() in YES

@@ -1,0 +1,178 @@
+"""nvidia_library: names of archives, versions, the choice and its reasons, loading a library in another process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import nvidia_archives as made
+import pytest
+from nvidia_archives import needs_gcc
+from recipe_loader import load_recipe
+
+load_recipe("get-nvidia-library-lib")  # nvidia_archives has made the packages importable
+
+from machine_facts import probe, toolkits  # noqa: E402
+from nvidia_library import archive, choose, load, outcome, request  # noqa: E402
+from nvidia_library.kinds import CUDNN, TENSORRT, version_of_number  # noqa: E402
+
+NAME = "cudnn-linux-x86_64-8.9.7.29_cuda12-archive.tar.xz"
+Request = request.Request
+
+
+def library(version: str, home: str = "/usr", *, lib: str = "", header: bool = True) -> toolkits.Library:
+    include = f"{home}/include" if header else ""
+    lib = f"{home}/lib64" if lib == "" else lib.strip("-")
+    return toolkits.Library(version, home, f"{include}/cudnn_version.h" * header, include, lib, "cudnn_version.h")
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "cuda", "machine"),
+    [
+        (NAME, "8.9.7.29", "12", "linux-x86_64"),
+        ("cudnn-linux-x86_64-8.7.0.84_cuda11-archive", "8.7.0.84", "11", "linux-x86_64"),
+        ("cudnn-linux-sbsa-9.1.0.70_cuda12-archive.tar.xz", "9.1.0.70", "12", "linux-sbsa"),
+        ("cudnn-11.2-linux-x64-v8.1.1.33.tgz", "8.1.1.33", "11.2", "linux-x64"),
+        ("cudnn-windows-x86_64-8.9.7.29_cuda12-archive.zip", "8.9.7.29", "12", "windows-x86_64"),
+        ("cuda", "", "", ""),
+        ("my-download.tar.xz", "", "", ""),
+    ],
+)
+def test_the_name_of_an_archive_says_version_cuda_and_machine(text: str, version: str, cuda: str, machine: str) -> None:
+    assert archive.parse(text, CUDNN) == (version, cuda, machine)
+
+
+@pytest.mark.parametrize(
+    ("number", "version"), [(8907, "8.9.7"), (8700, "8.7.0"), (90100, "9.1.0"), (92800, "9.28.0"), (100201, "10.2.1")]
+)
+def test_the_number_that_a_library_answers_is_a_version(number: int, version: str) -> None:
+    assert version_of_number(number) == version
+
+
+@pytest.mark.parametrize(
+    ("asked", "version", "is_right"),
+    [
+        ({"exact": "8.9"}, "8.9.7", True),
+        ({"exact": "8.9.7.29"}, "8.9.7", True),
+        ({"exact": "8.9.7.29"}, "8.9.7.28", False),
+        ({"exact": "8.9.7.29"}, "8.9", False),
+        ({"minimum": "8.6", "maximum": "8.9"}, "8.9.7", True),
+        ({"minimum": "9"}, "8.9.7", False),
+        ({}, "7.6.5", True),
+    ],
+)
+def test_which_versions_are_admitted(asked: dict[str, str], version: str, is_right: bool) -> None:
+    assert Request(**asked).admits(version) is is_right
+
+
+@pytest.mark.parametrize(
+    ("env", "says"),
+    [
+        ({"CM_VERSION": "latest"}, "not a version of cuDNN"),
+        ({"CM_CUDNN_EXPECTED_SHA256": "12"}, "64 hexadecimal digits"),
+        ({"CM_CUDNN_MAX_SIZE_BYTES": "2 GB"}, "whole number"),
+    ],
+)
+def test_impossible_requests_are_refused_with_what_is_allowed(env: dict[str, str], says: str) -> None:
+    with pytest.raises(request.RequestError, match=f"(?s){says}.*hint:"):
+        request.from_env(env, CUDNN)
+
+
+def test_the_one_beside_cuda_is_taken_then_the_one_with_headers_then_the_newest() -> None:
+    beside, runtime, newest, old = (
+        library("8.9.7", "/usr/local/cuda"),
+        library("9.9", "/data", header=False),
+        library("9.1.0", "/opt/cudnn"),
+        library("8.0.5", "/opt/old"),
+    )
+    found = (old, runtime, newest, beside)
+    assert choose.choose(found, Request(), ["/usr/local/cuda/lib64"]).reason == "it lies beside the CUDA toolkit"
+    order = [one.library for one in choose.choose(found, Request(), ["/usr/local/cuda/lib64"]).judged]
+    assert order == [beside, newest, old, runtime]
+    choice = choose.choose(found, Request(minimum="9"), ["/usr/local/cuda/lib64"])
+    assert choice.chosen is not None
+    assert choice.chosen.library is newest
+    assert choice.reason == "it has headers"
+    refused = [one.text(CUDNN) for one in choice.judged if one.refusal]
+    assert len(refused) == 2
+    assert all("asked was version 9 or newer" in text for text in refused)
+
+
+@pytest.mark.parametrize(
+    ("one", "asked", "says"),
+    [
+        (library("8.9.7", lib="-"), Request(), "no library"),
+        (library("8.9.7", header=False), Request(needs_headers=True), "no headers"),
+        (library("8.9.7"), Request(exact="8.8"), "asked was version 8.8"),
+        (library("8.9.7"), Request(), ""),
+    ],
+)
+def test_why_one_is_refused(one: Any, asked: Any, says: str) -> None:
+    said = choose.refusal(one, asked)
+    assert says in said if says else said == ""
+
+
+@pytest.mark.parametrize(
+    ("number", "error", "level"),
+    [
+        (8907, "", "loads"),
+        (None, "libcuda.so.1: cannot open shared object file: No such file or directory", "needs-other"),
+        (None, "libcublasLt.so.12: cannot open shared object file: No such file or directory", "needs-other"),
+        (None, "/x/libcudnn.so: cannot open shared object file: No such file or directory", "broken"),
+        (None, "/x/libcudnn.so: invalid ELF header", "broken"),
+        (None, "/x/libcudnn.so: undefined symbol: cudnnGetVersion", "broken"),
+    ],
+)
+def test_what_the_loader_says_is_told_apart(number: int | None, error: str, level: str) -> None:
+    loaded = load.judge(CUDNN, "/x/libcudnn.so", number, error)
+    assert loaded.level == level
+    assert ("the NVIDIA driver" in loaded.text) is ("libcuda.so.1" in error)
+
+
+def test_words_for_both_libraries_name_their_own_command() -> None:
+    for kind in (CUDNN, TENSORRT):
+        text = outcome.not_found(kind, Request(), choose.Choice(None, ()), ())
+        assert f'cm run script "{kind.tags}" --tar_file={{full path to the {kind.name} tar file}}' in text
+        assert kind.page in text
+
+
+@needs_gcc
+@pytest.mark.parametrize(
+    ("data", "level"),
+    [
+        ("good", "loads"),
+        ("text", "broken"),
+        ("cut", "broken"),
+        ("other", "broken"),
+        ("crash", "broken"),
+    ],
+)
+def test_a_real_library_is_loaded_in_another_process(tmp_path: Path, data: str, level: str) -> None:
+    good = made.library("cudnnGetVersion", 8907)
+    crash = "__attribute__((constructor)) static void f(void) { *(volatile int *)0 = 0; }"
+    texts = {"good": good, "text": b"not a library", "cut": good[:4000], "other": made.library("somethingElse", 1)}
+    path = tmp_path / "libcudnn.so"
+    if data == "crash":
+        texts["crash"] = made.library("cudnnGetVersion", 1, f"-include {_header(tmp_path, crash)}")
+    path.write_bytes(texts[data])
+    loaded = load.load(probe.Machine(), CUDNN, str(path), [str(tmp_path)])
+    assert loaded.level == level, loaded
+    assert ("8.9.7" in loaded.text) is (level == "loads")
+
+
+def _header(folder: Path, text: str) -> Path:
+    path = folder / "crash.h"
+    path.write_text(text + "\n", encoding="utf-8")
+    return path
+
+
+@needs_gcc
+def test_what_another_library_lacks_is_named(tmp_path: Path) -> None:
+    (tmp_path / "libcublas.so.12").write_bytes(made.library("cublasCreate", 1, "-Wl,-soname,libcublas.so.12"))
+    words = f"-Wl,--no-as-needed -L{tmp_path} -l:libcublas.so.12"
+    (tmp_path / "a").mkdir()
+    path = tmp_path / "a" / "libcudnn.so"
+    path.write_bytes(made.library("cudnnGetVersion", 8907, words))
+    loaded = load.load(probe.Machine(), CUDNN, str(path), [])
+    assert (loaded.level, "needs libcublas.so.12 (another library of CUDA)" in loaded.text) == ("needs-other", True)
+    assert load.load(probe.Machine(), CUDNN, str(path), [str(tmp_path)]).level == "loads"
