@@ -36,7 +36,7 @@ from .shell import find_script
 from .store import Maker, Store
 from .symbols import has_symbol, is_glob, overlap, sources, symbol
 from .version import VersionRange
-from .written import ANY, Written, written_by
+from .written import ANY, NotedEnv, Written, written_by
 
 PLAN_HOOK = "plan"
 OWN_PLACES = (f"{PREFIX}TMP_CURRENT_", f"{SUCCESSOR_PREFIX}TMP_CURRENT_")
@@ -236,9 +236,9 @@ class PlannedFrame(Frame):
             return HookResult()
         if self.engine.texts.has_plan_hook(self.recipe):
             known = self._call_plan_hook()
-            changed = {key: value for key, value in known.items() if key not in self.env or self.env[key] != value}
-            self.set_unknown([key for key in written.before if not is_glob(key) and key not in changed], label)
-            self.env.update(changed)
+            told = known.touched if isinstance(known, NotedEnv) else set(known)
+            self.set_unknown([key for key in written.before if not is_glob(key) and key not in told], label)
+            self.env.update({key: known[key] for key in told if key in known})
             self.enforce_const()
         else:
             self.set_unknown(written.before, label)
@@ -248,7 +248,7 @@ class PlannedFrame(Frame):
     def _call_plan_hook(self) -> Env:
         meta = self._meta()
         extra = self._common_input(meta)
-        i = {"env": dict(self.env), "state": self.state, "meta": meta, "customize": {}, "artifact": None, **extra}
+        i = {"env": NotedEnv(self.env), "state": self.state, "meta": meta, "customize": {}, "artifact": None, **extra}
         result = call_hook(self.recipe, PLAN_HOOK, i) or HookResult()
         self.version = result.version
         self.added_tags = result.extra_cache_tags

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ANY = "*"
 KEY_SHAPE = re.compile(r"\+? ?[A-Za-z_][A-Za-z0-9_.]*")
@@ -20,6 +20,28 @@ HARMLESS_CALLS = frozenset(
 )
 ENV_NAMES = frozenset(["env"])
 """What recipes call the env that a hook gets (``env = i['env']`` in all recipes of cm4mlops that have hooks)."""
+
+
+class NotedEnv(dict[str, Any]):
+    """An env that remembers which keys were written, also with the value that they had."""
+
+    def __init__(self, env: Mapping[str, Any]) -> None:
+        super().__init__(env)
+        self.touched: set[str] = set()
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.touched.add(key)
+        super().__setitem__(key, value)
+
+    def update(self, *given: Any, **named: Any) -> None:
+        """As ``dict.update``."""
+        for key, value in dict(*given, **named).items():
+            self[key] = value
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """As ``dict.setdefault``; counts as written in any case."""
+        self[key] = self.get(key, default)
+        return self[key]
 
 
 class Written(NamedTuple):

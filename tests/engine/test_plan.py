@@ -330,3 +330,20 @@ def test_state_that_a_plan_hook_sets_reaches_the_plan_hook_of_its_parent(home: T
         customize="def plan(i):\n    i['env']['CM_KIND'] = i['state']['kind']\n    return {'return': 0}\n",
     )
     assert [label for label, _ in planned_steps(plan_of(home, tags="main,step"))] == ["main-step", "get-a", "get-a"]
+
+
+def test_a_value_that_a_plan_hook_confirms_stays_known(home: TemporaryHome) -> None:
+    home.recipe("get-a")
+    hooks = """
+        def plan(i):
+            i["env"]["CM_KIND"] = "b"
+            i["env"].setdefault("CM_OTHER", "c")
+            return {"return": 0}
+
+        def preprocess(i):
+            i["env"]["CM_KIND"] = i["env"]["CM_OTHER"] = i["env"]["CM_UNTOLD"] = input()
+    """
+    conditions = [{"tags": "get,a", "enable_if_env": {key: ["b", "c"]}} for key in ("CM_KIND", "CM_OTHER", "CM_UNTOLD")]
+    home.recipe("main-step", {"prehook_deps": conditions}, customize=hooks)
+    plan = plan_of(home, tags="main,step", env={"CM_KIND": "b", "CM_OTHER": "c", "CM_UNTOLD": "b"})
+    assert [step.is_certain for step in plan.root.children] == [True, True, False]
