@@ -6,6 +6,9 @@ changes the system; `_user` installs into a virtual environment of its own.
 
 from __future__ import annotations
 
+if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
+    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+
 from pathlib import Path
 from typing import Any
 

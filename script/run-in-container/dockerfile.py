@@ -1,8 +1,8 @@
 """An image's instructions as a Dockerfile or as an Apptainer definition, so that no value can change their structure.
 
-Dockerfile: everything that is run stands in the exec form, a JSON list on one line. No variable is replaced there and no
-shell reads it. ``<`` is written as ``\\u003c``, because BuildKit looks for here-documents before it reads the list. ENV
-and LABEL know variables: their values are quoted, with ``\\``, ``"`` and ``$`` escaped. Sources: Docker's Dockerfile
+Dockerfile: everything that is run stands in the exec form, a JSON list on one line. No variable is replaced there and
+no shell reads it. ``<`` is written as ``\\u003c``, because BuildKit looks for here-documents before it reads the list.
+ENV and LABEL know variables: their values are quoted, ``\\``, ``"`` and ``$`` escaped. Sources: Docker's Dockerfile
 reference and moby/buildkit's frontend/dockerfile/parser and shell (2025). Apptainer: words quoted for the shell that
 reads ``%post``, and ``{{`` parted, which stands for a variable of its templates (Apptainer 1.2 and newer).
 """
@@ -54,8 +54,12 @@ def _mounts(run: Run) -> str:
     owner = f",uid={run.owner.uid},gid={run.owner.gid}" if run.owner else ""
     who = f"-{run.owner.uid}" if run.owner else ""
     name = run.cached_folder.strip("/").replace("/", "-").replace(".", "")
-    cache = f"--mount=type=cache,id={CACHE_ID}-{name}{who},target={run.cached_folder}{owner} " if run.cached_folder else ""
-    secrets = (f"--mount=type=secret,id={name},target=/run/secrets/{name},required=true{owner} " for name in run.secrets)
+    cache = (
+        f"--mount=type=cache,id={CACHE_ID}-{name}{who},target={run.cached_folder}{owner} " if run.cached_folder else ""
+    )
+    secrets = (
+        f"--mount=type=secret,id={name},target=/run/secrets/{name},required=true{owner} " for name in run.secrets
+    )
     return cache + "".join(secrets)
 
 
@@ -97,4 +101,3 @@ def shell_word(word: str) -> str:
 
 def _lines(lines: list[str], indent: int = 0) -> str:
     return "".join(" " * indent + line + "\n" for line in lines)
-

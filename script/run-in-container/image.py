@@ -17,8 +17,8 @@ REQUIREMENTS = "requirements.txt"
 PACKAGES_SCRIPT = (
     "set -eu; if command -v apt-get >/dev/null; then "
     "python3 -c 'import venv, ensurepip' 2>/dev/null || set -- \"$@\" python3 python3-venv; apt-get update; "
-    'DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"; rm -rf /var/lib/apt/lists/*; exit; '
-    'fi; command -v python3 >/dev/null || set -- "$@" python3; '
+    'DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"; rm -rf /var/lib/apt/lists/*; '
+    'exit; fi; command -v python3 >/dev/null || set -- "$@" python3; '
     'if command -v dnf >/dev/null; then dnf install -y "$@"; elif command -v yum >/dev/null; then yum install -y "$@"; '
     'elif command -v zypper >/dev/null; then zypper --non-interactive install "$@"; '
     'elif command -v pacman >/dev/null; then pacman -Sy --noconfirm "$@"; '
@@ -37,7 +37,9 @@ USER_SCRIPT = (
     f'mkdir -p "/home/$1"; chown -R "$2:$3" "/home/$1" {CM_HOME} {CM_CACHE}'
 )
 """``$1`` name, ``$2`` uid, ``$3`` gid; by hand, because images lack useradd or have it under another name."""
-SECRET_SCRIPT = 'n=$1; shift; while [ "$n" != - ]; do export "$n=$(cat "/run/secrets/$n")"; n=$1; shift; done; exec "$@"'
+SECRET_SCRIPT = (
+    'n=$1; shift; while [ "$n" != - ]; do export "$n=$(cat "/run/secrets/$n")"; n=$1; shift; done; exec "$@"'
+)
 """Names of secrets up to ``-``, then the words to run with them: they are files for this one step, and in no layer."""
 
 

@@ -26,7 +26,7 @@ class Mount(NamedTuple):
 
 
 class Gpus(NamedTuple):
-    """Which GPUs the container gets. ``devices``: empty for none, else all, or names as NVIDIA_VISIBLE_DEVICES has them.
+    """Which GPUs the container gets. ``devices``: none when empty, else all, or as NVIDIA_VISIBLE_DEVICES has them.
 
     ``has_nvidia_docker``: /usr/bin/nvidia-docker is there.
     """
@@ -73,25 +73,17 @@ def tags(tag: str) -> tuple[str, str]:
 
 
 def build(container: Container, request: Request, tag: str, file: str, context: str) -> tuple[tuple[str, ...], ...]:
-    """The lines that make the images out of a file and a folder; secrets are read from ``context``-free places."""
+    """The lines that make the images out of a file and a folder."""
     if container.engine == "apptainer":
         return ((container.program, "build", "--force", *request.options.build_arguments, container.image, file),)
-    secret = [f"--secret={_secret(container.engine, name, file)}" for name in request.secrets]
+    # a file as source is of no use: where a variable has the secret's name, buildah 1.28 looks for it there
+    secret = [f"--secret=id={name},env={name}" for name in request.secrets]
     lines = []
     for stage, name in zip(("build", "user"), tags(tag), strict=True):
         given = secret if stage == "user" else []
         words = ("build", f"--file={file}", f"--target={stage}", f"--tag={name}")
         lines.append((container.program, *words, *given, *request.options.build_arguments, context))
     return tuple(lines)
-
-
-def secret_file(file: str, name: str) -> str:
-    """Where a secret lies for an engine that takes it from files only (podman before 4.4), beside the Dockerfile."""
-    return f"{file}.{name}"
-
-
-def _secret(engine: str, name: str, file: str) -> str:
-    return f"id={name},env={name}" if engine == "docker" else f"id={name},src={secret_file(file, name)}"
 
 
 def start(container: Container) -> tuple[str, ...]:
@@ -121,7 +113,7 @@ def end(container: Container) -> tuple[tuple[str, ...], ...]:
     """The lines that stop and remove it, however it stands."""
     if container.engine == "apptainer":
         return ((container.program, "instance", "stop", container.name),)
-    stop = (container.program, "stop", f"--time={STOP_AFTER_S}", container.name)
+    stop = (container.program, "stop", "-t", str(STOP_AFTER_S), container.name)  # its long form has had two names
     return (stop, (container.program, "rm", "--force", container.name))
 
 

@@ -27,6 +27,7 @@ class Plan(NamedTuple):
     instructions: tuple[Instruction, ...]
     notes: tuple[str, ...]
     trouble: str
+    checkout: str
     commit: str
 
     @property
@@ -73,7 +74,7 @@ def make(request: Request, facts: Facts) -> Plan:
     )
     is_baked = request.action != "headless"
     made = image.instructions(request, account, facts.source, is_baked=is_baked)
-    return Plan(request, account, container, tag, made, _notes(request, facts, container), trouble, facts.source.commit)
+    return Plan(request, account, container, tag, made, _notes(request, facts, container), trouble, *facts.source[:2])
 
 
 def _engine(request: Request, facts: Facts) -> tuple[Mapping[str, Any], str]:
@@ -105,12 +106,16 @@ def _gpus(request: Request, facts: Facts, engine: str) -> Gpus:
 def _notes(request: Request, facts: Facts, container: Container) -> tuple[str, ...]:
     notes = []
     if not request.base.is_pinned:
-        how = "Apptainer does not tell it" if container.engine == "apptainer" else "resolved and recorded before building"
+        how = (
+            "Apptainer does not tell it" if container.engine == "apptainer" else "resolved and recorded before building"
+        )
         notes.append(f"the digest of {request.base.reference} is not known here: {how}")
     elif request.base.source:
         notes.append(f"digest of the base image: {request.base.source} (seen {request.base.seen}; not compared here)")
     if request.has_cm and not request.repo_url and facts.source.changed_count:
-        notes.append(f"{facts.source.changed_count} files of the checkout differ from its commit; the image has the commit")
+        notes.append(
+            f"{facts.source.changed_count} files of the checkout differ from its commit; the image has the commit"
+        )
     if facts.is_root and container.engine != "apptainer":
         who = request.options.user_id or str(facts.account.uid)
         notes.append(f"you are root: the user in the container is {who}, and mounted folders have to let it write")
@@ -149,7 +154,7 @@ def inspect(container: Container, reference: str) -> tuple[str, ...]:
 
 def told(plan: Plan) -> str:
     """The plan as text: notes, file, command lines with their words quoted as a shell needs them."""
-    given = launch.environment(plan.container, {name: "***" for name in plan.request.secrets})
+    given = launch.environment(plan.container, dict.fromkeys(plan.request.secrets, "***"))
     front = "".join(f"{name}={shlex.quote(value)} " for name, value in given.items())
     parts = [f"note: {note}" for note in plan.notes]
     parts += [f"--- {'definition' if plan.container.engine == 'apptainer' else FILE} ---", plan.text.rstrip()]

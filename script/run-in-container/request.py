@@ -20,7 +20,7 @@ SYSTEM_FOLDERS = frozenset(
     ["/", "/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/root", "/run", "/sbin", "/sys", "/usr", "/var"]
 )
 DEVICES = re.compile(r"(?:all|none|void|[A-Za-z0-9][A-Za-z0-9:/-]*(?:,[A-Za-z0-9][A-Za-z0-9:/-]*)*)")
-"""NVIDIA_VISIBLE_DEVICES: all, none, void, or numbers, UUIDs and MIG devices with commas (NVIDIA, container toolkit)."""
+"""NVIDIA_VISIBLE_DEVICES: all, none, void, or numbers, UUIDs and MIG devices with commas (container toolkit)."""
 TAGS = re.compile(r"[A-Za-z0-9_.+#~:/=@,-]+")
 PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_:~-]*")
 IMAGE_TAG = re.compile(r"\w[\w.-]{0,100}", re.ASCII)
@@ -36,7 +36,7 @@ class Step(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Folders of the host: at /work, at the same path (scratch), of the CM cache; empty: not mounted, ``auto``: ours."""
+    """Folders of the host for /work, the same path (scratch), the CM cache; empty: not mounted, ``auto``: ours."""
 
     work: str
     scratch: str
@@ -110,7 +110,7 @@ def request_of(env: Mapping[str, Any], outer: Mapping[str, str]) -> Request:
         action=action,
         is_plan=_is_yes(env, "CM_CONTAINER_IS_PLAN"),
         is_detached=_is_yes(env, "CM_CONTAINER_DETACH"),
-        base=base_of(_text(env, "CM_CONTAINER_BASE_IMAGE", "base_image")),
+        base=base_of(_text(env, "CM_CONTAINER_BASE_IMAGE_ASKED", "base_image")),
         steps=steps,
         has_cm=has_cm,
         packages=packages,
@@ -141,12 +141,16 @@ def _steps(env: Mapping[str, Any], has_cm: bool) -> tuple[Step, ...]:
 
 
 def _secrets(env: Mapping[str, Any], outer: Mapping[str, str]) -> tuple[str, ...]:
-    names = tuple(part for part in re.split(r"[\s,]+", _text(env, "CM_CONTAINER_SECRETS", "secrets")) if part)
+    names = tuple(part for part in re.split(r"[\s,]+", _text(env, "CM_CONTAINER_PASSED_NAMES", "secrets")) if part)
     for name in names:
         if not words.NAME.fullmatch(name):
-            raise RequestError("--secrets takes names, never values", "names of environment variables", "--secrets=HF_TOKEN")
+            raise RequestError(
+                "--secrets takes names, never values", "names of environment variables", "--secrets=NAME"
+            )
         if not outer.get(name):
-            raise RequestError(f"--secrets={name}: there is no such variable in the environment", hint=f"export {name}=...")
+            raise RequestError(
+                f"--secrets={name}: there is no such variable in the environment", hint=f"export {name}=..."
+            )
     return names
 
 
@@ -189,8 +193,8 @@ def _options(env: Mapping[str, Any], outer: Mapping[str, str]) -> Options:
 
 def _folder(path: str, flag: str) -> str:
     """A folder of the host for a mount; ``no`` and nothing give an empty text. Raises RequestError."""
-    if path in ("", "no", "auto"):
-        return "" if path == "no" else path
+    if path.lower() in ("", "no", "false", "auto"):
+        return path if path == "auto" else ""
     if any(sign in path for sign in ':,"'):
         raise RequestError(f"--{flag}={path!r} cannot be mounted", "a path without colon, comma and quote")
     if not path.startswith("/") or ".." in PurePosixPath(path).parts or str(PurePosixPath(path)) in SYSTEM_FOLDERS:

@@ -12,13 +12,15 @@ import shlex
 import unicodedata
 
 SECRET = re.compile(
-    r"(?:^|_)(?:TOKEN|PASSWORD|PASSWD|PASSPHRASE|SECRET|(?:API|ACCESS|PRIVATE|SECRET)_?KEY|CREDENTIALS?)$", re.IGNORECASE
+    r"(?:^|_)(?:TOKEN|PASSWORD|PASSWD|PASSPHRASE|SECRET|(?:API|ACCESS|PRIVATE|SECRET)_?KEY|CREDENTIALS?)$",
+    re.IGNORECASE,
 )
 """Names of secrets: the same words as in the engine (``recipe_engine.env.is_secret``; a test compares them)."""
-ASSIGNED = re.compile(r"(?:^|[\s;&|('\"])(?:-{0,2}|-e|--env[= ])([A-Za-z_][\w.-]*)=(['\"]?[^\s'\"]+)")
+ASSIGNED = re.compile(r"(?<![\w.])(?:-{1,2}(?:e(?=[A-Z]))?)?([A-Za-z_][\w.-]*)=(?=(['\"]?[^\s'\"]+))")
+"""``NAME=value``, ``--name=value``, ``-eNAME=value``, also after another ``=`` as in ``--build-arg=NAME=value``."""
 TOKEN = re.compile(r"\b(?:hf_[A-Za-z0-9]{20,}|gh[opsur]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{20,})")
 """What tokens of Hugging Face, GitHub and GitLab begin with (their documentation, 2025)."""
-URL_PASSWORD = re.compile(r"://[^/\s:@]+:[^/\s@]+@")
+URL_LOGIN = re.compile(r"://[^/\s:@]+:[^/\s@]+@")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -44,14 +46,16 @@ def clean(text: str, flag: str) -> str:
 
 
 def without_secret(text: str, flag: str) -> str:
-    """The clean text, if it holds no value of a secret that can be told. Raises RequestError, which does not show it."""
+    """The clean text, if it holds no value of a secret that can be told. Raises RequestError, without the value."""
     clean(text, flag)
-    name = next((name for name, value in ASSIGNED.findall(text) if is_secret(name) and value.lstrip("'\"")[0] != "$"), "")
-    if name or TOKEN.search(text) or URL_PASSWORD.search(text):
+    name = next(
+        (name for name, value in ASSIGNED.findall(text) if is_secret(name) and value.lstrip("'\"")[0] != "$"), ""
+    )
+    if name or TOKEN.search(text) or URL_LOGIN.search(text):
         what = f"the value of {name}" if name else "a token or password"
         raise RequestError(
             f"--{flag} holds {what}, which others could read in the image or in the list of processes",
-            hint=f"export it, and name it only: --secrets={name if NAME.fullmatch(name) else 'HF_TOKEN'}",
+            hint=f"export it, and name it only: --secrets={name if NAME.fullmatch(name) else 'NAME'}",
         )
     return text
 
@@ -64,7 +68,9 @@ def split(value: object, flag: str) -> tuple[str, ...]:
     try:
         words = [str(item) for item in value] if isinstance(value, list) else shlex.split(str(value or ""))
     except ValueError as error:
-        raise RequestError(f"--{flag}={value!r} cannot be taken apart: {error}", "words, with quotes that end") from error
+        raise RequestError(
+            f"--{flag}={value!r} cannot be taken apart: {error}", "words, with quotes that end"
+        ) from error
     without_secret(" ".join(words), flag)
     return tuple(clean(word, flag) for word in words)
 
@@ -91,8 +97,12 @@ def pairs(value: object, flag: str) -> tuple[tuple[str, str], ...]:
     for word in split(items if items is not None else value, flag):
         name, sign, text = word.partition("=")
         if not sign or not NAME.fullmatch(name):
-            raise RequestError(f"--{flag}: {word!r} is not NAME=VALUE", "letters, digits and _ in NAME", f"--{flag}='A=1'")
+            raise RequestError(
+                f"--{flag}: {word!r} is not NAME=VALUE", "letters, digits and _ in NAME", f"--{flag}='A=1'"
+            )
         if is_secret(name):
-            raise RequestError(f"--{flag} names the secret {name}", hint=f"export it, and name it only: --secrets={name}")
+            raise RequestError(
+                f"--{flag} names the secret {name}", hint=f"export it, and name it only: --secrets={name}"
+            )
         found.append((name, text))
     return tuple(found)

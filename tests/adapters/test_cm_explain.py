@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from pathlib import Path
+import shutil
 from typing import Any
 
 import pytest
@@ -139,16 +139,10 @@ def test_an_entry_without_its_recipe_and_one_made_by_cm_are_told(filled: Tempora
     row = row_of(filled, path.name)
     assert row["recipe_state"] == "how it was then is not recorded"
     assert row["created_utc"] == ""
-    _remove(filled.repo / "script" / "get-x")
+    shutil.rmtree(filled.repo / "script" / "get-x")
     row = row_of(filled, path.name)
     assert row["recipe_state"] == "not registered (any more)"
     assert (row["command"], row["command_reaches_it"]) == ("", False)
-
-
-def _remove(folder: Path) -> None:
-    for path in folder.iterdir():
-        path.unlink()
-    folder.rmdir()
 
 
 def test_the_text_of_an_entry_reads_well(filled: TemporaryHome) -> None:

@@ -142,17 +142,22 @@ def steps_done(journal: Path, *, with_early: bool) -> list[Step]:
     """
     rows: list[list[str]] = []
     open_rows: list[int] = []
+    open_steps: list[list[str]] = []
     for line in journal.read_text(encoding="utf-8").splitlines():
         event = json.loads(line)
         if event["event"] == "start":
             open_rows.append(len(rows))
+            open_steps.append(event["step"])
             rows.append([event["step"][-1], "reuse"])
         elif event["event"] == "run":
             rows[open_rows[-1]][1] = "run"
             if not with_early:
                 del rows[open_rows[-1] + 1 :]
+        elif event["event"] == "done" and event["step"] != open_steps[-1]:  # reused, and nothing below it
+            rows.append([event["step"][-1], "reuse"])
         elif event["event"] in ("done", "fail", "again"):
             open_rows.pop()
+            open_steps.pop()
     return [split_label(label, action) for label, action in rows]
 
 

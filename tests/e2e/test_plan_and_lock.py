@@ -54,14 +54,16 @@ def steps_of_last_run(home: TemporaryHome) -> list[Step]:
     """What the newest journal says: every step in the order of their starts, and whether it ran or was reused."""
     journal = max((home.path / "runs").iterdir()) / "journal.jsonl"
     rows: list[list[str]] = []
-    open_rows: list[list[str]] = []
+    open_rows: list[tuple[list[str], list[str]]] = []
     for line in journal.read_text(encoding="utf-8").splitlines():
         event = json.loads(line)
         if event["event"] == "start":
             rows.append([event["step"][-1], "reuse"])
-            open_rows.append(rows[-1])
+            open_rows.append((event["step"], rows[-1]))
         elif event["event"] == "run":
-            open_rows[-1][1] = "run"
+            open_rows[-1][1][1] = "run"
+        elif event["event"] == "done" and event["step"] != open_rows[-1][0]:  # reused, and nothing below it
+            rows.append([event["step"][-1], "reuse"])
         elif event["event"] in ("done", "fail"):
             open_rows.pop()
     return [(label, action) for label, action in rows]
