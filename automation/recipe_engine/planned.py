@@ -334,5 +334,8 @@ class PlannedFrame(Frame):
 
     def validation_problem(self, new_env: Env) -> str:
         """The recipe's own check is a script, so it is not run."""
-        self.engine.tree.note(f"its {VALIDATE_SCRIPT} has the last word when it is run")
+        text = f"the {VALIDATE_SCRIPT} of {self.recipe.id.alias} has the last word when it is run"
+        if text not in self.engine.told:  # once is enough for all its entries
+            self.engine.told.add(text)
+            self.engine.tree.note(text)
         return ""
