@@ -160,7 +160,7 @@ def _named_env(handed: Mapping[str, Any], request: Request, recipe: Recipe, text
     host = f"{recipe.prefix}HOST_"
     found = {}
     for key in sorted(handed):
-        is_wanted = key.startswith("+") or key in words
+        is_wanted = key.lstrip("+") in words or (key.startswith("+") and not key.startswith("+" + host))
         is_given = key in from_inputs or is_own(key) or (detects and key.lstrip("+").startswith(host))
         if is_wanted and not is_given and handed[key] not in (None, ""):
             found[key] = handed[key]

@@ -113,6 +113,8 @@ def test_a_dependency_is_repeated_with_the_env_that_its_recipe_names_and_no_more
 def test_what_the_host_is_like_is_left_out_where_the_recipe_finds_it_out_itself() -> None:
     asked = request("get,x", env={"CM_HOST_OS_TYPE": "linux", "+CM_HOST_PATHS": ["/lib"]})
     assert "--env.CM_HOST_OS_TYPE=linux" in rerun(asked, "CM_HOST_OS_TYPE")
+    assert "CM_HOST_PATHS" not in rerun(asked, "CM_HOST_OS_TYPE")
+    assert "--env.+CM_HOST_PATHS,=/lib" in rerun(asked, "CM_HOST_PATHS")
     assert "CM_HOST" not in rerun(asked, "CM_HOST_OS_TYPE", deps=[{"tags": "detect,os"}])
 
 
