@@ -33,6 +33,12 @@ class Base(NamedTuple):
         return "@sha256:" in self.reference
 
     @property
+    def without_tag(self) -> str:
+        """The reference without its tag where it has a digest: Apptainer refuses one with both."""
+        found = REFERENCE.fullmatch(self.reference)
+        return f"{found['name']}@{found['digest']}" if found and found["digest"] else self.reference
+
+    @property
     def short(self) -> str:
         """The reference as a word for the name of a folder: no digest, nothing but letters, digits, dot and dash."""
         return re.sub(r"[^A-Za-z0-9.]+", "-", self.reference.split("@")[0])

@@ -60,6 +60,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         outcome = session.carry_out(made, lambda base: _remade(asked, known, base), output)
     except (choose.MachineError, RequestError) as error:
         return {"return": 1, "error": str(error)}
+    except OSError as error:
+        hint = "  hint: TMPDIR, CM_REPOS and --cache_path name folders that have to be writable and have room"
+        return {"return": 1, "error": f"a file for the container cannot be made: {error}\n{hint}"}
     done = outcome.plan or made
     _note(i, done)
     if asked.save and done != made:

@@ -14,6 +14,7 @@ import re
 import shlex
 from collections.abc import Iterable
 
+from .bases import Base
 from .image import CM_CACHE, CM_HOME, TOOLS, USER_SCRIPT, Copy, From, Instruction, Label, Run, Setting
 from .words import RequestError
 
@@ -68,7 +69,7 @@ def definition(instructions: Iterable[Instruction]) -> str:
     files, post, environment, labels, base = [], [], [], [], ""
     for one in instructions:
         if isinstance(one, From):
-            base = base or one.reference
+            base = base or Base(one.reference).without_tag
             if one.stage == "user":
                 post.append(f"chmod -R a+rwX {CM_HOME} {CM_CACHE}")
         elif isinstance(one, Copy):

@@ -111,14 +111,14 @@ def instructions(request: Request, account: Account, source: Source, *, is_baked
     """The image of a request; ``is_baked``: the steps are layers of it."""
     build: list[Instruction] = [From(request.base.reference, "build")]
     commit = request.repo_commit or source.commit
-    if request.has_cm and commit:
-        build.append(Label("org.opencontainers.image.revision", commit))
     if request.has_cm or request.packages:
         names = ("ca-certificates", "git") if request.has_cm else ()
         build.append(Run(("/bin/sh", "-c", PACKAGES_SCRIPT, "packages", *names, *request.packages)))
     build += _cm(request) if request.has_cm else []
     build.append(Run(("/bin/sh", "-c", FOLDERS_SCRIPT)))
     build += [Setting(name, value) for name, value in request.image_env]
+    if request.has_cm and commit:  # at the end: with another commit the layers before it stay as they are
+        build.append(Label("org.opencontainers.image.revision", commit))
     user: list[Instruction] = [
         From("build", "user"),
         Run(("/bin/sh", "-c", USER_SCRIPT, "user", account.name, str(account.uid), str(account.gid))),

@@ -69,7 +69,8 @@ def carry_out(plan: Plan, remake: Callable[[Base], Plan], output: int = 1) -> Ou
         if action == "headless":
             return _headless(plan, environment, output)
         if plan.request.is_detached:
-            return Outcome(0, container_id=_run(launch.start(plan.container), environment, is_captured=True), plan=plan)
+            started = _run(launch.start(plan.container), environment, is_captured=True)
+            return Outcome(0, container_id=started or plan.container.name, plan=plan)  # Apptainer knows names only
         ended = subprocess.run(launch.attach(plan.container), env=environment, check=False)
         return Outcome(ended.returncode, (), plan=plan)
     except Failed as error:
@@ -162,7 +163,7 @@ def _headless(plan: Plan, environment: dict[str, str], output: int) -> Outcome:
     """Runs the steps one after the other in a container; the first that fails ends it."""
     try:
         container_id = _run(launch.start(plan.container), environment, is_captured=True)
-        print(f"container {plan.container.name} ({container_id[:12]})", file=sys.stderr)
+        print(f"container {plan.container.name} {container_id[:12]}".rstrip(), file=sys.stderr)
         for step in plan.request.steps:
             _run(launch.execute(plan.container, step.words), environment, output=output)
         return Outcome(0, plan=plan)

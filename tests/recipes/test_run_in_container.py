@@ -70,6 +70,8 @@ def test_the_plan_of_a_recipe_has_a_pinned_base_and_a_layer_for_each_step(tmp_pa
     assert f"FROM {bases.TABLE['python'].reference} AS build" in lines
     assert f'LABEL org.opencontainers.image.revision="{COMMIT}"' in lines
     assert "USER 1000:1000" in lines
+    sources = lines.index('COPY [".", "/work"]')
+    assert all(COMMIT not in line for line in lines[:sources]), "another commit would make all layers again"
     mount = "--mount=type=cache,id=crowdperf-cm-cache-1000,target=/cm-cache,uid=1000,gid=1000"
     assert [line for line in lines if mount in line] == [
         f'RUN {mount} ["cm", "run", "script", "--tags=get,python3", "--quiet"]',
@@ -337,7 +339,7 @@ def test_apptainer_gets_variables_in_its_environment_and_the_user_stays_the_call
     }
     _, _, plan = planned(tmp_path, hook_input, engines=[engine("apptainer", "singularity")], **inputs)
     assert "passwd" not in plan["file"]
-    assert plan["file"].startswith("Bootstrap: docker\nFrom: docker.io/library/python")
+    assert plan["file"].startswith(f"Bootstrap: docker\nFrom: docker.io/library/python@{bases.PYTHON}\n"), "no tag"
     sif = "/home/bench/CM/containers/t.sif"
     assert plan["commands"][0] == ["singularity", "build", "--force", sif, "Dockerfile"]
     assert plan["commands"][1][:3] == ["singularity", "instance", "start"]
@@ -450,6 +452,7 @@ def fake(tmp_path: Path, fake_tool: Any, monkeypatch: pytest.MonkeyPatch) -> Eng
     log = tmp_path / "log"
     tools = fake_tool("docker", FAKE).parent
     fake_tool("podman", FAKE)
+    fake_tool("apptainer", FAKE)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     monkeypatch.setenv("FAKE_LOG", str(log))
     monkeypatch.setenv("CM_REPOS", str(tmp_path / "cm"))
@@ -548,6 +551,13 @@ def test_a_shell_needs_a_terminal_and_detached_does_not(
     assert "docker rm --force c1" in capsys.readouterr().out
 
 
+def test_a_folder_that_cannot_be_made_is_told(fake: Engine, hook_input: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    answer, _ = run(hook_input, COMMANDS="true", CACHE=f"{tmp_path}/file/cache")
+    assert answer["return"] == 1
+    assert "--cache_path" in answer["error"]
+
+
 def test_a_missing_folder_is_told_before_anything_is_built(fake: Engine, hook_input: Any) -> None:
     answer, _ = run(hook_input, COMMANDS="true", SCRATCH="/no/such/folder")
     assert "/no/such/folder" in answer["error"]
@@ -561,6 +571,23 @@ def test_podman_steps_in_and_extra_words_reach_no_shell(fake: Engine, hook_input
     assert f"; touch {tmp_path}/pwned" in fake.calls[2]
     assert "$(id)" in fake.calls[2]
     assert not (tmp_path / "pwned").exists()
+
+
+def test_apptainer_builds_a_file_and_gives_variables_by_its_environment(
+    fake: Engine, hook_input: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hunter2")
+    inputs = {
+        "ENV": "A='x, y'",
+        "PASSED_NAMES": "HF_TOKEN",
+        "COMMANDS": 'echo "$APPTAINERENV_A" ${#APPTAINERENV_HF_TOKEN}',
+    }
+    answer, call = run(hook_input, engines=[engine("apptainer")], **inputs)
+    assert answer == {"return": 0}
+    assert fake.verbs == ["build", "instance", "exec", "instance"]
+    assert capfd.readouterr().out == "x, y 7\n"
+    assert call["env"]["CM_CONTAINER_IMAGE"].startswith(f"{tmp_path}/cm/containers/")
+    assert "hunter2" not in str(fake.calls)
 
 
 @pytest.mark.parametrize("rows", [[], [engine(trouble="Cannot connect to the Docker daemon")]])
