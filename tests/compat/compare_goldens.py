@@ -197,7 +197,7 @@ def tags_of_recipes(recipes: Path) -> dict[str, set[str]]:
 def step_differences(golden: dict[str, Any], done: list[Step], recipes: Path) -> list[str]:
     """Where the recorded sequence of steps, known by the tags asked for, is not ours.
 
-    A step that follows itself counts once: the reference engine runs the dynamic dependencies of a reused entry twice.
+    A reused step that follows itself counts once: the reference engine runs the dynamic dependencies of a reused entry twice.
     """
     wanted: list[list[str]] = []
     for line in golden["steps"]:
@@ -205,7 +205,7 @@ def step_differences(golden: dict[str, Any], done: list[Step], recipes: Path) ->
         if found:
             wanted.append(found[1].split())
     wanted = [words for number, words in enumerate(wanted) if number == 0 or words != wanted[number - 1]]
-    done = [step for number, step in enumerate(done) if number == 0 or step != done[number - 1]]
+    done = [step for number, step in enumerate(done) if step[2] == "run" or number == 0 or step != done[number - 1]]
     texts = [f"{alias} {' '.join(sorted('_' + name for name in variations))}".strip() for alias, variations, _ in done]
     if len(wanted) != len(done):
         return [f"{len(done)} steps instead of {len(wanted)}: {texts} instead of {[' '.join(row) for row in wanted]}"]
