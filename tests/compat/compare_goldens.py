@@ -197,7 +197,7 @@ def tags_of_recipes(recipes: Path) -> dict[str, set[str]]:
 def step_differences(golden: dict[str, Any], done: list[Step], recipes: Path) -> list[str]:
     """Where the recorded sequence of steps, known by the tags asked for, is not ours.
 
-    A reused step that follows itself counts once: the reference engine runs the dynamic dependencies of a reused entry twice.
+    A reused step that follows itself counts once: the reference engine runs dynamic dependencies of an entry twice.
     """
     wanted: list[list[str]] = []
     for line in golden["steps"]:
