@@ -37,8 +37,8 @@ COMMON_NAMES = {"describe": "help", "search": "find", "delete": "rm"}
 NOT_THERE = "Not there"
 """How the text of an action begins that only refuses."""
 INSTEAD: Mapping[str, str] = {
-    "docker": "run it here with cm run script, or in a container that you start yourself with this repository in it",
-    "dockerfile": "write the Dockerfile by hand: an image with Python, pip install cmind, cm pull repo, cm run script",
+    "docker": "cm run script --tags=run,container,mlperf --recipe_tags=TAGS runs it in Docker, Podman or Apptainer",
+    "dockerfile": "cm run script --tags=run,container,mlperf,_plan --recipe_tags=TAGS shows the Dockerfile and the commands",
     "gui": "cm help script RECIPE lists the inputs, variations and choices that the page would show",
 }
 """What to use in place of CM's actions that this engine does not have."""
