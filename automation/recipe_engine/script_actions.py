@@ -38,7 +38,7 @@ NOT_THERE = "Not there"
 """How the text of an action begins that only refuses."""
 INSTEAD: Mapping[str, str] = {
     "docker": "cm run script --tags=run,container,mlperf --recipe_tags=TAGS runs it in Docker, Podman or Apptainer",
-    "dockerfile": "cm run script --tags=run,container,mlperf,_plan --recipe_tags=TAGS shows the Dockerfile and the commands",
+    "dockerfile": "cm run script --tags=run,container,mlperf,_plan --recipe_tags=TAGS shows Dockerfile and commands",
     "gui": "cm help script RECIPE lists the inputs, variations and choices that the page would show",
 }
 """What to use in place of CM's actions that this engine does not have."""
