@@ -197,15 +197,20 @@ def tags_of_recipes(recipes: Path) -> dict[str, set[str]]:
 def step_differences(golden: dict[str, Any], done: list[Step], recipes: Path) -> list[str]:
     """Where the recorded sequence of steps, known by the tags asked for, is not ours.
 
-    A reused step that follows itself counts once: the reference engine runs dynamic dependencies of an entry twice.
+    A step that follows itself may count once: the reference engine runs dynamic dependencies of an entry twice.
     """
-    wanted: list[list[str]] = []
-    for line in golden["steps"]:
-        found = re.fullmatch(r' *\* cm run script "?(.*?)"?', line)
-        if found:
-            wanted.append(found[1].split())
-    wanted = [words for number, words in enumerate(wanted) if number == 0 or words != wanted[number - 1]]
-    done = [step for number, step in enumerate(done) if step[2] == "run" or number == 0 or step != done[number - 1]]
+    wanted = [
+        row[1].split() for line in golden["steps"] if (row := re.fullmatch(r' *\* cm run script "?(.*?)"?', line))
+    ]
+    found = _unlike(wanted, done, recipes)
+    return found if found and _unlike(_without_repeats(wanted), _without_repeats(done), recipes) else []
+
+
+def _without_repeats(items: list[Any]) -> list[Any]:
+    return [item for number, item in enumerate(items) if number == 0 or item != items[number - 1]]
+
+
+def _unlike(wanted: list[list[str]], done: list[Step], recipes: Path) -> list[str]:
     texts = [f"{alias} {' '.join(sorted('_' + name for name in variations))}".strip() for alias, variations, _ in done]
     if len(wanted) != len(done):
         return [f"{len(done)} steps instead of {len(wanted)}: {texts} instead of {[' '.join(row) for row in wanted]}"]
