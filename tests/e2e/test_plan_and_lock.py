@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from helpers import CHECKOUT, TemporaryHome, cm_command
+from recipe_engine.journal import read_run
 
 NO_NETWORK = ("unshare", "--user", "--map-root-user", "--net")
 PATIENCE_S = 900
@@ -52,21 +53,10 @@ def planned_steps(step: dict[str, Any]) -> Iterator[tuple[str, str, bool]]:
 
 def steps_of_last_run(home: TemporaryHome) -> list[Step]:
     """What the newest journal says: every step in the order of their starts, and whether it ran or was reused."""
-    journal = max((home.path / "runs").iterdir()) / "journal.jsonl"
-    rows: list[list[str]] = []
-    open_rows: list[tuple[list[str], list[str]]] = []
-    for line in journal.read_text(encoding="utf-8").splitlines():
-        event = json.loads(line)
-        if event["event"] == "start":
-            rows.append([event["step"][-1], "reuse"])
-            open_rows.append((event["step"], rows[-1]))
-        elif event["event"] == "run":
-            open_rows[-1][1][1] = "run"
-        elif event["event"] == "done" and event["step"] != open_rows[-1][0]:  # reused, and nothing below it
-            rows.append([event["step"][-1], "reuse"])
-        elif event["event"] in ("done", "fail"):
-            open_rows.pop()
-    return [(label, action) for label, action in rows]
+    run = read_run(max((home.path / "runs").iterdir()))
+    assert run is not None
+    begun = [step for step in run.steps if step.recipe]  # a dependency that was left out has none
+    return [(step.label, "run" if step.digest else "reuse") for step in begun]
 
 
 @pytest.fixture
