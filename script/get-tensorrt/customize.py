@@ -28,30 +28,21 @@ MORE_HINTS = (
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """The same when a run is only planned, except that the archive's SHA-256 is not computed."""
-    return _prepare(i, is_plan=True)
+    return steps.prepare(i, TENSORRT, _own(), is_plan=True)
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Takes an installed TensorRT, or says what the dependencies that follow have to unpack or to install."""
-    return _prepare(i, is_plan=False)
+    return steps.prepare(i, TENSORRT, _own(), is_plan=False)
 
 
-def _prepare(i: dict[str, Any], *, is_plan: bool) -> dict[str, Any]:
-    env, machine = i["env"], i.get("machine") or Machine()
-    try:
-        asked = request.from_env(env, TENSORRT)
-        env["CM_TENSORRT_SOURCE"] = asked.source
-        if asked.source == "tar":
-            steps.look_at_archive(env, machine, TENSORRT, asked, is_plan=is_plan)
-        elif asked.source == "pip":
-            env.update(wheels.limits(asked))
-        else:
-            return _give(env, machine, steps.take_installed(i, machine, TENSORRT, asked, MORE_HINTS))
-    except request.RequestError as error:
-        return {"return": steps.NONE_FITS_CODE, "error": str(error)}
-    except steps.NotTaken as error:
-        return {"return": error.code, "error": str(error)}
-    return {"return": 0}
+def _own() -> steps.Own:
+    return steps.Own(MORE_HINTS, _choose_wheels, _give)
+
+
+def _choose_wheels(env: dict[str, Any], machine: Machine, asked: request.Request) -> None:
+    """The version limits for pip."""
+    env.update(wheels.limits(asked))
 
 
 def postprocess(i: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from machine_facts.probe import Machine
 
 from . import archive, choose, find, load, outcome
 from .kinds import Kind
-from .request import Request, RequestError
+from .request import Request, RequestError, from_env
 
 NOT_THERE_CODE = 1
 """What cm4mlops' get-cudnn and get-tensorrt end with when nothing is found and no tar file is given."""
@@ -39,6 +39,36 @@ class Taken(NamedTuple):
     library: str
     version: str
     loads: str
+
+
+class Own(NamedTuple):
+    """What a recipe does its own way: further hints when nothing is there, the limits for pip, its keys and answer."""
+
+    more_hints: tuple[str, ...]
+    choose_wheels: Callable[[dict[str, Any], Machine, Request], None]
+    give: Callable[[dict[str, Any], Machine, Taken], dict[str, Any]]
+
+
+def prepare(i: dict[str, Any], kind: Kind, own: Own, *, is_plan: bool) -> dict[str, Any]:
+    """Takes an installed library, or says what the dependencies that follow have to unpack or to install; CM's answer.
+
+    For a plan the archive's SHA-256 is not computed.
+    """
+    env, machine = i["env"], i.get("machine") or Machine()
+    try:
+        asked = from_env(env, kind)
+        env[f"{kind.prefix}_SOURCE"] = asked.source
+        if asked.source == "tar":
+            look_at_archive(env, machine, kind, asked, is_plan=is_plan)
+        elif asked.source == "pip":
+            own.choose_wheels(env, machine, asked)
+        else:
+            return own.give(env, machine, take_installed(i, machine, kind, asked, own.more_hints))
+    except RequestError as error:
+        return {"return": NONE_FITS_CODE, "error": str(error)}
+    except NotTaken as error:
+        return {"return": error.code, "error": str(error)}
+    return {"return": 0}
 
 
 def look_at_archive(env: dict[str, Any], machine: Machine, kind: Kind, asked: Request, *, is_plan: bool) -> None:
