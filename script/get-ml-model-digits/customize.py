@@ -23,7 +23,7 @@ def model_environment(folder: Path) -> dict[str, str]:
         "CM_ML_MODEL_PATH": str(folder),
         "CM_ML_MODEL_INFO_FILE": str(folder / MODEL_INFO_FILE),
         "CM_ML_MODEL_NAME": info["name"],
-        "CM_ML_MODEL_REFERENCE_ACCURACY": str(info["reference_accuracy_percent"]),
+        "CM_ML_MODEL_REFERENCE_ACCURACY": str(info["reference"]["acc"]),
     }
 
 

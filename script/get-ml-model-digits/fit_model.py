@@ -100,8 +100,13 @@ def make_model(dataset_dir: Path, output_dir: Path, settings: FitSettings) -> di
     percent = accuracy_percent(correct, len(validation.labels))
     check_accuracy(percent)
     info = {
+        "format": 1,
         "name": "digits",
-        "reference_accuracy_percent": percent,
+        "framework": "onnx",
+        "precision": "fp32",
+        "is_synthetic": False,
+        "files": {"model": {"file": "digits.onnx", "sha256": hashlib.sha256(model_bytes).hexdigest()}},
+        "reference": {"acc": percent},
         "validation_correct": correct,
         "validation_count": len(validation.labels),
         "sha256": hashlib.sha256(model_bytes).hexdigest(),
@@ -139,7 +144,7 @@ def main() -> int:
     print(
         f"digits: fitted on {info['training']['count']} images in {time.perf_counter() - start_s:.1f} s, "
         f"{info['validation_correct']} of {info['validation_count']} validation images right "
-        f"({info['reference_accuracy_percent']} %)"
+        f"({info['reference']['acc']} %)"
     )
     return 0
 

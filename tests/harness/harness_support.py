@@ -35,7 +35,7 @@ def need(*modules: str) -> None:
 def request(**changes: object) -> dict[str, object]:
     """Return a whole run.json with `changes`."""
     content: dict[str, object] = {
-        "format": 1,
+        "format": 2,
         "model": "digits",
         "backend": "null",
         "device": "cpu",
@@ -45,9 +45,14 @@ def request(**changes: object) -> dict[str, object]:
         "model_path": None,
         "model_info_path": None,
         "dataset_path": "digits",
+        "preprocessed_path": None,
         "output_dir": "out",
+        "precision": "fp32",
+        "gpus": None,
         "batch_size": None,
+        "instances": None,
         "threads": None,
+        "batch_timeout_us": None,
         "target_qps": None,
         "target_latency_ms": None,
         "min_duration_ms": None,

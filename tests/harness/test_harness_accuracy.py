@@ -1,6 +1,5 @@
 """harness.accuracy, models.digits and datasets.digits: from response bytes to a verdict."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -9,11 +8,13 @@ from harness_support import need
 need("numpy")
 
 import numpy as np  # noqa: E402
-from harness.accuracy import accuracy_line, judge, parse_model_info, parse_responses, require_all  # noqa: E402
+from harness.accuracy import ResponseLog, all_passed, judge, official_targets  # noqa: E402
 from harness.datasets.digits import open_dataset  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
+from harness.metrics import top1  # noqa: E402
+from harness.modelfacts import ModelFacts, parse_model_facts  # noqa: E402
 from harness.models.base import Score  # noqa: E402
-from harness.models.digits import preprocess, score  # noqa: E402
+from harness.models.digits import open_model  # noqa: E402
 
 
 def logits(best: int) -> bytes:
@@ -22,32 +23,50 @@ def logits(best: int) -> bytes:
     return row.tobytes()
 
 
-def log_text(entries: list[tuple[int, bytes]]) -> str:
-    return json.dumps([{"seq_id": n, "qsl_idx": i, "data": d.hex().upper()} for n, (i, d) in enumerate(entries)])
+def entry(position: int, index: int, data: bytes) -> str:
+    """Return an entry as LoadGen 6.0.17 writes it."""
+    return f'{{ "seq_id" : {position}, "qsl_idx" : {index}, "data" : "{data.hex().upper()}" }}'
 
 
-def test_the_first_response_of_a_sample_counts() -> None:
-    responses = parse_responses(log_text([(1, logits(5)), (0, logits(7)), (1, logits(6))]), "log")
-    assert responses.duplicate_count == 1
-    require_all(responses, 2, "log")
-    result = score(responses.by_index, np.array([7, 5], np.uint8))
-    assert (result.good_count, result.total_count, result.accuracy_percent) == (2, 2, 100.0)
+def log_file(folder: Path, entries: list[tuple[int, bytes]]) -> Path:
+    path = folder / "mlperf_log_accuracy.json"
+    lines = [entry(number, index, data) for number, (index, data) in enumerate(entries)]
+    path.write_text("[\n" + ",\n".join(lines) + "\n]\n")
+    return path
+
+
+def score(responses, labels: list[int]) -> Score:
+    def label_of(data: bytes) -> int:
+        return int(np.frombuffer(data, dtype=np.float32).argmax())
+
+    return top1.score(responses, np.array(labels, np.uint8), response_bytes=40, label_of=label_of)
+
+
+def test_the_first_response_of_a_sample_counts(tmp_path: Path) -> None:
+    log = ResponseLog(log_file(tmp_path, [(1, logits(5)), (0, logits(7)), (1, logits(6))]), 2)
+    result = score(log, [7, 5])
+    assert (result.values, log.response_count, log.duplicate_count) == ({"acc": 100.0}, 2, 1)
+    assert result.line == "accuracy=100.000%, good=2, total=2"
+    assert len(log.sha256) == 64
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (log_text([(0, logits(1))])[:40], "truncated"),
+        ("[\n" + entry(0, 0, logits(1))[:40], "truncated"),
+        ("[\n" + entry(0, 0, logits(1)) + ",\n", "truncated"),
+        ("[\n" + entry(0, 0, logits(1)) + "\n", "truncated"),
         ("", "truncated"),
-        ("{}", "should hold a list"),
         ('[{"qsl_idx": 0}]', "entry 0"),
         ('[{"qsl_idx": 0, "data": "0G"}]', "entry 0"),
         ("[7]", "entry 0"),
     ],
 )
-def test_a_damaged_log_is_refused(text: str, message: str) -> None:
+def test_a_damaged_log_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "mlperf_log_accuracy.json"
+    path.write_text(text)
     with pytest.raises(HarnessError, match=message):
-        parse_responses(text, "log")
+        list(ResponseLog(path, 2))
 
 
 @pytest.mark.parametrize(
@@ -60,38 +79,48 @@ def test_a_damaged_log_is_refused(text: str, message: str) -> None:
         ([], "holds no response"),
     ],
 )
-def test_every_validation_sample_must_be_there_and_no_other(indices: list[int], message: str) -> None:
-    responses = parse_responses(log_text([(index, logits(0)) for index in indices]), "log")
+def test_every_validation_sample_must_be_there_and_no_other(tmp_path: Path, indices: list[int], message: str) -> None:
     with pytest.raises(HarnessError, match=message):
-        require_all(responses, 3, "log")
+        list(ResponseLog(log_file(tmp_path, [(index, logits(0)) for index in indices]), 3))
 
 
 def test_a_response_of_the_wrong_size_is_refused() -> None:
     with pytest.raises(HarnessError, match="has 36 bytes; it should have 40"):
-        score({0: logits(0)[:-4]}, np.array([0], np.uint8))
+        score([(0, logits(0)[:-4])], [0])
 
 
-@pytest.mark.parametrize(("good", "is_passed"), [(989, False), (990, True), (1000, True)])
-def test_the_target_is_99_percent_of_the_reference(good: int, is_passed: bool) -> None:
-    info = parse_model_info('{"reference_accuracy_percent": 100}', "model.json")
-    verdict = judge(Score(good_count=good, total_count=1000), info, 0.99)
-    assert (verdict.target_percent, verdict.is_passed) == (99.0, is_passed)
+@pytest.mark.parametrize(("percent", "is_passed"), [(98.9, False), (99.0, True), (100.0, True)])
+def test_without_an_official_target_it_is_99_percent_of_the_reference(percent: float, is_passed: bool) -> None:
+    (judged,) = judge(Score(values={"acc": percent}, line=""), (), {"acc": 100.0}, 0.99)
+    assert (judged.target, judged.is_passed) == (99.0, is_passed)
+
+
+@pytest.mark.parametrize(("f1", "is_passed"), [(89.96, False), (89.97, True)])
+def test_an_official_benchmark_has_the_official_target_whatever_model_json_says(f1: float, is_passed: bool) -> None:
+    score_of_run = Score(values={"F1": f1, "exact_match": 83.0}, line="")
+    judged = judge(score_of_run, official_targets("bert-99"), {"F1": 10.0, "exact_match": 99.0}, 0.99)
+    assert [item.is_passed for item in judged] == [is_passed, None]
+    assert all_passed(judged) is is_passed
 
 
 def test_without_a_reference_there_is_no_verdict() -> None:
-    assert judge(Score(good_count=1, total_count=2), None, 0.99).is_passed is None
+    assert all_passed(judge(Score(values={"acc": 50.0}, line=""), (), None, 0.99)) is None
 
 
 @pytest.mark.parametrize(
-    "text", ["{}", "[]", "", '{"reference_accuracy_percent": 0}', '{"reference_accuracy_percent": "98"}']
+    ("text", "message"),
+    [
+        ("{}", "format 1"),
+        ("[]", "format 1"),
+        ("", "no JSON"),
+        ('{"format": 1}', "files"),
+        ('{"format": 1, "files": {"model": {}}}', "files"),
+        ('{"format": 1, "files": {}, "reference": {"acc": "98"}}', "numbers by metric name"),
+    ],
 )
-def test_a_model_json_without_a_reference_is_refused(text: str) -> None:
-    with pytest.raises(HarnessError, match="reference_accuracy_percent"):
-        parse_model_info(text, "model.json")
-
-
-def test_the_official_line() -> None:
-    assert accuracy_line(Score(good_count=589, total_count=599)) == "accuracy=98.331%, good=589, total=599\n"
+def test_a_model_json_that_cannot_be_used_is_refused(text: str, message: str) -> None:
+    with pytest.raises(HarnessError, match=message):
+        parse_model_facts(text, Path("/models/model.json"))
 
 
 def write_digits(folder: Path, images: np.ndarray, labels: np.ndarray) -> Path:
@@ -104,7 +133,7 @@ def test_images_become_numbers_from_0_to_1(tmp_path: Path) -> None:
     images = np.zeros((3, 8, 8), np.uint8)
     images[1, 2, 3] = 16
     dataset = open_dataset(write_digits(tmp_path, images, np.array([1, 2, 3], np.uint8)))
-    inputs = preprocess(dataset.load([2, 1]))["image"]
+    inputs = open_model(ModelFacts()).preprocess(dataset.load([2, 1]))["image"]
     assert (inputs.dtype, inputs.shape) == (np.float32, (2, 1, 8, 8))
     assert (inputs[0].max(), inputs[1, 0, 2, 3]) == (0.0, 1.0)
 

@@ -70,9 +70,12 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Digits:
     fitted = LogisticRegression(max_iter=500).fit(flat[VALIDATION:], labels[VALIDATION:])
     write_linear_model(folder / "model.onnx", fitted.coef_.T, fitted.intercept_)
     right_count = int((fitted.predict(flat[:VALIDATION]) == labels[:VALIDATION]).sum())
+    digest = hashlib.sha256((folder / "model.onnx").read_bytes()).hexdigest()
     info = {
-        "reference_accuracy_percent": 100.0 * right_count / VALIDATION,
-        "sha256": hashlib.sha256((folder / "model.onnx").read_bytes()).hexdigest(),
+        "format": 1,
+        "framework": "onnx",
+        "files": {"model": {"file": "model.onnx", "sha256": digest}},
+        "reference": {"acc": 100.0 * right_count / VALIDATION},
     }
     (folder / "model.json").write_text(json.dumps(info))
     return Digits(folder, folder / "model.onnx", folder / "model.json", right_count)
@@ -105,7 +108,8 @@ def test_a_run_ends_with_a_result_that_says_what_loadgen_logged(
     ended = run_harness(tmp_path, content)
     assert_tells_the_log(ended, scenario, mode)
     assert ended.result["run"]["backend"] == {"value": backend, "origin": "user"}
-    assert ended.result["model_sha256"] == hashlib.sha256(digits.model.read_bytes()).hexdigest()
+    digest = hashlib.sha256(digits.model.read_bytes()).hexdigest()
+    assert ended.result["model_sha256"] == ({} if backend == "null" else {"model": digest})
     assert ("onnxruntime" in ended.result["versions"]) is (backend == "onnxruntime")
     if mode == "accuracy":
         assert ended.result["valid"] is True
@@ -122,9 +126,10 @@ def assert_scores(
     scored = run_harness(folder, content, "score", source=source)
     assert scored.code == 0, scored.stderr
     accuracy = json.loads((scored.folder / "accuracy.json").read_text())
-    assert (accuracy["good_count"], accuracy["total_count"]) == (right_count, VALIDATION)
-    assert accuracy["passed"] is (right_count == digits.right_count)
-    assert accuracy["target_accuracy_percent"] == pytest.approx(0.99 * 100.0 * digits.right_count / VALIDATION)
+    (metric,) = accuracy["metrics"]
+    assert (metric["name"], metric["value"]) == ("acc", pytest.approx(100.0 * right_count / VALIDATION))
+    assert accuracy["passed"] is metric["passed"] is (right_count == digits.right_count)
+    assert metric["target"] == pytest.approx(0.99 * 100.0 * digits.right_count / VALIDATION)
     percent = f"{100 * right_count / VALIDATION:.3f}"
     line = (scored.folder / "accuracy.txt").read_text()
     assert line == f"accuracy={percent}%, good={right_count}, total={VALIDATION}\n"
@@ -133,21 +138,24 @@ def assert_scores(
 def test_the_queue_of_the_server_gives_the_same_answers(digits: Digits, tmp_path: Path) -> None:
     """A slow network is answered by the worker; here one that is linear, then sleeps."""
     source = with_backend(tmp_path, "slow", SLOW_BACKEND)
-    content = digits.request(tmp_path, backend="slow", scenario="Server", mode="accuracy")
+    content = digits.request(tmp_path, backend="slow", scenario="Server", mode="accuracy", instances=1)
     ended = run_harness(tmp_path, content, source=source)
     assert ended.code == 0, ended.stderr
-    assert ended.result["issue_shape"] == "queued, at most 32 at once"
+    assert ended.result["issue_shape"] == "queued, at most 32 at once on 1 instances"
     assert_scores(digits, tmp_path, content, digits.right_count, source)
 
 
 SLOW_BACKEND = '''"""onnxruntime, slowed down."""
 import time
-from harness.backends.onnxruntime import BATCH_SIZE, DEVICES, NEEDS_MODEL_FILE, open_backend as open_fast
+from harness.backends.onnxruntime import BATCH_SIZE, DEVICES, FRAMEWORK, PRECISIONS, open_backend as open_fast
 class Slow:
     def __init__(self, inner): self.inner = inner
-    def infer(self, inputs):
-        time.sleep(0.001)
-        return self.inner.infer(inputs)
+    def instance(self, number):
+        fast = self.inner.instance(number)
+        def infer(inputs):
+            time.sleep(0.001)
+            return fast(inputs)
+        return infer
     def versions(self): return self.inner.versions()
     def close(self): self.inner.close()
 def open_backend(request): return Slow(open_fast(request))
@@ -156,13 +164,16 @@ def open_backend(request): return Slow(open_fast(request))
 RAISING_BACKEND = '''"""Answers the warm-up, then raises."""
 from harness.backends import null
 from harness.loadgen import _Once
-DEVICES, NEEDS_MODEL_FILE, BATCH_SIZE = ("cpu",), False, None
+DEVICES, PRECISIONS, FRAMEWORK, BATCH_SIZE = ("cpu",), ("fp32",), None, None
 class Raising(null.NullBackend):
-    def infer(self, inputs):
-        if _Once.used:
-            raise RuntimeError("the accelerator is on fire")
-        return super().infer(inputs)
-def open_backend(request): return Raising(request.inputs, request.outputs)
+    def instance(self, number):
+        zeros = super().instance(number)
+        def infer(inputs):
+            if _Once.used:
+                raise RuntimeError("the accelerator is on fire")
+            return zeros(inputs)
+        return infer
+def open_backend(request): return Raising(request.network)
 '''
 
 
@@ -203,10 +214,11 @@ def test_a_long_run_is_not_waited_for_after_an_error(digits: Digits, tmp_path: P
     ("changes", "words"),
     [
         ({"backend": "cuda"}, ["backend", "null, onnxruntime"]),
+        ({"precision": "int8"}, ["precision", "fp32 (backend null)"]),
         ({"model": "resnet"}, ["model", "digits"]),
         ({"scenario": "Interactive"}, ["scenario", "SingleStream, MultiStream, Offline, Server"]),
         ({"backend": "onnxruntime", "device": "tpu"}, ["device", "cpu, cuda"]),
-        ({"backend": "onnxruntime", "model_path": None}, ["model_path"]),
+        ({"backend": "onnxruntime", "model_path": None, "model_info_path": None}, ["model_path"]),
         ({"performance_sample_count": VALIDATION + 1}, ["performance_sample_count", f"1 to {VALIDATION}"]),
         ({"user_conf": "no-such.conf"}, ["user_conf"]),
         ({"target_qps": 10_000_000, "execution_mode": "valid"}, ["min_duration_ms", "GB"]),
@@ -236,7 +248,7 @@ def test_a_gpu_that_is_not_there_is_an_error_and_no_silent_fallback(digits: Digi
     ("file", "content", "words"),
     [
         ("model.onnx", b"no model", "describes"),
-        ("model.json", b"{}", "reference_accuracy_percent"),
+        ("model.json", b"{}", "no model.json of format 1"),
         ("validation_labels.npy", b"", "validation_labels"),
     ],
 )

@@ -10,28 +10,35 @@ need("numpy")
 
 from harness.config import KnownNames, parse_run_config  # noqa: E402
 from harness.errors import ConfigError  # noqa: E402
-from harness.models.digits import RULES  # noqa: E402
+from harness.models.digits import rules  # noqa: E402
 from harness.settings import (  # noqa: E402
     Circumstances,
     Origin,
     Setting,
     Settings,
+    Shape,
     WarmUp,
-    choose_shape,
     expected_memory_bytes,
     require_memory,
     resolve,
 )
 
-PLACE = Circumstances(rules=RULES, user_lines={}, dataset_count=500, backend_batch_size=None, core_count=4)
+PLACE = Circumstances(rules=rules("digits"), user_lines={}, dataset_count=500)
+SHAPE = Shape(
+    batch_size=Setting(32, Origin.DEFAULT),
+    instances=Setting(2, Origin.ESTIMATE),
+    threads=Setting(1, Origin.ESTIMATE),
+    is_spinning=False,
+    wait_s=0.0,
+)
 WARM = WarmUp(query_latency_ms=0.09, samples_per_second=1000.0)
-RULE, USER, ESTIMATE, DEFAULT = Origin.RULE, Origin.USER, Origin.ESTIMATE, Origin.DEFAULT
+RULE, USER, ESTIMATE = Origin.RULE, Origin.USER, Origin.ESTIMATE
+KNOWN = KnownNames(models=("digits",), backends=("null",))
 
 
 def decide(place: Circumstances = PLACE, **changes: object) -> Settings:
-    known = KnownNames(models=("digits",), backends=("null",))
-    config = parse_run_config(json.dumps(request(**changes)), "run.json", known)
-    return resolve(config, choose_shape(config, place), place, WARM)
+    config = parse_run_config(json.dumps(request(**changes)), "run.json", KNOWN)
+    return resolve(config, SHAPE, place, WARM)
 
 
 @pytest.mark.parametrize(
@@ -80,13 +87,15 @@ def test_an_accuracy_run_of_the_server_is_not_paced_by_a_low_rate() -> None:
     assert settings.target_qps == Setting(10000.0, ESTIMATE)
 
 
-def test_batch_size_and_threads_come_from_the_closest_source() -> None:
-    null = replace(PLACE, backend_batch_size=1024)
-    assert decide().shape.batch_size == Setting(RULES.batch_size, DEFAULT)
-    assert decide(null).shape.batch_size == Setting(1024, DEFAULT)
-    assert decide(null, batch_size=3).shape.batch_size == Setting(3, USER)
-    assert decide().shape.threads == Setting(4, DEFAULT)
-    assert decide(threads=1).shape.threads == Setting(1, USER)
+def test_no_more_samples_are_in_memory_than_the_data_set_has() -> None:
+    place = replace(PLACE, rules=replace(rules("digits"), performance_sample_count=1024))
+    assert decide(place).performance_sample_count == Setting(500, RULE)
+
+
+def test_a_slow_network_gets_a_larger_part_of_its_rate_in_the_server() -> None:
+    config = parse_run_config(json.dumps(request(scenario="Server")), "run.json", KNOWN)
+    slow = WarmUp(query_latency_ms=99.99, samples_per_second=10.0)
+    assert resolve(config, SHAPE, PLACE, slow).target_qps == Setting(4.0, ESTIMATE)
 
 
 @pytest.mark.parametrize("count", [501, 10**9])

@@ -1,5 +1,6 @@
 """harness.sut, qsl, failures: every sample is answered once with its own bytes, whatever the shape, whatever fails."""
 
+import contextlib
 import ctypes
 import threading
 
@@ -11,8 +12,9 @@ need("numpy")
 import numpy as np  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.failures import Failures  # noqa: E402
-from harness.qsl import SampleLibrary  # noqa: E402
-from harness.sut import Door, Work, chunked, multi_inline, queued, single_inline  # noqa: E402
+from harness.progress import Counts  # noqa: E402
+from harness.qsl import DenseLibrary, RaggedLibrary  # noqa: E402
+from harness.sut import Door, Work, chunked, multi_inline, queued, single_inline, split  # noqa: E402
 from harness.tensors import TensorSpec  # noqa: E402
 
 COUNT = 50
@@ -23,10 +25,30 @@ class Numbers:
     """Sample i is the number i."""
 
     count = COUNT
-    labels = np.arange(COUNT)
 
     def load(self, indices):
-        return np.asarray(indices, dtype=np.float32)
+        return {"x": np.asarray(indices, dtype=np.float32)}
+
+
+class Pieces:
+    """Sample i is i % 7 + 1 times the number i."""
+
+    count = COUNT
+
+    def load(self, indices):
+        return [{"x": np.full(index % 7 + 1, index, np.float32)} for index in indices]
+
+
+class PiecesModel:
+    """Pads with -1."""
+
+    def length(self, sample):
+        return len(sample["x"])
+
+    def collate(self, samples):
+        longest = max(len(sample["x"]) for sample in samples)
+        rows = [np.pad(sample["x"], (0, longest - len(sample["x"])), constant_values=-1) for sample in samples]
+        return {"x": np.stack(rows)}
 
 
 class FakeResponse:
@@ -56,23 +78,48 @@ def respond(inputs):
     return np.stack([inputs["x"], inputs["x"] * 2], axis=1)
 
 
-def make(loadgen: FakeLoadGen, answer=respond, loaded=range(COUNT)) -> Work:
-    library = SampleLibrary(Numbers(), lambda samples: {"x": samples})
+def make(loadgen: FakeLoadGen, answer=respond, loaded=range(COUNT), instances: int = 1) -> Work:
+    library = DenseLibrary(Numbers())
     library.load(loaded)
-    failures = Failures(grace_s=1000.0)
-    form = {"response": SPEC, "failures": failures, "door": loadgen.door}
-    return Work(library=library, infer=lambda inputs: inputs, postprocess=answer, **form)
+    return work_on(loadgen, library, answer, SPEC, instances)
+
+
+def work_on(loadgen: FakeLoadGen, library, answer, spec, instances: int = 1) -> Work:
+    return Work(
+        library=library,
+        predicts=[answer] * instances,
+        response=spec,
+        failures=Failures(grace_s=1000.0),
+        door=loadgen.door,
+        at_core=lambda number: contextlib.nullcontext(),
+        counts=Counts(instances),
+    )
+
+
+def ragged(loadgen: FakeLoadGen, loaded=range(COUNT), instances: int = 1) -> Work:
+    """Work whose responses are the number of a sample, as often as the sample has it."""
+
+    def answer(inputs):
+        return [row[row >= 0].copy() for row in inputs["x"]]
+
+    library = RaggedLibrary(Pieces(), PiecesModel())
+    library.load(loaded)
+    return work_on(loadgen, library, answer, None, instances)
 
 
 SHAPES = {
-    "single": (lambda work: single_inline(work), 1),
-    "multi": (lambda work: multi_inline(work), 8),
-    "multi, fewer at the end": (lambda work: multi_inline(work), 7),
-    "chunked": (lambda work: chunked(work, 8, 1), 50),
-    "chunked, one batch": (lambda work: chunked(work, 64, 1), 50),
-    "chunked on threads": (lambda work: chunked(work, 4, 3), 50),
-    "queued": (lambda work: queued(work, 16), 1),
-    "queued one by one": (lambda work: queued(work, 1), 1),
+    "single": (lambda work: single_inline(work), 1, 1),
+    "multi": (lambda work: multi_inline(work), 8, 1),
+    "multi, fewer at the end": (lambda work: multi_inline(work), 7, 1),
+    "split": (lambda work: split(work), 8, 3),
+    "split, fewer samples than instances": (lambda work: split(work), 2, 3),
+    "chunked": (lambda work: chunked(work, 8), 50, 1),
+    "chunked, one batch": (lambda work: chunked(work, 64), 50, 1),
+    "chunked on instances": (lambda work: chunked(work, 4), 50, 3),
+    "queued": (lambda work: queued(work, 16), 1, 1),
+    "queued on instances": (lambda work: queued(work, 4), 1, 3),
+    "queued one by one": (lambda work: queued(work, 1), 1, 1),
+    "queued, waiting to fill": (lambda work: queued(work, 16, 0.01), 1, 2),
 }
 
 
@@ -85,27 +132,53 @@ def issue_all(shape, per_query: int, order: list[int]) -> None:
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_every_sample_gets_its_own_bytes_once(name: str) -> None:
-    make_shape, per_query = SHAPES[name]
+    make_shape, per_query, instances = SHAPES[name]
     loadgen = FakeLoadGen()
     order = list(np.random.default_rng(3).permutation(COUNT).tolist())
-    issue_all(make_shape(make(loadgen)), per_query, order)
+    issue_all(make_shape(make(loadgen, instances=instances)), per_query, order)
     assert sorted(loadgen.answers) == [1000 + index for index in range(COUNT)]
     for identifier, row in loadgen.answers.items():
         assert row.tolist() == [identifier - 1000, 2 * (identifier - 1000)]
 
 
 @pytest.mark.parametrize("name", SHAPES)
+def test_responses_of_differing_sizes_keep_their_samples(name: str) -> None:
+    make_shape, per_query, instances = SHAPES[name]
+    loadgen = FakeLoadGen()
+    work = ragged(loadgen, instances=instances)
+    issue_all(make_shape(work), per_query, np.random.default_rng(5).permutation(COUNT).tolist())
+    assert {key: row.tolist() for key, row in loadgen.answers.items()} == {
+        1000 + index: [float(index)] * (index % 7 + 1) for index in range(COUNT)
+    }
+    assert work.counts.done == COUNT
+
+
+def test_offline_puts_the_longest_samples_first() -> None:
+    order = ragged(FakeLoadGen()).library.by_length([0, 6, 3, 13])
+    assert order.tolist() == [1, 3, 2, 0]
+
+
+@pytest.mark.parametrize("rows", [[np.zeros(4, np.float32)[::2]], [[1.0]], []])
+def test_responses_that_loadgen_cannot_read_are_an_error(rows) -> None:
+    library = RaggedLibrary(Pieces(), PiecesModel())
+    library.load([0])
+    work = work_on(FakeLoadGen(), library, lambda inputs: rows, None)
+    with pytest.raises(HarnessError, match=r"contiguous|got 0"):
+        work.require_response_form(0)
+
+
+@pytest.mark.parametrize("name", SHAPES)
 def test_a_part_of_the_samples_loaded_in_any_order_is_found_again(name: str) -> None:
-    make_shape, per_query = SHAPES[name]
+    make_shape, per_query, instances = SHAPES[name]
     loadgen = FakeLoadGen()
     loaded = [41, 7, 3, 22, 9, 30, 15, 2]
-    issue_all(make_shape(make(loadgen, loaded=loaded)), per_query, loaded)
+    issue_all(make_shape(make(loadgen, loaded=loaded, instances=instances)), per_query, loaded)
     assert {identifier: row[0] for identifier, row in loadgen.answers.items()} == {1000 + i: i for i in loaded}
 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_after_an_error_every_query_is_still_answered_and_the_first_error_is_kept(name: str) -> None:
-    make_shape, per_query = SHAPES[name]
+    make_shape, per_query, instances = SHAPES[name]
     loadgen = FakeLoadGen()
     calls = []
 
@@ -113,7 +186,7 @@ def test_after_an_error_every_query_is_still_answered_and_the_first_error_is_kep
         calls.append(1)
         raise MemoryError(f"call {len(calls)}")
 
-    work = make(loadgen, fail)
+    work = make(loadgen, fail, instances=instances)
     issue_all(make_shape(work), per_query, list(range(COUNT)))
     work.failures.settle()
     assert len(loadgen.answers) == COUNT
@@ -123,7 +196,7 @@ def test_after_an_error_every_query_is_still_answered_and_the_first_error_is_kep
 def test_too_few_responses_are_an_error_not_foreign_bytes() -> None:
     loadgen = FakeLoadGen()
     work = make(loadgen, lambda inputs: respond(inputs)[:-1])
-    chunked(work, 8, 1).issue(list(range(16)), list(range(16)))
+    chunked(work, 8).issue(list(range(16)), list(range(16)))
     work.failures.settle()
     assert "8 samples got 7 responses" in str(work.failures.first)
 
@@ -143,12 +216,12 @@ def test_a_response_of_another_form_than_declared_is_refused_before_the_run(answ
 
 def test_offline_completes_batch_by_batch() -> None:
     loadgen = FakeLoadGen()
-    chunked(make(loadgen), 20, 1).issue(list(range(COUNT)), list(range(COUNT)))
+    chunked(make(loadgen), 20).issue(list(range(COUNT)), list(range(COUNT)))
     assert loadgen.completions == 3
 
 
 def test_gathering_a_sample_that_is_not_loaded_is_an_error() -> None:
-    library = SampleLibrary(Numbers(), lambda samples: {"x": samples})
+    library = DenseLibrary(Numbers())
     library.load([4, 2])
     with pytest.raises(IndexError):
         library.gather([3])

@@ -1,4 +1,8 @@
-"""`python3 -m harness run.json` runs one LoadGen test; `python3 -m harness score run.json` scores its accuracy log.
+"""The harness's commands:
+
+    python3 -m harness run.json               runs one LoadGen test
+    python3 -m harness score run.json         scores the accuracy log of a run
+    python3 -m harness preprocess --model ... writes a store of preprocessed samples
 
 Exit codes: 0 the run completed (result.json says whether it is VALID), 1 it failed, 2 the request is wrong.
 """
@@ -13,14 +17,16 @@ from pathlib import Path
 from mlperf_results.logs import Json
 
 from harness.errors import HarnessError
-from harness.run import perform, read_config, score
 
 
-def _arguments(arguments: Sequence[str]) -> tuple[bool, Path]:
-    is_score = len(arguments) > 0 and arguments[0] == "score"
-    parser = argparse.ArgumentParser(prog="python3 -m harness", usage="%(prog)s [score] run.json", description=__doc__)
+def _run_json(arguments: Sequence[str]) -> Path:
+    parser = argparse.ArgumentParser(
+        prog="python3 -m harness", usage="%(prog)s [score] run.json | preprocess --help", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
     parser.add_argument("run_json", type=Path, help="the request; its keys are in harness/config.py")
-    return is_score, parser.parse_args(arguments[1:] if is_score else arguments).run_json
+    path: Path = parser.parse_args(arguments).run_json
+    return path
 
 
 def tell_result(result: Mapping[str, Json]) -> str:
@@ -35,17 +41,35 @@ def tell_result(result: Mapping[str, Json]) -> str:
     return f"{figure}{'VALID' if result['valid'] else 'INVALID'}{because}; {result['label']}"
 
 
+def tell_score(content: Mapping[str, Json]) -> str:
+    """Return one line about a score."""
+    parts = []
+    metrics = content["metrics"]
+    for item in metrics if isinstance(metrics, list) else ():
+        if isinstance(item, Mapping):
+            target = "no target" if item["target"] is None else f"target {item['target']:.6g}"
+            parts.append(f"{item['name']} {item['value']:.6g} ({target})")
+    return ", ".join(parts)
+
+
+def _story(arguments: Sequence[str]) -> str:
+    """Do what the command line asks for and return one line about it."""
+    if arguments and arguments[0] == "preprocess":
+        from harness import preprocess
+
+        return preprocess.run(preprocess.parse(arguments[1:]))
+    from harness.run import perform, read_config  # what a run needs is imported by runs only
+    from harness.scoring import score
+
+    if arguments and arguments[0] == "score":
+        return tell_score(score(read_config(_run_json(arguments[1:]))))
+    return tell_result(perform(read_config(_run_json(arguments))))
+
+
 def main(arguments: Sequence[str]) -> int:
     """Do what the command line asks for and return the exit code; the story goes to stderr."""
-    is_score, run_json = _arguments(arguments)
     try:
-        config = read_config(run_json)
-        if is_score:
-            content = score(config)
-            story = f"accuracy {content['accuracy_percent']} %, target {content['target_accuracy_percent']} %"
-        else:
-            result = perform(config)
-            story = tell_result(result)
+        story = _story(arguments)
     except HarnessError as error:
         sys.stderr.write(f"harness: error: {error}\n")
         if error.hint:

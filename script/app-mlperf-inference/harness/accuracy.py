@@ -1,17 +1,20 @@
-"""Scores the responses of an accuracy run against the labels: LoadGen's untruncated mlperf_log_accuracy.json to a
-percentage.
+"""Reads the responses of an accuracy run one by one, and judges a score.
 
-The log is a list of {"seq_id": 0, "qsl_idx": 216, "data": "0000803F..."}: upper-case hexadecimal of the response
-bytes. A sample may be in it more than once (LoadGen pads some runs); the first response counts. Every validation
-sample must be there.
+LoadGen's untruncated mlperf_log_accuracy.json is a list with one entry on each line:
+`{ "seq_id" : 0, "qsl_idx" : 216, "data" : "0000803F..." },`, upper-case hexadecimal of the response bytes. A log can be
+larger than memory (3d-unet: gigabytes), so it is never read whole. A sample may be in it more than once (LoadGen pads
+some runs); the first response counts. Every validation sample must be there.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from mlperf_results.benchmarks import BENCHMARKS, AccuracyTarget
 
 from harness.errors import HarnessError
 from harness.models.base import Score
@@ -20,107 +23,128 @@ _HINT = "score a log before it is truncated for a submission, or run the accurac
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Responses:
-    """The response bytes by sample index, and how many further responses were dropped."""
+class Judged:
+    """One metric of a score beside its target; None where no target applies."""
 
-    by_index: Mapping[int, bytes]
-    duplicate_count: int
+    name: str
+    value: float
+    reference: float | None = None
+    target: float | None = None
+    upper_limit: float | None = None
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelInfo:
-    """What model.json says about the model: its reference accuracy and the digest of its file, None where it says
-    nothing."""
-
-    reference_accuracy_percent: float
-    sha256: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """A score beside its target; target and verdict are None where no reference is known."""
-
-    score: Score
-    reference_percent: float | None
-    target_percent: float | None
-    is_passed: bool | None
+    @property
+    def is_passed(self) -> bool | None:
+        """Whether the value is within its limits; None without a target."""
+        if self.target is None:
+            return None
+        return self.value >= self.target and (self.upper_limit is None or self.value <= self.upper_limit)
 
 
-def parse_responses(text: str, source: str) -> Responses:
-    """Return the responses in an accuracy log's text; raises HarnessError when it is truncated or damaged."""
-    try:
-        entries = json.loads(text)
-    except ValueError as error:
-        raise HarnessError(
-            f"{source} is no whole JSON list ({error}); it was truncated or the run ended early",
-            _HINT,
-        ) from error
-    if not isinstance(entries, list):
-        raise HarnessError(f"{source} holds a {type(entries).__name__}; it should hold a list")
-    by_index: dict[int, bytes] = {}
-    for position, entry in enumerate(entries):
+class ResponseLog:
+    """Goes through a log once, giving the first response of each sample; then it knows what was wrong with the log."""
+
+    def __init__(self, path: Path, sample_count: int) -> None:
+        self._path = path
+        self._seen = bytearray(sample_count)
+        self._digest = hashlib.sha256()
+        self.duplicate_count = 0
+        self.response_count = 0
+
+    def _entries(self) -> Iterator[Mapping[str, object]]:
+        """Yield the entries; raises HarnessError for a log that is cut off or damaged."""
+        is_closed = False
         try:
-            index, data = entry["qsl_idx"], bytes.fromhex(entry["data"])
-        except (KeyError, TypeError, ValueError) as error:
-            message = f"entry {position} of {source} is damaged or was truncated: {error!r}"
-            raise HarnessError(message, _HINT) from error
-        by_index.setdefault(index, data)
-    return Responses(by_index=by_index, duplicate_count=len(entries) - len(by_index))
+            with self._path.open("rb") as file:
+                for number, raw in enumerate(file, start=1):
+                    self._digest.update(raw)
+                    line = raw.strip().rstrip(b",")
+                    if line in (b"[", b""):
+                        continue
+                    if line == b"]":
+                        is_closed = True
+                        continue
+                    try:
+                        entry = json.loads(line)
+                    except ValueError as error:
+                        message = f"line {number} of {self._path} is damaged or was truncated: {error}"
+                        raise HarnessError(message, _HINT) from error
+                    yield from entry if isinstance(entry, list) else (entry,)
+                    is_closed = isinstance(entry, list)
+        except OSError as error:
+            message = f"cannot read {self._path}: {error.strerror}"
+            raise HarnessError(message, "run the accuracy run first") from error
+        if not is_closed:
+            raise HarnessError(f"{self._path} is no whole list: it was truncated or the run ended early", _HINT)
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        """Yield sample index and response bytes; raises HarnessError, at the end also for samples that are missing."""
+        unknown: list[int] = []
+        for position, entry in enumerate(self._entries()):
+            try:
+                index, data = int(str(entry["qsl_idx"])), bytes.fromhex(str(entry["data"]))
+            except (KeyError, TypeError, ValueError) as error:
+                message = f"entry {position} of {self._path} is damaged or was truncated: {error!r}"
+                raise HarnessError(message, _HINT) from error
+            if not 0 <= index < len(self._seen):
+                unknown.append(index)
+            elif self._seen[index]:
+                self.duplicate_count += 1
+            else:
+                self._seen[index] = 1
+                self.response_count += 1
+                yield index, data
+        self._require_all(unknown)
+
+    def _require_all(self, unknown: list[int]) -> None:
+        if not self.response_count and not unknown:
+            hint = "score an accuracy run; a performance run logs none"
+            raise HarnessError(f"{self._path} holds no response", hint)
+        missing = [index for index, is_there in enumerate(self._seen) if not is_there]
+        for found, words in ((missing, "lacks a response for"), (unknown, "holds responses for unknown")):
+            if found:
+                shown = ", ".join(str(index) for index in found[:5]) + (", ..." if len(found) > 5 else "")
+                raise HarnessError(
+                    f"{self._path} {words} {len(found)} samples ({shown}); "
+                    f"the validation set has 0 to {len(self._seen) - 1}",
+                    "use the data set and the log of one and the same accuracy run",
+                )
+
+    @property
+    def sha256(self) -> str:
+        """The digest of the log, once it has been gone through."""
+        return self._digest.hexdigest()
 
 
-def require_all(responses: Responses, sample_count: int, source: str) -> None:
-    """Raise HarnessError unless the responses are of the samples 0 to `sample_count` - 1, all of them."""
-    if not responses.by_index:
-        raise HarnessError(f"{source} holds no response", "score an accuracy run; a performance run logs none")
-    missing = [index for index in range(sample_count) if index not in responses.by_index]
-    strange = sorted(index for index in responses.by_index if not 0 <= index < sample_count)
-    for found, words in ((missing, "lacks a response for"), (strange, "holds responses for unknown")):
-        if found:
-            shown = ", ".join(str(index) for index in found[:5]) + (", ..." if len(found) > 5 else "")
-            raise HarnessError(
-                f"{source} {words} {len(found)} samples ({shown}); the validation set has 0 to {sample_count - 1}",
-                "use the data set and the log of one and the same accuracy run",
+def official_targets(name: str) -> tuple[AccuracyTarget, ...]:
+    """Return what the closed division asks of a benchmark; nothing for a model MLPerf does not know."""
+    row = BENCHMARKS.get(name)
+    return () if row is None else row.targets
+
+
+def judge(
+    score: Score, official: tuple[AccuracyTarget, ...], reference: Mapping[str, float] | None, part: float
+) -> tuple[Judged, ...]:
+    """Return each metric of a score with its target: the official one where given, else `part` of the reference.
+
+    For an error rate ("WER") among the reference's metrics no target is made: less is better there.
+    """
+    rows = {target.metric: target for target in official}
+    judged = []
+    for name, value in score.values.items():
+        row = rows.get(name)
+        if row is not None:
+            found = Judged(
+                name=name, value=value, reference=row.reference, target=row.target, upper_limit=row.upper_limit
             )
+        elif not official and reference is not None and name in reference:
+            found = Judged(name=name, value=value, reference=reference[name], target=part * reference[name])
+        else:
+            found = Judged(name=name, value=value)
+        judged.append(found)
+    return tuple(judged)
 
 
-def parse_model_info(text: str, source: str) -> ModelInfo:
-    """Return the part of a model.json that scoring needs; raises HarnessError when it lacks the reference
-    accuracy."""
-    try:
-        values = json.loads(text)
-        reference = values["reference_accuracy_percent"]
-        digest = values.get("sha256")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise HarnessError(f"{source} has no reference_accuracy_percent: {error!r}", "make the model again") from error
-    is_number = isinstance(reference, int | float) and not isinstance(reference, bool)
-    if not is_number or not 0 < reference <= 100:
-        raise HarnessError(f"{source}: reference_accuracy_percent is {reference!r}; allowed: above 0, up to 100")
-    return ModelInfo(reference_accuracy_percent=float(reference), sha256=digest if isinstance(digest, str) else None)
-
-
-def read_model_info(path: Path | None) -> ModelInfo | None:
-    """Return what the model.json at `path` says; None without a path."""
-    if path is None:
-        return None
-    try:
-        return parse_model_info(path.read_text(encoding="utf-8"), str(path))
-    except OSError as error:
-        raise HarnessError(f"cannot read {path}: {error.strerror}", "make the model again") from error
-
-
-def judge(score: Score, info: ModelInfo | None, target_of_reference: float) -> Verdict:
-    """Return the score beside `target_of_reference` x the reference accuracy."""
-    if info is None:
-        return Verdict(score=score, reference_percent=None, target_percent=None, is_passed=None)
-    target = info.reference_accuracy_percent * target_of_reference
-    return Verdict(
-        score=score,
-        reference_percent=info.reference_accuracy_percent,
-        target_percent=target,
-        is_passed=score.accuracy_percent >= target,
-    )
-
-
-def accuracy_line(score: Score) -> str:
-    """Return the line that the official checkers look for in accuracy.txt."""
-    return f"accuracy={score.accuracy_percent:.3f}%, good={score.good_count}, total={score.total_count}\n"
+def all_passed(judged: tuple[Judged, ...]) -> bool | None:
+    """Return whether every metric with a target passes; None when none has one."""
+    verdicts = [item.is_passed for item in judged if item.is_passed is not None]
+    return all(verdicts) if verdicts else None

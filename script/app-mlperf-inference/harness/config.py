@@ -1,9 +1,10 @@
 """Reads run.json into one frozen RunConfig; the only place that knows the file's keys.
 
-    {"format": 1, "model": "digits", "backend": "onnxruntime", "device": "cpu", "scenario": "Offline", "mode":
+    {"format": 2, "model": "digits", "backend": "onnxruntime", "device": "cpu", "scenario": "Offline", "mode":
     "performance",
      "execution_mode": "test", "model_path": "digits.onnx", "model_info_path": "model.json", "dataset_path": "digits",
-     "output_dir": "out", "batch_size": null, "threads": null, "target_qps": null, "target_latency_ms": null,
+     "preprocessed_path": null, "output_dir": "out", "precision": "fp32", "gpus": null, "batch_size": null,
+     "instances": null, "threads": null, "batch_timeout_us": null, "target_qps": null, "target_latency_ms": null,
      "min_duration_ms": null, "min_query_count": null, "performance_sample_count": null, "user_conf": null}
 
 Every key is always there; null in the second half means that the harness decides. Relative paths start at the
@@ -31,7 +32,11 @@ from mlperf_results.names import (
 
 from harness.errors import ConfigError, Problem
 
-FORMAT = 1
+FORMAT = 2
+
+
+PRECISIONS = ("fp32", "fp16", "bf16", "int8")
+"""Number formats of the weights and of most operators; which of them a backend can run, it says itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +51,9 @@ class KnownNames:
 class RunConfig:
     """One LoadGen run as asked for; None where the harness decides.
 
-    threads: CPU threads for inference in all. target_qps: Offline and Server only. target_latency_ms: the limit in
+    preprocessed_path: a store of preprocessed samples (`harness preprocess`). gpus: device indices for device cuda.
+    instances: how many batches run at the same time. threads: CPU threads for inference in all. batch_timeout_us: how
+    long a Server batch may wait to fill. target_qps: Offline and Server only. target_latency_ms: the limit in
     Server, the expected latency in the stream scenarios. user_conf: a LoadGen configuration file whose values count
     as given here, where the key of this file is null.
     """
@@ -60,9 +67,14 @@ class RunConfig:
     model_path: Path | None
     model_info_path: Path | None
     dataset_path: Path
+    preprocessed_path: Path | None
     output_dir: Path
+    precision: str
+    gpus: tuple[int, ...]
     batch_size: int | None
+    instances: int | None
     threads: int | None
+    batch_timeout_us: int | None
     target_qps: float | None
     target_latency_ms: float | None
     min_duration_ms: int | None
@@ -141,7 +153,20 @@ def _positive(value: object) -> float | None:
     return float(value) if math.isfinite(value) and value > 0 else None
 
 
+def _gpus(value: object) -> tuple[int, ...] | None:
+    if not isinstance(value, list) or not value or len(set(map(str, value))) != len(value):
+        return None
+    numbers = [item for item in value if isinstance(item, int) and not isinstance(item, bool) and item >= 0]
+    return tuple(numbers) if len(numbers) == len(value) else None
+
+
 def _check_targets(reader: _Reader, config: RunConfig) -> None:
+    if config.gpus and config.device != "cuda":
+        reader.note("gpus", str(list(config.gpus)), f"null: device {config.device} has none")
+    if config.batch_timeout_us is not None and config.scenario is not Scenario.SERVER:
+        reader.note("batch_timeout_us", str(config.batch_timeout_us), "null: only Server batches wait to fill")
+    if config.instances is not None and config.threads is not None and config.threads % config.instances:
+        reader.note("threads", str(config.threads), f"a multiple of instances ({config.instances})")
     if config.scenario.is_stream and config.target_qps is not None:
         reader.note("target_qps", str(config.target_qps), f"null: {config.scenario.value} has no target rate")
     if config.scenario is Scenario.OFFLINE and config.target_latency_ms is not None:
@@ -171,9 +196,14 @@ def parse_run_config(text: str, source: str, known: KnownNames) -> RunConfig:
     model_path = reader.optional("model_path", "a path", _path)
     model_info_path = reader.optional("model_info_path", "a path", _path)
     dataset_path = reader.take("dataset_path", "a path", _path)
+    preprocessed_path = reader.optional("preprocessed_path", "a path", _path)
     output_dir = reader.take("output_dir", "a path", _path)
+    precision = reader.take("precision", ", ".join(PRECISIONS), _one_of(PRECISIONS))
+    gpus = reader.optional("gpus", "a list of GPU numbers, none twice", _gpus)
     batch_size = reader.optional("batch_size", "a whole number from 1", _whole)
+    instances = reader.optional("instances", "a whole number from 1", _whole)
     threads = reader.optional("threads", "a whole number from 1", _whole)
+    batch_timeout_us = reader.optional("batch_timeout_us", "a whole number from 1", _whole)
     target_qps = reader.optional("target_qps", "a number above 0", _positive)
     target_latency_ms = reader.optional("target_latency_ms", "a number above 0", _positive)
     min_duration_ms = reader.optional("min_duration_ms", "a whole number from 1", _whole)
@@ -183,7 +213,7 @@ def parse_run_config(text: str, source: str, known: KnownNames) -> RunConfig:
     reader.refuse_others()
     if (
         model is None or backend is None or device is None or scenario is None or mode is None
-        or execution_mode is None or dataset_path is None or output_dir is None
+        or execution_mode is None or dataset_path is None or output_dir is None or precision is None
     ):  # fmt: skip
         raise ConfigError(source, reader.problems)
     config = RunConfig(
@@ -196,9 +226,14 @@ def parse_run_config(text: str, source: str, known: KnownNames) -> RunConfig:
         model_path=model_path,
         model_info_path=model_info_path,
         dataset_path=dataset_path,
+        preprocessed_path=preprocessed_path,
         output_dir=output_dir,
+        precision=precision,
+        gpus=gpus or ((0,) if device == "cuda" else ()),
         batch_size=batch_size,
+        instances=instances,
         threads=threads,
+        batch_timeout_us=batch_timeout_us,
         target_qps=target_qps,
         target_latency_ms=target_latency_ms,
         min_duration_ms=min_duration_ms,

@@ -1,32 +1,72 @@
 """The samples in memory: loaded and unloaded when LoadGen says so, and handed out as network inputs.
 
-Rows are kept in index order, so that a performance set 0..P-1 needs no translation from index to row.
+A dense library keeps one array for each tensor, rows in index order, so that a performance set 0..P-1 needs no
+translation from index to row. A ragged library keeps the tensors of each sample, and its length.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from harness.datasets.base import Dataset
-from harness.tensors import Array, Tensors
+from harness.errors import HarnessError
+from harness.models.base import Model, RaggedModel
+from harness.tensors import Array, Samples, Tensors
 
 _FEW = 64
 """Up to so many indices, `take` is quicker with the list itself than with an array made of it first (measured)."""
 
 
-class SampleLibrary:
-    """The network inputs of the loaded samples.
+class Source(Protocol):
+    """Where preprocessed samples come from: a data set with a model's preprocessing, or a store of such samples."""
 
-    `single` maps a sample index to ready inputs of batch 1 (views, no copies); it is one object for the library's
-    life.
-    """
+    @property
+    def count(self) -> int:
+        """Samples of the whole data set."""
 
-    def __init__(self, dataset: Dataset, preprocess: Callable[[Array], Tensors]) -> None:
-        self._dataset = dataset
-        self._preprocess = preprocess
+    def load(self, indices: Sequence[int]) -> Samples:
+        """Return the preprocessed samples of `indices`, in that order."""
+
+
+class Library(Protocol):
+    """The loaded samples. `single` is one object for the library's life."""
+
+    is_ragged: bool
+
+    @property
+    def single(self) -> Mapping[int, Tensors]:
+        """Ready inputs of batch 1 by sample index."""
+
+    @property
+    def count(self) -> int:
+        """Samples of the whole data set."""
+
+    def load(self, indices: Sequence[int]) -> None:
+        """Take the samples of `indices` into memory; what was loaded before is dropped."""
+
+    def unload(self, indices: Sequence[int]) -> None:
+        """Drop everything; LoadGen unloads whole sets only."""
+
+    def gather(self, indices: Sequence[int]) -> Tensors:
+        """Return the inputs of a batch; raises LookupError for a sample that is not loaded."""
+
+    def fixed_gather(self, count: int) -> Callable[[Sequence[int]], Tensors]:
+        """Return a function that gathers exactly `count` samples, perhaps into arrays that its next call overwrites."""
+
+    def by_length(self, indices: Sequence[int]) -> npt.NDArray[np.intp] | None:
+        """Return the order (positions in `indices`) that puts the longest samples first; None: all are equally long."""
+
+
+class DenseLibrary:
+    """Samples of one shape: a contiguous array for each tensor, of which a batch is a copy and a sample a view."""
+
+    is_ragged = False
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
         self._rows: npt.NDArray[np.intp] | None = None
         self._inputs: dict[str, Array] = {}
         self.single: dict[int, Tensors] = {}
@@ -34,13 +74,15 @@ class SampleLibrary:
     @property
     def count(self) -> int:
         """Samples of the whole data set."""
-        return self._dataset.count
+        return self._source.count
 
     def load(self, indices: Sequence[int]) -> None:
-        """Read and preprocess the samples of `indices`; what was loaded before is dropped."""
+        """Read the samples of `indices`; what was loaded before is dropped."""
         self.unload(indices)
         order = sorted(indices)
-        inputs = self._preprocess(self._dataset.load(order))
+        inputs = self._source.load(order)
+        if not isinstance(inputs, Mapping):
+            raise HarnessError("samples of differing shapes came for a model whose samples have one shape")
         self._inputs.update({name: np.ascontiguousarray(array) for name, array in inputs.items()})
         for row, index in enumerate(order):
             self.single[index] = {name: array[row : row + 1] for name, array in self._inputs.items()}
@@ -50,13 +92,12 @@ class SampleLibrary:
             self._rows[order] = np.arange(len(order))
 
     def unload(self, indices: Sequence[int]) -> None:
-        """Drop everything; LoadGen unloads whole sets only."""
+        """Drop everything."""
         self.single.clear()
         self._inputs.clear()
 
-    def gather(self, indices: Sequence[int]) -> Mapping[str, Array]:
-        """Return the inputs of a batch, one contiguous copy each; raises IndexError for a sample that is not
-        loaded."""
+    def gather(self, indices: Sequence[int]) -> Tensors:
+        """Return one contiguous copy for each input; raises IndexError for a sample that is not loaded."""
         rows = indices if len(indices) <= _FEW else np.array(indices, dtype=np.intp)
         if self._rows is not None:
             rows = self._rows.take(rows)
@@ -79,3 +120,78 @@ class SampleLibrary:
             return buffers
 
         return gather
+
+    def by_length(self, indices: Sequence[int]) -> npt.NDArray[np.intp] | None:
+        """Return None: every sample is as long as any other."""
+        return None
+
+
+class _Collated(Mapping[int, Tensors]):
+    """Inputs of batch 1 of ragged samples, made when asked for: collation is timed."""
+
+    def __init__(self, samples: Mapping[int, Tensors], model: RaggedModel) -> None:
+        self._samples = samples
+        self._model = model
+
+    def __getitem__(self, index: int) -> Tensors:
+        return self._model.collate([self._samples[index]])
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._samples)
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+
+class RaggedLibrary:
+    """Samples of differing shapes; the model makes a batch of them."""
+
+    is_ragged = True
+
+    def __init__(self, source: Source, model: RaggedModel) -> None:
+        self._source = source
+        self._model = model
+        self._samples: dict[int, Tensors] = {}
+        self._lengths: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.single: Mapping[int, Tensors] = _Collated(self._samples, model)
+
+    @property
+    def count(self) -> int:
+        """Samples of the whole data set."""
+        return self._source.count
+
+    def load(self, indices: Sequence[int]) -> None:
+        """Read the samples of `indices`; what was loaded before is dropped."""
+        self.unload(indices)
+        loaded = self._source.load(indices)
+        if isinstance(loaded, Mapping):
+            raise HarnessError("samples of one shape came for a model whose samples differ in shape")
+        self._lengths = np.zeros(self.count, dtype=np.int64)
+        for index, sample in zip(indices, loaded, strict=True):
+            self._samples[index] = sample
+            self._lengths[index] = self._model.length(sample)
+
+    def unload(self, indices: Sequence[int]) -> None:
+        """Drop everything."""
+        self._samples.clear()
+
+    def gather(self, indices: Sequence[int]) -> Tensors:
+        """Return the model's batch; raises KeyError for a sample that is not loaded."""
+        samples = self._samples
+        return self._model.collate([samples[index] for index in indices])
+
+    def fixed_gather(self, count: int) -> Callable[[Sequence[int]], Tensors]:
+        """Return `gather`: there are no arrays of one shape to fill again."""
+        return self.gather
+
+    def by_length(self, indices: Sequence[int]) -> npt.NDArray[np.intp] | None:
+        """Return the positions in `indices`, the longest sample first; equally long ones stay in order."""
+        order: npt.NDArray[np.intp] = np.argsort(-self._lengths[np.asarray(indices)], kind="stable")
+        return order
+
+
+def make_library(source: Source, model: Model) -> Library:
+    """Return the library that suits the model."""
+    if model.is_ragged:
+        return RaggedLibrary(source, model)  # type: ignore[arg-type]  # `is_ragged` says that it is one
+    return DenseLibrary(source)

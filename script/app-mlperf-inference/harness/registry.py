@@ -1,6 +1,7 @@
 """Which backends, models and data sets there are: one file in the folder of that name each, `base.py` excepted.
 
-Listing looks at file names only and imports nothing, so a backend whose library is absent is still listed.
+Listing looks at file names only and imports nothing, so a backend whose library is absent is still listed. A model
+file whose name stands in the table of MLPerf benchmarks is asked for by the benchmarks' names ("bert-99").
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 from types import ModuleType
+
+from mlperf_results.benchmarks import benchmarks_of, model_of
 
 from harness.backends.base import BackendModule
 from harness.datasets.base import DatasetModule
@@ -17,20 +20,29 @@ from harness.models.base import ModelModule
 _HERE = Path(__file__).parent
 
 
-def known_names(kind: str) -> tuple[str, ...]:
-    """Return the sorted names of one kind: `backends`, `models` or `datasets`."""
+def _file_names(kind: str) -> tuple[str, ...]:
     stems = {path.stem for path in (_HERE / kind).glob("*.py")}
     return tuple(sorted(stems - {"__init__", "base"}))
+
+
+def known_names(kind: str) -> tuple[str, ...]:
+    """Return the sorted names of one kind: `backends`, `models` or `datasets`."""
+    stems = _file_names(kind)
+    if kind != "models":
+        return stems
+    names = {row.name for stem in stems for row in benchmarks_of(stem)}
+    return tuple(sorted(names | {stem for stem in stems if not benchmarks_of(stem)}))
 
 
 def _load(kind: str, name: str) -> ModuleType:
     if name not in known_names(kind):
         problem = Problem(kind.removesuffix("s"), repr(name), ", ".join(known_names(kind)))
         raise ConfigError("the run", [problem])
+    stem = model_of(name) if kind == "models" else name
     try:
-        return importlib.import_module(f"harness.{kind}.{name}")
+        return importlib.import_module(f"harness.{kind}.{stem}")
     except ImportError as error:
-        message = f"cannot load {kind}/{name}.py: {error}"
+        message = f"cannot load {kind}/{stem}.py: {error}"
         raise HarnessError(message, "install its library into this environment") from error
 
 
@@ -44,15 +56,15 @@ def _require(kind: str, name: str, module: ModuleType, members: tuple[str, ...])
 def load_backend(name: str) -> BackendModule:
     """Return the backend's module; raises ConfigError listing the known names."""
     module = _load("backends", name)
-    _require("backends", name, module, ("DEVICES", "NEEDS_MODEL_FILE", "BATCH_SIZE", "open_backend"))
+    _require("backends", name, module, ("DEVICES", "PRECISIONS", "FRAMEWORK", "BATCH_SIZE", "open_backend"))
     backend: BackendModule = module
     return backend
 
 
 def load_model(name: str) -> ModelModule:
-    """Return the model's module; raises ConfigError listing the known names."""
+    """Return the module of the model or benchmark `name`; raises ConfigError listing the known names."""
     module = _load("models", name)
-    _require("models", name, module, ("RULES", "INPUTS", "OUTPUTS", "RESPONSE", "preprocess", "postprocess", "score"))
+    _require("models", model_of(name), module, ("rules", "open_model"))
     model: ModelModule = module
     return model
 

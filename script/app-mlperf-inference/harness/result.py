@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mlperf_results.logs import Json, LoadGenLog
-from mlperf_results.names import FULL_RULES_MIN_DURATION_MS, TEST_RUN_LABEL
+from mlperf_results.names import FULL_RULES_MIN_DURATION_MS, SYNTHETIC_LABEL, TEST_RUN_LABEL
 
 from harness.config import FORMAT, RunConfig
 from harness.errors import HarnessError
@@ -24,21 +24,31 @@ class Facts:
     command: tuple[str, ...]
     started_utc: str
     versions: Mapping[str, str]
-    model_sha256: str | None
+    model_sha256: Mapping[str, str]
     is_official_model: bool
+    is_synthetic: Mapping[str, bool]
+    is_whole_dataset: bool
     issue_shape: str
     warm_up: Mapping[str, float | None]
+    candidates_tried: int
 
 
-def run_label(min_duration_ms: int, log: LoadGenLog, is_official_model: bool) -> str:
+def run_label(min_duration_ms: int, log: LoadGenLog, facts: Facts) -> str:
     """Return the words that must stand beside the figure."""
+    words = []
+    if any(facts.is_synthetic.values()):
+        words.append(SYNTHETIC_LABEL)
     if min_duration_ms < FULL_RULES_MIN_DURATION_MS:
-        return TEST_RUN_LABEL
-    if not log.is_valid:
-        return "INVALID, not an MLPerf result"
-    if not is_official_model:
-        return "full-length run of a model that MLPerf does not know"
-    return "full-length run, not submitted to MLPerf"
+        words.append(TEST_RUN_LABEL)
+    elif not log.is_valid:
+        words.append("INVALID, not an MLPerf result")
+    elif not facts.is_official_model:
+        words.append("full-length run of a model that MLPerf does not know")
+    elif not facts.is_whole_dataset:
+        words.append("full-length run on a part of the validation set, not an MLPerf result")
+    elif not words:
+        words.append("full-length run, not submitted to MLPerf")
+    return "; ".join(words)
 
 
 def require_same_settings(settings: Settings, log: LoadGenLog) -> None:
@@ -82,9 +92,15 @@ def _run_part(config: RunConfig, settings: Settings) -> dict[str, Json]:
         "model_path": _path(config.model_path),
         "model_info_path": _path(config.model_info_path),
         "dataset_path": _path(config.dataset_path),
+        "preprocessed_path": _path(config.preprocessed_path),
+        "precision": _given(config.precision),
+        "gpus": {"value": list(config.gpus), "origin": Origin.USER.value},
         "output_dir": _path(config.output_dir),
         "batch_size": _resolved(settings.shape.batch_size),
+        "instances": _resolved(settings.shape.instances),
         "threads": _resolved(settings.shape.threads),
+        "is_spinning": settings.shape.is_spinning,
+        "batch_timeout_us": {"value": config.batch_timeout_us, "origin": Origin.USER.value},
         "target_qps": _resolved(settings.target_qps),
         "target_latency_ms": _resolved(settings.target_latency_ms),
         "min_duration_ms": _resolved(settings.min_duration_ms),
@@ -107,10 +123,12 @@ def build_result(config: RunConfig, settings: Settings, log: LoadGenLog, facts: 
         }
     return {
         "format": FORMAT,
-        "label": run_label(settings.min_duration_ms.value, log, facts.is_official_model),
+        "label": run_label(settings.min_duration_ms.value, log, facts),
         "run": _run_part(config, settings),
         "user_conf_lines": dict(settings.user_lines),
+        "is_synthetic": dict(facts.is_synthetic),
         "issue_shape": facts.issue_shape,
+        "candidates_tried": facts.candidates_tried,
         "warm_up": dict(facts.warm_up),
         "valid": log.is_valid,
         "invalid_reasons": list(log.invalid_reasons),
@@ -133,7 +151,7 @@ def build_result(config: RunConfig, settings: Settings, log: LoadGenLog, facts: 
         "loadgen_version": log.loadgen_version,
         "seeds": asdict(log.seeds),
         "versions": dict(facts.versions),
-        "model_sha256": facts.model_sha256,
+        "model_sha256": dict(facts.model_sha256),
         "command": list(facts.command),
         "started_utc": facts.started_utc,
     }

@@ -1,49 +1,44 @@
-"""One run as a straight line: request, model, data set, backend, warm-up, settings, LoadGen, logs, result.json. And
-its scoring."""
+"""One run as a straight line: request, model, data set, networks in their best shape, settings, LoadGen, logs,
+result.json."""
 
 from __future__ import annotations
 
-import hashlib
-import os
 import platform
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
 
+from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.layout import RunPaths
 from mlperf_results.logs import Json, LogError, read_run_logs
-from mlperf_results.names import Mode, Scenario
+from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY, ExecutionMode, Mode, Scenario
 
-from harness import accuracy, registry, userconf, warmup
-from harness.backends.base import Backend, BackendModule, BackendRequest, require_device
+from harness import registry, userconf
 from harness.config import KnownNames, RunConfig, parse_run_config
-from harness.datasets.base import Dataset
+from harness.cores import available_cores
 from harness.errors import ConfigError, HarnessError, Problem
-from harness.failures import Failures
-from harness.models.base import ModelModule
-from harness.progress import progress
-from harness.qsl import SampleLibrary
+from harness.machine import machine_facts
+from harness.metadata_json import metadata as metadata_record
+from harness.monitor import Monitor
+from harness.opening import OpenedWork, Parts, open_parts, open_work, require_model_memory
+from harness.progress import Expectation, progress
+from harness.qsl import Library, make_library
 from harness.result import Facts, build_result, require_same_settings, write_json
-from harness.settings import Circumstances, Settings, Shape, WarmUp, choose_shape, require_memory, resolve
-from harness.sut import INLINE_SERVER_LIMIT_MS, IssueShape, Work, chunked, multi_inline, queued, single_inline
+from harness.settings import Circumstances, Origin, Setting, Settings, Shape, require_memory, resolve
+from harness.sut import INLINE_SERVER_LIMIT_MS, IssueShape, Work, chunked, multi_inline, queued, single_inline, split
+from harness.tuning import Found, Layout, Search, cpu_layouts, find_shape, gpu_layouts
 
 _USABLE_MEMORY = 0.8
-"""Part of the available memory that LoadGen's queries may take."""
+"""Part of the available memory that LoadGen's queries, or a model, may take."""
 
+_SEARCH_S = {ExecutionMode.TEST: 6.0, ExecutionMode.FAST: 15.0, ExecutionMode.VALID: 30.0}
+"""How long the best shape is looked for."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Parts:
-    """What a run is put together from."""
-
-    model: ModelModule
-    dataset: Dataset
-    backend: Backend
-    circumstances: Circumstances
-    shape: Shape
-    model_sha256: str | None
+_WARM_UP_SAMPLES = 8
+"""Fewest samples in memory while the shape is looked for; MultiStream asks for eight at once."""
 
 
 def read_config(path: Path) -> RunConfig:
@@ -54,12 +49,6 @@ def read_config(path: Path) -> RunConfig:
         raise ConfigError(str(path), [Problem("the file", str(error), "a readable run.json")]) from error
     known = KnownNames(models=registry.known_names("models"), backends=registry.known_names("backends"))
     return parse_run_config(text, str(path), known)
-
-
-def _core_count() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def available_memory_bytes() -> int | None:
@@ -85,98 +74,93 @@ def _user_lines(config: RunConfig, loadgen_name: str) -> dict[str, float]:
     return userconf.effective(userconf.parse(text, str(config.user_conf)), loadgen_name, config.scenario)
 
 
-def _check_model_file(config: RunConfig, backend: BackendModule) -> str | None:
-    """Return the sha256 of the model file; raises when it is missing, or another one than model.json describes."""
-    if config.model_path is None:
-        if backend.NEEDS_MODEL_FILE:
-            allowed = f"a model file: backend {config.backend} reads one"
-            raise ConfigError("the run", [Problem("model_path", "null", allowed)])
-        return None
-    try:
-        with config.model_path.open("rb") as file:
-            digest = hashlib.sha256(file.read()).hexdigest()
-    except OSError as error:
-        message = f"cannot read the model {config.model_path}: {error.strerror}"
-        raise HarnessError(message, "make the model again") from error
-    info = accuracy.read_model_info(config.model_info_path)
-    if info is not None and info.sha256 not in (None, digest):
-        raise HarnessError(
-            f"{config.model_path} has sha256 {digest}, but {config.model_info_path} describes {info.sha256}",
-            "give the model.json that was made with the model, or make the model again",
-        )
-    return digest
-
-
-def _open_parts(config: RunConfig) -> _Parts:
-    model = registry.load_model(config.model)
-    backend_module = registry.load_backend(config.backend)
-    require_device(config.backend, config.device, backend_module.DEVICES)
-    user_lines = _user_lines(config, model.RULES.loadgen_name)
-    digest = _check_model_file(config, backend_module)
-    dataset = registry.load_dataset(model.RULES.dataset).open_dataset(config.dataset_path)
-    circumstances = Circumstances(
-        rules=model.RULES,
-        user_lines=user_lines,
-        dataset_count=dataset.count,
-        backend_batch_size=backend_module.BATCH_SIZE,
-        core_count=_core_count(),
-    )
-    shape = choose_shape(config, circumstances)
-    request = BackendRequest(
-        model_path=config.model_path,
-        device=config.device,
-        threads=1 if config.scenario is Scenario.OFFLINE else shape.threads.value,  # Offline: one worker per thread
-        inputs=model.INPUTS,
-        outputs=model.OUTPUTS,
-    )
-    backend = backend_module.open_backend(request)
-    return _Parts(
-        model=model, dataset=dataset, backend=backend, circumstances=circumstances, shape=shape, model_sha256=digest
+def _search(parts: Parts, target_latency_ms: float | None) -> Search:
+    """Return what is to be found out: what the request and the backend leave open."""
+    config, rules = parts.config, parts.rules
+    if config.device == "cpu":
+        layouts = cpu_layouts(config.scenario, len(available_cores()), config.instances, config.threads)
+    else:
+        layouts = gpu_layouts(len(config.gpus), config.instances)
+    fixed = config.batch_size or parts.backend.BATCH_SIZE
+    return Search(
+        scenario=config.scenario,
+        layouts=layouts,
+        batch_size=fixed or rules.batch_size,
+        largest_batch_size=fixed or rules.largest_batch_size,
+        limit_ms=target_latency_ms or rules.server_target_latency_ms,
+        budget_s=_SEARCH_S[config.execution_mode],
     )
 
 
-def _make_work(parts: _Parts) -> Work:
-    from harness.loadgen import DOOR  # only a run needs LoadGen; a wrong request is refused and a log scored without it
+def _load_some(parts: Parts, library: Library) -> None:
+    """Load samples from everywhere in the data set: their lengths are then those of the whole."""
+    count = parts.dataset.count
+    wanted = min(count, max(_WARM_UP_SAMPLES, parts.config.batch_size or parts.rules.batch_size))
+    library.load(sorted({number * count // wanted for number in range(wanted)}))
 
-    return Work(
-        library=SampleLibrary(parts.dataset, parts.model.preprocess),
-        infer=parts.backend.infer,
-        postprocess=parts.model.postprocess,
-        response=parts.model.RESPONSE,
-        failures=Failures(),
-        door=DOOR,
+
+class _Opener:
+    """Opens and closes the networks for the search, and remembers which are open."""
+
+    def __init__(self, parts: Parts, library: Library, largest_batch: int) -> None:
+        self._parts, self._library, self._largest_batch = parts, library, largest_batch
+        self._open: dict[int, OpenedWork] = {}
+
+    def open(self, layout: Layout) -> Work:
+        opened = open_work(self._parts, self._library, layout, self._largest_batch)
+        opened.work.require_response_form(next(iter(self._library.single)))
+        self._open[id(opened.work)] = opened
+        return opened.work
+
+    def close(self, work: Work) -> None:
+        _raise_recorded(work)
+        self._open.pop(id(work)).close()
+
+    def opened(self, work: Work) -> OpenedWork:
+        return self._open[id(work)]
+
+
+def _raise_recorded(work: Work) -> None:
+    work.failures.settle()
+    if work.failures.first is not None:
+        message = f"inference failed during the run: {work.failures.first}"
+        raise HarnessError(message) from work.failures.first
+
+
+def _shape(config: RunConfig, search: Search, found: Found) -> Shape:
+    """Return the shape of the run with the origin of each part."""
+
+    def origin(given: object, is_searched: bool) -> Origin:
+        return Origin.USER if given is not None else Origin.ESTIMATE if is_searched else Origin.DEFAULT
+
+    several = len(search.layouts) > 1
+    batch_searched = search.batch_size != search.largest_batch_size and not search.scenario.is_stream
+    return Shape(
+        batch_size=Setting(found.batch_size, origin(config.batch_size, batch_searched)),
+        instances=Setting(found.layout.instances, origin(config.instances, several)),
+        threads=Setting(found.layout.threads, origin(config.threads, several)),
+        is_spinning=found.layout.is_spinning,
+        wait_s=(config.batch_timeout_us or 0) / 1e6,
     )
 
 
-def _issue_shape(scenario: Scenario, work: Work, shape: Shape, warm_up: WarmUp) -> IssueShape:
+def _issue_shape(scenario: Scenario, found: Found, wait_s: float) -> IssueShape:
+    work = found.work
     if scenario is Scenario.SINGLE_STREAM:
         return single_inline(work)
     if scenario is Scenario.MULTI_STREAM:
-        return multi_inline(work)
+        return multi_inline(work) if found.layout.instances == 1 else split(work)
     if scenario is Scenario.OFFLINE:
-        return chunked(work, shape.batch_size.value, shape.threads.value)
-    if shape.batch_size.value == 1 or (warm_up.query_latency_ms or 0.0) < INLINE_SERVER_LIMIT_MS:
+        return chunked(work, found.batch_size)
+    if (found.warm_up.query_latency_ms or 0.0) < INLINE_SERVER_LIMIT_MS:
         return single_inline(work)
-    return queued(work, shape.batch_size.value)
+    return queued(work, found.batch_size, wait_s)
 
 
-def _raise_recorded(failures: Failures) -> None:
-    failures.settle()
-    if failures.first is not None:
-        raise HarnessError(f"inference failed during the run: {failures.first}") from failures.first
-
-
-def _warm_up(config: RunConfig, parts: _Parts, work: Work) -> WarmUp:
-    count = min(parts.dataset.count, max(parts.shape.batch_size.value, 8))
-    work.library.load(range(count))
-    work.require_response_form(0)
-    measured = warmup.measure(work, config.scenario, parts.shape.batch_size.value, parts.shape.threads.value)
-    _raise_recorded(work.failures)
-    return measured
-
-
-def _start_test(config: RunConfig, settings: Settings, work: Work, issue_shape: IssueShape) -> None:
+def _start_test(parts: Parts, settings: Settings, work: Work, issue_shape: IssueShape) -> Monitor:
     from harness.loadgen import Samples, Test, run_test
+
+    config = parts.config
 
     def load(indices: Sequence[int]) -> None:
         try:
@@ -186,23 +170,47 @@ def _start_test(config: RunConfig, settings: Settings, work: Work, issue_shape: 
 
     samples = Samples(count=work.library.count, load=load, unload=work.library.unload)
     test = Test(
-        model=registry.load_model(config.model).RULES.loadgen_name,
+        model=parts.rules.loadgen_name,
         scenario=config.scenario,
         mode=config.mode,
         conf_values=settings.conf_values,
         performance_sample_count=settings.performance_sample_count.value,
     )
     at_least_s = settings.min_duration_ms.value / 1000.0 if config.mode is Mode.PERFORMANCE else 0.0
-    title = f"{config.model} {config.backend} {config.scenario.value} {config.mode.value}"
-    with progress(title, at_least_s):
+    samples_per_query = MULTI_STREAM_SAMPLES_PER_QUERY if config.scenario is Scenario.MULTI_STREAM else 1
+    fewest = settings.min_query_count.value * samples_per_query
+    expectation = Expectation(
+        title=f"{config.model} {config.backend} {config.scenario.value} {config.mode.value}",
+        at_least_s=at_least_s,
+        at_least_samples=fewest if config.mode is Mode.PERFORMANCE else work.library.count,
+    )
+    monitor = Monitor(with_gpus=config.device == "cuda")
+    with monitor, progress(expectation, work.counts):
         run_test(test, issue_shape.issue, samples, RunPaths(config.output_dir))
-    _raise_recorded(work.failures)  # before `close`: a failed worker may never end
+    _raise_recorded(work)  # before `close`: a failed worker may never end
     issue_shape.close()
+    return monitor
 
 
-def _versions(backend: Backend) -> dict[str, str]:
+def _versions(opened: OpenedWork) -> dict[str, str]:
     found = {"python": platform.python_version(), "numpy": metadata.version("numpy")}
-    return {**found, "loadgen": metadata.version("mlcommons-loadgen"), **backend.versions()}
+    return {**found, "loadgen": metadata.version("mlcommons-loadgen"), **opened.versions()}
+
+
+def _facts(parts: Parts, found: Found, opened: OpenedWork, started: datetime, shape_name: str) -> Facts:
+    row = BENCHMARKS.get(parts.config.model)
+    return Facts(
+        command=tuple(sys.orig_argv),
+        started_utc=started.isoformat(timespec="seconds"),
+        versions=_versions(opened),
+        model_sha256=parts.digests,
+        is_official_model=parts.rules.is_official,
+        is_synthetic={"model": parts.facts.is_synthetic, "dataset": parts.dataset.facts.is_synthetic},
+        is_whole_dataset=row is None or row.dataset_count == parts.dataset.count,
+        issue_shape=shape_name,
+        warm_up=asdict(found.warm_up),
+        candidates_tried=found.tried,
+    )
 
 
 def _clear_folder(paths: RunPaths, user_conf: Path | None) -> None:
@@ -226,63 +234,31 @@ def perform(config: RunConfig) -> dict[str, Json]:
     started = datetime.now(timezone.utc)
     paths = RunPaths(config.output_dir)
     _clear_folder(paths, config.user_conf)
-    parts = _open_parts(config)
-    work = _make_work(parts)
-    warm_up = _warm_up(config, parts, work)
-    settings = resolve(config, parts.shape, parts.circumstances, warm_up)
+    parts = open_parts(config)
+    user_lines = _user_lines(config, parts.rules.loadgen_name)
+    require_model_memory(parts, available_memory_bytes())
+    search = _search(parts, config.target_latency_ms)
+    library = make_library(parts.source, parts.model)
+    _load_some(parts, library)
+    opener = _Opener(parts, library, search.largest_batch_size)
+    found = find_shape(search, opener.open, opener.close)
+    _raise_recorded(found.work)
+    circumstances = Circumstances(rules=parts.rules, user_lines=user_lines, dataset_count=parts.dataset.count)
+    settings = resolve(config, _shape(config, search, found), circumstances, found.warm_up)
     require_memory(settings, available_memory_bytes())
-    issue_shape = _issue_shape(config.scenario, work, parts.shape, warm_up)
-    _start_test(config, settings, work, issue_shape)
+    issue_shape = _issue_shape(config.scenario, found, settings.shape.wait_s)
+    monitor = _start_test(parts, settings, found.work, issue_shape)
     try:
         log = read_run_logs(paths)
     except LogError as error:
         raise HarnessError(f"LoadGen left no complete result: {error}", "look for its message above") from error
     require_same_settings(settings, log)
-    facts = Facts(
-        command=tuple(sys.orig_argv),
-        started_utc=started.isoformat(timespec="seconds"),
-        versions=_versions(parts.backend),
-        model_sha256=parts.model_sha256,
-        is_official_model=parts.model.RULES.is_official,
-        issue_shape=issue_shape.name,
-        warm_up=asdict(warm_up),
-    )
-    parts.backend.close()
-    result = build_result(config, settings, log, facts)
+    opened = opener.opened(found.work)
+    result = build_result(config, settings, log, _facts(parts, found, opened, started, issue_shape.name))
+    opened.close()
+    load = monitor.record()
+    result = {**result, "load": load.summary(), "machine": machine_facts(monitor.gpus)}
+    write_json(paths.load_json, load.content())
     write_json(paths.result_json, result)
+    write_json(paths.metadata_json, metadata_record(result))
     return result
-
-
-def score(config: RunConfig) -> dict[str, Json]:
-    """Score the accuracy log in the request's output folder; writes accuracy.txt and accuracy.json and returns the
-    latter."""
-    if config.mode is not Mode.ACCURACY:
-        problem = Problem("mode", config.mode.value, "accuracy: a performance run logs no responses")
-        raise ConfigError("the run", [problem])
-    paths = RunPaths(config.output_dir)
-    model = registry.load_model(config.model)
-    dataset = registry.load_dataset(model.RULES.dataset).open_dataset(config.dataset_path)
-    source = str(paths.accuracy_log)
-    try:
-        text = paths.accuracy_log.read_text(encoding="utf-8")
-    except OSError as error:
-        raise HarnessError(f"cannot read {source}: {error.strerror}", "run the accuracy run first") from error
-    responses = accuracy.parse_responses(text, source)
-    accuracy.require_all(responses, dataset.count, source)
-    scored = model.score(responses.by_index, dataset.labels)
-    verdict = accuracy.judge(scored, accuracy.read_model_info(config.model_info_path), model.RULES.target_of_reference)
-    content: dict[str, Json] = {
-        "format": 1,
-        "accuracy_percent": scored.accuracy_percent,
-        "good_count": scored.good_count,
-        "total_count": scored.total_count,
-        "duplicate_count": responses.duplicate_count,
-        "reference_accuracy_percent": verdict.reference_percent,
-        "target_accuracy_percent": verdict.target_percent,
-        "target_of_reference": model.RULES.target_of_reference,
-        "passed": verdict.is_passed,
-        "log_sha256": hashlib.sha256(text.encode("utf-8")).hexdigest(),
-    }
-    paths.accuracy_text.write_text(accuracy.accuracy_line(scored), encoding="utf-8")
-    write_json(paths.accuracy_json, content)
-    return content

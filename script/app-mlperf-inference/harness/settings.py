@@ -31,6 +31,11 @@ SERVER_LOAD = 0.05
 peak. A default run should stay VALID while other programs use the machine. Whoever wants the
 peak gives target_qps."""
 
+SLOW_NETWORK_MS = 5.0
+SLOW_SERVER_LOAD = 0.4
+"""The same for networks that take longer than SLOW_NETWORK_MS: what other programs do to the machine for some
+milliseconds matters less to them, and 100 queries at a twentieth of their rate would take minutes."""
+
 LOADGEN_OVERHEAD_MS = {Scenario.SINGLE_STREAM: 0.002, Scenario.MULTI_STREAM: 0.004, Scenario.SERVER: 0.01}
 """What LoadGen and its Python door add to a query: in the streams the least measured with 6.0.17 (an expected
 latency must not be too high, or LoadGen runs out of queries), in Server a generous figure (a thread is woken for
@@ -65,10 +70,14 @@ class Setting(Generic[Value]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What must be known before the backend is opened."""
+    """How the work is cut up. threads: CPU threads of one instance. is_spinning: waiting threads keep their cores
+    busy. wait_s: how long a Server batch may wait to fill."""
 
     batch_size: Setting[int]
+    instances: Setting[int]
     threads: Setting[int]
+    is_spinning: bool
+    wait_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,14 +117,11 @@ class Circumstances:
     """What the decisions depend on beside the request.
 
     user_lines: the user's user.conf for this model and scenario. dataset_count: validation samples.
-    backend_batch_size: the batch size the backend prefers, if any. core_count: CPU cores this process may use.
     """
 
     rules: ModelRules
     user_lines: Mapping[str, float]
     dataset_count: int
-    backend_batch_size: int | None
-    core_count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,24 +129,11 @@ class WarmUp:
     """What a short run before the test measured, of one scenario.
 
     query_latency_ms: a fast query (10th percentile): one sample in SingleStream and Server, eight in MultiStream;
-    None in Offline. samples_per_second: the fastest slice in Offline; None elsewhere.
+    None in Offline. samples_per_second: the fastest slice in Offline and Server; None in the streams.
     """
 
     query_latency_ms: float | None
     samples_per_second: float | None
-
-
-def choose_shape(config: RunConfig, circumstances: Circumstances) -> Shape:
-    """Return batch size and thread count."""
-    batch_size = Setting(circumstances.rules.batch_size, Origin.DEFAULT)
-    if circumstances.backend_batch_size is not None:
-        batch_size = Setting(circumstances.backend_batch_size, Origin.DEFAULT)
-    if config.batch_size is not None:
-        batch_size = Setting(config.batch_size, Origin.USER)
-    threads = Setting(circumstances.core_count, Origin.DEFAULT)
-    if config.threads is not None:
-        threads = Setting(config.threads, Origin.USER)
-    return Shape(batch_size=batch_size, threads=threads)
 
 
 def _pick(given: Value | None, line: Value | None, otherwise: Setting[Value]) -> Setting[Value]:
@@ -170,7 +163,7 @@ def _target_qps(config: RunConfig, circumstances: Circumstances, warm_up: WarmUp
         rate = 1000.0 / ((warm_up.query_latency_ms or 0.0) + LOADGEN_OVERHEAD_MS[config.scenario])
         if config.mode is Mode.ACCURACY:
             return Setting(_rounded(rate), Origin.ESTIMATE)  # pacing only; a low given rate would stretch it to hours
-        rate *= SERVER_LOAD
+        rate *= SERVER_LOAD if (warm_up.query_latency_ms or 0.0) < SLOW_NETWORK_MS else SLOW_SERVER_LOAD
     return _pick(given, None, Setting(_rounded(rate), Origin.ESTIMATE))
 
 
@@ -194,11 +187,11 @@ def resolve(config: RunConfig, shape: Shape, circumstances: Circumstances, warm_
     """Return every setting with its origin; raises ConfigError for a performance sample count the data set cannot
     give."""
     lines = circumstances.user_lines
-    rules = circumstances.rules
+    rules, count = circumstances.rules, circumstances.dataset_count
     samples = _pick(
         config.performance_sample_count,
         _whole_line(lines, "performance_sample_count_override"),
-        Setting(rules.performance_sample_count or circumstances.dataset_count, Origin.RULE),
+        Setting(min(rules.performance_sample_count or count, count), Origin.RULE),
     )
     if not 1 <= samples.value <= circumstances.dataset_count:
         allowed = f"1 to {circumstances.dataset_count}, the samples of the data set"

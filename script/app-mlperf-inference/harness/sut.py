@@ -1,33 +1,39 @@
 """How queries become responses: one shape per scenario, each with as little Python per sample as it takes.
 
     SingleStream   answered inside the callback, as one ready view of the sample
-    MultiStream    answered inside the callback, as one batch of eight
-    Offline        the one big query is cut into batches, which `workers` threads take in turn
+    MultiStream    answered inside the callback, as one batch of eight, or cut into a part for each instance
+    Offline        the one big query is put in order of length and cut into batches, which the instances take in turn
     Server         inside the callback where the network is quicker than a thread hand-over; else the callback only
-                   queues, and a worker answers everything that waits as one batch
+                   queues, and the instances answer what waits in batches
 
-All of them keep LoadGen's response objects and the buffer they point into, and rewrite only the ids: making an object
-costs three times as much. LoadGen reads a buffer while `complete` runs, so it can be filled again afterwards.
-Response bytes are made by the same code in performance and accuracy mode.
+Responses of one size keep LoadGen's response objects and the buffer they point into, and rewrite only the ids: making
+an object costs three times as much. LoadGen reads a buffer while `complete` runs, so it can be filled again
+afterwards. Response bytes are made by the same code in performance and accuracy mode.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from queue import SimpleQueue
 from typing import Protocol, TypeAlias
 
+import numpy as np
 from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY
 
 from harness.errors import HarnessError
 from harness.failures import Failures
-from harness.qsl import SampleLibrary
+from harness.progress import Counts
+from harness.qsl import Library
+from harness.queueing import BatchQueue
 from harness.tensors import Array, Tensors, TensorSpec
 
 Issue: TypeAlias = Callable[[list[int], list[int]], None]
 """LoadGen's call: the response ids and the sample indices of one query."""
+
+Predict: TypeAlias = Callable[[Tensors], "Array | Sequence[Array]"]
+"""A model's `predict` on the networks of one instance: a batch of inputs to its responses."""
 
 INLINE_SERVER_LIMIT_MS = 0.1
 """A network quicker than this is answered inside the Server callback: a thread hand-over costs more than it wins."""
@@ -49,24 +55,31 @@ class Door:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What every shape needs: the samples, the network with its postprocessing, the response's form, where errors
-    go."""
+    """What every shape needs: the samples, the network of each instance, the response's form, where errors go.
 
-    library: SampleLibrary
-    infer: Callable[[Tensors], Tensors]
-    postprocess: Callable[[Tensors], Array]
-    response: TensorSpec
+    at_core: puts the calling thread on the cores of an instance. counts: the samples each instance has answered.
+    """
+
+    library: Library
+    predicts: Sequence[Predict]
+    response: TensorSpec | None
     failures: Failures
     door: Door
+    at_core: Callable[[int], AbstractContextManager[None]]
+    counts: Counts
 
     def require_response_form(self, index: int) -> None:
         """Raise HarnessError when the response of a loaded sample has not the type and shape that the model
         declares."""
-        rows = self.postprocess(self.infer(self.library.single[index]))
-        wanted = (1, *self.response.shape)
-        if rows.shape != wanted or rows.dtype != self.response.dtype:
+        rows = self.predicts[0](self.library.single[index])
+        if self.response is None:
+            require_arrays(rows, 1)
+            return
+        wanted = (1, *self.response.fixed_shape)
+        if not isinstance(rows, np.ndarray) or rows.shape != wanted or rows.dtype != self.response.dtype:
+            found = f"{rows.dtype}{list(rows.shape)}" if isinstance(rows, np.ndarray) else type(rows).__name__
             raise HarnessError(
-                f"a response is {rows.dtype}{list(rows.shape)}; the model declares {self.response.dtype}{list(wanted)}",
+                f"a response is {found}; the model declares {self.response.dtype}{list(wanted)}",
                 "use the model file that belongs to this model",
             )
 
@@ -84,30 +97,40 @@ def _nothing() -> None:
     return None
 
 
-def _fixed_responses(work: Work, count: int) -> tuple[Array, list[Response]]:
+def require_arrays(rows: Array | Sequence[Array], count: int) -> None:
+    """Raise HarnessError unless there are `count` responses, each a contiguous array."""
+    if len(rows) != count:
+        raise HarnessError(f"{count} samples got {len(rows)} responses")
+    for row in rows:
+        if not isinstance(row, np.ndarray) or not row.flags.c_contiguous:
+            raise HarnessError(f"a response is {type(row).__name__}; it must be a contiguous array")
+
+
+def _fixed_responses(work: Work, spec: TensorSpec, count: int) -> tuple[Array, list[Response]]:
     """Return a buffer of `count` response rows, and a response object for each row."""
-    buffer = work.response.zeros(count)
+    buffer = spec.zeros(count)
     address: int = buffer.__array_interface__["data"][0]
-    size = work.response.size_bytes
+    size = spec.size_bytes
     return buffer, [work.door.make_response(0, address + position * size, size) for position in range(count)]
 
 
-def batch_answer(work: Work, largest: int) -> Issue:
-    """Return a function that answers 1 to `largest` samples with one inference and one completion.
+def batch_answer(work: Work, number: int, largest: int) -> Issue:
+    """Return a function that answers 1 to `largest` samples with one batch on instance `number` and one completion.
 
-    It has a buffer of its own: one thread at a time may use it. Once the run has failed it answers what the buffer
-    holds.
+    One thread at a time may use it. Once the run has failed it answers without the network.
     """
-    buffer, responses = _fixed_responses(work, largest)
-    infer, postprocess, complete, failures = work.infer, work.postprocess, work.door.complete, work.failures
-    gather = work.library.gather
+    if work.response is None:
+        return _differing_answer(work, number)
+    buffer, responses = _fixed_responses(work, work.response, largest)
+    predict, complete, failures = work.predicts[number], work.door.complete, work.failures
+    gather, slots = work.library.gather, work.counts.slots
 
     def answer(ids: list[int], indices: list[int]) -> None:
         count = len(ids)
         chosen, part = (responses, buffer) if count == largest else (responses[:count], buffer[:count])
         if not failures.is_set:
             try:
-                rows = postprocess(infer(gather(indices)))
+                rows = predict(gather(indices))
                 if len(rows) != count:
                     raise HarnessError(f"{count} samples got {len(rows)} responses")
                 part[...] = rows
@@ -116,36 +139,66 @@ def batch_answer(work: Work, largest: int) -> Issue:
         for response, identifier in zip(chosen, ids, strict=True):
             response.id = identifier
         complete(chosen)
+        slots[number] += count
+
+    return answer
+
+
+def _differing_answer(work: Work, number: int) -> Issue:
+    """Return the function of `batch_answer` for responses that differ in size: an object for each is made."""
+    predict, complete, failures = work.predicts[number], work.door.complete, work.failures
+    make_response, gather, slots = work.door.make_response, work.library.gather, work.counts.slots
+
+    def answer(ids: list[int], indices: list[int]) -> None:
+        rows: Array | Sequence[Array] = ()
+        if not failures.is_set:
+            try:
+                rows = predict(gather(indices))
+                require_arrays(rows, len(ids))
+            except Exception as error:  # whatever a backend raises must not reach LoadGen
+                failures.record(error)
+        if failures.is_set:
+            complete([make_response(identifier, 0, 0) for identifier in ids])
+            return
+        addresses = [row.__array_interface__["data"][0] for row in rows]
+        sizes = [row.nbytes for row in rows]
+        complete(list(map(make_response, ids, addresses, sizes)))  # `rows` lives until here: LoadGen has read it
+        slots[number] += len(ids)
 
     return answer
 
 
 def single_inline(work: Work) -> IssueShape:
-    """Return the shape for queries of one sample, answered in the callback."""
-    buffer, responses = _fixed_responses(work, 1)
+    """Return the shape for queries of one sample, answered in the callback by instance 0."""
+    if work.response is None or work.library.is_ragged:
+        return IssueShape(name="inline", issue=batch_answer(work, 0, 1), close=_nothing)
+    buffer, responses = _fixed_responses(work, work.response, 1)
     response = responses[0]
-    infer, postprocess, complete, failures = work.infer, work.postprocess, work.door.complete, work.failures
-    single = work.library.single
+    predict, complete, failures = work.predicts[0], work.door.complete, work.failures
+    single, slots = work.library.single, work.counts.slots
 
     def issue(ids: list[int], indices: list[int]) -> None:
         response.id = ids[0]
         if not failures.is_set:
             try:
-                buffer[...] = postprocess(infer(single[indices[0]]))
+                buffer[...] = predict(single[indices[0]])
             except Exception as error:  # whatever a backend raises must not reach LoadGen
                 failures.record(error)
         complete(responses)
+        slots[0] += 1
 
     return IssueShape(name="inline", issue=issue, close=_nothing)
 
 
 def multi_inline(work: Work) -> IssueShape:
-    """Return the shape for queries of up to eight samples, answered in the callback as one batch."""
+    """Return the shape for queries of up to eight samples, answered in the callback as one batch on instance 0."""
     count = MULTI_STREAM_SAMPLES_PER_QUERY
-    buffer, responses = _fixed_responses(work, count)
+    answer_fewer = batch_answer(work, 0, count)
+    if work.response is None or work.library.is_ragged:
+        return IssueShape(name="inline batch", issue=answer_fewer, close=_nothing)
+    buffer, responses = _fixed_responses(work, work.response, count)
     gather = work.library.fixed_gather(count)
-    infer, postprocess, complete, failures = work.infer, work.postprocess, work.door.complete, work.failures
-    answer_fewer = batch_answer(work, count)
+    predict, complete, failures, slots = work.predicts[0], work.door.complete, work.failures, work.counts.slots
 
     def issue(ids: list[int], indices: list[int]) -> None:
         if len(ids) != count:  # the last query of an accuracy run
@@ -153,63 +206,118 @@ def multi_inline(work: Work) -> IssueShape:
             return
         if not failures.is_set:
             try:
-                buffer[...] = postprocess(infer(gather(indices)))
+                buffer[...] = predict(gather(indices))
             except Exception as error:  # whatever a backend raises must not reach LoadGen
                 failures.record(error)
         for response, identifier in zip(responses, ids, strict=False):  # both are eight; checking costs a tenth here
             response.id = identifier
         complete(responses)
+        slots[0] += count
 
     return IssueShape(name="inline batch", issue=issue, close=_nothing)
 
 
-def chunked(work: Work, batch_size: int, workers: int) -> IssueShape:
-    """Return the shape for one big query: `workers` threads, the callback's own among them, take batches in turn."""
-    answers = [batch_answer(work, batch_size) for _ in range(workers)]
+def chunked(work: Work, batch_size: int) -> IssueShape:
+    """Return the shape for one big query: the instances take batches in turn, the callback's thread is instance 0.
+
+    Samples of differing lengths are put in order first, the longest in front: a batch then holds samples of near
+    lengths, and the batches that are left for the end are the short ones.
+    """
+    answers = [batch_answer(work, number, batch_size) for number in range(len(work.predicts))]
 
     def issue(ids: list[int], indices: list[int]) -> None:
+        work.counts.expected = len(ids)
+        order = work.library.by_length(indices)
+        if order is not None:
+            ids, indices = np.asarray(ids)[order].tolist(), np.asarray(indices)[order].tolist()
         starts = iter(range(0, len(ids), batch_size))  # one step of this iterator is one step of Python: safe to share
 
-        def drain(answer: Issue) -> None:
-            for start in starts:
-                end = start + batch_size
-                answer(ids[start:end], indices[start:end])
+        def drain(number: int) -> None:
+            answer = answers[number]
+            with work.at_core(number):
+                for start in starts:
+                    end = start + batch_size
+                    answer(ids[start:end], indices[start:end])
 
-        helpers = [threading.Thread(target=drain, args=(answer,), daemon=True) for answer in answers[1:]]
+        helpers = [threading.Thread(target=drain, args=(number,), daemon=True) for number in range(1, len(answers))]
         for helper in helpers:
             helper.start()
-        drain(answers[0])
+        drain(0)
         for helper in helpers:
             helper.join()
 
-    return IssueShape(name=f"batches of {batch_size} on {workers} threads", issue=issue, close=_nothing)
+    return IssueShape(name=f"batches of {batch_size} on {len(answers)} instances", issue=issue, close=_nothing)
 
 
-def queued(work: Work, largest: int) -> IssueShape:
-    """Return the shape that queues samples for a worker, which answers what waits, at most `largest` at once."""
-    waiting: SimpleQueue[tuple[Sequence[int], Sequence[int]] | None] = SimpleQueue()
-    answer = batch_answer(work, largest)
+def queued(work: Work, largest: int, wait_s: float = 0.0) -> IssueShape:
+    """Return the shape that queues samples for the instances, which answer what waits, at most `largest` at once.
+
+    wait_s: how long an instance waits for a batch to fill after its first sample came.
+    """
+    waiting = BatchQueue(largest, wait_s)
 
     def issue(ids: list[int], indices: list[int]) -> None:
-        waiting.put((ids, indices))
+        waiting.put(ids, indices)
 
-    def serve() -> None:
-        while (first := waiting.get()) is not None:
-            batch_ids, batch_indices = list(first[0]), list(first[1])
-            for _ in range(min(waiting.qsize(), largest - 1)):  # Server queries are of one sample
-                query = waiting.get()
-                if query is None:  # `close` comes after the last answer, so nothing waits behind it
-                    waiting.put(None)
-                    break
-                batch_ids += query[0]
-                batch_indices += query[1]
-            answer(batch_ids, batch_indices)
+    def serve(number: int) -> None:
+        answer = batch_answer(work, number, largest)
+        with work.at_core(number):
+            while (batch := waiting.take()) is not None:
+                answer(*batch)
 
-    worker = threading.Thread(target=serve, daemon=True, name="server-worker")
-    worker.start()
+    workers = [
+        threading.Thread(target=serve, args=(number,), daemon=True, name=f"instance-{number}")
+        for number in range(len(work.predicts))
+    ]
+    for worker in workers:
+        worker.start()
 
     def close() -> None:
-        waiting.put(None)
-        worker.join()
+        waiting.close()
+        for worker in workers:
+            worker.join()
 
-    return IssueShape(name=f"queued, at most {largest} at once", issue=issue, close=close)
+    name = f"queued, at most {largest} at once on {len(workers)} instances"
+    return IssueShape(name=name, issue=issue, close=close)
+
+
+def split(work: Work) -> IssueShape:
+    """Return the shape that cuts a query of several samples into a part for each instance; the call ends when all
+    parts are answered."""
+    parts = min(len(work.predicts), MULTI_STREAM_SAMPLES_PER_QUERY)
+    answers = [batch_answer(work, number, MULTI_STREAM_SAMPLES_PER_QUERY) for number in range(parts)]
+    boxes: list[tuple[list[int], list[int]] | None] = [None] * parts
+    starts = [threading.Semaphore(0) for _ in range(parts)]
+    done = threading.Semaphore(0)
+
+    def serve(number: int) -> None:
+        with work.at_core(number):
+            while True:
+                starts[number].acquire()
+                part = boxes[number]
+                if part is None:
+                    return
+                if part[0]:
+                    answers[number](*part)
+                done.release()
+
+    workers = [threading.Thread(target=serve, args=(number,), daemon=True) for number in range(1, parts)]
+    for worker in workers:
+        worker.start()
+
+    def issue(ids: list[int], indices: list[int]) -> None:
+        for number in range(1, parts):
+            boxes[number] = (ids[number::parts], indices[number::parts])
+            starts[number].release()
+        answers[0](ids[::parts], indices[::parts])
+        for _ in range(1, parts):
+            done.acquire()
+
+    def close() -> None:
+        for number in range(1, parts):
+            boxes[number] = None
+            starts[number].release()
+        for worker in workers:
+            worker.join()
+
+    return IssueShape(name=f"split over {parts} instances", issue=issue, close=close)

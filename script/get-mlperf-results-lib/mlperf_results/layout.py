@@ -57,6 +57,16 @@ class RunPaths:
         return self.folder / "result.json"
 
     @property
+    def load_json(self) -> Path:
+        """Memory and load of processor and GPUs during the run."""
+        return self.folder / "load.json"
+
+    @property
+    def metadata_json(self) -> Path:
+        """The result in the field names of NVIDIA's harness."""
+        return self.folder / "metadata.json"
+
+    @property
     def user_conf(self) -> Path:
         """The settings handed to LoadGen."""
         return self.folder / "user.conf"
@@ -85,7 +95,8 @@ class RunPaths:
     def made_by_a_run(self) -> tuple[Path, ...]:
         """The files that one harness run writes, which must not outlive the start of the next one."""
         logs = (self.summary_log, self.detail_log, self.accuracy_log, self.trace_log)
-        return (*logs, self.result_json, self.user_conf, self.accuracy_text, self.accuracy_json)
+        scores = (self.accuracy_text, self.accuracy_json)
+        return (*logs, self.result_json, self.load_json, self.metadata_json, self.user_conf, *scores)
 
 
 @dataclass(frozen=True, slots=True)

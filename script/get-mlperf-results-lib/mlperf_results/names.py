@@ -21,6 +21,9 @@ checker)."""
 TEST_RUN_LABEL = "test run, not a valid MLPerf result"
 """The words that stand beside every figure of a run that asked for less than the full duration."""
 
+SYNTHETIC_LABEL = "synthetic input, not an MLPerf result"
+"""The words that stand beside every figure got with made data or made weights."""
+
 
 class Scenario(enum.Enum):
     """One of LoadGen's four ways to issue queries; the value is the spelling of LoadGen and of result folders."""

@@ -1,4 +1,4 @@
-"""What a backend is: something that opens a model file on a device and answers batches. It knows no LoadGen, no data
+"""What a backend is: something that opens a network file on a device and answers batches. It knows no LoadGen, no data
 set, no accuracy.
 
 A backend file holds the members of BackendModule; see `null.py` for the smallest and docs/howto/add-backend.md for
@@ -10,34 +10,44 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from harness.errors import ConfigError, Problem
-from harness.tensors import Tensors, TensorSpec
+from harness.tensors import Infer, NetworkSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendRequest:
-    """What to open. `threads` is the number of CPU threads that one call of `infer` may use.
+    """What to open. `path` is None only for a backend with NEEDS_MODEL_FILE = False.
 
-    `model_path` is None only for a backend with NEEDS_MODEL_FILE = False.
+    config: model.json's, for backends that build the network themselves. precision: "fp32", "fp16", "bf16", "int8".
+    gpus: device indices, empty for device cpu. instances: how many callers infer at the same time; each has an
+    instance of its own. threads: CPU threads of one call. cores: for each instance the cores it may use, or empty.
+    is_spinning: whether a waiting CPU thread may keep its core busy (only where nobody else needs the core).
+    largest_batch: the most samples of one call. architecture: the file in harness/networks that builds the network.
     """
 
-    model_path: Path | None
+    network: NetworkSpec
+    path: Path | None
+    architecture: str
+    config: Mapping[str, Any]
+    precision: str
     device: str
+    gpus: tuple[int, ...]
+    instances: int
     threads: int
-    inputs: tuple[TensorSpec, ...]
-    outputs: tuple[TensorSpec, ...]
+    cores: tuple[tuple[int, ...], ...]
+    is_spinning: bool
+    largest_batch: int
 
 
 class Backend(Protocol):
-    """An opened model."""
+    """An opened network."""
 
-    def infer(self, inputs: Tensors) -> Tensors:
-        """Return every tensor of the request's `outputs` for a batch of 1 to N samples.
-
-        Each output has the batch as its first axis. Called from several threads at once in Offline.
-        """
+    def instance(self, number: int) -> Infer:
+        """Return the call for instance `number` (0 to `instances` - 1). Each is used by one thread at a time; different
+        ones at once. It lets go of Python's global lock while the network runs. Outputs must stay unchanged until
+        the instance's next call."""
 
     def versions(self) -> Mapping[str, str]:
         """Return the versions of the libraries that answer, for result.json."""
@@ -51,13 +61,15 @@ class BackendModule(Protocol):
 
     DEVICES: tuple[str, ...]
     """Allowed values of the request's device."""
-    NEEDS_MODEL_FILE: bool
-    """False when no model file is read."""
+    PRECISIONS: tuple[str, ...]
+    """Precisions it can run."""
+    FRAMEWORK: str | None
+    """The `framework` that the model's files must have ("onnx", "pytorch"); None: no file is read."""
     BATCH_SIZE: int | None
-    """Batch size that suits this backend whatever the model; None leaves it to the model's RULES."""
+    """Batch size that suits this backend whatever the model; None: the harness looks for the best."""
 
     def open_backend(self, request: BackendRequest) -> Backend:
-        """Return the opened backend; raises HarnessError when the model or the device cannot be used."""
+        """Return the opened backend; raises HarnessError when the file or the device cannot be used as asked for."""
 
 
 def require_device(backend: str, device: str, devices: tuple[str, ...]) -> None:

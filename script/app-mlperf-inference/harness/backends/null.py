@@ -5,31 +5,57 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from harness.backends.base import BackendRequest
-from harness.tensors import Array, Tensors, TensorSpec
+from harness.tensors import Array, Infer, NetworkSpec, Tensors, TensorSpec
 
 DEVICES = ("cpu",)
-NEEDS_MODEL_FILE = False
+PRECISIONS = ("fp32",)
+FRAMEWORK: str | None = None
 BATCH_SIZE: int | None = 1024
 """Nothing is computed, so a batch only spreads the cost of the calls: LoadGen loses little from 1,024 on
 (benchmarks/harness_limits.py)."""
 
 
+def _named_sizes(network: NetworkSpec, inputs: Tensors) -> dict[str, int]:
+    """Return the sizes that the network's specification gives names to, as they are in a batch of inputs."""
+    sizes: dict[str, int] = {}
+    for spec in network.inputs:
+        for size, found in zip(spec.shape, inputs[spec.name].shape[1:], strict=True):
+            if isinstance(size, str):
+                sizes[size] = found
+    return sizes
+
+
+def _zeros(spec: TensorSpec, count: int, sizes: Mapping[str, int]) -> Array:
+    """Return zeros; a size that no input has the name of is 1."""
+    shape = [size if isinstance(size, int) else sizes.get(size, 1) for size in spec.shape]
+    return np.zeros((count, *shape), dtype=spec.dtype)
+
+
 class NullBackend:
-    """Gives zeros of the right shape and type; every call with the same batch size gives the same arrays."""
+    """Gives zeros of the right shape and type; calls with the same shapes give the same arrays."""
 
-    def __init__(self, inputs: tuple[TensorSpec, ...], outputs: tuple[TensorSpec, ...]) -> None:
-        self._input = inputs[0].name
-        self._outputs = outputs
-        self._answers: dict[int, dict[str, Array]] = {}
+    def __init__(self, network: NetworkSpec) -> None:
+        self._network = network
+        self._is_fixed = all(spec.is_fixed for spec in (*network.inputs, *network.outputs))
 
-    def infer(self, inputs: Tensors) -> Tensors:
-        """Return zeros for as many samples as came in."""
-        count = len(inputs[self._input])
-        answer = self._answers.get(count)
-        if answer is None:
-            answer = self._answers[count] = {spec.name: spec.zeros(count) for spec in self._outputs}
-        return answer
+    def instance(self, number: int) -> Infer:
+        """Return a call that answers zeros for as many samples as come in."""
+        network, is_fixed, first = self._network, self._is_fixed, self._network.inputs[0].name
+        answers: dict[tuple[int, ...], dict[str, Array]] = {}
+
+        def infer(inputs: Tensors) -> Tensors:
+            count = len(inputs[first])
+            sizes = {} if is_fixed else _named_sizes(network, inputs)
+            key = (count, *sizes.values())
+            answer = answers.get(key)
+            if answer is None:
+                answer = answers[key] = {spec.name: _zeros(spec, count, sizes) for spec in network.outputs}
+            return answer
+
+        return infer
 
     def versions(self) -> Mapping[str, str]:
         """Return nothing: no library answers."""
@@ -41,4 +67,4 @@ class NullBackend:
 
 def open_backend(request: BackendRequest) -> NullBackend:
     """Return the backend; the model file is not read."""
-    return NullBackend(request.inputs, request.outputs)
+    return NullBackend(request.network)

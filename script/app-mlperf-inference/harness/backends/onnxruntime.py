@@ -1,87 +1,197 @@
 """The onnxruntime backend: runs an ONNX file with the CPU or the CUDA execution provider.
 
+One session serves every instance where a call has one thread: onnxruntime then computes in the caller's own thread and
+keeps no pool, and the weights are in memory once. With more threads each instance has a session, whose pool stays on
+the instance's cores. Tensors that the network calls states stay onnxruntime's: on the CPU they are handed over without
+a copy, on a GPU they stay there.
+
 The CUDA path selects and checks its provider, but was not run on hardware: no GPU was at hand when it was written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
 
+import numpy as np
 import onnxruntime
 
 from harness.backends.base import BackendRequest
 from harness.errors import HarnessError
-from harness.tensors import Array, Tensors, TensorSpec
+from harness.tensors import Infer, NetworkSpec, TensorSpec
 
 _PROVIDER_OF_DEVICE = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 DEVICES = tuple(_PROVIDER_OF_DEVICE)
-NEEDS_MODEL_FILE = True
+PRECISIONS = ("fp32", "fp16", "bf16", "int8")
+FRAMEWORK: str | None = "onnx"
 BATCH_SIZE: int | None = None
+
+Provider: TypeAlias = tuple[str, Mapping[str, str]]
+"""Name of an execution provider and its options."""
 
 
 class OnnxRuntimeBackend:
-    """An open inference session. `infer` releases Python's global lock while the network runs."""
+    """Open sessions; instance n uses session n modulo their number."""
 
-    def __init__(self, session: onnxruntime.InferenceSession, outputs: tuple[TensorSpec, ...]) -> None:
-        self._run = session.run
-        self._names = [spec.name for spec in outputs]
+    def __init__(
+        self, sessions: Sequence[onnxruntime.InferenceSession], network: NetworkSpec, gpus: tuple[int, ...]
+    ) -> None:
+        self._sessions = list(sessions)
+        self._network = network
+        self._gpus = gpus
 
-    def infer(self, inputs: Tensors) -> Tensors:
-        """Return the network's outputs by name."""
-        answers: list[Array] = self._run(self._names, inputs)
-        return dict(zip(self._names, answers, strict=True))
+    def instance(self, number: int) -> Infer:
+        """Return the call; it releases Python's global lock while the network runs."""
+        session = self._sessions[number % len(self._sessions)]
+        if self._gpus:
+            return _gpu_call(session, self._network, self._gpus[number % len(self._gpus)])
+        if any(spec.is_state for spec in (*self._network.inputs, *self._network.outputs)):
+            return _stateful_call(session, self._network)
+        return _plain_call(session, self._network)
 
     def versions(self) -> Mapping[str, str]:
         """Return the onnxruntime version."""
         return {"onnxruntime": str(onnxruntime.__version__)}
 
     def close(self) -> None:
-        """Drop the session; onnxruntime frees it with the last reference."""
-        del self._run
+        """Drop the sessions; onnxruntime frees each with the last reference."""
+        self._sessions.clear()
 
 
-def session_options(threads: int) -> onnxruntime.SessionOptions:
-    """Return the options of every session: `threads` for one operator, none between operators, no busy waiting.
+def _plain_call(session: onnxruntime.InferenceSession, network: NetworkSpec) -> Infer:
+    run, names = session.run, [spec.name for spec in network.outputs]
 
-    Spinning threads would take the cores that LoadGen and the Python side need.
+    def infer(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        return dict(zip(names, run(names, inputs), strict=True))
+
+    return infer
+
+
+def _stateful_call(session: onnxruntime.InferenceSession, network: NetworkSpec) -> Infer:
+    """States go in and come out as OrtValues: no copy, where `run` would make an array of each."""
+    run, outputs = session.run_with_ort_values, network.outputs
+    names = [spec.name for spec in outputs]
+
+    def infer(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        values = {name: _ort_value(value) for name, value in inputs.items()}
+        answers = run(names, values)
+        return {spec.name: answer if spec.is_state else answer.numpy() for spec, answer in zip(outputs, answers)}
+
+    return infer
+
+
+def _ort_value(value: Any) -> Any:
+    """Return an array as an OrtValue on the CPU, which shares its memory; an OrtValue as it is."""
+    if isinstance(value, np.ndarray):
+        return onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(value))
+    return value
+
+
+def _gpu_call(session: onnxruntime.InferenceSession, network: NetworkSpec, gpu: int) -> Infer:
+    """Bound inputs and outputs: states stay on the GPU, other outputs are copied to the CPU by onnxruntime."""
+    outputs = network.outputs
+
+    def infer(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        binding = session.io_binding()
+        for name, value in inputs.items():
+            if isinstance(value, np.ndarray):
+                binding.bind_cpu_input(name, np.ascontiguousarray(value))
+            else:
+                binding.bind_ortvalue_input(name, value)
+        for spec in outputs:
+            binding.bind_output(spec.name, *(("cuda", gpu) if spec.is_state else ("cpu", 0)))
+        session.run_with_iobinding(binding)
+        answers = binding.get_outputs()
+        return {spec.name: answer if spec.is_state else answer.numpy() for spec, answer in zip(outputs, answers)}
+
+    return infer
+
+
+def session_options(threads: int, is_spinning: bool = False, cores: Sequence[int] = ()) -> onnxruntime.SessionOptions:
+    """Return the options of every session: `threads` for one operator, none between operators.
+
+    Spinning threads take the cores that LoadGen and the Python side need: only where a query is answered in LoadGen's
+    own thread do they not. cores: the caller's, then those of the pool's threads, which are one fewer than `threads`.
     """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry("session.intra_op.allow_spinning", "1" if is_spinning else "0")
+    if threads > 1 and len(cores) >= threads:
+        # "1;2": one entry for each thread of the pool; logical processors count from 1
+        # (onnxruntime_session_options_config_keys.h, session.intra_op_thread_affinities, read 2026-11-21).
+        affinities = ";".join(str(core + 1) for core in cores[1:threads])
+        options.add_session_config_entry("session.intra_op_thread_affinities", affinities)
     return options
 
 
 def open_backend(request: BackendRequest) -> OnnxRuntimeBackend:
-    """Return an open session.
+    """Return the open sessions.
 
     Raises HarnessError when the file is no usable model, lacks a tensor of the request, or when onnxruntime would
     answer with another execution provider than the device asks for (it falls back to the CPU without an error).
     """
     provider = _PROVIDER_OF_DEVICE[request.device]
+    if request.device == "cpu":
+        return open_sessions(request, [((provider, {}),)])
+    return open_sessions(request, [((provider, {"device_id": str(gpu)}),) for gpu in request.gpus or (0,)])
+
+
+def open_sessions(request: BackendRequest, choices: Sequence[Sequence[Provider]]) -> OnnxRuntimeBackend:
+    """Return sessions with the first provider of each of `choices` (others serve operators it lacks); raises as
+    `open_backend`."""
+    path = request.path
+    if path is None:
+        raise HarnessError("backend onnxruntime needs a model file", "give model_path or model_info_path")
+    is_cpu = request.device == "cpu"
+    sessions = []
+    if is_cpu and request.threads > 1 and request.instances > 1:
+        cores = request.cores or ((),) * request.instances
+        for number in range(request.instances):
+            options = session_options(request.threads, request.is_spinning, cores[number])
+            sessions.append(_open_session(path, options, choices[0]))
+    else:
+        for choice in choices:
+            sessions.append(_open_session(path, session_options(request.threads, request.is_spinning), choice))
+    for kind, found, wanted in (
+        ("input", sessions[0].get_inputs(), request.network.inputs),
+        ("output", sessions[0].get_outputs(), request.network.outputs),
+    ):
+        _require_tensors(kind, {tensor.name for tensor in found}, wanted)
+    return OnnxRuntimeBackend(sessions, request.network, () if is_cpu else (request.gpus or (0,)))
+
+
+def _open_session(
+    path: Path, options: onnxruntime.SessionOptions, choice: Sequence[Provider]
+) -> onnxruntime.InferenceSession:
+    wanted = choice[0][0]
     available = onnxruntime.get_available_providers()
-    if provider not in available:
+    if wanted not in available:
         raise HarnessError(
-            f"device {request.device} needs onnxruntime's {provider}; this build has: {', '.join(available)}",
+            f"the device needs onnxruntime's {wanted}; this build has: {', '.join(available)}",
             "install onnxruntime-gpu into this environment, or use device cpu",
         )
     try:
         session = onnxruntime.InferenceSession(
-            str(request.model_path), session_options(request.threads), providers=[provider]
+            str(path), options, providers=[(name, dict(values)) for name, values in choice]
         )
     except Exception as error:  # onnxruntime's exceptions share no base class of their own
-        raise HarnessError(f"onnxruntime cannot open {request.model_path}: {error}", "check the model file") from error
-    if session.get_providers()[0] != provider:
+        raise HarnessError(f"onnxruntime cannot open {path}: {error}", "make the model again") from error
+    require_provider(session.get_providers(), wanted)
+    return session
+
+
+def require_provider(found: Sequence[str], wanted: str) -> None:
+    """Raise HarnessError when a session's first provider is not the wanted one."""
+    if found[0] != wanted:
         raise HarnessError(
-            f"onnxruntime fell back to {session.get_providers()[0]} where {provider} was asked for",
+            f"onnxruntime fell back to {found[0]} where {wanted} was asked for",
             "look for the library it could not load in the lines above, or use device cpu",
         )
-    _require_tensors("input", {tensor.name for tensor in session.get_inputs()}, request.inputs)
-    _require_tensors("output", {tensor.name for tensor in session.get_outputs()}, request.outputs)
-    return OnnxRuntimeBackend(session, request.outputs)
 
 
-def _require_tensors(kind: str, found: set[str], wanted: tuple[TensorSpec, ...]) -> None:
+def _require_tensors(kind: str, found: set[str], wanted: Sequence[TensorSpec]) -> None:
     missing = [spec.name for spec in wanted if spec.name not in found]
     if missing:
         raise HarnessError(

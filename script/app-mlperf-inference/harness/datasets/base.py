@@ -1,16 +1,45 @@
-"""What a data set is: validation samples by index, and their labels.
+"""What a data set is: validation samples by index, and what a model's scorer must know of them.
 
 A data set file holds the members of DatasetModule. The samples are raw; a model's `preprocess` makes network inputs
-of them.
+of them. What scoring needs (labels, questions, annotations) are members of the data set's own class: a model knows
+the data set it is for.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from harness.tensors import Array
+from harness.errors import HarnessError
+
+FACTS_FILE = "dataset.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetFacts:
+    """What dataset.json says. A folder without one is taken for real data that a user put there.
+
+    is_synthetic: made by a program, so that no figure got with it is an MLPerf result.
+    """
+
+    is_synthetic: bool = False
+
+
+def read_facts(folder: Path) -> DatasetFacts:
+    """Return what `folder`/dataset.json says; raises HarnessError when it is no JSON object."""
+    path = folder / FACTS_FILE
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return DatasetFacts()
+    except (OSError, ValueError) as error:
+        raise HarnessError(f"cannot read {path}: {error}", "make the data set again") from error
+    if not isinstance(values, dict):
+        raise HarnessError(f"{path} holds no JSON object", "make the data set again")
+    return DatasetFacts(is_synthetic=bool(values.get("is_synthetic", False)))
 
 
 class Dataset(Protocol):
@@ -21,15 +50,15 @@ class Dataset(Protocol):
         """Number of validation samples."""
 
     @property
-    def labels(self) -> Array:
-        """The right answer of every sample, in index order."""
+    def facts(self) -> DatasetFacts:
+        """What dataset.json says (`read_facts`)."""
 
-    def load(self, indices: Sequence[int]) -> Array:
-        """Return the raw samples of `indices`, in that order; the first axis is the sample."""
+    def load(self, indices: Sequence[int]) -> Any:
+        """Return the raw samples of `indices`, in that order; what one is, the data set says."""
 
 
 class DatasetModule(Protocol):
     """The members of one file in this folder."""
 
     def open_dataset(self, folder: Path) -> Dataset:
-        """Return the data set in `folder`; raises HarnessError when it is not complete."""
+        """Return the data set in `folder`; raises HarnessError naming every file that is missing or damaged."""

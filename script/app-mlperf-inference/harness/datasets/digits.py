@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from harness.datasets.base import DatasetFacts, read_facts
 from harness.errors import HarnessError
 from harness.tensors import Array
 
@@ -25,6 +26,7 @@ class DigitsDataset:
 
     images: npt.NDArray[np.uint8]
     labels: npt.NDArray[np.uint8]
+    facts: DatasetFacts
 
     @property
     def count(self) -> int:
@@ -56,4 +58,4 @@ def open_dataset(folder: Path) -> DigitsDataset:
     labels = _read(folder / "validation_labels.npy", (), 9)
     if len(images) != len(labels):
         raise HarnessError(f"{folder} holds {len(images)} validation images but {len(labels)} labels", _HINT)
-    return DigitsDataset(images, labels)
+    return DigitsDataset(images, labels, read_facts(folder))

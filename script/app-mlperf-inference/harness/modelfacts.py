@@ -1,0 +1,98 @@
+"""Reads model.json, in which a model's recipe describes its files. The only place that knows the file's keys.
+
+    {"format": 1, "name": "resnet50", "framework": "onnx", "precision": "fp32", "is_synthetic": true,
+     "config": {"width": 64}, "files": {"model": {"file": "resnet50.onnx", "sha256": "..."}},
+     "reference": {"acc": 99.1}, ...}
+
+files: by network name; paths start at the folder of model.json. config: what the network's architecture is built
+with (harness/networks); a model file may read further facts of its own there. reference: the score of the fp32 model
+on the whole validation set by metric name, null or absent where none is known or it would say nothing (random
+weights). Further keys (licence, source, seed, versions) are for people.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.errors import HarnessError
+
+FORMAT = 1
+_HINT = "make the model again"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFile:
+    """One file of a model: absolute path, and its digest where model.json gives one."""
+
+    path: Path
+    sha256: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFacts:
+    """What is known about a model's files; without a model.json only where its one file is.
+
+    folder: where further files of the model lie (a tokenizer). framework: "onnx", "pytorch" or None (not known).
+    """
+
+    folder: Path | None = None
+    files: Mapping[str, ModelFile] = field(default_factory=dict)
+    framework: str | None = None
+    precision: str = "fp32"
+    is_synthetic: bool = False
+    config: Mapping[str, Any] = field(default_factory=dict)
+    reference: Mapping[str, float] | None = None
+
+
+def _reference(values: Any, source: str) -> Mapping[str, float] | None:
+    if values is None:
+        return None
+    good = isinstance(values, dict) and all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in values.values()
+    )
+    if not good:
+        raise HarnessError(f"{source}: reference is {values!r}; allowed: numbers by metric name, or null", _HINT)
+    return {str(name): float(value) for name, value in values.items()}
+
+
+def parse_model_facts(text: str, path: Path) -> ModelFacts:
+    """Return what the model.json at `path` with this text says; raises HarnessError naming what is wrong with it."""
+    try:
+        values = json.loads(text)
+    except ValueError as error:
+        raise HarnessError(f"{path} is no JSON: {error}", _HINT) from error
+    if not isinstance(values, dict) or values.get("format") != FORMAT:
+        raise HarnessError(f"{path} is no model.json of format {FORMAT}", _HINT)
+    try:
+        files = {
+            str(name): ModelFile(path=path.parent / entry["file"], sha256=entry.get("sha256"))
+            for name, entry in values["files"].items()
+        }
+        config = dict(values.get("config") or {})
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise HarnessError(f"{path}: files or config cannot be used: {error!r}", _HINT) from error
+    return ModelFacts(
+        folder=path.parent,
+        files=files,
+        framework=values.get("framework"),
+        precision=str(values.get("precision", "fp32")),
+        is_synthetic=bool(values.get("is_synthetic", False)),
+        config=config,
+        reference=_reference(values.get("reference"), str(path)),
+    )
+
+
+def read_model_facts(model_path: Path | None, model_info_path: Path | None) -> ModelFacts:
+    """Return what model.json says, or what is known of a bare model file. `model_path` stands in for the only file."""
+    if model_info_path is None:
+        files = {} if model_path is None else {"model": ModelFile(path=model_path, sha256=None)}
+        return ModelFacts(folder=None if model_path is None else model_path.parent, files=files)
+    try:
+        text = model_info_path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise HarnessError(f"cannot read {model_info_path}: {error.strerror}", _HINT) from error
+    return parse_model_facts(text, model_info_path.absolute())

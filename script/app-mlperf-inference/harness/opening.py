@@ -1,0 +1,202 @@
+"""Puts together what a run needs: model, data set, the networks in a layout, and the memory they need."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mlperf_results.benchmarks import model_of
+
+from harness import registry
+from harness.backends.base import Backend, BackendModule, BackendRequest, require_device
+from harness.config import RunConfig
+from harness.cores import at_cores, available_cores, share_out
+from harness.datasets.base import Dataset
+from harness.errors import ConfigError, HarnessError, Problem
+from harness.failures import Failures
+from harness.modelfacts import ModelFacts, read_model_facts
+from harness.models.base import Model, ModelModule, ModelRules
+from harness.progress import Counts
+from harness.qsl import Library, Source
+from harness.store import open_store
+from harness.sut import Work
+from harness.tensors import Infer, NetworkSpec, Samples
+from harness.tuning import Layout
+
+_HINT = "make the model again, or give the folder that its recipe made"
+
+
+@dataclass(frozen=True, slots=True)
+class RawSource:
+    """Samples of a data set, preprocessed when they are loaded."""
+
+    dataset: Dataset
+    model: Model
+
+    @property
+    def count(self) -> int:
+        """Samples of the whole data set."""
+        return self.dataset.count
+
+    def load(self, indices: Sequence[int]) -> Samples:
+        """Return the preprocessed samples of `indices`, in that order."""
+        return self.model.preprocess(self.dataset.load(indices))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a run is put together from. digests: of the model's files by network name."""
+
+    config: RunConfig
+    backend: BackendModule
+    rules: ModelRules
+    facts: ModelFacts
+    model: Model
+    dataset: Dataset
+    source: Source
+    digests: dict[str, str]
+
+
+def file_sha256(path: Path) -> str:
+    """Return the digest of a file, read piece by piece."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def _checked_digests(facts: ModelFacts, networks: Sequence[NetworkSpec]) -> dict[str, str]:
+    """Return the digests of the model's files; raises HarnessError for one that is missing or another than said."""
+    digests = {}
+    for network in networks:
+        file = facts.files.get(network.name)
+        if file is None:
+            known = ", ".join(facts.files) or "none"
+            raise HarnessError(f"the model has no file for its network {network.name}; it has: {known}", _HINT)
+        try:
+            digests[network.name] = file_sha256(file.path)
+        except OSError as error:
+            raise HarnessError(f"cannot read the model {file.path}: {error.strerror}", _HINT) from error
+        if file.sha256 not in (None, digests[network.name]):
+            raise HarnessError(
+                f"{file.path} has sha256 {digests[network.name]}, but model.json describes {file.sha256}",
+                "the file was changed or cut off: give the model.json that was made with it, or make the model again",
+            )
+    return digests
+
+
+def _check_backend(config: RunConfig, backend: BackendModule, facts: ModelFacts) -> None:
+    require_device(config.backend, config.device, backend.DEVICES)
+    if config.precision not in backend.PRECISIONS:
+        allowed = f"{', '.join(backend.PRECISIONS)} (backend {config.backend})"
+        raise ConfigError("the run", [Problem("precision", config.precision, allowed)])
+    if backend.FRAMEWORK is None:
+        return
+    if not facts.files:
+        allowed = f"a model file: backend {config.backend} reads one"
+        raise ConfigError("the run", [Problem("model_path", "null", allowed)])
+    if facts.framework == "onnx" and facts.precision != config.precision:
+        raise HarnessError(
+            f"the model's files are {facts.precision}; the run asks for {config.precision}",
+            f"take the variation _{facts.precision}, or the model in {config.precision}",
+        )
+    if facts.framework not in (None, backend.FRAMEWORK):
+        raise HarnessError(
+            f"the model's files are for {facts.framework}; backend {config.backend} reads {backend.FRAMEWORK}",
+            f"take the model with the variation _{backend.FRAMEWORK}",
+        )
+
+
+def open_parts(config: RunConfig) -> Parts:
+    """Return the parts of a run, nothing heavy opened yet; raises ConfigError and HarnessError."""
+    module: ModelModule = registry.load_model(config.model)
+    rules = module.rules(config.model)
+    backend = registry.load_backend(config.backend)
+    facts = read_model_facts(config.model_path, config.model_info_path)
+    _check_backend(config, backend, facts)
+    model = module.open_model(facts)
+    digests = _checked_digests(facts, model.networks) if backend.FRAMEWORK is not None else {}
+    dataset = registry.load_dataset(rules.dataset).open_dataset(config.dataset_path)
+    source: Source = RawSource(dataset, model)
+    if config.preprocessed_path is not None:
+        source = open_store(config.preprocessed_path, model_of(config.model), dataset.count)
+    return Parts(
+        config=config, backend=backend, rules=rules, facts=facts, model=model, dataset=dataset, source=source,
+        digests=digests,
+    )  # fmt: skip
+
+
+def require_model_memory(parts: Parts, available_bytes: int | None) -> None:
+    """Raise HarnessError when the model says (`memory_bytes` of its file) that it needs more than is available."""
+    module: Any = registry.load_model(parts.config.model)
+    reckon = getattr(module, "memory_bytes", None)
+    if reckon is None or available_bytes is None or parts.backend.FRAMEWORK is None:
+        return
+    needed = int(reckon(parts.facts))
+    if needed > available_bytes:
+        raise HarnessError(
+            f"{parts.config.model} needs about {needed / 1e9:.1f} GB of memory for its weights and tables; "
+            f"{available_bytes / 1e9:.1f} GB can be used",
+            "use a machine with more memory, or the model's variation _tiny to try the pipeline",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedWork:
+    """The networks opened in a layout, and the work that answers with them."""
+
+    work: Work
+    backends: tuple[Backend, ...]
+
+    def close(self) -> None:
+        """Free what was opened."""
+        for backend in self.backends:
+            backend.close()
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of the libraries that answer."""
+        return {name: version for backend in self.backends for name, version in backend.versions().items()}
+
+
+def open_work(parts: Parts, library: Library, layout: Layout, largest_batch: int) -> OpenedWork:
+    """Open the networks in `layout`; raises HarnessError when the backend cannot."""
+    from harness.loadgen import DOOR  # only a run needs LoadGen; a wrong request is refused and a log scored without it
+
+    config = parts.config
+    cores = share_out(available_cores(), layout.instances, layout.threads) if config.device == "cpu" else ()
+    backends: dict[str, Backend] = {}
+    for network in parts.model.networks:
+        file = parts.facts.files.get(network.name)
+        request = BackendRequest(
+            network=network,
+            path=None if file is None else file.path,
+            architecture=model_of(config.model),
+            config=parts.facts.config,
+            precision=config.precision,
+            device=config.device,
+            gpus=config.gpus,
+            instances=layout.instances,
+            threads=layout.threads,
+            cores=cores,
+            is_spinning=layout.is_spinning,
+            largest_batch=largest_batch,
+        )
+        backends[network.name] = parts.backend.open_backend(request)
+    calls: list[dict[str, Infer]] = [
+        {name: backend.instance(number) for name, backend in backends.items()} for number in range(layout.instances)
+    ]
+    work = Work(
+        library=library,
+        predicts=[partial(parts.model.predict, networks) for networks in calls],
+        response=parts.model.response,
+        failures=Failures(),
+        door=DOOR,
+        counts=Counts(layout.instances),
+        at_core=lambda number: at_cores(cores[number] if cores else ()),
+    )
+    return OpenedWork(work, tuple(backends.values()))

@@ -1,0 +1,83 @@
+"""Scores the accuracy log of a run: accuracy.txt with the line the official checkers parse, accuracy.json with the
+verdict."""
+
+from __future__ import annotations
+
+import json
+
+from mlperf_results.layout import RunPaths
+from mlperf_results.logs import Json
+from mlperf_results.names import SYNTHETIC_LABEL, Mode
+
+from harness import registry
+from harness.accuracy import Judged, ResponseLog, all_passed, judge, official_targets
+from harness.config import RunConfig
+from harness.errors import ConfigError, Problem
+from harness.metadata_json import metadata
+from harness.modelfacts import read_model_facts
+from harness.result import write_json
+
+
+def _metric_record(item: Judged) -> Json:
+    return {
+        "name": item.name,
+        "value": item.value,
+        "reference": item.reference,
+        "target": item.target,
+        "upper_limit": item.upper_limit,
+        "passed": item.is_passed,
+    }
+
+
+def _basis(is_synthetic: bool, is_official: bool, has_reference: bool) -> str:
+    """Return in words what the targets stand on."""
+    if not is_synthetic and is_official:
+        return "the target of the closed division"
+    if has_reference:
+        return "a part of the fp32 model's own score on this data set"
+    return "none: no reference is known, so the score says nothing about the model"
+
+
+def _result_of(paths: RunPaths) -> dict[str, Json] | None:
+    """Return the result.json beside the log; None where the log came without one."""
+    try:
+        result: dict[str, Json] = json.loads(paths.result_json.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return result
+
+
+def score(config: RunConfig) -> dict[str, Json]:
+    """Score the accuracy log in the request's output folder; writes accuracy.txt and accuracy.json and returns the
+    latter. Raises ConfigError and HarnessError."""
+    if config.mode is not Mode.ACCURACY:
+        problem = Problem("mode", config.mode.value, "accuracy: a performance run logs no responses")
+        raise ConfigError("the run", [problem])
+    paths = RunPaths(config.output_dir)
+    module = registry.load_model(config.model)
+    rules = module.rules(config.model)
+    facts = read_model_facts(config.model_path, config.model_info_path)
+    model = module.open_model(facts)
+    dataset = registry.load_dataset(rules.dataset).open_dataset(config.dataset_path)
+    log = ResponseLog(paths.accuracy_log, dataset.count)
+    scored = model.score(log, dataset)
+    is_synthetic = facts.is_synthetic or dataset.facts.is_synthetic
+    official = () if is_synthetic else official_targets(config.model)
+    judged = judge(scored, official, facts.reference, rules.target_of_reference)
+    content: dict[str, Json] = {
+        "format": 2,
+        "metrics": [_metric_record(item) for item in judged],
+        "passed": all_passed(judged),
+        "target_basis": _basis(is_synthetic, rules.is_official, facts.reference is not None),
+        "line": scored.line,
+        "label": SYNTHETIC_LABEL if is_synthetic else "",
+        "is_synthetic": {"model": facts.is_synthetic, "dataset": dataset.facts.is_synthetic},
+        "response_count": log.response_count,
+        "duplicate_count": log.duplicate_count,
+        "log_sha256": log.sha256,
+    }
+    paths.accuracy_text.write_text(scored.line + "\n", encoding="utf-8")
+    write_json(paths.accuracy_json, content)
+    if (result := _result_of(paths)) is not None:
+        write_json(paths.metadata_json, metadata(result, content))
+    return content

@@ -1,0 +1,24 @@
+"""Hooks of get-mlperf-harness-lib: let the programs of other recipes run `python3 -m harness ...`.
+
+The package lies in app-mlperf-inference, beside this recipe; recipes that make models and data sets use it too.
+"""
+
+from pathlib import Path
+
+HARNESS_RECIPE = "app-mlperf-inference"
+
+
+def plan(i):
+    """The same when a run is only planned: nothing on disk is changed."""
+    return preprocess(i)
+
+
+def preprocess(i):
+    """CM hook: puts the harness's folder on PYTHONPATH."""
+    env = i["env"]
+    folder = Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).resolve().parent / HARNESS_RECIPE
+    if not (folder / "harness").is_dir():
+        return {"return": 1, "error": f"{folder} holds no harness\nhint: take the whole repository crowdperf"}
+    env["CM_MLPERF_HARNESS_PATH"] = str(folder)
+    env["+PYTHONPATH"] = [str(folder)]
+    return {"return": 0}

@@ -1,0 +1,343 @@
+"""What a run says while it goes on and afterwards: progress, memory and load, metadata.json."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import os
+import pty
+import time
+from pathlib import Path
+
+import harness_support
+import pytest
+
+harness_support.need("numpy")
+
+from harness import machine, metadata_json, monitor, progress  # noqa: E402
+from harness.machine import GpuFacts  # noqa: E402
+from harness.monitor import LoadRecord, Monitor, Reading, Samples, make_row  # noqa: E402
+from harness.nvml import GpuLoad, Nvml  # noqa: E402
+from harness.progress import Counts, Expectation, Meter  # noqa: E402
+
+
+def expectation(at_least_s: float = 60.0, at_least_samples: int = 100) -> Expectation:
+    return Expectation(title="digits null Server performance", at_least_s=at_least_s, at_least_samples=at_least_samples)
+
+
+# --- progress ---
+
+
+@pytest.mark.parametrize(
+    ("expected", "done", "elapsed_s", "rate", "left_s"),
+    [
+        (0, 50, 10.0, 5.0, 50.0),  # the minimum time rules
+        (0, 50, 10.0, 0.5, 100.0),  # the minimum number rules
+        (0, 100, 70.0, 5.0, 0.0),
+        (0, 50, 10.0, 0.0, None),
+        (1000, 500, 10.0, 5.0, 100.0),  # Offline: only its samples count
+        (1000, 1000, 10.0, 5.0, 0.0),
+    ],
+)
+def test_the_time_left_is_that_of_the_condition_that_is_met_last(expected, done, elapsed_s, rate, left_s):
+    assert progress.time_left_s(expectation(), expected, done, elapsed_s, rate) == left_s
+
+
+def test_a_line_says_what_is_done_how_fast_and_how_long_it_still_takes():
+    counts = Counts(2)
+    counts.slots[0] += 1500
+    counts.slots[1] += 34
+    assert progress.progress_line(expectation(), counts, 20.4, 76.7) == (
+        "digits null Server performance: 1,534 samples, 76.7 samples/s, 20 s, about 40 s left"
+    )
+    counts.expected = 10_000
+    assert "1,534 of 10,000 samples" in progress.progress_line(expectation(), counts, 20.4, 76.7)
+    accuracy = expectation(at_least_s=0.0, at_least_samples=2000)
+    counts.expected = 0
+    assert "1,534 of 2,000 samples" in progress.progress_line(accuracy, counts, 20.4, 0.0)
+    assert "time left not known yet" in progress.progress_line(accuracy, counts, 20.4, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.4, "0 s"), (59.6, "1 min 0 s"), (200, "3 min 20 s"), (7500, "2 h 5 min")]
+)
+def test_durations_are_told_as_people_say_them(seconds, text):
+    assert progress.duration_text(seconds) == text
+
+
+def test_the_rate_is_that_of_the_last_seconds_only():
+    meter = Meter(0.0)
+    for second in range(1, 31):
+        rate = meter.rate(float(second), 100 * second if second <= 10 else 1000 + 10 * (second - 10))
+    assert rate == pytest.approx(10.0)
+
+
+def test_a_slow_model_has_a_rate_between_two_answers():
+    meter = Meter(0.0)
+    rates = [meter.rate(float(second), second // 4) for second in range(1, 13)]
+    assert all(rate > 0 for rate in rates[3:])
+
+
+def test_a_terminal_gets_one_rewritten_line_and_a_file_gets_lines():
+    leader, follower = pty.openpty()
+    try:
+        with progress.open_outlet({progress.FD_VARIABLE: str(follower)}, io.StringIO()) as outlet:
+            assert outlet.is_terminal
+            outlet.write("one")
+            outlet.write("two")
+            outlet.close()
+        seen = os.read(leader, 4096).decode()
+    finally:
+        os.close(leader)
+        os.close(follower)
+    assert seen == "\rharness: one\x1b[K\rharness: two\x1b[K\r\x1b[K"
+    file = io.StringIO()
+    for environment in ({}, {progress.FD_VARIABLE: "98765"}, {progress.FD_VARIABLE: "x"}):
+        with progress.open_outlet(environment, file) as outlet:
+            outlet.write("line")
+            outlet.close()
+    assert file.getvalue() == "harness: line\n" * 3
+
+
+def test_progress_reports_while_the_block_runs_and_ends_with_it(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "LINE_INTERVAL_S", 0.01)
+    monkeypatch.delenv(progress.FD_VARIABLE, raising=False)
+    counts = Counts()
+    with progress.progress(expectation(), counts):
+        counts.slots[0] = 7
+        time.sleep(0.1)
+    told = capsys.readouterr().err.splitlines()
+    assert told
+    assert told[-1].startswith("harness: digits null Server performance: 7 samples")
+
+
+# --- memory and load ---
+
+STAT = "cpu  100 0 50 800 50 0 0 0 30 0\ncpu0 1 2 3\n"
+
+
+def test_waiting_for_a_disk_is_not_busy_and_guests_are_not_counted_twice():
+    assert monitor.machine_ticks(STAT) == (150, 1000)
+    assert monitor.machine_ticks("") == (None, None)
+
+
+def test_a_row_holds_rates_between_two_moments_and_nothing_for_what_is_not_told():
+    before = Reading(10.0, 1.0, 100, 1000, 5000, 7000)
+    after = Reading(10.5, 1.9, 175, 1100, 6000, 6500)
+    row = make_row(10.0, before, after, [GpuLoad(utilization_percent=97, used_bytes=8, power_w=None)])
+    assert row == (0.5, 6000, 180.0, 75.0, 6500, 97, 8, None)
+    unknown = Reading(10.5, 1.9, None, None, None, None)
+    assert make_row(10.0, before, unknown, []) == (0.5, None, 180.0, None, None)
+
+
+def test_a_long_run_keeps_every_second_row_and_then_every_fourth():
+    samples = Samples(most_rows=8)
+    for number in range(1, 33):
+        samples.add((number,))
+    assert samples.step in (4, 8)
+    numbers = [row[0] for row in samples.rows]
+    assert len(numbers) < 8
+    assert {after - before for before, after in itertools.pairwise(numbers)} <= {samples.step}
+    assert numbers[-1] == 32
+
+
+def test_the_summary_has_means_of_loads_and_peaks_of_memory():
+    gpu = GpuFacts(index=0, name="NVIDIA H100", memory_bytes=80)
+    rows = ((0.5, 100, 50.0, None, 9, 90, 40, 300.0), (1.0, 300, 150.0, None, 8, None, 60, None))
+    record = LoadRecord(interval_s=0.5, gpus=(gpu,), rows=rows)
+    assert record.content()["columns"][-3:] == ["gpu0_percent", "gpu0_bytes", "gpu0_w"]
+    assert record.summary() == {
+        "sample_count": 2, "peak_rss_bytes": 300, "mean_process_cpu_percent": 100.0, "mean_machine_cpu_percent": None,
+        "gpus": [{"index": 0, "name": "NVIDIA H100", "mean_percent": 90.0, "peak_bytes": 60, "mean_w": 300.0}],
+    }  # fmt: skip
+    assert LoadRecord(interval_s=0.5, gpus=(), rows=()).summary()["peak_rss_bytes"] is None
+
+
+def test_a_block_is_watched_in_this_process():
+    with Monitor(with_gpus=True, interval_s=0.02) as watched:
+        block = bytearray(30_000_000)
+        end_s = time.monotonic() + 0.3
+        while time.monotonic() < end_s:
+            block[0] = 1
+    record = watched.record()
+    content = json.loads(json.dumps(record.content()))
+    assert len(content["rows"]) >= 3
+    assert all(len(row) == len(content["columns"]) for row in content["rows"])
+    assert record.summary()["peak_rss_bytes"] > 30_000_000
+    assert record.summary()["mean_process_cpu_percent"] > 5.0
+
+
+def test_a_block_that_ends_at_once_still_has_a_row():
+    with Monitor(with_gpus=False, interval_s=60.0) as watched:
+        pass
+    assert len(watched.record().rows) == 1
+
+
+NVML_SOURCE = r"""
+#include <string.h>
+struct rates { unsigned gpu, memory; }; struct memory { unsigned long long total, free, used; };
+int nvmlInit_v2(void) { return 0; }
+int nvmlShutdown(void) { return 0; }
+int nvmlDeviceGetCount_v2(unsigned *count) { *count = 2; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **handle) { *handle = (void *)(long)(index + 1); return 0; }
+int nvmlDeviceGetName(void *handle, char *name, unsigned size) { strncpy(name, "NVIDIA Test", size); return 0; }
+int nvmlDeviceGetMemoryInfo(void *handle, struct memory *m) { m->total = 80; m->used = (long)handle; return 0; }
+int nvmlDeviceGetUtilizationRates(void *handle, struct rates *r) { r->gpu = 97; return (long)handle == 2 ? 3 : 0; }
+int nvmlDeviceGetPowerUsage(void *handle, unsigned *mw) { *mw = 612500; return 0; }
+"""
+
+
+def test_gpus_are_read_through_the_drivers_library(tmp_path, compile_library):
+    """A library with NVML's calls and made-up answers stands in for the driver."""
+    nvml = Nvml(str(compile_library("nvml", NVML_SOURCE)))
+    assert nvml.gpus == tuple(GpuFacts(index=i, name="NVIDIA Test", memory_bytes=80) for i in (0, 1))
+    assert nvml.loads() == (
+        GpuLoad(utilization_percent=97, used_bytes=1, power_w=612.5),
+        GpuLoad(utilization_percent=None, used_bytes=2, power_w=612.5),
+    )
+    nvml.close()
+    assert nvml.loads() == ()
+
+
+def test_without_a_driver_there_are_no_gpus():
+    nvml = Nvml("libno-such-driver.so.1")
+    assert (nvml.gpus, nvml.loads()) == ((), ())
+    nvml.close()
+
+
+# --- the machine ---
+
+
+def test_the_machine_is_described_by_its_processor_memory_and_gpus(tmp_path):
+    (tmp_path / "cpuinfo").write_text("processor : 0\nmodel name\t: Some  CPU @ 2.0GHz\n")
+    (tmp_path / "meminfo").write_text("MemTotal:       16 kB\nMemAvailable: 8 kB\n")
+    facts = machine.machine_facts([GpuFacts(index=0, name="NVIDIA H100", memory_bytes=1)], tmp_path)
+    assert facts["processor"] == "Some CPU @ 2.0GHz"
+    assert facts["memory_bytes"] == 16 * 1024
+    assert facts["gpus"] == [{"index": 0, "name": "NVIDIA H100", "memory_bytes": 1}]
+    bare = machine.machine_facts([], tmp_path / "nothing")
+    assert bare["memory_bytes"] is None
+    assert bare["processor"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "backend", "name"),
+    [
+        ({"gpus": [{"name": "NVIDIA H100 80GB HBM3"}] * 8}, "tensorrt", "H100_80GB_HBM3x8_TRT"),
+        ({"processor": "Some(R) CPU @ 2", "usable_core_count": 4}, "onnxruntime", "Some_R_CPU_2x4_onnxruntime"),
+        ({}, "null", "unknownx1_null"),
+    ],
+)
+def test_a_system_has_a_name_of_safe_letters(facts, backend, name):
+    assert machine.system_name(facts, backend) == name
+
+
+# --- metadata.json ---
+
+
+def result(scenario: str = "Offline", mode: str = "performance", **changes: object) -> dict[str, object]:
+    def given(value: object) -> dict[str, object]:
+        return {"value": value, "origin": "user"}
+
+    content: dict[str, object] = {
+        "run": {
+            "model": given("bert-99.9"), "scenario": given(scenario), "mode": given(mode),
+            "backend": given("tensorrt"), "min_duration_ms": given(600_000), "min_query_count": given(270_336),
+        },
+        "label": "a label", "is_synthetic": {"model": True, "dataset": False}, "valid": True,
+        "metric": {"value": 812.5, "unit": "samples/s"}, "latency": {"p90_ns": 90, "p99_ns": 99},
+        "early_stopping": {"is_met": True}, "min_duration_met": True, "samples_per_query": 24_576,
+        "versions": {"tensorrt": "10.2.0"}, "machine": {"processor": "p", "gpus": [{"name": "NVIDIA L4"}]},
+    }  # fmt: skip
+    return {**content, **changes}
+
+
+@pytest.mark.parametrize(
+    ("scenario", "key", "figure"),
+    [
+        ("SingleStream", "result_90.00_percentile_latency_ns", 90),
+        ("MultiStream", "result_99.00_percentile_per_query_latency_ns", 99),
+        ("Offline", "result_samples_per_second", 812.5),
+        ("Server", "result_completed_samples_per_sec", 812.5),
+    ],
+)
+def test_the_figure_stands_under_the_key_that_scenario_key_names(scenario, key, figure):
+    content = metadata_json.metadata(result(scenario))
+    assert content["scenario_key"] == key
+    assert content[key] == figure
+    words = content["summary_string"].split(" ")
+    assert words[1] == f"{figure},"  # VirtualClient's parser takes the second word without its last letter
+    assert "Result is VALID" in content["summary_string"]
+
+
+def test_a_performance_run_has_every_field_of_nvidias():
+    content = metadata_json.metadata(result())
+    assert set(content) == {
+        "benchmark_full", "benchmark_short", "config_name", "detected_system", "early_stopping_met",
+        "effective_min_duration_ms", "effective_samples_per_query", "result_samples_per_second", "result_validity",
+        "satisfies_query_constraint", "scenario", "scenario_key", "summary_string", "system_name", "tensorrt_version",
+        "test_mode", "label", "is_synthetic",
+    }  # fmt: skip
+    assert (content["benchmark_full"], content["benchmark_short"]) == ("bert-99.9", "bert")
+    assert content["config_name"] == "L4x1_TRT-crowdperf_k_99_9_MaxP-Offline"
+    assert content["satisfies_query_constraint"] is True
+    assert content["test_mode"] == "PerformanceOnly"
+    json.dumps(content)
+
+
+def test_a_short_run_says_that_the_ten_minutes_are_not_met_and_a_run_without_figures_null():
+    short = result()
+    short["run"] = {**short["run"], "min_duration_ms": {"value": 2000, "origin": "rule"}}
+    assert "10-min runtime requirement met: False" in metadata_json.metadata(short)["summary_string"]
+    bare = metadata_json.metadata(result("SingleStream", valid=False, latency=None, early_stopping=None))
+    assert bare["result_90.00_percentile_latency_ns"] is None
+    assert bare["result_validity"] == "INVALID"
+
+
+def test_an_accuracy_run_lists_its_metrics_with_thresholds():
+    score = {
+        "passed": False,
+        "metrics": [
+            {"name": "ROUGE1", "value": 42.99, "unit": "", "reference": 43, "target": 42.55, "upper_limit": None,
+             "passed": True},
+            {"name": "GEN_LEN", "value": 3.0, "unit": "", "reference": 4, "target": 3.6, "upper_limit": 5.0,
+             "passed": False},
+            {"name": "X", "value": 1.0, "unit": "", "reference": None, "target": None, "upper_limit": None,
+             "passed": None},
+        ],
+    }  # fmt: skip
+    content = metadata_json.metadata(result(mode="accuracy"), score)
+    assert content["accuracy"] == [
+        {"name": "ROUGE1", "value": 42.99, "threshold": 42.55, "pass": True},
+        {"name": "GEN_LEN", "value": 3.0, "threshold": 3.6, "pass": False, "upper_limit": 5.0},
+        {"name": "X", "value": 1.0, "threshold": None, "pass": None},
+    ]
+    assert content["accuracy_pass"] is False
+    assert content["summary_string"].startswith("[PASSED] ROUGE1: 42.990 (Threshold=42.550) | [FAILED] GEN_LEN")
+    assert content["test_mode"] == "AccuracyOnly"
+
+
+def test_an_accuracy_run_that_is_not_scored_says_so():
+    content = metadata_json.metadata(result(mode="accuracy"))
+    assert (content["accuracy"], content["accuracy_pass"]) == ([], None)
+    assert content["summary_string"] == "not scored yet"
+
+
+@pytest.fixture
+def compile_library(tmp_path: Path):
+    """Builds a shared library from C; skips without a compiler."""
+    import shutil
+    import subprocess
+
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+
+    def build(name: str, source: str) -> Path:
+        (tmp_path / f"{name}.c").write_text(source)
+        target = tmp_path / f"lib{name}.so"
+        subprocess.run([compiler, "-shared", "-fPIC", "-o", str(target), str(tmp_path / f"{name}.c")], check=True)
+        return target
+
+    return build
