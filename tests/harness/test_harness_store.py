@@ -1,0 +1,118 @@
+"""harness.store and harness.preprocess: what is written comes back sample by sample, and half-written is not taken."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from harness_support import SOURCES, need
+
+need("numpy")
+
+import numpy as np  # noqa: E402
+from harness import preprocess  # noqa: E402
+from harness.errors import HarnessError  # noqa: E402
+from harness.store import INDEX_FILE, Store, open_store, read_chunk_index, write_chunk  # noqa: E402
+
+
+def digits_folder(folder: Path, count: int = 10) -> Path:
+    rng = np.random.default_rng(1)
+    folder.mkdir(parents=True, exist_ok=True)
+    np.save(folder / "validation_images.npy", rng.integers(0, 17, (count, 8, 8), dtype=np.uint8))
+    np.save(folder / "validation_labels.npy", rng.integers(0, 10, count, dtype=np.uint8))
+    return folder
+
+
+def fill(tmp_path: Path, *more: str) -> str:
+    dataset = tmp_path / "data"
+    if not dataset.is_dir():
+        digits_folder(dataset)
+    given = ["--model", "digits", "--dataset", str(dataset), "--output", str(tmp_path / "store"), "--workers", "1"]
+    return preprocess.run(preprocess.parse([*given, *more]))
+
+
+def test_dense_samples_come_back_in_the_order_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preprocess, "_CHUNK_BYTES", 3 * 64 * 4)
+    assert "10 samples in 4 chunks (0 kept)" in fill(tmp_path)
+    store = open_store(tmp_path / "store", "digits", 10)
+    images = np.load(tmp_path / "data" / "validation_images.npy") / np.float32(16)
+    loaded = store.load([9, 0, 4, 3])["image"]
+    assert loaded.dtype == np.float32
+    np.testing.assert_array_equal(loaded[:, 0], images[[9, 0, 4, 3]])
+
+
+def test_ragged_samples_keep_their_shapes_even_empty_ones(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    shapes = [(2, 3), (0, 3), (1, 1), (4, 2), (5, 7)]
+    samples = [{"a": rng.random(shape, np.float32), "b": np.arange(shape[0])} for shape in shapes]
+    write_chunk(tmp_path, 0, samples[:3])
+    write_chunk(tmp_path, 1, samples[3:])
+    loaded = Store(tmp_path, 5, 3, True, ("a", "b")).load([4, 1, 3, 0, 2])
+    for found, index in zip(loaded, [4, 1, 3, 0, 2], strict=True):
+        np.testing.assert_array_equal(found["a"], samples[index]["a"])
+        np.testing.assert_array_equal(found["b"], samples[index]["b"])
+        assert found["a"].shape == shapes[index]
+
+
+def test_a_stopped_call_goes_on_with_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preprocess, "_CHUNK_BYTES", 3 * 64 * 4)
+    fill(tmp_path)
+    before = json.loads((tmp_path / "store" / INDEX_FILE).read_text())
+    (tmp_path / "store" / INDEX_FILE).unlink()
+    (tmp_path / "store" / "image.00001.npy").write_bytes(b"cut off")
+    (tmp_path / "store" / "chunk.00003.json").unlink()
+    assert "(2 kept)" in fill(tmp_path)
+    assert json.loads((tmp_path / "store" / INDEX_FILE).read_text()) == before
+
+
+def test_chunks_of_another_data_set_are_not_kept(tmp_path: Path) -> None:
+    fill(tmp_path)
+    other = digits_folder(tmp_path / "other")
+    assert "(0 kept)" in fill(tmp_path, "--dataset", str(other))
+
+
+@pytest.mark.parametrize(
+    ("model", "count", "words"),
+    [("resnet50", 10, "model digits, 10 samples; wanted"), ("digits", 11, "11 samples")],
+)
+def test_a_store_of_something_else_is_refused(tmp_path: Path, model: str, count: int, words: str) -> None:
+    fill(tmp_path)
+    with pytest.raises(HarnessError, match=words):
+        open_store(tmp_path / "store", model, count)
+
+
+def test_a_store_that_is_not_whole_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(HarnessError, match="no whole store"):
+        open_store(tmp_path, "digits", 10)
+    fill(tmp_path)
+    (tmp_path / "store" / "image.00000.npy").write_bytes(b"x")
+    assert read_chunk_index(tmp_path / "store", 0) is None
+    with pytest.raises(HarnessError, match=r"chunk\.00000\.json"):
+        open_store(tmp_path / "store", "digits", 10)
+
+
+def test_the_command_works_in_several_processes_and_tells_what_it_did(tmp_path: Path) -> None:
+    digits_folder(tmp_path / "data", 3000)
+    command = ["preprocess", "--model", "digits", "--dataset", "data", "--output", "store", "--workers", "2"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, SOURCES))}
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", *command],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "3000 samples in 3 chunks (0 kept)" in done.stderr
+    store = open_store(tmp_path / "store", "digits", 3000)
+    images = np.load(tmp_path / "data" / "validation_images.npy") / np.float32(16)
+    np.testing.assert_array_equal(store.load(range(3000))["image"][:, 0], images)
+
+
+def test_an_unknown_model_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(HarnessError, match="digits"):
+        fill(tmp_path, "--model", "no-such-model")
