@@ -25,14 +25,13 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-SOURCES = [HERE.parent / "script" / "app-mlperf-inference", HERE.parent / "script" / "get-mlperf-results-lib"]
+from harness_process import HERE, SOURCES, run_harness, run_python
+
 sys.path[:0] = [str(path) for path in SOURCES]
 
 from harness_standin import write_dataset, write_model  # noqa: E402
@@ -44,7 +43,6 @@ OVERLOAD_QPS = 1_000_000
 OFFLINE_QPS = 2_000_000
 EXPECTED_LATENCY_MS = {Scenario.SINGLE_STREAM: 0.003, Scenario.MULTI_STREAM: 0.009}
 WANTED = {"null": 0.60, "onnxruntime": 0.75}
-TIMEOUT_S = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,17 +76,6 @@ class Comparison:
         return statistics.median(ours / theirs for ours, theirs in zip(self.harness, self.bare, strict=True))
 
 
-def run(command: list[str]) -> str:
-    """Return the stdout of a python process that finds the harness; raises with its stderr when it fails."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(str(path) for path in SOURCES)}
-    done = subprocess.run(
-        [sys.executable, *command], env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-    )
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr}")
-    return done.stdout
-
-
 def rate_of(log: LoadGenLog) -> float:
     """Return queries per second (samples per second in Offline) of a finished run."""
     if log.scenario.is_stream:
@@ -110,7 +97,7 @@ def bare_loadgen(bench: Bench, scenario: Scenario) -> float:
     folder = bench.folder / "bare"
     folder.mkdir(exist_ok=True)
     script = str(HERE / "harness_bare_loadgen.py")
-    run([script, scenario.value, str(folder), str(bench.min_duration_ms), str(target_of(scenario))])
+    run_python([script, scenario.value, str(folder), str(bench.min_duration_ms), str(target_of(scenario))])
     return rate_of(read_run_logs(RunPaths(folder)))
 
 
@@ -118,34 +105,27 @@ def through_harness(bench: Bench, backend: str, scenario: Scenario, targets: dic
     """Return the rate of one harness run."""
     folder = bench.folder / "harness"
     folder.mkdir(exist_ok=True)
-    nothing = dict.fromkeys(("batch_size", "threads", "performance_sample_count", "user_conf", "model_info_path"))
     request = {
-        **nothing,
-        "format": 1,
         "model": "digits",
         "backend": backend,
-        "device": "cpu",
         "scenario": scenario.value,
-        "mode": "performance",
-        "execution_mode": "test",
         "model_path": str(bench.model),
         "dataset_path": str(bench.dataset),
-        "output_dir": str(folder),
         "min_duration_ms": bench.min_duration_ms,
         "min_query_count": 1,
         "target_qps": targets.get("target_qps"),
         "target_latency_ms": targets.get("target_latency_ms"),
     }
-    run_json = folder / "run.json"
-    run_json.write_text(json.dumps(request))
-    run(["-m", "harness", str(run_json)])
+    run_harness(folder, request)
     return rate_of(read_run_logs(RunPaths(folder)))
 
 
 def bare_onnxruntime(bench: Bench, threads: int) -> float:
     """Return the rate of the bare onnxruntime loop."""
     script = str(HERE / "harness_bare_onnxruntime.py")
-    return float(json.loads(run([script, str(bench.model), str(threads), str(bench.seconds)]))["samples_per_second"])
+    return float(
+        json.loads(run_python([script, str(bench.model), str(threads), str(bench.seconds)]))["samples_per_second"]
+    )
 
 
 def compare(bench: Bench, rounds: int) -> list[Comparison]:

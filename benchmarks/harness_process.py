@@ -1,0 +1,75 @@
+"""Starts the harness, or another Python program, as a process of its own, for the benchmarks."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+SOURCES = [HERE.parent / "script" / "app-mlperf-inference", HERE.parent / "script" / "get-mlperf-results-lib"]
+TIMEOUT_S = 3600
+_LEFT_OPEN = (
+    "model_path", "model_info_path", "preprocessed_path", "gpus", "batch_size", "instances", "threads",
+    "batch_timeout_us", "target_qps", "target_latency_ms", "min_duration_ms", "min_query_count",
+    "performance_sample_count", "user_conf",
+)  # fmt: skip
+
+
+def run_python(
+    arguments: Sequence[str],
+    *,
+    python: str = sys.executable,
+    environment: Mapping[str, str] | None = None,
+    cores: Sequence[int] = (),
+    folder: Path | None = None,
+) -> str:
+    """Return the stdout of a Python process that finds the harness; raises with its stderr when it fails.
+
+    cores: the only ones that the process may use, all by default.
+    """
+    paths = os.pathsep.join(str(path) for path in SOURCES)
+    done = subprocess.run(
+        [python, *arguments],
+        env={**os.environ, "PYTHONPATH": paths, **(environment or {})},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+        preexec_fn=(lambda: os.sched_setaffinity(0, cores)) if cores else None,
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(arguments)} ended with {done.returncode}:\n{done.stderr[-4000:]}")
+    return done.stdout
+
+
+def run_harness(folder: Path, request: Mapping[str, Any], cores: Sequence[int] = ()) -> dict[str, Any]:
+    """Return the result.json of one harness run in `folder`; what `request` leaves out, the harness decides."""
+    folder.mkdir(parents=True, exist_ok=True)
+    content = {
+        **dict.fromkeys(_LEFT_OPEN),
+        "format": 2,
+        "device": "cpu",
+        "mode": "performance",
+        "execution_mode": "test",
+        "precision": "fp32",
+        "output_dir": str(folder),
+        **request,
+    }
+    run_json = folder / "run.json"
+    run_json.write_text(json.dumps(content))
+    run_python(["-m", "harness", str(run_json)], cores=cores)
+    result: dict[str, Any] = json.loads((folder / "result.json").read_text())
+    return result
+
+
+def rate_of(result: Mapping[str, Any]) -> float:
+    """Return samples per second of a run: LoadGen's figure in Offline, else queries x samples by the time they took."""
+    if result["run"]["scenario"]["value"] == "Offline":
+        return float(result["metric"]["value"])
+    return float(result["query_count"]) * float(result["samples_per_query"]) / float(result["duration_s"])
