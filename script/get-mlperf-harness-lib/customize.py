@@ -14,11 +14,11 @@ def plan(i):
 
 
 def preprocess(i):
-    """CM hook: puts the harness's folder on PYTHONPATH."""
+    """CM hook: puts the harness's folder on PYTHONPATH, and that of the package mlperf_results, which it needs."""
     env = i["env"]
     folder = Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).resolve().parent / HARNESS_RECIPE
     if not (folder / "harness").is_dir():
         return {"return": 1, "error": f"{folder} holds no harness\nhint: take the whole repository crowdperf"}
     env["CM_MLPERF_HARNESS_PATH"] = str(folder)
-    env["+PYTHONPATH"] = [str(folder)]
+    env["+PYTHONPATH"] = [str(folder), env["CM_MLPERF_RESULTS_LIB_PATH"]]
     return {"return": 0}

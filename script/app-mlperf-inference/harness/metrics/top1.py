@@ -11,23 +11,33 @@ from harness.errors import HarnessError
 from harness.models.base import Score
 from harness.tensors import Array
 
+_HINT = "score the log with the model that made it"
+
 
 def score(
     responses: Iterable[tuple[int, bytes]], labels: Array, *, response_bytes: int, label_of: Callable[[bytes], int]
 ) -> Score:
-    """Return "acc", the percentage of responses whose label is that of `labels`[index].
+    """Return "acc", the percentage, as printed, of responses whose label is that of `labels`[index].
 
-    Raises HarnessError for a response of another size than `response_bytes`.
+    Of a sample that comes twice the first counts. Raises HarnessError for a response of another size than
+    `response_bytes`, and for one that is no label.
     """
-    good_count = total_count = 0
+    good_count = 0
+    seen: set[int] = set()
     for index, data in responses:
+        if index in seen:
+            continue
+        seen.add(index)
         if len(data) != response_bytes:
-            raise HarnessError(
-                f"the response of sample {index} has {len(data)} bytes; it should have {response_bytes}",
-                "score the log with the model that made it",
-            )
-        good_count += label_of(data) == int(labels[index])
-        total_count += 1
-    percent = 100.0 * good_count / total_count
-    line = f"accuracy={percent:.3f}%, good={good_count}, total={total_count}"
-    return Score(values={"acc": percent}, line=line)
+            message = f"the response of sample {index} has {len(data)} bytes; it should have {response_bytes}"
+            raise HarnessError(message, _HINT)
+        try:
+            found = label_of(data)
+        except (ValueError, OverflowError) as error:
+            raise HarnessError(f"the response of sample {index} is no label: {error}", _HINT) from error
+        good_count += found == int(labels[index])
+    if not seen:
+        raise HarnessError("there is no response to score", "score the log of an accuracy run")
+    percent = 100.0 * good_count / len(seen)
+    line = f"accuracy={percent:.3f}%, good={good_count}, total={len(seen)}"
+    return Score(values={"acc": round(percent, 3)}, line=line)

@@ -1,0 +1,129 @@
+"""ROUGE of summaries (GPT-J on CNN/DailyMail); agrees with evaluation.py of mlcommons/inference (language/gpt-j).
+
+The official script prints a Python dictionary: `{'rouge1': '42.9865', 'rouge2': '20.1235', 'rougeL': '29.9881',
+'rougeLsum': '40.1', 'gen_len': 4016878, 'gen_num': 13368}` (the numbers without quotes up to v4.1; with numpy 2 it
+prints np.int64(4016878), which the official checkers do not read). gen_len counts the characters of the stripped
+summaries with one newline between two sentences.
+
+Sentences. The script splits with nltk's punkt and its English parameters, which it downloads. rouge1, rouge2 and
+rougeL, which the rules ask for, read words only and do not depend on it; rougeLsum compares sentence by sentence, and
+gen_len changes where something else than one space stands between two sentences. With the same parameters installed
+(`installed_splitter`) or given (`punkt_splitter`) both agree to the last digit. Without them `split_sentences` is
+nltk's punkt with no parameters: it takes "Mr. Smith" for two sentences.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.errors import HarnessError
+from harness.metrics.library import import_library
+from harness.models.base import Score
+
+_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
+_HINT = "score the log with the model and the data set that made it"
+_LOG = logging.getLogger(__name__)
+_PUNKT_FILES = ("abbrev_types.txt", "collocations.tab", "sent_starters.txt", "ortho_context.tab")
+
+
+def split_sentences(text: str) -> list[str]:
+    """Return the sentences of `text` as nltk's punkt finds them without any parameters."""
+    punkt = import_library("nltk.tokenize.punkt", "nltk")
+    sentences: list[str] = punkt.PunktSentenceTokenizer().tokenize(text)
+    return sentences
+
+
+def installed_splitter() -> Callable[[str], list[str]]:
+    """Return what nltk.sent_tokenize does, or `split_sentences`, and say so, where its parameters are not installed."""
+    punkt = import_library("nltk.tokenize.punkt", "nltk")
+    try:
+        splitter: Callable[[str], list[str]] = punkt.PunktTokenizer("english").tokenize
+    except LookupError:
+        _LOG.warning(
+            "nltk's punkt_tab is not installed: rougeLsum and gen_len may differ a little from the official script's "
+            "(rouge1, rouge2 and rougeL do not); python3 -m nltk.downloader punkt_tab installs it"
+        )
+        return split_sentences
+    return splitter
+
+
+def punkt_splitter(folder: Path) -> Callable[[str], list[str]]:
+    """Return what nltk.sent_tokenize does with the punkt_tab parameters in `folder` (".../punkt_tab/english")."""
+    punkt = import_library("nltk.tokenize.punkt", "nltk")
+    try:
+        abbreviations, collocations, starters, contexts = (
+            list(filter(None, (folder / name).read_text(encoding="utf-8").split("\n"))) for name in _PUNKT_FILES
+        )
+        parameters = punkt.PunktParameters()
+        parameters.abbrev_types = set(abbreviations)
+        parameters.collocations = {tuple(line.split("\t")) for line in collocations}
+        parameters.sent_starters = set(starters)
+        for line in contexts:
+            word, context = line.split("\t")
+            parameters.ortho_context[word] = int(context)
+    except (OSError, ValueError) as error:
+        raise HarnessError(
+            f"{folder} has no parameters of punkt: {error}",
+            "give the folder tokenizers/punkt_tab/english of nltk_data, or none",
+        ) from error
+    splitter: Callable[[str], list[str]] = punkt.PunktSentenceTokenizer(parameters).tokenize
+    return splitter
+
+
+def _token_ids(index: int, data: bytes, dtype: str) -> list[int]:
+    if len(data) % np.dtype(dtype).itemsize:
+        raise HarnessError(f"the response of sample {index} has {len(data)} bytes: no whole number of {dtype}", _HINT)
+    ids: list[int] = np.frombuffer(data, dtype=dtype).tolist()
+    if ids and min(ids) < 0:
+        raise HarnessError(f"the response of sample {index} has the token {min(ids)}; allowed: 0 and above", _HINT)
+    return ids
+
+
+def _line(values: dict[str, Any], character_count: int, text_count: int) -> str:
+    shown = {name: str(value) for name, value in values.items()}
+    return str({**shown, "gen_len": character_count, "gen_num": text_count})
+
+
+def score(
+    responses: Iterable[tuple[int, bytes]],
+    references: Sequence[str],
+    decode: Callable[[list[int]], str],
+    *,
+    split: Callable[[str], list[str]] | None = None,
+    dtype: str = "int64",
+) -> Score:
+    """Return "ROUGE1", "ROUGE2", "ROUGEL", "ROUGELSUM" (F-measure x 100, four digits), "GEN_LEN" and "GEN_NUM".
+
+    A response is `dtype`[n] of the new tokens, which `decode` turns into text without special tokens, as the
+    tokenizer's batch_decode does; n may be 0. references: by sample index. split: text to sentences, by default
+    `installed_splitter`. Of a sample that comes twice the first counts. Raises HarnessError for another size and a
+    negative token.
+    """
+    rouge = import_library("rouge_score.rouge_scorer", "rouge-score").RougeScorer(list(_TYPES), use_stemmer=True)
+    sentences = split or installed_splitter()
+    seen: set[int] = set()
+    measures: dict[str, list[float]] = {name: [] for name in _TYPES}
+    character_count = 0
+    for index, data in responses:
+        if index in seen:
+            continue
+        seen.add(index)
+        prediction = "\n".join(sentences(decode(_token_ids(index, data, dtype)).strip()))
+        reference = "\n".join(sentences(references[index].strip()))
+        character_count += len(prediction)
+        for name, result in rouge.score(reference, prediction).items():
+            measures[name].append(result.fmeasure)
+    if not seen:
+        raise HarnessError("there is no response to score", "score the log of an accuracy run")
+    # round() of a numpy number is numpy's, which the official script prints, not Python's.
+    rounded = {name: round(np.mean(values) * 100, 4) for name, values in measures.items()}
+    values = {name.upper(): float(value) for name, value in rounded.items()}
+    return Score(
+        values={**values, "GEN_LEN": character_count, "GEN_NUM": len(seen)},
+        line=_line(rounded, character_count, len(seen)),
+    )

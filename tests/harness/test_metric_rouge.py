@@ -1,0 +1,68 @@
+"""The ROUGE scorer agrees with evaluation.py of GPT-J."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+from harness_support import need
+
+need("numpy", "rouge_score", "nltk")
+
+from harness.errors import HarnessError  # noqa: E402
+from harness.metrics import rouge  # noqa: E402
+from scores import rouge_cases  # noqa: E402
+from scores.agreement import check  # noqa: E402
+from scores.case import recorded  # noqa: E402
+
+_PATTERNS = {  # the checkers'
+    "ROUGE1": r".*'rouge1':\s+'?([\d.]+)'?.*",
+    "ROUGE2": r".*'rouge2':\s+'?([\d.]+)'?.*",
+    "ROUGEL": r".*'rougeL':\s+'?([\d.]+)'?.*",
+    "ROUGELSUM": r".*'rougeLsum':\s+'?([\d.]+)'?.*",
+    "GEN_LEN": r".*'gen_len':\s([\d.]+).*",
+}
+
+
+@pytest.mark.parametrize("name", rouge_cases.CASES)
+def test_line_is_the_official_one(name, tmp_path):
+    split = rouge.punkt_splitter(rouge_cases.write_punkt(tmp_path))
+    check("rouge", name, rouge_cases.CASES[name](), lambda case: rouge_cases.ours(case, split))
+
+
+@pytest.mark.parametrize("name", ["real format", "empty references", "no word characters"])
+def test_what_the_rules_ask_for_needs_no_parameters(name):
+    official = ast.literal_eval(recorded("rouge")[name]["official"])
+    own = ast.literal_eval(rouge_cases.ours(rouge_cases.CASES[name]()).line)
+    kept = ("rouge1", "rouge2", "rougeL", "gen_num")
+    assert {key: own[key] for key in kept} == {key: official[key] for key in kept}
+
+
+def test_checker_reads_every_number():
+    score = rouge_cases.ours(rouge_cases.CASES["half of the samples"]())
+    for name, pattern in _PATTERNS.items():
+        assert float(re.match(pattern, score.line).group(1)) == score.values[name]
+
+
+def test_installed_parameters_are_used(tmp_path, monkeypatch, caplog):
+    rouge_cases.write_punkt(tmp_path)
+    monkeypatch.setattr("nltk.data.path", [str(tmp_path)])
+    assert (len(rouge.installed_splitter()("He met Mr. Smith.")), caplog.text) == (1, "")
+
+
+def test_without_installed_parameters_the_log_says_what_may_differ(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("nltk.data.path", [str(tmp_path)])
+    assert len(rouge.installed_splitter()("He met Mr. Smith.")) == 2
+    assert "punkt_tab is not installed: rougeLsum and gen_len may differ" in caplog.text
+
+
+def test_folder_without_parameters_is_named(tmp_path):
+    with pytest.raises(HarnessError, match="has no parameters of punkt"):
+        rouge.punkt_splitter(tmp_path)
+
+
+@pytest.mark.parametrize(("responses", "said"), [([], "no response"), ([(0, b"\xff" * 8)], "has the token -1")])
+def test_response_that_cannot_be_is_refused(responses, said):
+    with pytest.raises(HarnessError, match=said):
+        rouge.score(responses, ["A house."], rouge_cases.decode)

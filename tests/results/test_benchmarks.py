@@ -1,0 +1,131 @@
+"""The constants of the benchmarks are the official checker's, and those of older rounds what they were then."""
+
+from __future__ import annotations
+
+import pytest
+from mlperf_results.benchmarks import BENCHMARKS, benchmarks_of, model_of
+from mlperf_results.names import Scenario, UnknownName
+from mlperf_results.rounds import ROUNDS, rounds_of, rules_in, targets_of
+
+# Newest round, targets, performance samples, data set, Offline minimum, Server limit in ms, as the official checkers
+# have them (mlcommons/inference at b66003e1 and, for retired benchmarks, tag v4.0).
+_GPTJ99 = (("ROUGE1", 42.556635), ("ROUGE2", 19.922265), ("ROUGEL", 29.688219), ("GEN_LEN", 3615190.2))
+_GPTJ999 = (("ROUGE1", 42.9435135), ("ROUGE2", 20.1033765), ("ROUGEL", 29.9581119), ("GEN_LEN", 3615190.2))
+_NEWEST = [
+    ("resnet50", "v6.1", (("acc", 75.6954),), 1024, 50_000, 24_576, 15),
+    ("bert-99", "v6.1", (("F1", 89.96526),), 10_833, 10_833, 10_833, None),
+    ("bert-99.9", "v6.1", (("F1", 90.783126),), 10_833, 10_833, 10_833, None),
+    ("3d-unet-99", "v6.1", (("DICE", 0.853083),), 43, 43, 43, None),
+    ("3d-unet-99.9", "v6.1", (("DICE", 0.8608383),), 43, 43, 43, None),
+    ("3d-unet-brats-99", "v1.1", (("DICE", 0.84447),), 16, 67, 24_576, None),
+    ("3d-unet-brats-99.9", "v1.1", (("DICE", 0.852147),), 16, 67, 24_576, None),
+    ("dlrm-99", "v3.0", (("AUC", 79.4475),), 204_800, 330_067, 24_576, 30),
+    ("dlrm-99.9", "v3.0", (("AUC", 80.16975),), 204_800, 330_067, 24_576, 30),
+    ("dlrm-v2-99", "v5.1", (("AUC", 79.5069),), 204_800, 330_067, 24_576, 60),
+    ("dlrm-v2-99.9", "v5.1", (("AUC", 80.22969),), 204_800, 330_067, 24_576, 60),
+    ("rnnt", "v4.0", (("WER", 91.62252),), 2_513, 2_513, 2_513, 1000),
+    ("ssd-mobilenet", "v2.0", (("mAP", 21.78),), 256, 5_000, 24_576, None),
+    ("ssd-resnet34", "v2.0", (("mAP", 19.8),), 64, 5_000, 24_576, 100),
+    ("retinanet", "v5.1", (("mAP", 37.1745),), 64, 24_781, 24_576, 100),
+    ("gptj-99", "v5.0", _GPTJ99, 13_368, 13_368, 13_368, 20_000),
+    ("gptj-99.9", "v5.0", _GPTJ999, 13_368, 13_368, 13_368, 20_000),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "round_name", "targets", "samples", "dataset", "offline", "server_ms"),
+    _NEWEST,
+    ids=[r[0] for r in _NEWEST],
+)
+def test_newest_round_is_the_official_table(name, round_name, targets, samples, dataset, offline, server_ms):
+    row, rules = BENCHMARKS[name], rules_in(name, round_name)
+    assert row.round_name == round_name
+    assert [(t.metric, pytest.approx(t.target, rel=1e-12)) for t in rules.targets] == list(targets)
+    assert (rules.performance_sample_count, rules.dataset_count) == (samples, dataset)
+    assert (rules.offline_min_sample_count, rules.server_target_latency_ms) == (offline, server_ms)
+    assert rules.targets == row.targets
+    assert (row.performance_sample_count, row.dataset_count, row.offline_min_sample_count) == (
+        samples,
+        dataset,
+        offline,
+    )
+
+
+def test_table_has_every_benchmark():
+    assert [row[0] for row in _NEWEST] == list(BENCHMARKS)
+
+
+def test_rounds_of_a_benchmark():
+    spans = {name: (rounds_of(name)[0], rounds_of(name)[-1]) for name in BENCHMARKS if not name.endswith("-99.9")}
+    assert spans == {
+        "resnet50": ("v0.7", "v6.1"),
+        "bert-99": ("v0.7", "v6.1"),
+        "3d-unet-99": ("v2.0", "v6.1"),
+        "3d-unet-brats-99": ("v0.7", "v1.1"),
+        "dlrm-99": ("v0.7", "v3.0"),
+        "dlrm-v2-99": ("v3.1", "v5.1"),
+        "rnnt": ("v0.7", "v4.0"),
+        "ssd-mobilenet": ("v0.7", "v2.0"),
+        "ssd-resnet34": ("v0.7", "v2.0"),
+        "retinanet": ("v2.1", "v6.0"),
+        "gptj-99": ("v3.1", "v5.0"),
+    }
+    for name in BENCHMARKS:
+        assert [rules_in(name, round_name).targets for round_name in rounds_of(name)], name
+
+
+def test_first_kits_round_had_42_cases_and_another_reference():
+    first = rules_in("3d-unet-99.9", "v2.0")
+    assert (first.dataset_count, first.performance_sample_count) == (42, 42)
+    assert first.targets[0].target == pytest.approx(0.86244669)
+    assert targets_of("3d-unet-99", "v2.0")[0].target == pytest.approx(0.8546769)
+
+
+def test_offline_minimum_was_one_number_up_to_v31():
+    assert rules_in("bert-99", "v3.1").offline_min_sample_count == 24_576
+    assert rules_in("bert-99", "v4.0").offline_min_sample_count == 10_833
+    assert rules_in("3d-unet-99", "v2.1").offline_min_sample_count == 24_576
+
+
+def test_v07_asked_for_a_minute_and_later_rounds_for_ten():
+    assert rules_in("resnet50", "v0.7").min_duration_ms == 60_000
+    assert rules_in("resnet50", "v1.0").min_duration_ms == 600_000
+
+
+def test_multi_stream_had_a_fixed_rate_before_v20():
+    rates = {
+        round_name: rules_in("ssd-resnet34", round_name).multi_stream_target_latency_ms for round_name in ROUNDS[:4]
+    }
+    assert rates == {"v0.7": 66.0, "v1.0": 66.0, "v1.1": 66.0, "v2.0": None}
+    assert rules_in("resnet50", "v1.0").multi_stream_target_latency_ms == 50.0
+
+
+def test_scenarios_change_with_the_rounds():
+    server, single = Scenario.SERVER, Scenario.SINGLE_STREAM
+    assert server in rules_in("bert-99", "v4.1").datacenter
+    assert rules_in("bert-99", "v5.0").datacenter == ()
+    assert single not in rules_in("bert-99.9", "v4.1").both
+    assert single in rules_in("bert-99.9", "v5.0").edge
+    resnet = rules_in("resnet50", "v6.1")
+    assert (server in resnet.datacenter, server in resnet.edge, server in resnet.both) == (False, False, True)
+    assert Scenario.MULTI_STREAM not in rules_in("ssd-mobilenet", "v1.1").edge
+
+
+@pytest.mark.parametrize(
+    ("name", "round_name", "said"),
+    [
+        ("rnnt", "v4.1", "unknown round of rnnt 'v4.1'; known: v0.7"),
+        ("resnet50", "v9.9", "unknown round of resnet50 'v9.9'"),
+        ("resnet", "v6.1", "unknown benchmark 'resnet'; known: resnet50, "),
+    ],
+)
+def test_unknown_round_names_the_known_ones(name, round_name, said):
+    with pytest.raises(UnknownName) as raised:
+        targets_of(name, round_name)
+    assert str(raised.value).startswith(said)
+
+
+def test_a_model_file_serves_its_levels():
+    assert [row.name for row in benchmarks_of("bert")] == ["bert-99", "bert-99.9"]
+    assert benchmarks_of("digits") == ()
+    assert (model_of("3d-unet-brats-99"), model_of("digits")) == ("unet3d_brats", "digits")
