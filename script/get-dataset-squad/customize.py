@@ -1,0 +1,81 @@
+"""Hooks of get-dataset-squad: choose between made, given and downloaded questions, and hand the folder on."""
+
+import json
+from pathlib import Path
+
+from mlperf_data import answers, given
+from mlperf_data.errors import DataError
+from mlperf_data.expected import ExpectedFile, check_folder
+
+QUESTIONS_FILE, VOCABULARY_FILE, FACTS_FILE = "dev-v1.1.json", "vocab.txt", "dataset.json"
+GIVEN_KEY = "CM_DATASET_SQUAD_PATH_GIVEN"
+DOWNLOADED_FACTS = {
+    "format": 1,
+    "name": "squad-v1.1",
+    "is_synthetic": False,
+    "count": 10570,
+    "count_of": "questions; 10,833 samples of at most 384 tokens",
+    "licence": "CC BY-SA 4.0",
+}
+
+
+def expected_files(folder, questions_md5, vocabulary_md5):
+    """What a given folder must hold: by its dataset.json where it was made by this recipe, else the real files."""
+    real = (ExpectedFile(QUESTIONS_FILE, md5=questions_md5), ExpectedFile(VOCABULARY_FILE, md5=vocabulary_md5))
+    path = folder / FACTS_FILE
+    if not path.is_file():
+        return real
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        if not facts["is_synthetic"]:
+            return real
+        return tuple(ExpectedFile(name, sha256=digest) for name, digest in sorted(facts["sha256"].items()))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"cannot read {path}: {error!r}", "give a folder with the two files only") from error
+
+
+def check_given(folder, env):
+    """Raises DataError telling everything that is wrong with the given folder."""
+    files = expected_files(folder, env["CM_SQUAD_QUESTIONS_MD5"], env["CM_SQUAD_VOCABULARY_MD5"])
+    hint = f"get {env['CM_SQUAD_QUESTIONS_URL']} and {env['CM_SQUAD_VOCABULARY_URL']}, or leave --path out"
+    check_folder(folder, files).require_clean(folder, hint)
+
+
+def plan(i):
+    """The same when a run is only planned: nothing on disk is changed."""
+    return preprocess(i)
+
+
+def preprocess(i):
+    """CM hook: decides what is done, and checks a given copy."""
+    env = i["env"]
+    path, source = given.given_path(env, GIVEN_KEY), env["CM_SQUAD_SOURCE"]
+    env["CM_SQUAD_FOLDER"] = str(path or Path.cwd())
+    if path is None:
+        env["CM_SQUAD_WORK"] = source
+        return {"return": 0}
+    if source != "download":
+        return answers.failure("--path was given together with made questions", "leave one of them out")
+    env["CM_SQUAD_WORK"] = "given"
+    try:
+        check_given(path, env)
+    except DataError as error:
+        return answers.failure(error)
+    return {"return": 0}
+
+
+def postprocess(i):
+    """CM hook: exports the folder and where the two files are in it."""
+    env = i["env"]
+    folder = Path(env["CM_SQUAD_FOLDER"])
+    if env["CM_SQUAD_WORK"] == "download":
+        (folder / FACTS_FILE).write_text(json.dumps(DOWNLOADED_FACTS, indent=2) + "\n", encoding="utf-8")
+    missing = [name for name in (QUESTIONS_FILE, VOCABULARY_FILE) if not (folder / name).is_file()]
+    if missing:
+        return answers.failure(f"{folder} lacks {', '.join(missing)}", "make it again with --renew")
+    env["CM_DATASET_SQUAD_VAL_PATH"] = str(folder / QUESTIONS_FILE)
+    env["CM_DATASET_SQUAD_VOCAB_PATH"] = str(folder / VOCABULARY_FILE)
+    env["CM_ML_MODEL_BERT_VOCAB_FILE_WITH_PATH"] = str(folder / VOCABULARY_FILE)
+    names = (QUESTIONS_FILE, "train-v1.1.json", VOCABULARY_FILE, FACTS_FILE)
+    files = [name for name in names if (folder / name).is_file()]
+    return answers.dataset_answer(env, folder, ("CM_DATASET_SQUAD_PATH",), files)
