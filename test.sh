@@ -15,13 +15,12 @@ bin="$CHECKOUT/.venv-test/bin"
 say "ruff, mypy, shellcheck"
 "$bin/ruff" check .
 "$bin/ruff" format --check .
-"$bin/mypy" -p recipe_engine -p machine_facts -p nvidia_library
+"$bin/mypy" -p recipe_engine -p machine_facts -p nvidia_library -p mlperf_data
 "$CHECKOUT/.venv-harness/bin/mypy" -p harness -p mlperf_results
 git ls-files -z -- '*.sh' run.sh test.sh .ci/run | xargs -0 "$bin/shellcheck" --severity=warning --shell=bash
 
 say "tests that need numpy, onnxruntime and LoadGen: the harness, and what recipes run with them"
 CROWDPERF_REQUIRE_HARNESS=1 "$CHECKOUT/.venv-harness/bin/python" -m pytest tests/harness tests/results \
-  tests/recipes/test_get_dataset_digits.py tests/recipes/test_get_ml_model_digits.py \
-  tests/recipes/test_get_mlperf_loadgen.py "${full[@]}" "$@"
+  $(grep -l harness_libraries tests/recipes/test_*.py) "${full[@]}" "$@"
 say "tests of the engine, the adapters, the recipes and the docs"
 exec "$bin/python" -m pytest tests --ignore=tests/harness --ignore=tests/results "${full[@]}" "$@"

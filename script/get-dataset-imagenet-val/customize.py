@@ -1,0 +1,81 @@
+"""Hooks of get-dataset-imagenet-val: the user's own copy of the validation set, checked, or a synthetic one.
+
+The whole set may be had for research only, from image-net.org with an account, so it is not downloaded; of the
+community's 500 images the archives are fetched before run.sh, which puts them together (`assemble_dataset.py`). Else
+run.sh makes synthetic images (`make_dataset.py`). Real ones are read from start to end mark (`check_dataset.py`).
+"""
+
+from pathlib import Path
+
+from mlperf_data import answers, expected, given, manual
+
+FILE_NAME = "ILSVRC2012_val_{number:08d}.JPEG"
+LABEL_FILES = ("val_map.txt", "val.txt")
+FULL_COUNT = 50_000
+WAY_KEY = "CM_DATASET_IMAGENET_VAL_WAY"
+FOLDER_KEY = "CM_DATASET_IMAGENET_VAL_FOLDER"
+WAYS = {"synthetic": "made here", "download": "downloaded"}
+PATH_KEYS = ("CM_DATASET_IMAGENET_PATH", "CM_DATASET_IMAGENET_VAL_PATH")
+
+SOURCE = manual.Source(
+    name="the ImageNet 2012 validation set (50,000 JPEG files, 6.3 GiB)",
+    pages=(
+        "https://image-net.org/challenges/LSVRC/2012/2012-downloads.php (after you log in)",
+        "labels: val.txt in http://dl.caffe.berkeleyvision.org/caffe_ilsvrc12.tar.gz "
+        "(MD5 f963098ea0e785a968ca1eb634003a90)",
+    ),
+    licence="ImageNet terms of access: research and education that earn nothing; the images are their owners'",
+    steps=(
+        "download ILSVRC2012_img_val.tar (MD5 29b22e2961454d5413ddabcf34fc5622) and unpack it into a folder",
+        "put val.txt (one 'name label' a line, labels 0 to 999) beside the images, as val.txt or val_map.txt",
+    ),
+    layout=("val_map.txt or val.txt", "ILSVRC2012_val_00000001.JPEG to ILSVRC2012_val_00050000.JPEG"),
+    command="cm run script --tags=get,dataset,imagenet,validation --path=FOLDER",
+)
+
+
+def asked_count(env):
+    """How many images there must be. Raises ValueError with what is allowed."""
+    text = str(env.get("CM_DATASET_SIZE", "") or FULL_COUNT)
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= FULL_COUNT):
+        raise ValueError(f"_size.{text} cannot be\nhint: _size.1 to _size.{FULL_COUNT}, or _full")
+    return int(text)
+
+
+def findings_in(folder, count):
+    """What is missing, empty or too much in a given copy of the first `count` images."""
+    names = [FILE_NAME.format(number=number) for number in range(1, count + 1)]
+    label_file = next((name for name in LABEL_FILES if (folder / name).is_file()), LABEL_FILES[0])
+    files = [expected.ExpectedFile(name) for name in (label_file, *names)]
+    return expected.check_folder(folder, files, ["ILSVRC2012_val_*", "*.JPEG"])
+
+
+def preprocess(i):
+    """CM hook: decides what run.sh does; refuses when there is no copy, or one that is not whole."""
+    env = i["env"]
+    path = given.given_path(env, "CM_MLPERF_DATA_GIVEN_PATH")
+    try:
+        count = asked_count(env)
+    except ValueError as error:
+        return answers.failure(error)
+    env["CM_DATASET_SIZE"] = str(count)
+    if env[WAY_KEY] != "given":
+        if path is not None:
+            text = f"--path={path} and a data set that is {WAYS[env[WAY_KEY]]} exclude each other"
+            return answers.failure(text, "leave one out")
+        env[FOLDER_KEY] = str(Path.cwd() / "imagenet-2012-val")
+        env["CM_DATASET_IMAGENET_VAL_UNPACKED"] = str(Path.cwd() / "unpacked")
+        return {"return": 0}
+    if path is None:
+        return answers.failure(manual.refusal(SOURCE))
+    findings = findings_in(path, count)
+    if not findings.is_clean:
+        return answers.failure(manual.refusal(SOURCE, findings, path))
+    env[FOLDER_KEY] = str(path)
+    return {"return": 0}
+
+
+def postprocess(i):
+    """CM hook: exports the folder with its identity."""
+    env = i["env"]
+    return answers.dataset_answer(env, Path(env[FOLDER_KEY]), PATH_KEYS)

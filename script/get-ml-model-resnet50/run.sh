@@ -1,0 +1,27 @@
+#!/bin/bash
+# Makes or converts the model in the current folder (the cache entry); preprocess says which.
+set -euo pipefail
+
+python="${CM_PYTHON_BIN_WITH_PATH:-python3}"
+here="${CM_TMP_CURRENT_SCRIPT_PATH}"
+
+case "${CM_RESNET50_WORK}" in
+random)
+  "${python}" -B -m harness.makemodel --architecture resnet50 --config "${CM_RESNET50_CONFIG}" \
+    --framework "${CM_ML_MODEL_FRAMEWORK}" --seed "${CM_ML_MODEL_SEED}" --output_dir "${PWD}" \
+    --facts '{"licence": "Apache-2.0 (made by this project)"}'
+  ;;
+fit)
+  "${python}" -B "${here}/fit_model.py" --config "${CM_RESNET50_CONFIG}" --framework "${CM_ML_MODEL_FRAMEWORK}" \
+    --seed "${CM_ML_MODEL_SEED}" --dataset_dir "${CM_DATASET_IMAGENET_PATH}" --output_dir "${PWD}"
+  ;;
+convert)
+  "${python}" -B "${here}/convert_checkpoint.py" --weights "${CM_RESNET50_PUBLISHED_FILE}" \
+    --config "${CM_RESNET50_CONFIG}" --facts "${CM_RESNET50_FACTS}" --output_dir "${PWD}"
+  ;;
+nothing) ;;
+*)
+  echo "CM_RESNET50_WORK is ${CM_RESNET50_WORK}" >&2
+  exit 2
+  ;;
+esac

@@ -1,0 +1,108 @@
+"""The answers of hooks that hand on a data set or a model: env keys, the files of the entry, failures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, MutableMapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mlperf_data import modelinfo
+from mlperf_data.digests import file_digest, short_identity
+from mlperf_data.errors import DataError
+from mlperf_data.expected import relative_names
+from mlperf_data.given import identity
+
+DATASET_FACTS_FILE = "dataset.json"
+_MOST_FILES = 100
+"""So many files of an entry are declared one by one, so that an edit is noticed; beyond that only dataset.json is."""
+
+Answer = dict[str, Any]
+
+
+def failure(error: Exception | str, hint: str = "") -> Answer:
+    """Return the answer of a hook that failed."""
+    return {"return": 1, "error": f"{error}\nhint: {hint}" if hint else str(error)}
+
+
+def dataset_answer(
+    env: MutableMapping[str, Any], folder: Path, keys: Sequence[str] = (), files: Sequence[str] = ()
+) -> Answer:
+    """Export the data set in `folder` under CM_DATASET_PATH and `keys`, with what its dataset.json says.
+
+    A folder outside the current one (the entry) is a given copy: its identity is that of all its files, and the entry
+    ends with it. `files` (relative to `folder`) are declared to the cache, which then notices an edit; by default all
+    files of a small folder in the entry, else dataset.json.
+    """
+    try:
+        facts = _dataset_facts(folder)
+        is_own = folder.resolve().is_relative_to(Path.cwd().resolve())
+        declared = [str(folder / name) for name in files or _default_files(folder)] if is_own else []
+        known = _made_identity(folder, facts) if is_own else identity(folder)
+    except (DataError, ValueError) as error:
+        return failure(error)
+    env.update({"CM_DATASET_PATH": str(folder), **{key: str(folder) for key in keys}})
+    env["CM_DATASET_IDENTITY"] = known
+    env["CM_DATASET_IS_SYNTHETIC"] = "yes" if facts.get("is_synthetic") else "no"
+    if "count" in facts:
+        env["CM_DATASET_SIZE"] = str(facts["count"])
+    if not is_own:
+        env["CM_GET_DEPENDENT_CACHED_PATH"] = str(folder)
+    return {"return": 0, "files": declared}
+
+
+def model_answer(env: MutableMapping[str, Any], folder: Path, extra: Mapping[str, str] | None = None) -> Answer:
+    """Export the model that `folder`/model.json describes, its files being there with their checksums."""
+    try:
+        info = modelinfo.read_model_info(folder)
+    except DataError as error:
+        return failure(error)
+    values = info.values
+    main = info.main.get("model", next(iter(info.main.values())))
+    env.update(
+        {
+            "CM_ML_MODEL_PATH": str(folder),
+            "CM_ML_MODEL_INFO_FILE": str(folder / modelinfo.MODEL_INFO_FILE),
+            "CM_ML_MODEL_FILE": main.name,
+            "CM_ML_MODEL_FILE_WITH_PATH": str(main),
+            "CM_ML_MODEL_NAME": str(values.get("name", "")),
+            "CM_ML_MODEL_FRAMEWORK": str(values.get("framework") or ""),
+            "CM_ML_MODEL_PRECISION": str(values.get("precision", "fp32")),
+            "CM_ML_MODEL_IS_SYNTHETIC": "yes" if values.get("is_synthetic") else "no",
+            "CM_ML_MODEL_STARTING_WEIGHTS_FILENAME": str(values.get("source") or main.name),
+            "CM_ML_MODEL_IDENTITY": short_identity(file_digest(folder / modelinfo.MODEL_INFO_FILE)),
+            **(extra or {}),
+        }
+    )
+    outside = [path for path in info.files if not path.is_relative_to(folder)]
+    if outside:
+        env["CM_GET_DEPENDENT_CACHED_PATH"] = str(outside[0])
+    own = [str(path) for path in info.files if path.is_relative_to(folder)]
+    return {"return": 0, "files": [*own, str(folder / modelinfo.MODEL_INFO_FILE)]}
+
+
+def _dataset_facts(folder: Path) -> Mapping[str, Any]:
+    path = folder / DATASET_FACTS_FILE
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read {path}: {error}", "make the data set again with --renew") from error
+    if not isinstance(facts, dict):
+        raise DataError(f"{path} holds no JSON object", "make the data set again with --renew")
+    return facts
+
+
+def _made_identity(folder: Path, facts: Mapping[str, Any]) -> str:
+    """The identity of data made or fetched here: by dataset.json, which changes with it, else by all files."""
+    return short_identity(file_digest(folder / DATASET_FACTS_FILE)) if facts else identity(folder)
+
+
+def _default_files(folder: Path) -> list[str]:
+    """The names to declare; in the entry's own folder, where the engine writes too, dataset.json alone."""
+    facts = [DATASET_FACTS_FILE] if (folder / DATASET_FACTS_FILE).is_file() else []
+    if folder.resolve() == Path.cwd().resolve():
+        return facts
+    names = sorted(relative_names(folder))
+    return names if len(names) <= _MOST_FILES else facts

@@ -1,0 +1,39 @@
+"""What to say where data has to be fetched by hand because its licence must be accepted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlperf_data.expected import Findings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where data comes from.
+
+    name: what it is called. pages: addresses to go to. licence: its name and terms in a few words. steps: what to do,
+    in order. layout: the files the folder must hold then. command: what to run then, with --path=FOLDER in it.
+    """
+
+    name: str
+    pages: tuple[str, ...]
+    licence: str
+    steps: tuple[str, ...]
+    layout: tuple[str, ...]
+    command: str
+
+
+def refusal(source: Source, findings: Findings | None = None, folder: Path | None = None) -> str:
+    """Return the text that refuses to go on: what is wrong so far, where to get the data and what to run then."""
+    if folder is None:
+        lines = [f"{source.name} must be fetched by hand, because its licence has to be accepted."]
+    else:
+        lines = [f"{folder} does not hold {source.name}:"]
+        lines += [findings.text()] if findings is not None and not findings.is_clean else []
+    lines += [f"  from: {page}" for page in source.pages]
+    lines.append(f"  licence: {source.licence}")
+    lines += [f"  {number}. {step}" for number, step in enumerate(source.steps, start=1)]
+    lines.append(f"  the folder then holds: {', '.join(source.layout)}")
+    lines.append(f"hint: {source.command}")
+    return "\n".join(lines)

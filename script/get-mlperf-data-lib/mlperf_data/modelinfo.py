@@ -1,0 +1,106 @@
+"""Reads and writes model.json, by which a model's recipe describes its files to the harness.
+
+The keys are those of harness/modelfacts.py in app-mlperf-inference; this side adds none that the harness must know.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mlperf_data.digests import file_digest
+from mlperf_data.errors import DataError
+
+MODEL_INFO_FILE = "model.json"
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealModel:
+    """A model that was not made here. source: its address or where it was given. facts: further keys of model.json."""
+
+    name: str
+    framework: str
+    files: Mapping[str, Path]
+    source: str
+    licence: str
+    config: Mapping[str, Any] = field(default_factory=dict)
+    reference: Mapping[str, float] | None = None
+    precision: str = "fp32"
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def write_model_info(folder: Path, model: RealModel) -> Path:
+    """Write `folder`/model.json and return its path; files outside `folder` are named by their absolute paths."""
+    files = {}
+    for network, path in model.files.items():
+        is_inside = path.is_absolute() and path.is_relative_to(folder)
+        name = path.relative_to(folder).as_posix() if is_inside else str(path.absolute())
+        files[network] = {"file": name, "sha256": file_digest(path), "size_bytes": path.stat().st_size}
+    info = {
+        **model.facts,
+        "format": FORMAT,
+        "name": model.name,
+        "framework": model.framework,
+        "precision": model.precision,
+        "is_synthetic": False,
+        "source": model.source,
+        "licence": model.licence,
+        "config": dict(model.config),
+        "files": files,
+        "reference": None if model.reference is None else dict(model.reference),
+    }
+    target = folder / MODEL_INFO_FILE
+    unfinished = folder / f"{MODEL_INFO_FILE}.part"
+    unfinished.write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
+    os.replace(unfinished, target)
+    return target
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """A model.json that was read. values: all of it. main: each network's file. beside: files with more weights."""
+
+    values: Mapping[str, Any]
+    main: Mapping[str, Path]
+    beside: tuple[Path, ...]
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All files of the model but model.json."""
+        return (*self.main.values(), *self.beside)
+
+
+def read_model_info(folder: Path) -> ModelInfo:
+    """Return what `folder`/model.json says, all its files being there with their checksums. Raises DataError."""
+    path = folder / MODEL_INFO_FILE
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        entries = {str(network): dict(entry) for network, entry in values["files"].items()}
+        if values["format"] != FORMAT or not entries:
+            raise ValueError(f"format {values['format']!r} with {len(entries)} files")
+        main = {network: folder / str(entry["file"]) for network, entry in entries.items()}
+        rows = [row for entry in entries.values() for row in (entry, *entry.get("beside", ()))]
+        checksums = [(folder / str(row["file"]), row.get("sha256")) for row in rows]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"{path} cannot be used: {error!r}", "make the model again with --renew") from error
+    problems = [problem for file, checksum in checksums if (problem := _problem(file, checksum))]
+    if problems:
+        text = "\n".join(f"  {problem}" for problem in problems)
+        raise DataError(f"{path} describes other files than there are:\n{text}", "make the model again with --renew")
+    names = set(main.values())
+    return ModelInfo(values, main, tuple(file for file, _ in checksums if file not in names))
+
+
+def _problem(path: Path, sha256: str | None) -> str:
+    try:
+        if not path.is_file():
+            return f"{path} is missing"
+        found = file_digest(path) if sha256 else None
+    except OSError as error:
+        return f"{path} cannot be read: {error.strerror}"
+    return "" if found == sha256 else f"{path} has the SHA-256 {found}, not {sha256}"

@@ -1,0 +1,38 @@
+"""Says whether a machine has the disk and the memory for something large, before it is begun."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+GB = 10**9
+_MEMINFO = Path("/proc/meminfo")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """Bytes of free disk and of memory that can be had; memory is None where the system does not tell."""
+
+    disk_bytes: int
+    memory_bytes: int | None
+
+
+def free_room(folder: Path, meminfo: Path = _MEMINFO) -> Room:
+    """Return what is free on the disk of `folder` and in this machine's memory."""
+    try:
+        lines = meminfo.read_text(encoding="ascii").splitlines()
+    except OSError:
+        lines = []
+    kilobytes = [int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
+    return Room(disk_bytes=shutil.disk_usage(folder).free, memory_bytes=kilobytes[0] * 1024 if kilobytes else None)
+
+
+def shortage(what: str, needed: Room, free: Room) -> str | None:
+    """Return the text that refuses `what`, with each figure, or None when there is room."""
+    parts = []
+    if needed.disk_bytes > free.disk_bytes:
+        parts.append(f"{needed.disk_bytes / GB:.0f} GB of disk ({free.disk_bytes / GB:.0f} GB are free)")
+    if needed.memory_bytes is not None and free.memory_bytes is not None and needed.memory_bytes > free.memory_bytes:
+        parts.append(f"{needed.memory_bytes / GB:.0f} GB of memory ({free.memory_bytes / GB:.0f} GB can be had)")
+    return f"{what} needs {' and '.join(parts)}" if parts else None

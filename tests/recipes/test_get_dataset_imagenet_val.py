@@ -1,0 +1,204 @@
+"""get-dataset-imagenet-val: the refusal, the check of a given copy, and the synthetic images."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from harness_libraries import need
+from recipe_loader import RECIPES, load_recipe, recipe_meta
+
+sys.path += [str(RECIPES / name) for name in ("get-mlperf-data-lib", "get-mlperf-results-lib", "app-mlperf-inference")]
+
+FOLDER = RECIPES / "get-dataset-imagenet-val"
+recipe = load_recipe("get-dataset-imagenet-val")
+
+
+def program(name: str) -> ModuleType:
+    """One of the recipe's programs, loaded as Python loads what it runs: its folder comes first on the path."""
+    need("numpy", "cv2")
+    for module in ("textures", name):
+        spec = importlib.util.spec_from_file_location(module, FOLDER / f"{module}.py")
+        assert spec is not None and spec.loader is not None
+        sys.modules[module] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[module])
+    return sys.modules[name]
+
+
+def write_copy(folder: Path, count: int) -> Path:
+    folder.mkdir()
+    names = [recipe.FILE_NAME.format(number=number) for number in range(1, count + 1)]
+    for name in names:
+        (folder / name).write_bytes(b"x")
+    (folder / "val.txt").write_text("".join(f"{name} 0\n" for name in names), encoding="utf-8")
+    return folder
+
+
+def call(hook_input: Any, path: Path | None, **env: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    given = {"CM_MLPERF_DATA_GIVEN_PATH": str(path or ""), "CM_DATASET_IMAGENET_VAL_WAY": "given", **env}
+    i = hook_input(given)
+    return recipe.preprocess(i), i["env"]
+
+
+def test_without_a_copy_it_says_where_to_get_one_under_which_licence_and_what_then(hook_input, inside):
+    answer, _ = call(hook_input, None)
+    assert answer["return"] == 1
+    for part in ("image-net.org", "29b22e2961454d5413ddabcf34fc5622", "research", "val.txt", "--path=FOLDER"):
+        assert part in answer["error"]
+
+
+def test_a_copy_that_is_whole_is_taken_where_it_lies(hook_input, inside, tmp_path):
+    copy = write_copy(tmp_path / "copy", 3)
+    (copy / "README").touch()
+    answer, env = call(hook_input, copy, CM_DATASET_SIZE="3")
+    assert answer == {"return": 0}
+    i = {"env": env}
+    assert recipe.postprocess(i) == {"return": 0, "files": []}
+    assert env["CM_DATASET_PATH"] == env["CM_DATASET_IMAGENET_PATH"] == env["CM_DATASET_IMAGENET_VAL_PATH"] == str(copy)
+    assert env["CM_DATASET_IS_SYNTHETIC"] == "no"
+    assert set(recipe_meta("get-dataset-imagenet-val")["new_env_keys"]) >= {"CM_DATASET_IDENTITY", "CM_DATASET_SIZE"}
+
+
+def test_what_a_copy_lacks_or_has_too_much_is_listed_with_the_way_to_get_it(hook_input, inside, tmp_path):
+    copy = write_copy(tmp_path / "copy", 5)
+    (copy / recipe.FILE_NAME.format(number=2)).unlink()
+    (copy / recipe.FILE_NAME.format(number=3)).write_bytes(b"")
+    (copy / "val.txt").unlink()
+    error = call(hook_input, copy, CM_DATASET_SIZE="4")[0]["error"]
+    assert "2 files missing: val_map.txt, ILSVRC2012_val_00000002.JPEG" in error
+    assert "1 file extra (not part of the data set): ILSVRC2012_val_00000005.JPEG" in error
+    assert "1 file of the wrong size: ILSVRC2012_val_00000003.JPEG: empty" in error
+    assert "image-net.org" in error
+    assert "49995 files missing" in call(hook_input, write_copy(tmp_path / "few", 5))[0]["error"]
+
+
+@pytest.mark.parametrize("size", ["0", "50001", "all", "-1", "³"])
+def test_a_count_that_cannot_be_is_refused(hook_input, inside, size):
+    assert "_size.1 to _size.50000" in call(hook_input, None, CM_DATASET_SIZE=size)[0]["error"]
+
+
+def test_a_copy_and_a_synthetic_set_exclude_each_other(hook_input, inside, tmp_path):
+    answer, _ = call(hook_input, tmp_path, CM_DATASET_IMAGENET_VAL_WAY="synthetic")
+    assert "exclude each other" in answer["error"]
+    answer, _ = call(hook_input, tmp_path, CM_DATASET_IMAGENET_VAL_WAY="download")
+    assert "downloaded exclude each other" in answer["error"]
+    answer, env = call(hook_input, None, CM_DATASET_IMAGENET_VAL_WAY="synthetic", CM_DATASET_SIZE="8")
+    assert answer == {"return": 0}
+    assert Path(env["CM_DATASET_IMAGENET_VAL_FOLDER"]).parent == inside
+
+
+def order(folder: Path, **changes: object) -> Any:
+    make = program("make_dataset")
+    return make.Order(**{"output_dir": folder, "count": 20, "seed": 0, "sizes": "small", **changes})
+
+
+def test_synthetic_images_lie_in_the_real_layout_and_are_called_synthetic(tmp_path):
+    make = program("make_dataset")
+    from harness.datasets.imagenet import open_dataset
+
+    make.make_dataset(order(tmp_path))
+    dataset = open_dataset(tmp_path)
+    images = dataset.load(range(20))
+    assert (dataset.count, dataset.facts.is_synthetic) == (20, True)
+    assert dataset.sample_name(19) == "ILSVRC2012_val_00000020.JPEG"
+    assert sorted(set(dataset.labels.tolist())) == list(range(0, 1000, 100))
+    assert len({image.shape for image in images}) > 3
+    assert (images[15][:, :, 0] == images[15][:, :, 2]).all(), "every sixteenth is grey"
+    assert recipe.findings_in(tmp_path, 20).is_clean
+    assert program("check_dataset").check(tmp_path) == 20
+
+
+def test_a_seed_decides_every_byte(tmp_path):
+    make = program("make_dataset")
+    files = [
+        make.make_dataset(order(tmp_path / name, count=5, seed=seed))["sha256_of_images"]
+        for name, seed in (("a", 0), ("b", 0), ("c", 1))
+    ]
+    assert files[0] == files[1] != files[2]
+
+
+def test_real_sizes_are_imagenets(tmp_path):
+    make = program("make_dataset")
+    make.make_dataset(order(tmp_path, count=2, sizes="real"))
+    from harness.imaging import read_image
+
+    assert min(min(read_image(path).shape[:2]) for path in tmp_path.glob("*.JPEG")) >= 259
+
+
+def test_the_check_names_every_truncated_image(tmp_path):
+    make, check = program("make_dataset"), program("check_dataset")
+    from harness.errors import HarnessError
+
+    make.make_dataset(order(tmp_path))
+    for number in range(1, 14):
+        path = tmp_path / recipe.FILE_NAME.format(number=number)
+        path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(HarnessError) as caught:
+        check.check(tmp_path)
+    lines = str(caught.value).splitlines()
+    assert lines[0] == f"13 of 20 images in {tmp_path} are damaged:"
+    assert lines[1] == "  ILSVRC2012_val_00000001.JPEG ends early"
+    assert lines[-1] == "  and 3 more"
+
+
+# --- the 500 images ---
+
+
+def archives(folder: Path, count: int) -> Path:
+    """What the two archives hold, unpacked; made up, in a layout like theirs."""
+    (folder / "images" / "ILSVRC2012_img_val_500").mkdir(parents=True)
+    (folder / "labels").mkdir()
+    names = [recipe.FILE_NAME.format(number=number) for number in range(1, 50_001)]
+    for name in names[:count]:
+        (folder / "images" / "ILSVRC2012_img_val_500" / name).write_bytes(name.encode())
+    lines = "".join(f"{name} {number % 1000}\n" for number, name in enumerate(names))
+    (folder / "labels" / "val.txt").write_text(lines, encoding="utf-8")
+    return folder
+
+
+def plain_program(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"imagenet_{name}", FOLDER / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_downloaded_images_and_their_labels_come_into_one_folder(tmp_path):
+    unpacked, folder = archives(tmp_path / "unpacked", 7), tmp_path / "imagenet"
+    plain_program("assemble_dataset").assemble(unpacked, folder, 7)
+    assert len(list(folder.iterdir())) == 8
+    assert (folder / "val_map.txt").read_text(encoding="utf-8").splitlines()[6] == "ILSVRC2012_val_00000007.JPEG 6"
+    assert recipe.findings_in(folder, 7).is_clean
+    assert not unpacked.exists()
+
+
+def test_archives_with_other_contents_are_refused(tmp_path):
+    assemble = plain_program("assemble_dataset")
+    unpacked = archives(tmp_path / "unpacked", 7)
+    with pytest.raises(assemble.AssemblyError, match=r"hold 7 images and 1 val\.txt; wanted: 8 and 1"):
+        assemble.assemble(unpacked, tmp_path / "imagenet", 8)
+    (unpacked / "labels" / "val.txt").write_text("ILSVRC2012_val_00000001.JPEG 1\n", encoding="utf-8")
+    with pytest.raises(assemble.AssemblyError, match="no label for 6 of the images"):
+        assemble.assemble(unpacked, tmp_path / "imagenet", 7)
+    assert not (tmp_path / "imagenet").exists()
+
+
+def test_the_500_images_are_fetched_with_the_communitys_checksums():
+    env = recipe_meta("get-dataset-imagenet-val")["variations"]["2012-500"]["env"]
+    assert env["CM_IMAGENET_500_MD5"] == "8627befdd8c2bcf305729020e9db354e"
+    assert env["CM_IMAGENET_AUX_MD5"] == "f963098ea0e785a968ca1eb634003a90"
+    assert env["CM_DATASET_IMAGENET_VAL_WAY"] == "download"
+
+
+def test_the_description_says_what_the_data_follows_from(tmp_path):
+    make = program("make_dataset")
+    make.make_dataset(order(tmp_path, count=1, seed=5))
+    facts = json.loads((tmp_path / "dataset.json").read_text(encoding="utf-8"))
+    assert (facts["format"], facts["name"], facts["is_synthetic"]) == (1, "imagenet", True)
+    assert (facts["seed"], facts["count"], facts["licence"][:10]) == (5, 1, "Apache-2.0")

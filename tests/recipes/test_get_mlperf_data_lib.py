@@ -1,0 +1,364 @@
+"""get-mlperf-data-lib: checks of folders and models, the refusal text, and a given copy as part of the cache's key."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recipe_loader import RECIPES, load_recipe, recipe_meta
+
+FOLDER = RECIPES / "get-mlperf-data-lib"
+sys.path.append(str(FOLDER))
+
+from mlperf_data import answers, expected, given, manual, modelinfo  # noqa: E402
+from mlperf_data.errors import DataError  # noqa: E402
+from mlperf_data.expected import ExpectedFile  # noqa: E402
+
+
+def write(folder: Path, **texts: str) -> Path:
+    """A folder with files; "__" in a name stands for a dot."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (folder / name.replace("__", ".")).write_text(text, encoding="utf-8")
+    return folder
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+# --- check_folder ---
+
+
+def test_everything_that_is_wrong_with_a_folder_is_told_at_once(tmp_path):
+    write(tmp_path, a__bin="12345", b__bin="", c__bin="x", d__bin="right", readme="more", z__bin="not ours")
+    findings = expected.check_folder(
+        tmp_path,
+        [
+            ExpectedFile("a.bin", size_bytes=4),
+            ExpectedFile("b.bin"),
+            ExpectedFile("c.bin", sha256=sha256("y")),
+            ExpectedFile("d.bin", 5, sha256("right"), hashlib.md5(b"right").hexdigest().upper()),
+            ExpectedFile("sub/e.bin"),
+        ],
+        ["*.bin"],
+    )
+    assert findings.missing == ("sub/e.bin",)
+    assert findings.extra == ("z.bin",)
+    assert findings.wrong_size == ("a.bin: 5 bytes, not 4", "b.bin: empty")
+    assert findings.wrong_hash == (f"c.bin: sha256 {sha256('x')}, not {sha256('y')}",)
+    assert not findings.is_clean
+    assert findings.text().splitlines() == [
+        "  1 file missing: sub/e.bin",
+        "  1 file extra (not part of the data set): z.bin",
+        "  2 files of the wrong size: a.bin: 5 bytes, not 4; b.bin: empty",
+        f"  1 file with the wrong checksum: c.bin: sha256 {sha256('x')}, not {sha256('y')}",
+    ]
+
+
+def test_long_lists_are_cut_with_their_count(tmp_path):
+    findings = expected.check_folder(tmp_path, [ExpectedFile(f"{number:03}") for number in range(1000)])
+    assert findings.text(2) == "  1000 files missing: 000, 001 and 998 more"
+
+
+def test_files_that_fit_no_pattern_do_not_matter(tmp_path):
+    write(tmp_path, a__bin="1", notes__txt="2")
+    assert expected.check_folder(tmp_path, [ExpectedFile("a.bin")], ["*.bin"]).is_clean
+
+
+def test_findings_add_up_and_raise_with_the_folder(tmp_path):
+    both = expected.Findings(missing=("a",)) + expected.Findings(missing=("b",), damaged=("c: cut",))
+    with pytest.raises(DataError, match=r"2 files missing: a, b\n  1 file damaged: c: cut\nhint: look") as caught:
+        both.require_clean(tmp_path, "look")
+    assert str(tmp_path) in str(caught.value)
+    expected.Findings().require_clean(tmp_path)
+
+
+def test_a_list_of_files_is_read_and_a_bad_line_is_named(tmp_path):
+    path = tmp_path / "files.tsv"
+    path.write_text("# name size checksum\na/b.wav\t12\tmd5:00ff\nc\t-\t-\n\nd\t3\tsha256:aa\n", encoding="utf-8")
+    assert expected.read_list(path) == (
+        ExpectedFile("a/b.wav", 12, None, "00ff"),
+        ExpectedFile("c"),
+        ExpectedFile("d", 3, "aa"),
+    )
+    for line in ("a b c", "a\tx\t-", "a\t1\tcrc:00"):
+        path.write_text("ok\t1\t-\n" + line + "\n", encoding="utf-8")
+        with pytest.raises(DataError, match="line 2"):
+            expected.read_list(path)
+
+
+# --- refusal ---
+
+SOURCE = manual.Source(
+    name="Data",
+    pages=("https://example.org/data",),
+    licence="ask them",
+    steps=("sign", "unpack"),
+    layout=("a.bin", "b.bin"),
+    command="cm run script --tags=get,data --path=FOLDER",
+)
+
+
+def test_the_refusal_says_where_under_which_licence_how_and_what_then():
+    text = manual.refusal(SOURCE)
+    for part in ("by hand", "https://example.org/data", "ask them", "1. sign", "2. unpack", "a.bin, b.bin"):
+        assert part in text
+    assert text.endswith("hint: cm run script --tags=get,data --path=FOLDER")
+
+
+def test_the_refusal_of_a_folder_says_what_is_missing(tmp_path):
+    text = manual.refusal(SOURCE, expected.Findings(missing=("b.bin",)), tmp_path)
+    assert text.startswith(f"{tmp_path} does not hold Data:\n  1 file missing: b.bin\n")
+
+
+# --- given paths ---
+
+
+def test_the_first_key_with_a_value_is_the_given_path(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert given.given_path({"A": " ", "B": "x", "C": "/y"}, "A", "B", "C") == tmp_path / "x"
+    assert given.given_path({"A": ""}, "A", "B") is None
+
+
+def test_an_identity_changes_with_each_change_of_the_copy_and_with_nothing_else(tmp_path):
+    folder = write(tmp_path / "copy", a="1", b="2")
+    write(folder / "sub", c="3")
+    (folder / "loop").symlink_to(folder)
+    first = given.identity(folder)
+    assert len(first) == 16
+    assert given.identity(folder) == first
+    seen = {first}
+
+    def changed() -> None:
+        found = given.identity(folder)
+        assert found not in seen
+        seen.add(found)
+
+    (folder / "a").write_text("11", encoding="utf-8")
+    changed()
+    os.utime(folder / "b", ns=(0, 0))
+    changed()
+    (folder / "sub" / "c").rename(folder / "sub" / "d")
+    changed()
+    (folder / "e").touch()
+    changed()
+    (folder / "b").unlink()
+    changed()
+    folder.rename(tmp_path / "moved")
+    assert given.identity(tmp_path / "moved") not in seen
+    assert given.identity(tmp_path / "moved" / "a") not in seen
+
+
+def test_a_path_that_is_not_there_or_empty_is_refused(tmp_path):
+    (tmp_path / "empty").mkdir()
+    for name, word in (("none", "does not exist"), ("empty", "empty folder")):
+        with pytest.raises(given.GivenError, match=word):
+            given.identity(tmp_path / name)
+
+
+# --- answers ---
+
+
+def test_a_data_set_made_in_the_entry_is_exported_and_its_files_declared(inside):
+    folder = write(inside / "data", a="1", dataset__json='{"is_synthetic": true, "count": 7}')
+    env: dict[str, Any] = {}
+    answer = answers.dataset_answer(env, folder, ("CM_DATASET_X_PATH",))
+    assert answer == {"return": 0, "files": [str(folder / "a"), str(folder / "dataset.json")]}
+    identity = env.pop("CM_DATASET_IDENTITY")
+    assert env == {
+        "CM_DATASET_PATH": str(folder),
+        "CM_DATASET_X_PATH": str(folder),
+        "CM_DATASET_IS_SYNTHETIC": "yes",
+        "CM_DATASET_SIZE": "7",
+    }
+    (folder / "dataset.json").write_text('{"is_synthetic": true, "count": 8}', encoding="utf-8")
+    answers.dataset_answer(env, folder)
+    assert env["CM_DATASET_IDENTITY"] != identity
+
+
+def test_a_given_data_set_keeps_its_place_and_the_entry_ends_with_it(inside, tmp_path):
+    folder = write(tmp_path / "copy", a="1")
+    env: dict[str, Any] = {}
+    assert answers.dataset_answer(env, folder) == {"return": 0, "files": []}
+    assert env["CM_DATASET_IS_SYNTHETIC"] == "no"
+    assert env["CM_DATASET_IDENTITY"] == given.identity(folder)
+    assert env["CM_GET_DEPENDENT_CACHED_PATH"] == str(folder)
+
+
+@pytest.mark.parametrize("text", ["{", "[]"])
+def test_a_damaged_dataset_json_is_an_error(inside, text):
+    folder = write(inside / "data", dataset__json=text)
+    env: dict[str, Any] = {}
+    assert answers.dataset_answer(env, folder)["return"] == 1
+    assert env == {}
+
+
+def real_model(folder: Path, files: dict[str, Path]) -> modelinfo.RealModel:
+    return modelinfo.RealModel(
+        name="resnet50",
+        framework="onnx",
+        files=files,
+        source="https://example.org/m.onnx",
+        licence="Apache-2.0",
+        config={"classes": 1001},
+        reference={"acc": 76.456},
+        facts={"size": "full"},
+    )
+
+
+def test_a_real_models_description_is_written_read_and_exported(inside, tmp_path):
+    own = write(inside, own__onnx="weights") / "own.onnx"
+    other = write(tmp_path / "copy", other__onnx="more weights") / "other.onnx"
+    modelinfo.write_model_info(inside, real_model(inside, {"first": own, "model": other}))
+    info = json.loads((inside / "model.json").read_text(encoding="utf-8"))
+    assert info["files"]["first"] == {"file": "own.onnx", "sha256": sha256("weights"), "size_bytes": 7}
+    assert info["files"]["model"]["file"] == str(other)
+    assert (info["is_synthetic"], info["format"], info["size"]) == (False, 1, "full")
+    env: dict[str, Any] = {}
+    answer = answers.model_answer(env, inside, {"CM_ML_MODEL_DATA_LAYOUT": "NCHW"})
+    assert answer == {"return": 0, "files": [str(own), str(inside / "model.json")]}
+    assert env["CM_ML_MODEL_FILE_WITH_PATH"] == str(other)
+    assert env["CM_ML_MODEL_FILE"] == "other.onnx"
+    assert env["CM_ML_MODEL_STARTING_WEIGHTS_FILENAME"] == "https://example.org/m.onnx"
+    assert env["CM_ML_MODEL_IS_SYNTHETIC"] == "no"
+    assert env["CM_ML_MODEL_DATA_LAYOUT"] == "NCHW"
+    assert env["CM_GET_DEPENDENT_CACHED_PATH"] == str(other)
+    assert len(env["CM_ML_MODEL_IDENTITY"]) == 16
+
+
+def test_weights_beside_a_models_file_are_checked_and_declared_too(inside):
+    write(inside, big__onnx="graph", big__onnx__data="weights")
+    rows = {"file": "big.onnx.data", "sha256": sha256("weights")}
+    info = {"format": 1, "name": "m", "files": {"model": {"file": "big.onnx", "sha256": None, "beside": [rows]}}}
+    write(inside, model__json=json.dumps(info))
+    files = answers.model_answer({}, inside)["files"]
+    assert [Path(file).name for file in files] == ["big.onnx", "big.onnx.data", "model.json"]
+    (inside / "big.onnx.data").unlink()
+    assert "big.onnx.data is missing" in answers.model_answer({}, inside)["error"]
+
+
+def test_a_model_that_was_changed_cut_or_lost_is_an_error_naming_all(inside):
+    a, b = (write(inside, **{name: "weights"}) / name for name in ("a", "b"))
+    modelinfo.write_model_info(inside, real_model(inside, {"one": a, "two": b}))
+    a.write_text("weight", encoding="utf-8")
+    b.unlink()
+    error = answers.model_answer({}, inside)["error"]
+    assert f"{a} has the SHA-256 {sha256('weight')}, not {sha256('weights')}" in error
+    assert f"{b} is missing" in error
+    assert "hint: " in error
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"format": 1}', '{"format": 2, "files": {"model": {"file": "a"}}}'])
+def test_a_damaged_model_json_is_an_error(inside, text):
+    write(inside, a="weights", model__json=text)
+    assert "cannot be used" in answers.model_answer({}, inside)["error"]
+
+
+# --- the recipe ---
+
+
+def test_the_hook_gives_the_identity_of_the_first_given_copy(hook_input, tmp_path):
+    copy = write(tmp_path / "copy", a="1")
+    env = {"CM_TMP_CURRENT_SCRIPT_PATH": str(FOLDER), "CM_MLPERF_DATA_GIVEN_KEYS": "A,B", "B": str(copy)}
+    call = hook_input(env)
+    assert load_recipe("get-mlperf-data-lib").preprocess(call) == {"return": 0}
+    assert call["env"]["CM_MLPERF_DATA_GIVEN_IDENTITY"] == given.identity(copy)
+    assert call["env"]["CM_MLPERF_DATA_GIVEN_PATH"] == str(copy)
+    assert call["env"]["+PYTHONPATH"] == [str(FOLDER)]
+    assert set(recipe_meta("get-mlperf-data-lib")["new_env_keys"]) >= {"CM_MLPERF_DATA_GIVEN_IDENTITY"}
+
+
+DATASET_META = {
+    "cache": True,
+    "deps": [
+        {
+            "tags": "get,mlperf,data-lib",
+            "dynamic": True,
+            "env": {"CM_MLPERF_DATA_GIVEN_KEYS": "CM_DATASET_THING_PATH_GIVEN"},
+        }
+    ],
+    "extra_cache_tags_from_env": [{"env": "CM_MLPERF_DATA_GIVEN_IDENTITY", "prefix": "given-"}],
+    "input_description": {"path": {"desc": "your own copy", "is_path": True}},
+    "input_mapping": {"path": "CM_DATASET_THING_PATH_GIVEN"},
+    "new_env_keys": ["CM_DATASET_PATH", "CM_DATASET_IDENTITY"],
+}
+DATASET_HOOKS = """
+    from pathlib import Path
+    from mlperf_data import answers, expected, given
+
+    def postprocess(i):
+        env = i["env"]
+        folder = given.given_path(env, "CM_MLPERF_DATA_GIVEN_PATH")
+        if folder is None:
+            folder = Path.cwd() / "made"
+            folder.mkdir(exist_ok=True)
+            (folder / "dataset.json").write_text('{"is_synthetic": true}')
+        else:
+            findings = expected.check_folder(folder, [expected.ExpectedFile("a")])
+            if not findings.is_clean:
+                return answers.failure(findings.text())
+        return answers.dataset_answer(env, folder)
+    """
+MAKER_META = {
+    "cache": True,
+    "deps": [{"tags": "get,thing", "dynamic": True, "names": ["dataset"]}],
+    "extra_cache_tags_from_env": [{"env": "CM_DATASET_IDENTITY", "prefix": "dataset-"}],
+    "new_env_keys": ["CM_MADE_FROM"],
+}
+MAKER_HOOKS = """
+    from pathlib import Path
+
+    def postprocess(i):
+        env = i["env"]
+        files = sorted(Path(env["CM_DATASET_PATH"]).iterdir())
+        env["CM_MADE_FROM"] = ",".join(file.name + "=" + file.read_text() for file in files)
+        return {"return": 0}
+    """
+
+
+@pytest.fixture
+def things(home):
+    """A home with this repository, a data set recipe with `--path`, and a recipe that makes something of it."""
+    home.register(RECIPES.parent, home.repo)
+    home.recipe("get-thing", DATASET_META, customize=DATASET_HOOKS)
+    home.recipe("make-of-thing", MAKER_META, customize=MAKER_HOOKS)
+    return home
+
+
+def made_from(home: Any, *words: str) -> str:
+    finished = home.run_cm("make,of,thing", *words)
+    assert finished.code == 0, finished.stderr
+    return str(finished.answer["new_env"]["CM_MADE_FROM"])
+
+
+def test_what_depends_on_a_given_copy_is_made_again_when_the_copy_changes(things, tmp_path):
+    copy = write(tmp_path / "copy", a="1")
+    option = f"--env.CM_DATASET_THING_PATH_GIVEN={copy}"
+    assert made_from(things) == 'dataset.json={"is_synthetic": true}'
+    assert made_from(things, option) == "a=1"
+    assert made_from(things, option) == "a=1"
+    assert len(things.entries("get-thing")) == len(things.entries("make-of-thing")) == 2
+    (copy / "a").write_text("22", encoding="utf-8")
+    assert made_from(things, option) == "a=22"
+    assert made_from(things, option.replace(str(copy), str(write(tmp_path / "other", a="3")))) == "a=3"
+    assert made_from(things) == 'dataset.json={"is_synthetic": true}'
+    assert len(things.entries("get-thing")) == len(things.entries("make-of-thing")) == 4
+
+
+def test_path_as_an_input_is_checked_again_when_the_copy_changes(things, tmp_path):
+    copy = write(tmp_path / "copy", a="1")
+    assert things.run_cm("get,thing", f"--path={copy}").answer["new_env"]["CM_DATASET_PATH"] == str(copy)
+    (copy / "a").unlink()
+    (copy / "b").touch()
+    finished = things.run_cm("get,thing", f"--path={copy}")
+    assert finished.code != 0
+    assert "1 file missing: a" in finished.answer["error"]
+    finished = things.run_cm("get,thing", f"--path={tmp_path / 'nowhere'}")
+    assert "nowhere does not exist" in finished.answer["error"]
+    assert things.run_cm("get,thing").answer["new_env"]["CM_DATASET_PATH"].endswith("/made")
