@@ -30,6 +30,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     env[f"{key}_VERSION"] = installed.version
     env[f"{key}_METADATA_PATH"] = installed.metadata_path
     env[f"{key}_PYTHON"] = str(python)
+    env[f"CM_{requirement.env_name(asked.name)}_VERSION"] = installed.version  # leaves variations that export it
     env["CM_GET_DEPENDENT_CACHED_PATH"] = installed.metadata_path
     facts = {"python_packages": {name: dict(row) for name, row in installed.packages.items()}}
     return {"return": 0, "version": installed.version, "locked": facts}

@@ -84,6 +84,7 @@ def provide(python: Path, asked: requirement.Requirement, way: Way) -> Installed
             return there
         if described.is_virtual:
             _remove_half_made(described)
+        _remove_replaced(python, asked, way, lock)
         _install(python, asked, described, way, lock)
         described = describe(python, asked)
     if there := _acceptable(described, asked, way):
@@ -120,7 +121,7 @@ def _no_answer(python: Path, said: str) -> str:
 def _acceptable(described: Description, asked: requirement.Requirement, way: Way) -> Installed | None:
     if described.version is None or described.metadata_path is None:
         return None
-    if not requirement.fits(described.version, asked.limits):
+    if not asked.takes(described.version):
         return None
     hashes = _known_hashes(described)
     packages = {
@@ -182,11 +183,21 @@ def _remove_half_made(described: Description) -> None:
             shutil.rmtree(folder)
 
 
+def _remove_replaced(python: Path, asked: requirement.Requirement, way: Way, lock: int) -> None:
+    """Uninstalls packages whose files the new one overwrites: gone later, they would take these with them."""
+    for name in asked.replaces:
+        other = requirement.Requirement(name=name, extras="", limits="", is_forced=False)
+        if describe(python, other).version is not None:
+            _run_pip([str(python), "-I", "-m", "pip", "uninstall", "--yes", name], [], other, way, lock)
+
+
 def _install(python: Path, asked: requirement.Requirement, described: Description, way: Way, lock: int) -> None:
     """Runs pip. It keeps the lock, so that it stays locked should this process be killed and pip go on."""
     with tempfile.TemporaryDirectory(prefix="pip-install-") as name:
         folder = Path(name)
         command = [str(python), "-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+        is_refused = described.version is not None and not asked.takes(described.version)
+        command += ["--force-reinstall"] if is_refused and asked.refused_build else []  # 2.13.0 would do for pip
         command += _what_to_install(asked, way, folder)
         report = folder / "report.json"
         has_report = requirement.fits(described.pip_version or "0", f">={REPORT_SINCE}")

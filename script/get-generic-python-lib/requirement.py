@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,12 +37,19 @@ class RequirementError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """A package: its name, extras ("" or "[a,b]"), the limits of its version ("==1.2", ">=1,<=2", "") and force."""
+    """A package: its name, extras ("" or "[a,b]"), the limits of its version ("==1.2", ">=1,<=2", "") and force.
+
+    local_build: the build to install ("cpu" asks for 2.13.0+cpu); any build that is there is taken. refused_build: one
+    that is not taken. replaces: packages that write the same files and must go first.
+    """
 
     name: str
     extras: str
     limits: str
     is_forced: bool
+    local_build: str = ""
+    refused_build: str = ""
+    replaces: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -50,8 +58,14 @@ class Requirement:
 
     @property
     def for_pip(self) -> str:
-        """The requirement as pip reads it."""
-        return self.text + self.limits
+        """The requirement as pip reads it. With the build's name no index can answer with another build."""
+        is_plain = self.limits.startswith("==") and "+" not in self.limits and "," not in self.limits
+        return self.text + self.limits + (f"+{self.local_build}" if self.local_build and is_plain else "")
+
+    def takes(self, version: str) -> bool:
+        """Whether an installed version will do."""
+        is_refused = bool(self.refused_build) and version.partition("+")[2] == self.refused_build
+        return not is_refused and fits(version, self.limits)
 
 
 def from_env(env: Mapping[str, Any]) -> Requirement:
@@ -72,7 +86,16 @@ def from_env(env: Mapping[str, Any]) -> Requirement:
                 "with a version such as 1.2.3. hint: --version=1.2.3, or --version_min=1.2 --version_max=1.9"
             )
     forced = str(env.get("CM_TMP_PYTHON_PACKAGE_FORCE_INSTALL", "") or "").lower() in TRUE_WORDS
-    return Requirement(name=found[1], extras=(found[2] or "").replace(" ", ""), limits=limits, is_forced=forced)
+    return Requirement(
+        name=found[1],
+        extras=(found[2] or "").replace(" ", ""),
+        limits=limits,
+        is_forced=forced,
+        # Only wheels for Linux have builds by name; those for other systems have one build, for processors.
+        local_build=str(env.get("CM_GENERIC_PYTHON_LOCAL_BUILD", "") or "") if sys.platform == "linux" else "",
+        refused_build=str(env.get("CM_GENERIC_PYTHON_REFUSED_BUILD", "") or ""),
+        replaces=tuple(str(env.get("CM_GENERIC_PYTHON_PIP_UNINSTALL_DEPS", "") or "").split()),
+    )
 
 
 def _limits_of(env: Mapping[str, Any]) -> str:
@@ -137,6 +160,9 @@ def pip_options(env: Mapping[str, Any]) -> tuple[str, ...]:
         value = str(env.get(key, "") or "").strip()
         if value:
             options += [option, value]
+    if env.get("CM_GENERIC_PYTHON_LOCAL_BUILD"):
+        # Its index may be out of reach while another source has the wheel: pip goes on after these tries.
+        options += ["--retries=2", "--timeout=15"]
     for key in FREE_OPTION_KEYS:
         try:
             options += shlex.split(str(env.get(key, "") or ""))

@@ -225,6 +225,53 @@ def test_packages_of_extras_are_installed_too(hook_input: Any, python: Path, whe
     assert subprocess.run([python, "-c", "import smallhelper"]).returncode == 0
 
 
+@pytest.fixture(scope="module")
+def builds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("builds")
+    for version in ("3.0", "3.0+cpu"):
+        make_wheel(folder, "smallthing", version)
+    return folder
+
+
+def test_a_named_build_is_installed_and_any_build_that_is_there_will_do(
+    hook_input: Any, python: Path, wheels: Path, builds: Path
+) -> None:
+    asked = {"CM_GENERIC_PYTHON_LOCAL_BUILD": "cpu", "CM_TMP_PIP_VERSION_STRING": "==3.0"}
+    answer, _ = run(hook_input, python, "smallthing", **asked, **offline(builds))
+    assert answer["version"] == ("3.0+cpu" if sys.platform == "linux" else "3.0")
+    run(hook_input, python, "smallthing", CM_TMP_PIP_VERSION_STRING="==2.0", **offline(wheels))
+    asked["CM_TMP_PIP_VERSION_STRING"] = "==2.0"
+    answer, _ = run(hook_input, python, "smallthing", **asked, **offline(wheels))
+    assert answer == {"return": 0, "version": "2.0"}
+
+
+def test_a_refused_build_is_replaced_where_an_index_has_another(
+    hook_input: Any, python: Path, builds: Path, tmp_path: Path
+) -> None:
+    run(hook_input, python, "smallthing", CM_TMP_PIP_VERSION_STRING="==3.0+cpu", **offline(builds))
+    make_wheel(tmp_path, "smallthing", "3.0")
+    asked = {"CM_GENERIC_PYTHON_REFUSED_BUILD": "cpu", "CM_TMP_PIP_VERSION_STRING": "==3.0"}
+    answer, _ = run(hook_input, python, "smallthing", **asked, **offline(tmp_path))
+    assert answer == {"return": 0, "version": "3.0"}
+
+
+def test_no_other_build_is_installed_where_the_named_one_is_missing(
+    hook_input: Any, python: Path, tmp_path: Path
+) -> None:
+    make_wheel(tmp_path, "smallthing", "3.0")
+    asked = {"CM_GENERIC_PYTHON_LOCAL_BUILD": "gpu", "CM_TMP_PIP_VERSION_STRING": "==3.0"}
+    answer, _ = run(hook_input, python, "smallthing", **asked, **offline(tmp_path))
+    assert (answer["return"] != 0) == (sys.platform == "linux")
+
+
+def test_a_package_that_writes_the_same_files_is_removed_first(hook_input: Any, python: Path, wheels: Path) -> None:
+    run(hook_input, python, "smallthing", **offline(wheels))
+    replaces = {"CM_GENERIC_PYTHON_PIP_UNINSTALL_DEPS": "smallthing"}
+    answer, _ = run(hook_input, python, "smallhelper", **replaces, **offline(wheels))
+    assert answer == {"return": 0, "version": "0.1"}
+    assert subprocess.run([python, "-c", "import smallthing"], capture_output=True).returncode != 0
+
+
 def test_force_installs_again(hook_input: Any, python: Path, wheels: Path) -> None:
     _, env = run(hook_input, python, "smallthing", **offline(wheels))
     module = Path(env["CM_PYTHONLIB_SMALLTHING_METADATA_PATH"]).parent.parent / "smallthing.py"

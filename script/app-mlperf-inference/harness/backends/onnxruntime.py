@@ -76,9 +76,15 @@ def _stateful_call(session: onnxruntime.InferenceSession, network: NetworkSpec) 
     def infer(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
         values = {name: _ort_value(value) for name, value in inputs.items()}
         answers = run(names, values)
-        return {spec.name: answer if spec.is_state else answer.numpy() for spec, answer in zip(outputs, answers)}
+        return _by_name(outputs, answers)
 
     return infer
+
+
+def _by_name(outputs: Sequence[TensorSpec], answers: Sequence[Any]) -> dict[str, Any]:
+    """Return OrtValues by name: states as they are, others as arrays."""
+    pairs = zip(outputs, answers, strict=True)
+    return {spec.name: answer if spec.is_state else answer.numpy() for spec, answer in pairs}
 
 
 def _ort_value(value: Any) -> Any:
@@ -103,7 +109,7 @@ def _gpu_call(session: onnxruntime.InferenceSession, network: NetworkSpec, gpu: 
             binding.bind_output(spec.name, *(("cuda", gpu) if spec.is_state else ("cpu", 0)))
         session.run_with_iobinding(binding)
         answers = binding.get_outputs()
-        return {spec.name: answer if spec.is_state else answer.numpy() for spec, answer in zip(outputs, answers)}
+        return _by_name(outputs, answers)
 
     return infer
 
@@ -117,6 +123,7 @@ def session_options(threads: int, is_spinning: bool = False, cores: Sequence[int
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
+    options.log_severity_level = 3  # errors; below, each initializer that it folds away has a line
     options.add_session_config_entry("session.intra_op.allow_spinning", "1" if is_spinning else "0")
     if threads > 1 and len(cores) >= threads:
         # "1;2": one entry for each thread of the pool; logical processors count from 1

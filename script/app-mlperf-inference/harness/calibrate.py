@@ -1,0 +1,250 @@
+"""Calibrates an ONNX model on samples of a data set: `python3 -m harness.calibrate --help`.
+
+The model answers the samples through its own `predict`, batch by batch of one, with networks that tell every tensor
+around an operator that can be quantised. Twice: once for the greatest magnitudes, and, where the method wants it, once
+for the distribution. Writes the neutral file of `calibration.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+
+from harness import registry
+from harness.backends.onnxruntime import session_options
+from harness.calibration import DEFAULT_PERCENTILE, METHODS, Calibration, Observed, range_of, write_calibration
+from harness.datasets.base import FACTS_FILE, Dataset
+from harness.errors import HarnessError
+from harness.modelfacts import ModelFacts, read_model_facts
+from harness.modelfiles import sha256_of, versions
+from harness.models.base import Model
+from harness.opening import RawSource
+from harness.qsl import Source, make_library
+from harness.store import open_store
+from harness.tensors import Infer
+
+STATIC_OPERATORS = (
+    "Conv", "ConvTranspose", "MatMul", "Gemm", "Add", "Relu", "Clip", "MaxPool", "AveragePool", "GlobalAveragePool",
+    "Concat", "Resize", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze", "Pad",
+)  # fmt: skip
+"""Operators that onnxruntime runs on 8 bits on the processor, and those that only move values between them."""
+_PROGRESS_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What to calibrate, and how. sample_ids: indices of the data set. percentile: for that method only."""
+
+    model: str
+    model_info: Path
+    dataset: Path
+    preprocessed: Path | None
+    method: str
+    percentile: float
+    sample_ids: tuple[int, ...]
+    threads: int
+
+
+def calibrate(task: Task) -> Calibration:
+    """Return the ranges; raises HarnessError when the model or the data set cannot be used."""
+    facts = read_model_facts(None, task.model_info)
+    if facts.framework not in (None, "onnx"):
+        raise HarnessError(f"{task.model_info} describes a {facts.framework} model", "take the variation _onnx")
+    module = registry.load_model(task.model)
+    model = module.open_model(facts)
+    dataset = registry.load_dataset(module.rules(task.model).dataset).open_dataset(task.dataset)
+    wrong = [index for index in task.sample_ids if not 0 <= index < dataset.count]
+    if wrong or not task.sample_ids:
+        raise HarnessError(f"sample ids {wrong[:5]}: the data set has 0 to {dataset.count - 1}", "choose others")
+    source = _source(task, dataset, model)
+    seen: dict[str, dict[str, Observed]] = {}
+    sessions = {spec.name: _Watched(facts.files[spec.name].path, task.threads) for spec in model.networks}
+    for name, watched in sessions.items():
+        seen[name] = {tensor: Observed() for tensor in watched.tensors}
+    _run(task, model, source, {name: watched.call(seen[name], Observed.widen) for name, watched in sessions.items()})
+    if task.method != "minmax":
+        calls = {name: watched.call(seen[name], Observed.count) for name, watched in sessions.items()}
+        _run(task, model, source, calls)
+    return Calibration(
+        method=task.method,
+        networks={
+            name: {tensor: range_of(observed, task.method, task.percentile) for tensor, observed in tensors.items()}
+            for name, tensors in seen.items()
+        },
+        provenance=_provenance(task, facts, dataset),
+    )
+
+
+def _source(task: Task, dataset: Dataset, model: Model) -> Source:
+    if task.preprocessed is None:
+        return RawSource(dataset, model)
+    from mlperf_results.benchmarks import model_of
+
+    return open_store(task.preprocessed, model_of(task.model), dataset.count)
+
+
+def _provenance(task: Task, facts: ModelFacts, dataset: Dataset) -> dict[str, Any]:
+    facts_file = task.dataset / FACTS_FILE
+    return {
+        "model": {
+            "name": task.model,
+            "is_synthetic": facts.is_synthetic,
+            "sha256": {name: sha256_of(file.path) for name, file in sorted(facts.files.items())},
+        },
+        "dataset": {
+            "folder": str(task.dataset),
+            "facts_sha256": sha256_of(facts_file) if facts_file.is_file() else None,
+            "count": dataset.count,
+            "is_synthetic": dataset.facts.is_synthetic,
+        },
+        "sample_ids": list(task.sample_ids),
+        "percentile": task.percentile if task.method == "percentile" else None,
+        "versions": versions("onnxruntime", "onnx", "numpy"),
+    }
+
+
+def _run(task: Task, model: Model, source: Source, networks: Mapping[str, Infer]) -> None:
+    """Let the model answer every sample; tells the progress on stderr."""
+    library = make_library(source, model)
+    told_s = time.monotonic()
+    for number, index in enumerate(task.sample_ids, start=1):
+        library.load([index])
+        model.predict(networks, library.single[index])
+        if time.monotonic() - told_s > _PROGRESS_S:
+            told_s = time.monotonic()
+            print(f"calibrate: {number} of {len(task.sample_ids)} samples", file=sys.stderr)
+
+
+class _Watched:
+    """A session whose outputs are the network's own and every tensor that may be quantised."""
+
+    def __init__(self, path: Path, threads: int) -> None:
+        model = onnx.load(str(path))
+        self.outputs = [value.name for value in model.graph.output]
+        self.tensors = watched_tensors(model)
+        inputs = {value.name for value in model.graph.input}
+        added = [name for name in self.tensors if name not in inputs and name not in self.outputs]
+        model.graph.output.extend(onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)
+                                  for name in added)  # fmt: skip
+        options = session_options(threads)
+        # Fusions would remove the very tensors that are asked for.
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        self._names = [*self.outputs, *added]
+        try:
+            self._session = onnxruntime.InferenceSession(
+                model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # onnxruntime's exceptions share no base class of their own
+            raise HarnessError(f"onnxruntime cannot open {path} for calibration: {error}", "see the README") from error
+
+    def call(self, seen: Mapping[str, Observed], note: Callable[[Observed, np.ndarray[Any, Any]], None]) -> Infer:
+        """Return the network as a model calls it; each watched tensor is noted."""
+
+        def infer(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+            answers = dict(zip(self._names, self._session.run(self._names, inputs), strict=True))
+            for name, observed in seen.items():
+                note(observed, answers[name] if name in answers else inputs[name])
+            return {name: answers[name] for name in self.outputs}
+
+        return infer
+
+
+def watched_tensors(model: onnx.ModelProto) -> list[str]:
+    """Return the names of float32 activations around operators that can be quantised, in the graph's order."""
+    graph = onnx.shape_inference.infer_shapes(model).graph
+    weights = {initializer.name for initializer in graph.initializer}
+    types = {value.name: value.type.tensor_type.elem_type for value in (*graph.input, *graph.value_info, *graph.output)}
+    names: dict[str, None] = {}
+    for node in graph.node:
+        if node.op_type in STATIC_OPERATORS:
+            for name in (*node.input, *node.output):
+                if name and name not in weights and types.get(name) == onnx.TensorProto.FLOAT:
+                    names[name] = None
+    return list(names)
+
+
+def choose_samples(count: int, wanted: int, seed: int) -> tuple[int, ...]:
+    """Return `wanted` different indices of `count`, seeded, in rising order; all when there are no more."""
+    if wanted >= count:
+        return tuple(range(count))
+    return tuple(sorted(random.Random(seed).sample(range(count), wanted)))
+
+
+def read_sample_list(path: Path) -> tuple[int, ...]:
+    """Return the indices in a file with one in each line; empty lines and what stands behind # do not count."""
+    try:
+        words = [line.partition("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines()]
+        return tuple(int(word) for word in words if word)
+    except OSError as error:
+        raise HarnessError(
+            f"cannot read {path}: {error.strerror}", "give a file with one index in each line"
+        ) from error
+    except ValueError as error:
+        raise HarnessError(f"{path}: {error}", "give a file with one index in each line") from error
+
+
+def _parse(words: Sequence[str] | None) -> tuple[Task, Path]:
+    parser = argparse.ArgumentParser(prog="python3 -m harness.calibrate", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--model", required=True, help="name of the model or benchmark")
+    parser.add_argument("--model_info", required=True, type=Path, help="its model.json")
+    parser.add_argument("--dataset", required=True, type=Path, help="folder of the data set")
+    parser.add_argument("--preprocessed", type=Path, help="store of preprocessed samples of that data set")
+    parser.add_argument("--method", default="minmax", choices=METHODS)
+    parser.add_argument("--percentile", type=float, default=DEFAULT_PERCENTILE, help="share of values kept, percent")
+    parser.add_argument("--count", type=int, default=64, help="samples, chosen by --seed (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--sample_list", type=Path, help="file with one sample index in each line, instead of --count")
+    parser.add_argument("--threads", type=int, default=0, help="0: as onnxruntime chooses")
+    parser.add_argument("--output", required=True, type=Path, help="calibration.json to write")
+    given = parser.parse_args(words)
+    if not 50.0 < given.percentile <= 100.0:
+        raise HarnessError(f"percentile is {given.percentile}; allowed: above 50, up to 100")
+    if given.sample_list is not None:
+        chosen = read_sample_list(given.sample_list)
+    else:
+        module = registry.load_model(given.model)
+        dataset = registry.load_dataset(module.rules(given.model).dataset).open_dataset(given.dataset)
+        chosen = choose_samples(dataset.count, given.count, given.seed)
+    task = Task(
+        model=given.model,
+        model_info=given.model_info,
+        dataset=given.dataset,
+        preprocessed=given.preprocessed,
+        method=given.method,
+        percentile=given.percentile,
+        sample_ids=chosen,
+        threads=given.threads,
+    )
+    return task, given.output
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Command line entry; return the exit code."""
+    start_s = time.perf_counter()
+    try:
+        task, output = _parse(words)
+        calibration = calibrate(task)
+        write_calibration(output, calibration)
+    except HarnessError as error:
+        print(f"calibrate: {error}" + (f"\nhint: {error.hint}" if error.hint else ""), file=sys.stderr)
+        return error.exit_code
+    tensors = sum(len(rows) for rows in calibration.networks.values())
+    print(
+        f"{task.model}: ranges of {tensors} tensors ({task.method}) from {len(task.sample_ids)} samples "
+        f"in {time.perf_counter() - start_s:.1f} s -> {output}"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

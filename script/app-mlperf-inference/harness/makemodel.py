@@ -1,0 +1,274 @@
+"""Makes the files of a model from its architecture: `python3 -m harness.makemodel --help`.
+
+    python3 -m harness.makemodel --architecture resnet50 --config tiny --framework onnx --output_dir FOLDER
+
+With --weights a published checkpoint is taken over; without it the weights are random (`modelweights.py`), seeded, and
+the same for both frameworks. A program that fits a model calls the functions:
+
+    order = Order(architecture="rnnt", config="tiny", framework="onnx", output_dir=folder, seed=1)
+    modules = build_modules(order)            # torch modules by network, random weights, BN calibrated
+    ...fit them...
+    write_model(modules, order, Claims(reference={"WER": 97.1}, facts={"licence": "Apache-2.0"}))
+
+An architecture (harness/networks) may bring, beside what `networks/base.py` asks for:
+
+    example_inputs(network, config, count, generator) -> tuple of torch tensors: inputs of the scale the model meets;
+        without it floats are N(0, 1), whole numbers are 1, and every named size is 16
+    initialise(module, generator) -> None: draws the weights; without it `modelweights.draw_weights`
+    convert_checkpoint(network, state) -> state: renames the tensors of a published checkpoint
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from harness.errors import HarnessError
+from harness.modelfacts import ModelFacts
+from harness.modelfiles import (
+    describe_files,
+    file_name,
+    size_bytes,
+    versions,
+    write_model_info,
+    write_onnx,
+    write_safetensors,
+)
+from harness.models.base import Model
+from harness.modelweights import calibrate_normalisation, draw_weights, load_weights, read_checkpoint, seeded
+from harness.networks.base import ArchitectureModule
+from harness.tensors import NetworkSpec
+
+FRAMEWORKS = ("onnx", "pytorch")
+_EXAMPLE_SIZE = 16
+_EXAMPLE_COUNT = 2
+_CALIBRATION_COUNT = 4
+_MEMORY_FACTOR = 2.5
+"""Weights, the copy that is written, and activations, as a multiple of the weights (bert-large measured: 2.2)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What model to make.
+
+    config: "full", "tiny" or a mapping of one's own. weights: a checkpoint instead of random weights. model: the file
+    in harness/models, where it is not called as the architecture. stem: of the file names, the architecture by default.
+    """
+
+    architecture: str
+    config: str | Mapping[str, Any]
+    framework: str
+    output_dir: Path
+    seed: int = 0
+    weights: Path | None = None
+    model: str | None = None
+    stem: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.framework not in FRAMEWORKS:
+            raise HarnessError(f"framework is {self.framework!r}; allowed: {', '.join(FRAMEWORKS)}")
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The architecture's configuration; raises HarnessError for an unknown name."""
+        if not isinstance(self.config, str):
+            return dict(self.config)
+        known = architecture_of(self.architecture).CONFIGS
+        if self.config not in known:
+            raise HarnessError(
+                f"{self.architecture} has no configuration {self.config!r}; allowed: {', '.join(sorted(known))}"
+            )
+        return dict(known[self.config])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claims:
+    """What model.json says beside its files. reference: the fp32 score by metric name where it means something.
+
+    is_synthetic: None for "random or fitted here, so yes; from a checkpoint, so no". facts: further keys for people.
+    """
+
+    reference: Mapping[str, float] | None = None
+    is_synthetic: bool | None = None
+    precision: str = "fp32"
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def architecture_of(name: str) -> ArchitectureModule:
+    """Return the architecture's file; raises HarnessError listing those there are."""
+    try:
+        module: ArchitectureModule = importlib.import_module(f"harness.networks.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != f"harness.networks.{name}":
+            raise HarnessError(f"cannot load networks/{name}.py: {error}", "install it into this Python") from error
+        folder = Path(__file__).parent / "networks"
+        known = sorted({path.stem for path in folder.glob("*.py")} - {"__init__", "base"})
+        raise HarnessError(f"there is no architecture {name!r}; allowed: {', '.join(known)}") from error
+    return module
+
+
+def network_specs(order: Order) -> tuple[NetworkSpec, ...]:
+    """Return the networks of the ordered model as its file in harness/models describes them."""
+    name = order.model or order.architecture
+    facts = ModelFacts(folder=order.output_dir, framework=order.framework, config=order.values, is_synthetic=True)
+    try:
+        module = importlib.import_module(f"harness.models.{name}")
+    except ModuleNotFoundError as error:
+        raise HarnessError(f"cannot load models/{name}.py: {error}", "name the model's file with --model") from error
+    model: Model = module.open_model(facts)
+    return model.networks
+
+
+def example_inputs(order: Order, spec: NetworkSpec, count: int) -> tuple[torch.Tensor, ...]:
+    """Return `count` samples of inputs that the network can take, seeded."""
+    generator = seeded(order.seed + 1)
+    own = getattr(architecture_of(order.architecture), "example_inputs", None)
+    if own is not None:
+        return tuple(own(spec.name, order.values, count, generator))
+    inputs = []
+    for tensor in spec.inputs:
+        shape = (count, *(size if isinstance(size, int) else _EXAMPLE_SIZE for size in tensor.shape))
+        dtype: torch.dtype = getattr(torch, tensor.dtype)
+        is_float = dtype.is_floating_point
+        inputs.append(torch.randn(shape, generator=generator).to(dtype) if is_float else torch.ones(shape, dtype=dtype))
+    return tuple(inputs)
+
+
+def build_modules(order: Order) -> dict[str, nn.Module]:
+    """Return the networks by name in eval mode: random weights, or those of the checkpoint. Raises HarnessError."""
+    state = read_checkpoint(order.weights) if order.weights is not None else None
+    modules = {}
+    for spec in network_specs(order):
+        require_memory(order, spec.name)
+        torch.manual_seed(order.seed)  # some layers draw while they are built
+        module = architecture_of(order.architecture).build(spec.name, order.values).eval()
+        if state is None:
+            initialise = getattr(architecture_of(order.architecture), "initialise", draw_weights)
+            initialise(module, seeded(order.seed))
+            calibrate_normalisation(module, example_inputs(order, spec, _CALIBRATION_COUNT))
+        else:
+            convert = getattr(architecture_of(order.architecture), "convert_checkpoint", lambda network, found: found)
+            load_weights(module, spec.name, convert(spec.name, state))
+        modules[spec.name] = module
+    return modules
+
+
+def require_memory(order: Order, network: str) -> None:
+    """Raise HarnessError when the network's weights do not fit into the free memory; nothing is allocated."""
+    try:
+        with torch.device("meta"):
+            needed = int(size_bytes(architecture_of(order.architecture).build(network, order.values)) * _MEMORY_FACTOR)
+    except (RuntimeError, NotImplementedError):
+        return  # reads values while it is built, so that its size is known only afterwards
+    free = _free_memory_bytes()
+    if free is not None and needed > free:
+        raise HarnessError(
+            f"making network {network} of {order.architecture} needs about {needed / 2**30:.1f} GiB of memory; "
+            f"{free / 2**30:.1f} GiB are free",
+            "take the variation _tiny, or a machine with more memory",
+        )
+
+
+def _free_memory_bytes() -> int | None:
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    sizes = {line.partition(":")[0]: int(line.split()[1]) * 1024 for line in lines if line.endswith("kB")}
+    return sizes.get("MemAvailable")
+
+
+def write_model(modules: Mapping[str, nn.Module], order: Order, claims: Claims | None = None) -> Path:
+    """Write the networks' files and model.json into the order's folder; return the path of model.json."""
+    claims = Claims() if claims is None else claims
+    order.output_dir.mkdir(parents=True, exist_ok=True)
+    files: dict[str, list[Path]] = {}
+    for spec in network_specs(order):
+        module = modules[spec.name].eval()
+        path = order.output_dir / file_name(order.stem or order.architecture, spec.name, order.framework)
+        try:
+            if order.framework == "pytorch":
+                write_safetensors(module, path)
+                files[spec.name] = [path]
+            else:
+                files[spec.name] = write_onnx(module, spec, example_inputs(order, spec, _EXAMPLE_COUNT), path)
+        except OSError as error:
+            raise HarnessError(f"cannot write {path}: {error.strerror}", "make room, or take another folder") from error
+    is_synthetic = order.weights is None if claims.is_synthetic is None else claims.is_synthetic
+    info = {
+        "name": order.model or order.architecture,
+        "framework": order.framework,
+        "precision": claims.precision,
+        "is_synthetic": is_synthetic,
+        "architecture": order.architecture,
+        "config_name": order.config if isinstance(order.config, str) else "own",
+        "config": order.values,
+        "seed": order.seed if order.weights is None else None,
+        "files": describe_files(files),
+        "reference": None if claims.reference is None else dict(claims.reference),
+        "parameter_count": sum(value.numel() for module in modules.values() for value in module.parameters()),
+        "versions": versions("torch", "numpy", "onnx" if order.framework == "onnx" else "safetensors"),
+        **claims.facts,
+    }
+    return write_model_info(order.output_dir, info)
+
+
+def make_model(order: Order, claims: Claims | None = None) -> Path:
+    """Build the ordered model, write it and return the path of its model.json; raises HarnessError."""
+    return write_model(build_modules(order), order, claims)
+
+
+def _parse(words: Sequence[str] | None) -> tuple[Order, Claims]:
+    parser = argparse.ArgumentParser(prog="python3 -m harness.makemodel", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--architecture", required=True, help="file in harness/networks")
+    parser.add_argument("--config", default="full", help="full or tiny (default: %(default)s)")
+    parser.add_argument("--framework", default="onnx", choices=FRAMEWORKS)
+    parser.add_argument("--output_dir", required=True, type=Path)
+    parser.add_argument("--seed", type=int, default=0, help="of random weights (default: %(default)s)")
+    parser.add_argument("--weights", type=Path, help="checkpoint to take over: safetensors, torch file or folder")
+    parser.add_argument("--model", help="file in harness/models, where not called as the architecture")
+    parser.add_argument("--stem", help="start of the file names (default: the architecture)")
+    parser.add_argument("--facts", type=json.loads, default={}, help="JSON object of further keys of model.json")
+    given = parser.parse_args(words)
+    order = Order(
+        architecture=given.architecture,
+        config=given.config,
+        framework=given.framework,
+        output_dir=given.output_dir,
+        seed=given.seed,
+        weights=given.weights,
+        model=given.model,
+        stem=given.stem,
+    )
+    return order, Claims(facts=given.facts)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Command line entry; return the exit code."""
+    start_s = time.perf_counter()
+    try:
+        order, claims = _parse(words)
+        info = json.loads(make_model(order, claims).read_text(encoding="utf-8"))
+    except HarnessError as error:
+        print(f"makemodel: {error}" + (f"\nhint: {error.hint}" if error.hint else ""), file=sys.stderr)
+        return error.exit_code
+    size = sum(entry["size_bytes"] for entry in info["files"].values())
+    print(
+        f"{info['name']} ({info['config_name']}, {info['framework']}): {info['parameter_count']} parameters, "
+        f"{size / 1e6:.1f} MB in {time.perf_counter() - start_s:.1f} s -> {order.output_dir}"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

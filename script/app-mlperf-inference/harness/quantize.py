@@ -1,0 +1,298 @@
+"""Makes an ONNX model of lower precision from an fp32 one: `python3 -m harness.quantize --help`.
+
+    int8 static    weights per channel, activations by the ranges of a calibration (QuantizeLinear/DequantizeLinear
+                   around operators): for convolutional networks
+    int8 dynamic   weights per channel, activations measured at each call: for networks of matrices (transformers,
+                   LSTMs, multi-layer perceptrons)
+    fp16           weights and operators in half precision, inputs and outputs stay float32: for GPUs
+
+`auto` takes static for a network with convolutions and dynamic for others. bf16 is not made: onnxruntime has no bf16
+kernels on the processor; the pytorch backend runs fp32 files in bf16.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import shutil
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from harness.calibrate import STATIC_OPERATORS
+from harness.calibration import Calibration, Range, read_calibration
+from harness.errors import HarnessError
+from harness.modelfacts import ModelFacts, ModelFile, read_model_facts
+from harness.modelfiles import MODEL_INFO_FILE, describe_files, sha256_of, versions, write_model_info
+from harness.processor import has_vnni
+
+PRECISIONS = ("int8", "fp16")
+METHODS = ("auto", "static", "dynamic")
+TARGETS = ("cpu", "tensorrt")
+"""cpu: unsigned activations, the form of onnxruntime's quickest kernels on x86. tensorrt: signed symmetric activations
+and biases in fp32, the only form that TensorRT reads."""
+_DYNAMIC_OPERATORS = ("MatMul", "Gemm", "LSTM", "Attention")
+_LAYERS = ("Conv", "ConvTranspose", "MatMul", "Gemm")
+_LARGEST_COPIED_BYTES = 64 << 20
+"""Files beside the networks (vocabularies) are copied up to this size and linked above it."""
+_OF_THE_FILES = ("format", "sha256", "size_bytes", "beside")
+"""Keys of the fp32 model.json that would be wrong of the new files."""
+_EXTERNAL_BYTES = 1_900_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What to make. calibration and target: for static int8 only."""
+
+    model_info: Path
+    output_dir: Path
+    precision: str
+    method: str = "auto"
+    calibration: Path | None = None
+    target: str = "cpu"
+
+
+def quantize(task: Task) -> Path:
+    """Write the model's files in the precision asked for, and model.json last; return its path. Raises HarnessError."""
+    facts = read_model_facts(None, task.model_info)
+    _check(task, facts)
+    info = json.loads(task.model_info.read_text(encoding="utf-8"))
+    calibration = _calibration(task, facts)
+    task.output_dir.mkdir(parents=True, exist_ok=True)
+    files, methods = {}, {}
+    for network, file in sorted(facts.files.items()):
+        path = task.output_dir / f"{file.path.stem}.{task.precision}.onnx"
+        methods[network] = _write_network(task, network, file, calibration, path)
+        weights = path.with_name(f"{path.name}.data")
+        files[network] = [path, *([weights] if weights.exists() else [])]
+    beside = _copy_others(task.model_info.parent, task.output_dir, info)
+    return write_model_info(
+        task.output_dir,
+        {
+            **{key: value for key, value in info.items() if key not in _OF_THE_FILES},
+            "precision": task.precision,
+            "files": describe_files(files),
+            "beside": beside,
+            "quantisation": {
+                "methods": methods,
+                "from_sha256": {network: file.sha256 for network, file in facts.files.items()},
+                "calibration": None
+                if calibration is None or task.calibration is None
+                else {
+                    "sha256": sha256_of(task.calibration),
+                    "method": calibration.method,
+                    "provenance": dict(calibration.provenance),
+                },
+                "target": task.target,
+                "reduce_range": task.precision == "int8" and task.target == "cpu" and not has_vnni(),
+                "versions": versions("onnxruntime", "onnx", "numpy"),
+            },
+        },
+    )
+
+
+def _check(task: Task, facts: ModelFacts) -> None:
+    if task.precision not in PRECISIONS or task.method not in METHODS:
+        raise HarnessError(
+            f"precision {task.precision!r}, method {task.method!r}; allowed: {', '.join(PRECISIONS)}; "
+            f"{', '.join(METHODS)}",
+            "bf16 needs no file of its own: take backend pytorch",
+        )
+    if facts.framework != "onnx" or facts.precision != "fp32":
+        raise HarnessError(
+            f"{task.model_info} describes a {facts.precision} model for {facts.framework}; only fp32 ONNX models can "
+            "be lowered",
+            "take the model's variation _onnx",
+        )
+    for network, file in facts.files.items():
+        if file.sha256 is not None and sha256_of(file.path) != file.sha256:
+            raise HarnessError(f"network {network}: {file.path} is not the file that model.json describes",
+                               "make the model again")  # fmt: skip
+
+
+def _calibration(task: Task, facts: ModelFacts) -> Calibration | None:
+    """Return the calibration, which must be of these very files."""
+    if task.calibration is None or task.precision != "int8":
+        return None
+    calibration = read_calibration(task.calibration)
+    found = calibration.provenance.get("model", {}).get("sha256", {})
+    expected = {network: file.sha256 or sha256_of(file.path) for network, file in facts.files.items()}
+    if found != expected:
+        raise HarnessError(
+            f"{task.calibration} was made with another model than {task.model_info}",
+            "calibrate this model: cm run script --tags=calibrate,ml-model",
+        )
+    return calibration
+
+
+def _write_network(
+    task: Task, network: str, file: ModelFile, calibration: Calibration | None, path: Path
+) -> dict[str, Any]:
+    """Write one network's file; return how it was made, for model.json."""
+    if task.precision == "fp16":
+        _write_half(file.path, path)
+        return {"method": "fp16"}
+    model = onnx.load(str(file.path))
+    has_convolutions = any(node.op_type in ("Conv", "ConvTranspose") for node in model.graph.node)
+    method = task.method if task.method != "auto" else ("static" if has_convolutions else "dynamic")
+    if method == "dynamic":
+        if has_convolutions:
+            print(f"quantize: network {network} has convolutions, which dynamic int8 leaves in fp32", file=sys.stderr)
+        _write_dynamic(file.path, path)
+    else:
+        if calibration is None:
+            raise HarnessError(
+                f"network {network} is quantised with static ranges, and no calibration is given",
+                "cm run script --tags=calibrate,ml-model, or --method=dynamic",
+            )
+        _write_static(model, calibration.networks.get(network, {}), task.target, path)
+    operators = Counter(node.op_type for node in onnx.load(str(path), load_external_data=False).graph.node)
+    return {"method": method, "operators": dict(sorted(operators.items()))}
+
+
+def nodes_in_fp32(model: onnx.ModelProto, ranges: Mapping[str, Range]) -> list[str]:
+    """Return the names of nodes to leave in fp32: those without a range, and the ends of the network.
+
+    The ends are the last layers with weights and what follows them. Nothing evens out their rounding any more, and 8
+    bits are few for numbers such as boxes: with them ssd_mobilenet (tiny) kept 97.0 % of its mean average precision.
+    A network whose every layer is a last one is quantised whole.
+    """
+    weights = {initializer.name for initializer in model.graph.initializer}
+    left = set()
+    for node in model.graph.node:
+        data = [name for name in (*node.input[:1], *node.output) if name and name not in weights]
+        if node.op_type in STATIC_OPERATORS and any(name not in ranges for name in data):
+            left.add(node.name)
+    ends = _ends(model)
+    layers = {node.name for node in model.graph.node if node.op_type in _LAYERS}
+    return sorted(left if layers <= ends else left | ends)
+
+
+def _ends(model: onnx.ModelProto) -> set[str]:
+    """Return the names of the nodes from the outputs back to, and with, the first layer with weights on each way."""
+    maker = {name: node for node in model.graph.node for name in node.output}
+    waiting = [value.name for value in model.graph.output]
+    found: set[str] = set()
+    while waiting:
+        node = maker.get(waiting.pop())
+        if node is None or node.name in found:
+            continue
+        found.add(node.name)
+        if node.op_type not in _LAYERS:
+            waiting += node.input
+    return found
+
+
+def _write_static(model: onnx.ModelProto, ranges: Mapping[str, Range], target: str, path: Path) -> None:
+    from onnxruntime.quantization import QuantType
+    from onnxruntime.quantization.calibrate import CalibrationMethod, TensorsData
+    from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
+
+    if not ranges:
+        raise HarnessError("the calibration has no range of this network's tensors", "calibrate again")
+    for number, node in enumerate(model.graph.node):
+        node.name = node.name or f"{node.op_type}_{number}"
+    left = nodes_in_fp32(model, ranges)
+    data = TensorsData(
+        CalibrationMethod.MinMax,
+        {name: (np.array(low, np.float32), np.array(high, np.float32)) for name, (low, high) in ranges.items()},
+    )
+    for_gpu = target == "tensorrt"
+    # Without VNNI the sum of two products can overflow 16 bits, so weights get seven bits on such a processor.
+    quantizer = QDQQuantizer(
+        onnx.shape_inference.infer_shapes(model),
+        True,  # per channel
+        not for_gpu and not has_vnni(),
+        QuantType.QInt8,
+        QuantType.QInt8 if for_gpu else QuantType.QUInt8,
+        data,
+        [],
+        left,
+        list(STATIC_OPERATORS),
+        {"ActivationSymmetric": True, "QuantizeBias": False} if for_gpu else {},
+    )
+    quantizer.quantize_model()
+    quantizer.model.save_model_to_file(str(path), _is_large(quantizer.model.model))
+
+
+def _write_dynamic(source: Path, path: Path) -> None:
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    logging.getLogger().setLevel(logging.ERROR)  # it advises fusions, which onnxruntime does when it opens the file
+    quantize_dynamic(
+        str(source),
+        str(path),
+        op_types_to_quantize=list(_DYNAMIC_OPERATORS),
+        per_channel=True,
+        reduce_range=not has_vnni(),
+        weight_type=QuantType.QInt8,
+        use_external_data_format=False,
+    )
+
+
+def _write_half(source: Path, path: Path) -> None:
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+
+    model = convert_float_to_float16(onnx.load(str(source)), keep_io_types=True, disable_shape_infer=False)
+    if _is_large(model):
+        onnx.save(model, str(path), save_as_external_data=True, location=f"{path.name}.data")
+    else:
+        onnx.save(model, str(path))
+
+
+def _is_large(model: onnx.ModelProto) -> bool:
+    return bool(model.ByteSize() > _EXTERNAL_BYTES)
+
+
+def _copy_others(source: Path, target: Path, info: Mapping[str, Any]) -> list[str]:
+    """Bring the files beside the networks (vocabularies, label maps) along; return their names."""
+    own = {MODEL_INFO_FILE}
+    for entry in info.get("files", {}).values():
+        own |= {entry["file"], *(row["file"] for row in entry.get("beside", []))}
+    names = []
+    for path in sorted(source.iterdir()):
+        is_ours = path.is_file() and not path.name.startswith((".", "cm-", "tmp-")) and path.name not in own
+        if not is_ours or path.suffix in (".onnx", ".safetensors", ".part", ".log", ".sh"):
+            continue
+        copied = target / path.name
+        copied.unlink(missing_ok=True)
+        if path.stat().st_size <= _LARGEST_COPIED_BYTES:
+            shutil.copyfile(path, copied)
+        else:
+            copied.symlink_to(path.absolute())
+        names.append(path.name)
+    return names
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Command line entry; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python3 -m harness.quantize", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--model_info", required=True, type=Path, help="model.json of the fp32 ONNX model")
+    parser.add_argument("--output_dir", required=True, type=Path)
+    parser.add_argument("--precision", required=True, choices=PRECISIONS)
+    parser.add_argument("--method", default="auto", choices=METHODS, help="of int8 (default: %(default)s)")
+    parser.add_argument("--target", default="cpu", choices=TARGETS, help="of static int8 (default: %(default)s)")
+    parser.add_argument("--calibration", type=Path, help="calibration.json, for static int8")
+    given = parser.parse_args(words)
+    start_s = time.perf_counter()
+    try:
+        path = quantize(Task(**vars(given)))
+    except HarnessError as error:
+        print(f"quantize: {error}" + (f"\nhint: {error.hint}" if error.hint else ""), file=sys.stderr)
+        return error.exit_code
+    methods = json.loads(path.read_text(encoding="utf-8"))["quantisation"]["methods"]
+    how = ", ".join(f"{network} {row['method']}" for network, row in methods.items())
+    print(f"{given.precision}: {how} in {time.perf_counter() - start_s:.1f} s -> {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""Hooks of calibrate-ml-model: give run.sh its arguments, and the calibration that it wrote to the recipes above.
+
+The work is done by `python3 -m harness.calibrate` in the benchmark's virtual environment.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+
+CALIBRATION_FILE = "calibration.json"
+FOLDER_KEY = "CM_TMP_CURRENT_PATH"
+NEEDED = {
+    "CM_MLPERF_MODEL": "--model=NAME",
+    "CM_ML_MODEL_INFO_FILE": "--model_info=model.json of the fp32 ONNX model",
+    "CM_DATASET_PATH": "--dataset=FOLDER",
+}
+OPTIONS = {
+    "CM_MLPERF_MODEL": "model",
+    "CM_ML_MODEL_INFO_FILE": "model_info",
+    "CM_DATASET_PATH": "dataset",
+    "CM_DATASET_PREPROCESSED_PATH": "preprocessed",
+    "CM_CALIBRATION_METHOD": "method",
+    "CM_CALIBRATION_PERCENTILE": "percentile",
+    "CM_CALIBRATION_SAMPLE_LIST": "sample_list",
+    "CM_CALIBRATION_SAMPLE_COUNT": "count",
+    "CM_CALIBRATION_SEED": "seed",
+}
+"""Env key -> option of harness.calibrate."""
+
+
+def text_of(env, key):
+    """The value of an env key as a text without blanks around it."""
+    return str(env.get(key, "") or "").strip()
+
+
+def missing_inputs(env):
+    """What must be given and is not, as options of the recipe."""
+    return [option for key, option in NEEDED.items() if not text_of(env, key)]
+
+
+def arguments(env):
+    """The words for harness.calibrate, one for each option that has a value."""
+    return [f"--{option}={text_of(env, key)}" for key, option in OPTIONS.items() if text_of(env, key)]
+
+
+def preprocess(i):
+    """CM hook: checks what the dependencies of the caller gave and writes the arguments, one in each line."""
+    env = i["env"]
+    missing = missing_inputs(env)
+    if missing:
+        return {
+            "return": 1,
+            "error": f"calibrate-ml-model needs a model and a data set; missing: {', '.join(missing)}\n"
+            "hint: it is made as a dependency, e.g. cm run script --tags=app,mlperf,inference,_resnet50,_tiny,_int8",
+        }
+    words = [*arguments(env), f"--output={Path.cwd() / CALIBRATION_FILE}"]
+    Path("arguments.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
+    info = Path(text_of(env, "CM_ML_MODEL_INFO_FILE"))
+    try:
+        env["CM_ML_MODEL_CALIBRATION_MODEL_SHA256"] = hashlib.sha256(info.read_bytes()).hexdigest()
+    except OSError as error:
+        return {"return": 1, "error": f"{info} cannot be read: {error.strerror}\nhint: make the model again"}
+    env["CM_ML_MODEL_CALIBRATION_MODEL_FILE"] = str(info)
+    return {"return": 0}
+
+
+def postprocess(i):
+    """CM hook: exports the calibration and declares it to the cache."""
+    env = i["env"]
+    path = Path.cwd() / CALIBRATION_FILE
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        env["CM_ML_MODEL_CALIBRATION_METHOD"] = str(content["method"])
+        env["CM_ML_MODEL_CALIBRATION_SAMPLES"] = str(len(content["provenance"]["sample_ids"]))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return {"return": 1, "error": f"{path} cannot be used: {error!r}\nhint: run this again with --renew"}
+    env["CM_ML_MODEL_CALIBRATION_FILE"] = str(path)
+    env["CM_GET_DEPENDENT_CACHED_PATH"] = env["CM_ML_MODEL_CALIBRATION_MODEL_FILE"]
+    return {"return": 0, "files": [CALIBRATION_FILE]}

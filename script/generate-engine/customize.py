@@ -1,0 +1,64 @@
+"""Hooks of generate-engine: give run.sh its arguments, and the engines in place of the ONNX model.
+
+The work is done by `python3 -m harness.engine_trt` in the benchmark's virtual environment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+OPTIONS = {
+    "CM_MLPERF_MODEL": "model",
+    "CM_ENGINE_LIBRARY": "library",
+    "CM_ENGINE_LARGEST_BATCH": "largest_batch",
+    "CM_ENGINE_WORKSPACE_MB": "workspace_mb",
+    "CM_ENGINE_TIMING_CACHE": "timing_cache",
+    "CM_ENGINE_COMPUTE_CAPABILITY": "compute_capability",
+}
+"""Env key -> option of harness.engine_trt."""
+
+
+def text_of(env: Mapping[str, Any], key: str) -> str:
+    """The value of an env key as a text without blanks around it."""
+    return str(env.get(key, "") or "").strip()
+
+
+def arguments(env: Mapping[str, Any], info_file: Path, folder: Path) -> list[str]:
+    """The words for harness.engine_trt, one for each option that has a value."""
+    words = [f"--{option}={text_of(env, key)}" for key, option in OPTIONS.items() if text_of(env, key)]
+    words += [f"--model_info={info_file}", f"--output_dir={folder}"]
+    sizes = [size.strip() for size in text_of(env, "CM_ENGINE_SIZES").split(",") if size.strip()]
+    return [*words, *(["--sizes", *sizes] if sizes else [])]
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """CM hook: checks what is given and writes the arguments, one in each line."""
+    env = i["env"]
+    given = text_of(env, "CM_ENGINE_MODEL_INFO_FILE") or text_of(env, "CM_ML_MODEL_INFO_FILE")
+    if not given or not text_of(env, "CM_MLPERF_MODEL"):
+        return {
+            "return": 1,
+            "error": "generate-engine needs a model\nhint: give --model=NAME --model_info=model.json of an ONNX model",
+        }
+    info_file = Path(given)
+    try:
+        env["CM_ML_MODEL_ENGINE_FROM_SHA256"] = hashlib.sha256(info_file.read_bytes()).hexdigest()
+    except OSError as error:
+        return {"return": 1, "error": f"{info_file} cannot be read: {error.strerror}\nhint: make the model again"}
+    env["CM_ML_MODEL_ENGINE_FROM"] = str(info_file)
+    lines = "".join(f"{word}\n" for word in arguments(env, info_file, Path.cwd()))
+    Path("arguments.txt").write_text(lines, encoding="utf-8")
+    return {"return": 0}
+
+
+def postprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """CM hook: exports the engines, in place of the model they were built from."""
+    from mlperf_data.answers import model_answer
+
+    answer: dict[str, Any] = model_answer(i["env"], Path.cwd())
+    if answer["return"] == 0:
+        i["env"]["CM_GET_DEPENDENT_CACHED_PATH"] = i["env"]["CM_ML_MODEL_ENGINE_FROM"]
+    return answer

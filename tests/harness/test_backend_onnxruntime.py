@@ -1,0 +1,126 @@
+"""The onnxruntime backend: instances and threads give the same answers, states pass through, no silent fallback."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import harness_support
+import pytest
+
+harness_support.need("numpy", "torch", "onnx", "onnxruntime")
+
+import numpy as np  # noqa: E402
+import onnxruntime  # noqa: E402
+from backend_toys import backend_request, toy_on_path  # noqa: E402
+from harness import makemodel  # noqa: E402
+from harness.backends import onnxruntime as backend  # noqa: E402
+from harness.backends import onnxruntime_tensorrt  # noqa: E402
+from harness.errors import HarnessError  # noqa: E402
+from harness.makemodel import Order  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("model")
+    with toy_on_path(tmp_path_factory.mktemp("toy")):
+        makemodel.make_model(Order(architecture="toy", config="tiny", framework="onnx", output_dir=made))
+        yield made
+
+
+def images(count: int, seed: int = 0) -> dict[str, np.ndarray]:
+    return {"image": np.random.default_rng(seed).normal(20, 60, (count, 3, 16, 16)).astype(np.float32)}
+
+
+def bare(folder: Path, inputs: dict[str, np.ndarray]) -> np.ndarray:
+    return onnxruntime.InferenceSession(folder / "toy-image.onnx").run(["logits"], inputs)[0]
+
+
+@pytest.mark.parametrize(("instances", "threads"), [(1, 1), (2, 1), (1, 2), (2, 2)])
+def test_every_instance_answers_as_a_bare_session_does_and_at_the_same_time_as_others(folder, instances, threads):
+    request = backend_request("image", folder / "toy-image.onnx", instances=instances, threads=threads)
+    opened = backend.open_backend(request)
+    calls = [opened.instance(number) for number in range(instances)]
+    batches = [images(5, seed) for seed in range(8)]
+    with ThreadPoolExecutor(instances) as pool:
+        jobs = [pool.submit(calls[n % instances], batch) for n, batch in enumerate(batches[: 4 * instances])]
+        for batch, job in zip(batches, jobs, strict=False):
+            np.testing.assert_array_equal(job.result()["logits"], bare(folder, batch))
+    opened.close()
+
+
+def test_one_session_serves_all_instances_of_one_thread_and_each_of_more_threads_has_its_own(folder):
+    path = folder / "toy-image.onnx"
+    assert len(backend.open_backend(backend_request("image", path, instances=4))._sessions) == 1
+    assert len(backend.open_backend(backend_request("image", path, instances=2, threads=2))._sessions) == 2
+
+
+def test_the_pools_threads_are_put_on_the_instances_cores_but_for_the_callers():
+    options = backend.session_options(3, True, (4, 5, 9))
+    assert options.get_session_config_entry("session.intra_op_thread_affinities") == "6;10"
+    assert options.get_session_config_entry("session.intra_op.allow_spinning") == "1"
+    assert backend.session_options(1).get_session_config_entry("session.intra_op.allow_spinning") == "0"
+
+
+def test_states_stay_the_runtimes_own_and_go_back_in(folder):
+    call = backend.open_backend(backend_request("text", folder / "toy-text.onnx")).instance(0)
+    ids = np.arange(6, dtype=np.int64).reshape(2, 3)
+    first = call({"ids": ids, "state": np.zeros((2, 12), np.float32)})
+    assert isinstance(first["scores"], np.ndarray)
+    assert not isinstance(first["new_state"], np.ndarray)
+    second = call({"ids": ids, "state": first["new_state"]})
+    session = onnxruntime.InferenceSession(folder / "toy-text.onnx")
+    expected = session.run(["scores"], {"ids": ids, "state": first["new_state"].numpy()})[0]
+    np.testing.assert_array_equal(second["scores"], expected)
+    assert not np.allclose(second["scores"], first["scores"])
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"", "cannot open"), (b"no model at all", "cannot open"), (None, "cannot open")]
+)
+def test_a_damaged_or_missing_file_is_refused(folder, tmp_path, content, said):
+    path = tmp_path / "model.onnx"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(HarnessError, match=said):
+        backend.open_backend(backend_request("image", path))
+
+
+def test_a_truncated_file_is_refused(folder, tmp_path):
+    path = tmp_path / "model.onnx"
+    path.write_bytes((folder / "toy-image.onnx").read_bytes()[:-500])
+    with pytest.raises(HarnessError, match="cannot open"):
+        backend.open_backend(backend_request("image", path))
+
+
+def test_a_file_of_another_network_is_refused_with_the_names_it_has(folder):
+    with pytest.raises(HarnessError, match="has no input image; it has: ids, state"):
+        backend.open_backend(backend_request("image", folder / "toy-text.onnx"))
+
+
+@pytest.mark.skipif("CUDAExecutionProvider" in onnxruntime.get_available_providers(), reason="this build has CUDA")
+def test_cuda_is_refused_where_the_build_has_none(folder):
+    path = folder / "toy-image.onnx"
+    with pytest.raises(HarnessError, match="needs onnxruntime's CUDAExecutionProvider; this build has: "):
+        backend.open_backend(backend_request("image", path, device="cuda"))
+    with pytest.raises(HarnessError, match="needs onnxruntime's TensorrtExecutionProvider"):
+        onnxruntime_tensorrt.open_backend(backend_request("image", path, device="cuda"))
+
+
+def test_a_session_that_fell_back_is_an_error():
+    # What onnxruntime-gpu 1.31.1 answered without CUDA libraries (feasibility run of 2026-11-20).
+    with pytest.raises(HarnessError, match="fell back to CPUExecutionProvider where CUDAExecutionProvider"):
+        backend.require_provider(["CPUExecutionProvider"], "CUDAExecutionProvider")
+    backend.require_provider(["CUDAExecutionProvider", "CPUExecutionProvider"], "CUDAExecutionProvider")
+
+
+def test_the_tensorrt_provider_gets_profiles_precision_and_caches(folder, tmp_path):
+    request = backend_request("image", folder / "toy-image.onnx", device="cuda", precision="int8", largest_batch=8)
+    options = onnxruntime_tensorrt.provider_options(request, 3, tmp_path)
+    assert options["device_id"] == "3"
+    assert (options["trt_int8_enable"], options["trt_fp16_enable"]) == ("1", "0")
+    assert options["trt_profile_min_shapes"] == "image:1x3x16x16"
+    assert options["trt_profile_max_shapes"] == "image:8x3x16x16"
+    assert options["trt_engine_cache_path"] == str(tmp_path)
+    text = backend_request("text", folder / "toy-text.onnx", device="cuda")
+    assert "trt_profile_min_shapes" not in onnxruntime_tensorrt.provider_options(text, 0, None)

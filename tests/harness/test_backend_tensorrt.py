@@ -1,0 +1,121 @@
+"""Engines: built with TensorRT-RTX where it is installed; what the tensorrt backend refuses; profiles and sizes."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+
+import harness_support
+import pytest
+
+harness_support.need("numpy", "torch", "onnx", "onnxruntime")
+
+import torch  # noqa: E402
+from backend_toys import backend_request, toy_on_path  # noqa: E402
+from harness import engine_trt, makemodel, quantize  # noqa: E402
+from harness.backends import tensorrt as backend  # noqa: E402
+from harness.errors import HarnessError  # noqa: E402
+from harness.makemodel import Order  # noqa: E402
+from harness.modelfacts import read_model_facts  # noqa: E402
+
+HAS_RTX = importlib.util.find_spec("tensorrt_rtx") is not None
+HAS_TENSORRT = importlib.util.find_spec("tensorrt") is not None
+SIZES = {"tokens": (1, 8, 32)}
+
+
+@pytest.fixture(scope="module")
+def model_info(tmp_path_factory):
+    with toy_on_path(tmp_path_factory.mktemp("toy")), pytest.MonkeyPatch.context() as patch:
+        # The registry lists the files of the harness's own folder.
+        patch.setattr(engine_trt.registry, "load_model", lambda name: importlib.import_module(f"harness.models.{name}"))
+        folder = tmp_path_factory.mktemp("model")
+        yield makemodel.make_model(Order(architecture="toy", config="tiny", framework="onnx", output_dir=folder))
+
+
+def task(model_info, folder, **changes) -> engine_trt.Task:
+    values = {"model": "toy", "model_info": model_info, "output_dir": folder, "library": "tensorrt_rtx"}
+    return engine_trt.Task(**{**values, "largest_batch": 4, "sizes": SIZES, **changes})
+
+
+def test_profiles_reach_from_one_sample_to_the_largest_batch_and_through_the_bounds_of_named_sizes(model_info):
+    image, text = (backend_request(name, None).network for name in ("image", "text"))
+    assert engine_trt.profile_shapes(image, 4, {}) == {"image": [[1, 3, 16, 16], [4, 3, 16, 16], [4, 3, 16, 16]]}
+    assert engine_trt.profile_shapes(text, 2, SIZES) == {
+        "ids": [[1, 1], [2, 8], [2, 32]],
+        "state": [[1, 12], [2, 12], [2, 12]],
+    }
+    with pytest.raises(HarnessError, match="network text has sizes without bounds: tokens"):
+        engine_trt.profile_shapes(text, 2, {})
+
+
+@pytest.mark.parametrize("text", ["tokens", "tokens=1:2", "tokens=3:2:1", "tokens=0:1:2", "=1:2:3", "tokens=a:b:c"])
+def test_bounds_that_make_no_sense_are_refused(text):
+    with pytest.raises(HarnessError, match="NAME=SMALLEST:TUNED_FOR:LARGEST"):
+        engine_trt.parse_sizes([text])
+
+
+def test_bounds_are_read():
+    assert engine_trt.parse_sizes(["tokens=1:64:384", "boxes=2:2:2"]) == {"tokens": (1, 64, 384), "boxes": (2, 2, 2)}
+
+
+@pytest.mark.skipif(not HAS_RTX, reason="tensorrt_rtx is not installed")
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_engines_are_built_without_a_gpu_and_described(model_info, tmp_path, precision):
+    info = model_info
+    if precision == "fp16":
+        info = quantize.quantize(quantize.Task(model_info=model_info, output_dir=tmp_path / "fp16", precision="fp16"))
+    facts = read_model_facts(None, engine_trt.build(task(info, tmp_path / "out")))
+    assert (facts.framework, facts.precision, facts.is_synthetic) == ("tensorrt", precision, True)
+    assert all(file.path.name.endswith(".rtx.engine") and file.path.stat().st_size > 0 for file in facts.files.values())
+    content = json.loads((tmp_path / "out" / "model.json").read_text())
+    assert content["engine"]["library"] == "tensorrt_rtx"
+    assert content["engine"]["sizes"] == {"tokens": [1, 8, 32]}
+
+
+@pytest.mark.skipif(not HAS_RTX, reason="tensorrt_rtx is not installed")
+def test_a_gpu_that_the_library_cannot_name_is_refused_with_those_it_can(model_info, tmp_path):
+    with pytest.raises(HarnessError, match=r"cannot build for SM90; it can for: .*SM89") as caught:
+        engine_trt.build(task(model_info, tmp_path, compute_capability="SM90"))
+    assert "on a machine with that GPU" in caught.value.hint
+
+
+@pytest.mark.skipif(not HAS_RTX, reason="tensorrt_rtx is not installed")
+def test_a_damaged_onnx_file_is_refused_and_no_engine_is_left(model_info, tmp_path, capsys):
+    network = backend_request("image", None).network
+    (tmp_path / "x.onnx").write_bytes(b"no model")
+    with pytest.raises(HarnessError, match="cannot read"):
+        engine_trt.build_engine(task(model_info, tmp_path), network, tmp_path / "x.onnx", "fp32")
+    assert not list(tmp_path.glob("*.engine"))
+
+
+@pytest.mark.skipif(HAS_TENSORRT, reason="tensorrt is installed")
+def test_a_missing_library_is_an_error_with_the_command_that_gets_it(model_info, tmp_path):
+    with pytest.raises(HarnessError, match="tensorrt cannot be loaded") as caught:
+        engine_trt.build(task(model_info, tmp_path, library="tensorrt"))
+    assert "get,generic-python-lib,_tensorrt " in caught.value.hint
+
+
+@pytest.mark.skipif(not HAS_RTX or torch.cuda.is_available(), reason="needs tensorrt_rtx and no GPU")
+def test_without_a_gpu_the_backend_refuses_and_does_not_fall_back(model_info, tmp_path):
+    facts = read_model_facts(None, engine_trt.build(task(model_info, tmp_path)))
+    request = backend_request("image", facts.files["image"].path, device="cuda", gpus=(1,))
+    with pytest.raises(HarnessError, match=r"sees 0 GPUs; asked for: 1"):
+        backend.open_backend(request)
+
+
+def test_the_backend_runs_on_gpus_only_and_needs_a_file():
+    assert backend.DEVICES == ("cuda",)
+    with pytest.raises(HarnessError, match="needs an engine"):
+        backend.open_backend(backend_request_without_toy())
+
+
+def backend_request_without_toy():
+    from harness.backends.base import BackendRequest
+    from harness.tensors import NetworkSpec
+
+    return BackendRequest(
+        network=NetworkSpec(name="model", inputs=(), outputs=()), path=None, architecture="", config={},
+        precision="fp32", device="cuda", gpus=(), instances=1, threads=1, cores=(), is_spinning=False,
+        largest_batch=1,
+    )  # fmt: skip

@@ -1,0 +1,120 @@
+"""PyTorch and onnxruntime give the same answers on every architecture, seen through the seam that a run uses; and an
+answer does not depend on the batch it came in, nor on the instance.
+
+Tolerance: both compute in float32, but add in another order. The worst difference was 6.3e-6 of the tensor's greatest
+magnitude (ssd_mobilenet, tiny, measured 2026-11-21); 1e-4 leaves room for other processors' kernels.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import harness_support
+import pytest
+
+harness_support.need("numpy", "torch", "safetensors", "onnx", "onnxruntime")
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from harness import makemodel  # noqa: E402
+from harness.backends.base import BackendRequest  # noqa: E402
+from harness.makemodel import Order  # noqa: E402
+from harness.registry import load_backend  # noqa: E402
+
+FOLDER = Path(makemodel.__file__).parent
+ARCHITECTURES = sorted(
+    path.stem for path in (FOLDER / "networks").glob("*.py") if path.stem not in ("__init__", "base")
+)
+RELATIVE_TOLERANCE = 1e-4
+SWAPPED_SHARE = 0.01
+FRAMEWORKS = {"onnx": ("onnxruntime", ".onnx"), "pytorch": ("pytorch", ".safetensors")}
+
+
+class Networks:
+    """The networks of one architecture, tiny configuration, opened by both backends."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.order = Order(architecture=name, config="tiny", framework="onnx", output_dir=folder)
+        self.specs = makemodel.network_specs(self.order)
+        modules = makemodel.build_modules(self.order)
+        self.opened = {}
+        for framework, (backend, suffix) in FRAMEWORKS.items():
+            makemodel.write_model(modules, Order(architecture=name, config="tiny", framework=framework,
+                                                 output_dir=folder))  # fmt: skip
+            for spec in self.specs:
+                path = folder / makemodel.file_name(name, spec.name, framework)
+                assert path.suffix == suffix
+                self.opened[framework, spec.name] = load_backend(backend).open_backend(self.request(spec, path))
+
+    def request(self, spec, path: Path) -> BackendRequest:
+        return BackendRequest(
+            network=spec, path=path, architecture=self.order.architecture, config=self.order.values, precision="fp32",
+            device="cpu", gpus=(), instances=2, threads=1, cores=(), is_spinning=False, largest_batch=4,
+        )  # fmt: skip
+
+    def inputs(self, spec, count: int) -> dict[str, np.ndarray]:
+        tensors = makemodel.example_inputs(self.order, spec, count)
+        return {tensor.name: value.numpy() for tensor, value in zip(spec.inputs, tensors, strict=True)}
+
+    def answers(self, framework: str, spec, inputs: dict[str, np.ndarray], number: int = 0) -> dict[str, np.ndarray]:
+        found = self.opened[framework, spec.name].instance(number)(inputs)
+        return {name: as_array(value) for name, value in found.items()}
+
+
+def as_array(value) -> np.ndarray:
+    if isinstance(value, torch.Tensor):
+        return value.numpy()
+    return value if isinstance(value, np.ndarray) else value.numpy()
+
+
+@pytest.fixture(scope="module", params=ARCHITECTURES)
+def networks(request, tmp_path_factory) -> Networks:
+    if importlib.util.find_spec(f"harness.models.{request.param}") is None:
+        pytest.skip(f"models/{request.param}.py is not there")
+    return Networks(request.param, tmp_path_factory.mktemp(request.param))
+
+
+def assert_near(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+    """A network that chooses (whole numbers among its outputs: indices) may choose nearly equal values in another
+    order: then a hundredth of the elements may differ."""
+    assert found.keys() == expected.keys()
+    chooses = any(value.dtype.kind != "f" for value in expected.values())
+    for name, value in expected.items():
+        assert found[name].shape == value.shape, name
+        assert np.isfinite(value).all(), f"{name} is not finite"
+        is_float = value.dtype.kind == "f"
+        limit = RELATIVE_TOLERANCE * float(np.abs(value).max() or 1.0) if is_float else 0
+        is_off = np.abs(found[name] - value) > limit
+        assert is_off.mean() <= (SWAPPED_SHARE if chooses else 0.0), f"{name}: {int(is_off.sum())} elements differ"
+
+
+def test_both_backends_give_the_same_answers_of_the_declared_form(networks):
+    for spec in networks.specs:
+        inputs = networks.inputs(spec, 3)
+        expected = networks.answers("onnx", spec, inputs)
+        assert_near(networks.answers("pytorch", spec, inputs), expected)
+        for tensor in spec.outputs:
+            assert expected[tensor.name].dtype == tensor.dtype
+            assert expected[tensor.name].ndim == 1 + len(tensor.shape)
+
+
+def test_activations_are_alive_with_random_weights(networks):
+    for spec in networks.specs:
+        floats = [value for value in networks.answers("onnx", spec, networks.inputs(spec, 3)).values()
+                  if value.dtype.kind == "f"]  # fmt: skip
+        if floats:
+            assert max(float(np.abs(value).max()) for value in floats) > 1e-6
+            assert max(float(np.abs(value).max()) for value in floats) < 1e6
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_an_answer_depends_neither_on_its_batch_nor_on_the_instance(networks, framework):
+    for spec in networks.specs:
+        inputs = networks.inputs(spec, 3)
+        together = networks.answers(framework, spec, inputs, 1)
+        alone = [
+            networks.answers(framework, spec, {name: value[row : row + 1] for name, value in inputs.items()}, 0)
+            for row in range(3)
+        ]
+        assert_near({name: np.concatenate([row[name] for row in alone]) for name in together}, together)

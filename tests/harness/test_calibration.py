@@ -1,0 +1,326 @@
+"""Calibration: ranges of known distributions, the neutral file, and quantised models that still answer right."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import harness_support
+import pytest
+
+harness_support.need("numpy", "onnx", "onnxruntime", "sklearn", "torch")
+
+import numpy as np  # noqa: E402
+import onnx  # noqa: E402
+from backend_toys import toy_on_path  # noqa: E402
+from harness import calibrate, makemodel, processor, quantize  # noqa: E402
+from harness.backends import onnxruntime as backend  # noqa: E402
+from harness.backends.base import BackendRequest  # noqa: E402
+from harness.calibration import (  # noqa: E402
+    METHODS,
+    Calibration,
+    Observed,
+    entropy_limit,
+    magnitudes,
+    range_of,
+    read_calibration,
+    write_calibration,
+)
+from harness.datasets.digits import open_dataset  # noqa: E402
+from harness.errors import HarnessError  # noqa: E402
+from harness.makemodel import Order  # noqa: E402
+from harness.modelfacts import read_model_facts  # noqa: E402
+from harness.models import digits  # noqa: E402
+
+SCRIPTS = harness_support.SCRIPTS
+
+
+def observed(*parts: np.ndarray) -> Observed:
+    seen = Observed()
+    for note in (Observed.widen, Observed.count):
+        for part in parts:
+            note(seen, part.astype(np.float32))
+    return seen
+
+
+def normal(count: int = 200_000) -> np.ndarray:
+    return np.random.default_rng(0).normal(0, 1, count)
+
+
+# --- ranges ---
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_range_holds_zero_and_is_no_wider_than_the_values(method):
+    for values in (normal(), np.abs(normal()), -np.abs(normal()), np.full(100, 3.0), np.zeros(10), np.zeros(0)):
+        seen = observed(values)
+        low, high = range_of(seen, method)
+        assert seen.low <= low <= 0.0 <= high <= seen.high
+
+
+def test_minmax_takes_all_and_percentile_leaves_out_the_tails():
+    values = np.concatenate([np.linspace(-1, 1, 100_000), [50.0]])
+    seen = observed(values)
+    assert range_of(seen, "minmax") == (-1.0, 50.0)
+    low, high = range_of(seen, "percentile", 99.9)
+    assert -1.0 <= low < -0.95
+    assert 0.99 < high < 1.05
+    assert range_of(seen, "percentile", 100.0)[1] == pytest.approx(50.0)
+
+
+def test_entropy_cuts_an_outlier_off_but_keeps_an_even_distribution_whole():
+    even = np.random.default_rng(1).uniform(-1, 1, 500_000)
+    assert entropy_limit(magnitudes(observed(even).counts)) > 0.97
+    low, high = range_of(observed(np.concatenate([normal(), [40.0]])), "entropy")
+    assert 2.0 < high < 8.0
+    assert -8.0 < low < -2.0
+
+
+def test_the_distribution_does_not_depend_on_how_the_values_are_cut():
+    values = normal(10_000)
+    whole, cut = observed(values), observed(values[:1234], values[1234:])
+    assert range_of(whole, "entropy") == range_of(cut, "entropy")
+    assert int(whole.counts.sum()) == 10_000
+
+
+def test_values_that_are_no_numbers_are_refused():
+    for value in (np.inf, -np.inf, np.nan):
+        for method in METHODS:
+            with pytest.raises(HarnessError, match="no numbers"):
+                range_of(observed(np.array([1.0, value])), method)
+
+
+# --- the file ---
+
+
+def test_the_file_is_read_as_it_was_written(tmp_path):
+    written = Calibration(method="minmax", networks={"model": {"x": (-1.5, 2.0)}}, provenance={"sample_ids": [3]})
+    write_calibration(tmp_path / "c.json", written)
+    assert read_calibration(tmp_path / "c.json") == written
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"format": 2}, "no calibration of format 1"),
+        ({"method": "guess"}, "no calibration of format 1"),
+        ({"networks": {"model": {"x": [1.0]}}}, "no calibration of format 1"),
+        ({"networks": {"model": {"x": [1.0, 2.0]}}}, "the range of x does not hold zero"),
+        ({"networks": {"model": {"x": [-1.0, 1e999]}}}, "the range of x"),
+        ({"networks": []}, "no calibration of format 1"),
+    ],
+)
+def test_a_damaged_file_is_refused(tmp_path, change, said):
+    content = {"format": 1, "method": "minmax", "networks": {"model": {"x": [-1.0, 2.0]}}, "provenance": {}}
+    (tmp_path / "c.json").write_text(json.dumps({**content, **change}))
+    with pytest.raises(HarnessError, match=said):
+        read_calibration(tmp_path / "c.json")
+
+
+# --- a model with a meaningful accuracy: handwritten digits ---
+
+
+def load(path: Path):
+    spec = importlib.util.spec_from_file_location(f"calibration_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    load(SCRIPTS / "get-dataset-digits" / "make_dataset.py").make_dataset(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model_info(data, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    recipe = SCRIPTS / "get-ml-model-digits"
+    sys.path.insert(0, str(recipe))
+    try:
+        fit = load(recipe / "fit_model.py")
+        fit.make_model(data, folder, fit.FitSettings())
+    finally:
+        sys.path.remove(str(recipe))
+    (folder / "labels.txt").write_text("0 to 9\n")
+    return folder / "model.json"
+
+
+def accuracy(info: Path, data: Path) -> float:
+    facts, dataset = read_model_facts(None, info), open_dataset(data)
+    spec = digits.Digits.networks[0]
+    request = BackendRequest(
+        network=spec, path=facts.files["model"].path, architecture="digits", config={}, precision=facts.precision,
+        device="cpu", gpus=(), instances=1, threads=1, cores=(), is_spinning=False, largest_batch=599,
+    )  # fmt: skip
+    infer = backend.open_backend(request).instance(0)
+    model = digits.open_model(facts)
+    answers = model.predict({"model": infer}, model.preprocess(dataset.load(range(dataset.count))))
+    return model.score(((index, row.tobytes()) for index, row in enumerate(answers)), dataset).values["acc"]
+
+
+def calibrated(model_info: Path, data: Path, path: Path, method: str, *words: str) -> Path:
+    common = ["--model=digits", f"--model_info={model_info}", f"--dataset={data}", f"--method={method}"]
+    assert calibrate.main([*common, f"--output={path}", "--threads=1", *words]) == 0
+    return path
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_int8_by_each_method_reads_the_digits_within_the_bound_of_99_percent_of_fp32(
+    model_info, data, tmp_path, method
+):
+    calibration = calibrated(model_info, data, tmp_path / "c.json", method, "--count=64")
+    words = [f"--model_info={model_info}", f"--output_dir={tmp_path / 'int8'}", "--precision=int8"]
+    assert quantize.main([*words, f"--calibration={calibration}"]) == 0
+    info = tmp_path / "int8" / "model.json"
+    facts = read_model_facts(None, info)
+    assert (facts.precision, facts.framework) == ("int8", "onnx")
+    assert facts.reference == read_model_facts(None, model_info).reference
+    assert accuracy(info, data) >= 0.99 * accuracy(model_info, data)
+    types = {node.op_type for node in onnx.load(str(facts.files["model"].path)).graph.node}
+    assert {"QuantizeLinear", "DequantizeLinear"} <= types
+    content = json.loads(info.read_text())
+    assert content["quantisation"]["calibration"]["provenance"]["sample_ids"] == list(
+        calibrate.choose_samples(599, 64, 0)
+    )
+    assert (tmp_path / "int8" / "labels.txt").read_text() == "0 to 9\n"
+
+
+def test_fp16_reads_the_digits_as_well(model_info, data, tmp_path):
+    quantize.quantize(quantize.Task(model_info=model_info, output_dir=tmp_path, precision="fp16"))
+    assert accuracy(tmp_path / "model.json", data) >= 0.999 * accuracy(model_info, data)
+
+
+def test_the_provenance_names_model_data_set_and_samples(model_info, data, tmp_path):
+    (tmp_path / "list.txt").write_text("5\n# a comment\n17 # two\n\n")
+    path = calibrated(model_info, data, tmp_path / "c.json", "minmax", f"--sample_list={tmp_path / 'list.txt'}")
+    provenance = read_calibration(path).provenance
+    assert provenance["sample_ids"] == [5, 17]
+    assert provenance["model"]["sha256"] == {"model": read_model_facts(None, model_info).files["model"].sha256}
+    assert provenance["dataset"]["count"] == 599
+    assert set(provenance["versions"]) >= {"onnxruntime", "onnx", "numpy"}
+
+
+@pytest.mark.parametrize("words", ["600\n", "-1\n", "", "one\n"])
+def test_sample_lists_that_do_not_fit_are_refused(model_info, data, tmp_path, words, capsys):
+    (tmp_path / "list.txt").write_text(words)
+    common = ["--model=digits", f"--model_info={model_info}", f"--dataset={data}", f"--output={tmp_path / 'c.json'}"]
+    assert calibrate.main([*common, f"--sample_list={tmp_path / 'list.txt'}"]) == 1
+    assert "calibrate: " in capsys.readouterr().err
+    assert not (tmp_path / "c.json").exists()
+
+
+def test_a_calibration_of_another_model_is_refused(model_info, data, tmp_path):
+    path = calibrated(model_info, data, tmp_path / "c.json", "minmax", "--count=4")
+    content = json.loads(path.read_text())
+    content["provenance"]["model"]["sha256"]["model"] = "0" * 64
+    path.write_text(json.dumps(content))
+    task = quantize.Task(model_info=model_info, output_dir=tmp_path, precision="int8", calibration=path)
+    with pytest.raises(HarnessError, match="made with another model"):
+        quantize.quantize(task)
+
+
+def test_static_int8_without_a_calibration_is_refused_with_the_command(model_info, tmp_path):
+    with pytest.raises(HarnessError, match="no calibration is given") as caught:
+        quantize.quantize(quantize.Task(model_info=model_info, output_dir=tmp_path, precision="int8"))
+    assert "calibrate,ml-model" in caught.value.hint
+
+
+def test_bf16_is_refused_with_where_it_can_be_had(model_info, tmp_path):
+    with pytest.raises(HarnessError, match="allowed: int8, fp16") as caught:
+        quantize.quantize(quantize.Task(model_info=model_info, output_dir=tmp_path, precision="bf16"))
+    assert "backend pytorch" in caught.value.hint
+
+
+# --- networks of matrices, and several networks ---
+
+
+@pytest.fixture
+def toy(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("toymodel")
+    with toy_on_path(tmp_path_factory.mktemp("toy")):
+        yield makemodel.make_model(Order(architecture="toy", config="tiny", framework="onnx", output_dir=folder))
+
+
+def test_networks_without_convolutions_become_dynamic_int8_with_free_shapes(toy, tmp_path):
+    task = quantize.Task(model_info=toy, output_dir=tmp_path, precision="int8", method="dynamic")
+    info = json.loads(quantize.quantize(task).read_text())
+    assert {row["method"] for row in info["quantisation"]["methods"].values()} == {"dynamic"}
+    assert "DynamicQuantizeLinear" in info["quantisation"]["methods"]["text"]["operators"]
+    session = backend.onnxruntime.InferenceSession(tmp_path / "toy-text.int8.onnx")
+    for count, tokens in ((1, 3), (4, 9)):
+        inputs = {"ids": np.ones((count, tokens), np.int64), "state": np.zeros((count, 12), np.float32)}
+        assert session.run(["scores"], inputs)[0].shape == (count, tokens, 5)
+
+
+def test_dynamic_int8_on_convolutions_is_told_and_never_chosen_by_itself(toy, tmp_path, capsys):
+    task = quantize.Task(model_info=toy, output_dir=tmp_path, precision="int8", method="dynamic")
+    quantize.quantize(task)
+    assert "network image has convolutions" in capsys.readouterr().err
+    with pytest.raises(HarnessError, match="network image is quantised with static ranges"):
+        quantize.quantize(quantize.Task(model_info=toy, output_dir=tmp_path, precision="int8"))
+
+
+def test_without_vnni_weights_get_seven_bits(toy, tmp_path, monkeypatch):
+    monkeypatch.setattr(quantize, "has_vnni", lambda: False)
+    task = quantize.Task(model_info=toy, output_dir=tmp_path, precision="int8", method="dynamic")
+    assert json.loads(quantize.quantize(task).read_text())["quantisation"]["reduce_range"] is True
+    weights = [
+        onnx.numpy_helper.to_array(value)
+        for value in onnx.load(str(tmp_path / "toy-text.int8.onnx")).graph.initializer
+        if value.data_type == onnx.TensorProto.INT8
+    ]
+    assert max(int(np.abs(array.astype(np.int32)).max()) for array in weights) <= 64
+
+
+def test_the_processor_is_looked_at_not_assumed(monkeypatch):
+    for flags, amx, vnni in (({"amx_bf16"}, True, False), ({"avx512_vnni"}, False, True), (set(), False, False)):
+        monkeypatch.setattr(processor, "processor_flags", lambda flags=flags: frozenset(flags))
+        assert (processor.has_amx(), processor.has_vnni()) == (amx, vnni)
+
+
+def graph(*rows: tuple[str, list[str], str], outputs: list[str]) -> onnx.ModelProto:
+    nodes = [onnx.helper.make_node(kind, names, [output], name=output) for kind, names, output in rows]
+    info = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in ["x", *outputs]]
+    weight = onnx.numpy_helper.from_array(np.zeros(1, np.float32), "w")
+    return onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", info[:1], info[1:], [weight]))
+
+
+def test_the_last_layers_and_what_follows_them_stay_in_fp32():
+    model = graph(
+        ("Conv", ["x", "w"], "trunk"),
+        ("Relu", ["trunk"], "active"),
+        ("Conv", ["active", "w"], "scores"),
+        ("Conv", ["active", "w"], "boxes"),
+        ("Reshape", ["boxes", "w"], "flat"),
+        ("Concat", ["flat", "scores"], "all"),
+        outputs=["all"],
+    )
+    ranges = dict.fromkeys(("x", "trunk", "active", "scores", "boxes", "flat", "all"), (-1.0, 1.0))
+    assert quantize.nodes_in_fp32(model, ranges) == ["all", "boxes", "flat", "scores"]
+    del ranges["active"]
+    assert "active" in quantize.nodes_in_fp32(model, ranges)
+
+
+def test_a_network_of_last_layers_is_quantised_whole():
+    model = graph(("Gemm", ["x", "w"], "scores"), outputs=["scores"])
+    assert quantize.nodes_in_fp32(model, {"x": (-1.0, 1.0), "scores": (-1.0, 1.0)}) == []
+
+
+def test_the_form_for_tensorrt_has_no_zero_points_and_biases_in_fp32(model_info, data, tmp_path):
+    calibration = calibrated(model_info, data, tmp_path / "c.json", "minmax", "--count=16")
+    quantize.quantize(
+        quantize.Task(
+            model_info=model_info, output_dir=tmp_path, precision="int8", calibration=calibration, target="tensorrt"
+        )
+    )
+    found = onnx.load(str(tmp_path / "digits.int8.onnx")).graph
+    arrays = {value.name: onnx.numpy_helper.to_array(value) for value in found.initializer}
+    zero_points = [arrays[node.input[2]] for node in found.node if node.op_type == "QuantizeLinear"]
+    assert zero_points and all(array.dtype == np.int8 and not array.any() for array in zero_points)
+    assert not any(array.dtype == np.int32 for array in arrays.values())

@@ -1,0 +1,118 @@
+"""Follows docs/howto/add-backend.md: its file, put into a copy of the harness, runs in every scenario and scores."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from harness_support import HARNESS, need, request, run_harness
+
+need("numpy", "mlperf_loadgen", "onnx", "sklearn")
+
+import numpy as np  # noqa: E402
+import onnx  # noqa: E402
+from harness import registry  # noqa: E402
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from sklearn.datasets import load_digits  # noqa: E402
+from sklearn.linear_model import LogisticRegression  # noqa: E402
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "howto" / "add-backend.md").read_text(encoding="utf-8")
+VALIDATION = 300
+
+
+def code() -> tuple[str, str]:
+    """The name of the page's file and its text."""
+    name = re.search(r"^## 1\. The file: `backends/(\w+)\.py`$", PAGE, re.MULTILINE)
+    text = re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    return name[1], text[1]
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory) -> Path:
+    """A copy of the harness with the page's file in it."""
+    folder = tmp_path_factory.mktemp("source")
+    shutil.copytree(HARNESS / "harness", folder / "harness", ignore=shutil.ignore_patterns("__pycache__"))
+    name, text = code()
+    (folder / "harness" / "backends" / f"{name}.py").write_text(text)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    """Digits, and a linear model fitted to others of them."""
+    folder = tmp_path_factory.mktemp("data")
+    images, labels = (array.astype(np.uint8) for array in (load_digits().images, load_digits().target))
+    np.save(folder / "validation_images.npy", images[:VALIDATION])
+    np.save(folder / "validation_labels.npy", labels[:VALIDATION])
+    flat = images.reshape(-1, 64) / 16.0
+    fitted = LogisticRegression(max_iter=300).fit(flat[VALIDATION:], labels[VALIDATION:])
+    weights = {"weights": fitted.coef_.T.astype(np.float32), "bias": fitted.intercept_.astype(np.float32)}
+    graph = helper.make_graph(
+        [helper.make_node("Flatten", ["image"], ["flat"]),
+         helper.make_node("Gemm", ["flat", "weights", "bias"], ["logits"])],
+        "linear",
+        [helper.make_tensor_value_info("image", TensorProto.FLOAT, ["batch", 1, 8, 8])],
+        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", 10])],
+        [numpy_helper.from_array(array, name) for name, array in weights.items()],
+    )  # fmt: skip
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), folder / "x.onnx")
+    digest = hashlib.sha256((folder / "x.onnx").read_bytes()).hexdigest()
+    right = float((fitted.predict(flat[:VALIDATION]) == labels[:VALIDATION]).mean() * 100)
+    info = {"format": 1, "framework": "onnx", "files": {"model": {"file": "x.onnx", "sha256": digest}},
+            "reference": {"acc": right}}  # fmt: skip
+    (folder / "model.json").write_text(json.dumps(info))
+    return folder
+
+
+def ask(data: Path, folder: Path, **changes: object) -> dict[str, object]:
+    common = {"backend": code()[0], "dataset_path": str(data), "model_info_path": str(data / "model.json"),
+              "output_dir": str(folder / "out"), "min_duration_ms": 150}  # fmt: skip
+    return request(**{**common, **changes})
+
+
+@pytest.mark.parametrize("scenario", ["SingleStream", "MultiStream", "Offline", "Server"])
+def test_the_pages_backend_runs_in_every_scenario(data, source, tmp_path, scenario):
+    ended = run_harness(tmp_path, ask(data, tmp_path, scenario=scenario), source=source)
+    assert ended.code == 0, ended.stderr
+    assert "result.json" in {path.name for path in ended.folder.iterdir()}
+
+
+def test_the_pages_backend_reads_the_digits_as_the_model_was_fitted(data, source, tmp_path):
+    content = ask(data, tmp_path, mode="accuracy", min_duration_ms=None)
+    ended = run_harness(tmp_path, content, source=source)
+    assert ended.code == 0, ended.stderr
+    assert f'"onnx": "{onnx.__version__}"' in (ended.folder / "result.json").read_text()
+    scored = run_harness(tmp_path, content, "score", source=source)
+    assert scored.code == 0, scored.stderr
+    reference = json.loads((data / "model.json").read_text())["reference"]["acc"]
+    accuracy = json.loads((scored.folder / "accuracy.json").read_text())
+    assert [(row["name"], row["value"]) for row in accuracy["metrics"]] == [("acc", pytest.approx(reference, abs=1e-3))]
+    assert accuracy["passed"] is True
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "said"),
+    [({"device": "cuda"}, 2, "allowed: cpu"), ({"precision": "fp16"}, None, "fp32")],
+)
+def test_what_the_page_says_it_cannot_do_is_refused_with_what_it_can(data, source, tmp_path, changes, code, said):
+    ended = run_harness(tmp_path, ask(data, tmp_path, **changes), source=source)
+    assert ended.code != 0 and (code is None or ended.code == code)
+    assert said in ended.stderr
+
+
+def test_a_file_that_is_no_model_ends_with_the_pages_error(data, source, tmp_path):
+    (tmp_path / "x.onnx").write_bytes(b"nothing")
+    content = ask(data, tmp_path, model_info_path=None, model_path=str(tmp_path / "x.onnx"))
+    ended = run_harness(tmp_path, content, source=source)
+    assert ended.code == 1
+    assert "onnx cannot open" in ended.stderr
+
+
+def test_the_page_names_every_member_of_a_backend_file():
+    for member in ("DEVICES", "PRECISIONS", "FRAMEWORK", "BATCH_SIZE", "open_backend", "instance", "versions", "close"):
+        assert member in PAGE, member
+    assert code()[0] not in registry.known_names("backends"), "the page's example must not exist already"

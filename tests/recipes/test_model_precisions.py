@@ -1,0 +1,188 @@
+"""calibrate-ml-model, quantize-ml-model, generate-engine: their hooks; ONNX files are read without the package onnx."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recipe_loader import RECIPES, load_module, load_recipe
+
+calibrate = load_recipe("calibrate-ml-model")
+quantize = load_recipe("quantize-ml-model")
+engine = load_recipe("generate-engine")
+operators = load_module("quantize-ml-model", "onnx_operators")
+
+
+def field(number: int, content: bytes) -> bytes:
+    """A protobuf field of bytes; lengths above 127 take two bytes."""
+    length = len(content)
+    size = bytes([length]) if length < 128 else bytes([length & 127 | 128, length >> 7])
+    return bytes([number << 3 | 2]) + size + content
+
+
+def onnx_file(path: Path, *types: str) -> Path:
+    """An ONNX file with these operators and a weight, whose bytes look like an operator."""
+    nodes = b"".join(field(1, field(1, b"in") + field(4, name.encode())) for name in types)
+    weight = field(5, field(9, field(1, field(4, b"Conv")) * 20))
+    path.write_bytes(bytes([8, 9]) + field(2, b"test") + field(7, weight + nodes + field(2, b"graph")))
+    return path
+
+
+def model_json(folder: Path, *types: str, **changes: Any) -> Path:
+    file = onnx_file(folder / "net.onnx", *types)
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    info = {"format": 1, "name": "net", "framework": "onnx", "precision": "fp32",
+            "files": {"model": {"file": file.name, "sha256": digest}}}  # fmt: skip
+    (folder / "model.json").write_text(json.dumps({**info, **changes}))
+    return folder / "model.json"
+
+
+# --- operators of an ONNX file ---
+
+
+@pytest.mark.parametrize("types", [("Conv", "Relu"), ("MatMul",), ("MatMul", "Add", "MatMul", "LayerNormalization")])
+def test_the_operators_of_the_graph_are_read_and_weights_are_not(tmp_path, types):
+    assert operators.operators_in(onnx_file(tmp_path / "x.onnx", *types)) == set(types)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff" * 40, b"no model at all, only text", field(7, b"")])
+def test_other_files_are_refused(tmp_path, content):
+    (tmp_path / "x.onnx").write_bytes(content)
+    with pytest.raises(operators.NoOnnxFile):
+        operators.operators_in(tmp_path / "x.onnx")
+
+
+def test_a_truncated_file_is_refused(tmp_path):
+    path = onnx_file(tmp_path / "x.onnx", "Conv", "Relu")
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(operators.NoOnnxFile, match="cut off"):
+        operators.operators_in(path)
+
+
+# --- quantize-ml-model ---
+
+
+@pytest.mark.parametrize(
+    ("types", "precision", "method", "needs"),
+    [
+        (("Conv", "Relu"), "int8", "auto", "yes"),
+        (("ConvTranspose",), "int8", "auto", "yes"),
+        (("MatMul", "Add"), "int8", "auto", "no"),
+        (("MatMul", "Add"), "int8", "static", "yes"),
+        (("Conv", "Relu"), "int8", "dynamic", "no"),
+        (("Conv", "Relu"), "fp16", "auto", "no"),
+    ],
+)
+def test_a_calibration_is_asked_for_where_ranges_must_be_known(inside, hook_input, types, precision, method, needs):
+    info = model_json(inside, *types)
+    i = hook_input(
+        {"CM_ML_MODEL_INFO_FILE": str(info), "CM_QUANTIZE_PRECISION": precision, "CM_QUANTIZE_METHOD": method}
+    )
+    assert quantize.preprocess(i) == {"return": 0}
+    assert i["env"]["CM_QUANTIZE_NEEDS_CALIBRATION"] == needs
+    assert (inside / "arguments.txt").read_text().splitlines() == [
+        f"--model_info={info}", f"--output_dir={inside}", f"--precision={precision}", f"--method={method}",
+        "--target=cpu",
+    ]  # fmt: skip
+    assert i["env"]["CM_ML_MODEL_QUANTIZED_FROM_SHA256"] == hashlib.sha256(info.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"framework": "pytorch"}, "a fp32 model for pytorch; an fp32 ONNX model is needed"),
+        ({"precision": "int8"}, "a int8 model for onnx"),
+        ({"files": []}, "cannot be used"),
+        ({"files": {"model": {"file": "gone.onnx"}}}, "gone.onnx"),
+    ],
+)
+def test_a_model_that_cannot_be_quantised_is_refused_with_a_hint(inside, hook_input, changes, said):
+    info = model_json(inside, "Conv", **changes)
+    env = {"CM_ML_MODEL_INFO_FILE": str(info), "CM_QUANTIZE_PRECISION": "int8", "CM_QUANTIZE_METHOD": "auto"}
+    answer = quantize.preprocess(hook_input(env))
+    assert answer["return"] == 1
+    assert said in answer["error"]
+    assert "hint: " in answer["error"]
+
+
+def test_without_a_model_the_hint_says_how_one_is_given(inside, hook_input):
+    assert "--model_info=model.json" in quantize.preprocess(hook_input())["error"]
+    assert "--model_info=model.json" in engine.preprocess(hook_input())["error"]
+    answer = calibrate.preprocess(hook_input({"CM_MLPERF_MODEL": "resnet50"}))
+    assert "--model_info=model.json" in answer["error"]
+    assert "--dataset=FOLDER" in answer["error"]
+    assert "--model=NAME" not in answer["error"]
+
+
+# --- calibrate-ml-model ---
+
+
+def test_values_become_arguments_one_in_each_line_whatever_they_hold(inside, hook_input):
+    info = model_json(inside, "Conv")
+    env = {
+        "CM_MLPERF_MODEL": "resnet50", "CM_ML_MODEL_INFO_FILE": str(info), "CM_DATASET_PATH": "/data/$(touch x) y",
+        "CM_CALIBRATION_METHOD": "entropy", "CM_CALIBRATION_SAMPLE_COUNT": "8",
+    }  # fmt: skip
+    i = hook_input(env)
+    assert calibrate.preprocess(i) == {"return": 0}
+    assert (inside / "arguments.txt").read_text().splitlines() == [
+        "--model=resnet50", f"--model_info={info}", "--dataset=/data/$(touch x) y", "--method=entropy", "--count=8",
+        f"--output={inside / 'calibration.json'}",
+    ]  # fmt: skip
+
+
+def test_the_calibration_is_exported_and_declared(inside, hook_input):
+    content = {"format": 1, "method": "minmax", "networks": {}, "provenance": {"sample_ids": [1, 2, 3]}}
+    (inside / "calibration.json").write_text(json.dumps(content))
+    i = hook_input({"CM_ML_MODEL_CALIBRATION_MODEL_FILE": "/m/model.json"})
+    assert calibrate.postprocess(i) == {"return": 0, "files": ["calibration.json"]}
+    assert i["env"]["CM_ML_MODEL_CALIBRATION_FILE"] == str(inside / "calibration.json")
+    assert i["env"]["CM_ML_MODEL_CALIBRATION_SAMPLES"] == "3"
+    (inside / "calibration.json").write_text("{}")
+    assert calibrate.postprocess(hook_input())["return"] == 1
+
+
+# --- generate-engine ---
+
+
+def test_the_engines_sizes_are_words_of_their_own(inside, hook_input):
+    info = model_json(inside, "MatMul")
+    env = {
+        "CM_MLPERF_MODEL": "bert-99", "CM_ML_MODEL_INFO_FILE": str(info), "CM_ENGINE_LIBRARY": "tensorrt",
+        "CM_ENGINE_LARGEST_BATCH": "4", "CM_ENGINE_SIZES": "tokens=1:384:384, boxes=1:2:3",
+    }  # fmt: skip
+    assert engine.preprocess(hook_input(env)) == {"return": 0}
+    assert (inside / "arguments.txt").read_text().splitlines() == [
+        "--model=bert-99", "--library=tensorrt", "--largest_batch=4", f"--model_info={info}", f"--output_dir={inside}",
+        "--sizes", "tokens=1:384:384", "boxes=1:2:3",
+    ]  # fmt: skip
+
+
+# --- the cache ---
+
+
+@pytest.mark.parametrize(
+    ("alias", "file_key", "digest_key"),
+    [
+        ("calibrate-ml-model", "CM_ML_MODEL_CALIBRATION_MODEL_FILE", "CM_ML_MODEL_CALIBRATION_MODEL_SHA256"),
+        ("quantize-ml-model", "CM_ML_MODEL_QUANTIZED_FROM", "CM_ML_MODEL_QUANTIZED_FROM_SHA256"),
+        ("generate-engine", "CM_ML_MODEL_ENGINE_FROM", "CM_ML_MODEL_ENGINE_FROM_SHA256"),
+    ],
+)
+def test_an_entry_is_valid_while_the_model_is_the_one_it_was_made_from(tmp_path, alias, file_key, digest_key):
+    info = tmp_path / "a model.json"
+    info.write_text("{}")
+    env = {"PATH": "/usr/bin:/bin", file_key: str(info), digest_key: hashlib.sha256(b"{}").hexdigest()}
+
+    def code() -> int:
+        return subprocess.run(["bash", RECIPES / alias / "validate_cache.sh"], env=env, capture_output=True).returncode
+
+    assert code() == 0
+    info.write_text('{"changed": 1}')
+    assert code() == 1
+    info.unlink()
+    assert code() == 1
