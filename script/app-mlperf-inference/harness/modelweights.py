@@ -21,7 +21,7 @@ from harness.errors import HarnessError
 _CONVOLUTIONS = (
     nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d,
 )  # fmt: skip
-_WRAPPERS = ("state_dict", "model_state_dict", "model", "network_weights")
+_WRAPPERS = ("best_model_state_dict", "state_dict", "model_state_dict", "model", "network_weights")
 """Keys under which training programs put the state dict of a checkpoint."""
 _SHOWN_NAMES = 5
 _LEAST_VARIANCE = 1e-3

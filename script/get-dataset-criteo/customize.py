@@ -1,0 +1,95 @@
+"""Hooks of get-dataset-criteo: the user's own copy of day 23, checked or converted, or synthetic rows.
+
+The logs may be used after their licence is accepted, so nothing is downloaded. run.sh makes synthetic rows
+(`make_clicks.py`), converts the text of the day (`convert_day.py`), and checks what there is (`check_dataset.py`).
+"""
+
+from pathlib import Path
+
+from mlperf_data import answers, given, manual, room
+
+LARGEST_COUNT = 330_067  # samples of the real measured half
+WAY_KEY = "CM_DATASET_CRITEO_WAY"
+FOLDER_KEY = "CM_DATASET_CRITEO_FOLDER"
+PATH_KEYS = ("CM_DATASET_CRITEO_PATH",)
+BINARY_FILE = "terabyte_processed_test.bin"
+TEXT_FILE = "day_23"
+LEAST_TEXT_ROW_BYTES = (
+    100  # label, 13 counts of a digit or none, and 26 ids of up to 8 digits, mostly 200 bytes and more
+)
+BINARY_ROW_BYTES = 160  # 40 numbers of 32 bits
+
+SOURCE = manual.Source(
+    name="day 23 of Criteo's Terabyte click logs",
+    pages=(
+        "https://ailab.criteo.com/ressources/criteo-1tb-click-logs-dataset-for-mlperf/",
+        "dlrm-v2, prepared: https://inference.mlcommons-storage.org (dlrm-v2-preprocessed-dataset)",
+    ),
+    licence="Criteo's own terms, which you accept on its page",
+    steps=(
+        "dlrm-v2: get the prepared multi-hot files of day 23, or make them as recommendation_v2/torchrec_dlrm of "
+        "mlcommons/training says",
+        "dlrm: prepare the 24 days as facebookresearch/dlrm says (--max-ind-range=40000000 --mlperf-bin-loader); keep "
+        "terabyte_processed_test.bin, or day_23 and the dictionaries day_fea_dict_*.npz",
+    ),
+    layout=(
+        "with _multihot: day_23_dense.npy, day_23_labels.npy, day_23_sparse_multi_hot.npz",
+        f"else: {BINARY_FILE}, or {TEXT_FILE} and day_fea_dict_0.npz to day_fea_dict_25.npz",
+    ),
+    command="cm run script --tags=get,dataset,original,criteo[,_multihot] --path=FOLDER",
+)
+
+
+def asked_count(text):
+    """How many samples to make. Raises ValueError with what is allowed."""
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= LARGEST_COUNT):
+        raise ValueError(f"_size.{text} cannot be\nhint: _size.1 to _size.{LARGEST_COUNT}")
+    return int(text)
+
+
+def _made(env):
+    """What run.sh does to make synthetic rows; raises ValueError."""
+    env["CM_DATASET_SIZE"] = str(asked_count(str(env["CM_DATASET_SIZE"])))
+    env[FOLDER_KEY] = str(Path.cwd() / "criteo")
+    env["CM_DATASET_CRITEO_FORM"] = "multi-hot" if env["CM_DATASET_CRITEO_MULTIHOT"] == "yes" else "one-hot"
+    return {"return": 0}
+
+
+def _converted(env, path):
+    """What run.sh does to convert the text in `path`, when there is room for the result."""
+    size = (path / TEXT_FILE).stat().st_size // LEAST_TEXT_ROW_BYTES * BINARY_ROW_BYTES
+    needed = room.Room(disk_bytes=size, memory_bytes=None)
+    refused = room.shortage(f"the conversion of {path / TEXT_FILE}", needed, room.free_room(Path.cwd()))
+    if refused is not None:
+        return answers.failure(refused, "make room, or move the cache to a larger disk")
+    env["CM_DATASET_CRITEO_TEXT_FOLDER"] = str(path)
+    env[FOLDER_KEY] = str(Path.cwd() / "criteo")
+    return {"return": 0}
+
+
+def preprocess(i):
+    """CM hook: decides what run.sh does; refuses when there is neither a copy nor _synthetic."""
+    env = i["env"]
+    path = given.given_path(env, "CM_MLPERF_DATA_GIVEN_PATH")
+    if env[WAY_KEY] == "synthetic":
+        if path is not None:
+            return answers.failure(f"--path={path} and a synthetic data set exclude each other", "leave one out")
+        try:
+            return _made(env)
+        except ValueError as error:
+            return answers.failure(error)
+    if env.get("CM_DATASET_SIZE"):
+        return answers.failure("a real copy is taken whole", "leave _size out, or add _synthetic or _tiny")
+    if path is None:
+        return answers.failure(manual.refusal(SOURCE))
+    is_text = (path / TEXT_FILE).is_file() and not (path / BINARY_FILE).is_file()
+    if env["CM_DATASET_CRITEO_MULTIHOT"] != "yes" and is_text:
+        return _converted(env, path)
+    env[FOLDER_KEY] = str(path)
+    return {"return": 0}
+
+
+def postprocess(i):
+    """CM hook: exports the folder with its identity."""
+    env = i["env"]
+    return answers.dataset_answer(env, Path(env[FOLDER_KEY]), PATH_KEYS)

@@ -1,0 +1,12 @@
+#!/bin/bash
+# Makes synthetic cases in the cache entry, or looks at every case of the given copy.
+set -euo pipefail
+
+if [ "${CM_DATASET_KITS19_WAY}" = synthetic ]; then
+  "${CM_PYTHON_BIN_WITH_PATH}" -B "${CM_TMP_CURRENT_SCRIPT_PATH}/make_volumes.py" \
+    --output_dir "${CM_DATASET_KITS19_FOLDER}" --size "${CM_DATASET_KITS19_KIND}" \
+    --count "${CM_DATASET_SIZE}" --calibration_count 8 --seed "${CM_DATASET_KITS19_SEED}"
+else
+  "${CM_PYTHON_BIN_WITH_PATH}" -B "${CM_TMP_CURRENT_SCRIPT_PATH}/check_dataset.py" \
+    --folder "${CM_DATASET_KITS19_FOLDER}"
+fi

@@ -1,0 +1,361 @@
+"""3D-UNet and KiTS19: reading, preprocessing and windows against the official formulas, runtimes and batches agree."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from harness_support import SCRIPTS, need
+
+need("numpy", "scipy", "nibabel", "torch", "onnx", "onnxruntime")
+
+import nibabel  # noqa: E402
+import numpy as np  # noqa: E402
+import onnxruntime  # noqa: E402
+import scipy.ndimage  # noqa: E402
+import scipy.signal  # noqa: E402
+import torch  # noqa: E402
+from harness import modelweights, nifti  # noqa: E402
+from harness.datasets import kits19  # noqa: E402
+from harness.errors import HarnessError  # noqa: E402
+from harness.makemodel import Order, build_modules, write_model  # noqa: E402
+from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
+from harness.models import unet3d  # noqa: E402
+from harness.networks import unet3d as architecture  # noqa: E402
+
+
+def load(path: Path) -> ModuleType:
+    """A recipe's own module by its file."""
+    spec = importlib.util.spec_from_file_location(f"{path.parent.name}_{path.stem}".replace("-", "_"), path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+torch.set_num_threads(1)  # two threads on a busy machine wait for each other
+make_volumes = load(SCRIPTS / "get-dataset-kits19" / "make_volumes.py")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A tiny synthetic KiTS19."""
+    folder = tmp_path_factory.mktemp("kits19")
+    make_volumes.make_dataset(folder, size="tiny", count=3, calibration_count=2, seed=3)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def dataset(folder) -> kits19.Kits19Dataset:
+    return kits19.open_dataset(folder)
+
+
+@pytest.fixture(scope="module")
+def networks(tmp_path_factory) -> dict[str, object]:
+    """The same random network, tiny, in PyTorch and in onnxruntime, as calls of the harness."""
+    folder = tmp_path_factory.mktemp("model")
+    order = Order(architecture="unet3d", config="tiny", framework="onnx", output_dir=folder, seed=1)
+    modules = build_modules(order)
+    facts = read_model_facts(None, write_model(modules, order))
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(str(facts.files["model"].path), options)
+
+    def with_torch(inputs):
+        with torch.no_grad():
+            return {"output": modules["model"](torch.from_numpy(inputs["input"]))[0].numpy()}
+
+    return {
+        "torch": with_torch,
+        "onnx": lambda inputs: {"output": session.run(["output"], dict(inputs))[0]},
+    }
+
+
+# --- the data set ---
+
+
+def test_a_case_has_the_scan_labels_and_spacing_that_were_written(folder, dataset):
+    case = make_volumes.make_case(np.random.default_rng([3, 2]), make_volumes.SHAPES["tiny"])
+    (scan,), labels = dataset.load([2]), dataset.labels(2)
+    assert scan.voxels.dtype == np.float32 and labels.voxels.dtype == np.uint8
+    assert np.array_equal(scan.voxels, case.scan) and np.array_equal(labels.voxels, case.labels)
+    assert scan.spacing_mm == labels.spacing_mm == pytest.approx(case.spacing_mm, rel=1e-6)
+    assert set(np.unique(labels.voxels)) == {0, 1, 2}
+
+
+def test_the_same_seed_gives_the_same_bytes_whatever_the_number_of_cases(folder, tmp_path):
+    make_volumes.make_dataset(tmp_path, size="tiny", count=1, calibration_count=0, seed=3)
+    for name in ("imaging.nii.gz", "segmentation.nii.gz"):
+        path = Path("data", "case_00000", name)
+        assert (tmp_path / path).read_bytes() == (folder / path).read_bytes()
+
+
+def test_full_size_volumes_make_one_to_eight_windows_of_128_voxels():
+    case = make_volumes.make_case(np.random.default_rng(0), make_volumes.SHAPES["full"])
+    volume = nifti.Volume(voxels=case.scan.astype(np.float32), spacing_mm=case.spacing_mm)
+    shape = unet3d.prepare_scan(volume).shape
+    assert all(side % 64 == 0 and 128 <= side <= 192 for side in shape)
+    assert 1 <= len(unet3d.window_starts(shape, 128)) <= 8
+
+
+def test_real_data_are_the_43_official_cases_and_all_missing_ones_are_named(tmp_path):
+    (tmp_path / "case_00000").mkdir()
+    with pytest.raises(HarnessError) as caught:
+        kits19.open_dataset(tmp_path)
+    assert f"{tmp_path / 'case_00000' / 'imaging.nii.gz'} is missing" in str(caught.value)
+    assert "and 66 more" in str(caught.value)
+    assert len(kits19.INFERENCE_CASES) == 43 and len(kits19.CALIBRATION_CASES) == 20
+    assert not set(kits19.INFERENCE_CASES) & set(kits19.CALIBRATION_CASES)
+
+
+def _truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-200])
+
+
+def _garble(path: Path) -> None:
+    path.write_bytes(b"no volume at all")
+
+
+def _other_shape(path: Path) -> None:
+    nibabel.save(nibabel.Nifti1Image(np.zeros((3, 4, 5), np.uint8), np.eye(4)), path)
+
+
+def _two_axes(path: Path) -> None:
+    nibabel.save(nibabel.Nifti1Image(np.zeros((3, 4), np.uint8), np.eye(4)), path)
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (_truncate, "truncated or damaged"),
+        (_garble, "cannot read"),
+        (_other_shape, "segmentation.nii.gz (3, 4, 5)"),
+        (_two_axes, "it should have three axes"),
+        (Path.unlink, "is missing"),
+    ],
+)
+def test_a_damaged_case_is_named_when_the_data_set_is_opened(tmp_path, damage, says):
+    make_volumes.make_dataset(tmp_path, size="tiny", count=2, calibration_count=0, seed=0)
+    damage(tmp_path / "data" / "case_00001" / "segmentation.nii.gz")
+    with pytest.raises(HarnessError) as caught:
+        kits19.open_dataset(tmp_path)
+    assert says in str(caught.value) and "case_00001" in str(caught.value)
+
+
+def test_damage_inside_a_file_is_told_when_it_is_read(tmp_path):
+    make_volumes.make_dataset(tmp_path, size="tiny", count=1, calibration_count=0, seed=0)
+    path = tmp_path / "data" / "case_00000" / "imaging.nii.gz"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content)
+    dataset = kits19.open_dataset(tmp_path)
+    with pytest.raises(HarnessError, match="cannot read") as caught:
+        dataset.load([0])
+    assert str(path) in str(caught.value)
+
+
+def test_dataset_json_without_cases_is_refused(tmp_path):
+    make_volumes.make_dataset(tmp_path, size="tiny", count=1, calibration_count=0, seed=0)
+    (tmp_path / "dataset.json").write_text(json.dumps({"is_synthetic": True}))
+    with pytest.raises(HarnessError, match="cases is None"):
+        kits19.open_dataset(tmp_path)
+
+
+def test_calibration_cases_are_other_cases(folder, dataset):
+    calibration = kits19.open_calibration(folder)
+    assert calibration.count == 2
+    assert not set(calibration.cases) & set(dataset.cases)
+
+
+# --- preprocessing, against the steps of the official preprocess.py written down again ---
+
+
+def official(path: Path, window: int) -> tuple[np.ndarray, np.ndarray]:
+    """Scan and labels as the reference makes them, with a leading channel axis as there."""
+    image, label = (nibabel.load(path / f"{name}.nii.gz") for name in ("imaging", "segmentation"))
+    zoom_factor = np.array(image.header["pixdim"][1:4].tolist()) / np.array([1.6, 1.2, 1.2])
+    pixels, mask = image.get_fdata().astype(np.float32), label.get_fdata().astype(np.uint8)
+    pixels = scipy.ndimage.zoom(pixels, zoom_factor, order=1, mode="constant", cval=pixels.min(), grid_mode=False)
+    mask = scipy.ndimage.zoom(mask, zoom_factor, order=0, mode="constant", cval=mask.min(), grid_mode=False)
+    pixels, mask = pixels[None], mask[None]
+    pixels = (np.clip(pixels, -79.0, 304.0) - 101.0) / 76.9
+    bounds = [max(0, window - side) for side in pixels.shape[1:]]
+    paddings = [(0, 0)] + [(bound // 2, bound - bound // 2) for bound in bounds]
+    pixels, mask = np.pad(pixels, paddings, mode="edge"), np.pad(mask, paddings, mode="edge")
+    stride = window // 2
+    for axis in (1, 2, 3):
+        side = pixels.shape[axis]
+        extra = side % stride
+        if extra < stride // 2:
+            keep = range(extra // 2, side - (extra - extra // 2))
+            pixels, mask = pixels.take(keep, axis), mask.take(keep, axis)
+        bound = (stride - pixels.shape[axis] % stride) % stride
+        padding = [(0, 0)] * 4
+        padding[axis] = (bound // 2, bound - bound // 2)
+        pixels = np.pad(pixels, padding, constant_values=-2.2)
+        mask = np.pad(mask, padding, constant_values=0)
+    return pixels.astype(np.float32)[0], mask.astype(np.uint8)[0]
+
+
+@pytest.mark.parametrize("window", [16, 24, 32, 64])
+def test_preprocessing_is_the_official_one(folder, dataset, window):
+    for index, case in enumerate(dataset.cases):
+        scan, labels = official(folder / "data" / case, window)
+        assert np.array_equal(unet3d.prepare_scan(dataset.load([index])[0], window), scan)
+        assert np.array_equal(unet3d.prepare_labels(dataset.labels(index), window), labels)
+        assert all(side >= window and side % (window // 2) == 0 for side in scan.shape)
+
+
+def test_shapes_of_many_volumes_are_the_official_ones():
+    random = np.random.default_rng(5)
+    for _ in range(300):
+        shape = tuple(int(side) for side in random.integers(1, 90, 3))
+        fitted = unet3d.fit_to_windows(np.ones(shape, np.float32), 32, -2.2)
+        wanted = []
+        for side in (max(side, 32) for side in shape):
+            cropped = side - side % 16 if side % 16 < 8 else side
+            wanted.append(cropped + (16 - cropped % 16) % 16)
+        assert fitted.shape == tuple(wanted)
+
+
+def test_a_volume_with_the_wanted_voxels_is_not_resampled():
+    voxels = np.arange(8, dtype=np.float32).reshape(2, 2, 2)
+    assert unet3d.resample(nifti.Volume(voxels=voxels, spacing_mm=(1.6, 1.2, 1.2)), order=1) is voxels
+
+
+def test_weights_are_the_official_gaussian():
+    line = scipy.signal.windows.gaussian(128, 16.0)
+    cube = np.cbrt(np.outer(np.outer(line, line), line).reshape(128, 128, 128))
+    assert np.array_equal(unet3d.window_weights(128), (cube / cube.max()).astype(np.float32))
+
+
+def test_starts_cover_every_voxel():
+    starts = unet3d.window_starts((32, 48, 64), 32)
+    assert starts == [(0, 0, 0), (0, 0, 16), (0, 0, 32), (0, 16, 0), (0, 16, 16), (0, 16, 32)]
+
+
+def test_classes_are_those_of_argmax_with_ties_to_the_first():
+    scores = np.random.default_rng(0).integers(0, 3, (3, 20, 20, 20)).astype(np.float32)
+    assert np.array_equal(unet3d.classes_of(scores.copy()), scores.argmax(axis=0).astype(np.uint8))
+
+
+# --- the timed part ---
+
+
+def open_tiny(windows_per_call: int = 1) -> unet3d.Unet3d:
+    model = unet3d.open_model(ModelFacts(config=architecture.CONFIGS["tiny"]))
+    model.windows_per_call = windows_per_call
+    return model
+
+
+def official_inference(scan: np.ndarray, infer, window: int) -> np.ndarray:
+    """The loop of base_SUT.py with the arrays of inference_utils.py."""
+    line = scipy.signal.windows.gaussian(window, 0.125 * window)
+    patch = np.cbrt(np.outer(np.outer(line, line), line).reshape(window, window, window))
+    patch = (patch / patch.max()).astype(np.float32)
+    image = scan[None, None]
+    result = np.zeros((1, 3, *scan.shape), np.float32)
+    norm = np.zeros_like(result)
+    stride = window // 2
+    counts = [(side - window) // stride + 1 for side in scan.shape]
+    for i in range(0, stride * counts[0], stride):
+        for j in range(0, stride * counts[1], stride):
+            for k in range(0, stride * counts[2], stride):
+                place = (..., slice(i, i + window), slice(j, j + window), slice(k, k + window))
+                result[place] += infer({"input": np.ascontiguousarray(image[place])})["output"] * patch
+                norm[place] += patch
+    return np.argmax(result / norm, axis=1).astype(np.uint8)[0]
+
+
+@pytest.mark.parametrize("runtime", ["torch", "onnx"])
+def test_predictions_are_those_of_the_official_loop(dataset, networks, runtime):
+    model = open_tiny()
+    for sample in model.preprocess(dataset.load([0])):
+        (labels,) = model.predict({"model": networks[runtime]}, model.collate([sample]))
+        assert labels.dtype == np.uint8
+        assert np.array_equal(labels, official_inference(sample["volume"], networks[runtime], 32))
+
+
+@pytest.mark.parametrize(("runtime", "windows_per_call"), [("onnx", 1), ("onnx", 3), ("onnx", 64), ("torch", 5)])
+def test_batches_of_volumes_and_windows_change_nothing(dataset, networks, runtime, windows_per_call):
+    """Bit for bit with onnxruntime; torch may take another kernel for another batch, which can turn a near tie."""
+    alone, together = open_tiny(), open_tiny(windows_per_call)
+    samples = alone.preprocess(dataset.load(range(dataset.count)))
+    single = [alone.predict({"model": networks[runtime]}, alone.collate([sample]))[0] for sample in samples]
+    batch = together.predict({"model": networks[runtime]}, together.collate(samples))
+    assert [labels.shape for labels in batch] == [sample["volume"].shape for sample in samples]
+    allowed = 0.001 if runtime == "torch" else 0.0
+    for one, other in zip(single, batch, strict=True):
+        assert np.mean(one != other) <= allowed
+
+
+def test_onnxruntime_and_torch_agree(networks):
+    windows = np.random.default_rng(0).standard_normal((2, 1, 32, 32, 32)).astype(np.float32)
+    scores = [networks[runtime]({"input": windows})["output"] for runtime in ("torch", "onnx")]
+    assert scores[0].shape == (2, 3, 32, 32, 32)
+    assert np.abs(scores[0]).max() > 0.1
+    np.testing.assert_allclose(scores[0], scores[1], rtol=0, atol=2e-5)
+
+
+def test_a_single_volume_is_not_copied(dataset):
+    model = open_tiny()
+    (sample,) = model.preprocess(dataset.load([0]))
+    assert np.shares_memory(model.collate([sample])["voxels"], sample["volume"])
+    assert model.length(sample) == len(unet3d.window_starts(sample["volume"].shape, 32))
+
+
+def test_perfect_responses_score_one_and_empty_ones_near_zero(dataset):
+    model = open_tiny()
+    truths = [unet3d.prepare_labels(dataset.labels(index), 32) for index in range(dataset.count)]
+    perfect = model.score(((index, truth.tobytes()) for index, truth in enumerate(truths)), dataset)
+    assert perfect.values["DICE"] == pytest.approx(1.0)
+    nothing = model.score(((index, bytes(truth.size)) for index, truth in enumerate(truths)), dataset)
+    assert nothing.values["DICE"] < 1e-6
+    assert nothing.line.startswith("Accuracy: mean = 0.00000, ")
+
+
+# --- model and rules ---
+
+
+def test_the_full_network_has_the_parameters_of_the_published_one():
+    with torch.device("meta"):
+        state = architecture.build("model", architecture.CONFIGS["full"]).state_dict()
+    assert sum(value.numel() for value in state.values()) == 31_190_243
+    assert tuple(state["downsample.3.conv1.0.weight"].shape) == (320, 256, 3, 3, 3)
+    assert tuple(state["upsample.0.upsample_conv.0.weight"].shape) == (320, 320, 2, 2, 2)
+    assert tuple(state["output.conv.0.bias"].shape) == (3,)
+
+
+@pytest.mark.parametrize("config", [{"window": 30}, {"window": "128"}, {"classes": 4}])
+def test_a_model_of_another_kind_is_refused(config):
+    with pytest.raises(HarnessError, match="has a window of"):
+        unet3d.open_model(ModelFacts(config=config))
+
+
+@pytest.mark.parametrize("name", ["3d-unet-99", "3d-unet-99.9"])
+def test_rules_are_the_official_ones(name):
+    rules = unet3d.rules(name)
+    assert (rules.loadgen_name, rules.dataset, rules.performance_sample_count) == ("3d-unet", "kits19", 43)
+
+
+def test_gzip_members_of_the_real_files_are_what_the_size_check_reads(tmp_path):
+    path = tmp_path / "a.gz"
+    path.write_bytes(gzip.compress(b"x" * 1234))
+    assert nifti.unpacked_size(path) == 1234
+
+
+def test_the_published_checkpoints_form_is_taken_over(tmp_path):
+    if "best_model_state_dict" not in modelweights._WRAPPERS:
+        pytest.skip("harness/modelweights.py does not know the key of the KiTS19 checkpoint yet")
+    made = Order(architecture="unet3d", config="tiny", framework="pytorch", output_dir=tmp_path, seed=3)
+    state = build_modules(made)["model"].state_dict()
+    torch.save({"epoch": 1, "best_model_state_dict": state}, tmp_path / "checkpoint.pth")
+    taken = build_modules(replace(made, weights=tmp_path / "checkpoint.pth", seed=4))["model"].state_dict()
+    assert all(torch.equal(taken[name], value) for name, value in state.items())

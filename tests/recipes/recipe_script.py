@@ -1,0 +1,26 @@
+"""Runs a recipe's run.sh as the engine would, with this Python and the harness on its path."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from recipe_loader import RECIPES
+
+sys.path.append(str(RECIPES / "get-mlperf-data-lib"))  # which the recipes import
+
+
+def run_script(alias: str, folder: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """The recipe's run.sh in `folder`, with this Python and the harness."""
+    paths = [RECIPES / "app-mlperf-inference", RECIPES / "get-mlperf-results-lib"]
+    whole = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": os.pathsep.join(map(str, paths)),
+        "CM_PYTHON_BIN_WITH_PATH": sys.executable,
+        "CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / alias),
+        **env,
+    }
+    command = ["bash", "-c", f". '{RECIPES / alias}/run.sh'"]
+    return subprocess.run(command, cwd=folder, env=whole, capture_output=True, text=True, timeout=120, check=False)
