@@ -1,0 +1,22 @@
+"""COCO 2017: 5,000 validation images with objects of 80 classes, whose category ids reach from 1 to 90.
+
+Files read: `annotations/instances_val2017.json` and `val2017/*.jpg`. All 5,000 are samples. The PyTorch path of the
+reference leaves out the 48 without objects, its other paths do not.
+Source: coco.py in vision/classification_and_detection/python of mlcommons/inference.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.images import AnnotatedImages, open_annotated_images
+
+
+def open_dataset(folder: Path) -> AnnotatedImages:
+    """Return the data set; raises HarnessError when the annotations are unusable or images are missing."""
+    return open_annotated_images(
+        folder,
+        annotations="annotations/instances_val2017.json",
+        images="val2017",
+        hint="make the data set again: cm run script --tags=get,dataset,coco,original --renew",
+    )

@@ -1,0 +1,22 @@
+#!/bin/bash
+# Makes or checks the images; preprocess says which (CM_DATASET_COCO_WORK).
+set -euo pipefail
+
+python="${CM_PYTHON_BIN_WITH_PATH}"
+here="${CM_TMP_CURRENT_SCRIPT_PATH}"
+
+case "${CM_DATASET_COCO_WORK}" in
+synthetic)
+    "${python}" -B -m harness.scene_dataset --layout coco --classes "${here}/classes.txt" \
+        --count "${CM_DATASET_SIZE}" --pictures "${CM_DATASET_COCO_PICTURES}" \
+        --seed "${CM_DATASET_COCO_SEED}" \
+        --output_dir "${CM_DATASET_COCO_FOLDER}"
+    ;;
+check) ;;
+*)
+    echo "CM_DATASET_COCO_WORK is ${CM_DATASET_COCO_WORK}" >&2
+    exit 2
+    ;;
+esac
+"${python}" -B -m harness.check_images --dataset coco \
+    --folder "${CM_DATASET_COCO_FOLDER}" --count "${CM_DATASET_SIZE}"

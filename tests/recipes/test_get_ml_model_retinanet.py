@@ -1,0 +1,151 @@
+"""get-ml-model-retinanet, -ssd-mobilenet, -ssd-resnet34: published, given, random and fitted models; their preprocessed
+data sets; weights out of pickled modules."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness_libraries import need
+from recipe_loader import RECIPES, load_recipe, recipe_meta
+
+sys.path += [str(RECIPES / name) for name in ("get-mlperf-data-lib", "get-mlperf-results-lib", "app-mlperf-inference")]
+
+KEYS = {"retinanet": "RETINANET", "ssd-mobilenet": "SSD_MOBILENET", "ssd-resnet34": "SSD_RESNET34"}
+EVERY = pytest.mark.parametrize("name", sorted(KEYS))
+
+
+def call(hook_input: Any, name: str, source: str = "published", **env: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    i = hook_input({"CM_PUBLISHED_MODEL_SOURCE": source, "CM_ML_MODEL_FRAMEWORK": "onnx", **env})
+    return load_recipe(f"get-ml-model-{name}").preprocess(i), i["env"]
+
+
+@EVERY
+@pytest.mark.parametrize("framework, work", [("onnx", "take"), ("pytorch", "convert")])
+def test_the_published_file_is_fetched_and_taken_or_converted(name, framework, work, hook_input, inside):
+    answer, env = call(hook_input, name, CM_ML_MODEL_FRAMEWORK=framework)
+    assert answer == {"return": 0}
+    assert env["CM_PUBLISHED_MODEL_IS_FETCHED"] == "yes" and env["CM_PUBLISHED_MODEL_WORK"] == work
+    assert env["CM_PUBLISHED_MODEL_URL"].startswith("https://zenodo.org/record/")
+    facts = json.loads(env["CM_PUBLISHED_MODEL_FACTS"])
+    assert 20 <= facts["reference"]["mAP"] <= 38 and "zenodo.org" in facts["licence"]
+
+
+@EVERY
+@pytest.mark.parametrize("source", ["fit", "random"])
+def test_synthetic_models_need_no_download_and_take_no_path(name, source, hook_input, inside):
+    answer, env = call(hook_input, name, source)
+    assert answer == {"return": 0}
+    assert env["CM_PUBLISHED_MODEL_IS_FETCHED"] == "no" and env["CM_PUBLISHED_MODEL_WORK"] == source
+    answer, _ = call(hook_input, name, source, **{f"CM_ML_MODEL_{KEYS[name]}_PATH_GIVEN": "/data/model.onnx"})
+    assert answer["return"] == 1 and "leave one of them out" in answer["error"]
+
+
+@EVERY
+def test_a_given_file_becomes_the_model_with_a_model_json(name, hook_input, inside, tmp_path, monkeypatch):
+    copy = tmp_path / "copy.onnx"
+    copy.write_bytes(b"onnx")
+    files = load_recipe(f"get-ml-model-{name}").FILES
+    if files["onnx"].md5:
+        from dataclasses import replace
+
+        changed = {**files, "onnx": replace(files["onnx"], md5=hashlib.md5(b"onnx").hexdigest())}
+        monkeypatch.setattr(load_recipe(f"get-ml-model-{name}"), "FILES", changed)
+    answer, env = call(hook_input, name, **{f"CM_ML_MODEL_{KEYS[name]}_PATH_GIVEN": str(copy)})
+    assert answer == {"return": 0} and env["CM_PUBLISHED_MODEL_IS_FETCHED"] == "no"
+    answer = load_recipe(f"get-ml-model-{name}").postprocess({"env": env})
+    assert answer["return"] == 0
+    assert env["CM_ML_MODEL_FILE_WITH_PATH"] == str(copy) and env["CM_ML_MODEL_IS_SYNTHETIC"] == "no"
+    info = json.loads(Path(env["CM_ML_MODEL_INFO_FILE"]).read_text())
+    assert info["config"] == {} and info["framework"] == "onnx" and info["reference"]["mAP"] > 0
+
+
+def test_another_file_than_the_published_one_is_refused(hook_input, inside, tmp_path):
+    copy = tmp_path / "copy.onnx"
+    copy.write_bytes(b"another")
+    answer, _ = call(hook_input, "retinanet", CM_ML_MODEL_RETINANET_PATH_GIVEN=str(copy))
+    assert answer["return"] == 1
+    for part in ("4544f4e56e0a4684215831cc937ea45c", hashlib.md5(b"another").hexdigest(), "zenodo.org"):
+        assert part in answer["error"]
+    answer, _ = call(hook_input, "retinanet", CM_ML_MODEL_RETINANET_PATH_GIVEN=str(tmp_path))
+    assert "is no file" in answer["error"]
+
+
+def test_retinanets_weights_come_as_an_archive(hook_input, inside, tmp_path):
+    _, env = call(hook_input, "retinanet", CM_ML_MODEL_FRAMEWORK="pytorch")
+    assert env["CM_PUBLISHED_MODEL_IS_ARCHIVE"] == "yes"
+    _, env = call(hook_input, "retinanet")
+    assert env["CM_PUBLISHED_MODEL_IS_ARCHIVE"] == "no"
+
+
+@EVERY
+def test_variations_are_the_communitys_and_every_dataset_is_its_own(name):
+    meta = recipe_meta(f"get-ml-model-{name}")
+    assert {"onnx", "pytorch", "fp32", "synthetic", "tiny"} <= set(meta["variations"])
+    assert meta["variations"]["onnx"]["default"] and "raw" in meta["tags"]
+    dataset = "openimages" if name == "retinanet" else "coco"
+    assert f"get,dataset,{dataset},original,_tiny" in json.dumps(meta["variations"]["tiny"])
+
+
+@pytest.mark.parametrize("name", ["coco", "openimages"])
+def test_a_preprocessed_data_set_hands_on_its_store(name, hook_input, inside):
+    recipe = load_recipe(f"get-preprocessed-dataset-{name}")
+    assert recipe.postprocess(hook_input({}))["return"] == 1
+    store = Path.cwd() / "preprocessed"
+    store.mkdir()
+    (store / "preprocess.json").write_text("{}")
+    i = hook_input({})
+    assert recipe.postprocess(i) == {"return": 0, "files": [str(store / "preprocess.json")]}
+    assert i["env"]["CM_DATASET_PREPROCESSED_PATH"] == str(store)
+
+
+PICKLING = """
+import sys, types, torch
+from torch import nn
+module = types.ModuleType("models.ssd_r34")
+sys.modules["models"], sys.modules["models.ssd_r34"] = types.ModuleType("models"), module
+class Coder:
+    def __init__(self): self.boxes = torch.ones(3)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.coder = nn.Sequential(nn.Conv2d(2, 3, 1), nn.BatchNorm2d(3)), Coder()
+for part in (Coder, Net):
+    part.__module__ = "models.ssd_r34"
+    setattr(module, part.__name__, part)
+torch.manual_seed(0)
+net = Net()
+torch.save(net, "new.pytorch")
+torch.save(net, "old.pytorch", _use_new_zipfile_serialization=False)
+torch.save({"model": net.state_dict(), "epoch": 3}, "checkpoint.pth")
+torch.save(net.state_dict(), "state.pt")
+class Evil:
+    def __reduce__(self):
+        import os
+        return os.system, ("touch it_ran",)
+torch.save({"model": Evil()}, "evil.pytorch")
+"""
+
+
+def test_weights_of_pickled_modules_are_read_without_running_their_code(inside):
+    torch = need("torch")[0]
+    from harness.errors import HarnessError
+    from harness.pickled_weights import read_weights
+
+    subprocess.run([sys.executable, "-c", PICKLING], check=True, timeout=120, capture_output=True)
+    wanted = torch.load("state.pt")
+    for file in ("new.pytorch", "old.pytorch", "checkpoint.pth"):
+        found = read_weights(Path(file))
+        assert found.keys() == wanted.keys()
+        assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+    with pytest.raises(HarnessError, match=r"posix\.system|os\.system"):
+        read_weights(Path("evil.pytorch"))
+    assert not Path("it_ran").exists()
+    Path("cut.pytorch").write_bytes(Path("new.pytorch").read_bytes()[:500])
+    with pytest.raises(HarnessError, match="cannot read the weights"):
+        read_weights(Path("cut.pytorch"))
