@@ -1,20 +1,22 @@
 """Hooks of app-mlperf-inference: write run.json for the harness, then give its result.json to the recipes above.
 
 The rules of what can be asked are in `run_request.py`; the run itself is the package `harness`, started by run.sh in
-the virtual environment of the benchmark as a process of its own.
+the virtual environment of the benchmark as a process of its own. A call for several runs (`several.py`) is handed to
+run-mlperf-inference, which calls this recipe for each of them.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
 import json
+import os
 from datetime import datetime, timezone
 from pathlib import Path
 
 from mlperf_results.layout import ResultsPaths, RunPaths, make_run_id
 from mlperf_results.names import parse_mode, parse_scenario
 
-from . import run_request
+from . import run_request, several
 
 
 def default_output_dir(request: dict, folder: Path, started: datetime) -> Path:
@@ -35,15 +37,38 @@ def result_environment(result: dict, paths: RunPaths) -> dict[str, str]:
     }
 
 
+HINT = "hint: cm run script --tags=app,mlperf,inference,_digits,_offline,_performance"
+
+
+def is_terminal() -> bool:
+    """Whether a person reads along: run.sh then lets the harness rewrite one line of progress."""
+    try:
+        return os.isatty(2)
+    except OSError:
+        return False
+
+
+def plan(i):
+    """Crowdperf hook of `cm plan script`: the call that makes several runs; changes nothing."""
+    try:
+        call = several.inputs_for_all(i["env"], i["input"], i["meta"]["input_mapping"])
+    except run_request.RequestError as error:
+        return {"return": 1, "error": f"{error}\n{HINT}"}
+    return {"return": 0, "runs": [call] if call else []}
+
+
 def preprocess(i):
-    """CM hook: checks what is asked for and writes run.json into the folder of the run."""
+    """CM hook: checks what is asked for and writes run.json into the folder of the run, or hands on several runs."""
     env = i["env"]
     folder = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
     known = run_request.known_names(i["meta"]["variations"])
     try:
+        call = several.inputs_for_all(env, i["input"], i["meta"]["input_mapping"])
+        if call is not None:
+            return {"return": 0, "skip": True, "script": call}
         request = run_request.build_request(env, known, folder)
     except run_request.RequestError as error:
-        return {"return": 1, "error": f"{error}\nhint: cm run script --tags=app,mlperf,inference,_digits,_offline"}
+        return {"return": 1, "error": f"{error}\n{HINT}"}
     if request["output_dir"] is None:
         request["output_dir"] = str(default_output_dir(request, folder, datetime.now(timezone.utc)))
     paths = RunPaths(Path(request["output_dir"]))
@@ -53,6 +78,7 @@ def preprocess(i):
     env["CM_MLPERF_OUTPUT_DIR"] = str(paths.folder)
     env["CM_MLPERF_RUN_JSON"] = str(paths.run_json)
     env["CM_MLPERF_RUN_CONSOLE_FILE"] = str(paths.console_text)
+    env["CM_MLPERF_RUN_ON_TERMINAL"] = "yes" if is_terminal() else "no"
     return {"return": 0}
 
 

@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlperf_results.names import UnknownName, parse_execution_mode, parse_mode, parse_scenario
+from mlperf_results.benchmarks import BENCHMARKS
+from mlperf_results.names import Scenario, UnknownName, parse_execution_mode, parse_mode, parse_scenario
 
-FORMAT = 1
+FORMAT = 2
 
 SCENARIO_KEY = "CM_MLPERF_LOADGEN_SCENARIO"
 MODE_KEY = "CM_MLPERF_LOADGEN_MODE"
@@ -20,19 +21,26 @@ EXECUTION_MODE_KEY = "CM_MLPERF_RUN_STYLE"
 MODEL_KEY = "CM_MLPERF_MODEL"
 BACKEND_KEY = "CM_MLPERF_BACKEND"
 DEVICE_KEY = "CM_MLPERF_DEVICE"
+PRECISION_KEY = "CM_MLPERF_MODEL_PRECISION"
+GPUS_KEY = "CM_MLPERF_GPUS"
 OUTPUT_DIR_KEY = "CM_MLPERF_OUTPUT_DIR"
 USER_CONF_KEY = "CM_MLPERF_USER_CONF"
 DATASET_KEY = "CM_DATASET_PATH"
+PREPROCESSED_KEY = "CM_DATASET_PREPROCESSED_PATH"
 MODEL_FILE_KEY = "CM_ML_MODEL_FILE_WITH_PATH"
 MODEL_INFO_KEY = "CM_ML_MODEL_INFO_FILE"
 
 WHOLE_NUMBERS = {
     "batch_size": "CM_MLPERF_LOADGEN_MAX_BATCHSIZE",
+    "instances": "CM_MLPERF_INSTANCES",
     "threads": "CM_NUM_THREADS",
+    "batch_timeout_us": "CM_MLPERF_LOADGEN_BATCH_TIMEOUT_US",
     "min_duration_ms": "CM_MLPERF_LOADGEN_MIN_DURATION_MS",
     "min_query_count": "CM_MLPERF_INFERENCE_MIN_QUERY_COUNT",
     "performance_sample_count": "CM_MLPERF_LOADGEN_PERFORMANCE_SAMPLE_COUNT",
 }
+PRECISION_NAMES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
+"""How the CM community writes them."""
 NUMBERS = {"target_qps": "CM_MLPERF_LOADGEN_TARGET_QPS", "target_latency_ms": "CM_MLPERF_LOADGEN_TARGET_LATENCY"}
 
 
@@ -46,25 +54,45 @@ class RequestError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """The names that a model, a backend and a device may have: the members of the recipe's variation groups."""
+    """The names that these may have: the members of the recipe's variation groups."""
 
     models: tuple[str, ...]
     backends: tuple[str, ...]
     devices: tuple[str, ...]
+    precisions: tuple[str, ...]
 
 
 def known_names(variations: Mapping[str, Mapping[str, object]]) -> Known:
-    """The names in the groups `model`, `backend` and `device` of a recipe's variations, sorted."""
+    """The names in the groups `model`, `backend`, `device` and `precision` of a recipe's variations, sorted."""
 
     def members(group: str) -> tuple[str, ...]:
         return tuple(sorted(name for name, block in variations.items() if block.get("group") == group))
 
-    return Known(models=members("model"), backends=members("backend"), devices=members("device"))
+    return Known(
+        models=members("model"),
+        backends=members("backend"),
+        devices=members("device"),
+        precisions=members("precision"),
+    )
 
 
 def whole_number(text: str) -> int | None:
     """The whole number from 1 that `text` is, else None."""
     return int(text) if text.isascii() and text.isdigit() and int(text) > 0 else None
+
+
+def gpu_numbers(text: str) -> list[int] | None:
+    """The numbers of GPUs that a comma list holds, none twice, else None."""
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isascii() and word.isdigit() for word in words) or len(set(words)) != len(words):
+        return None
+    return [int(word) for word in words]
+
+
+def scenarios_of(model: str) -> tuple[Scenario, ...]:
+    """The scenarios that a benchmark has; all of them for a model that MLPerf does not know."""
+    row = BENCHMARKS.get(model)
+    return tuple(Scenario) if row is None else row.scenarios
 
 
 def positive_number(text: str) -> float | None:
@@ -103,6 +131,35 @@ class _Reader:
         self.problems.append(f"{key}: unknown {kind} {text!r}; known: {', '.join(names)}")
         return None
 
+    def scenario(self) -> str | None:
+        """The scenario, which must be one that the benchmark has."""
+        name = self.parsed(SCENARIO_KEY, parse_scenario)
+        allowed = [scenario.value for scenario in scenarios_of(self.text(MODEL_KEY))]
+        if name is not None and name not in allowed:
+            self.problems.append(f"{SCENARIO_KEY}: {self.text(MODEL_KEY)} has no {name}; it has {', '.join(allowed)}")
+        return name
+
+    def precision(self, names: tuple[str, ...]) -> str | None:
+        """The number format, in the harness's spelling."""
+        text = PRECISION_NAMES.get(self.text(PRECISION_KEY), self.text(PRECISION_KEY)) or "fp32"
+        if text not in names:
+            self.problems.append(f"{PRECISION_KEY}: unknown precision {text!r}; known: {', '.join(names)}")
+        return text
+
+    def gpus(self) -> list[int] | None:
+        """The GPUs to use; None where nothing is said."""
+        text = self.text(GPUS_KEY)
+        found = gpu_numbers(text) if text else None
+        if text and found is None:
+            self.problems.append(
+                f"{GPUS_KEY}: found {text!r}; allowed: numbers from 0, separated by commas, none twice"
+            )
+        elif found is not None and self.text(DEVICE_KEY) != "cuda":
+            self.problems.append(
+                f"{GPUS_KEY}: found {text!r}; the device {self.text(DEVICE_KEY)} has none (take _cuda)"
+            )
+        return found
+
     def number(self, key: str, parse: Callable[[str], float | None], allowed: str) -> float | None:
         text = self.text(key)
         if not text:
@@ -129,12 +186,15 @@ def build_request(env: Mapping[str, object], known: Known, folder: Path) -> dict
         "model": reader.one_of(MODEL_KEY, "model", known.models),
         "backend": reader.one_of(BACKEND_KEY, "backend", known.backends),
         "device": reader.one_of(DEVICE_KEY, "device", known.devices),
-        "scenario": reader.parsed(SCENARIO_KEY, parse_scenario),
+        "precision": reader.precision(known.precisions),
+        "gpus": reader.gpus(),
+        "scenario": reader.scenario(),
         "mode": reader.parsed(MODE_KEY, parse_mode),
         "execution_mode": reader.parsed(EXECUTION_MODE_KEY, parse_execution_mode),
         "model_path": reader.path(MODEL_FILE_KEY),
         "model_info_path": reader.path(MODEL_INFO_KEY),
         "dataset_path": reader.path(DATASET_KEY),
+        "preprocessed_path": reader.path(PREPROCESSED_KEY),
         "output_dir": reader.path(OUTPUT_DIR_KEY),
         "user_conf": reader.path(USER_CONF_KEY),
     }

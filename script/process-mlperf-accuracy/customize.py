@@ -58,7 +58,7 @@ def postprocess(i):
             "error": f"the harness left no usable {paths.accuracy_json}: {error}",
         }
     verdict = {True: "yes", False: "no", None: ""}[accuracy["passed"]]
-    env["CM_MLPERF_ACCURACY_PERCENT"] = str(accuracy["accuracy_percent"])
+    env["CM_MLPERF_ACCURACY_METRICS"] = ",".join(f"{row['name']}={row['value']}" for row in accuracy["metrics"])
     env["CM_MLPERF_ACCURACY_PASSED"] = verdict
     i["state"]["mlperf_accuracy"] = accuracy
     return {"return": 0}

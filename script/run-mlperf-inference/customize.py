@@ -1,7 +1,7 @@
 """Hooks of run-mlperf-inference: check the call, make its runs one by one, write and show what came out.
 
 What to run is decided in `matrix.py` and `resume.py`, the runs are made in `session.py`, judged in `outcome.py`, shown
-by `table.py`; `sessionfile.py` remembers how far a call came.
+by `table.py` and `page.py`; `sessionfile.py` remembers how far a call came.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mlperf_results.layout import ResultsPaths, make_run_id
 
-from . import matrix, outcome, resume, session, sessionfile, table
+from . import matrix, outcome, page, resume, session, sessionfile, table
 
 HINT = "hint: cm run script --tags=run,mlperf,inference --model=digits --scenario=Offline --mode=all"
 PLANNED_RUN_ID = "planned-run"
@@ -47,7 +47,7 @@ def failure(error: Exception, code: int = 1, hint: str = HINT) -> dict:
 def read_config(env: dict) -> matrix.Config:
     """What the call asks for. Raises matrix.ConfigError."""
     recipes_folder = Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).parent
-    known = matrix.known_names(session.app_variations(recipes_folder))
+    known = matrix.known_names(session.app_meta(recipes_folder))
     return matrix.parse_config(env, known, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()))
 
 
@@ -134,7 +134,8 @@ def finish(i, config: matrix.Config, paths: ResultsPaths, runs: list, remarks: o
     title = f"{config.model} with {config.backend} on {config.device}"
     text = table.render(title, results["label"], results["notes"], outcomes, remarks.missing)
     environment = outcome.environment_record(runs, session.host_facts(env), remarks.recipes, remarks.command)
-    session.write_records(paths, results, environment, text)
+    html = page.render(title, results, environment, session.read_loads(paths, runs))
+    session.write_records(paths, results, environment, text, html)
     print(f"\n{text}\nResults: {paths.folder}\nAgain:   {remarks.command}", flush=True)
     env["CM_MLPERF_RESULTS_RUN_PATH"] = str(paths.folder)
     env["CM_MLPERF_RESULTS_FILE"] = str(paths.results_json)

@@ -5,24 +5,18 @@ Pure: env and known names come in as arguments. Every bad input is collected, so
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
-from mlperf_results.names import (
-    ExecutionMode,
-    Mode,
-    Scenario,
-    UnknownName,
-    parse_execution_mode,
-    parse_mode,
-    parse_scenario,
-)
+from mlperf_results.benchmarks import BENCHMARKS
+from mlperf_results.names import ExecutionMode, Mode, Scenario, parse_mode, parse_scenario
 
-ALL = "all"
-RESUME_VALUES = ("failed", "unfinished", ALL)
+from .reading import ALL, ConfigError, Reader
+
+DEFAULT_PRECISION = "fp32"
+DEFAULT_SOURCE = "real"
 
 TARGETS = {
     Scenario.SINGLE_STREAM: ("target_latency_ms", "singlestream_target_latency", "target_latency"),
@@ -41,63 +35,91 @@ TARGET_KEYS = {
     "multistream_target_latency": "CM_MLPERF_LOADGEN_MULTISTREAM_TARGET_LATENCY",
 }
 
+WHOLE_NUMBER_KEYS = {
+    "batch_size": "CM_MLPERF_LOADGEN_MAX_BATCHSIZE",
+    "batch_timeout": "CM_MLPERF_LOADGEN_BATCH_TIMEOUT_US",
+    "instances": "CM_MLPERF_INSTANCES",
+    "threads": "CM_NUM_THREADS",
+    "min_duration_ms": "CM_MLPERF_LOADGEN_MIN_DURATION_MS",
+    "min_query_count": "CM_MLPERF_INFERENCE_MIN_QUERY_COUNT",
+    "performance_sample_count": "CM_MLPERF_LOADGEN_PERFORMANCE_SAMPLE_COUNT",
+}
+"""Inputs of app-mlperf-inference that are handed to every run as they are; batch_timeout to Server alone."""
 
-class ConfigError(Exception):
-    """The inputs ask for something that cannot be run; `problems` holds one text for each wrong input."""
-
-    def __init__(self, problems: list[str]) -> None:
-        super().__init__("cannot run what was asked for:\n  " + "\n  ".join(problems))
-        self.problems = tuple(problems)
+PRECISION_NAMES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
+"""How the CM community writes them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """The names that a model, a backend and a device may have."""
+    """The names that these may have; `aliases` are further names of models.
+
+    `forbidden` holds sets of names that app-mlperf-inference does not run together.
+    """
 
     models: tuple[str, ...]
     backends: tuple[str, ...]
     devices: tuple[str, ...]
+    precisions: tuple[str, ...]
+    sources: tuple[str, ...]
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    forbidden: tuple[frozenset[str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """A checked call. `targets` holds the given target inputs by name; None means that the harness decides.
+    """A checked call. `targets` holds the given target inputs by name, `options` further inputs for every run;
+    where nothing is given the harness decides.
 
-    `resume` is one of RESUME_VALUES, or empty for a call that starts anew.
+    `source` says which model and data set: "real", "synthetic" or "tiny". `resume` is one of RESUME_VALUES, or empty
+    for a call that starts anew.
     """
 
     model: str
     backend: str
     device: str
+    precision: str
+    source: str
     scenarios: tuple[Scenario, ...]
     modes: tuple[Mode, ...]
     execution_mode: ExecutionMode
     results_folder: Path
-    batch_size: int | None
-    threads: int | None
+    options: Mapping[str, str]
     targets: Mapping[str, float]
     resume: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec:
-    """One LoadGen run; None where the harness decides, or where the scenario has no such target."""
+    """One LoadGen run. `options` are inputs of app-mlperf-inference; the targets are None where the harness decides,
+    or where the scenario has no such target."""
 
     model: str
     backend: str
     device: str
+    precision: str
+    source: str
     scenario: Scenario
     mode: Mode
     execution_mode: ExecutionMode
-    batch_size: int | None
-    threads: int | None
+    options: Mapping[str, str]
     target_qps: float | None
     target_latency_ms: float | None
 
     @property
     def tags(self) -> str:
         """The query of the recipe app-mlperf-inference with the variations of this run."""
-        names = (self.model, self.backend, self.device, self.scenario.value.lower(), self.mode.value)
+        precision = [] if self.precision == DEFAULT_PRECISION else [self.precision]
+        source = [] if self.source == DEFAULT_SOURCE else [self.source]
+        names = (
+            self.model,
+            self.backend,
+            self.device,
+            *precision,
+            *source,
+            self.scenario.value.lower(),
+            self.mode.value,
+        )
         return ",".join(["app", "mlperf", "inference", *("_" + name for name in names)])
 
     @property
@@ -105,8 +127,7 @@ class RunSpec:
         """The inputs of app-mlperf-inference for this run, but for the folder that it writes to."""
         given = {
             "execution_mode": self.execution_mode.value,
-            "batch_size": self.batch_size,
-            "threads": self.threads,
+            **self.options,
             "target_qps": self.target_qps,
             "target_latency": self.target_latency_ms,
         }
@@ -115,92 +136,35 @@ class RunSpec:
     @property
     def min_duration_s(self) -> float:
         """Shortest time that LoadGen measures; 0 for an accuracy run, which ends with the last sample."""
-        return self.execution_mode.min_duration_ms / 1000.0 if self.mode is Mode.PERFORMANCE else 0.0
+        if self.mode is Mode.ACCURACY:
+            return 0.0
+        return int(self.options.get("min_duration_ms", self.execution_mode.min_duration_ms)) / 1000.0
 
 
-def known_names(variations: Mapping[str, Mapping[str, object]]) -> Known:
-    """The members of the variation groups `model`, `backend` and `device` of app-mlperf-inference, sorted."""
+def known_names(meta: Mapping[str, Any]) -> Known:
+    """The names that the variations of app-mlperf-inference give, sorted; `meta` is the content of its _cm.yaml."""
+    variations: Mapping[str, Mapping[str, Any]] = meta["variations"]
 
     def members(group: str) -> tuple[str, ...]:
         return tuple(sorted(name for name, block in variations.items() if block.get("group") == group))
 
-    return Known(models=members("model"), backends=members("backend"), devices=members("device"))
+    models = members("model")
+    aliases = {name: block["alias"] for name, block in variations.items() if block.get("alias") in models}
+    return Known(
+        models=models,
+        backends=members("backend"),
+        devices=members("device"),
+        precisions=members("precision"),
+        sources=members("source"),
+        aliases=aliases,
+        forbidden=tuple(frozenset(names) for names in meta.get("invalid_variation_combinations") or ()),
+    )
 
 
-_Member = TypeVar("_Member", Scenario, Mode)
-
-
-class _Reader:
-    """Takes values from env and collects what is wrong with them."""
-
-    def __init__(self, env: Mapping[str, object]) -> None:
-        self._env = env
-        self.problems: list[str] = []
-
-    def text(self, key: str) -> str:
-        value = self._env.get(key)
-        return "" if value is None else str(value).strip()
-
-    def one_of(self, key: str, name: str, known: tuple[str, ...]) -> str:
-        text = self.text(key)
-        if text not in known:
-            self.problems.append(f"--{name}: unknown {name} {text!r}; known: {', '.join(known)}")
-        return text
-
-    def several(
-        self, key: str, name: str, everything: tuple[_Member, ...], parse: Callable[[str], _Member]
-    ) -> tuple[_Member, ...]:
-        """The members of a comma list in the usual order, all for `all`."""
-        words = [word.strip() for word in self.text(key).split(",") if word.strip()]
-        if not words:
-            self.problems.append(f"--{name}: nothing given; known: {ALL}, {', '.join(m.value for m in everything)}")
-        found: set[_Member] = set()
-        for word in words:
-            if word.lower() == ALL:
-                found.update(everything)
-                continue
-            try:
-                found.add(parse(word))
-            except UnknownName as error:
-                self.problems.append(f"--{name}: {error}, {ALL}")
-        return tuple(member for member in everything if member in found)
-
-    def execution_mode(self, key: str) -> ExecutionMode:
-        try:
-            return parse_execution_mode(self.text(key))
-        except UnknownName as error:
-            self.problems.append(f"--execution_mode: {error}")
-            return ExecutionMode.TEST
-
-    def resume(self, key: str) -> str:
-        """One of RESUME_VALUES; `--resume` without a value means all."""
-        text = self.text(key).lower()
-        text = ALL if text in ("true", "yes") else "" if text in ("false", "no") else text
-        if text and text not in RESUME_VALUES:
-            self.problems.append(f"--resume: unknown value {text!r}; known: {', '.join(RESUME_VALUES)}")
-        return text
-
-    def whole_number(self, key: str, name: str) -> int | None:
-        text = self.text(key)
-        if not text:
-            return None
-        if text.isascii() and text.isdigit() and int(text) > 0:
-            return int(text)
-        self.problems.append(f"--{name}: found {text!r}; allowed: a whole number from 1")
-        return None
-
-    def positive_number(self, key: str, name: str) -> float | None:
-        text = self.text(key)
-        if not text:
-            return None
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if math.isfinite(value) and value > 0:
-            return value
-        self.problems.append(f"--{name}: found {text!r}; allowed: a number above 0")
-        return None
+def scenarios_of(model: str) -> tuple[Scenario, ...]:
+    """The scenarios that a benchmark has, in the usual order; all of them for a model that MLPerf does not know."""
+    row = BENCHMARKS.get(model)
+    return tuple(scenario for scenario in Scenario if row is None or scenario in row.scenarios)
 
 
 def _unused_targets(targets: Mapping[str, float], scenarios: tuple[Scenario, ...]) -> list[str]:
@@ -214,26 +178,61 @@ def _unused_targets(targets: Mapping[str, float], scenarios: tuple[Scenario, ...
     return problems
 
 
+def _wanted_scenarios(reader: Reader, model: str) -> tuple[Scenario, ...]:
+    """The scenarios of the call; a problem for each that the model's benchmark does not have."""
+    allowed = scenarios_of(model)
+    wanted = reader.several("CM_MLPERF_LOADGEN_SCENARIO", "scenario", tuple(Scenario), parse_scenario)
+    if ALL in [word.strip().lower() for word in reader.text("CM_MLPERF_LOADGEN_SCENARIO").split(",")]:
+        return tuple(scenario for scenario in wanted if scenario in allowed)
+    missing = [scenario.value for scenario in wanted if scenario not in allowed]
+    if missing:
+        known = ", ".join(scenario.value for scenario in allowed)
+        reader.problems.append(f"--scenario: {model} has no {', '.join(missing)}; it has {known}")
+    return wanted
+
+
+def _options(reader: Reader, device: str, folder: Path) -> dict[str, str]:
+    numbers = {name: reader.whole_number(key, name) for name, key in WHOLE_NUMBER_KEYS.items()}
+    options = {name: str(value) for name, value in numbers.items() if value is not None}
+    gpus = reader.gpus("CM_MLPERF_GPUS", device)
+    user_conf = reader.text("CM_MLPERF_USER_CONF")
+    if gpus:
+        options["gpus"] = gpus
+    if user_conf:
+        options["user_conf"] = str(folder / Path(user_conf).expanduser())
+    return options
+
+
+def _misfits(config: Config, known: Known) -> list[str]:
+    """A problem for everything that is right by itself and wrong together."""
+    chosen = {config.model, config.backend, config.device, config.precision, config.source}
+    problems = [f"{' and '.join(sorted(names))} do not go together" for names in known.forbidden if names <= chosen]
+    if "batch_timeout" in config.options and Scenario.SERVER not in config.scenarios:
+        problems.append("--batch_timeout: only Server batches wait to fill")
+    return problems + _unused_targets(config.targets, config.scenarios)
+
+
 def parse_config(env: Mapping[str, object], known: Known, folder: Path) -> Config:
     """The checked call; a relative results folder starts at `folder`. Raises ConfigError with every problem."""
-    reader = _Reader(env)
-    scenarios = reader.several("CM_MLPERF_LOADGEN_SCENARIO", "scenario", tuple(Scenario), parse_scenario)
+    reader = Reader(env)
+    model = reader.one_of("CM_MLPERF_MODEL", "model", known.models, known.aliases)
+    device = reader.one_of("CM_MLPERF_DEVICE", "device", known.devices, {})
     given = {name: reader.positive_number(key, name) for name, key in TARGET_KEYS.items()}
-    targets = {name: value for name, value in given.items() if value is not None}
     config = Config(
-        model=reader.one_of("CM_MLPERF_MODEL", "model", known.models),
-        backend=reader.one_of("CM_MLPERF_BACKEND", "backend", known.backends),
-        device=reader.one_of("CM_MLPERF_DEVICE", "device", known.devices),
-        scenarios=scenarios,
+        model=model,
+        backend=reader.one_of("CM_MLPERF_BACKEND", "backend", known.backends, {}),
+        device=device,
+        precision=reader.one_of("CM_MLPERF_MODEL_PRECISION", "precision", known.precisions, PRECISION_NAMES),
+        source=reader.one_of("CM_MLPERF_SOURCE", "source", known.sources, {}),
+        scenarios=_wanted_scenarios(reader, model),
         modes=reader.several("CM_MLPERF_LOADGEN_MODE", "mode", tuple(Mode), parse_mode),
         execution_mode=reader.execution_mode("CM_MLPERF_RUN_STYLE"),
         results_folder=folder / Path(reader.text("CM_MLPERF_RESULTS_DIR") or "results").expanduser(),
-        batch_size=reader.whole_number("CM_MLPERF_LOADGEN_MAX_BATCHSIZE", "batch_size"),
-        threads=reader.whole_number("CM_NUM_THREADS", "threads"),
-        targets=targets,
+        options=_options(reader, device, folder),
+        targets={name: value for name, value in given.items() if value is not None},
         resume=reader.resume("CM_MLPERF_RESUME"),
     )
-    problems = reader.problems or _unused_targets(targets, scenarios)
+    problems = reader.problems or _misfits(config, known)
     if problems:
         raise ConfigError(problems)
     return config
@@ -245,17 +244,19 @@ def matrix(config: Config) -> tuple[RunSpec, ...]:
     for scenario in config.scenarios:
         target, own_name, shared_name = TARGETS[scenario]
         value = config.targets.get(own_name, config.targets.get(shared_name))
+        is_server = scenario is Scenario.SERVER
         for mode in config.modes:
             specs.append(
                 RunSpec(
                     model=config.model,
                     backend=config.backend,
                     device=config.device,
+                    precision=config.precision,
+                    source=config.source,
                     scenario=scenario,
                     mode=mode,
                     execution_mode=config.execution_mode,
-                    batch_size=config.batch_size,
-                    threads=config.threads,
+                    options={k: v for k, v in config.options.items() if is_server or k != "batch_timeout"},
                     target_qps=value if target == "target_qps" else None,
                     target_latency_ms=value if target == "target_latency_ms" else None,
                 )

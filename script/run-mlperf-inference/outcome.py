@@ -10,17 +10,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mlperf_results.names import TEST_RUN_LABEL, Mode, Scenario
+from mlperf_results.benchmarks import BENCHMARKS
+from mlperf_results.names import SYNTHETIC_LABEL, TEST_RUN_LABEL, Mode, Scenario
 
 from .matrix import Config, RunSpec
 
 FORMAT = 1
 VERDICT_KEYS = ("valid", "invalid_reasons", "errors")
-PERFORMANCE_KEYS = (*VERDICT_KEYS, "metric", "label", "duration_s", "query_count", "latency", "run")
+PERFORMANCE_KEYS = (*VERDICT_KEYS, "metric", "label", "duration_s", "query_count", "latency", "run", "load", "machine")
 """What results.json takes over from an accuracy run's and a performance run's result.json."""
 NO_RUN_LABEL = "no run has finished, so there is no result"
-OWN_MODELS = ("digits",)
-"""Models of this project that MLPerf does not know."""
+LABEL_SEPARATOR = "; "
+"""Stands between the parts of a label in result.json."""
+
+
+def score_text(value: float) -> str:
+    """A score with three places, as the official scripts print most of them; a great number without."""
+    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.3f}"
+
+
+def target_text(metric: Mapping[str, Any]) -> str:
+    """What is accepted of a metric: the least value, or the least and the greatest; a dash where nothing is asked."""
+    if metric["target"] is None:
+        return "-"
+    limit = metric.get("upper_limit")
+    return score_text(metric["target"]) + ("" if limit is None else f" to {score_text(limit)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +64,10 @@ class ScenarioOutcome:
                 reasons = "; ".join(run.result["invalid_reasons"]) or "LoadGen gave no reason"
                 found.append(f"{self.scenario.value} {run.spec.mode.value} is INVALID: {reasons}")
         score = None if self.accuracy is None else self.accuracy.accuracy
-        if score is not None and score["passed"] is False:
-            found.append(
-                f"{self.scenario.value} accuracy {score['accuracy_percent']:.3f} % misses the target "
-                f"{score['target_accuracy_percent']:.3f} %"
-            )
+        for metric in () if score is None else score["metrics"]:
+            if metric["passed"] is False:
+                what = f"{self.scenario.value} accuracy {metric['name']} {score_text(metric['value'])}"
+                found.append(f"{what} misses the target {target_text(metric)}")
         return tuple(found)
 
 
@@ -86,19 +99,31 @@ def by_scenario(runs: Sequence[FinishedRun]) -> tuple[ScenarioOutcome, ...]:
 
 
 def label_of(runs: Sequence[FinishedRun]) -> str:
-    """The words that stand beside all figures of the call: the test label as soon as one run was too short."""
-    labels = list(dict.fromkeys(run.result["label"] for run in runs if run.spec.mode is Mode.PERFORMANCE))
-    if not labels:
-        labels = list(dict.fromkeys(run.result["label"] for run in runs))
-    if not labels:
+    """The words that stand beside all figures of the call: that an input was made up or a run too short spoils all."""
+    counted = [run for run in runs if run.spec.mode is Mode.PERFORMANCE] or runs
+    parts = list(dict.fromkeys(part for run in counted for part in run.result["label"].split(LABEL_SEPARATOR)))
+    if not parts:
         return NO_RUN_LABEL
-    return TEST_RUN_LABEL if TEST_RUN_LABEL in labels else "; ".join(labels)
+    if TEST_RUN_LABEL in parts:
+        parts = [TEST_RUN_LABEL]
+    if any(synthetic_parts(runs).values()):
+        parts = [SYNTHETIC_LABEL, *(part for part in parts if part != SYNTHETIC_LABEL)]
+    return LABEL_SEPARATOR.join(parts)
 
 
-def notes_on(config: Config) -> tuple[str, ...]:
+def synthetic_parts(runs: Sequence[FinishedRun]) -> dict[str, bool]:
+    """Whether the model and the data set of any run were made by a program."""
+    said = [run.result.get("is_synthetic") or {} for run in runs]
+    return {name: any(row.get(name) is True for row in said) for name in ("model", "dataset")}
+
+
+def notes_on(config: Config, runs: Sequence[FinishedRun]) -> tuple[str, ...]:
     """What a reader must know about the figures beside the label."""
     notes = []
-    if config.model in OWN_MODELS:
+    made = [words for name, words in (("model", "weights"), ("dataset", "data")) if synthetic_parts(runs)[name]]
+    if made:
+        notes.append(f"{' and '.join(made)} were made by a program: the figures are for tests, not for comparison")
+    if config.model not in BENCHMARKS:
         notes.append(f"{config.model} is not an MLPerf benchmark model: its figures compare with its own only")
     if config.backend == "null":
         notes.append("the null backend computes nothing: its figures say how fast LoadGen and the harness are")
@@ -111,7 +136,7 @@ def _scenario_record(outcome: ScenarioOutcome) -> dict[str, Any]:
         result = outcome.performance.result
         record["performance"] = {
             "folder": outcome.performance.folder,
-            **{key: result[key] for key in PERFORMANCE_KEYS},
+            **{key: result.get(key) for key in PERFORMANCE_KEYS},
         }
     if outcome.accuracy is not None:
         result = outcome.accuracy.result
@@ -138,10 +163,13 @@ def results_record(
         "format": FORMAT,
         "run_id": run_id,
         "label": label_of(runs),
-        "notes": [*notes_on(config), *notes],
+        "notes": [*notes_on(config, runs), *notes],
+        "is_synthetic": synthetic_parts(runs),
         "model": config.model,
         "backend": config.backend,
         "device": config.device,
+        "precision": config.precision,
+        "source": config.source,
         "execution_mode": config.execution_mode.value,
         "passed": not missing and not any(outcome.problems for outcome in outcomes),
         "missing": list(missing),

@@ -128,9 +128,10 @@ def settings_record(config: Config, passed_on: Mapping[str, Any]) -> dict[str, A
         "device": config.device,
         "scenarios": [scenario.value for scenario in config.scenarios],
         "modes": [mode.value for mode in config.modes],
+        "precision": config.precision,
+        "source": config.source,
         "execution_mode": config.execution_mode.value,
-        "batch_size": config.batch_size,
-        "threads": config.threads,
+        "options": dict(sorted(config.options.items())),
         "targets": dict(sorted(config.targets.items())),
         "passed_on": dict(passed_on),
     }

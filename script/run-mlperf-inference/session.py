@@ -6,6 +6,7 @@ dependencies come from the cache after the first one.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from mlperf_results.layout import ResultsPaths
+from mlperf_results.benchmarks import model_of
+from mlperf_results.layout import ResultsPaths, RunPaths
 from mlperf_results.names import Mode
 
 from .matrix import RunSpec
@@ -21,7 +23,22 @@ from .outcome import FinishedRun
 
 SCRIPT_AUTOMATION = "script,5b4e0237da074764"
 APP_RECIPE = "app-mlperf-inference"
+PAGE_NAME = "results.html"
 ACCURACY_TAGS = "process,mlperf,accuracy"
+SCORERS = {
+    "bert": "squad",
+    "dlrm": "criteo",
+    "dlrm_v2": "criteo",
+    "gptj": "cnndm",
+    "resnet50": "imagenet",
+    "retinanet": "openimages",
+    "rnnt": "librispeech",
+    "ssd_mobilenet": "coco",
+    "ssd_resnet34": "coco",
+    "unet3d": "kits19",
+    "unet3d_brats": "brats19",
+}
+"""The variation of process-mlperf-accuracy that has what scoring a model needs; digits needs nothing more."""
 PASSED_ON_INPUTS = ("adr", "add_deps_recursive", "env")
 """Inputs of the call that also hold for every recipe below it."""
 
@@ -67,7 +84,7 @@ class Session:
         state = self._call(app_inputs(spec, folder), f"the run {what}", APP_RECIPE)
         accuracy = None
         if spec.mode is Mode.ACCURACY:
-            scored = self._call(accuracy_inputs(folder), f"the score of {what}", ACCURACY_TAGS)
+            scored = self._call(accuracy_inputs(spec, folder), f"the score of {what}", ACCURACY_TAGS)
             accuracy = scored["mlperf_accuracy"]
         relative = folder.relative_to(self.paths.folder).as_posix()
         return FinishedRun(spec=spec, folder=relative, result=state["mlperf_run"], accuracy=accuracy)
@@ -88,9 +105,10 @@ def app_inputs(spec: RunSpec, folder: Path) -> dict[str, Any]:
     return {"tags": spec.tags, **spec.inputs, "output_dir": str(folder)}
 
 
-def accuracy_inputs(folder: Path) -> dict[str, Any]:
+def accuracy_inputs(spec: RunSpec, folder: Path) -> dict[str, Any]:
     """The inputs of the recipe call that scores the accuracy run in ``folder``."""
-    return {"tags": ACCURACY_TAGS, "result_dir": str(folder)}
+    scorer = SCORERS.get(model_of(spec.model))
+    return {"tags": ACCURACY_TAGS + (f",_{scorer}" if scorer else ""), "result_dir": str(folder)}
 
 
 def planned_inputs(specs: Iterable[RunSpec], paths: ResultsPaths, passed_on: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -100,7 +118,7 @@ def planned_inputs(specs: Iterable[RunSpec], paths: ResultsPaths, passed_on: Map
         folder = paths.run(spec.model, spec.scenario, spec.mode).folder
         rows.append({**passed_on, **app_inputs(spec, folder), "quiet": True})
         if spec.mode is Mode.ACCURACY:
-            rows.append({**passed_on, **accuracy_inputs(folder), "quiet": True})
+            rows.append({**passed_on, **accuracy_inputs(spec, folder), "quiet": True})
     return rows
 
 
@@ -116,11 +134,11 @@ def without_secrets(inputs: Mapping[str, Any]) -> dict[str, Any]:
     return without_secret_flags(inputs)
 
 
-def app_variations(recipes_folder: Path) -> Mapping[str, Mapping[str, Any]]:
-    """The variations of app-mlperf-inference: the one list of models, backends and devices."""
+def app_meta(recipes_folder: Path) -> Mapping[str, Any]:
+    """The metadata of app-mlperf-inference: its variations are the one list of models, backends and devices."""
     text = (recipes_folder / APP_RECIPE / "_cm.yaml").read_text(encoding="utf-8")
-    variations: Mapping[str, Mapping[str, Any]] = yaml.safe_load(text)["variations"]
-    return variations
+    meta: Mapping[str, Any] = yaml.safe_load(text)
+    return meta
 
 
 def recipe_records(recipes_folder: Path) -> list[dict[str, str]]:
@@ -143,9 +161,22 @@ def host_facts(env: Mapping[str, Any]) -> dict[str, Any]:
     return {key: env[key] for key in sorted(env) if key.startswith("CM_HOST_")}
 
 
-def write_records(paths: ResultsPaths, results: Mapping[str, Any], environment: Mapping[str, Any], table: str) -> None:
-    """Writes results.json, environment.json and summary.txt, each whole or not at all."""
+def read_loads(paths: ResultsPaths, runs: Iterable[FinishedRun]) -> dict[str, Any]:
+    """The content of load.json of each run by its folder; nothing for a run that has none."""
+    found = {}
+    for run in runs:
+        path = RunPaths(paths.folder / run.folder).load_json
+        with contextlib.suppress(OSError, ValueError):
+            found[run.folder] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def write_records(
+    paths: ResultsPaths, results: Mapping[str, Any], environment: Mapping[str, Any], table: str, page: str
+) -> None:
+    """Writes results.json, environment.json, summary.txt and results.html, each whole or not at all."""
     texts = {
+        paths.folder / PAGE_NAME: page,
         paths.environment_json: json.dumps(environment, indent=2) + "\n",
         paths.results_json: json.dumps(results, indent=2) + "\n",
         paths.summary_text: table,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .outcome import ScenarioOutcome
+from .outcome import ScenarioOutcome, score_text, target_text
 
-HEADINGS = ("Scenario", "Metric", "Value", "Unit", "LoadGen", "Accuracy", "Target", "Pass")
-RIGHT_ALIGNED = frozenset(("Value", "Accuracy", "Target"))
+HEADINGS = ("Scenario", "Metric", "Value", "Unit", "LoadGen", "Accuracy", "Score", "Target", "Pass")
+RIGHT_ALIGNED = frozenset(("Value", "Score", "Target"))
 ABSENT = "-"
 
 
@@ -18,30 +18,31 @@ def format_value(value: float) -> str:
     return f"{value:.4g}"
 
 
-def format_percent(value: float | None) -> str:
-    """A percentage with three places, or a dash."""
-    return ABSENT if value is None else f"{value:.3f} %"
-
-
 def short_name(name: str) -> str:
     """A metric's name without what stands in brackets; results.json has the whole name."""
     return name.partition(" (")[0]
 
 
-def row_of(outcome: ScenarioOutcome) -> tuple[str, ...]:
-    """The cells of one scenario, in the order of HEADINGS."""
+def accuracy_cells(outcome: ScenarioOutcome) -> list[tuple[str, str, str]]:
+    """Name, score and target of each metric of the accuracy run, at least one row of them."""
+    score = None if outcome.accuracy is None else outcome.accuracy.accuracy
+    metrics = [] if score is None else score["metrics"]
+    cells = [(metric["name"], score_text(metric["value"]), target_text(metric)) for metric in metrics]
+    return cells or [(ABSENT, ABSENT, ABSENT)]
+
+
+def rows_of(outcome: ScenarioOutcome) -> list[tuple[str, ...]]:
+    """The rows of one scenario, in the order of HEADINGS; a second accuracy metric stands below the first."""
     name = value = unit = verdict = ABSENT
     if outcome.performance is not None:
         verdict = "VALID" if outcome.performance.result["valid"] else "INVALID"
         metric = outcome.performance.result["metric"]
         if metric is not None:
             name, value, unit = short_name(metric["name"]), format_value(metric["value"]), metric["unit"]
-    accuracy = target = ABSENT
-    if outcome.accuracy is not None and outcome.accuracy.accuracy is not None:
-        accuracy = format_percent(outcome.accuracy.accuracy["accuracy_percent"])
-        target = format_percent(outcome.accuracy.accuracy["target_accuracy_percent"])
     passed = "NO" if outcome.problems else "yes"
-    return (outcome.scenario.value, name, value, unit, verdict, accuracy, target, passed)
+    first, *others = accuracy_cells(outcome)
+    rows = [(outcome.scenario.value, name, value, unit, verdict, *first, passed)]
+    return rows + [("", "", "", "", "", *cells, "") for cells in others]
 
 
 def align(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -61,7 +62,7 @@ def render(
 ) -> str:
     """The whole table with its label above; the notes, the reasons for every NO and what is ``missing`` below."""
     lines = [f"{title}: {label}", ""]
-    lines += align([HEADINGS, *(row_of(outcome) for outcome in outcomes)])
+    lines += align([HEADINGS, *(row for outcome in outcomes for row in rows_of(outcome))])
     problems = [*(problem for outcome in outcomes for problem in outcome.problems), *missing]
     if problems:
         lines += ["", "Not passed:", *(f"  {problem}" for problem in problems)]

@@ -66,7 +66,7 @@ def newest_results(checkout: Path) -> dict[str, object]:
 def accuracies(results: dict[str, object]) -> list[object]:
     scenarios = results["scenarios"]
     assert isinstance(scenarios, list)
-    return [row["accuracy"]["accuracy_percent"] for row in scenarios]
+    return [row["accuracy"]["metrics"][0]["value"] for row in scenarios]
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +113,21 @@ def test_the_results_folder_holds_untouched_logs_and_the_facts_of_the_run(
     assert {"get-ml-model-digits", "app-mlperf-inference"} <= {row["alias"] for row in facts["recipes"]}
     assert all(len(row["sha256"]) == 64 for row in facts["recipes"])
     assert facts["runs"][0]["versions"]["onnxruntime"]
+
+
+def test_each_run_leaves_its_load_and_nvidias_summary_and_the_call_a_page(
+    checkout: Path, first: subprocess.CompletedProcess[str]
+) -> None:
+    folder = max((checkout / "results").iterdir())
+    for scenario in SCENARIOS:
+        run = folder / "digits" / scenario / "performance" / "run_1"
+        assert json.loads((run / "load.json").read_text(encoding="utf-8"))["rows"]
+        metadata = json.loads((run / "metadata.json").read_text(encoding="utf-8"))
+        assert metadata[metadata["scenario_key"]] > 0
+        assert metadata["result_validity"] == "VALID"
+    page = (folder / "results.html").read_text(encoding="utf-8")
+    assert page.count("<svg") >= 8
+    assert "test run, not a valid MLPerf result" in page
 
 
 def test_no_entry_is_left_half_made(checkout: Path, first: subprocess.CompletedProcess[str]) -> None:
@@ -227,3 +242,24 @@ def test_an_interrupted_call_goes_on_with_cm_resume(checkout: Path, first: subpr
     assert "  kept: SingleStream performance (passed)" in done.stdout
     results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     assert results["passed"] is True
+
+
+def test_the_app_without_a_scenario_makes_all_runs_and_ends_with_the_table(
+    checkout: Path, first: subprocess.CompletedProcess[str]
+) -> None:
+    home = {"CM_REPOS": str(checkout / ".cm"), "CROWDPERF_CACHE": str(checkout / "cache")}
+    words = ["--tags=app,mlperf,inference,_digits,_null", "--mode=performance", "--min_duration_ms=200", "--quiet"]
+    done = subprocess.run(
+        [checkout / ".venv" / "bin" / "cm", "run", "script", *words],
+        cwd=checkout.parent,
+        env={**environment(checkout), **home},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert "digits with null on cpu: test run, not a valid MLPerf result" in done.stdout, done.stderr[-3000:]
+    for scenario in SCENARIOS:
+        assert any(line.startswith(scenario) and "VALID" in line for line in done.stdout.splitlines())
+    (folder,) = (checkout.parent / "results").iterdir()
+    assert json.loads((folder / "results.json").read_text(encoding="utf-8"))["backend"] == "null"

@@ -14,6 +14,9 @@ load_recipe("get-mlperf-results-lib").preprocess(
 )
 recipe = load_recipe("app-mlperf-inference")
 run_request = load_module("app-mlperf-inference", "run_request")
+several = load_module("app-mlperf-inference", "several")
+
+from mlperf_results.benchmarks import BENCHMARKS, benchmarks_of  # noqa: E402 - importable from here on
 
 META = recipe_meta("app-mlperf-inference")
 HARNESS = RECIPES / "app-mlperf-inference" / "harness"
@@ -21,6 +24,8 @@ GOOD = {
     "CM_MLPERF_MODEL": "digits",
     "CM_MLPERF_BACKEND": "onnxruntime",
     "CM_MLPERF_DEVICE": "cpu",
+    "CM_MLPERF_MODEL_PRECISION": "fp32",
+    "CM_MLPERF_SOURCE": "real",
     "CM_MLPERF_LOADGEN_SCENARIO": "Offline",
     "CM_MLPERF_LOADGEN_MODE": "performance",
     "CM_MLPERF_RUN_STYLE": "test",
@@ -37,7 +42,8 @@ def build(folder: Path = Path("/user"), **changes: object) -> dict:
 
 def test_plain_env_gives_every_key_with_none_where_the_harness_decides():
     assert build() == {
-        "format": 1, "model": "digits", "backend": "onnxruntime", "device": "cpu", "scenario": "Offline",
+        "format": 2, "model": "digits", "backend": "onnxruntime", "device": "cpu", "scenario": "Offline",
+        "precision": "fp32", "gpus": None, "instances": None, "batch_timeout_us": None, "preprocessed_path": None,
         "mode": "performance", "execution_mode": "test", "model_path": "/m/digits.onnx",
         "model_info_path": "/m/model.json", "dataset_path": "/d", "output_dir": None, "user_conf": None,
         "batch_size": None, "threads": None, "min_duration_ms": None, "min_query_count": None,
@@ -56,16 +62,45 @@ def test_given_values_arrive_as_numbers_and_absolute_paths():
     assert (request["output_dir"], request["user_conf"]) == ("/user/out", "/x/user.conf")
 
 
+def test_devices_instances_and_formats_are_given_as_the_harness_reads_them():
+    request = build(
+        CM_MLPERF_DEVICE="cuda", CM_MLPERF_GPUS="0, 2", CM_MLPERF_INSTANCES="4", CM_MLPERF_MODEL_PRECISION="float16",
+        CM_MLPERF_LOADGEN_BATCH_TIMEOUT_US="200", CM_DATASET_PREPROCESSED_PATH="/p",
+    )  # fmt: skip
+    assert (request["gpus"], request["instances"], request["batch_timeout_us"]) == ([0, 2], 4, 200)
+    assert (request["precision"], request["preprocessed_path"]) == ("fp16", "/p")
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"CM_MLPERF_GPUS": "0"}, "device cpu has none"),
+        ({"CM_MLPERF_DEVICE": "cuda", "CM_MLPERF_GPUS": "0,0"}, "none twice"),
+        ({"CM_MLPERF_DEVICE": "cuda", "CM_MLPERF_GPUS": "a"}, "numbers from 0"),
+        ({"CM_MLPERF_MODEL_PRECISION": "fp8"}, "unknown precision 'fp8'; known: bf16, fp16, fp32, int8"),
+        (
+            {"CM_MLPERF_MODEL": "bert-99", "CM_MLPERF_LOADGEN_SCENARIO": "MultiStream"},
+            "bert-99 has no MultiStream; it has SingleStream, Offline, Server",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_with_what_can(changes, expected):
+    with pytest.raises(run_request.RequestError) as caught:
+        build(**changes)
+    (problem,) = caught.value.problems
+    assert expected in problem
+
+
 @pytest.mark.parametrize("text", ["single-stream", "SINGLESTREAM", "Single_Stream"])
 def test_a_scenario_may_be_spelt_in_any_case(text):
     assert build(CM_MLPERF_LOADGEN_SCENARIO=text)["scenario"] == "SingleStream"
 
 
 def test_all_wrong_values_are_named_at_once_with_the_known_ones():
-    wrong = {key: "nonsense" for key in GOOD if not key.startswith(("CM_ML_MODEL", "CM_DATASET"))}
+    wrong = {key: "nonsense" for key in GOOD if not key.startswith(("CM_ML_MODEL", "CM_DATASET", "CM_MLPERF_SOURCE"))}
     with pytest.raises(run_request.RequestError) as caught:
         build(**wrong, CM_NUM_THREADS="0", CM_MLPERF_LOADGEN_TARGET_QPS="nan")
-    assert len(caught.value.problems) == 8
+    assert len(caught.value.problems) == 9, caught.value.problems
     text = str(caught.value)
     for known in (
         "digits",
@@ -89,22 +124,114 @@ def test_finite_numbers_above_0_only(text):
     assert run_request.positive_number(text) is None
 
 
+def files(kind: str) -> set[str]:
+    return {path.stem for path in (HARNESS / kind).glob("*.py")} - {"__init__", "base"}
+
+
 def test_variations_and_files_of_the_harness_name_the_same_models_and_backends():
-    def files(kind: str) -> tuple[str, ...]:
-        return tuple(sorted({path.stem for path in (HARNESS / kind).glob("*.py")} - {"__init__", "base"}))
+    stems = files("models")
+    names = {row.name for stem in stems for row in benchmarks_of(stem)} | {s for s in stems if not benchmarks_of(s)}
+    assert names == set(KNOWN.models)
+    assert set(BENCHMARKS) <= set(KNOWN.models)
+    assert files("backends") == set(KNOWN.backends)
 
-    assert files("models") == KNOWN.models
-    assert files("backends") == KNOWN.backends
+
+@pytest.mark.parametrize("name", KNOWN.models)
+def test_a_model_has_a_data_set_and_a_model_recipe_and_says_its_name(name):
+    block = META["variations"][name]
+    assert block["env"]["CM_MLPERF_MODEL"] == name
+    bases = [META["variations"][base] for base in block.get("base", [])]
+    tags = [dep["tags"] for part in (block, *bases) for dep in part.get("deps", [])]
+    assert any(tag.startswith("get,dataset,") for tag in tags)
+    assert any(tag.startswith("get,ml-model,") for tag in tags)
+    every_base = [*block.get("base", []), *(base for part in bases for base in part.get("base", []))]
+    assert "quantized_" in every_base
 
 
-def test_every_group_has_exactly_one_default():
+@pytest.mark.parametrize("name", KNOWN.models)
+def test_each_dependency_of_a_model_is_one_recipe_with_the_variations_that_the_app_asks_for(name):
+    metas = [recipe_meta(path.parent.name) for path in RECIPES.glob("*/_cm.yaml")]
+    block = META["variations"][name]
+    parts = [block, *(META["variations"][base] for base in block.get("base", []) if base != "quantized_")]
+    handles = META["variations"]["tiny"]["adr"]
+    for dep in [dep for part in parts for dep in part.get("deps", [])]:
+        words = dep["tags"].split(",")
+        tags, named = {word for word in words if word[0] != "_"}, {word[1:] for word in words if word[0] == "_"}
+        (found,) = [meta for meta in metas if tags <= set(meta["tags"])]
+        asked = {"synthetic", "tiny"} if handles.keys() & set(dep["names"]) else set()
+        asked |= {"onnx", "pytorch"} if {"benchmark-model", "detection-preprocessed"} & set(dep["names"]) else set()
+        assert asked | named <= set(found["variations"] if asked | named else ()), found["alias"]
+
+
+def test_names_without_a_level_stand_for_the_99_percent_ones():
+    aliases = {name: block["alias"] for name, block in META["variations"].items() if "alias" in block}
+    stems = {name.removesuffix("-99") for name in KNOWN.models if name.endswith("-99")}
+    assert aliases == {stem: f"{stem}-99" for stem in stems}
+
+
+def test_every_group_has_one_default_but_those_that_mean_all_where_nothing_is_given():
     groups: dict[str, list[str]] = {}
     for name, block in META["variations"].items():
-        groups.setdefault(block["group"], []).extend([name] if "default" in block else [])
+        if "group" in block:
+            groups.setdefault(block["group"], []).extend([name] if "default" in block else [])
     assert groups == {
-        "mode": ["performance"], "device": ["cpu"], "model": ["digits"], "scenario": ["offline"],
-        "backend": ["onnxruntime"],
+        "mode": [], "device": ["cpu"], "model": ["digits"], "scenario": [], "backend": ["onnxruntime"],
+        "precision": ["fp32"], "source": ["real"],
     }  # fmt: skip
+
+
+# --- several runs ---
+
+
+@pytest.mark.parametrize(
+    ("scenario", "mode", "expected"),
+    [
+        (None, None, True), ("Offline", None, True), (None, "accuracy", True), ("all", "accuracy", True),
+        ("Offline,Server", "accuracy", True), ("offline", "performance", False), ("foo", "bar", False),
+    ],
+)  # fmt: skip
+def test_a_call_without_one_scenario_and_one_mode_means_several_runs(scenario, mode, expected):
+    env = {"CM_MLPERF_LOADGEN_SCENARIO": scenario, "CM_MLPERF_LOADGEN_MODE": mode}
+    assert several.is_several({key: value for key, value in env.items() if value}) is expected
+
+
+def test_several_runs_are_handed_on_with_everything_that_was_asked_for():
+    env = {
+        **GOOD, "CM_MLPERF_MODEL": "bert-99", "CM_MLPERF_SOURCE": "tiny", "CM_NUM_THREADS": "2",
+        "CM_MLPERF_LOADGEN_MODE": "", "CM_MLPERF_GPUS": "0", "CM_MLPERF_DEVICE": "cuda",
+    }  # fmt: skip
+    inputs = {"adr": {"python": {"name": "other"}}, "tags": "app,mlperf,inference", "threads": 2, "out": "con"}
+    assert several.inputs_for_all(env, inputs, META["input_mapping"]) == {
+        "tags": "run,mlperf,inference", "model": "bert-99", "backend": "onnxruntime", "device": "cuda", "gpus": "0",
+        "precision": "fp32", "source": "tiny", "scenario": "Offline", "mode": "all", "execution_mode": "test",
+        "threads": "2", "adr": {"python": {"name": "other"}},
+    }  # fmt: skip
+
+
+def test_every_input_but_the_folder_of_one_run_is_one_of_the_recipe_that_makes_several():
+    known = recipe_meta("run-mlperf-inference")["input_mapping"]
+    keys = {**several.NAMED_BY_VARIATIONS, **META["input_mapping"]}
+    assert set(several.ONE_RUN_ONLY) == set(keys) - set(known)
+    assert {name: key for name, key in keys.items() if name in known} == {
+        name: key for name, key in known.items() if name in keys
+    }
+
+
+def test_the_hooks_hand_several_runs_on_and_plan_them(inside, hook_input):
+    env = {**GOOD, "CM_MLPERF_LOADGEN_MODE": "", "CM_TMP_CURRENT_PATH": str(inside)}
+    answer = recipe.preprocess(hook_input(dict(env), meta=META, input={}))
+    assert (answer["return"], answer["skip"], answer["script"]["tags"]) == (0, True, "run,mlperf,inference")
+    assert recipe.plan(hook_input(dict(env), meta=META, input={})) == {"return": 0, "runs": [answer["script"]]}
+    assert recipe.plan(hook_input({**GOOD}, meta=META, input={})) == {"return": 0, "runs": []}
+    assert list(inside.iterdir()) == []
+
+
+def test_a_folder_for_one_run_is_refused_for_several(inside, hook_input):
+    env = {**GOOD, "CM_MLPERF_LOADGEN_MODE": "", "CM_MLPERF_OUTPUT_DIR": "out", "CM_TMP_CURRENT_PATH": str(inside)}
+    for hook in (recipe.preprocess, recipe.plan):
+        answer = hook(hook_input(dict(env), meta=META, input={}))
+        assert answer["return"] == 1
+        assert "--results_dir" in answer["error"]
 
 
 def test_every_input_is_described():
@@ -115,7 +242,7 @@ def test_preprocess_writes_run_json_and_removes_an_old_result(inside, hook_input
     out = inside / "run 1"
     out.mkdir()
     (out / "result.json").write_text("{}")
-    i = hook_input({**GOOD, "CM_TMP_CURRENT_PATH": str(inside), "CM_MLPERF_OUTPUT_DIR": "run 1"}, meta=META)
+    i = hook_input({**GOOD, "CM_TMP_CURRENT_PATH": str(inside), "CM_MLPERF_OUTPUT_DIR": "run 1"}, meta=META, input={})
     assert recipe.preprocess(i) == {"return": 0}
     written = json.loads((out / "run.json").read_text())
     assert written == build(inside, CM_MLPERF_OUTPUT_DIR="run 1")
@@ -124,7 +251,7 @@ def test_preprocess_writes_run_json_and_removes_an_old_result(inside, hook_input
 
 
 def test_without_an_output_folder_the_run_goes_below_results(inside, hook_input):
-    i = hook_input({**GOOD, "CM_TMP_CURRENT_PATH": str(inside)}, meta=META)
+    i = hook_input({**GOOD, "CM_TMP_CURRENT_PATH": str(inside)}, meta=META, input={})
     assert recipe.preprocess(i) == {"return": 0}
     folder = Path(i["env"]["CM_MLPERF_OUTPUT_DIR"])
     run_id, *rest = folder.relative_to(inside / "results").parts
@@ -134,7 +261,9 @@ def test_without_an_output_folder_the_run_goes_below_results(inside, hook_input)
 
 
 def test_preprocess_answers_a_wrong_value_with_code_1_and_writes_nothing(inside, hook_input):
-    i = hook_input({**GOOD, "CM_TMP_CURRENT_PATH": str(inside), "CM_MLPERF_LOADGEN_SCENARIO": "foo"}, meta=META)
+    i = hook_input(
+        {**GOOD, "CM_TMP_CURRENT_PATH": str(inside), "CM_MLPERF_LOADGEN_SCENARIO": "foo"}, meta=META, input={}
+    )
     answer = recipe.preprocess(i)
     assert answer["return"] == 1
     assert "unknown scenario 'foo'" in answer["error"]
@@ -178,3 +307,39 @@ def test_run_sh_hands_on_the_exit_code_and_keeps_the_output(tmp_path, fake_tool,
     expected = [f"-m harness {out}/run.json", f"path={folder}:/lib of results", str(out), "story"]
     assert done.stdout.splitlines() == expected
     assert (out / "console.txt").read_text().splitlines() == expected
+
+
+def test_run_sh_keeps_the_line_that_is_rewritten_out_of_the_file(tmp_path, fake_tool):
+    folder = RECIPES / "app-mlperf-inference"
+    env = {
+        "PATH": "/usr/bin:/bin",
+        "CM_PYTHON_BIN_WITH_PATH": str(fake_tool("python3", 'echo told; echo now >&"$HARNESS_PROGRESS_FD"')),
+        "CM_TMP_CURRENT_SCRIPT_PATH": str(folder),
+        "CM_MLPERF_OUTPUT_DIR": str(tmp_path),
+        "CM_MLPERF_RUN_JSON": "run.json",
+        "CM_MLPERF_RUN_CONSOLE_FILE": str(tmp_path / "console.txt"),
+        "CM_MLPERF_RUN_ON_TERMINAL": "yes",
+    }
+    done = subprocess.run(["bash", "-c", f". '{folder}/run.sh'"], env=env, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "told\n", "now\n")
+    assert (tmp_path / "console.txt").read_text() == "told\n"
+
+
+@pytest.mark.parametrize(
+    ("signal_name", "code", "words"),
+    [("KILL", 137, "by the system because memory ran out"), ("ABRT", 134, "no memory left"), ("HUP", 129, "signal 1")],
+)
+def test_run_sh_tells_what_a_killed_process_could_not(tmp_path, fake_tool, signal_name, code, words):
+    folder = RECIPES / "app-mlperf-inference"
+    env = {
+        "PATH": "/usr/bin:/bin",
+        "CM_PYTHON_BIN_WITH_PATH": str(fake_tool("python3", f"ulimit -c 0; kill -{signal_name} $$")),
+        "CM_TMP_CURRENT_SCRIPT_PATH": str(folder),
+        "CM_MLPERF_OUTPUT_DIR": str(tmp_path),
+        "CM_MLPERF_RUN_JSON": "run.json",
+        "CM_MLPERF_RUN_CONSOLE_FILE": str(tmp_path / "console.txt"),
+    }
+    done = subprocess.run(["bash", "-c", f". '{folder}/run.sh'"], env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == code
+    assert words in done.stdout
+    assert words in (tmp_path / "console.txt").read_text()

@@ -70,13 +70,15 @@ def test_preprocess_refuses_a_folder_without_a_usable_run_json(inside, hook_inpu
 
 @pytest.mark.parametrize(("passed", "word"), [(True, "yes"), (False, "no"), (None, "")])
 def test_postprocess_exports_the_score(inside, hook_input, passed, word):
-    accuracy = {"accuracy_percent": 99.3, "passed": passed}
+    metrics = [{"name": "ROUGE1", "value": 43.5}, {"name": "GEN_LEN", "value": 4000}]
+    accuracy = {"metrics": metrics, "passed": passed}
     (inside / "accuracy.json").write_text(json.dumps(accuracy))
     i = hook_input({"CM_MLPERF_ACCURACY_RESULTS_DIR": str(inside)})
     assert recipe.postprocess(i) == {"return": 0}
     assert i["state"] == {"mlperf_accuracy": accuracy}
     left = exported("process-mlperf-accuracy", i["env"])
-    assert (left["CM_MLPERF_ACCURACY_PERCENT"], left["CM_MLPERF_ACCURACY_PASSED"]) == ("99.3", word)
+    assert left["CM_MLPERF_ACCURACY_METRICS"] == "ROUGE1=43.5,GEN_LEN=4000"
+    assert left["CM_MLPERF_ACCURACY_PASSED"] == word
 
 
 def test_postprocess_without_a_score_is_an_error(inside, hook_input):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,14 +16,16 @@ load_recipe("get-mlperf-results-lib").preprocess(
 recipe = load_recipe("run-mlperf-inference")
 matrix = load_module("run-mlperf-inference", "matrix")
 outcome = load_module("run-mlperf-inference", "outcome")
+page = load_module("run-mlperf-inference", "page")
+plot = load_module("run-mlperf-inference", "plot")
 session = load_module("run-mlperf-inference", "session")
 table = load_module("run-mlperf-inference", "table")
 
-from mlperf_results.names import TEST_RUN_LABEL, Mode, Scenario  # noqa: E402 - importable from here on
+from mlperf_results.benchmarks import BENCHMARKS  # noqa: E402 - importable from here on
+from mlperf_results.names import SYNTHETIC_LABEL, TEST_RUN_LABEL, Mode, Scenario  # noqa: E402
 
 META = recipe_meta("run-mlperf-inference")
-HARNESS = RECIPES / "app-mlperf-inference" / "harness"
-KNOWN = matrix.known_names(session.app_variations(RECIPES))
+KNOWN = matrix.known_names(session.app_meta(RECIPES))
 PERFORMANCE_TAGS = "app,mlperf,inference,_digits,_onnxruntime,_cpu,_{},_performance"
 
 
@@ -38,19 +39,30 @@ def problems(**changes: str) -> tuple[str, ...]:
     return caught.value.problems
 
 
-def result(*, is_valid: bool = True, label: str = TEST_RUN_LABEL, value: float | None = 12.5) -> dict[str, Any]:
+def result(
+    *, is_valid: bool = True, label: str = TEST_RUN_LABEL, value: float | None = 12.5, is_synthetic: bool = False
+) -> dict[str, Any]:
     """The parts of a result.json that this recipe reads."""
     metric = None if value is None else {"name": "throughput (of all)", "value": value, "unit": "samples/s"}
     return {
         "valid": is_valid, "invalid_reasons": [] if is_valid else ["too slow"], "errors": 0, "metric": metric,
-        "label": label, "duration_s": 2.0, "query_count": 7, "latency": None, "run": {"model": {"value": "digits"}},
+        "label": label, "is_synthetic": {"model": is_synthetic, "dataset": False}, "duration_s": 2.0,
+        "query_count": 7, "latency": None, "run": {"model": {"value": "digits"}},
         "started_utc": "2026-11-21T01:02:03+00:00", "versions": {"python": "3.11.7"}, "loadgen_version": "6.0.17",
         "seeds": {"qsl": 1}, "model_sha256": "ab", "command": ["python3", "-m", "harness", "run.json"],
     }  # fmt: skip
 
 
+def metric(name: str, value: float, target: float | None, upper_limit: float | None = None) -> dict[str, Any]:
+    passed = None if target is None else value >= target and (upper_limit is None or value <= upper_limit)
+    return {
+        "name": name, "value": value, "reference": target, "target": target, "upper_limit": upper_limit,
+        "passed": passed,
+    }  # fmt: skip
+
+
 def score(percent: float = 99.332, target: float = 98.339) -> dict[str, Any]:
-    return {"accuracy_percent": percent, "target_accuracy_percent": target, "passed": percent >= target}
+    return {"metrics": [metric("acc", percent, target)], "passed": percent >= target}
 
 
 class FakeCM:
@@ -146,15 +158,15 @@ def test_a_target_that_no_wanted_scenario_has_is_refused():
 
 def test_all_bad_inputs_are_named_in_one_error_with_what_is_known():
     found = problems(
-        CM_MLPERF_MODEL="bert", CM_MLPERF_BACKEND="tf", CM_MLPERF_DEVICE="tpu",
+        CM_MLPERF_MODEL="bret", CM_MLPERF_BACKEND="tf", CM_MLPERF_DEVICE="tpu",
         CM_MLPERF_LOADGEN_SCENARIO="a,Offline,b", CM_MLPERF_LOADGEN_MODE="m",
         CM_MLPERF_RUN_STYLE="slow", CM_MLPERF_LOADGEN_MAX_BATCHSIZE="x",
         CM_MLPERF_LOADGEN_TARGET_QPS="-3",
     )  # fmt: skip
-    assert len(found) == 9
+    assert len(found) == 9, found
     text = "\n".join(found)
     for expected in (
-        "unknown model 'bert'; known: digits", "unknown backend 'tf'; known: null, onnxruntime",
+        "unknown model 'bret'; known: 3d-unet-99, ", "unknown backend 'tf'; known: null, onnxruntime",
         "unknown scenario 'a'; known: SingleStream, MultiStream, Offline, Server, all", "unknown scenario 'b'",
         "known: test, fast, valid", "--batch_size: found 'x'", "--target_qps: found '-3'",
     ):  # fmt: skip
@@ -177,13 +189,61 @@ def test_the_list_of_runs_tells_how_long_they_take_at_least():
     assert len(lines) == 9
 
 
-def test_models_that_are_not_of_mlperf_are_those_of_the_harness():
-    unofficial = {
-        path.stem
-        for path in (HARNESS / "models").glob("*.py")
-        if re.search(r"is_official=False", path.read_text(encoding="utf-8"))
-    }
-    assert unofficial == set(outcome.OWN_MODELS)
+def test_a_benchmark_runs_the_scenarios_that_it_has():
+    both = config(CM_MLPERF_MODEL="3d-unet-99.9", CM_MLPERF_LOADGEN_SCENARIO="all")
+    assert [scenario.value for scenario in both.scenarios] == ["SingleStream", "Offline"]
+    (problem,) = problems(CM_MLPERF_MODEL="bert-99", CM_MLPERF_LOADGEN_SCENARIO="offline,multistream")
+    assert problem == "--scenario: bert-99 has no MultiStream; it has SingleStream, Offline, Server"
+
+
+def test_a_name_without_level_and_the_communitys_precisions_are_understood():
+    asked = config(CM_MLPERF_MODEL="bert", CM_MLPERF_MODEL_PRECISION="bfloat16", CM_MLPERF_SOURCE="tiny")
+    assert (asked.model, asked.precision, asked.source) == ("bert-99", "bf16", "tiny")
+    spec = matrix.matrix(asked)[0]
+    assert spec.tags == "app,mlperf,inference,_bert-99,_onnxruntime,_cpu,_bf16,_tiny,_singlestream,_performance"
+
+
+def test_options_reach_every_run_and_the_batch_timeout_those_that_have_one():
+    asked = config(
+        CM_MLPERF_LOADGEN_BATCH_TIMEOUT_US="200", CM_MLPERF_INSTANCES="2", CM_MLPERF_USER_CONF="my.conf",
+        CM_MLPERF_LOADGEN_MIN_DURATION_MS="500", CM_MLPERF_GPUS="0, 2", CM_MLPERF_DEVICE="cuda",
+    )  # fmt: skip
+    specs = {spec.scenario.value: spec for spec in matrix.matrix(asked) if spec.mode is Mode.PERFORMANCE}
+    assert specs["Server"].inputs == {
+        "execution_mode": "test", "batch_timeout": "200", "instances": "2", "min_duration_ms": "500",
+        "gpus": "0,2", "user_conf": "/user/my.conf",
+    }  # fmt: skip
+    assert "batch_timeout" not in specs["Offline"].inputs
+    assert specs["Offline"].min_duration_s == 0.5
+
+
+@pytest.mark.parametrize(
+    ("env", "expected"),
+    [
+        ({"CM_MLPERF_GPUS": "0"}, "device cpu has none"),
+        ({"CM_MLPERF_GPUS": "0,0", "CM_MLPERF_DEVICE": "cuda"}, "numbers from 0 with commas between, none twice"),
+        ({"CM_MLPERF_SOURCE": "tiny"}, "digits and tiny do not go together"),
+        ({"CM_MLPERF_SOURCE": "fake"}, "unknown source 'fake'; known: real, synthetic, tiny"),
+        ({"CM_MLPERF_MODEL_PRECISION": "fp8"}, "unknown precision 'fp8'; known: bf16, fp16, fp32, int8"),
+        (
+            {"CM_MLPERF_LOADGEN_BATCH_TIMEOUT_US": "5", "CM_MLPERF_LOADGEN_SCENARIO": "offline"},
+            "--batch_timeout: only Server",
+        ),
+    ],
+)
+def test_what_cannot_be_together_is_refused(env, expected):
+    (problem,) = problems(**env)
+    assert expected in problem
+
+
+def test_every_benchmark_has_a_scorer_that_the_recipe_knows():
+    known = recipe_meta("process-mlperf-accuracy")["variations"]
+    assert {row.model for row in BENCHMARKS.values()} == set(session.SCORERS)
+    assert set(session.SCORERS.values()) == set(known)
+    (spec,) = matrix.matrix(
+        config(CM_MLPERF_MODEL="bert-99", CM_MLPERF_LOADGEN_SCENARIO="offline", CM_MLPERF_LOADGEN_MODE="accuracy")
+    )
+    assert session.accuracy_inputs(spec, Path("/x"))["tags"] == "process,mlperf,accuracy,_squad"
 
 
 def test_every_input_is_described():
@@ -204,7 +264,7 @@ def finished(scenario: str, mode: str, content: dict, accuracy: dict | None = No
         (True, True, 99.0, []),
         (False, True, 99.0, ["Offline performance is INVALID: too slow"]),
         (True, False, 99.0, ["Offline accuracy is INVALID: too slow"]),
-        (True, True, 98.338, ["Offline accuracy 98.338 % misses the target 98.339 %"]),
+        (True, True, 98.338, ["Offline accuracy acc 98.338 misses the target 98.339"]),
     ],
 )
 def test_a_scenario_passes_when_both_runs_are_valid_and_the_accuracy_is_met(
@@ -240,9 +300,9 @@ def test_the_table_is_aligned_and_says_label_reason_and_dash_for_what_was_not_ru
     assert text == (
         "digits: test run, not a valid MLPerf result\n"
         "\n"
-        "Scenario      Metric        Value  Unit       LoadGen  Accuracy    Target  Pass\n"
-        "SingleStream  throughput   0.0449  samples/s  INVALID         -         -  NO\n"
-        "Offline       throughput  177,966  samples/s  VALID    99.332 %  98.339 %  yes\n"
+        "Scenario      Metric        Value  Unit       LoadGen  Accuracy   Score  Target  Pass\n"
+        "SingleStream  throughput   0.0449  samples/s  INVALID  -              -       -  NO\n"
+        "Offline       throughput  177,966  samples/s  VALID    acc       99.332  98.339  yes\n"
         "\n"
         "Not passed:\n"
         "  SingleStream performance is INVALID: too slow\n"
@@ -254,7 +314,89 @@ def test_the_table_is_aligned_and_says_label_reason_and_dash_for_what_was_not_ru
 
 def test_a_run_without_a_figure_is_shown_with_dashes():
     (found,) = outcome.by_scenario([finished("Server", "performance", result(is_valid=False, value=None))])
-    assert table.row_of(found) == ("Server", "-", "-", "-", "INVALID", "-", "-", "NO")
+    assert table.rows_of(found) == [("Server", "-", "-", "-", "INVALID", "-", "-", "-", "NO")]
+
+
+def test_each_accuracy_metric_has_a_row_and_each_missed_one_a_reason():
+    metrics = [metric("ROUGE1", 42.9, 42.56), metric("GEN_LEN", 5_000_000, 3_615_190, 4_418_566), metric("X", 1, None)]
+    content = {"metrics": metrics, "passed": False}
+    (found,) = outcome.by_scenario([finished("Offline", "accuracy", result(value=None), content)])
+    assert table.rows_of(found) == [
+        ("Offline", "-", "-", "-", "-", "ROUGE1", "42.900", "42.560", "NO"),
+        ("", "", "", "", "", "GEN_LEN", "5,000,000", "3,615,190 to 4,418,566", ""),
+        ("", "", "", "", "", "X", "1.000", "-", ""),
+    ]
+    assert found.problems == ("Offline accuracy GEN_LEN 5,000,000 misses the target 3,615,190 to 4,418,566",)
+
+
+def test_synthetic_input_is_said_in_the_label_and_the_notes():
+    label = f"{SYNTHETIC_LABEL}; {TEST_RUN_LABEL}"
+    runs = [
+        finished("Offline", "performance", result(label="full-length run")),
+        finished("Server", "performance", result(label=label, is_synthetic=True)),
+    ]
+    record = outcome.results_record(config(), "id", runs)
+    assert record["label"] == label
+    assert record["is_synthetic"] == {"model": True, "dataset": False}
+    assert record["notes"][0].startswith("weights were made by a program")
+    assert outcome.label_of(runs[:1]) == "full-length run"
+    assert SYNTHETIC_LABEL in table.render("t", record["label"], record["notes"], outcome.by_scenario(runs))
+
+
+# --- the page ---
+
+LOAD = {
+    "format": 1, "interval_s": 0.5, "gpus": [{"index": 0, "name": "<GPU>"}],
+    "columns": ["time_s", "rss_bytes", "process_cpu_percent", "machine_cpu_percent", "gpu0_percent", "gpu0_bytes",
+                "gpu0_w"],
+    "rows": [[0.5, 1 << 20, 50.0, 25.0, 90, 1 << 20, 300.0], [1.0, 3 << 20, 150.0, None, None, None, None]],
+}  # fmt: skip
+
+
+def page_of(label: str = TEST_RUN_LABEL, loads: dict[str, Any] | None = None, title: str = "t") -> str:
+    latency = {f"{name}_ns": 1_000_000 for name in ("p50", "p90", "p99", "p99_9", "max", "min", "mean")}
+    runs = [
+        finished("SingleStream", "performance", {**result(label=label), "latency": latency}),
+        finished("Offline", "accuracy", result(value=None, label=label), score()),
+    ]
+    environment = outcome.environment_record(runs, {"CM_HOST_OS_TYPE": "<linux>"}, [], "cm run <script>")
+    return page.render(title, outcome.results_record(config(), "id", runs), environment, loads or {})
+
+
+def test_the_page_shows_figures_latencies_plots_and_the_machine():
+    text = page_of(loads={"digits/SingleStream/performance": LOAD})
+    for part in ("throughput", "12.5", "VALID", "99.332", "98.339", TEST_RUN_LABEL, "python", "3.11.7", "OS_TYPE"):
+        assert part in text
+    assert text.count("<svg") == 6
+    assert "memory: 1 to 3 MiB" in text
+    assert "No load.json was left" in text  # of the accuracy run
+
+
+def test_the_page_escapes_everything_and_loads_and_runs_nothing():
+    text = page_of(label="<script>alert(1)</script>", loads={"digits/SingleStream/performance": LOAD}, title='<b>&"')
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+    assert "<b>" not in text
+    assert "&lt;GPU&gt;" in text
+    assert "cm run &lt;script&gt;" in text
+    assert "default-src 'none'" in text
+    assert not any(word in text for word in ("http://", "https://", "src=", "@import", "url("))
+
+
+@pytest.mark.parametrize(
+    ("value", "top"), [(0, 1), (0.4, 0.5), (1, 1), (1.5, 2), (3, 5), (5.1, 10), (10, 10), (199, 200), (201, 500)]
+)
+def test_an_axis_ends_at_a_round_number(value, top):
+    assert plot.nice_top(value) == pytest.approx(top)
+
+
+def test_a_gap_in_the_values_breaks_the_line():
+    path = plot.path_of([(0.0, 1.0), (1.0, None), (2.0, 2.0), (3.0, 2.0)], 3.0, 2.0)
+    assert [step[0] for step in path.replace(" ", "").replace("M", "|M").replace("L", "|L").split("|") if step] == [
+        "M", "M", "L",
+    ]  # fmt: skip
+    assert plot.line_plot("x", "u", []) == ""
+    assert plot.line_plot("x", "u", [(0.5, None)]) == ""
 
 
 @pytest.mark.parametrize(
@@ -294,6 +436,9 @@ def test_a_call_makes_each_run_scores_accuracy_and_writes_the_records(call, caps
     assert summary in printed
     assert TEST_RUN_LABEL in summary
     assert "digits is not an MLPerf benchmark model" in summary
+    html = (folder / "results.html").read_text()
+    assert html.count(TEST_RUN_LABEL) >= 3
+    assert "No load.json was left" in html
     assert printed.index("2 LoadGen runs, at least 2 s") < printed.index("Run 1 of 2")
 
 

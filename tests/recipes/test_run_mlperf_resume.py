@@ -112,6 +112,9 @@ def test_another_value_is_refused_with_those_that_are_known() -> None:
         ("CM_MLPERF_RUN_STYLE", "fast"),
         ("CM_MLPERF_LOADGEN_MAX_BATCHSIZE", "4"),
         ("CM_NUM_THREADS", "1"),
+        ("CM_MLPERF_INSTANCES", "2"),
+        ("CM_MLPERF_LOADGEN_BATCH_TIMEOUT_US", "50"),
+        ("CM_MLPERF_MODEL_PRECISION", "int8"),
         ("CM_MLPERF_LOADGEN_TARGET_QPS", "9"),
     ],
 )

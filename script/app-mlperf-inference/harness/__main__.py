@@ -10,6 +10,7 @@ Exit codes: 0 the run completed (result.json says whether it is VALID), 1 it fai
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from pathlib import Path
 from mlperf_results.logs import Json
 
 from harness.errors import HarnessError
+from harness.mishaps import explained
 
 
 def _run_json(arguments: Sequence[str]) -> Path:
@@ -66,15 +68,26 @@ def _story(arguments: Sequence[str]) -> str:
     return tell_result(perform(read_config(_run_json(arguments))))
 
 
+def _tell(error: HarnessError) -> int:
+    """Write what failed and what to try to stderr and return the exit code."""
+    sys.stderr.write(f"harness: error: {error}\n")
+    if error.hint:
+        sys.stderr.write(f"harness: hint: {error.hint}\n")
+    sys.stderr.flush()
+    return error.exit_code
+
+
 def main(arguments: Sequence[str]) -> int:
     """Do what the command line asks for and return the exit code; the story goes to stderr."""
     try:
         story = _story(arguments)
     except HarnessError as error:
-        sys.stderr.write(f"harness: error: {error}\n")
-        if error.hint:
-            sys.stderr.write(f"harness: hint: {error.hint}\n")
-        return error.exit_code
+        return _tell(explained(error) or error)
+    except (OSError, MemoryError, RuntimeError) as error:
+        told = explained(error)
+        if told is None:
+            raise
+        os._exit(_tell(told))  # LoadGen's threads may still run: an ordinary exit would crash in them
     sys.stderr.write(f"harness: {story}\n")
     return 0
 

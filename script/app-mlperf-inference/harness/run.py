@@ -22,6 +22,7 @@ from harness.cores import available_cores
 from harness.errors import ConfigError, HarnessError, Problem
 from harness.machine import machine_facts
 from harness.metadata_json import metadata as metadata_record
+from harness.mishaps import incomplete_logs, require_whole_logs
 from harness.monitor import Monitor
 from harness.opening import OpenedWork, Parts, open_parts, open_work, require_model_memory
 from harness.progress import Expectation, progress
@@ -251,7 +252,8 @@ def perform(config: RunConfig) -> dict[str, Json]:
     try:
         log = read_run_logs(paths)
     except LogError as error:
-        raise HarnessError(f"LoadGen left no complete result: {error}", "look for its message above") from error
+        raise incomplete_logs(paths, str(error)) from error
+    require_whole_logs(paths, config.mode)
     require_same_settings(settings, log)
     opened = opener.opened(found.work)
     result = build_result(config, settings, log, _facts(parts, found, opened, started, issue_shape.name))
@@ -259,6 +261,6 @@ def perform(config: RunConfig) -> dict[str, Json]:
     load = monitor.record()
     result = {**result, "load": load.summary(), "machine": machine_facts(monitor.gpus)}
     write_json(paths.load_json, load.content())
-    write_json(paths.result_json, result)
     write_json(paths.metadata_json, metadata_record(result))
+    write_json(paths.result_json, result)  # the last file: it is what says that a run is done
     return result

@@ -1,0 +1,55 @@
+"""Whether a call asks for one LoadGen run or for several, and the call of run-mlperf-inference that makes those. Pure.
+
+One run needs one scenario and one mode, by variation or input. What is not given means all, as a list does what it
+lists; run-mlperf-inference then makes each of them as a call of this recipe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .run_request import MODE_KEY, OUTPUT_DIR_KEY, SCENARIO_KEY, RequestError
+
+TAGS = "run,mlperf,inference"
+ALL = "all"
+PASSED_ON_INPUTS = ("adr", "add_deps_recursive", "env")
+"""Inputs of the call that hold for every recipe below it too."""
+
+NAMED_BY_VARIATIONS = {
+    "model": "CM_MLPERF_MODEL",
+    "backend": "CM_MLPERF_BACKEND",
+    "device": "CM_MLPERF_DEVICE",
+    "source": "CM_MLPERF_SOURCE",
+}
+"""Inputs of run-mlperf-inference that are variations here."""
+
+ONE_RUN_ONLY = ("output_dir",)
+
+
+def is_several(env: Mapping[str, Any]) -> bool:
+    """True when the env names no single scenario or no single mode."""
+
+    def names_one(key: str) -> bool:
+        text = str(env.get(key) or "").strip().lower()
+        return text not in ("", ALL) and "," not in text
+
+    return not (names_one(SCENARIO_KEY) and names_one(MODE_KEY))
+
+
+def inputs_for_all(
+    env: Mapping[str, Any], inputs: Mapping[str, Any], mapping: Mapping[str, str]
+) -> dict[str, Any] | None:
+    """Return the inputs of run-mlperf-inference that make what was asked for; None when that is a single run.
+
+    `mapping` is this recipe's input_mapping. Raises RequestError for an input that suits a single run only.
+    """
+    if not is_several(env):
+        return None
+    if env.get(OUTPUT_DIR_KEY):
+        way_out = "name its scenario and its mode too, or give --results_dir, which gets a folder of this call"
+        raise RequestError([f"{OUTPUT_DIR_KEY} is the folder of one run: {way_out}"])
+    keys = {**NAMED_BY_VARIATIONS, **{name: key for name, key in mapping.items() if name not in ONE_RUN_ONLY}}
+    given = {name: str(env[key]) for name, key in sorted(keys.items()) if env.get(key) not in (None, "")}
+    passed_on = {name: inputs[name] for name in PASSED_ON_INPUTS if inputs.get(name)}
+    return {"tags": TAGS, "scenario": ALL, "mode": ALL, **given, **passed_on}

@@ -1,0 +1,45 @@
+"""Hooks of get-dataset-cnndm: choose between made, given and downloaded articles, and hand the folder on."""
+
+from pathlib import Path
+
+from mlperf_data import answers, given
+
+ARTICLES_FILE = "cnn_eval.json"
+GIVEN_KEY = "CM_DATASET_CNNDM_PATH_GIVEN"
+OFFICIAL_COUNT = 13_368
+
+
+def plan_work(path: Path | None, source: str, entry: Path) -> dict[str, str]:
+    """The env for run.sh; raises ValueError for a given folder that holds no such data.
+
+    `source` is the chosen variation: synthetic or download; `path` a folder (or the file itself) that the user gave.
+    """
+    if path is None:
+        expected = str(OFFICIAL_COUNT) if source == "download" else "0"
+        return {"CM_CNNDM_FOLDER": str(entry), "CM_CNNDM_WORK": source, "CM_CNNDM_EXPECTED_COUNT": expected}
+    if source == "synthetic":
+        raise ValueError("a path was given together with a synthetic data set: leave one of them out")
+    folder = path.parent if path.name == ARTICLES_FILE else path
+    if not (folder / ARTICLES_FILE).is_file():
+        raise ValueError(f"{path} has no {ARTICLES_FILE}\nhint: download_cnndm.py of language/gpt-j writes it")
+    return {"CM_CNNDM_FOLDER": str(folder), "CM_CNNDM_WORK": "check", "CM_CNNDM_EXPECTED_COUNT": "0"}
+
+
+def preprocess(i):
+    """CM hook: decides what run.sh does."""
+    env = i["env"]
+    try:
+        env.update(plan_work(given.given_path(env, GIVEN_KEY), env["CM_CNNDM_SOURCE"], Path.cwd()))
+    except ValueError as error:
+        return answers.failure(error)
+    return {"return": 0}
+
+
+def postprocess(i):
+    """CM hook: exports the folder that run.sh checked, and the list by the names that other recipes use."""
+    env = i["env"]
+    folder = Path(env["CM_CNNDM_FOLDER"])
+    for key in ("CM_DATASET_EVAL_PATH", "CM_DATASET_CNNDM_EVAL_PATH"):
+        env[key] = str(folder / ARTICLES_FILE)
+    files = [ARTICLES_FILE, *(["dataset.json"] if (folder / "dataset.json").is_file() else [])]
+    return answers.dataset_answer(env, folder, ("CM_DATASET_CNNDM_PATH",), files)

@@ -1,0 +1,112 @@
+"""Writes made news in the layout of CNN/DailyMail: seeded articles in a made vocabulary, and their summaries.
+
+    python3 synthetic.py --output_dir FOLDER --count 512 --lengths real --seed 0 [--training_count 320]
+
+Each article is about one thing that happens in one place. Words of that thing and of that place stand in it among words
+that mean nothing; the summary is the sentence of the thing and the sentence of the place. So there is something to
+find out, and a small GPT-J learns it within seconds; it says nothing about how well a model reads news. cnn_eval.json
+has the real layout. `--training_count` adds cnn_train.json for that fit, other articles of the same making. Needs the
+standard library alone.
+"""
+
+import argparse
+import json
+import random
+import sys
+from pathlib import Path
+
+INSTRUCTION = "Summarize the following news article:"  # download_cnndm.py of language/gpt-j (mlcommons/inference)
+LICENCE = "CC0-1.0: made by a program"
+NOTE = "made by a program: no figure got with it is an MLPerf result"
+LENGTHS = {"real": (250, 1400), "small": (24, 48)}  # words of an article
+
+_THINGS, _PLACES = 8, 8
+_SENTENCE_WORDS = 16
+_OWN_WORDS = 6
+_COMMON_WORDS = 120
+
+
+class Language:
+    """The made words, all from one seed."""
+
+    def __init__(self, seed: int) -> None:
+        source = random.Random(f"words {seed}")
+        self._seen: set[str] = set()
+        self.common = [self._word(source) for _ in range(_COMMON_WORDS)]
+        self.thing_words = [[self._word(source) for _ in range(_OWN_WORDS)] for _ in range(_THINGS)]
+        self.place_words = [[self._word(source) for _ in range(_OWN_WORDS)] for _ in range(_PLACES)]
+        self.thing_sentences = [self._sentence(source, words) for words in self.thing_words]
+        self.place_sentences = [self._sentence(source, words) for words in self.place_words]
+
+    def _word(self, source: random.Random) -> str:
+        """A new word of two or three syllables."""
+        while True:
+            syllables = (source.choice("bdfgklmnprstvz") + source.choice("aeiou") for _ in range(source.randint(2, 3)))
+            word = "".join(syllables)
+            if word not in self._seen:
+                self._seen.add(word)
+                return word
+
+    def _sentence(self, source: random.Random, words: list[str]) -> str:
+        """A fixed sentence: half of it the thing's or the place's own words, half common ones."""
+        said = [*source.choices(words, k=_SENTENCE_WORDS // 2), *source.sample(self.common, _SENTENCE_WORDS // 2)]
+        source.shuffle(said)
+        return as_sentence(said)
+
+    def article(self, source: random.Random, lengths: tuple[int, int]) -> dict:
+        """One entry of the list."""
+        thing, place = source.randrange(_THINGS), source.randrange(_PLACES)
+        words: list[str] = []
+        for _ in range(source.randint(*lengths)):
+            kind = source.random()
+            own = self.thing_words[thing] if kind < 0.25 else self.place_words[place]
+            words.append(source.choice(own if kind < 0.5 else self.common))
+        sentences = []
+        while words:
+            size = source.randint(6, 14)
+            sentences.append(as_sentence(words[:size]))
+            words = words[size:]
+        # Real summaries have a line for each sentence.
+        summary = f"{self.thing_sentences[thing]}\n{self.place_sentences[place]}"
+        return {"instruction": INSTRUCTION, "input": " ".join(sentences), "output": summary}
+
+
+def as_sentence(words: list[str]) -> str:
+    """The words with a capital letter in front and a full stop behind, as in the real summaries with a space."""
+    text = " ".join(words)
+    return f"{text[:1].upper()}{text[1:]} ."
+
+
+def make_dataset(folder: Path, count: int, lengths: str, seed: int, training_count: int = 0) -> None:
+    """Writes the whole data set; dataset.json comes last."""
+    language = Language(seed)
+    for name, part, size in (("cnn_eval.json", "evaluation", count), ("cnn_train.json", "training", training_count)):
+        if size:
+            source = random.Random(f"{part} {seed}")
+            entries = [language.article(source, LENGTHS[lengths]) for _ in range(size)]
+            text = json.dumps(entries, indent=4, ensure_ascii=False)
+            (folder / name).write_text(text, encoding="utf-8")
+    facts = {"format": 1, "name": "cnndm", "is_synthetic": True, "seed": seed, "count": count}
+    facts |= {"licence": LICENCE, "note": NOTE}
+    (folder / "dataset.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+
+
+def main() -> int:
+    """Command line entry; gives the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output_dir", type=Path, required=True, help="existing folder to write to")
+    parser.add_argument("--count", type=int, required=True)
+    parser.add_argument("--lengths", choices=sorted(LENGTHS), default="real")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--training_count", type=int, default=0, help="articles for fitting a small model")
+    given = parser.parse_args()
+    if given.count < 1 or given.training_count < 0:
+        print("synthetic.py: count >= 1 and training_count >= 0 are needed", file=sys.stderr)
+        return 2
+    make_dataset(given.output_dir, given.count, given.lengths, given.seed, given.training_count)
+    print(f"cnndm (synthetic): {given.count} articles")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+"""Hooks of get-dataset-librispeech: choose between made, given and downloaded sound, and hand the folder on."""
+
+import os
+from pathlib import Path
+
+from mlperf_data import answers, given
+
+MANIFEST_FILE = "dev-clean-wav.json"
+GIVEN_KEY = "CM_DATASET_LIBRISPEECH_PATH_GIVEN"
+OFFICIAL_RECORDINGS = 2703
+OFFICIAL_COUNT = 2513
+HINT = "give a folder with dev-clean-wav.json and its wav files, or with LibriSpeech's FLAC files (*.trans.txt)"
+
+
+def flac_folder(path: Path) -> Path | None:
+    """The folder below `path` that holds dev-clean's FLAC files, None when there is none."""
+    for candidate in (path / "LibriSpeech" / "dev-clean", path / "dev-clean", path):
+        if next(candidate.rglob("*.trans.txt"), None) is not None:
+            return candidate
+    return None
+
+
+def plan_work(path: Path | None, source: str, entry: Path) -> dict[str, str]:
+    """The env for run.sh; raises ValueError for a given folder that holds no such data.
+
+    `source` is the chosen variation: synthetic or download; `path` a folder that the user gave.
+    """
+    work = {"CM_LIBRISPEECH_FOLDER": str(entry), "CM_LIBRISPEECH_IS_DOWNLOADED": "no"}
+    none_expected = {"CM_LIBRISPEECH_EXPECTED_RECORDINGS": "0", "CM_LIBRISPEECH_EXPECTED_COUNT": "0"}
+    if source == "synthetic":
+        if path is not None:
+            raise ValueError("a path was given together with a synthetic data set: leave one of them out")
+        return {**work, **none_expected, "CM_LIBRISPEECH_WORK": "synthetic"}
+    if path is None:
+        return {
+            **work,
+            "CM_LIBRISPEECH_WORK": "convert",
+            "CM_LIBRISPEECH_IS_DOWNLOADED": "yes",
+            "CM_LIBRISPEECH_FLAC_PATH": str(entry / "LibriSpeech" / "dev-clean"),
+            "CM_LIBRISPEECH_EXPECTED_RECORDINGS": str(OFFICIAL_RECORDINGS),
+            "CM_LIBRISPEECH_EXPECTED_COUNT": str(OFFICIAL_COUNT),
+        }
+    if (path / MANIFEST_FILE).is_file():
+        return {**work, **none_expected, "CM_LIBRISPEECH_WORK": "check", "CM_LIBRISPEECH_FOLDER": str(path)}
+    flac = flac_folder(path)
+    if flac is None:
+        raise ValueError(f"{path} holds neither {MANIFEST_FILE} nor LibriSpeech's FLAC files\nhint: {HINT}")
+    return {**work, **none_expected, "CM_LIBRISPEECH_WORK": "convert", "CM_LIBRISPEECH_FLAC_PATH": str(flac)}
+
+
+def preprocess(i):
+    """CM hook: decides what run.sh does, and whether the archive is needed."""
+    env = i["env"]
+    try:
+        env.update(plan_work(given.given_path(env, GIVEN_KEY), env["CM_LIBRISPEECH_SOURCE"], Path.cwd()))
+    except ValueError as error:
+        return answers.failure(error)
+    env.setdefault("CM_NUM_PREPROCESS_THREADS", str(os.cpu_count() or 1))
+    return {"return": 0}
+
+
+def postprocess(i):
+    """CM hook: exports the folder that run.sh checked."""
+    env = i["env"]
+    folder = Path(env["CM_LIBRISPEECH_FOLDER"])
+    files = [MANIFEST_FILE, *(["dataset.json"] if (folder / "dataset.json").is_file() else [])]
+    return answers.dataset_answer(env, folder, ("CM_DATASET_LIBRISPEECH_PATH",), files)

@@ -1,0 +1,165 @@
+"""Writes a made LibriSpeech: seeded sound in which each character is a chord of two tones of its own.
+
+    python3 synthetic.py --output_dir FOLDER --count 256 --longest_s 15 --seed 0 [--training_count 240]
+
+It is no speech and says nothing about how well a model understands people. It has the real layout (16 kHz mono wav
+files of 16 bits, dev-clean-wav.json with the real keys, one utterance of more than 15 s that has to be left out), and a
+small RNN-T can learn to read it within seconds. Needs numpy alone.
+
+`--training_count` adds training-wav.json and training-wav/ for that fit, from another stream of random numbers; its
+entries have a further key `character_ends`: the sample at which each character of the transcript ends.
+"""
+
+import argparse
+import json
+import sys
+import wave
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+CHARACTERS = " abcdefghijklmnopqrstuvwxyz'"
+SAMPLE_RATE_HZ = 16_000
+LICENCE = "CC0-1.0: made by a program, no recording of anybody"
+NOTE = "made by a program: no figure got with it is an MLPerf result"
+
+_LOW_TONES_HZ = (300.0, 420.0, 590.0, 830.0, 1160.0, 1620.0)
+_HIGH_TONES_HZ = (2300.0, 2900.0, 3650.0, 4600.0, 5800.0)
+_CONSONANTS, _VOWELS = "bcdfghjklmnpqrstvwxyz", "aeiou"
+_WORD_COUNT = 120
+_SHORTEST_S = 1.2
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """What is said and how it sounds: int16[samples], and the sample at which each character ends."""
+
+    transcript: str
+    sound: np.ndarray
+    character_ends: list[int]
+
+
+def make_words(random: np.random.RandomState) -> list[str]:
+    """A made vocabulary: one to three syllables, now and then with an apostrophe before its last letter."""
+    words: list[str] = []
+    while len(words) < _WORD_COUNT:
+        syllables = [
+            _CONSONANTS[random.randint(len(_CONSONANTS))] + _VOWELS[random.randint(len(_VOWELS))]
+            for _ in range(1 + random.randint(3))
+        ]
+        word = "".join(syllables) + ("'s" if random.rand() < 0.1 else "")
+        if word not in words:
+            words.append(word)
+    return words
+
+
+def _chord(character: str, sample_count: int, pitch: float, random: np.random.RandomState) -> np.ndarray:
+    """float64[sample_count] of one character; a space is silence. `pitch` is the speaker's, about 1."""
+    number = CHARACTERS.index(character) - 1
+    if number < 0:
+        return np.zeros(sample_count)
+    low = _LOW_TONES_HZ[number % len(_LOW_TONES_HZ)] * pitch
+    high = _HIGH_TONES_HZ[number // len(_LOW_TONES_HZ)] * pitch
+    time_s = np.arange(sample_count) / SAMPLE_RATE_HZ
+    loudness = np.sin(np.pi * (np.arange(sample_count) + 0.5) / sample_count) ** 0.5
+    phases = random.rand(2) * 2 * np.pi
+    tones = np.sin(2 * np.pi * low * time_s + phases[0]) + np.sin(2 * np.pi * high * time_s + phases[1])
+    return 0.2 * loudness * tones
+
+
+def make_utterance(words: list[str], duration_s: float, random: np.random.RandomState) -> Utterance:
+    """Words said one after the other until `duration_s` is reached; the last one is not cut."""
+    pitch = 1.0 + 0.04 * (random.rand() - 0.5)
+    parts = [np.zeros(1600)]
+    ends: list[int] = []
+    transcript = ""
+    end = len(parts[0])
+    while end < duration_s * SAMPLE_RATE_HZ:
+        for character in (" " if transcript else "") + words[random.randint(len(words))]:
+            part = _chord(character, 1440 + random.randint(960), pitch, random)
+            parts.append(part)
+            end += len(part)
+            ends.append(end)
+            transcript += character
+    parts.append(np.zeros(1600 + random.randint(800)))
+    sound = np.concatenate(parts)
+    sound = sound + 0.003 * random.standard_normal(len(sound))
+    return Utterance(transcript, np.round(np.clip(sound, -1, 1) * 32767).astype("<i2"), ends)
+
+
+def write_wav(path: Path, sound: np.ndarray) -> None:
+    """Writes int16[samples] as a mono wav file of 16 kHz."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(SAMPLE_RATE_HZ)
+        file.writeframes(sound.tobytes())
+
+
+def describe(name: str, utterance: Utterance) -> dict:
+    """The entry of the JSON list, with the keys that the official conversion writes (sox's facts)."""
+    duration_s = len(utterance.sound) / SAMPLE_RATE_HZ
+    facts = {"channels": 1, "sample_rate": float(SAMPLE_RATE_HZ), "bitrate": 16, "duration": duration_s}
+    facts |= {"num_samples": len(utterance.sound), "encoding": "Signed Integer PCM", "silent": False}
+    facts |= {"fname": name, "speed": 1}
+    return {
+        "files": [facts],
+        "original_duration": duration_s,
+        "original_num_samples": len(utterance.sound),
+        "transcript": utterance.transcript,
+    }
+
+
+def write_part(folder: Path, part: str, utterances: list[Utterance], *, has_ends: bool = False) -> None:
+    """Writes `part`/SPEAKER/CHAPTER/*.wav and `part`.json."""
+    entries = []
+    for number, utterance in enumerate(utterances):
+        speaker, chapter = 100 + number // 40, 1000 + number // 20
+        name = f"{part}/{speaker}/{chapter}/{speaker}-{chapter}-{number % 20:04d}.wav"
+        write_wav(folder / name, utterance.sound)
+        ends = {"character_ends": utterance.character_ends} if has_ends else {}
+        entries.append(describe(name, utterance) | ends)
+    (folder / f"{part}.json").write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
+
+
+def make_dataset(folder: Path, count: int, longest_s: float, seed: int, training_count: int = 0) -> None:
+    """Writes the whole data set; dataset.json comes last."""
+    words = make_words(np.random.RandomState(seed))
+    random = np.random.RandomState((seed + 1) % 2**32)
+    # Of real dev-clean utterances few are as long as the longest: the square makes the short ones more frequent. A
+    # word and the silence behind it come on top, 1.5 s at most.
+    spread = max(0.1, longest_s - 1.5 - _SHORTEST_S)
+    durations = [_SHORTEST_S + spread * random.rand() ** 2 for _ in range(count)]
+    utterances = [make_utterance(words, duration, random) for duration in durations]
+    too_long = make_utterance(words, 15.1, random)
+    write_part(folder, "dev-clean-wav", [*utterances[: count // 2], too_long, *utterances[count // 2 :]])
+    if training_count:
+        random = np.random.RandomState((seed + 2) % 2**32)
+        training = [make_utterance(words, 1.2 + 1.3 * random.rand(), random) for _ in range(training_count)]
+        write_part(folder, "training-wav", training, has_ends=True)
+    facts = {"format": 1, "name": "librispeech", "is_synthetic": True, "seed": seed, "count": count}
+    facts |= {"licence": LICENCE, "note": NOTE}
+    (folder / "dataset.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+
+
+def main() -> int:
+    """Command line entry; gives the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output_dir", type=Path, required=True, help="existing folder to write to")
+    parser.add_argument("--count", type=int, required=True, help="utterances of at most 15 s")
+    parser.add_argument("--longest_s", type=float, required=True, help="about how long the longest one is")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--training_count", type=int, default=0, help="utterances for fitting a small model")
+    given = parser.parse_args()
+    if given.count < 1 or not 3 <= given.longest_s <= 15 or not 0 <= given.seed < 2**32 or given.training_count < 0:
+        print("synthetic.py: count >= 1, 3 <= longest_s <= 15 and a seed below 2**32 are needed", file=sys.stderr)
+        return 2
+    make_dataset(given.output_dir, given.count, given.longest_s, given.seed, given.training_count)
+    print(f"librispeech (synthetic): {given.count} utterances")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

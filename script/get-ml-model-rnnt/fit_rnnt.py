@@ -1,0 +1,219 @@
+"""Fits a small RNN-T on made sound and writes its three networks and model.json.
+
+    python3 fit_rnnt.py --dataset_dir FOLDER_OF_GET_DATASET_LIBRISPEECH_TINY --framework onnx --output_dir FOLDER
+
+Run by run.sh in the benchmark's virtual environment with harness on PYTHONPATH; needs numpy and torch. The training
+utterances tell where each character ends, so the network learns one path through the lattice of steps and labels:
+blank at every step, after the characters that have ended there. That is one cross-entropy over all nodes of the path,
+and takes seconds; the loss over all paths, which a real training needs, is not wanted here.
+"""
+
+import argparse
+import json
+import math
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from harness.audio_features import HOP_SAMPLES, SPLICED_FRAMES, features
+from harness.datasets.librispeech import Utterance, open_dataset, read_wav
+from harness.makemodel import FRAMEWORKS, Claims, Order, build_modules, write_model
+from harness.metrics.wer import CHARACTERS
+from harness.modelfacts import ModelFacts
+from harness.models.rnnt import open_model
+
+BATCH_SIZE = 10
+PASSES = 14
+LEARNING_RATE = 6e-3
+LEAST_WORD_ACCURACY_PERCENT = 70.0
+NO_TARGET = -100  # what torch's cross_entropy leaves out
+
+
+@dataclass(frozen=True)
+class Example:
+    """float32[frames, 240]; labels int64[labels]; the step, label count and target of each node of the path."""
+
+    features: np.ndarray
+    labels: np.ndarray
+    path: np.ndarray
+
+
+def make_path(labels: np.ndarray, ends: np.ndarray, steps: int) -> np.ndarray:
+    """int64[nodes, 3]: (step, labels before, target) of the path that says each label one step after its sound ended.
+
+    `ends`[labels] are the steps in which the labels' sounds end.
+    """
+    nodes = []
+    said = 0
+    for step in range(steps):
+        while said < len(labels) and (ends[said] < step or step == steps - 1):
+            nodes.append((step, said, labels[said]))
+            said += 1
+        nodes.append((step, said, len(CHARACTERS)))
+    return np.array(nodes, dtype=np.int64)
+
+
+def read_examples(folder: Path, stack_factor: int) -> list[Example]:
+    """The training utterances, shortest first."""
+    entries = json.loads((folder / "training-wav.json").read_text(encoding="utf-8"))
+    step_samples = HOP_SAMPLES * SPLICED_FRAMES * stack_factor
+    examples = []
+    for entry in entries:
+        path = folder / entry["files"][0]["fname"]
+        rows = features(read_wav(Utterance(path, entry["original_num_samples"], entry["transcript"])))
+        labels = np.array([CHARACTERS.index(character) for character in entry["transcript"]], dtype=np.int64)
+        ends = np.array(entry["character_ends"], dtype=np.int64) // step_samples
+        examples.append(Example(rows, labels, make_path(labels, ends, math.ceil(len(rows) / stack_factor))))
+    return sorted(examples, key=lambda example: len(example.features))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Padded examples: features[batch, frames, 240], lengths[batch], labels[batch, labels] (-1 behind the end), nodes
+    of the paths[batch, nodes, 3], and what each step's sound was, [batch, steps] (blank where no sound ended)."""
+
+    features: torch.Tensor
+    lengths: torch.Tensor
+    labels: torch.Tensor
+    nodes: torch.Tensor
+    sounds: torch.Tensor
+
+
+def make_batch(examples: list[Example], stack_factor: int) -> Batch:
+    """The examples, padded; targets behind an end count nothing."""
+    count = len(examples)
+    frames = max(len(example.features) for example in examples)
+    frames += -frames % stack_factor
+    padded = np.zeros((count, frames, examples[0].features.shape[1]), np.float32)
+    labels = np.full((count, max(len(example.labels) for example in examples)), -1, np.int64)
+    nodes = np.zeros((count, max(len(example.path) for example in examples), 3), np.int64)
+    nodes[:, :, 2] = NO_TARGET
+    sounds = np.full((count, frames // stack_factor), NO_TARGET, np.int64)
+    for row, example in enumerate(examples):
+        padded[row, : len(example.features)] = example.features
+        labels[row, : len(example.labels)] = example.labels
+        nodes[row, : len(example.path)] = example.path
+        sounds[row, : example.path[-1, 0] + 1] = len(CHARACTERS)
+        said = example.path[example.path[:, 2] < len(CHARACTERS)]
+        sounds[row, said[:, 0]] = said[:, 2]
+    lengths = np.array([len(example.features) for example in examples])
+    return Batch(*map(torch.from_numpy, (padded, lengths, labels, nodes, sounds)))
+
+
+def batch_loss(networks: dict, sound_head: torch.nn.Module, batch: Batch) -> torch.Tensor:
+    """The mean cross-entropy over the nodes of all paths, and that of naming the sounds from the encoder alone.
+
+    Without the second one the prediction network learns the made words first and the encoder never starts.
+    """
+    (encoded,) = networks["encoder"](batch.features, batch.lengths)
+    prediction = networks["prediction"].sequence(batch.labels)
+    rows = torch.arange(len(batch.lengths))[:, None]
+    logits = networks["joint"].logits(encoded[rows, batch.nodes[:, :, 0]], prediction[rows, batch.nodes[:, :, 1]])
+    return cross_entropy(logits, batch.nodes[:, :, 2]) + cross_entropy(sound_head(encoded), batch.sounds)
+
+
+def cross_entropy(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """The mean over [batch, positions], those without target left out."""
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=NO_TARGET)
+
+
+def set_start(networks: dict) -> None:
+    """Gives the encoder weights from which it learns quickly: Glorot's and orthogonal ones, forget gates open."""
+    for lstm in (networks["encoder"].pre_rnn.lstm, networks["encoder"].post_rnn.lstm):
+        for name, parameter in lstm.named_parameters():
+            if name.startswith("weight_ih"):
+                torch.nn.init.xavier_normal_(parameter)
+            elif name.startswith("weight_hh"):
+                for gate in parameter.chunk(4):
+                    torch.nn.init.orthogonal_(gate)
+            else:
+                torch.nn.init.zeros_(parameter)
+                if name.startswith("bias_ih"):
+                    torch.nn.init.ones_(parameter.chunk(4)[1])
+
+
+def fit(networks: dict, examples: list[Example], seed: int) -> None:
+    """Fits the networks in place."""
+    torch.manual_seed(seed)
+    for network in networks.values():
+        for part in network.children():
+            part.apply(lambda layer: layer.reset_parameters() if hasattr(layer, "reset_parameters") else None)
+    set_start(networks)
+    sound_head = torch.nn.Linear(networks["encoder"].post_rnn.lstm.hidden_size, len(CHARACTERS) + 1)
+    parameters = [parameter for part in (*networks.values(), sound_head) for parameter in part.parameters()]
+    optimiser = torch.optim.Adam(parameters, lr=LEARNING_RATE)
+    batches = [
+        make_batch(examples[start : start + BATCH_SIZE], networks["encoder"].factor)
+        for start in range(0, len(examples), BATCH_SIZE)
+    ]
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimiser, LEARNING_RATE, total_steps=PASSES * len(batches), pct_start=0.2
+    )
+    order = np.random.RandomState(seed)
+    for number in range(PASSES):
+        total = 0.0
+        for index in order.permutation(len(batches)):
+            loss = batch_loss(networks, sound_head, batches[index])
+            optimiser.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+            optimiser.step()
+            schedule.step()
+            total += loss.item()
+        if number % 5 == 4 or number == PASSES - 1:
+            print(f"pass {number + 1} of {PASSES}: loss {total / len(batches):.4f}", flush=True)
+
+
+def word_accuracy(networks: dict, config: dict, dataset_dir: Path) -> float:
+    """100 - the word error rate in percent on the validation part, as a run would score it."""
+    model = open_model(ModelFacts(config=config))
+    dataset = open_dataset(dataset_dir)
+
+    def as_call(spec):
+        @torch.inference_mode()
+        def call(inputs):
+            outputs = networks[spec.name].eval()(*(torch.as_tensor(inputs[tensor.name]) for tensor in spec.inputs))
+            return {tensor.name: output.numpy() for tensor, output in zip(spec.outputs, outputs, strict=True)}
+
+        return call
+
+    calls = {spec.name: as_call(spec) for spec in model.networks}
+    samples = model.preprocess(dataset.load(range(dataset.count)))
+    responses = model.predict(calls, model.collate(samples))
+    return model.score(((index, row.tobytes()) for index, row in enumerate(responses)), dataset).values["WER"]
+
+
+def main() -> int:
+    """Command line entry; gives the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--dataset_dir", type=Path, required=True)
+    parser.add_argument("--framework", choices=FRAMEWORKS, required=True)
+    parser.add_argument("--output_dir", type=Path, required=True)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    if not (given.dataset_dir / "training-wav.json").is_file():
+        print(f"fit_rnnt.py: {given.dataset_dir} has no training-wav.json", file=sys.stderr)
+        print("hint: cm run script --tags=get,dataset,librispeech,original,_tiny --renew", file=sys.stderr)
+        return 1
+    torch.set_num_threads(1)  # for these sizes faster than two, and the same sums in the same order each time
+    start_s = time.monotonic()
+    order = Order(
+        architecture="rnnt", config="tiny", framework=given.framework, output_dir=given.output_dir, seed=given.seed
+    )
+    networks = build_modules(order)
+    fit(networks, read_examples(given.dataset_dir, order.values["encoder_stack_time_factor"]), given.seed)
+    accuracy = word_accuracy(networks, order.values, given.dataset_dir)
+    if accuracy < LEAST_WORD_ACCURACY_PERCENT:
+        print(f"fit_rnnt.py: word accuracy {accuracy:.2f} %; at least {LEAST_WORD_ACCURACY_PERCENT} % are expected")
+        return 1
+    facts = {"licence": "Apache-2.0", "note": "fitted on made sound: knows no speech"}
+    write_model(networks, order, Claims(reference={"WER": accuracy}, facts=facts))
+    print(f"rnnt (tiny, fitted): word accuracy {accuracy:.2f} %, {time.monotonic() - start_s:.1f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

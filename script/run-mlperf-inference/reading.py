@@ -1,0 +1,115 @@
+"""Takes the inputs of a call from env one by one and collects what is wrong with them. Pure."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from mlperf_results.names import ExecutionMode, UnknownName, parse_execution_mode
+
+ALL = "all"
+RESUME_VALUES = ("failed", "unfinished", ALL)
+
+
+class ConfigError(Exception):
+    """The inputs ask for something that cannot be run; `problems` holds one text for each wrong input."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("cannot run what was asked for:\n  " + "\n  ".join(problems))
+        self.problems = tuple(problems)
+
+
+_Member = TypeVar("_Member", bound=enum.Enum)
+
+
+class Reader:
+    """Takes values from env and collects what is wrong with them."""
+
+    def __init__(self, env: Mapping[str, object]) -> None:
+        """Read from ``env``; ``problems`` then holds one text for each wrong value."""
+        self._env = env
+        self.problems: list[str] = []
+
+    def text(self, key: str) -> str:
+        """The text of a key without blanks around it; empty when there is none."""
+        value = self._env.get(key)
+        return "" if value is None else str(value).strip()
+
+    def one_of(self, key: str, name: str, known: tuple[str, ...], aliases: Mapping[str, str]) -> str:
+        """A known name, or what another name stands for."""
+        text = aliases.get(self.text(key), self.text(key))
+        if text not in known:
+            self.problems.append(f"--{name}: unknown {name} {text!r}; known: {', '.join(known)}")
+        return text
+
+    def several(
+        self, key: str, name: str, everything: tuple[_Member, ...], parse: Callable[[str], _Member]
+    ) -> tuple[_Member, ...]:
+        """The members of a comma list in the usual order, all for `all`."""
+        words = [word.strip() for word in self.text(key).split(",") if word.strip()]
+        if not words:
+            self.problems.append(f"--{name}: nothing given; known: {ALL}, {', '.join(m.value for m in everything)}")
+        found: set[_Member] = set()
+        for word in words:
+            if word.lower() == ALL:
+                found.update(everything)
+                continue
+            try:
+                found.add(parse(word))
+            except UnknownName as error:
+                self.problems.append(f"--{name}: {error}, {ALL}")
+        return tuple(member for member in everything if member in found)
+
+    def execution_mode(self, key: str) -> ExecutionMode:
+        """How long runs are."""
+        try:
+            return parse_execution_mode(self.text(key))
+        except UnknownName as error:
+            self.problems.append(f"--execution_mode: {error}")
+            return ExecutionMode.TEST
+
+    def resume(self, key: str) -> str:
+        """One of RESUME_VALUES; `--resume` without a value means all."""
+        text = self.text(key).lower()
+        text = ALL if text in ("true", "yes") else "" if text in ("false", "no") else text
+        if text and text not in RESUME_VALUES:
+            self.problems.append(f"--resume: unknown value {text!r}; known: {', '.join(RESUME_VALUES)}")
+        return text
+
+    def gpus(self, key: str, device: str) -> str | None:
+        """A comma list of the numbers of GPUs; None when nothing is given."""
+        text = self.text(key)
+        words = [word.strip() for word in text.split(",")]
+        if not text:
+            return None
+        if not all(word.isascii() and word.isdigit() for word in words) or len(set(words)) != len(words):
+            self.problems.append(f"--gpus: found {text!r}; allowed: numbers from 0 with commas between, none twice")
+        elif device != "cuda":
+            self.problems.append(f"--gpus: found {text!r}; device {device} has none (give --device=cuda)")
+        return ",".join(words)
+
+    def whole_number(self, key: str, name: str) -> int | None:
+        """A whole number from 1; None when nothing is given."""
+        text = self.text(key)
+        if not text:
+            return None
+        if text.isascii() and text.isdigit() and int(text) > 0:
+            return int(text)
+        self.problems.append(f"--{name}: found {text!r}; allowed: a whole number from 1")
+        return None
+
+    def positive_number(self, key: str, name: str) -> float | None:
+        """A finite number above 0; None when nothing is given."""
+        text = self.text(key)
+        if not text:
+            return None
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if math.isfinite(value) and value > 0:
+            return value
+        self.problems.append(f"--{name}: found {text!r}; allowed: a number above 0")
+        return None

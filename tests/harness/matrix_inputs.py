@@ -1,0 +1,184 @@
+"""Makes the tiny data set, store and models of each benchmark with the programs of its recipes, once per session.
+
+The programs are called as the recipes' run.sh calls them, with this interpreter; nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness_support import SCRIPTS, SOURCES
+
+PATIENCE_S = 300
+FRAMEWORKS = ("onnx", "pytorch")
+
+
+class CannotMake(Exception):
+    """An input that a recipe's program did not make; the text is its last words."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Maker:
+    """How the inputs of one model are made.
+
+    dataset: program and arguments, without --output_dir. dataset_name: models with an equal one share a data set.
+    model: program and arguments, without --framework, --output_dir and, where `is_fitted`, --dataset_dir.
+    conversion: program that makes the data set's files of those that `dataset` made, where it needs one.
+    has_store: its samples can be preprocessed before. query_count: of a SingleStream run (64 queries give a figure).
+    """
+
+    dataset_name: str
+    dataset: Sequence[str]
+    model: Sequence[str]
+    is_fitted: bool = True
+    frameworks: Sequence[str] = FRAMEWORKS
+    conversion: Sequence[str] = ()
+    has_store: bool = True
+    query_count: int = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """What runs of one model read; `model_infos` by framework, `store` as `harness preprocess` writes it."""
+
+    dataset: Path
+    store: Path | None
+    model_infos: Mapping[str, Path] = field(default_factory=dict)
+
+
+def _architecture(name: str) -> tuple[str, ...]:
+    return ("-m", "harness.makemodel", "--architecture", name, "--config", "tiny")
+
+
+def _detection(layout: str, architecture: str) -> Maker:
+    classes = str(SCRIPTS / f"get-dataset-{layout}" / "classes.txt")
+    scenes = ("-m", "harness.scene_dataset", "--layout", layout, "--classes", classes)
+    return Maker(
+        dataset_name=layout,
+        dataset=(*scenes, "--count", "12", "--pictures", "small"),
+        model=("-m", "harness.fit_detection", "--architecture", architecture),
+        query_count=10,
+    )
+
+
+MAKERS: Mapping[str, Maker] = {
+    "bert": Maker(
+        dataset_name="squad",
+        dataset=("get-dataset-squad/make_dataset.py", "--kind", "tiny", "--size", "24"),
+        model=("get-ml-model-bert-large-squad/fit_model.py",),
+    ),
+    "digits": Maker(
+        dataset_name="digits",
+        dataset=("get-dataset-digits/make_dataset.py",),
+        model=("get-ml-model-digits/fit_model.py",),
+        frameworks=("onnx",),
+    ),
+    "dlrm": Maker(
+        dataset_name="criteo",
+        dataset=("get-dataset-criteo/make_clicks.py", "--form", "one-hot", "--size", "tiny", "--count", "24"),
+        conversion=("get-dataset-criteo/convert_day.py",),
+        model=("get-ml-model-dlrm/fit_model.py", "--architecture", "dlrm"),
+        has_store=False,
+    ),
+    "dlrm_v2": Maker(
+        dataset_name="criteo_multihot",
+        dataset=("get-dataset-criteo/make_clicks.py", "--form", "multi-hot", "--size", "tiny", "--count", "24"),
+        model=("get-ml-model-dlrm/fit_model.py", "--architecture", "dlrm_v2"),
+        has_store=False,
+    ),
+    "gptj": Maker(
+        dataset_name="cnndm",
+        dataset=("get-dataset-cnndm/synthetic.py", "--count", "32", "--lengths", "small", "--training_count", "320"),
+        model=("get-ml-model-gptj/fit_gptj.py",),
+        has_store=False,
+        query_count=5,
+    ),
+    "resnet50": Maker(
+        dataset_name="imagenet",
+        dataset=("get-dataset-imagenet-val/make_dataset.py", "--count", "24", "--sizes", "small"),
+        model=_architecture("resnet50"),
+        is_fitted=False,
+    ),
+    "retinanet": _detection("openimages", "retinanet"),
+    "rnnt": Maker(
+        dataset_name="librispeech",
+        dataset=(
+            "get-dataset-librispeech/synthetic.py", "--count", "32", "--longest_s", "3.5", "--training_count", "400",
+        ),
+        model=("get-ml-model-rnnt/fit_rnnt.py",),
+    ),
+    "ssd_mobilenet": _detection("coco", "ssd_mobilenet"),
+    "ssd_resnet34": _detection("coco", "ssd_resnet34"),
+    "unet3d": Maker(
+        dataset_name="kits19",
+        dataset=("get-dataset-kits19/make_volumes.py", "--size", "tiny", "--count", "2"),
+        model=("get-ml-model-3d-unet/fit_model.py",),
+        query_count=3,
+    ),
+    "unet3d_brats": Maker(
+        dataset_name="brats19",
+        dataset=("get-dataset-brats19/make_scans.py", "--size", "tiny", "--count", "2"),
+        model=("get-ml-model-3d-unet/fit_brats.py",),
+        has_store=False,
+        query_count=3,
+    ),
+}  # fmt: skip
+
+
+def call(words: Sequence[str], folder: Path) -> None:
+    """Run a program of a recipe, or a module; raises CannotMake with its last words."""
+    first = words[0] if words[0] == "-m" else str(SCRIPTS / words[0])
+    sources = [*map(str, SOURCES), str(SCRIPTS / "get-mlperf-data-lib")]
+    done = subprocess.run(
+        [sys.executable, "-B", first, *words[1:]],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sources)},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    if done.returncode:
+        last = (done.stderr or done.stdout).strip().splitlines()[-1:]
+        raise CannotMake(f"{Path(first).name if first != '-m' else words[1]} failed: {''.join(last)[:200]}")
+
+
+class Workshop:
+    """Makes inputs below a folder when they are first asked for, and remembers what could not be made."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._datasets: dict[str, Path] = {}
+
+    def _dataset(self, maker: Maker) -> Path:
+        if maker.dataset_name not in self._datasets:
+            folder = self._folder / maker.dataset_name
+            folder.mkdir(parents=True)
+            call([*maker.dataset, "--output_dir", str(folder)], folder)
+            if maker.conversion:
+                call([*maker.conversion, "--input_dir", str(folder), "--output_dir", str(folder)], folder)
+            self._datasets[maker.dataset_name] = folder
+        return self._datasets[maker.dataset_name]
+
+    def make(self, stem: str, benchmark: str) -> Inputs:
+        """Return the inputs of the model in harness/models/`stem`.py; raises CannotMake."""
+        maker = MAKERS[stem]
+        dataset = self._dataset(maker)
+        infos = {}
+        for framework in maker.frameworks:
+            folder = self._folder / f"{stem}_{framework}"
+            folder.mkdir(parents=True)
+            fitted_on = ["--dataset_dir", str(dataset)] if maker.is_fitted else []
+            asked = [] if len(maker.frameworks) == 1 else ["--framework", framework]
+            call([*maker.model, *fitted_on, *asked, "--output_dir", str(folder)], folder)
+            infos[framework] = folder / "model.json"
+        if not maker.has_store:
+            return Inputs(dataset=dataset, store=None, model_infos=infos)
+        store = self._folder / f"{stem}_store"
+        words = ["-m", "harness", "preprocess", "--model", benchmark, "--dataset", str(dataset), "--output", str(store)]
+        call([*words, "--model_info", str(infos["onnx"]), "--workers", "1"], self._folder)
+        return Inputs(dataset=dataset, store=store, model_infos=infos)

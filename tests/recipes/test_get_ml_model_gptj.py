@@ -1,0 +1,156 @@
+"""get-ml-model-gptj: refuses early what cannot fit, takes a checkpoint in Hugging Face's form, trains a tokenizer."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from harness_libraries import need
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "script"
+RECIPE = SCRIPTS / "get-ml-model-gptj"
+Make = Callable[..., tuple[int, str]]
+LIBRARIES = ("app-mlperf-inference", "get-mlperf-results-lib", "get-mlperf-data-lib")
+CONFIG = {
+    "model_type": "gptj", "n_embd": 16, "n_layer": 2, "n_head": 2, "rotary_dim": 4, "vocab_size": 300,
+    "layer_norm_epsilon": 1e-5, "eos_token_id": 7, "n_positions": 2048,
+}  # fmt: skip
+
+
+@pytest.fixture
+def customize(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(SCRIPTS / "get-mlperf-data-lib"))
+    spec = importlib.util.spec_from_file_location("gptj_customize", RECIPE / "customize.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def make(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
+    """make_gptj.py's command line with the libraries that run.sh has: exit code and stderr."""
+    for name in (*LIBRARIES, RECIPE.name):
+        monkeypatch.syspath_prepend(str(SCRIPTS / name))
+
+    def call(*words: object) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["make_gptj.py", *map(str, words)])
+        code = importlib.import_module("make_gptj").main()
+        return code, capsys.readouterr().err
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("framework", "is_downloaded", "wanted"),
+    [("pytorch", False, 24.2), ("onnx", False, 48.4), ("pytorch", True, 71.1), ("onnx", True, 95.3)],
+)
+def test_disk_need_is_known(customize: ModuleType, framework: str, is_downloaded: bool, wanted: float) -> None:
+    assert customize.disk_needed_gb(framework, is_downloaded) == pytest.approx(wanted)
+
+
+def test_a_shortage_names_what_is_needed_and_what_is_free(customize: ModuleType) -> None:
+    assert customize.shortage(24.2, 30.0, 70.0) == ""
+    assert customize.shortage(24.2, 30.0, None) == ""
+    assert customize.shortage(48.4, 30.0, 20.0) == (
+        "48.4 GB of disk (30.0 GB are free) and 61 GB of memory (20.0 GB are free)"
+    )
+
+
+def run_preprocess(customize: ModuleType, source: str, **env: str) -> tuple[dict, dict]:
+    values = {"CM_GPTJ_SOURCE": source, "CM_ML_MODEL_FRAMEWORK": "onnx", **env}
+    return customize.preprocess({"env": values}), values
+
+
+def test_the_full_size_is_refused_where_memory_is_short(customize: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(customize, "available_memory_gb", lambda: 23.0)
+    for source in ("random", "checkpoint"):
+        answer, _ = run_preprocess(customize, source)
+        assert answer["return"] == 1
+        assert "61 GB of memory (23.0 GB are free)" in answer["error"]
+        assert "_tiny" in answer["error"]
+    answer, env = run_preprocess(customize, "fit")
+    assert (answer["return"], env["CM_GPTJ_IS_DOWNLOADED"]) == (0, "no")
+
+
+def test_a_given_checkpoint_is_taken_and_not_mixed_with_made_weights(customize: ModuleType, tmp_path: Path) -> None:
+    answer, env = run_preprocess(customize, "checkpoint", CM_ML_MODEL_GPTJ_PATH_GIVEN=str(tmp_path))
+    assert (answer["return"], env["GPTJ_CHECKPOINT_PATH"]) == (0, str(tmp_path))
+    assert env["CM_GPTJ_IS_DOWNLOADED"] == "no"
+    answer, _ = run_preprocess(customize, "fit", CM_ML_MODEL_GPTJ_PATH_GIVEN=str(tmp_path))
+    assert "together with synthetic weights" in answer["error"]
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small checkpoint as transformers writes it: two shards, config.json, the tokenizer's two files."""
+    torch, safetensors, _ = need("torch", "safetensors.torch", "tokenizers")
+    for name in LIBRARIES:
+        monkeypatch.syspath_prepend(str(SCRIPTS / name))
+    networks = importlib.import_module("harness.networks.gptj")
+    folder = tmp_path / "download" / "checkpoint-final"
+    folder.mkdir(parents=True)
+    torch.manual_seed(0)
+    state = networks.build("model", CONFIG).state_dict()
+    names = sorted(state)
+    half = len(names) // 2
+    safetensors.save_file({name: state[name] for name in names[:half]}, folder / "model-00001-of-00002.safetensors")
+    safetensors.save_file({name: state[name] for name in names[half:]}, folder / "model-00002-of-00002.safetensors")
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    (folder / "vocab.json").write_text(json.dumps({chr(97 + number): number for number in range(26)}))
+    (folder / "merges.txt").write_text("#version: 0.2\n")
+    return folder
+
+
+def test_a_checkpoint_of_hugging_face_becomes_a_model(checkpoint: Path, tmp_path: Path, make: Make) -> None:
+    output = tmp_path / "model"
+    output.mkdir()
+    words = ("--framework", "pytorch", "--output_dir", output, "--checkpoint", checkpoint.parent, "--source", "here")
+    assert make(*words) == (0, "")
+    info = json.loads((output / "model.json").read_text())
+    assert info["config"]["vocab_size"] == 300
+    assert (info["is_synthetic"], info["source"], info["reference"]["ROUGE1"]) == (False, "here", 42.9865)
+    assert {path.name for path in output.iterdir()} >= {"vocab.json", "merges.txt", "model.json"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [({"model_type": "llama"}, "model of type 'llama'"), ({"n_layer": 3}, "transformer.h.2"), (None, "found: none")],
+)
+def test_another_checkpoint_is_refused(
+    checkpoint: Path, tmp_path: Path, make: Make, changes: dict | None, said: str
+) -> None:
+    if changes is None:
+        (checkpoint / "config.json").unlink()
+    else:
+        (checkpoint / "config.json").write_text(json.dumps({**CONFIG, **changes}))
+    code, text = make("--framework", "pytorch", "--output_dir", tmp_path, "--checkpoint", checkpoint.parent)
+    assert code == 1
+    assert said in text
+    assert not (tmp_path / "model.json").exists()
+
+
+def test_a_checkpoint_without_tokenizer_is_refused(checkpoint: Path, tmp_path: Path, make: Make) -> None:
+    (checkpoint / "merges.txt").unlink()
+    code, text = make("--framework", "pytorch", "--output_dir", tmp_path, "--checkpoint", checkpoint)
+    assert code == 1
+    assert "has neither tokenizer.json nor vocab.json" in text
+
+
+def test_the_trained_tokenizer_has_the_real_kind_of_file(tmp_path: Path) -> None:
+    (tokenizers,) = need("tokenizers")
+    spec = importlib.util.spec_from_file_location("gptj_tokenizer", RECIPE / "gptj_tokenizer.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    count = module.train(["Tibo rovo nemi ."] * 4, 300, tmp_path / "tokenizer.json")
+    assert 256 < count <= 300
+    read = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    assert read.token_to_id("<|endoftext|>") == 0
+    assert read.decode(read.encode("Tibo été ☃ .").ids) == "Tibo été ☃ ."

@@ -1,0 +1,107 @@
+"""get-ml-model-rnnt: the published checkpoint becomes three networks; the fit's path is right."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from harness_libraries import need
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "script"
+RECIPE = SCRIPTS / "get-ml-model-rnnt"
+LIBRARIES = ("app-mlperf-inference", "get-mlperf-results-lib", "get-mlperf-data-lib")
+
+
+@pytest.fixture(autouse=True)
+def libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in LIBRARIES:
+        monkeypatch.syspath_prepend(str(SCRIPTS / name))
+
+
+def load(name: str) -> ModuleType:
+    """A module of the recipe by its file, without the engine."""
+    spec = importlib.util.spec_from_file_location(f"rnnt_{name}", RECIPE / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("labels", "ends", "steps", "path"),
+    [
+        ([], [], 2, [(0, 0, 28), (1, 0, 28)]),
+        ([5], [0], 2, [(0, 0, 28), (1, 0, 5), (1, 1, 28)]),
+        ([5, 6], [0, 0], 3, [(0, 0, 28), (1, 0, 5), (1, 1, 6), (1, 2, 28), (2, 2, 28)]),
+        # what ends in the last step is said there: there is no later one
+        ([5], [1], 2, [(0, 0, 28), (1, 0, 5), (1, 1, 28)]),
+    ],
+)
+def test_a_label_is_said_one_step_after_its_sound(labels: list, ends: list, steps: int, path: list) -> None:
+    (numpy, _) = need("numpy", "torch")
+    made = load("fit_rnnt").make_path(numpy.array(labels), numpy.array(ends), steps)
+    assert [tuple(node) for node in made.tolist()] == path
+
+
+def test_the_published_form_of_a_checkpoint_becomes_three_networks(tmp_path: Path) -> None:
+    """A checkpoint of full size has 181 MB, so the sizes are small here; its names and wrapping are the real ones."""
+    torch, safetensors = need("torch", "safetensors.torch")
+    networks = importlib.import_module("harness.networks.rnnt")
+    makemodel = importlib.import_module("harness.makemodel")
+    config = dict(networks.CONFIGS["tiny"])
+    state = {"audio_preprocessor.featurizer.fb": torch.zeros(1, 80, 257)}
+    for name in ("encoder", "prediction", "joint"):
+        for key, tensor in networks.build(name, config).state_dict().items():
+            state[f"joint_net.{key.removeprefix('net.')}" if name == "joint" else f"{name}.{key}"] = tensor
+    torch.save({"epoch": 100, "state_dict": state, "optimizer": {}}, tmp_path / "rnnt.pt")
+    order = makemodel.Order(
+        architecture="rnnt", config="tiny", framework="pytorch", output_dir=tmp_path / "out",
+        weights=tmp_path / "rnnt.pt",
+    )  # fmt: skip
+    info = json.loads(makemodel.make_model(order).read_text())
+    assert list(info["files"]) == ["encoder", "prediction", "joint"]
+    assert not info["is_synthetic"]
+    joint = safetensors.load_file(tmp_path / "out" / info["files"]["joint"]["file"])
+    assert torch.equal(joint["net.3.bias"], state["joint_net.3.bias"])
+    del state["encoder.post_rnn.lstm.bias_hh_l0"]
+    torch.save({"state_dict": state}, tmp_path / "rnnt.pt")
+    with pytest.raises(Exception, match=r"lack post_rnn\.lstm\.bias_hh_l0 of network encoder"):
+        makemodel.make_model(order)
+
+
+def test_the_fit_asks_for_its_data(tmp_path: Path) -> None:
+    need("torch")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(str(SCRIPTS / name) for name in LIBRARIES)}
+    words = ["--dataset_dir", str(tmp_path), "--framework", "onnx", "--output_dir", str(tmp_path)]
+    command = [sys.executable, "-B", str(RECIPE / "fit_rnnt.py"), *words]
+    ended = subprocess.run(command, env=env, capture_output=True, text=True, timeout=100, check=False)
+    assert ended.returncode == 1
+    assert "has no training-wav.json" in ended.stderr
+
+
+def run_preprocess(source: str, **env: str) -> tuple[dict, dict]:
+    values = {"CM_RNNT_SOURCE": source, "CM_RNNT_URL": "https://example.org/rnnt.pt", **env}
+    return load("customize").preprocess({"env": values}), values
+
+
+def test_the_checkpoint_is_fetched_unless_it_is_given(tmp_path: Path) -> None:
+    answer, env = run_preprocess("checkpoint")
+    assert (answer["return"], env["CM_RNNT_IS_DOWNLOADED"]) == (0, "yes")
+    assert json.loads(env["CM_RNNT_FACTS"])["source"] == "https://example.org/rnnt.pt"
+    assert json.loads(env["CM_RNNT_FACTS"])["reference"]["WER"] == pytest.approx(92.547746, abs=1e-6)
+    own = tmp_path / "rnnt.pt"
+    own.write_bytes(b"x")
+    answer, env = run_preprocess("checkpoint", CM_ML_MODEL_RNNT_PATH_GIVEN=str(own))
+    assert (env["CM_RNNT_IS_DOWNLOADED"], env["CM_RNNT_CHECKPOINT_PATH"]) == ("no", str(own))
+    for source in ("fit", "random"):
+        assert run_preprocess(source)[1]["CM_RNNT_IS_DOWNLOADED"] == "no"
+        answer, _ = run_preprocess(source, CM_ML_MODEL_RNNT_PATH_GIVEN=str(own))
+        assert "together with synthetic weights" in answer["error"]
