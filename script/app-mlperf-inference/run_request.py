@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlperf_results.benchmarks import BENCHMARKS
-from mlperf_results.names import Scenario, UnknownName, parse_execution_mode, parse_mode, parse_scenario
+from mlperf_results.names import UnknownName, parse_execution_mode, parse_mode, parse_scenario
+from mlperf_results.rounds import scenarios_of
 
 FORMAT = 2
 
@@ -87,12 +87,6 @@ def gpu_numbers(text: str) -> list[int] | None:
     if not all(word.isascii() and word.isdigit() for word in words) or len(set(words)) != len(words):
         return None
     return [int(word) for word in words]
-
-
-def scenarios_of(model: str) -> tuple[Scenario, ...]:
-    """The scenarios that a benchmark has; all of them for a model that MLPerf does not know."""
-    row = BENCHMARKS.get(model)
-    return tuple(Scenario) if row is None else row.scenarios
 
 
 def positive_number(text: str) -> float | None:

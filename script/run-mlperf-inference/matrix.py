@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.names import ExecutionMode, Mode, Scenario, parse_mode, parse_scenario
+from mlperf_results.rounds import current_scenarios, scenarios_of
 
 from .reading import ALL, ConfigError, Reader
 
@@ -161,12 +161,6 @@ def known_names(meta: Mapping[str, Any]) -> Known:
     )
 
 
-def scenarios_of(model: str) -> tuple[Scenario, ...]:
-    """The scenarios that a benchmark has, in the usual order; all of them for a model that MLPerf does not know."""
-    row = BENCHMARKS.get(model)
-    return tuple(scenario for scenario in Scenario if row is None or scenario in row.scenarios)
-
-
 def _unused_targets(targets: Mapping[str, float], scenarios: tuple[Scenario, ...]) -> list[str]:
     """A problem for each given target that no wanted scenario takes: it would be ignored without a word."""
     used = {name for scenario in scenarios for name in TARGETS[scenario][1:]}
@@ -179,11 +173,14 @@ def _unused_targets(targets: Mapping[str, float], scenarios: tuple[Scenario, ...
 
 
 def _wanted_scenarios(reader: Reader, model: str) -> tuple[Scenario, ...]:
-    """The scenarios of the call; a problem for each that the model's benchmark does not have."""
+    """The scenarios of the call: for `all` those of the benchmark's newest round; others that it once had by name.
+
+    A problem for each that it never had.
+    """
     allowed = scenarios_of(model)
     wanted = reader.several("CM_MLPERF_LOADGEN_SCENARIO", "scenario", tuple(Scenario), parse_scenario)
     if ALL in [word.strip().lower() for word in reader.text("CM_MLPERF_LOADGEN_SCENARIO").split(",")]:
-        return tuple(scenario for scenario in wanted if scenario in allowed)
+        return tuple(scenario for scenario in Scenario if scenario in current_scenarios(model))
     missing = [scenario.value for scenario in wanted if scenario not in allowed]
     if missing:
         known = ", ".join(scenario.value for scenario in allowed)

@@ -28,8 +28,9 @@ if __name__ == "__main__":
 import numpy as np
 from harness_support import request
 from matrix_inputs import MAKERS, CannotMake, Inputs, Workshop
-from mlperf_results.benchmarks import BENCHMARKS, benchmarks_of, model_of
+from mlperf_results.benchmarks import benchmarks_of, model_of
 from mlperf_results.names import Mode, Scenario
+from mlperf_results.rounds import scenarios_of
 
 RUN_S = 120
 BACKENDS = {"onnxruntime": "onnx", "pytorch": "pytorch", "null": ""}
@@ -94,12 +95,6 @@ def benchmark_name(stem: str) -> str:
     """The benchmark that stands for a model file: the first of its levels, or the model's own name."""
     rows = benchmarks_of(stem)
     return rows[0].name if rows else stem
-
-
-def scenarios_of(benchmark: str) -> tuple[Scenario, ...]:
-    """The scenarios that a benchmark has, in the usual order."""
-    row = BENCHMARKS.get(benchmark)
-    return tuple(scenario for scenario in Scenario if row is None or scenario in row.scenarios)
 
 
 def cells_of(stem: str) -> Iterator[Cell]:

@@ -46,7 +46,7 @@ def decide(place: Circumstances = PLACE, **changes: object) -> Settings:
     [
         ("SingleStream", "test", 2_000, 100),
         ("MultiStream", "fast", 60_000, 662),
-        ("Server", "valid", 600_000, 100),
+        ("Server", "valid", 600_000, 662),
         ("Offline", "test", 2_000, 1),
         ("Offline", "fast", 60_000, 1),
         ("Offline", "valid", 600_000, 24_576),
@@ -96,6 +96,22 @@ def test_a_slow_network_gets_a_larger_part_of_its_rate_in_the_server() -> None:
     config = parse_run_config(json.dumps(request(scenario="Server")), "run.json", KNOWN)
     slow = WarmUp(query_latency_ms=99.99, samples_per_second=10.0)
     assert resolve(config, SHAPE, PLACE, slow).target_qps == Setting(4.0, ESTIMATE)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "mode", "latency_ms", "queries"),
+    [
+        ("SingleStream", "test", 60_000.0, Setting(5, ESTIMATE)),
+        ("SingleStream", "test", 3_000.0, Setting(100, RULE)),
+        ("SingleStream", "fast", 60_000.0, Setting(100, RULE)),
+        ("MultiStream", "test", 600_000.0, Setting(1, ESTIMATE)),
+        ("Server", "test", 2_000.0, Setting(60, ESTIMATE)),  # 0.4 of 0.5/s
+    ],
+)
+def test_a_test_run_of_a_slow_network_ends(scenario: str, mode: str, latency_ms: float, queries: Setting) -> None:
+    config = parse_run_config(json.dumps(request(scenario=scenario, execution_mode=mode)), "run.json", KNOWN)
+    slow = WarmUp(query_latency_ms=latency_ms, samples_per_second=None)
+    assert resolve(config, SHAPE, PLACE, slow).min_query_count == queries
 
 
 @pytest.mark.parametrize("count", [501, 10**9])

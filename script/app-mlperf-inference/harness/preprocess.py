@@ -136,6 +136,11 @@ def run(arguments: argparse.Namespace) -> str:
         chunk_samples=0,
     )  # fmt: skip
     model, dataset = _open(first)
+    if not getattr(model, "is_storable", True):
+        raise HarnessError(
+            f"{arguments.model} has no preprocessed form: what it does to a sample is timed, or done when it is read",
+            "run it on the data set itself",
+        )
     if dataset.count < 1:
         raise HarnessError(f"{arguments.dataset} holds no sample", "look at the data set's recipe")
     task = Task(

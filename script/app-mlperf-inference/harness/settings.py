@@ -18,8 +18,9 @@ from harness.config import RunConfig
 from harness.errors import ConfigError, Problem
 from harness.models.base import ModelRules
 
-_MIN_QUERY_COUNT = {Scenario.SINGLE_STREAM: 100, Scenario.MULTI_STREAM: 662, Scenario.SERVER: 100}
-"""LoadGen's embedded mlperf.conf (6.0.17), all models; fewer cannot satisfy early stopping in MultiStream."""
+_MIN_QUERY_COUNT = {Scenario.SINGLE_STREAM: 100, Scenario.MULTI_STREAM: 662, Scenario.SERVER: 662}
+"""LoadGen's embedded mlperf.conf (6.0.17), all models; fewer cannot satisfy early stopping in MultiStream. It has 100
+for Server too, but there early stopping at p99 asks for 459 queries without a late one, or 662 with one."""
 
 OFFLINE_RATE_MARGIN = 1.25
 """LoadGen makes 1.1 x duration x rate samples and the run is INVALID when they last too short a time; the warm-up
@@ -35,6 +36,10 @@ SLOW_NETWORK_MS = 5.0
 SLOW_SERVER_LOAD = 0.4
 """The same for networks that take longer than SLOW_NETWORK_MS: what other programs do to the machine for some
 milliseconds matters less to them, and 100 queries at a twentieth of their rate would take minutes."""
+
+LONGEST_TEST_S = 300.0
+"""A test run asks for fewer queries than the rules where they would take longer. It then ends INVALID, because early
+stopping asks for them, but it ends."""
 
 LOADGEN_OVERHEAD_MS = {Scenario.SINGLE_STREAM: 0.002, Scenario.MULTI_STREAM: 0.004, Scenario.SERVER: 0.01}
 """What LoadGen and its Python door add to a query: in the streams the least measured with 6.0.17 (an expected
@@ -160,11 +165,36 @@ def _target_qps(config: RunConfig, circumstances: Circumstances, warm_up: WarmUp
     if config.scenario is Scenario.OFFLINE:
         rate = (warm_up.samples_per_second or 0.0) * OFFLINE_RATE_MARGIN
     else:
-        rate = 1000.0 / ((warm_up.query_latency_ms or 0.0) + LOADGEN_OVERHEAD_MS[config.scenario])
+        rate = _server_rate(warm_up)
         if config.mode is Mode.ACCURACY:
             return Setting(_rounded(rate), Origin.ESTIMATE)  # pacing only; a low given rate would stretch it to hours
         rate *= SERVER_LOAD if (warm_up.query_latency_ms or 0.0) < SLOW_NETWORK_MS else SLOW_SERVER_LOAD
     return _pick(given, None, Setting(_rounded(rate), Origin.ESTIMATE))
+
+
+def _server_rate(warm_up: WarmUp) -> float:
+    """Return the queries per second that the system answers one at a time, or in batches where a query is so slow that
+    what several instances do together counts."""
+    latency_ms = warm_up.query_latency_ms or 0.0
+    alone = 1000.0 / (latency_ms + LOADGEN_OVERHEAD_MS[Scenario.SERVER])
+    return alone if latency_ms < SLOW_NETWORK_MS else max(alone, warm_up.samples_per_second or 0.0)
+
+
+def _queries_in_time(fewest: int, query_s: float) -> Setting[int]:
+    """Return the fewest queries of a test run: those of the rules, or fewer where they would take too long."""
+    in_time = max(1, int(LONGEST_TEST_S / query_s)) if query_s > 0 else fewest
+    return Setting(fewest, Origin.RULE) if in_time >= fewest else Setting(in_time, Origin.ESTIMATE)
+
+
+def _min_query_count(
+    config: RunConfig, rules: ModelRules, warm_up: WarmUp, target_qps: Setting[float] | None
+) -> Setting[int]:
+    fewest = _fewest_queries(config, rules)
+    if config.execution_mode is not ExecutionMode.TEST or config.scenario is Scenario.OFFLINE:
+        return Setting(fewest, Origin.RULE)
+    if target_qps is not None:
+        return _queries_in_time(fewest, 1.0 / target_qps.value)
+    return _queries_in_time(fewest, (warm_up.query_latency_ms or 0.0) / 1000.0)
 
 
 def _target_latency_ms(config: RunConfig, circumstances: Circumstances, warm_up: WarmUp) -> Setting[float] | None:
@@ -197,13 +227,14 @@ def resolve(config: RunConfig, shape: Shape, circumstances: Circumstances, warm_
         allowed = f"1 to {circumstances.dataset_count}, the samples of the data set"
         raise ConfigError("the run", [Problem("performance_sample_count", str(samples.value), allowed)])
     duration = Setting(config.execution_mode.min_duration_ms, Origin.RULE)
-    queries = Setting(_fewest_queries(config, rules), Origin.RULE)
+    target_qps = _target_qps(config, circumstances, warm_up)
+    queries = _min_query_count(config, rules, warm_up, target_qps)
     managed = {"min_duration", "min_query_count", "performance_sample_count_override", "target_qps", "target_latency"}
     return Settings(
         scenario=config.scenario,
         mode=config.mode,
         shape=shape,
-        target_qps=_target_qps(config, circumstances, warm_up),
+        target_qps=target_qps,
         target_latency_ms=_target_latency_ms(config, circumstances, warm_up),
         min_duration_ms=_pick(config.min_duration_ms, _whole_line(lines, "min_duration"), duration),
         min_query_count=_pick(config.min_query_count, _whole_line(lines, "min_query_count"), queries),

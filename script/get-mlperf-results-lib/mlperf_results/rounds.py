@@ -142,3 +142,16 @@ def rules_in(name: str, round_name: str) -> RoundRules:
 def targets_of(name: str, round_name: str) -> tuple[AccuracyTarget, ...]:
     """Return the accuracy targets of a benchmark in a round; raises UnknownName for a round that does not have it."""
     return rules_in(name, round_name).targets
+
+
+def scenarios_of(model: str) -> tuple[Scenario, ...]:
+    """Return the scenarios that a benchmark has had in any round; all of them for a model MLPerf does not know."""
+    row = BENCHMARKS.get(model)
+    return _ALL if row is None else tuple(scenario for scenario in _ALL if scenario in row.scenarios)
+
+
+def current_scenarios(model: str) -> tuple[Scenario, ...]:
+    """Return the scenarios of the newest round that has the benchmark, edge and datacenter together."""
+    if model not in BENCHMARKS:
+        return _ALL
+    return rules_in(model, rounds_of(model)[-1]).both

@@ -68,7 +68,8 @@ class Score:
 
 
 class Model(Protocol):
-    """An opened model. A ragged one (`is_ragged`: samples of differing shapes) has `collate` and `length` too."""
+    """An opened model. A ragged one (`is_ragged`: samples of differing shapes) has `collate` and `length` too. One
+    whose samples cannot be kept in a store says `is_storable = False`."""
 
     networks: tuple[NetworkSpec, ...]
     response: TensorSpec | None

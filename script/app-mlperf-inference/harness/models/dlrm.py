@@ -44,6 +44,7 @@ class Dlrm:
 
     response = None
     is_ragged = True
+    is_storable = False  # a sample names rows of the data set's own memory-mapped tables
 
     def __init__(self, hot_counts: Sequence[int]) -> None:
         self._hot_counts = tuple(hot_counts)
