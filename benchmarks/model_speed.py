@@ -99,6 +99,8 @@ def compare_bare(bench: Bench) -> list[Comparison]:
         ("MultiStream", "8", 0.95),
         ("SingleStream", "1", 0.95),
     ):
+        if scenario not in bench.arguments.only.split(","):
+            continue
         way = ",".join(map(str, bench.bare("find", batches)))
         print(f"{scenario}: bare loop with workers,threads,spin,batch {way}", file=sys.stderr)
         rows.append(
@@ -265,6 +267,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--reference_input", default="image:0")
     parser.add_argument("--reference_output", default="scores:0")
     parser.add_argument("--reference_qps", type=float, default=0.5)
+    parser.add_argument("--only", default="Offline,MultiStream,SingleStream", help="scenarios of `bare`")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=10.0, help="shortest duration of each run")
     return parser.parse_args()

@@ -115,6 +115,6 @@ def test_an_answer_depends_neither_on_its_batch_nor_on_the_instance(networks, fr
         together = networks.answers(framework, spec, inputs, 1)
         alone = [
             networks.answers(framework, spec, {name: value[row : row + 1] for name, value in inputs.items()}, 0)
-            for row in range(3)
+            for row in range(len(next(iter(inputs.values()))))  # an architecture may give fewer examples
         ]
         assert_near({name: np.concatenate([row[name] for row in alone]) for name in together}, together)

@@ -127,7 +127,7 @@ def assert_scores(
     assert scored.code == 0, scored.stderr
     accuracy = json.loads((scored.folder / "accuracy.json").read_text())
     (metric,) = accuracy["metrics"]
-    assert (metric["name"], metric["value"]) == ("acc", pytest.approx(100.0 * right_count / VALIDATION))
+    assert (metric["name"], metric["value"]) == ("acc", pytest.approx(100.0 * right_count / VALIDATION, abs=5e-4))
     assert accuracy["passed"] is metric["passed"] is (right_count == digits.right_count)
     assert metric["target"] == pytest.approx(0.99 * 100.0 * digits.right_count / VALIDATION)
     percent = f"{100 * right_count / VALIDATION:.3f}"

@@ -54,7 +54,7 @@ def model(fit_model: ModuleType, dataset: Path, tmp_path_factory: pytest.TempPat
 
 def test_postprocess_exports_paths_and_reference_accuracy(inside, hook_input):
     recipe = load(RECIPE / "customize.py")
-    (inside / "model.json").write_text(json.dumps({"name": "digits", "reference_accuracy_percent": 99.332}))
+    (inside / "model.json").write_text(json.dumps({"name": "digits", "reference": {"acc": 99.332}}))
     i = hook_input()
     assert recipe.postprocess(i) == {"return": 0, "files": ["digits.onnx", "model.json"]}
     assert i["env"]["CM_ML_MODEL_FILE_WITH_PATH"] == str(inside / "digits.onnx")
@@ -83,7 +83,7 @@ def test_onnxruntime_reads_at_least_98_percent_of_the_validation_part(model, dat
     info = json.loads((model / "model.json").read_text())
     assert correct / 599 >= 0.98
     assert (info["validation_correct"], info["validation_count"]) == (correct, 599)
-    assert info["reference_accuracy_percent"] == round(100 * correct / 599, 3)
+    assert info["reference"]["acc"] == round(100 * correct / 599, 3)
 
 
 def test_inputs_and_outputs_are_as_promised_for_any_batch_size(model):

@@ -52,13 +52,14 @@ def _open(task: Task) -> tuple[Model, Dataset]:
 class _Worker:
     """The model and data set of a worker process, opened once."""
 
+    task: Task | None = None
     opened: tuple[Model, Dataset] | None = None
 
 
 def _make_chunk(task: Task, number: int) -> int:
     """Preprocess one chunk in a worker process and return its number."""
-    if _Worker.opened is None:
-        _Worker.opened = _open(task)
+    if _Worker.opened is None or _Worker.task != task:
+        _Worker.task, _Worker.opened = task, _open(task)
     model, dataset = _Worker.opened
     start = number * task.chunk_samples
     indices = range(start, min(start + task.chunk_samples, dataset.count))

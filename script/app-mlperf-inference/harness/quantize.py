@@ -226,16 +226,21 @@ def _write_static(model: onnx.ModelProto, ranges: Mapping[str, Range], target: s
 def _write_dynamic(source: Path, path: Path) -> None:
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    logging.getLogger().setLevel(logging.ERROR)  # it advises fusions, which onnxruntime does when it opens the file
-    quantize_dynamic(
-        str(source),
-        str(path),
-        op_types_to_quantize=list(_DYNAMIC_OPERATORS),
-        per_channel=True,
-        reduce_range=not has_vnni(),
-        weight_type=QuantType.QInt8,
-        use_external_data_format=False,
-    )
+    root = logging.getLogger()
+    level = root.level
+    root.setLevel(logging.ERROR)  # it advises fusions, which onnxruntime does when it opens the file
+    try:
+        quantize_dynamic(
+            str(source),
+            str(path),
+            op_types_to_quantize=list(_DYNAMIC_OPERATORS),
+            per_channel=True,
+            reduce_range=not has_vnni(),
+            weight_type=QuantType.QInt8,
+            use_external_data_format=False,
+        )
+    finally:
+        root.setLevel(level)
 
 
 def _write_half(source: Path, path: Path) -> None:

@@ -159,7 +159,7 @@ class _Tuner:
             while 1 <= batch_size <= search.largest_batch_size and self.has_time and not work.failures.is_set:
                 self.tried += 1
                 rate = self.rate(work, batch_size)
-                if rate <= best_rate * (1.0 if factor < 1.0 else _GAIN):
+                if rate <= best_rate * _GAIN:
                     break
                 best, best_rate = batch_size, rate
                 batch_size = int(batch_size * factor)

@@ -154,7 +154,7 @@ class Resnet50:
 
 def rules(name: str) -> ModelRules:
     """Return the rules of the benchmark resnet50."""
-    return official_rules(BENCHMARKS[name], dataset="imagenet", batch_size=32, largest_batch_size=128)
+    return official_rules(BENCHMARKS[name], dataset="imagenet", batch_size=4, largest_batch_size=128)
 
 
 def open_model(facts: ModelFacts) -> Resnet50:
