@@ -324,3 +324,22 @@ def test_the_form_for_tensorrt_has_no_zero_points_and_biases_in_fp32(model_info,
     zero_points = [arrays[node.input[2]] for node in found.node if node.op_type == "QuantizeLinear"]
     assert zero_points and all(array.dtype == np.int8 and not array.any() for array in zero_points)
     assert not any(array.dtype == np.int32 for array in arrays.values())
+
+
+def test_weights_that_the_exporter_copies_are_used_themselves():
+    weight = onnx.numpy_helper.from_array(np.ones(2, np.float32), "bias")
+    nodes = [
+        onnx.helper.make_node("Identity", ["bias"], ["bias_2"]),
+        onnx.helper.make_node("Identity", ["x"], ["same_x"]),
+        onnx.helper.make_node("Identity", ["bias"], ["told"]),
+        onnx.helper.make_node("Add", ["same_x", "bias_2"], ["y"]),
+    ]
+    values = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2]) for name in ("x", "y", "told")]
+    graph = onnx.helper.make_graph(nodes, "g", values[:1], values[1:], [weight])
+    folded = quantize.without_weight_copies(onnx.helper.make_model(graph))
+    onnx.checker.check_model(folded)
+    assert [(node.op_type, list(node.input)) for node in folded.graph.node] == [
+        ("Identity", ["x"]),
+        ("Identity", ["bias"]),
+        ("Add", ["same_x", "bias"]),
+    ]

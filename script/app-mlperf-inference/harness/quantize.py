@@ -153,7 +153,7 @@ def _write_network(
                 f"network {network} is quantised with static ranges, and no calibration is given",
                 "cm run script --tags=calibrate,ml-model, or --method=dynamic",
             )
-        _write_static(model, calibration.networks.get(network, {}), task.target, path)
+        _write_static(without_weight_copies(model), calibration.networks.get(network, {}), task.target, path)
     operators = Counter(node.op_type for node in onnx.load(str(path), load_external_data=False).graph.node)
     return {"method": method, "operators": dict(sorted(operators.items()))}
 
@@ -189,6 +189,27 @@ def _ends(model: onnx.ModelProto) -> set[str]:
         if node.op_type not in _LAYERS:
             waiting += node.input
     return found
+
+
+def without_weight_copies(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with every Identity of a weight replaced by the weight itself.
+
+    torch's exporter writes equal weights once and copies them by Identity nodes. A convolution whose bias comes from a
+    node is not turned into an integer one: ResNet-50 with such biases ran at 0.74 of fp32's speed, without at 3 times.
+    """
+    weights = {initializer.name for initializer in model.graph.initializer}
+    outputs = {value.name for value in model.graph.output}
+    copies = {
+        node.output[0]: node.input[0]
+        for node in model.graph.node
+        if node.op_type == "Identity" and node.input[0] in weights and node.output[0] not in outputs
+    }
+    kept = [node for node in model.graph.node if not (node.op_type == "Identity" and node.output[0] in copies)]
+    for node in kept:
+        node.input[:] = [copies.get(name, name) for name in node.input]
+    del model.graph.node[:]
+    model.graph.node.extend(kept)
+    return model
 
 
 def _write_static(model: onnx.ModelProto, ranges: Mapping[str, Range], target: str, path: Path) -> None:
