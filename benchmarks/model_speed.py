@@ -129,7 +129,7 @@ def reference_resnet50(bench: Bench, scenario: str, cores: tuple[int, ...]) -> f
     folder = bench.folder / "reference"
     folder.mkdir(exist_ok=True)
     conf = folder / "user.conf"
-    conf.write_text("*.SingleStream.target_latency = 20\n*.Offline.target_qps = 60\n*.*.min_query_count = 1\n")
+    conf.write_text("*.SingleStream.target_latency = 20\n*.Offline.target_qps = 15\n*.*.min_query_count = 1\n")
     rates = []
     for batch in ("4", "1") if scenario == "Offline" else ("1",):
         command = ["main.py", "--profile", "resnet50-onnxruntime", "--model-name", "resnet50"]
