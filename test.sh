@@ -20,7 +20,8 @@ say "ruff, mypy, shellcheck"
 git ls-files -z -- '*.sh' run.sh test.sh .ci/run | xargs -0 "$bin/shellcheck" --severity=warning --shell=bash
 
 say "tests that need numpy, onnxruntime and LoadGen: the harness, and what recipes run with them"
+mapfile -t with_harness < <(grep -l harness_libraries tests/recipes/test_*.py)
 CROWDPERF_REQUIRE_HARNESS=1 "$CHECKOUT/.venv-harness/bin/python" -m pytest tests/harness tests/results \
-  $(grep -l harness_libraries tests/recipes/test_*.py) "${full[@]}" "$@"
+  "${with_harness[@]}" "${full[@]}" "$@"
 say "tests of the engine, the adapters, the recipes and the docs"
 exec "$bin/python" -m pytest tests --ignore=tests/harness --ignore=tests/results "${full[@]}" "$@"
