@@ -32,6 +32,11 @@ from test_harness_runs import Digits, digits, write_linear_model  # noqa: E402, 
 
 SHORT = {"min_duration_ms": 150, "threads": 1, "instances": 1, "batch_size": 8}
 MEBIBYTE = 1 << 20
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": os.pathsep.join(map(str, SOURCES)),
+    "PYTHONDONTWRITEBYTECODE": "1",  # as run.sh has it: a limit on file sizes would cut bytecode off for everyone
+}
 
 
 def run(folder: Path, content: dict[str, object], before: Callable[[], None] | None = None) -> Ended:
@@ -40,7 +45,7 @@ def run(folder: Path, content: dict[str, object], before: Callable[[], None] | N
     (folder / "run.json").write_text(json.dumps(content))
     done = subprocess.run(
         [sys.executable, "-m", "harness", str(folder / "run.json")],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, SOURCES))},
+        env=ENVIRONMENT,
         cwd=folder,
         preexec_fn=before,
         capture_output=True,
@@ -282,7 +287,7 @@ def test_a_run_that_is_killed_leaves_no_result_and_the_next_one_works(
     (tmp_path / "run.json").write_text(json.dumps(content))
     process = subprocess.Popen(
         [sys.executable, "-m", "harness", "run.json"],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, SOURCES))},
+        env=ENVIRONMENT,
         cwd=tmp_path,
         stderr=subprocess.DEVNULL,
     )
@@ -342,7 +347,7 @@ def test_logs_that_do_not_hold_a_result_fail_the_run(
     (tmp_path / "run.json").write_text(json.dumps(content))
     done = subprocess.run(
         [sys.executable, "-c", LOADGEN_ERROR.format(action=action), "run.json"],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, SOURCES))},
+        env=ENVIRONMENT,
         cwd=tmp_path,
         capture_output=True,
         text=True,
