@@ -60,7 +60,8 @@ def test_duration_and_counts_are_rules(scenario: str, mode: str, duration_ms: in
 
 
 def test_what_nobody_gave_is_estimated_by_the_warm_up() -> None:
-    assert decide(scenario="Offline").target_qps == Setting(1250.0, ESTIMATE)
+    assert decide(scenario="Offline").target_qps == Setting(2000.0, ESTIMATE)
+    assert decide(scenario="Offline", execution_mode="fast").target_qps == Setting(1250.0, ESTIMATE)
     assert decide(scenario="Server").target_qps == Setting(500.0, ESTIMATE)  # 5 % of 1 / (0.09 + 0.01) ms
     assert decide(scenario="Server").target_latency_ms == Setting(200.0, RULE)
     assert decide(scenario="SingleStream").target_latency_ms == Setting(0.092, ESTIMATE)
