@@ -17,8 +17,7 @@ from backend_toys import toy_on_path  # noqa: E402
 from harness import makemodel  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.makemodel import Claims, Order  # noqa: E402
-from harness.modelfacts import read_model_facts  # noqa: E402
-from harness.modelfiles import sha256_of  # noqa: E402
+from harness.modelfacts import file_sha256, read_model_facts  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 
 
@@ -35,7 +34,7 @@ def order(folder: Path, framework: str = "pytorch", **changes) -> Order:
 def test_model_json_describes_the_files_that_lie_beside_it(tmp_path):
     facts = read_model_facts(None, makemodel.make_model(order(tmp_path, "onnx")))
     assert sorted(facts.files) == ["image", "text"]
-    assert all(sha256_of(entry.path) == entry.sha256 for entry in facts.files.values())
+    assert all(file_sha256(entry.path) == entry.sha256 for entry in facts.files.values())
     assert (facts.framework, facts.is_synthetic, facts.reference) == ("onnx", True, None)
     assert facts.config == {"width": 8}
 
@@ -44,7 +43,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(tmp_path):
     folders = [tmp_path / name for name in ("a", "b", "c")]
     for folder, seed in zip(folders, (3, 3, 4), strict=True):
         makemodel.make_model(order(folder, seed=seed))
-    digests = [sha256_of(folder / "toy-image.safetensors") for folder in folders]
+    digests = [file_sha256(folder / "toy-image.safetensors") for folder in folders]
     assert digests[0] == digests[1] != digests[2]
 
 

@@ -25,8 +25,8 @@ from harness.backends.onnxruntime import session_options
 from harness.calibration import DEFAULT_PERCENTILE, METHODS, Calibration, Observed, range_of, write_calibration
 from harness.datasets.base import FACTS_FILE, Dataset
 from harness.errors import HarnessError
-from harness.modelfacts import ModelFacts, read_model_facts
-from harness.modelfiles import sha256_of, versions
+from harness.modelfacts import ModelFacts, file_sha256, read_model_facts
+from harness.modelfiles import versions
 from harness.models.base import Model
 from harness.opening import RawSource
 from harness.qsl import Source, make_library
@@ -99,11 +99,11 @@ def _provenance(task: Task, facts: ModelFacts, dataset: Dataset) -> dict[str, An
         "model": {
             "name": task.model,
             "is_synthetic": facts.is_synthetic,
-            "sha256": {name: sha256_of(file.path) for name, file in sorted(facts.files.items())},
+            "sha256": {name: file_sha256(file.path) for name, file in sorted(facts.files.items())},
         },
         "dataset": {
             "folder": str(task.dataset),
-            "facts_sha256": sha256_of(facts_file) if facts_file.is_file() else None,
+            "facts_sha256": file_sha256(facts_file) if facts_file.is_file() else None,
             "count": dataset.count,
             "is_synthetic": dataset.facts.is_synthetic,
         },

@@ -12,6 +12,7 @@ weights). Further keys (licence, source, seed, versions) are for people.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -46,6 +47,15 @@ class ModelFacts:
     is_synthetic: bool = False
     config: Mapping[str, Any] = field(default_factory=dict)
     reference: Mapping[str, float] | None = None
+
+
+def file_sha256(path: Path) -> str:
+    """Return the digest of a file, read piece by piece."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 def _reference(values: Any, source: str) -> Mapping[str, float] | None:

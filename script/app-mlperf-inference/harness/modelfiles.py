@@ -5,7 +5,6 @@ The formats are those that `modelfacts.py` describes. Each file is written besid
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import platform
@@ -19,7 +18,7 @@ import torch
 from torch import nn
 
 from harness.errors import HarnessError
-from harness.modelfacts import FORMAT
+from harness.modelfacts import FORMAT, file_sha256
 from harness.tensors import NetworkSpec, TensorSpec
 
 MODEL_INFO_FILE = "model.json"
@@ -28,16 +27,6 @@ OPERATOR_SET = 17
 """The newest ONNX operator set that torch's tracing exporter writes completely; LayerNormalization came with it."""
 _LARGEST_ONNX_BYTES = 1_900_000_000
 """A protobuf message ends at 2 GiB; weights beyond that lie in a file beside the ONNX file."""
-_HASHED_BYTES = 1 << 22
-
-
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file, read in pieces."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while piece := file.read(_HASHED_BYTES):
-            digest.update(piece)
-    return digest.hexdigest()
 
 
 def file_name(stem: str, network: str, framework: str) -> str:
@@ -118,7 +107,7 @@ def describe_files(files: Mapping[str, Sequence[Path]]) -> dict[str, Any]:
     """Return model.json's `files`; the first file of a network is its file, others (weights) lie beside it."""
     described: dict[str, Any] = {}
     for network, paths in files.items():
-        rows = [{"file": path.name, "sha256": sha256_of(path), "size_bytes": path.stat().st_size} for path in paths]
+        rows = [{"file": path.name, "sha256": file_sha256(path), "size_bytes": path.stat().st_size} for path in paths]
         described[network] = {**rows[0], **({"beside": rows[1:]} if rows[1:] else {})}
     return described
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from mlperf_results.benchmarks import model_of
@@ -18,7 +16,7 @@ from harness.cores import at_cores, available_cores, share_out
 from harness.datasets.base import Dataset
 from harness.errors import ConfigError, HarnessError, Problem
 from harness.failures import Failures
-from harness.modelfacts import ModelFacts, read_model_facts
+from harness.modelfacts import ModelFacts, file_sha256, read_model_facts
 from harness.models.base import Model, ModelModule, ModelRules
 from harness.progress import Counts
 from harness.qsl import Library, Source
@@ -59,15 +57,6 @@ class Parts:
     dataset: Dataset
     source: Source
     digests: dict[str, str]
-
-
-def file_sha256(path: Path) -> str:
-    """Return the digest of a file, read piece by piece."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while piece := file.read(1 << 20):
-            digest.update(piece)
-    return digest.hexdigest()
 
 
 def _checked_digests(facts: ModelFacts, networks: Sequence[NetworkSpec]) -> dict[str, str]:

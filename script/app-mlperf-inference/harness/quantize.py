@@ -30,8 +30,8 @@ import onnx
 from harness.calibrate import STATIC_OPERATORS
 from harness.calibration import Calibration, Range, read_calibration
 from harness.errors import HarnessError
-from harness.modelfacts import ModelFacts, ModelFile, read_model_facts
-from harness.modelfiles import MODEL_INFO_FILE, describe_files, sha256_of, versions, write_model_info
+from harness.modelfacts import ModelFacts, ModelFile, file_sha256, read_model_facts
+from harness.modelfiles import MODEL_INFO_FILE, describe_files, versions, write_model_info
 from harness.processor import has_vnni
 
 PRECISIONS = ("int8", "fp16")
@@ -87,7 +87,7 @@ def quantize(task: Task) -> Path:
                 "calibration": None
                 if calibration is None or task.calibration is None
                 else {
-                    "sha256": sha256_of(task.calibration),
+                    "sha256": file_sha256(task.calibration),
                     "method": calibration.method,
                     "provenance": dict(calibration.provenance),
                 },
@@ -113,7 +113,7 @@ def _check(task: Task, facts: ModelFacts) -> None:
             "take the model's variation _onnx",
         )
     for network, file in facts.files.items():
-        if file.sha256 is not None and sha256_of(file.path) != file.sha256:
+        if file.sha256 is not None and file_sha256(file.path) != file.sha256:
             raise HarnessError(f"network {network}: {file.path} is not the file that model.json describes",
                                "make the model again")  # fmt: skip
 
@@ -124,7 +124,7 @@ def _calibration(task: Task, facts: ModelFacts) -> Calibration | None:
         return None
     calibration = read_calibration(task.calibration)
     found = calibration.provenance.get("model", {}).get("sha256", {})
-    expected = {network: file.sha256 or sha256_of(file.path) for network, file in facts.files.items()}
+    expected = {network: file.sha256 or file_sha256(file.path) for network, file in facts.files.items()}
     if found != expected:
         raise HarnessError(
             f"{task.calibration} was made with another model than {task.model_info}",
