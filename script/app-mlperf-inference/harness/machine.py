@@ -48,6 +48,11 @@ def read_text(path: Path) -> str:
         return ""
 
 
+def free_memory_bytes() -> int | None:
+    """Return the memory that programs can still have; None where the system does not tell."""
+    return memory_value_bytes(read_text(Path("/proc/meminfo")), "MemAvailable")
+
+
 def machine_facts(gpus: Sequence[GpuFacts], proc: Path = Path("/proc")) -> dict[str, Json]:
     """Return what result.json says about the machine; memory is None where the system does not tell."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -34,6 +34,7 @@ import torch
 from torch import nn
 
 from harness.errors import HarnessError
+from harness.machine import free_memory_bytes
 from harness.modelfacts import ModelFacts
 from harness.modelfiles import (
     describe_files,
@@ -170,22 +171,13 @@ def require_memory(order: Order, network: str) -> None:
             needed = int(size_bytes(architecture_of(order.architecture).build(network, order.values)) * _MEMORY_FACTOR)
     except (RuntimeError, NotImplementedError):
         return  # reads values while it is built, so that its size is known only afterwards
-    free = _free_memory_bytes()
+    free = free_memory_bytes()
     if free is not None and needed > free:
         raise HarnessError(
             f"making network {network} of {order.architecture} needs about {needed / 2**30:.1f} GiB of memory; "
             f"{free / 2**30:.1f} GiB are free",
             "take the variation _tiny, or a machine with more memory",
         )
-
-
-def _free_memory_bytes() -> int | None:
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return None
-    sizes = {line.partition(":")[0]: int(line.split()[1]) * 1024 for line in lines if line.endswith("kB")}
-    return sizes.get("MemAvailable")
 
 
 def write_model(modules: Mapping[str, nn.Module], order: Order, claims: Claims | None = None) -> Path:

@@ -20,7 +20,7 @@ from harness import registry, userconf
 from harness.config import KnownNames, RunConfig, parse_run_config
 from harness.cores import available_cores
 from harness.errors import ConfigError, HarnessError, Problem
-from harness.machine import machine_facts
+from harness.machine import free_memory_bytes, machine_facts
 from harness.metadata_json import metadata as metadata_record
 from harness.mishaps import incomplete_logs, require_whole_logs
 from harness.monitor import Monitor
@@ -54,15 +54,8 @@ def read_config(path: Path) -> RunConfig:
 
 def available_memory_bytes() -> int | None:
     """Return how much of the free memory a run may plan with; None where the system does not tell."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return None
-    for line in lines:
-        name, _, value = line.partition(":")
-        if name == "MemAvailable":
-            return int(int(value.split()[0]) * 1024 * _USABLE_MEMORY)
-    return None
+    free = free_memory_bytes()
+    return None if free is None else int(free * _USABLE_MEMORY)
 
 
 def _user_lines(config: RunConfig, loadgen_name: str) -> dict[str, float]:
