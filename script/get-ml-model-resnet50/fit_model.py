@@ -23,7 +23,7 @@ import torch
 from harness.datasets.imagenet import CLASS_COUNT, open_dataset
 from harness.errors import HarnessError
 from harness.makemodel import Claims, Order, build_modules, write_model
-from harness.models.resnet50 import preprocess_vgg
+from harness.models.resnet50 import SIDE, preprocess_vgg
 from harness.modelweights import calibrate_normalisation
 
 TRAINING_COUNT = 400
@@ -40,7 +40,7 @@ TRAINING_SIZES = ((160, 120), (120, 160), (200, 133), (131, 197), (128, 128), (2
 
 @dataclass(frozen=True)
 class Pictures:
-    """Preprocessed pictures, float32[n, 3, 224, 224], with labels int64[n], 0..999."""
+    """Preprocessed pictures, float32[n, 3, side, side], with labels int64[n], 0..999."""
 
     images: np.ndarray
     labels: np.ndarray
@@ -55,26 +55,26 @@ def load_textures():
     return module
 
 
-def training_pictures(seed: int) -> Pictures:
+def training_pictures(seed: int, side: int) -> Pictures:
     """Pictures with the training part's seeds."""
     textures = load_textures()
-    images = np.empty((TRAINING_COUNT, 3, 224, 224), dtype=np.float32)
+    images = np.empty((TRAINING_COUNT, 3, side, side), dtype=np.float32)
     labels = np.array([textures.label_of(index) for index in range(TRAINING_COUNT)])
     for index, label in enumerate(labels):
         generator = np.random.default_rng((seed, textures.TRAINING, index))
         width, height = TRAINING_SIZES[int(generator.integers(len(TRAINING_SIZES)))]
-        images[index] = preprocess_vgg(textures.image(int(label), width, height, generator))
+        images[index] = preprocess_vgg(textures.image(int(label), width, height, generator), side)
     return Pictures(images, labels)
 
 
-def validation_pictures(folder: Path) -> Pictures:
+def validation_pictures(folder: Path, side: int) -> Pictures:
     """The whole data set in `folder`. Raises HarnessError, also when it is no synthetic one."""
     dataset = open_dataset(folder)
     if not dataset.facts.is_synthetic:
         raise HarnessError(f"{folder} holds no synthetic pictures", "cm run script --tags=get,dataset,imagenet,_tiny")
-    images = np.empty((dataset.count, 3, 224, 224), dtype=np.float32)
+    images = np.empty((dataset.count, 3, side, side), dtype=np.float32)
     for index in range(dataset.count):
-        images[index] = preprocess_vgg(dataset.load([index])[0])
+        images[index] = preprocess_vgg(dataset.load([index])[0], side)
     return Pictures(images, dataset.labels)
 
 
@@ -121,11 +121,12 @@ def percent_right(module: torch.nn.Module, pictures: Pictures) -> float:
 
 def make_fitted_model(order: Order, dataset_dir: Path) -> float:
     """Fits, measures and writes the model; gives its accuracy in percent. Raises HarnessError."""
-    validation = validation_pictures(dataset_dir)
+    side = int(order.values.get("side", SIDE))
+    validation = validation_pictures(dataset_dir, side)
     modules = build_modules(order)
     if order.config == "tiny":
         torch.set_num_threads(1)  # the same bytes whatever the number of cores; enough for the small one
-    fit(modules["model"], training_pictures(order.seed))
+    fit(modules["model"], training_pictures(order.seed, side))
     percent = percent_right(modules["model"], validation)
     facts = {
         "licence": "Apache-2.0 (made by this project)",

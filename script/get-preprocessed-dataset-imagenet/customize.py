@@ -12,7 +12,11 @@ MODEL_INFO_FILE = "model.json"
 
 def preprocess(i):
     """CM hook: says how images are prepared, in the form of a model.json without files."""
-    config = {"preprocessing": i["env"]["CM_DATASET_IMAGENET_PREPROCESSING"]}
+    env = i["env"]
+    config = {
+        "preprocessing": env["CM_DATASET_IMAGENET_PREPROCESSING"],
+        "side": int(env["CM_DATASET_IMAGENET_SIDE"]),
+    }
     Path(MODEL_INFO_FILE).write_text(json.dumps({"format": 1, "files": {}, "config": config}), encoding="utf-8")
     return {"return": 0}
 

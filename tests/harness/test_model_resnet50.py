@@ -271,7 +271,7 @@ def test_both_frameworks_give_the_same_scores_for_any_batch(tiny):
     module = network.build("model", facts.config)
     module.load_state_dict(load_file(facts.files["model"].path))
     session = onnxruntime.InferenceSession(str(tiny / "onnx" / "resnet50.onnx"), providers=["CPUExecutionProvider"])
-    images = opened().preprocess([picture(224, 300 + number) for number in range(5)])["image"]
+    images = opened(side=64).preprocess([picture(224, 300 + number) for number in range(5)])["image"]
     with torch.inference_mode():
         ours = module(torch.from_numpy(images))[0].numpy()
     assert (ours.shape, bool(np.isfinite(ours).all())) == ((5, 1000), True)
@@ -312,7 +312,7 @@ def test_a_file_with_the_published_names_and_1001_classes_gives_the_same_labels(
     import onnxruntime
 
     published_file(tmp_path / "resnet50_v1.onnx", tiny / "onnx" / "resnet50.onnx")
-    images = opened().preprocess([picture(300, 224 + number) for number in range(6)])
+    images = opened(side=64).preprocess([picture(300, 224 + number) for number in range(6)])
     labels = []
     for config, path in (
         ({}, tiny / "onnx" / "resnet50.onnx"),
@@ -320,7 +320,7 @@ def test_a_file_with_the_published_names_and_1001_classes_gives_the_same_labels(
         ({**PUBLISHED, "output": "scores", "output_name": "softmax_tensor:0"}, tmp_path / "resnet50_v1.onnx"),
     ):
         session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-        model = opened(**config)
+        model = opened(side=64, **config)
         names = [spec.name for spec in model.networks[0].outputs]
 
         def infer(inputs, session=session, names=names):

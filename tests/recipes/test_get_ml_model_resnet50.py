@@ -259,7 +259,7 @@ def test_a_model_is_fitted_to_synthetic_pictures_only(dataset, tmp_path):
         if path.name != "dataset.json":
             (tmp_path / path.name).symlink_to(path)
     with pytest.raises(HarnessError, match="holds no synthetic pictures"):
-        fit.validation_pictures(tmp_path)
+        fit.validation_pictures(tmp_path, 64)
 
 
 def test_a_checkpoint_with_torchvisions_names_becomes_safetensors(tmp_path, monkeypatch):

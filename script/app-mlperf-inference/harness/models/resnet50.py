@@ -7,6 +7,7 @@ The network's files differ; model.json's `config` says how, every key being opti
     input_name       "image"; the published resnet50_v1.onnx calls it "input_tensor:0"
     output           "scores" (default) float32[batch, classes], softmax or not; or "label" int64[batch], their argmax
     output_name      what `output` says; the published file has "softmax_tensor:0" and "ArgMax:0"
+    side             pixels of an image's side, 224 in the benchmark; the tiny network takes smaller ones
 
 Preprocessed samples are called "image" or, prepared for torchvision's weights, "normalised_image", whatever the network
 calls its input: so a store of samples prepared the other way is refused.
@@ -33,8 +34,8 @@ from harness.models.base import ModelRules, Score, official_rules
 from harness.tensors import Array, Infer, NetworkSpec, Tensors, TensorSpec
 
 SIDE = 224
-RESIZED_SIDE = 256
-"""Short side before the crop: int(100 * 224 / 87.5), reference dataset.py, resize_with_aspectratio."""
+_SIDES = (32, 1024)
+"""Least and greatest side that a configuration may ask for: our choice."""
 # torchvision's normalisation of 0..1, reference dataset.py, pre_process_imagenet_pytorch
 _PYTORCH_MEANS = (0.485, 0.456, 0.406)
 _PYTORCH_DEVIATIONS = (0.229, 0.224, 0.225)
@@ -44,29 +45,35 @@ _RESPONSE = TensorSpec(name="label", dtype="float32", shape=())
 FloatImage = npt.NDArray[np.float32]
 
 
-def preprocess_vgg(image: Image) -> FloatImage:
-    """Return float32[3, 224, 224], the channel means subtracted from 0..255 (reference: pre_process_vgg)."""
+def resized_side(side: int) -> int:
+    """Return the short side before the crop: int(100 * 224 / 87.5) = 256 (reference dataset.py,
+    resize_with_aspectratio)."""
+    return int(100.0 * side / 87.5)
+
+
+def preprocess_vgg(image: Image, side: int = SIDE) -> FloatImage:
+    """Return float32[3, side, side], the channel means subtracted from 0..255 (reference: pre_process_vgg)."""
     height, width = image.shape[:2]
-    resized = resize_area(image, *short_side_size(width, height, RESIZED_SIDE))
-    pixels = center_crop(resized, SIDE).astype(np.float32) - np.array(CHANNEL_MEANS_RGB, dtype=np.float32)
+    resized = resize_area(image, *short_side_size(width, height, resized_side(side)))
+    pixels = center_crop(resized, side).astype(np.float32) - np.array(CHANNEL_MEANS_RGB, dtype=np.float32)
     return np.ascontiguousarray(pixels.transpose(2, 0, 1))
 
 
-def preprocess_pytorch(image: Image) -> FloatImage:
-    """Return float32[3, 224, 224], normalised as torchvision's weights want it (pre_process_imagenet_pytorch).
+def preprocess_pytorch(image: Image, side: int = SIDE) -> FloatImage:
+    """Return float32[3, side, side], normalised as torchvision's weights want it (pre_process_imagenet_pytorch).
 
     Pillow's bilinear resize smooths, OpenCV's does not; the crop is rounded, not cut: (267 - 224) / 2 starts at 22.
     """
     from PIL import Image as PillowImage
 
     height, width = image.shape[:2]
-    new_width, new_height = short_side_size(width, height, RESIZED_SIDE)
+    new_width, new_height = short_side_size(width, height, resized_side(side))
     picture = PillowImage.fromarray(image)
-    if min(width, height) != RESIZED_SIDE:
+    if min(width, height) != resized_side(side):
         picture = picture.resize((new_width, new_height), PillowImage.Resampling.BILINEAR)
     width, height = picture.size
-    top, left = round((height - SIDE) / 2.0), round((width - SIDE) / 2.0)
-    pixels = np.asarray(picture.crop((left, top, left + SIDE, top + SIDE))).astype(np.float32) / np.float32(255)
+    top, left = round((height - side) / 2.0), round((width - side) / 2.0)
+    pixels = np.asarray(picture.crop((left, top, left + side, top + side))).astype(np.float32) / np.float32(255)
     means, deviations = (np.array(values, dtype=np.float32) for values in (_PYTORCH_MEANS, _PYTORCH_DEVIATIONS))
     return np.ascontiguousarray(((pixels - means) / deviations).transpose(2, 0, 1))
 
@@ -78,6 +85,7 @@ class _Config:
     input_name: str
     output_name: str
     output: str
+    side: int
 
 
 def _checked(config: Mapping[str, Any]) -> _Config:
@@ -88,7 +96,11 @@ def _checked(config: Mapping[str, Any]) -> _Config:
         input_name=str(config.get("input_name", "image")),
         output_name=str(config.get("output_name", output)),
         output=output,
+        side=int(config.get("side", SIDE)),
     )
+    if not _SIDES[0] <= found.side <= _SIDES[1]:
+        allowed_sides = f"{_SIDES[0]} to {_SIDES[1]}"
+        raise HarnessError(f"model.json: config side of resnet50 is {found.side}; allowed: {allowed_sides}")
     allowed = {
         "classes": (found.classes, (CLASS_COUNT, CLASS_COUNT + 1)),
         "preprocessing": (found.preprocessing, tuple(_SAMPLE_NAMES)),
@@ -118,15 +130,16 @@ class Resnet50:
             dtype="int64" if is_label else "float32",
             shape=() if is_label else (config.classes,),
         )
-        image = TensorSpec(name=config.input_name, dtype="float32", shape=(3, SIDE, SIDE))
+        image = TensorSpec(name=config.input_name, dtype="float32", shape=(3, config.side, config.side))
         self.networks = (NetworkSpec(name="model", inputs=(image,), outputs=(output,)),)
 
     def preprocess(self, raw: Sequence[Image]) -> Tensors:
-        """Return the images as float32[batch, 3, 224, 224]. Untimed by the rules: resize, crop, mean, layout."""
+        """Return the images as float32[batch, 3, side, side]. Untimed by the rules: resize, crop, mean, layout."""
         prepare = preprocess_vgg if self._config.preprocessing == "vgg" else preprocess_pytorch
-        images = np.empty((len(raw), 3, SIDE, SIDE), dtype=np.float32)
+        side = self._config.side
+        images = np.empty((len(raw), 3, side, side), dtype=np.float32)
         for row, image in enumerate(raw):
-            images[row] = prepare(image)
+            images[row] = prepare(image, side)
         return {self._sample_name: images}
 
     def predict(self, networks: Mapping[str, Infer], inputs: Tensors) -> Array:

@@ -19,7 +19,7 @@ CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         # Depths and width: table 1 of the paper, the 50-layer column.
         "full": MappingProxyType({"depths": (3, 4, 6, 3), "width": 64, "classes": 1000}),
-        "tiny": MappingProxyType({"depths": (1, 1, 1, 1), "width": 8, "classes": 1000}),
+        "tiny": MappingProxyType({"depths": (1, 1, 1, 1), "width": 8, "classes": 1000, "side": 64}),
     }
 )
 _EXPANSION = 4
@@ -93,7 +93,8 @@ def example_inputs(
     network: str, config: Mapping[str, Any], count: int, generator: torch.Generator
 ) -> tuple[torch.Tensor, ...]:
     """Return images of smooth noise with the range of real ones after mean subtraction (about -120 to 150)."""
+    side = int(config.get("side", 224))
     coarse = torch.randn((count, 3, 14, 14), generator=generator)
-    fine = torch.randn((count, 3, 224, 224), generator=generator)
-    smooth = nn.functional.interpolate(coarse, size=(224, 224), mode="bilinear", align_corners=False)
+    fine = torch.randn((count, 3, side, side), generator=generator)
+    smooth = nn.functional.interpolate(coarse, size=(side, side), mode="bilinear", align_corners=False)
     return (60.0 * smooth + 15.0 * fine,)
