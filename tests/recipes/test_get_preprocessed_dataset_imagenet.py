@@ -15,7 +15,9 @@ recipe = load_recipe("get-preprocessed-dataset-imagenet")
 
 @pytest.mark.parametrize("way", ["vgg", "pytorch"])
 def test_the_harness_is_told_how_images_are_prepared(hook_input, inside, way):
-    assert recipe.preprocess(hook_input({"CM_DATASET_IMAGENET_PREPROCESSING": way, "CM_DATASET_IMAGENET_SIDE": "64"})) == {"return": 0}
+    assert recipe.preprocess(
+        hook_input({"CM_DATASET_IMAGENET_PREPROCESSING": way, "CM_DATASET_IMAGENET_SIDE": "64"})
+    ) == {"return": 0}
     info = json.loads((inside / "model.json").read_text(encoding="utf-8"))
     assert info == {"format": 1, "files": {}, "config": {"preprocessing": way, "side": 64}}
 
