@@ -1,0 +1,277 @@
+"""Finds what must not leave a person's machine: secrets, home folders, the names of the person and of the machine.
+
+`find_leaks` reads text or bytes, `find_leaks_in_file` a file of any size, `find_leaks_in_folder` a whole tree with the
+names in it; `masked` gives a text that can be shown. A leak never carries what was found, only where and what kind.
+What cannot be told by its shape (a user's name) comes from the caller as `Known`; `known_here` asks the machine.
+
+Searching is by literal anchors first and by pattern only where one stands, so that megabytes of hex digits cost
+milliseconds. There is no entropy test: digests, uids and accuracy logs are as random as secrets are. Not looked into:
+compressed files.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlperf_results.secretshapes import HOME, Kind, Span, is_secret_name, shape_spans
+
+MASK = "********"
+BLOCK_BYTES = 8 * 1024 * 1024
+OVERLAP_BYTES = 8 * 1024
+"""Blocks of a file share this much; nothing that is looked for is longer."""
+LEFT_BYTES = 256
+"""What stands before a finding can decide about it; no rule looks further back."""
+UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+SHORTEST_NAME = 3
+SHORTEST_SECRET = 6
+CONTEXT_BYTES = 30
+"""How much of the line before and after a leak its excerpt shows."""
+
+_PUBLIC_NAMES_TEXT = """
+root user admin administrator ubuntu debian centos fedora ec2-user azureuser opc guest nobody daemon test tester
+runner ci build builder worker cmuser mlperf mlcommons nvidia jenkins docker vagrant default localhost
+localhost.localdomain local host linux server node machine system benchmark
+"""
+PUBLIC_NAMES = frozenset(_PUBLIC_NAMES_TEXT.split())
+"""Names of accounts and machines that say nothing about a person; home folders with them are still found."""
+
+_WORD_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the person and the machine are called; `secrets` are values that may stand nowhere, as any part of a text.
+
+    The others are found as whole words only. `public` are names and home folders that are published on purpose and
+    so are no leaks ("/root" of a container); secrets cannot be made public.
+    """
+
+    users: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    homes: tuple[str, ...] = ()
+    emails: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    public: tuple[str, ...] = ()
+
+
+NOTHING_KNOWN = Known()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leak:
+    """One finding: `line` counts from 1, `excerpt` is the text around it with everything found replaced."""
+
+    line: int
+    kind: Kind
+    excerpt: str
+
+    def __str__(self) -> str:
+        """What a list of findings shows."""
+        return f"line {self.line}: {self.kind.value}: {self.excerpt}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileLeak:
+    """A leak in a file of a folder; `path` is relative and masked, `leak.line` is 0 when it is in the path itself."""
+
+    path: str
+    leak: Leak
+
+    def __str__(self) -> str:
+        """What a list of findings shows."""
+        where = f"{self.path}:{self.leak.line}" if self.leak.line else f"{self.path} (its name)"
+        return f"{where}: {self.leak.kind.value}: {self.leak.excerpt}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Person:
+    """Who works where; `email` may be empty. `public` are names that are published on purpose: the submitter, the
+    system's name."""
+
+    user: str
+    host: str
+    home: str
+    email: str = ""
+    public: tuple[str, ...] = ()
+
+
+def known_of(person: Person, environ: Mapping[str, str]) -> Known:
+    """Return what is worth looking for; general names (root, ubuntu), public and very short ones are not.
+
+    Secrets are the values of the variables whose names say so.
+    """
+    public = PUBLIC_NAMES | {name.lower() for name in person.public}
+    hosts = dict.fromkeys((person.host, person.host.partition(".")[0]))
+    home = person.home.rstrip("/\\")
+    values = (value.strip() for name, value in environ.items() if is_secret_name(name))
+    return Known(
+        users=_worth_finding((person.user,), public),
+        hosts=_worth_finding(hosts, public),
+        homes=(home,) if len(home) > 1 else (),
+        emails=(person.email,) if "@" in person.email else (),
+        public=person.public,
+        secrets=tuple(sorted({value for value in values if len(value) >= SHORTEST_SECRET})),
+    )
+
+
+def known_here(email: str = "", public: tuple[str, ...] = ()) -> Known:
+    """Return what this machine and the environment of this process say. Reads only; runs nothing."""
+    home = Path.home()
+    user = os.environ.get("USER") or os.environ.get("LOGNAME") or os.environ.get("USERNAME") or home.name
+    person = Person(user=user, host=socket.gethostname(), home=str(home), email=email, public=public)
+    return known_of(person, os.environ)
+
+
+def _worth_finding(names: Iterable[str], public: frozenset[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if len(name) >= SHORTEST_NAME and name.lower() not in public)
+
+
+def find_leaks(text: str | bytes, known: Known = NOTHING_KNOWN) -> tuple[Leak, ...]:
+    """Return what `text` gives away, in its order."""
+    data = _as_utf8(text)
+    spans = _all_spans(data, known)
+    return tuple(_leaks(data, spans, spans, 1, 0))
+
+
+def find_leaks_in_file(path: Path, known: Known = NOTHING_KNOWN) -> tuple[Leak, ...]:
+    """Return what a file gives away; it is read in blocks. Raises OSError."""
+    found: list[Leak] = []
+    line, begin, rest = 1, 0, b""
+    with path.open("rb") as file:
+        block = file.read(BLOCK_BYTES)
+        if block.startswith(UTF_16_MARKS):
+            return find_leaks(block + file.read(), known)
+        while True:
+            following = file.read(BLOCK_BYTES)
+            data = rest + block
+            end = max(begin, len(data) - OVERLAP_BYTES) if following else len(data)
+            spans = _all_spans(data, known)
+            chosen = [span for span in spans if begin <= span.start < end]
+            found += _leaks(data, spans, chosen, line, begin)
+            if not following:
+                return tuple(found)
+            read_to = max([end, *(span.end for span in chosen)])
+            line += data.count(b"\n", begin, read_to)
+            kept_from = max(0, read_to - LEFT_BYTES)
+            rest, begin, block = data[kept_from:], read_to - kept_from, following
+
+
+def find_leaks_in_folder(
+    folder: Path, known: Known = NOTHING_KNOWN, is_wanted: Callable[[Path], bool] = lambda path: True
+) -> tuple[FileLeak, ...]:
+    """Return what the files below a folder, their names and the targets of links give away, sorted by path.
+
+    `is_wanted` gets a path relative to `folder`. Raises OSError.
+    """
+    found: list[FileLeak] = []
+    for path in sorted(folder.rglob("*")):
+        relative = path.relative_to(folder)
+        if (path.is_dir() and not path.is_symlink()) or not is_wanted(relative):
+            continue
+        shown = masked(relative.as_posix(), known)
+        in_name = [Leak(line=0, kind=leak.kind, excerpt=leak.excerpt) for leak in find_leaks(str(relative), known)]
+        inside = find_leaks(os.readlink(path), known) if path.is_symlink() else find_leaks_in_file(path, known)
+        found += [FileLeak(path=shown, leak=leak) for leak in (*in_name, *inside)]
+    return tuple(found)
+
+
+def masked(text: str, known: Known = NOTHING_KNOWN) -> str:
+    """Return `text` with everything that `find_leaks` finds replaced by its kind's sign (`********`, `~`, `<user>`)."""
+    data = text.encode("utf-8", "surrogateescape")
+    return _replaced(data, _all_spans(data, known), 0, len(data)).decode("utf-8", "surrogateescape")
+
+
+_SIGNS = {
+    Kind.HOME_PATH: HOME,
+    Kind.USER_NAME: b"<user>",
+    Kind.HOST_NAME: b"<host>",
+    Kind.EMAIL: b"<e-mail>",
+}
+
+
+def _as_utf8(text: str | bytes) -> bytes:
+    if isinstance(text, str):
+        return text.encode("utf-8", "surrogatepass")
+    if text.startswith(UTF_16_MARKS):
+        return text.decode("utf-16", "replace").encode()
+    return text
+
+
+def _all_spans(data: bytes, known: Known) -> list[Span]:
+    """Every finding, in order; one that lies in another is left out, the longer of two that overlap leads."""
+    lowered = data.lower()
+    spans = [*_known_spans(data, lowered, known), *shape_spans(data, lowered)]
+    if known.public:
+        public = {name.lower().encode() for name in known.public}
+        spans = [span for span in spans if span.kind not in _SIGNS or lowered[span.start : span.end] not in public]
+    spans.sort(key=lambda span: (span.start, -span.end))
+    kept: list[Span] = []
+    for span in spans:
+        if not kept or span.start >= kept[-1].end:
+            kept.append(span)
+        elif span.end > kept[-1].end:
+            kept[-1] = kept[-1]._replace(end=span.end)
+    return kept
+
+
+def _known_spans(data: bytes, lowered: bytes, known: Known) -> Iterator[Span]:
+    for secret in known.secrets:
+        yield from _occurrences(data, secret.encode(), Kind.SECRET)
+    for home in known.homes:
+        # Deep ones are also found behind a mount point; "/root" alone is the end of many a path.
+        is_deep = home.count("/") + home.count("\\") > 1
+        yield from _words(data, data, home.encode(), Kind.HOME_PATH, is_start_free=is_deep)
+    for email in known.emails:
+        yield from _words(lowered, data, email.lower().encode(), Kind.EMAIL)
+    for host in known.hosts:
+        yield from _words(lowered, data, host.lower().encode(), Kind.HOST_NAME)
+    for user in known.users:
+        yield from _words(data, data, user.encode(), Kind.USER_NAME)
+
+
+def _occurrences(data: bytes, wanted: bytes, kind: Kind) -> Iterator[Span]:
+    start = data.find(wanted)
+    while start >= 0:
+        yield Span(start, start + len(wanted), kind)
+        start = data.find(wanted, start + len(wanted))
+
+
+def _words(data: bytes, original: bytes, wanted: bytes, kind: Kind, is_start_free: bool = False) -> Iterator[Span]:
+    """Where `wanted` stands with no letter, digit or underscore beside it."""
+    for span in _occurrences(data, wanted, kind):
+        has_before = not is_start_free and span.start > 0 and original[span.start - 1] in _WORD_BYTES
+        has_after = span.end < len(original) and original[span.end] in _WORD_BYTES
+        if not (has_before or has_after):
+            yield span
+
+
+def _leaks(data: bytes, spans: list[Span], chosen: list[Span], line: int, counted: int) -> Iterator[Leak]:
+    """The chosen ones of `spans`; `data[counted]` stands in line `line`."""
+    for span in chosen:
+        line += data.count(b"\n", counted, span.start)
+        counted = span.start
+        nearest = max(0, span.start - CONTEXT_BYTES)
+        start = max(nearest, data.rfind(b"\n", nearest, span.start) + 1)
+        end_of_line = data.find(b"\n", span.end, span.end + CONTEXT_BYTES)
+        end = end_of_line if end_of_line >= 0 else min(len(data), span.end + CONTEXT_BYTES)
+        excerpt = _replaced(data, spans, start, end).decode("utf-8", "replace")
+        yield Leak(line=line, kind=span.kind, excerpt=re.sub(r"[\x00-\x1f\x7f-\x9f\ufffd]+", " ", excerpt).strip())
+
+
+def _replaced(data: bytes, spans: list[Span], start: int, end: int) -> bytes:
+    """`data[start:end]` with the part of each span in it replaced; the spans are in order and do not overlap."""
+    pieces, done = [], start
+    for number in range(bisect_right(spans, start, key=lambda span: span.end), len(spans)):
+        span = spans[number]
+        if span.start >= end:
+            break
+        pieces += [data[done : max(done, span.start)], _SIGNS.get(span.kind, MASK.encode())]
+        done = span.end
+    return b"".join([*pieces, data[done:end]])

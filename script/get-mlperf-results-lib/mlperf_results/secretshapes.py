@@ -1,0 +1,227 @@
+"""The shapes that secrets and home folders have in text: tokens of services, keys, logins, assignments, paths.
+
+`shape_spans` is the whole door; `privacy` is what others use. Each rule has a literal anchor that is looked for first.
+Shapes of tokens: GitHub (docs.github.com, "GitHub's token formats"), GitLab ("Token prefixes"), AWS ("Unique
+identifiers" of IAM), PyPI, Slack, Google, npm, NVIDIA NGC and Docker Hub as their pages gave them in 2026; lengths are
+taken as lower bounds, a little generous.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+HOME = b"~"
+"""What a home folder is shown as."""
+
+
+class Kind(enum.Enum):
+    """What a finding is."""
+
+    TOKEN = "access token"
+    PRIVATE_KEY = "private key"
+    LOGIN = "login in an address"
+    AUTHORIZATION = "authorization header"
+    SECRET = "value of a secret"
+    HOME_PATH = "path of a home folder"
+    USER_NAME = "name of the user"
+    HOST_NAME = "name of the machine"
+    EMAIL = "e-mail address of the user"
+
+
+class Span(NamedTuple):
+    """Where something was found, in bytes."""
+
+    start: int
+    end: int
+    kind: Kind
+
+
+class _Shape(NamedTuple):
+    """`pattern` begins with `anchor`; group "hide", where it has one, is the part that is secret."""
+
+    anchor: bytes
+    pattern: re.Pattern[bytes]
+    kind: Kind
+    is_any_case: bool = False
+
+
+def _token(anchor: str, rest: str) -> _Shape:
+    return _Shape(anchor.encode(), re.compile(re.escape(anchor.encode()) + rest.encode()), Kind.TOKEN)
+
+
+_TOKENS = (
+    *(_token(f"gh{letter}_", r"[A-Za-z0-9]{20,}") for letter in "pousr"),
+    _token("github_pat_", r"[A-Za-z0-9_]{20,}"),
+    *(_token(f"gl{word}-", r"[A-Za-z0-9_-]{18,}") for word in ("pat", "dt", "rt", "cbt", "ptt", "ft", "soat")),
+    _token("hf_", r"[A-Za-z0-9]{30,}"),
+    *(_token(word, r"[A-Z0-9]{16}(?![A-Za-z0-9])") for word in ("AKIA", "ASIA")),
+    _token("pypi-", r"AgE[A-Za-z0-9_-]{16,}"),
+    *(_token(f"xox{letter}-", r"[A-Za-z0-9-]{10,}") for letter in "abeoprs"),
+    _token("hooks.slack.com/services/", r"[A-Za-z0-9/]{20,}"),
+    _token("AIza", r"[A-Za-z0-9_-]{35}"),
+    _token("ya29.", r"[A-Za-z0-9_-]{20,}"),
+    _token("npm_", r"[A-Za-z0-9]{30,}"),
+    _token("nvapi-", r"[A-Za-z0-9_-]{40,}"),
+    _token("dckr_pat_", r"[A-Za-z0-9_-]{20,}"),
+    _token("sk-", r"(?:proj-|ant-)[A-Za-z0-9_-]{20,}"),
+    _token("eyJ", r"[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
+)
+
+_OTHERS = (
+    _Shape(b"-----BEGIN ", re.compile(rb"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY(?: BLOCK)?-----"), Kind.PRIVATE_KEY),
+    _Shape(b"://", re.compile(rb"://(?P<hide>[^/@\s\"'<>:]*:(?P<value>[^/@\s\"'<>]+))@"), Kind.LOGIN),
+    _Shape(b"://", re.compile(rb"://(?P<hide>(?P<value>[A-Za-z0-9_-]{16,}))@"), Kind.LOGIN),
+    _Shape(
+        b"authorization",
+        re.compile(
+            rb"authorization[\"']?\s*[:=]\s*[\"']?(?P<hide>"
+            rb"(?:(?:basic|bearer|digest|negotiate|token|apikey) +|(?=[^\s\"'<>]*\d)(?=[^\s\"'<>]{16}))"
+            rb"(?P<value>[^\s\"'<>]{6,}))"
+        ),
+        Kind.AUTHORIZATION,
+        is_any_case=True,
+    ),
+    _Shape(
+        b"bearer ",
+        re.compile(rb"bearer +(?P<hide>(?=[a-z._~+/-]*\d)[\w.~+/-]{20,}=*)"),
+        Kind.AUTHORIZATION,
+        is_any_case=True,
+    ),
+    *(
+        _Shape(anchor, re.compile(re.escape(anchor) + rb"=(?P<hide>[\w%+/-]{20,}=*)"), Kind.SECRET, is_any_case=True)
+        for anchor in (b"x-amz-signature", b"&signature", b"&sig")
+    ),
+)
+
+SECRET_WORDS = ("token", "password", "passwd", "passphrase", "secret", "credential", "credentials", "key")
+"""Last words of a name that is secret; "key" only after one of `KEY_WORDS`. The engine's `env.is_secret` has the same
+list: it can import nothing from here, and a package that works without CM nothing from there; a test compares them."""
+
+KEY_WORDS = ("api", "access", "private", "secret")
+
+_SECRET_NAME = re.compile(
+    r"(?:^|[_.-])(?:token|password|passwd|passphrase|secret|(?:api|access|private|secret)[_-]?key|credentials?)$",
+    re.IGNORECASE,
+)
+
+_NAME_BEFORE = re.compile(rb"[A-Za-z0-9_.-]*$")
+_ASSIGNED = re.compile(
+    rb"[\"']?(?P<sign>[ \t]{0,4}[:=][ \t]{0,4}|(?<=[a-zA-Z]) )"
+    rb"(?:[bru]?[\"'](?P<quoted>[^\"'\r\n]*)|(?P<bare>[^\s\"',;&|<>(){}\[\]]+)(?P<after>[(\[{]?))"
+)
+_NO_VALUE = re.compile(
+    rb"(?i)(?:your|my[_-]|xxx|example|change_?-?me|none$|null$|true$|false$|yes$|no$|on$|off$|not\b|required|optional|hidden"
+    rb"|masked|redacted|env\b|str\b|int\b|bytes\b|password$|token$|secret$|key$|[$%*.<{\[\\])"
+)
+_MODEL_WORDS = frozenset(
+    b"eos bos pad unk mask sep cls stop start end image special next last first max min per num output input new "
+    b"extra word control sos blank".split()
+)
+"""`<word>_token` that language models speak of."""
+
+
+_ANCHOR_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyz-_./:&=\\ ")
+
+
+def is_secret_name(name: str) -> bool:
+    """Return whether a variable, flag or key of this name holds a secret."""
+    return _SECRET_NAME.search(name) is not None
+
+
+def shape_spans(data: bytes, lowered: bytes) -> Iterator[Span]:
+    """Yield where `data` has the shape of a secret or of a home folder; `lowered` is `data.lower()`."""
+    # One byte is looked for many times faster than a word, and logs of hex digits lack most letters.
+    present = frozenset(byte for byte in _ANCHOR_BYTES if byte in lowered)
+    for shape in (*_TOKENS, *_OTHERS):
+        searched = lowered if shape.is_any_case else data
+        if present.issuperset(shape.anchor.lower()) and shape.anchor in searched:
+            yield from _shape(data, searched, shape)
+    for word in SECRET_WORDS:
+        if present.issuperset(word.encode()) and word.encode() in lowered:
+            yield from _assignments(data, lowered, word.encode())
+    if ord("/") in present or ord("\\") in present:
+        yield from _home_paths(data)
+
+
+def _shape(data: bytes, searched: bytes, shape: _Shape) -> Iterator[Span]:
+    is_word = shape.anchor[:1].isalpha()
+    for found in shape.pattern.finditer(searched):
+        if is_word and found.start() and data[found.start() - 1 : found.start()].isalnum():
+            continue
+        groups = found.groupdict()
+        if "value" in groups and _NO_VALUE.match(data[found.start("value") : found.end("value")]):
+            continue
+        yield Span(*(found.span("hide") if "hide" in groups else found.span()), shape.kind)
+
+
+def _assignments(data: bytes, lowered: bytes, word: bytes) -> Iterator[Span]:
+    """Values given to secret names: `--password=x`, `HF_TOKEN=x`, `"api_key": "x"`, `?token=x`, and so on."""
+    at = lowered.find(word)
+    while at >= 0:
+        end = at + len(word)
+        if not lowered[end : end + 1].isalpha():
+            found = _ASSIGNED.match(data, end, end + 4096)
+            before = _NAME_BEFORE.search(data, max(0, at - 80), at)
+            if found and before:
+                span = _assigned(data, before.start(), end, found)
+                if span:
+                    yield span
+        at = lowered.find(word, end)
+
+
+def _assigned(data: bytes, start: int, end: int, found: re.Match[bytes]) -> Span | None:
+    name = data[start:end]
+    group = "bare" if found["bare"] is not None else "quoted"
+    value = found[group]
+    if not is_secret_name(name.decode("ascii")) or _NO_VALUE.match(value) or len(value) < 4:
+        return None
+    is_flag = name.startswith(b"-")
+    is_given = is_flag or name.isupper() or data[max(0, start - 1) : start] in (b"?", b"&")
+    parts = re.split(rb"[_.-]", name.lower().lstrip(b"-"))
+    is_of_model = parts[-1] == b"token" and len(parts) > 1 and parts[-2] in _MODEL_WORDS
+    if is_of_model or (value.isdigit() and parts[-1] == b"token"):
+        return None
+    is_spaced = not found["sign"].strip()
+    if (is_spaced and (not is_flag or value.startswith(b"-"))) or re.search(rb"\s", value):
+        return None
+    has_shape = len(value) >= 8 and re.search(rb"\d", value) and re.search(rb"[A-Za-z]", value)
+    is_expression = group == "bare" and (found["after"] or re.fullmatch(rb"[A-Za-z_]\w*(?:\.\w+)+", value))
+    is_token_text = parts[-1] != b"token" or (len(value) >= 16 and has_shape)
+    if is_given and not is_expression:
+        is_leak = True
+    elif group == "quoted":
+        is_leak = bool(is_token_text)
+    else:
+        is_leak = bool(is_token_text and has_shape and not is_expression)
+    return Span(found.start(group), found.end(group), Kind.SECRET) if is_leak else None
+
+
+_ACCOUNT = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_BEFORE_PATH = re.compile(rb"(?:^|[^A-Za-z0-9_.~})/-]|file://|-[A-Z])(?:/(?:var|export|usr|nfs|mnt|data))?$")
+_BEFORE_USERS = re.compile(rb"(?:^|[^A-Za-z0-9_.~})/-]|file://|-[A-Z])(?:/mnt/[a-z])?$")
+_WINDOWS_HOME = re.compile(rb"[:](?P<bar>\\{1,4}|/)Users(?:\\{1,4}|/)(?P<name>[A-Za-z0-9_][^\\/\s\"'<>|:*?]*)")
+_NOBODY = frozenset(
+    b"user username you yourname your_name your-name me name someone shared public default home "
+    b"mlperf_inference_data".split()
+)
+"""Names that stand for any user in instructions; the last is the scratch folder in NVIDIA's documents."""
+
+
+def _home_paths(data: bytes) -> Iterator[Span]:
+    for folder, before in ((b"/home/", _BEFORE_PATH), (b"/Users/", _BEFORE_USERS), (b"/root/", _BEFORE_PATH)):
+        at = data.find(folder)
+        while at >= 0:
+            end = at + len(folder)
+            name = _ACCOUNT.match(data, end, end + 64)
+            stand = before.search(data, max(0, at - 16), at)
+            if name and stand and name[0].lower().rstrip(b".") not in _NOBODY:
+                yield Span(at, end - 1 if folder == b"/root/" else name.end(), Kind.HOME_PATH)
+            at = data.find(folder, end)
+    if b"Users" in data:
+        for found in _WINDOWS_HOME.finditer(data):
+            drive = data[found.start() - 1 : found.start()]
+            if found.start() and drive.isalpha() and found["name"].lower() not in _NOBODY:
+                yield Span(found.start() - 1, found.end(), Kind.HOME_PATH)
