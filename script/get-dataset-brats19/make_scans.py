@@ -7,13 +7,12 @@ path.
 
 from __future__ import annotations
 
-import argparse
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from mlperf_data.madecases import MadeCases, is_inside_ellipsoid
 
 MODALITIES = ("t1", "t1ce", "t2", "flair")
 NECROSIS, OEDEMA, ENHANCING = 1, 2, 4
@@ -43,14 +42,6 @@ SHAPES = {
 }
 
 
-def _ellipsoid(
-    grid: list[npt.NDArray[np.float32]], centre: npt.NDArray[np.float64], radii: npt.NDArray[np.float64]
-) -> npt.NDArray[np.bool_]:
-    distance = sum(((axis - middle) / radius) ** 2 for axis, middle, radius in zip(grid, centre, radii, strict=True))
-    inside: npt.NDArray[np.bool_] = np.asarray(distance) <= 1.0
-    return inside
-
-
 def make_case(
     random: np.random.Generator, shape: Shape
 ) -> tuple[dict[str, npt.NDArray[np.int16]], npt.NDArray[np.uint8]]:
@@ -60,11 +51,11 @@ def make_case(
     )
     radii = random.uniform(*shape.radii)
     centre = np.array([0.5, 0.5, 0.5])
-    brain = _ellipsoid(grid, centre, radii)
+    brain = is_inside_ellipsoid(grid, centre, radii)
     labels = np.zeros(shape.sides, dtype=np.uint8)
     tumour = centre + random.uniform(-0.35, 0.35, 3) * radii
     for label, low, high in ((OEDEMA, 0.45, 0.55), (ENHANCING, 0.32, 0.4), (NECROSIS, 0.2, 0.26)):
-        labels[_ellipsoid(grid, tumour, random.uniform(low, high, 3) * radii)] = label
+        labels[is_inside_ellipsoid(grid, tumour, random.uniform(low, high, 3) * radii)] = label
     labels[~brain] = 0
     scans = {}
     for modality in MODALITIES:
@@ -86,44 +77,19 @@ def save_case(folder: Path, scans: dict[str, npt.NDArray[np.int16]], labels: npt
         nibabel.save(nibabel.Nifti1Image(voxels, affine), folder / f"{folder.name}_{name}.nii.gz")
 
 
-def make_dataset(folder: Path, *, size: str, count: int, calibration_count: int, seed: int) -> None:
-    """Write the cases and dataset.json; a case depends on its number and the seed only, not on `count`."""
-    cases = [f"HGG/BraTS19_SYN_{number:05d}_1" for number in range(count)]
-    calibration = [f"LGG/BraTS19_SYN_{10_000 + number:05d}_1" for number in range(calibration_count)]
-    for name in (*cases, *calibration):
-        random = np.random.default_rng([seed, int(name.split("_")[2])])
-        save_case(folder / name, *make_case(random, SHAPES[size]))
-    facts = {
-        "format": 1,
-        "name": "brats19",
-        "is_synthetic": True,
-        "seed": seed,
-        "count": count,
-        "size": size,
-        "licence": "made by this project: Apache-2.0",
-        "cases": cases,
-        "calibration_cases": calibration,
-    }
-    (folder / "dataset.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+def write_case(folder: Path, name: str, size: str, seed: list[int]) -> None:
+    """Make one case in a data set's folder."""
+    save_case(folder / name, *make_case(np.random.default_rng(seed), SHAPES[size]))
 
 
-def main() -> None:
-    """Reads the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output_dir", type=Path, required=True)
-    parser.add_argument("--size", choices=sorted(SHAPES), default="full")
-    parser.add_argument("--count", type=int, default=16)
-    parser.add_argument("--calibration_count", type=int, default=4)
-    parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
-    make_dataset(
-        asked.output_dir,
-        size=asked.size,
-        count=asked.count,
-        calibration_count=asked.calibration_count,
-        seed=asked.seed,
-    )
-
+CASES = MadeCases(
+    name="brats19",
+    count=16,
+    sizes=SHAPES,
+    case="HGG/BraTS19_SYN_{:05d}_1".format,
+    calibration_case="LGG/BraTS19_SYN_{:05d}_1".format,
+    write=write_case,
+)
 
 if __name__ == "__main__":
-    main()
+    CASES.main(__doc__)

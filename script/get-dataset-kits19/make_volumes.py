@@ -7,13 +7,12 @@ real path. Volumes are smaller than real ones (slices of 512 x 512): README.md s
 
 from __future__ import annotations
 
-import argparse
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from mlperf_data.madecases import MadeCases, is_inside_ellipsoid
 
 AIR_HU, BODY_HU, KIDNEY_HU, TUMOUR_HU, NOISE_HU = -1000.0, 20.0, 150.0, 260.0, 12.0
 KIDNEY, TUMOUR = 1, 2
@@ -47,32 +46,23 @@ class Case:
     spacing_mm: tuple[float, float, float]
 
 
-def _ellipsoid(
-    grid: tuple[npt.NDArray[np.float32], ...], centre: npt.NDArray[np.float64], radii: npt.NDArray[np.float64]
-) -> npt.NDArray[np.bool_]:
-    """Return which voxels lie inside; all in parts of the volume's sides."""
-    distance = sum(((axis - middle) / radius) ** 2 for axis, middle, radius in zip(grid, centre, radii, strict=True))
-    inside: npt.NDArray[np.bool_] = np.asarray(distance) <= 1.0
-    return inside
-
-
 def make_case(random: np.random.Generator, shape: Shape) -> Case:
     """Return one case drawn from `random`."""
     rows = int(random.integers(shape.rows[0], shape.rows[1] + 1))
     sides = (int(random.integers(shape.slices[0], shape.slices[1] + 1)), rows, rows)
     row_mm = float(random.uniform(*shape.row_mm))
     grid = np.meshgrid(*(np.linspace(0, 1, side, dtype=np.float32) for side in sides), indexing="ij", sparse=True)
-    body = _ellipsoid(tuple(grid), np.array([0.5, 0.5, 0.5]), np.array([9.0, 0.45, 0.48]))
+    body = is_inside_ellipsoid(tuple(grid), np.array([0.5, 0.5, 0.5]), np.array([9.0, 0.45, 0.48]))
     values = np.where(body, BODY_HU, AIR_HU).astype(np.float32)
     labels = np.zeros(sides, dtype=np.uint8)
     tumour_side = int(random.integers(2))
     for number, column in enumerate((0.3, 0.7)):
         centre = np.array([0.5, 0.55, column]) + random.uniform(-0.06, 0.06, 3)
         radii = random.uniform((0.22, 0.12, 0.1), (0.3, 0.18, 0.14))
-        labels[_ellipsoid(tuple(grid), centre, radii)] = KIDNEY
+        labels[is_inside_ellipsoid(tuple(grid), centre, radii)] = KIDNEY
         if number == tumour_side:
             offset = random.uniform(-0.5, 0.5, 3) * radii
-            labels[_ellipsoid(tuple(grid), centre + offset, random.uniform(0.1, 0.14, 3))] = TUMOUR
+            labels[is_inside_ellipsoid(tuple(grid), centre + offset, random.uniform(0.1, 0.14, 3))] = TUMOUR
     values[labels == KIDNEY] = KIDNEY_HU
     values[labels == TUMOUR] = TUMOUR_HU
     noise = random.standard_normal(sides, dtype=np.float32) * np.float32(NOISE_HU / NOISE_GRAIN)
@@ -92,47 +82,19 @@ def save_case(folder: Path, case: Case) -> None:
         nibabel.save(nibabel.Nifti1Image(voxels, affine), folder / f"{name}.nii.gz")
 
 
-def make_dataset(folder: Path, *, size: str, count: int, calibration_count: int, seed: int) -> None:
-    """Write the cases and dataset.json; a case depends on its number and the seed only, not on `count`.
-
-    Calibration cases (also what a tiny model is fitted on) are numbered from 10,000.
-    """
-    cases = [f"case_{number:05d}" for number in range(count)]
-    calibration = [f"case_{10_000 + number:05d}" for number in range(calibration_count)]
-    for name in (*cases, *calibration):
-        random = np.random.default_rng([seed, int(name[-5:])])
-        save_case(folder / "data" / name, make_case(random, SHAPES[size]))
-    facts = {
-        "format": 1,
-        "name": "kits19",
-        "is_synthetic": True,
-        "seed": seed,
-        "count": count,
-        "size": size,
-        "licence": "made by this project: Apache-2.0",
-        "cases": cases,
-        "calibration_cases": calibration,
-    }
-    (folder / "dataset.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+def write_case(folder: Path, name: str, size: str, seed: list[int]) -> None:
+    """Make one case in a data set's folder."""
+    save_case(folder / "data" / name, make_case(np.random.default_rng(seed), SHAPES[size]))
 
 
-def main() -> None:
-    """Reads the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output_dir", type=Path, required=True)
-    parser.add_argument("--size", choices=sorted(SHAPES), default="full")
-    parser.add_argument("--count", type=int, default=43)
-    parser.add_argument("--calibration_count", type=int, default=4)
-    parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
-    make_dataset(
-        asked.output_dir,
-        size=asked.size,
-        count=asked.count,
-        calibration_count=asked.calibration_count,
-        seed=asked.seed,
-    )
-
+CASES = MadeCases(
+    name="kits19",
+    count=43,
+    sizes=SHAPES,
+    case="case_{:05d}".format,
+    calibration_case="case_{:05d}".format,
+    write=write_case,
+)
 
 if __name__ == "__main__":
-    main()
+    CASES.main(__doc__)

@@ -1,41 +1,21 @@
 """Hooks of get-ml-model-gptj: choose between fitted, random and published weights, refuse early what cannot fit."""
 
-import shutil
 from pathlib import Path
 
-from mlperf_data import answers, given
+from mlperf_data import answers, given, room
 
 GIVEN_KEY = "CM_ML_MODEL_GPTJ_PATH_GIVEN"
-WEIGHTS_GB = 24.2  # 6,050,882,784 weights of 4 bytes
-ARCHIVE_GB = 22.7  # the size that the community's recipe states
-MEMORY_GB = 61.0  # the maker's own reckoning: 2.5 times the weights
+WEIGHTS_BYTES = 24_203_531_136  # 6,050,882,784 weights of float32
+ARCHIVE_BYTES = 22_700_000_000  # the size that the community's recipe states
+MEMORY_BYTES = 61_000_000_000  # the maker's own reckoning: 2.5 times the weights
 TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "merges.txt")
 
 
-def disk_needed_gb(framework: str, is_downloaded: bool) -> float:
-    """GB that making the full size takes in the entry: for ONNX the weights lie there twice for a while."""
-    made = WEIGHTS_GB * (2 if framework == "onnx" else 1)
-    return made + (ARCHIVE_GB + WEIGHTS_GB if is_downloaded else 0)
-
-
-def available_memory_gb() -> float | None:
-    """GB of memory that programs can still get, None where /proc does not tell."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return None
-    sizes = [int(line.split()[1]) * 1024 / 1e9 for line in lines if line.startswith("MemAvailable:")]
-    return sizes[0] if sizes else None
-
-
-def shortage(disk_needed: float, disk_free: float, memory_free: float | None) -> str:
-    """What is too small for the full size, all sizes in GB; an empty text when it fits."""
-    short = []
-    if disk_free < disk_needed:
-        short.append(f"{disk_needed:.1f} GB of disk ({disk_free:.1f} GB are free)")
-    if memory_free is not None and memory_free < MEMORY_GB:
-        short.append(f"{MEMORY_GB:.0f} GB of memory ({memory_free:.1f} GB are free)")
-    return " and ".join(short)
+def needed_room(framework: str, is_downloaded: bool) -> room.Room:
+    """What making the full size takes: for ONNX the weights lie in the entry twice for a while."""
+    made = WEIGHTS_BYTES * (2 if framework == "onnx" else 1)
+    disk = made + (ARCHIVE_BYTES + WEIGHTS_BYTES if is_downloaded else 0)
+    return room.Room(disk_bytes=disk, memory_bytes=MEMORY_BYTES)
 
 
 def preprocess(i):
@@ -52,11 +32,10 @@ def preprocess(i):
         env["GPTJ_CHECKPOINT_PATH"] = str(path)
     if source == "fit" or path is not None:  # the size of a given checkpoint is looked at when it is read
         return {"return": 0}
-    needed = disk_needed_gb(env["CM_ML_MODEL_FRAMEWORK"], is_downloaded)
-    lacking = shortage(needed, shutil.disk_usage(Path.cwd()).free / 1e9, available_memory_gb())
-    if lacking:
-        hint = "take the variation _tiny, or a larger machine"
-        return answers.failure(f"GPT-J of full size (6.05 billion weights) needs {lacking}", hint)
+    needed = needed_room(env["CM_ML_MODEL_FRAMEWORK"], is_downloaded)
+    refused = room.shortage("GPT-J of full size (6.05 billion weights)", needed, room.free_room(Path.cwd()))
+    if refused is not None:
+        return answers.failure(refused, "take the variation _tiny, or a larger machine")
     return {"return": 0}
 
 

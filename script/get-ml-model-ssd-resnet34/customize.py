@@ -22,6 +22,11 @@ FILES = {
 checksums."""
 
 
+def plan(i):
+    """The same when a run is only planned: nothing on disk is changed."""
+    return preprocess(i)
+
+
 def preprocess(i):
     """CM hook: decides whether a file must be fetched, and what run.sh makes of it."""
     env = i["env"]

@@ -14,7 +14,7 @@ sys.path.append(str(RECIPES / "get-mlperf-data-lib"))  # which the recipes impor
 
 def run_script(alias: str, folder: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """The recipe's run.sh in `folder`, with this Python and the harness."""
-    paths = [RECIPES / "app-mlperf-inference", RECIPES / "get-mlperf-results-lib"]
+    paths = [RECIPES / name for name in ("app-mlperf-inference", "get-mlperf-results-lib", "get-mlperf-data-lib")]
     whole = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": os.pathsep.join(map(str, paths)),

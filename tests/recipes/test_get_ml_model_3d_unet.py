@@ -83,7 +83,7 @@ def test_the_tiny_model_is_fitted_to_a_meaningful_score(inside, hook_input, tmp_
     data = tmp_path / "kits19"
     options = ["--size", "tiny", "--count", "3", "--calibration_count", "8"]
     make = [sys.executable, "-B", str(RECIPES / "get-dataset-kits19" / "make_volumes.py"), "--output_dir", str(data)]
-    environment = {**os.environ, "PYTHONPATH": str(RECIPES / "app-mlperf-inference")}
+    environment = {**os.environ, "PYTHONPATH": str(RECIPES / "get-mlperf-data-lib")}
     subprocess.run([*make, *options], check=True, env=environment, timeout=60)
     recipe = load_recipe(ALIAS)
     i = hook_input(env_of(CM_3D_UNET_SOURCE="tiny", CM_DATASET_PATH=str(data)))

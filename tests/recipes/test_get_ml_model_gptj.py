@@ -52,15 +52,7 @@ def make(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
     [("pytorch", False, 24.2), ("onnx", False, 48.4), ("pytorch", True, 71.1), ("onnx", True, 95.3)],
 )
 def test_disk_need_is_known(customize: ModuleType, framework: str, is_downloaded: bool, wanted: float) -> None:
-    assert customize.disk_needed_gb(framework, is_downloaded) == pytest.approx(wanted)
-
-
-def test_a_shortage_names_what_is_needed_and_what_is_free(customize: ModuleType) -> None:
-    assert customize.shortage(24.2, 30.0, 70.0) == ""
-    assert customize.shortage(24.2, 30.0, None) == ""
-    assert customize.shortage(48.4, 30.0, 20.0) == (
-        "48.4 GB of disk (30.0 GB are free) and 61 GB of memory (20.0 GB are free)"
-    )
+    assert customize.needed_room(framework, is_downloaded).disk_bytes / 1e9 == pytest.approx(wanted, abs=0.05)
 
 
 def run_preprocess(customize: ModuleType, source: str, **env: str) -> tuple[dict, dict]:
@@ -69,11 +61,12 @@ def run_preprocess(customize: ModuleType, source: str, **env: str) -> tuple[dict
 
 
 def test_the_full_size_is_refused_where_memory_is_short(customize: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(customize, "available_memory_gb", lambda: 23.0)
+    free = customize.room.Room(disk_bytes=30 * 10**9, memory_bytes=23 * 10**9)
+    monkeypatch.setattr(customize.room, "free_room", lambda folder: free)
     for source in ("random", "checkpoint"):
         answer, _ = run_preprocess(customize, source)
         assert answer["return"] == 1
-        assert "61 GB of memory (23.0 GB are free)" in answer["error"]
+        assert "GB of disk (30 GB are free) and 61 GB of memory (23 GB can be had)" in answer["error"]
         assert "_tiny" in answer["error"]
     answer, env = run_preprocess(customize, "fit")
     assert (answer["return"], env["CM_GPTJ_IS_DOWNLOADED"]) == (0, "no")

@@ -15,7 +15,7 @@ from recipe_loader import RECIPES, load_recipe, recipe_meta
 FOLDER = RECIPES / "get-mlperf-data-lib"
 sys.path.append(str(FOLDER))
 
-from mlperf_data import answers, expected, given, manual, modelinfo  # noqa: E402
+from mlperf_data import answers, datasets, expected, given, madecases, manual, modelinfo  # noqa: E402
 from mlperf_data.errors import DataError  # noqa: E402
 from mlperf_data.expected import ExpectedFile  # noqa: E402
 
@@ -362,3 +362,42 @@ def test_path_as_an_input_is_checked_again_when_the_copy_changes(things, tmp_pat
     finished = things.run_cm("get,thing", f"--path={tmp_path / 'nowhere'}")
     assert "nowhere does not exist" in finished.answer["error"]
     assert things.run_cm("get,thing").answer["new_env"]["CM_DATASET_PATH"].endswith("/made")
+
+
+# --- plans of the recipes whose decisions are made here ---
+
+
+@pytest.mark.parametrize(
+    ("tags", "count"),
+    [
+        ("get,dataset,coco", 2),
+        ("get,dataset,coco,_tiny", 0),
+        ("get,dataset,openimages", 2),
+        ("get,ml-model,retinanet", 1),
+        ("get,ml-model,ssd-mobilenet", 1),
+        ("get,ml-model,ssd-resnet34,_tiny", 0),
+    ],
+)
+def test_a_plan_knows_whether_anything_is_downloaded(home, tags, count):
+    done = home.cm("plan", "script", f"--tags={tags}", "--quiet")
+    lines = [line.strip() for line in done.stdout.splitlines() if " download-file" in line]
+    assert len(lines) == count and all(line.startswith("+ ") for line in lines), done.stdout
+
+
+@pytest.mark.parametrize("text", ["0", "many", "10000", "", "٣"])
+def test_a_number_of_samples_that_cannot_be_is_refused(text):
+    with pytest.raises(ValueError, match=r"_size\.1 to _size\.9999"):
+        datasets.asked_count(text, datasets.MOST_CASES)
+
+
+def test_made_cases_depend_on_their_number_and_the_seed_only(tmp_path):
+    made: dict[str, list[int]] = {}
+    cases = madecases.MadeCases(
+        name="x", count=3, sizes=("full",), case="case_{}".format, calibration_case="case_{}".format,
+        write=lambda folder, name, size, seed: made.update({name: seed}),
+    )  # fmt: skip
+    cases.make(tmp_path, size="full", count=2, calibration_count=1, seed=7)
+    assert made == {"case_0": [7, 0], "case_1": [7, 1], "case_10000": [7, 10_000]}
+    facts = json.loads((tmp_path / "dataset.json").read_text())
+    assert (facts["cases"], facts["calibration_cases"]) == (["case_0", "case_1"], ["case_10000"])
+    assert facts["is_synthetic"] is True and facts["count"] == 2
