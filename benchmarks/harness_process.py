@@ -14,8 +14,8 @@ HERE = Path(__file__).resolve().parent
 SOURCES = [HERE.parent / "script" / "app-mlperf-inference", HERE.parent / "script" / "get-mlperf-results-lib"]
 TIMEOUT_S = 3600
 _LEFT_OPEN = (
-    "model_path", "model_info_path", "preprocessed_path", "gpus", "batch_size", "instances", "threads",
-    "batch_timeout_us", "target_qps", "target_latency_ms", "min_duration_ms", "min_query_count",
+    "compliance_test", "model_path", "model_info_path", "preprocessed_path", "gpus", "batch_size", "instances",
+    "threads", "batch_timeout_us", "target_qps", "target_latency_ms", "min_duration_ms", "min_query_count",
     "performance_sample_count", "user_conf",
 )  # fmt: skip
 
@@ -53,10 +53,11 @@ def run_harness(folder: Path, request: Mapping[str, Any], cores: Sequence[int] =
     folder.mkdir(parents=True, exist_ok=True)
     content = {
         **dict.fromkeys(_LEFT_OPEN),
-        "format": 2,
+        "format": 3,
         "device": "cpu",
         "mode": "performance",
         "execution_mode": "test",
+        "find": False,
         "precision": "fp32",
         "output_dir": str(folder),
         **request,

@@ -37,6 +37,18 @@ def result_environment(result: dict, paths: RunPaths) -> dict[str, str]:
     }
 
 
+def compare_with_reference(request: dict, reference: str, folder: Path) -> None:
+    """Raises run_request.RequestError when a compliance test is not asked for as the run was that it is for."""
+    if not reference:
+        return
+    path = RunPaths(folder / Path(reference).expanduser()).run_json
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        run_request.require_common(request, content, lambda text: bool(text) and Path(text).exists())
+    except (OSError, ValueError, AttributeError) as error:
+        raise run_request.RequestError([f"{path} is no run to compare with: {error}"]) from error
+
+
 HINT = "hint: cm run script --tags=app,mlperf,inference,_digits,_offline,_performance"
 
 
@@ -67,6 +79,7 @@ def preprocess(i):
         if call is not None:
             return {"return": 0, "skip": True, "script": call}
         request = run_request.build_request(env, known, folder)
+        compare_with_reference(request, str(env.get(run_request.COMPLIANCE_REFERENCE_KEY) or ""), folder)
     except run_request.RequestError as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}
     if request["output_dir"] is None:

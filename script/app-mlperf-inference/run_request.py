@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from mlperf_results.compliance import TESTS as COMPLIANCE_TESTS
 from mlperf_results.names import UnknownName, parse_execution_mode, parse_mode, parse_scenario
 from mlperf_results.rounds import scenarios_of
 
-FORMAT = 2
+FORMAT = 3
 
 SCENARIO_KEY = "CM_MLPERF_LOADGEN_SCENARIO"
 MODE_KEY = "CM_MLPERF_LOADGEN_MODE"
@@ -25,6 +26,9 @@ PRECISION_KEY = "CM_MLPERF_MODEL_PRECISION"
 GPUS_KEY = "CM_MLPERF_GPUS"
 OUTPUT_DIR_KEY = "CM_MLPERF_OUTPUT_DIR"
 USER_CONF_KEY = "CM_MLPERF_USER_CONF"
+COMPLIANCE_TEST_KEY = "CM_MLPERF_COMPLIANCE_TEST"
+COMPLIANCE_REFERENCE_KEY = "CM_MLPERF_COMPLIANCE_REFERENCE"
+FIND_KEY = "CM_MLPERF_FIND"
 DATASET_KEY = "CM_DATASET_PATH"
 PREPROCESSED_KEY = "CM_DATASET_PREPROCESSED_PATH"
 MODEL_FILE_KEY = "CM_ML_MODEL_FILE_WITH_PATH"
@@ -39,6 +43,7 @@ WHOLE_NUMBERS = {
     "min_query_count": "CM_MLPERF_INFERENCE_MIN_QUERY_COUNT",
     "performance_sample_count": "CM_MLPERF_LOADGEN_PERFORMANCE_SAMPLE_COUNT",
 }
+TRUTHS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
 PRECISION_NAMES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
 """How the CM community writes them."""
 NUMBERS = {"target_qps": "CM_MLPERF_LOADGEN_TARGET_QPS", "target_latency_ms": "CM_MLPERF_LOADGEN_TARGET_LATENCY"}
@@ -118,8 +123,8 @@ class _Reader:
             self.problems.append(f"{key}: {error}")
             return None
 
-    def one_of(self, key: str, kind: str, names: tuple[str, ...]) -> str | None:
-        text = self.text(key)
+    def one_of(self, key: str, kind: str, names: tuple[str, ...], found: str | None = None) -> str | None:
+        text = self.text(key) if found is None else found
         if text in names:
             return text
         self.problems.append(f"{key}: unknown {kind} {text!r}; known: {', '.join(names)}")
@@ -139,6 +144,31 @@ class _Reader:
         if text not in names:
             self.problems.append(f"{PRECISION_KEY}: unknown precision {text!r}; known: {', '.join(names)}")
         return text
+
+    def compliance_test(self) -> str | None:
+        """The compliance test that the run is for; None for an ordinary run."""
+        text = self.text(COMPLIANCE_TEST_KEY).upper()
+        if not text:
+            return None
+        self._in_performance_mode(COMPLIANCE_TEST_KEY, text)
+        return self.one_of(COMPLIANCE_TEST_KEY, "compliance test", COMPLIANCE_TESTS, text)
+
+    def find(self) -> bool:
+        """Whether the best target is to be looked for."""
+        text = self.text(FIND_KEY).lower()
+        value = TRUTHS.get(text, False)
+        if text and text not in TRUTHS:
+            self.problems.append(f"{FIND_KEY}: found {text!r}; allowed: {', '.join(TRUTHS)}")
+        if value:
+            self._in_performance_mode(FIND_KEY, text)
+        if value and self.text(COMPLIANCE_TEST_KEY):
+            self.problems.append(f"{FIND_KEY}: a compliance test has the targets of the run that it is for")
+        return value
+
+    def _in_performance_mode(self, key: str, text: str) -> None:
+        mode = self.text(MODE_KEY)
+        if mode and mode.lower() != "performance":
+            self.problems.append(f"{key}: found {text!r} in mode {mode}; it needs performance mode (_performance)")
 
     def gpus(self) -> list[int] | None:
         """The GPUs to use; None where nothing is said."""
@@ -169,6 +199,27 @@ class _Reader:
         return str(self._folder / Path(text).expanduser()) if text else None
 
 
+_COMMON = ("model", "backend", "device", "precision", "gpus", "scenario", "execution_mode", "user_conf")
+_COMMON_PATHS = ("model_path", "dataset_path", "preprocessed_path")
+
+
+def require_common(
+    request: Mapping[str, object], reference: Mapping[str, object], is_there: Callable[[str], bool]
+) -> None:
+    """Raise RequestError for what a compliance test must have in common with the run that it is for, and has not.
+
+    `reference` is that run's run.json. A path that is gone (`is_there`) is not compared: the files may have moved.
+    """
+    names = [*_COMMON, *(name for name in _COMMON_PATHS if is_there(str(reference.get(name) or "")))]
+    wrong = [
+        f"{name}: {request[name]!r}, in the run that the test is for {reference.get(name)!r}"
+        for name in names
+        if request[name] != reference.get(name)
+    ]
+    if wrong:
+        raise RequestError([*wrong, "give the inputs of that run (--source, --adr.dataset.tags and so on) here too"])
+
+
 def build_request(env: Mapping[str, object], known: Known, folder: Path) -> dict[str, object]:
     """The content of run.json but for a missing `output_dir`, which is None. `folder` is where the user called.
 
@@ -185,6 +236,8 @@ def build_request(env: Mapping[str, object], known: Known, folder: Path) -> dict
         "scenario": reader.scenario(),
         "mode": reader.parsed(MODE_KEY, parse_mode),
         "execution_mode": reader.parsed(EXECUTION_MODE_KEY, parse_execution_mode),
+        "compliance_test": reader.compliance_test(),
+        "find": reader.find(),
         "model_path": reader.path(MODEL_FILE_KEY),
         "model_info_path": reader.path(MODEL_INFO_KEY),
         "dataset_path": reader.path(DATASET_KEY),

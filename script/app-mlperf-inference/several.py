@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .run_request import MODE_KEY, OUTPUT_DIR_KEY, SCENARIO_KEY, RequestError
+from .run_request import COMPLIANCE_TEST_KEY, MODE_KEY, OUTPUT_DIR_KEY, SCENARIO_KEY, RequestError
 
 TAGS = "run,mlperf,inference"
 ALL = "all"
@@ -24,7 +24,7 @@ NAMED_BY_VARIATIONS = {
 }
 """Inputs of run-mlperf-inference that are variations here."""
 
-ONE_RUN_ONLY = ("output_dir",)
+ONE_RUN_ONLY = ("output_dir", "compliance_test", "compliance_reference")
 
 
 def is_several(env: Mapping[str, Any]) -> bool:
@@ -49,6 +49,9 @@ def inputs_for_all(
     if env.get(OUTPUT_DIR_KEY):
         way_out = "name its scenario and its mode too, or give --results_dir, which gets a folder of this call"
         raise RequestError([f"{OUTPUT_DIR_KEY} is the folder of one run: {way_out}"])
+    if env.get(COMPLIANCE_TEST_KEY):
+        words = "suits one run in performance mode: name its scenario, and --mode=performance"
+        raise RequestError([f"{COMPLIANCE_TEST_KEY} {words}"])
     keys = {**NAMED_BY_VARIATIONS, **{name: key for name, key in mapping.items() if name not in ONE_RUN_ONLY}}
     given = {name: str(env[key]) for name, key in sorted(keys.items()) if env.get(key) not in (None, "")}
     passed_on = {name: inputs[name] for name in PASSED_ON_INPUTS if inputs.get(name)}

@@ -12,15 +12,18 @@ from mlperf_results.names import Mode
 
 RESULTS_DIR_KEY = "CM_MLPERF_ACCURACY_RESULTS_DIR"
 HARNESS_RECIPE = "app-mlperf-inference"
+SAMPLED_TEST = "TEST01"
+"""The compliance test whose performance run logs the responses of some samples."""
 
 
 def problem_with(paths: RunPaths) -> str:
     """Why the run in `paths` cannot be scored; empty when it can."""
     try:
-        mode = json.loads(paths.run_json.read_text(encoding="utf-8"))["mode"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        request = json.loads(paths.run_json.read_text(encoding="utf-8"))
+        mode, test = request["mode"], request.get("compliance_test")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         return f"{paths.folder} is not the folder of a run: {paths.run_json.name} cannot be used ({error!r})"
-    if mode != Mode.ACCURACY.value:
+    if mode != Mode.ACCURACY.value and test != SAMPLED_TEST:
         return f"{paths.folder} holds a {mode} run; only an {Mode.ACCURACY.value} run can be scored"
     if not paths.accuracy_log.is_file():
         return f"{paths.folder} has no {paths.accuracy_log.name}: the run did not finish"

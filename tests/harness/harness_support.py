@@ -35,13 +35,15 @@ def need(*modules: str) -> None:
 def request(**changes: object) -> dict[str, object]:
     """Return a whole run.json with `changes`."""
     content: dict[str, object] = {
-        "format": 2,
+        "format": 3,
         "model": "digits",
         "backend": "null",
         "device": "cpu",
         "scenario": "Offline",
         "mode": "performance",
         "execution_mode": "test",
+        "compliance_test": None,
+        "find": False,
         "model_path": None,
         "model_info_path": None,
         "dataset_path": "digits",

@@ -29,8 +29,11 @@ def test_a_whole_request_becomes_typed_values() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "allowed"),
     [
-        ("format", 1, "2"),
-        ("format", True, "2"),
+        ("format", 2, "3"),
+        ("format", True, "3"),
+        ("compliance_test", "TEST02", "TEST01, TEST04, TEST05, TEST06, or null"),
+        ("find", None, "true, false"),
+        ("find", "yes", "true, false"),
         ("model", "resnet", "digits"),
         ("model", None, "digits"),
         ("backend", "cuda", "null, onnxruntime"),
@@ -63,6 +66,21 @@ def test_a_wrong_value_is_named_with_what_was_found_and_what_is_allowed(key: str
     assert (problem.key, problem.allowed) == (key, allowed)
     assert problem.found in (json.dumps(value), str(float(value)) if isinstance(value, int) else "")
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "allowed"),
+    [
+        ({"mode": "accuracy", "compliance_test": "TEST01"}, "compliance_test", "it is a run in performance mode"),
+        ({"mode": "accuracy", "find": True}, "find", "targets are looked for in performance mode"),
+        ({"find": True, "compliance_test": "TEST01"}, "find", "a compliance test has the targets of the run"),
+    ],
+)
+def test_a_run_has_one_purpose(changes: dict[str, object], key: str, allowed: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(request(**changes))
+    (problem,) = caught.value.problems
+    assert problem.key == key and allowed in problem.allowed
 
 
 def test_a_rate_for_a_stream_scenario_is_refused() -> None:

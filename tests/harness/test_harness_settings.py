@@ -136,3 +136,25 @@ def test_a_run_whose_queries_do_not_fit_into_memory_is_refused_before_it_starts(
 def test_a_stream_generates_twice_what_its_expected_latency_asks_for() -> None:
     settings = decide(scenario="SingleStream", min_duration_ms=1000, target_latency_ms=1)
     assert expected_memory_bytes(settings) == 2000 * 475
+
+
+@pytest.mark.parametrize(
+    ("scenario", "test", "given", "rate", "origin"),
+    [
+        ("Server", "TEST01", 100.0, 96.0, Origin.COMPLIANCE),
+        ("Server", "TEST04", 100.0, 97.0, Origin.COMPLIANCE),
+        ("Server", "TEST05", 100.0, 100.0, USER),
+        ("Server", None, 100.0, 100.0, USER),
+        ("Offline", "TEST01", 100.0, 100.0, USER),
+    ],
+)
+def test_a_server_compliance_test_is_sent_a_part_of_the_rate(scenario, test, given, rate, origin) -> None:
+    settings = decide(scenario=scenario, compliance_test=test, target_qps=given)
+    assert settings.target_qps == Setting(pytest.approx(rate), origin)
+
+
+def test_what_a_compliance_test_sets_wins_over_all_others() -> None:
+    place = replace(PLACE, audit_values={"min_duration": 0, "min_query_count": 100})
+    settings = decide(place, scenario="Offline", execution_mode="valid", min_duration_ms=5000)
+    assert settings.min_duration_ms == Setting(0, Origin.COMPLIANCE)
+    assert settings.min_query_count == Setting(100, Origin.COMPLIANCE)

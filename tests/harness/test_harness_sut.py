@@ -214,6 +214,15 @@ def test_a_response_of_another_form_than_declared_is_refused_before_the_run(answ
         make(FakeLoadGen(), answer).require_response_form(0)
 
 
+def test_the_samples_expected_of_an_accuracy_run_are_those_of_the_whole_data_set() -> None:
+    work = make(FakeLoadGen())
+    work.counts.expected = COUNT  # known before an accuracy run, which LoadGen asks for one part after another
+    shape = chunked(work, 8)
+    for start in (0, 20):
+        shape.issue(list(range(start, start + 20)), list(range(start, start + 20)))
+        assert work.counts.expected == COUNT
+
+
 def test_offline_completes_batch_by_batch() -> None:
     loadgen = FakeLoadGen()
     chunked(make(loadgen), 20).issue(list(range(COUNT)), list(range(COUNT)))

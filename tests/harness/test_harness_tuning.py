@@ -9,6 +9,7 @@ from harness_support import need
 need("numpy")
 
 import numpy as np  # noqa: E402
+from harness import tuning  # noqa: E402
 from harness.cores import share_out  # noqa: E402
 from harness.failures import Failures  # noqa: E402
 from harness.progress import Counts  # noqa: E402
@@ -68,8 +69,8 @@ TWO, ONE = Layout(2, 1), Layout(1, 2)
 @pytest.mark.parametrize(
     ("cost", "layout", "batch_size"),
     [
-        (lambda layout, batch: 20.0 * batch, TWO, 4),  # two instances do twice as much; the batch makes no difference
-        (lambda layout, batch: 5.0 * batch * layout.instances**2, ONE, 4),  # two instances are in each other's way
+        (lambda layout, batch: 20.0 * batch + 2.0 * (batch - 4) ** 2, TWO, 4),  # two instances do twice as much
+        (lambda layout, batch: 5.0 * batch * layout.instances**2 + (batch - 4) ** 2, ONE, 4),  # ... hinder each other
         (lambda layout, batch: 10.0, TWO, 32),  # a batch costs what a sample costs
         (lambda layout, batch: 2.0 * batch * batch, TWO, 1),  # large batches are bad
     ],
@@ -89,6 +90,17 @@ def test_streams_take_the_layout_with_the_lowest_latency_and_keep_the_batch() ->
                        place.close)  # fmt: skip
     assert found.layout.threads == 4
     assert found.warm_up.query_latency_ms == pytest.approx(5.0, rel=0.5)
+
+
+@pytest.mark.parametrize("scenario", [Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM])
+def test_a_stream_is_measured_once_for_each_layout(scenario: Scenario, monkeypatch) -> None:
+    measured = []
+    real = tuning.query_latency
+    monkeypatch.setattr(tuning, "query_latency", lambda *given: measured.append(1) or real(*given))
+    place = Place(lambda layout, batch: 2.0)
+    assert find_shape(search(scenario, (ONE, TWO)), place.open, place.close).tried == len(measured) == 2
+    assert find_shape(search(scenario, (ONE,)), place.open, place.close).tried == 1
+    assert len(measured) == 3
 
 
 def test_a_multistream_query_is_split_where_that_is_faster() -> None:

@@ -1,6 +1,6 @@
 """The MLPerf harness: one LoadGen run of one model on one backend, described by a run.json.
 
 Reading order: `__main__` (the two commands), `run` (one run as a straight line), `sut` (how queries become
-responses), `backends/null`. A backend, a model and a data set are one file each in the folder of that name. Nothing
-here knows cmind or the recipe engine.
+responses), `backends/null`; `find/` looks for the rate of a run. A backend, a model and a data set are one file each in
+the folder of that name. Nothing here knows cmind or the recipe engine.
 """

@@ -1,6 +1,6 @@
 """The harness's commands:
 
-    python3 -m harness run.json               runs one LoadGen test
+    python3 -m harness run.json               runs one LoadGen test, or with "find": true looks for the best target
     python3 -m harness score run.json         scores the accuracy log of a run
     python3 -m harness preprocess --model ... writes a store of preprocessed samples
 
@@ -65,7 +65,12 @@ def _story(arguments: Sequence[str]) -> str:
 
     if arguments and arguments[0] == "score":
         return tell_score(score(read_config(_run_json(arguments[1:]))))
-    return tell_result(perform(read_config(_run_json(arguments))))
+    config = read_config(_run_json(arguments))
+    if config.find:
+        from harness.find.session import find, tell
+
+        return tell(find(config))
+    return tell_result(perform(config))
 
 
 def _tell(error: HarnessError) -> int:

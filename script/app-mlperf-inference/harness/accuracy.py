@@ -3,7 +3,8 @@
 LoadGen's untruncated mlperf_log_accuracy.json is a list with one entry on each line:
 `{ "seq_id" : 0, "qsl_idx" : 216, "data" : "0000803F..." },`, upper-case hexadecimal of the response bytes. A log can be
 larger than memory (3d-unet: gigabytes), so it is never read whole. A sample may be in it more than once (LoadGen pads
-some runs); the first response counts. Every validation sample must be there.
+some runs); the first response counts. Every validation sample must be there, but in the log of a compliance test, which
+holds those that LoadGen picked.
 """
 
 from __future__ import annotations
@@ -43,8 +44,10 @@ class Judged:
 class ResponseLog:
     """Goes through a log once, giving the first response of each sample; then it knows what was wrong with the log."""
 
-    def __init__(self, path: Path, sample_count: int) -> None:
+    def __init__(self, path: Path, sample_count: int, *, is_part: bool = False) -> None:
+        """is_part: samples may be missing."""
         self._path = path
+        self._is_part = is_part
         self._seen = bytearray(sample_count)
         self._digest = hashlib.sha256()
         self.duplicate_count = 0
@@ -99,7 +102,7 @@ class ResponseLog:
         if not self.response_count and not unknown:
             hint = "score an accuracy run; a performance run logs none"
             raise HarnessError(f"{self._path} holds no response", hint)
-        missing = [index for index, is_there in enumerate(self._seen) if not is_there]
+        missing = [index for index, is_there in enumerate(self._seen) if not is_there and not self._is_part]
         for found, words in ((missing, "lacks a response for"), (unknown, "holds responses for unknown")):
             if found:
                 shown = ", ".join(str(index) for index in found[:5]) + (", ..." if len(found) > 5 else "")

@@ -1,11 +1,11 @@
 """Reads run.json into one frozen RunConfig; the only place that knows the file's keys.
 
-    {"format": 2, "model": "digits", "backend": "onnxruntime", "device": "cpu", "scenario": "Offline", "mode":
-    "performance",
-     "execution_mode": "test", "model_path": "digits.onnx", "model_info_path": "model.json", "dataset_path": "digits",
-     "preprocessed_path": null, "output_dir": "out", "precision": "fp32", "gpus": null, "batch_size": null,
-     "instances": null, "threads": null, "batch_timeout_us": null, "target_qps": null, "target_latency_ms": null,
-     "min_duration_ms": null, "min_query_count": null, "performance_sample_count": null, "user_conf": null}
+    {"format": 3, "model": "digits", "backend": "onnxruntime", "device": "cpu", "scenario": "Offline", "mode":
+    "performance", "execution_mode": "test", "compliance_test": null, "find": false, "model_path": "digits.onnx",
+    "model_info_path": "model.json", "dataset_path": "digits", "preprocessed_path": null, "output_dir": "out",
+    "precision": "fp32", "gpus": null, "batch_size": null, "instances": null, "threads": null,
+    "batch_timeout_us": null, "target_qps": null, "target_latency_ms": null, "min_duration_ms": null,
+    "min_query_count": null, "performance_sample_count": null, "user_conf": null}
 
 Every key is always there; null in the second half means that the harness decides. Relative paths start at the
 current folder.
@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from mlperf_results.compliance import TESTS as COMPLIANCE_TESTS
 from mlperf_results.names import (
     ExecutionMode,
     Mode,
@@ -32,7 +33,7 @@ from mlperf_results.names import (
 
 from harness.errors import ConfigError, Problem
 
-FORMAT = 2
+FORMAT = 3
 
 
 PRECISIONS = ("fp32", "fp16", "bf16", "int8")
@@ -51,6 +52,8 @@ class KnownNames:
 class RunConfig:
     """One LoadGen run as asked for; None where the harness decides.
 
+    compliance_test: the MLPerf compliance test that the run is for; None in an ordinary run. find: look for the best
+    target of the scenario instead of measuring at one.
     preprocessed_path: a store of preprocessed samples (`harness preprocess`). gpus: device indices for device cuda.
     instances: how many batches run at the same time. threads: CPU threads for inference in all. batch_timeout_us: how
     long a Server batch may wait to fill. target_qps: Offline and Server only. target_latency_ms: the limit in
@@ -64,6 +67,8 @@ class RunConfig:
     scenario: Scenario
     mode: Mode
     execution_mode: ExecutionMode
+    compliance_test: str | None
+    find: bool
     model_path: Path | None
     model_info_path: Path | None
     dataset_path: Path
@@ -147,6 +152,10 @@ def _whole(value: object) -> int | None:
     return value if is_whole and isinstance(value, int) else None
 
 
+def _truth(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
 def _positive(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -158,6 +167,15 @@ def _gpus(value: object) -> tuple[int, ...] | None:
         return None
     numbers = [item for item in value if isinstance(item, int) and not isinstance(item, bool) and item >= 0]
     return tuple(numbers) if len(numbers) == len(value) else None
+
+
+def _check_purpose(reader: _Reader, config: RunConfig) -> None:
+    if config.compliance_test is not None and config.mode is not Mode.PERFORMANCE:
+        reader.note("compliance_test", json.dumps(config.compliance_test), "null: it is a run in performance mode")
+    if config.find and config.mode is not Mode.PERFORMANCE:
+        reader.note("find", "true", "false: targets are looked for in performance mode")
+    if config.find and config.compliance_test is not None:
+        reader.note("find", "true", "false: a compliance test has the targets of the run that it is for")
 
 
 def _check_targets(reader: _Reader, config: RunConfig) -> None:
@@ -193,6 +211,8 @@ def parse_run_config(text: str, source: str, known: KnownNames) -> RunConfig:
     execution_mode = reader.take(
         "execution_mode", ", ".join(member.value for member in ExecutionMode), _named(parse_execution_mode)
     )
+    compliance_test = reader.optional("compliance_test", ", ".join(COMPLIANCE_TESTS), _one_of(COMPLIANCE_TESTS))
+    find = reader.take("find", "true, false", _truth)
     model_path = reader.optional("model_path", "a path", _path)
     model_info_path = reader.optional("model_info_path", "a path", _path)
     dataset_path = reader.take("dataset_path", "a path", _path)
@@ -213,7 +233,7 @@ def parse_run_config(text: str, source: str, known: KnownNames) -> RunConfig:
     reader.refuse_others()
     if (
         model is None or backend is None or device is None or scenario is None or mode is None
-        or execution_mode is None or dataset_path is None or output_dir is None or precision is None
+        or execution_mode is None or dataset_path is None or output_dir is None or precision is None or find is None
     ):  # fmt: skip
         raise ConfigError(source, reader.problems)
     config = RunConfig(
@@ -223,6 +243,8 @@ def parse_run_config(text: str, source: str, known: KnownNames) -> RunConfig:
         scenario=scenario,
         mode=mode,
         execution_mode=execution_mode,
+        compliance_test=compliance_test,
+        find=find,
         model_path=model_path,
         model_info_path=model_info_path,
         dataset_path=dataset_path,
@@ -241,6 +263,7 @@ def parse_run_config(text: str, source: str, known: KnownNames) -> RunConfig:
         performance_sample_count=performance_sample_count,
         user_conf=user_conf,
     )
+    _check_purpose(reader, config)
     _check_targets(reader, config)
     if reader.problems:
         raise ConfigError(source, reader.problems)

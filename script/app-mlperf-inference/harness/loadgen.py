@@ -1,20 +1,22 @@
 """The one door to LoadGen: the only module that imports `mlperf_loadgen`.
 
-One process runs one test: a second `FromConfig` in a process silently loses the embedded settings and seeds (seen
-with 6.0.17), so it is refused here. Tracing is off: it costs about half of the speed of a fast backend.
+A process reads one configuration: a second `FromConfig` silently loses the embedded settings and seeds (seen with
+6.0.17), so it is refused here. So a process runs one test, or a series of tests with the settings of that one call.
+Tracing is off: it costs about half of the speed of a fast backend.
 """
 
 from __future__ import annotations
 
 import gc
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import mlperf_loadgen
 from mlperf_results.layout import RunPaths
 from mlperf_results.names import Mode, Scenario
 
+from harness.audit import audit_file
 from harness.errors import HarnessError
 from harness.sut import Door, Issue
 from harness.userconf import render
@@ -35,13 +37,17 @@ DOOR = Door(mlperf_loadgen.QuerySampleResponse, mlperf_loadgen.QuerySamplesCompl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Test:
-    """One test: under which model name LoadGen looks up its rules, and the values of the user.conf it is given."""
+    """One test: under which model name LoadGen looks up its rules, and the values of the user.conf it is given.
+
+    audit_values: what a compliance test sets on top of all; None in an ordinary run.
+    """
 
     model: str
     scenario: Scenario
     mode: Mode
     conf_values: dict[str, float]
     performance_sample_count: int
+    audit_values: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +59,31 @@ class Samples:
     unload: Callable[[Sequence[int]], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """What LoadGen calls during a test: `issue` for each query, `flush` when no more will come."""
+
+    issue: Issue
+    flush: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """What the tests of a series differ in. target_qps: Server's rate. most_waiting: LoadGen ends a Server test early,
+    as INVALID, when more queries wait for an answer; 0: it never does."""
+
+    min_duration_ms: int
+    min_query_count: int
+    target_qps: float | None = None
+    most_waiting: int = 0
+
+
 class _Once:
     used = False
+
+
+def _nothing() -> None:
+    return None
 
 
 def _settings(test: Test, paths: RunPaths) -> mlperf_loadgen.TestSettings:
@@ -72,6 +101,8 @@ def _settings(test: Test, paths: RunPaths) -> mlperf_loadgen.TestSettings:
         raise HarnessError(f"LoadGen refuses {paths.user_conf} with code {code}", "look for its message above")
     settings.scenario = _SCENARIOS[test.scenario]
     settings.mode = _MODES[test.mode]
+    if test.audit_values is not None and test.audit_values.get("test05"):
+        settings.test05 = True  # LoadGen 5 and later pass over this key of an audit.config without a word
     return settings
 
 
@@ -85,22 +116,48 @@ def _log_settings(paths: RunPaths) -> mlperf_loadgen.LogSettings:
     return log
 
 
+def _start(settings: mlperf_loadgen.TestSettings, test: Test, calls: Calls, samples: Samples, paths: RunPaths) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    gc.collect()
+    gc.freeze()  # what lives until here lives until the end: the collector need not visit it during the test
+    sut = mlperf_loadgen.ConstructFastSUT(calls.issue, calls.flush)
+    qsl = mlperf_loadgen.ConstructQSL(samples.count, test.performance_sample_count, samples.load, samples.unload)
+    try:
+        with audit_file(paths.folder, test.audit_values) as audit_config:
+            mlperf_loadgen.StartTestWithLogSettings(sut, qsl, settings, _log_settings(paths), str(audit_config))
+    finally:
+        mlperf_loadgen.DestroyQSL(qsl)
+        mlperf_loadgen.DestroyFastSUT(sut)
+
+
 def run_test(test: Test, issue: Issue, samples: Samples, paths: RunPaths) -> None:
     """Run one test to its end; its logs are then in `paths.folder`, which must exist.
 
     Side effects: writes user.conf and LoadGen's logs; Ctrl-C ends the process at once, because Python cannot run its
-    handler inside LoadGen. A compliance test's audit.config is looked for in `paths.folder`, never in the current
-    folder.
+    handler inside LoadGen. A compliance test's audit.config is written into a private folder and removed; one in the
+    current folder is never read.
     """
-    settings = _settings(test, paths)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    gc.collect()
-    gc.freeze()  # what lives until here lives until the end: the collector need not visit it during the test
-    nothing: Callable[[], None] = lambda: None  # noqa: E731
-    sut = mlperf_loadgen.ConstructFastSUT(issue, nothing)
-    qsl = mlperf_loadgen.ConstructQSL(samples.count, test.performance_sample_count, samples.load, samples.unload)
-    try:
-        mlperf_loadgen.StartTestWithLogSettings(sut, qsl, settings, _log_settings(paths), str(paths.audit_config))
-    finally:
-        mlperf_loadgen.DestroyQSL(qsl)
-        mlperf_loadgen.DestroyFastSUT(sut)
+    _start(_settings(test, paths), test, Calls(issue, _nothing), samples, paths)
+
+
+class Series:
+    """Several tests in one process that differ in their pace only: the configuration is read once, and every test
+    takes these settings again, seeds included."""
+
+    def __init__(self, test: Test, paths: RunPaths) -> None:
+        self._test = test
+        self._settings = _settings(test, paths)
+
+    @property
+    def server_percentile(self) -> float:
+        """The part of the queries that Server's limit is for: 0.99 for p99."""
+        return float(self._settings.server_target_latency_percentile)
+
+    def run(self, pace: Pace, calls: Calls, samples: Samples, paths: RunPaths) -> None:
+        """Run one test to its end, as `run_test` does."""
+        self._settings.min_duration_ms = pace.min_duration_ms
+        self._settings.min_query_count = pace.min_query_count
+        self._settings.server_max_async_queries = pace.most_waiting
+        if pace.target_qps is not None:
+            self._settings.server_target_qps = pace.target_qps
+        _start(self._settings, self._test, calls, samples, paths)

@@ -33,9 +33,9 @@ class Facts:
     candidates_tried: int
 
 
-def run_label(min_duration_ms: int, log: LoadGenLog, facts: Facts) -> str:
+def run_label(min_duration_ms: int, log: LoadGenLog, facts: Facts, compliance_test: str | None = None) -> str:
     """Return the words that must stand beside the figure."""
-    words = []
+    words = [] if compliance_test is None else [f"compliance test {compliance_test}"]
     if any(facts.is_synthetic.values()):
         words.append(SYNTHETIC_LABEL)
     if min_duration_ms < FULL_RULES_MIN_DURATION_MS:
@@ -89,6 +89,8 @@ def _run_part(config: RunConfig, settings: Settings) -> dict[str, Json]:
         "scenario": _given(config.scenario.value),
         "mode": _given(config.mode.value),
         "execution_mode": _given(config.execution_mode.value),
+        "compliance_test": _given(config.compliance_test),
+        "find": config.find,
         "model_path": _path(config.model_path),
         "model_info_path": _path(config.model_info_path),
         "dataset_path": _path(config.dataset_path),
@@ -123,7 +125,7 @@ def build_result(config: RunConfig, settings: Settings, log: LoadGenLog, facts: 
         }
     return {
         "format": FORMAT,
-        "label": run_label(settings.min_duration_ms.value, log, facts),
+        "label": run_label(settings.min_duration_ms.value, log, facts, config.compliance_test),
         "run": _run_part(config, settings),
         "user_conf_lines": dict(settings.user_lines),
         "is_synthetic": dict(facts.is_synthetic),

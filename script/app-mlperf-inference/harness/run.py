@@ -6,17 +6,20 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mlperf_results.benchmarks import BENCHMARKS
+from mlperf_results.compliance import audit_values
 from mlperf_results.layout import RunPaths
 from mlperf_results.logs import Json, LogError, read_run_logs
 from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY, ExecutionMode, Mode, Scenario
 
 from harness import registry, userconf
+from harness.audit import clear_audit
 from harness.config import KnownNames, RunConfig, parse_run_config
 from harness.cores import available_cores
 from harness.errors import ConfigError, HarnessError, Problem
@@ -31,6 +34,9 @@ from harness.result import Facts, build_result, require_same_settings, write_jso
 from harness.settings import Circumstances, Origin, Setting, Settings, Shape, require_memory, resolve
 from harness.sut import INLINE_SERVER_LIMIT_MS, IssueShape, Work, chunked, multi_inline, queued, single_inline, split
 from harness.tuning import Found, Layout, Search, cpu_layouts, find_shape, gpu_layouts
+
+if TYPE_CHECKING:
+    from harness.loadgen import Test  # only a run needs LoadGen
 
 _USABLE_MEMORY = 0.8
 """Part of the available memory that LoadGen's queries, or a model, may take."""
@@ -107,14 +113,15 @@ class _Opener:
         return opened.work
 
     def close(self, work: Work) -> None:
-        _raise_recorded(work)
+        raise_recorded(work)
         self._open.pop(id(work)).close()
 
     def opened(self, work: Work) -> OpenedWork:
         return self._open[id(work)]
 
 
-def _raise_recorded(work: Work) -> None:
+def raise_recorded(work: Work) -> None:
+    """Raise the first error of a callback as a HarnessError; LoadGen has ended."""
     work.failures.settle()
     if work.failures.first is not None:
         message = f"inference failed during the run: {work.failures.first}"
@@ -151,10 +158,27 @@ def _issue_shape(scenario: Scenario, found: Found, wait_s: float) -> IssueShape:
     return queued(work, found.batch_size, wait_s)
 
 
-def _start_test(parts: Parts, settings: Settings, work: Work, issue_shape: IssueShape) -> Monitor:
-    from harness.loadgen import Samples, Test, run_test
+def _audit_values(config: RunConfig) -> dict[str, int] | None:
+    if config.compliance_test is None:
+        return None
+    return audit_values(config.compliance_test, config.model, metadata.version("mlcommons-loadgen"))
 
-    config = parts.config
+
+def _expectation(prepared: Prepared) -> Expectation:
+    config, settings, count = prepared.config, prepared.settings, prepared.parts.dataset.count
+    is_measured = config.mode is Mode.PERFORMANCE
+    samples_per_query = MULTI_STREAM_SAMPLES_PER_QUERY if config.scenario is Scenario.MULTI_STREAM else 1
+    return Expectation(
+        title=f"{config.model} {config.backend} {config.scenario.value} {config.mode.value}",
+        at_least_s=settings.min_duration_ms.value / 1000.0 if is_measured else 0.0,
+        at_least_samples=settings.min_query_count.value * samples_per_query if is_measured else count,
+    )
+
+
+def _start_test(prepared: Prepared, issue_shape: IssueShape) -> Monitor:
+    from harness.loadgen import Samples, run_test
+
+    config, work = prepared.config, prepared.found.work
 
     def load(indices: Sequence[int]) -> None:
         try:
@@ -163,25 +187,12 @@ def _start_test(parts: Parts, settings: Settings, work: Work, issue_shape: Issue
             work.failures.record(error)
 
     samples = Samples(count=work.library.count, load=load, unload=work.library.unload)
-    test = Test(
-        model=parts.rules.loadgen_name,
-        scenario=config.scenario,
-        mode=config.mode,
-        conf_values=settings.conf_values,
-        performance_sample_count=settings.performance_sample_count.value,
-    )
-    at_least_s = settings.min_duration_ms.value / 1000.0 if config.mode is Mode.PERFORMANCE else 0.0
-    samples_per_query = MULTI_STREAM_SAMPLES_PER_QUERY if config.scenario is Scenario.MULTI_STREAM else 1
-    fewest = settings.min_query_count.value * samples_per_query
-    expectation = Expectation(
-        title=f"{config.model} {config.backend} {config.scenario.value} {config.mode.value}",
-        at_least_s=at_least_s,
-        at_least_samples=fewest if config.mode is Mode.PERFORMANCE else work.library.count,
-    )
+    if config.mode is Mode.ACCURACY:
+        work.counts.expected = work.library.count
     monitor = Monitor(with_gpus=config.device == "cuda")
-    with monitor, progress(expectation, work.counts):
-        run_test(test, issue_shape.issue, samples, RunPaths(config.output_dir))
-    _raise_recorded(work)  # before `close`: a failed worker may never end
+    with monitor, progress(_expectation(prepared), work.counts):
+        run_test(prepared.test(), issue_shape.issue, samples, RunPaths(config.output_dir))
+    raise_recorded(work)  # before `close`: a failed worker may never end
     issue_shape.close()
     return monitor
 
@@ -211,6 +222,7 @@ def _clear_folder(paths: RunPaths, user_conf: Path | None) -> None:
     """Make the output folder, and remove what an earlier run left in it; the user's own user.conf may lie there."""
     try:
         paths.folder.mkdir(parents=True, exist_ok=True)
+        clear_audit(paths.folder)
         for path in paths.made_by_a_run:
             if user_conf is None or path.resolve() != user_conf.resolve():
                 path.unlink(missing_ok=True)
@@ -219,15 +231,44 @@ def _clear_folder(paths: RunPaths, user_conf: Path | None) -> None:
         raise HarnessError(message, "give another output_dir, or remove what is in the way") from error
 
 
-def perform(config: RunConfig) -> dict[str, Json]:
-    """Run one LoadGen test and return the content of the result.json it writes.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A request with the networks open in their best shape and every setting decided: what is left is LoadGen."""
 
-    Raises ConfigError for a request that cannot be run, HarnessError for a run that failed. Results of an earlier
-    run in the same folder are removed first, so that none can be taken for this one's.
-    """
+    config: RunConfig
+    parts: Parts
+    started: datetime
+    found: Found
+    opened: OpenedWork
+    settings: Settings
+
+    def issue_shape(self, work: Work) -> IssueShape:
+        """Return the way in which `work` answers; its threads live until it is closed."""
+        return _issue_shape(self.config.scenario, replace(self.found, work=work), self.settings.shape.wait_s)
+
+    def test(self) -> Test:
+        """Return the LoadGen test."""
+        from harness.loadgen import Test
+
+        return Test(
+            model=self.parts.rules.loadgen_name,
+            scenario=self.config.scenario,
+            mode=self.config.mode,
+            conf_values=self.settings.conf_values,
+            performance_sample_count=self.settings.performance_sample_count.value,
+            audit_values=_audit_values(self.config),
+        )
+
+    def facts(self, shape_name: str) -> Facts:
+        """Return what result.json says beside settings and log."""
+        return _facts(self.parts, self.found, self.opened, self.started, shape_name)
+
+
+def prepare(config: RunConfig) -> Prepared:
+    """Return the request made ready in a cleared output folder; raises ConfigError, and HarnessError where it cannot
+    run. Results of an earlier run in the same folder are removed first, so that none can be taken for this one's."""
     started = datetime.now(timezone.utc)
-    paths = RunPaths(config.output_dir)
-    _clear_folder(paths, config.user_conf)
+    _clear_folder(RunPaths(config.output_dir), config.user_conf)
     parts = open_parts(config)
     user_lines = _user_lines(config, parts.rules.loadgen_name)
     require_model_memory(parts, available_memory_bytes())
@@ -236,21 +277,34 @@ def perform(config: RunConfig) -> dict[str, Json]:
     _load_some(parts, library)
     opener = _Opener(parts, library, search.largest_batch_size)
     found = find_shape(search, opener.open, opener.close)
-    _raise_recorded(found.work)
-    circumstances = Circumstances(rules=parts.rules, user_lines=user_lines, dataset_count=parts.dataset.count)
+    raise_recorded(found.work)
+    circumstances = Circumstances(
+        rules=parts.rules,
+        user_lines=user_lines,
+        dataset_count=parts.dataset.count,
+        audit_values=_audit_values(config),
+    )
     settings = resolve(config, _shape(config, search, found), circumstances, found.warm_up)
+    return Prepared(
+        config=config, parts=parts, started=started, found=found, opened=opener.opened(found.work), settings=settings
+    )
+
+
+def perform(config: RunConfig) -> dict[str, Json]:
+    """Run one LoadGen test and return the content of the result.json it writes; raises as `prepare` does."""
+    prepared = prepare(config)
+    settings, paths = prepared.settings, RunPaths(config.output_dir)
     require_memory(settings, available_memory_bytes())
-    issue_shape = _issue_shape(config.scenario, found, settings.shape.wait_s)
-    monitor = _start_test(parts, settings, found.work, issue_shape)
+    issue_shape = prepared.issue_shape(prepared.found.work)
+    monitor = _start_test(prepared, issue_shape)
     try:
         log = read_run_logs(paths)
     except LogError as error:
         raise incomplete_logs(paths, str(error)) from error
     require_whole_logs(paths, config.mode)
     require_same_settings(settings, log)
-    opened = opener.opened(found.work)
-    result = build_result(config, settings, log, _facts(parts, found, opened, started, issue_shape.name))
-    opened.close()
+    result = build_result(config, settings, log, prepared.facts(issue_shape.name))
+    prepared.opened.close()
     load = monitor.record()
     result = {**result, "load": load.summary(), "machine": machine_facts(monitor.gpus)}
     write_json(paths.load_json, load.content())

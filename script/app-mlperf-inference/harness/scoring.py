@@ -17,6 +17,9 @@ from harness.metadata_json import metadata
 from harness.modelfacts import read_model_facts
 from harness.result import write_json
 
+SAMPLED_TEST = "TEST01"
+"""The compliance test whose performance run logs the responses of some samples; it is scored on those."""
+
 
 def _metric_record(item: Judged) -> Json:
     return {
@@ -50,8 +53,9 @@ def _result_of(paths: RunPaths) -> dict[str, Json] | None:
 def score(config: RunConfig) -> dict[str, Json]:
     """Score the accuracy log in the request's output folder; writes accuracy.txt and accuracy.json and returns the
     latter. Raises ConfigError and HarnessError."""
-    if config.mode is not Mode.ACCURACY:
-        problem = Problem("mode", config.mode.value, "accuracy: a performance run logs no responses")
+    is_sampled = config.compliance_test == SAMPLED_TEST
+    if config.mode is not Mode.ACCURACY and not is_sampled:
+        problem = Problem("mode", config.mode.value, "accuracy: a performance run logs no responses (but in TEST01)")
         raise ConfigError("the run", [problem])
     paths = RunPaths(config.output_dir)
     module = registry.load_model(config.model)
@@ -59,7 +63,7 @@ def score(config: RunConfig) -> dict[str, Json]:
     facts = read_model_facts(config.model_path, config.model_info_path)
     model = module.open_model(facts)
     dataset = registry.load_dataset(rules.dataset).open_dataset(config.dataset_path)
-    log = ResponseLog(paths.accuracy_log, dataset.count)
+    log = ResponseLog(paths.accuracy_log, dataset.count, is_part=is_sampled)
     scored = model.score(log, dataset)
     is_synthetic = facts.is_synthetic or dataset.facts.is_synthetic
     official = () if is_synthetic else official_targets(config.model)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from mlperf_results.compliance import SERVER_RATE_PARTS
 from mlperf_results.names import ExecutionMode, Mode, Scenario
 
 from harness.config import RunConfig
@@ -62,6 +63,8 @@ class Origin(enum.Enum):
     USER = "user"
     RULE = "rule"
     ESTIMATE = "warm-up estimate"
+    COMPLIANCE = "compliance test"
+    SEARCH = "find-performance"
     DEFAULT = "default"
 
 
@@ -121,12 +124,14 @@ class Settings:
 class Circumstances:
     """What the decisions depend on beside the request.
 
-    user_lines: the user's user.conf for this model and scenario. dataset_count: validation samples.
+    user_lines: the user's user.conf for this model and scenario. dataset_count: validation samples. audit_values: what
+    a compliance test sets; None in an ordinary run.
     """
 
     rules: ModelRules
     user_lines: Mapping[str, float]
     dataset_count: int
+    audit_values: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,14 +170,18 @@ def _target_qps(config: RunConfig, circumstances: Circumstances, warm_up: WarmUp
     if config.scenario is Scenario.OFFLINE:
         rate = (warm_up.samples_per_second or 0.0) * OFFLINE_RATE_MARGIN[config.execution_mode]
     else:
-        rate = _server_rate(warm_up)
+        rate = server_rate(warm_up)
         if config.mode is Mode.ACCURACY:
             return Setting(_rounded(rate), Origin.ESTIMATE)  # pacing only; a low given rate would stretch it to hours
         rate *= SERVER_LOAD if (warm_up.query_latency_ms or 0.0) < SLOW_NETWORK_MS else SLOW_SERVER_LOAD
-    return _pick(given, None, Setting(_rounded(rate), Origin.ESTIMATE))
+    wanted = _pick(given, None, Setting(_rounded(rate), Origin.ESTIMATE))
+    part = SERVER_RATE_PARTS.get(config.compliance_test or "")
+    if part is None or config.scenario is not Scenario.SERVER:
+        return wanted
+    return Setting(wanted.value * part, Origin.COMPLIANCE)
 
 
-def _server_rate(warm_up: WarmUp) -> float:
+def server_rate(warm_up: WarmUp) -> float:
     """Return the queries per second that the system answers one at a time, or in batches where a query is so slow that
     what several instances do together counts."""
     latency_ms = warm_up.query_latency_ms or 0.0
@@ -208,6 +217,12 @@ def _target_latency_ms(config: RunConfig, circumstances: Circumstances, warm_up:
     return _pick(config.target_latency_ms, line, Setting(_rounded(expected), Origin.ESTIMATE))
 
 
+def _audited(audit_values: Mapping[str, int] | None, key: str, otherwise: Setting[int]) -> Setting[int]:
+    """Return what the compliance test sets, which wins over all others in LoadGen."""
+    is_set = audit_values is not None and key in audit_values
+    return Setting(audit_values[key], Origin.COMPLIANCE) if is_set and audit_values is not None else otherwise
+
+
 def _rounded(value: float) -> float:
     """Return `value` with four digits: an estimate is no better, and people read it."""
     return float(f"{value:.4g}")
@@ -229,6 +244,9 @@ def resolve(config: RunConfig, shape: Shape, circumstances: Circumstances, warm_
     duration = Setting(config.execution_mode.min_duration_ms, Origin.RULE)
     target_qps = _target_qps(config, circumstances, warm_up)
     queries = _min_query_count(config, rules, warm_up, target_qps)
+    min_duration_ms = _pick(config.min_duration_ms, _whole_line(lines, "min_duration"), duration)
+    min_query_count = _pick(config.min_query_count, _whole_line(lines, "min_query_count"), queries)
+    audit_values = circumstances.audit_values
     managed = {"min_duration", "min_query_count", "performance_sample_count_override", "target_qps", "target_latency"}
     return Settings(
         scenario=config.scenario,
@@ -236,8 +254,8 @@ def resolve(config: RunConfig, shape: Shape, circumstances: Circumstances, warm_
         shape=shape,
         target_qps=target_qps,
         target_latency_ms=_target_latency_ms(config, circumstances, warm_up),
-        min_duration_ms=_pick(config.min_duration_ms, _whole_line(lines, "min_duration"), duration),
-        min_query_count=_pick(config.min_query_count, _whole_line(lines, "min_query_count"), queries),
+        min_duration_ms=_audited(audit_values, "min_duration", min_duration_ms),
+        min_query_count=_audited(audit_values, "min_query_count", min_query_count),
         performance_sample_count=samples,
         user_lines={key: value for key, value in lines.items() if key not in managed},
     )

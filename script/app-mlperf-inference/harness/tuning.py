@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY, Scenario
 
 from harness.settings import WarmUp
-from harness.sut import Issue, Work, chunked, multi_inline, single_inline, split
-from harness.warmup import query_latency, samples_per_second, without_loadgen
+from harness.sut import Work, chunked, multi_inline, single_inline, split
+from harness.warmup import Latency, query_latency, samples_per_second, without_loadgen
 
 _GAIN = 1.03
 """A later candidate must be so much better than the best before: measurements scatter, and the earlier one is the
@@ -89,6 +89,15 @@ def gpu_layouts(gpus: int, instances: int | None) -> tuple[Layout, ...]:
     return (Layout(gpus, 1), Layout(2 * gpus, 1))
 
 
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """What a layout does. goodness: larger is better. latency: of a stream's queries. rate: samples/s elsewhere."""
+
+    goodness: float
+    latency: Latency | None = None
+    rate: float = 0.0
+
+
 class _Tuner:
     """Opens layout after layout and keeps the better one open."""
 
@@ -103,50 +112,47 @@ class _Tuner:
     def has_time(self) -> bool:
         return time.monotonic() < self._end
 
-    def _goodness(self, work: Work) -> float:
-        """Return a figure that is larger for a better layout."""
+    def _measure(self, work: Work) -> _Measured:
         self.tried += 1
         if self._search.scenario.is_stream:
-            samples = MULTI_STREAM_SAMPLES_PER_QUERY if self._search.scenario is Scenario.MULTI_STREAM else 1
-            issue, close = self._stream_issue(work)
-            try:
-                return 1.0 / query_latency(issue, samples, list(work.library.single)).median_ms
-            finally:
-                close()
-        return self.rate(work, self._search.batch_size)
+            latency = self._stream_latency(work)
+            return _Measured(1.0 / latency.median_ms, latency=latency)
+        rate = self.rate(work, self._search.batch_size)
+        return _Measured(rate, rate=rate)
 
-    def _stream_issue(self, work: Work) -> tuple[Issue, Callable[[], None]]:
+    def _stream_latency(self, work: Work) -> Latency:
         alone = without_loadgen(work)
-        if self._search.scenario is Scenario.SINGLE_STREAM:
-            shape = single_inline(alone)
-        else:
+        shape, samples = single_inline(alone), 1
+        if self._search.scenario is Scenario.MULTI_STREAM:
             shape = multi_inline(alone) if len(work.predicts) == 1 else split(alone)
-        return shape.issue, shape.close
+            samples = MULTI_STREAM_SAMPLES_PER_QUERY
+        try:
+            return query_latency(shape.issue, samples, list(work.library.single))
+        finally:
+            shape.close()
 
     def rate(self, work: Work, batch_size: int) -> float:
         """Return samples per second in batches of `batch_size` on all instances."""
         issue = chunked(without_loadgen(work), batch_size).issue
         return samples_per_second(issue, batch_size * len(work.predicts), list(work.library.single))
 
-    def best_layout(self) -> tuple[Layout, Work, float]:
-        """Return the best layout, opened, and its goodness."""
+    def best_layout(self) -> tuple[Layout, Work, _Measured]:
+        """Return the best layout, opened, and what was measured with it."""
         layouts = self._search.layouts
         best = layouts[0]
         best_work = self._open(best)
-        if len(layouts) == 1 and self._search.scenario.is_stream:
-            return best, best_work, 0.0
-        best_value = self._goodness(best_work)
+        best_measured = self._measure(best_work)
         for layout in layouts[1:]:
             if not self.has_time or best_work.failures.is_set:
                 break
             work = self._open(layout)
-            value = self._goodness(work)
-            if value > best_value * _GAIN:
+            measured = self._measure(work)
+            if measured.goodness > best_measured.goodness * _GAIN:
                 self._close(best_work)
-                best, best_work, best_value = layout, work, value
+                best, best_work, best_measured = layout, work, measured
             else:
                 self._close(work)
-        return best, best_work, best_value
+        return best, best_work, best_measured
 
     def best_batch(self, work: Work, known_rate: float) -> tuple[int, float]:
         """Return the batch size with the highest rate, and the rate: doubling while it gains, else halving."""
@@ -175,20 +181,15 @@ def find_shape(search: Search, open_work: Callable[[Layout], Work], close: Calla
     error of the backend is recorded in the work's failures, as in the test itself.
     """
     tuner = _Tuner(search, open_work, close)
-    layout, work, value = tuner.best_layout()
-    loaded = list(work.library.single)
-    if search.scenario.is_stream:
-        samples = MULTI_STREAM_SAMPLES_PER_QUERY if search.scenario is Scenario.MULTI_STREAM else 1
-        issue, end = tuner._stream_issue(work)
-        latency = query_latency(issue, samples, loaded)
-        end()
-        warm_up = WarmUp(query_latency_ms=latency.fast_ms, samples_per_second=None)
+    layout, work, measured = tuner.best_layout()
+    if measured.latency is not None:
+        warm_up = WarmUp(query_latency_ms=measured.latency.fast_ms, samples_per_second=None)
         return Found(layout, search.batch_size, work, warm_up, tuner.tried)
-    batch_size, rate = tuner.best_batch(work, value)
+    batch_size, rate = tuner.best_batch(work, measured.rate)
     if search.scenario is Scenario.OFFLINE:
         warm_up = WarmUp(query_latency_ms=None, samples_per_second=rate)
         return Found(layout, batch_size, work, warm_up, tuner.tried)
-    latency = query_latency(single_inline(without_loadgen(work)).issue, 1, loaded)
+    latency = query_latency(single_inline(without_loadgen(work)).issue, 1, list(work.library.single))
     most = int(search.limit_ms * SERVER_BATCH_OF_LIMIT / 1000.0 * rate / layout.instances)
     warm_up = WarmUp(query_latency_ms=latency.fast_ms, samples_per_second=rate)
     return Found(layout, max(1, min(batch_size, most)), work, warm_up, tuner.tried)

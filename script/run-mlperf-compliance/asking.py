@@ -1,0 +1,168 @@
+"""What a call asks for, and which compliance tests follow from it. Pure.
+
+Also the inputs of app-mlperf-inference that make a test's run: those of the performance run that the test is for, with
+what the harness had decided for it, so that both runs have the same settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mlperf_results.compliance import CHECKED_DIVISIONS, TESTS, tests_needed
+from mlperf_results.names import UnknownName
+from mlperf_results.rounds import ROUNDS
+
+ALL = "all"
+DIVISIONS = (*CHECKED_DIVISIONS, "open")
+TRUTHS = {"yes": True, "true": True, "on": True, "1": True, "": False, "no": False, "false": False, "off": False}
+SOURCES = ("real", "synthetic", "tiny")
+
+GIVEN_NUMBERS = ("min_duration_ms", "min_query_count", "performance_sample_count")
+"""Inputs that are handed on where the performance run was given them; else the execution mode decides again."""
+
+
+class CallError(Exception):
+    """The call asks for something that cannot be; `problems` holds one text for each."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("cannot make the compliance tests:\n  " + "\n  ".join(problems))
+        self.problems = tuple(problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A checked call. tests: None means what the benchmark needs. source: None means what session.json says."""
+
+    folder: Path
+    tests: tuple[str, ...] | None
+    round_name: str
+    division: str
+    source: str | None
+    is_rerun: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredRun:
+    """A finished performance run: its folder, its run.json, its result.json, and what session.json says of the call
+    that made it (the source of model and data set, inputs for all recipes below)."""
+
+    scenario_folder: Path
+    request: Mapping[str, Any]
+    result: Mapping[str, Any]
+    source: str | None
+    passed_on: Mapping[str, Any]
+
+    @property
+    def title(self) -> str:
+        """How the user is told of it."""
+        return f"{self.request['model']} {self.request['scenario']}"
+
+
+def parse_call(env: Mapping[str, Any], folder: Path) -> Call:
+    """Return the call; a relative results folder starts at `folder`. Raises CallError with every problem."""
+    problems = []
+
+    def text(key: str) -> str:
+        return str(env.get(key) or "").strip()
+
+    def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
+        if value not in allowed:
+            problems.append(f"--{name}: found {value!r}; allowed: {', '.join(allowed)}")
+        return value
+
+    words = [word.strip().upper() for word in text("CM_MLPERF_COMPLIANCE_TESTS").split(",") if word.strip()]
+    tests = None if not words or ALL.upper() in words else tuple(dict.fromkeys(words))
+    for test in tests or ():
+        one_of("test", test, (*TESTS, ALL))
+    rerun = text("CM_RERUN").lower()
+    one_of("rerun", rerun, tuple(TRUTHS))
+    source = text("CM_MLPERF_SOURCE")
+    if source:
+        one_of("source", source, SOURCES)
+    results = text("CM_MLPERF_RESULTS_DIR")
+    if not results:
+        problems.append("--results_dir: nothing given; the folder of runs that are finished")
+    call = Call(
+        folder=folder / Path(results).expanduser(),
+        tests=tests,
+        round_name=one_of("version", text("CM_MLPERF_SUBMISSION_VERSION"), ROUNDS),
+        division=one_of("division", text("CM_MLPERF_SUBMISSION_DIVISION").lower(), DIVISIONS),
+        source=source or None,
+        is_rerun=TRUTHS.get(rerun, False),
+    )
+    if problems:
+        raise CallError(problems)
+    return call
+
+
+def wanted_tests(call: Call, benchmark: str) -> tuple[str, ...]:
+    """Return the tests to make of a benchmark, none where it is exempt; raises CallError for one that the round needs
+    and nobody here makes, and for a benchmark the round does not have."""
+    if call.tests is not None:
+        return call.tests
+    try:
+        needed = tests_needed(benchmark, call.round_name, call.division)
+    except UnknownName as error:
+        raise CallError([f"{error}; name the tests with --test"]) from error
+    unknown = [test for test in needed if test not in TESTS]
+    if unknown:
+        made = ", ".join(test for test in needed if test in TESTS)
+        problem = f"{benchmark} needs {', '.join(unknown)} in {call.round_name}, which this recipe does not make"
+        raise CallError([f"{problem}; --test={made.replace(', ', ',')} makes the others"])
+    return needed
+
+
+def _resolved(result: Mapping[str, Any], name: str) -> Any:
+    setting = result["run"].get(name)
+    return None if setting is None else setting["value"]
+
+
+def _shape(run: MeasuredRun) -> dict[str, Any]:
+    """Return the shape that the harness had found: a compliance run does not look for another one."""
+    instances = _resolved(run.result, "instances")
+    found: dict[str, Any] = {"instances": instances}
+    if run.request["device"] == "cpu":
+        found["threads"] = _resolved(run.result, "threads") * instances
+    if run.request["scenario"] in ("Offline", "Server"):
+        found["batch_size"] = _resolved(run.result, "batch_size")
+    return found
+
+
+def app_inputs(run: MeasuredRun, test: str, source: str) -> dict[str, Any]:
+    """Return the inputs of app-mlperf-inference for the run of a test."""
+    request = run.request
+    precision = [] if request["precision"] == "fp32" else [request["precision"]]
+    chosen = [] if source == SOURCES[0] else [source]
+    names = (request["model"], request["backend"], request["device"], *precision, *chosen)
+    variations = [f"_{name}" for name in (*names, request["scenario"].lower(), "performance")]
+    given = {
+        "execution_mode": request["execution_mode"],
+        "compliance_test": test,
+        "compliance_reference": str(run.scenario_folder / "performance" / "run_1"),
+        **_shape(run),
+        "batch_timeout": request["batch_timeout_us"],
+        "gpus": ",".join(map(str, request["gpus"])) if request["gpus"] else None,
+        "target_qps": _resolved(run.result, "target_qps"),
+        "target_latency": _resolved(run.result, "target_latency_ms"),
+        "user_conf": request["user_conf"],
+        **{name: request[name] for name in GIVEN_NUMBERS},
+    }
+    tags = ",".join(["app", "mlperf", "inference", *variations])
+    inputs = {name: str(value) for name, value in sorted(given.items()) if value is not None}
+    return {**run.passed_on, "tags": tags, **inputs}
+
+
+def misfits(reference: Mapping[str, Any], tested: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return in what two result.json differ that must be the same, one text each."""
+    pairs = {
+        "model_sha256": (reference["model_sha256"], tested["model_sha256"]),
+        "is_synthetic": (reference["is_synthetic"], tested["is_synthetic"]),
+        "samples of the data set": (reference["sample_counts"]["dataset"], tested["sample_counts"]["dataset"]),
+        "loadgen_version": (reference["loadgen_version"], tested["loadgen_version"]),
+    }
+    for name in ("model", "backend", "device", "precision", "scenario", "execution_mode"):
+        pairs[name] = (_resolved(reference, name), _resolved(tested, name))
+    return tuple(f"{name}: {one} and {other}" for name, (one, other) in pairs.items() if one != other)

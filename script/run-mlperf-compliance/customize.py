@@ -1,0 +1,59 @@
+"""Hooks of run-mlperf-compliance: make the compliance tests that finished runs need, verify them, say the verdict.
+
+What to make is decided in `asking.py` from what `finding.py` finds; `making.py` makes it, `verifying.py` judges it,
+`record.py` remembers it.
+"""
+
+if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
+    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+
+from pathlib import Path
+
+from . import asking, finding, making
+
+HINT = "hint: cm run script --tags=run,mlperf,compliance --results_dir=results/<run id> --division=closed"
+
+
+def failure(error: Exception, hint: str = HINT) -> dict:
+    """CM's answer for a call that cannot be done."""
+    return {"return": 1, "error": f"{error}\n{hint}"}
+
+
+def read_work(i) -> tuple[asking.Call, tuple[making.Step, ...]]:
+    """The call and its tests in order. Raises asking.CallError."""
+    env = i["env"]
+    call = asking.parse_call(env, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()))
+    return call, making.steps_of(call, finding.find_runs(call.folder), making.passed_on_inputs(i["input"]))
+
+
+def plan(i):
+    """Crowdperf hook of `cm plan script`: the LoadGen runs that preprocess will make; changes nothing."""
+    try:
+        _, steps = read_work(i)
+    except asking.CallError as error:
+        return failure(error)
+    runs = [{**step.inputs, "quiet": True} for step in steps if step.is_to_run]
+    return {"return": 0, "runs": runs}
+
+
+def preprocess(i):
+    """CM hook: makes and verifies the tests. Error when one fails or cannot be made."""
+    try:
+        call, steps = read_work(i)
+    except asking.CallError as error:
+        return failure(error)
+    print(making.describe(call, steps), flush=True)
+    maker = making.Maker(access=i["automation"].cmind.access, passed_on=making.passed_on_inputs(i["input"]))
+    try:
+        rows = [maker.make(step) for step in steps]
+    except making.MakingFailed as error:
+        return {"return": error.code, "error": error.reason}
+    except OSError as error:
+        return failure(error, hint="hint: look at the folder's permissions and at the space on its disk")
+    failed = [row["name"] for row in rows if not row["passed"]]
+    i["env"]["CM_MLPERF_COMPLIANCE_PASSED"] = "no" if failed else "yes"
+    i["state"]["mlperf_compliance"] = {"passed": not failed, "tests": rows}
+    if failed:
+        words = "let nothing else use the machine and call it again: a test that failed is made again, passed ones stay"
+        return failure(Exception(f"compliance tests failed: {', '.join(failed)}"), hint=f"hint: {words}")
+    return {"return": 0}

@@ -1,0 +1,86 @@
+"""Finds the finished performance runs below a folder and reads what is known of each. Changes nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from mlperf_results.layout import RunPaths
+
+from .asking import CallError, MeasuredRun
+
+TEST_PREFIX = "TEST"
+SESSION_NAME = "session.json"
+_LEVELS_ABOVE = 4
+"""session.json lies beside the folder of the model: <session>/<model>/<Scenario>/performance/run_1."""
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The object in a JSON file. Raises CallError."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CallError([f"{path} cannot be used: {error}"]) from error
+    if not isinstance(content, dict):
+        raise CallError([f"{path} holds no JSON object"])
+    return content
+
+
+def _session_request(run_folder: Path) -> Mapping[str, Any]:
+    """What the call that made a run said of it: `source` and `passed_on`; empty where no session.json is found."""
+    for folder in list(run_folder.parents)[:_LEVELS_ABOVE]:
+        path = folder / SESSION_NAME
+        if not path.is_file():
+            continue
+        content = read_object(path)
+        record: Any = content.get("settings")
+        if record is None:
+            name = run_folder.relative_to(folder).as_posix()
+            record = (content.get("runs") or {}).get(name, {}).get("request")
+        return record if isinstance(record, dict) else {}
+    return {}
+
+
+def _scenario_folders(folder: Path) -> Iterator[Path]:
+    if folder.name.startswith(TEST_PREFIX):
+        return
+    if (folder / "performance" / "run_1" / "run.json").is_file():
+        yield folder
+        return
+    for child in sorted(folder.iterdir()):
+        if child.is_dir() and not child.is_symlink():
+            yield from _scenario_folders(child)
+
+
+def find_runs(folder: Path) -> tuple[MeasuredRun, ...]:
+    """The performance runs below a folder in order of their paths. Raises CallError where there is none, and for one
+    that is not finished or not VALID."""
+    if not folder.is_dir():
+        raise CallError([f"{folder} is no folder"])
+    runs, problems = [], []
+    for scenario_folder in _scenario_folders(folder.resolve()):
+        paths = RunPaths(scenario_folder / "performance" / "run_1")
+        if not paths.result_json.is_file():
+            problems.append(f"{paths.folder} is not finished: it has no {paths.result_json.name}")
+            continue
+        result = read_object(paths.result_json)
+        if not result.get("valid"):
+            problems.append(f"{paths.folder} is INVALID: {'; '.join(result.get('invalid_reasons', []))}")
+            continue
+        said = _session_request(paths.folder)
+        runs.append(
+            MeasuredRun(
+                scenario_folder=scenario_folder,
+                request=read_object(paths.run_json),
+                result=result,
+                source=said.get("source"),
+                passed_on=said.get("passed_on") or {},
+            )
+        )
+    if not runs and not problems:
+        problems.append(f"{folder} has no finished performance run (<Scenario>/performance/run_1/run.json) in it")
+    if problems:
+        raise CallError(problems)
+    return tuple(runs)

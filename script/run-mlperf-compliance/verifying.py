@@ -1,0 +1,166 @@
+"""Verifies a test's run and leaves what a submission holds of it in the folder of the test:
+
+    TEST01/  verify_performance.txt  verify_accuracy.txt  performance/run_1/...
+             accuracy/{mlperf_log_accuracy.json, accuracy.txt}, and where bytes differ {baseline,compliance}_accuracy
+    TEST04/  verify_performance.txt  performance/run_1/...        (TEST05 likewise)
+    TEST06/  verify_accuracy.txt  accuracy/mlperf_log_accuracy.json  performance/run_1/...
+
+The rules are in mlperf_results/verification.py; scores come from the recipe process-mlperf-accuracy.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mlperf_results.benchmarks import model_of
+from mlperf_results.layout import RunPaths
+from mlperf_results.logs import LogError, read_run_logs
+from mlperf_results.names import parse_scenario
+from mlperf_results.verification import (
+    DamagedLog,
+    baseline_lines,
+    verify_answers,
+    verify_performance,
+    verify_responses,
+    verify_scores,
+)
+
+from .asking import MeasuredRun
+from .record import write_text
+
+PERFORMANCE_TEXT, ACCURACY_TEXT = "verify_performance.txt", "verify_accuracy.txt"
+BASELINE_TEXT, COMPLIANCE_TEXT = "baseline_accuracy.txt", "compliance_accuracy.txt"
+BASELINE_FOLDER = ".baseline"
+ELEMENTS = {"resnet50": "float32", "gptj": "int64", "rnnt": "int64"}
+"""Numbers that responses consist of; of other models the first byte is compared, as the official script does."""
+
+END_TOKENS = {"gptj": 50256}
+"""The token that ends an answer, by model."""
+
+FILES = {
+    "TEST01": (PERFORMANCE_TEXT, ACCURACY_TEXT, "accuracy/mlperf_log_accuracy.json", "accuracy/accuracy.txt"),
+    "TEST04": (PERFORMANCE_TEXT,),
+    "TEST05": (PERFORMANCE_TEXT,),
+    "TEST06": (ACCURACY_TEXT, "accuracy/mlperf_log_accuracy.json"),
+}
+"""What verifying leaves of each test, in its folder."""
+
+Score = Callable[[Path], Mapping[str, Any]]
+"""Scores the run in a folder, which then has accuracy.txt, and returns its accuracy.json."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Whether a test passes, and what the user is told of it."""
+
+    is_passed: bool
+    notes: tuple[str, ...]
+
+
+def verify(run: MeasuredRun, test: str, score: Score) -> Outcome:
+    """Verifies the run of a test that is finished and writes its files. Raises what `score` raises."""
+    folder = run.scenario_folder / test
+    tested = RunPaths(folder / "performance" / "run_1")
+    try:
+        if test == "TEST06":
+            return _verify_answers(run, folder, tested)
+        outcome = _verify_performance(run, test, folder, tested)
+        if test != "TEST01":
+            return outcome
+        return _joined(outcome, _verify_responses(run, folder, tested, score))
+    except (LogError, DamagedLog, OSError) as error:
+        return Outcome(is_passed=False, notes=(str(error),))
+
+
+def _joined(*outcomes: Outcome) -> Outcome:
+    notes = tuple(note for outcome in outcomes for note in outcome.notes)
+    return Outcome(is_passed=all(outcome.is_passed for outcome in outcomes), notes=notes)
+
+
+def _verify_performance(run: MeasuredRun, test: str, folder: Path, tested: RunPaths) -> Outcome:
+    reference = RunPaths(run.scenario_folder / "performance" / "run_1")
+    verdict = verify_performance(test, read_run_logs(reference), read_run_logs(tested))
+    write_text(folder / PERFORMANCE_TEXT, verdict.text)
+    return Outcome(is_passed=verdict.is_passed, notes=(f"performance: {', '.join(verdict.lines)}",))
+
+
+def _verify_responses(run: MeasuredRun, folder: Path, tested: RunPaths, score: Score) -> Outcome:
+    whole = RunPaths(run.scenario_folder / "accuracy")
+    element = ELEMENTS.get(model_of(run.request["model"]), "byte")
+    with whole.accuracy_log.open(encoding="utf-8") as reference, tested.accuracy_log.open(encoding="utf-8") as sampled:
+        verdict = verify_responses(reference, sampled, element)
+    write_text(folder / ACCURACY_TEXT, verdict.text)
+    accuracy = folder / "accuracy"
+    accuracy.mkdir(exist_ok=True)
+    for name in (BASELINE_TEXT, COMPLIANCE_TEXT):
+        (accuracy / name).unlink(missing_ok=True)
+    _place(tested.accuracy_log, accuracy / tested.accuracy_log.name)
+    scored = score(tested.folder)
+    _place(tested.accuracy_text, accuracy / tested.accuracy_text.name)
+    figure = f"score of the sampled responses: {scored['line']}"
+    note = f"responses: {verdict.lines[-1]}, {verdict.lines[4]}" if len(verdict.lines) > 1 else verdict.lines[0]
+    if verdict.is_identical:
+        return Outcome(is_passed=True, notes=(note, figure))
+    scores = _compare_scores(run, folder, scored, score)
+    return Outcome(is_passed=scores.is_passed, notes=(f"{note}; not all bytes are the same", figure, *scores.notes))
+
+
+def _compare_scores(run: MeasuredRun, folder: Path, scored: Mapping[str, Any], score: Score) -> Outcome:
+    """Scores the accuracy run's responses of the same samples: what counts where a model does not repeat itself."""
+    tested = RunPaths(folder / "performance" / "run_1")
+    baseline = RunPaths(folder / BASELINE_FOLDER)
+    whole = RunPaths(run.scenario_folder / "accuracy")
+    accuracy = folder / "accuracy"
+    shutil.rmtree(baseline.folder, ignore_errors=True)  # ours: left by a call that was killed
+    baseline.folder.mkdir()
+    try:
+        with (
+            whole.accuracy_log.open(encoding="utf-8") as reference,
+            tested.accuracy_log.open(encoding="utf-8") as sampled,
+            baseline.accuracy_log.open("w", encoding="utf-8") as file,
+        ):
+            file.writelines(baseline_lines(reference, sampled))
+        request = json.loads(tested.run_json.read_text(encoding="utf-8"))
+        write_text(baseline.run_json, json.dumps({**request, "output_dir": str(baseline.folder)}, indent=2) + "\n")
+        of_baseline = score(baseline.folder)
+        _place(baseline.accuracy_text, accuracy / BASELINE_TEXT)
+    finally:
+        shutil.rmtree(baseline.folder, ignore_errors=True)
+    _place(tested.accuracy_text, accuracy / COMPLIANCE_TEXT)
+    verdict = verify_scores(run.request["model"], metrics_of(of_baseline), metrics_of(scored))
+    return Outcome(is_passed=verdict.is_passed, notes=(f"scores: {'; '.join(verdict.lines)}",))
+
+
+def metrics_of(scored: Mapping[str, Any]) -> dict[str, float]:
+    """The metrics of an accuracy.json that have a target in the closed division; all of them where none has."""
+    rows = [row for row in scored["metrics"] if row["target"] is not None] or scored["metrics"]
+    return {row["name"]: float(row["value"]) for row in rows}
+
+
+def _verify_answers(run: MeasuredRun, folder: Path, tested: RunPaths) -> Outcome:
+    model = model_of(run.request["model"])
+    log = read_run_logs(tested)
+    if log.errors or model not in END_TOKENS:
+        reason = "; ".join(log.errors) or f"the token that ends an answer of {model} is not known here"
+        return Outcome(is_passed=False, notes=(reason,))
+    with tested.accuracy_log.open(encoding="utf-8") as sampled:
+        scenario = parse_scenario(run.request["scenario"])
+        verdict = verify_answers(sampled, scenario, END_TOKENS[model], ELEMENTS[model])
+    write_text(folder / ACCURACY_TEXT, verdict.text)
+    (folder / "accuracy").mkdir(exist_ok=True)
+    _place(tested.accuracy_log, folder / "accuracy" / tested.accuracy_log.name)
+    return Outcome(is_passed=verdict.is_passed, notes=verdict.lines)
+
+
+def _place(source: Path, target: Path) -> None:
+    """Copies a file, whole or not at all."""
+    unfinished = target.with_name(f".{target.name}.part")
+    unfinished.unlink(missing_ok=True)
+    shutil.copyfile(source, unfinished)
+    os.replace(unfinished, target)
