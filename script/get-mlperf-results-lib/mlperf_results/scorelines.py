@@ -1,0 +1,133 @@
+"""The lines of accuracy.txt that carry a score or the hash, in the form that the official checkers look for.
+
+A line counts from its beginning, so that a console message before the score on the same line hides it. Source: the
+accuracy patterns of the checker of mlcommons/inference (submission_checker/constants.py at b66003e1, August 2026),
+whose files look like
+
+    accuracy=76.456%, good=38228, total=50000
+    hash=5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+_NUMBER = r"(?P<value>\d+(?:\.\d*)?|\.\d+)(?![\d.])"
+
+
+def _printed(key: str, spaces: str = r"\s+") -> str:
+    """A key in the print of a Python dict, its number bare or in quotes."""
+    return rf".*'{key}':{spaces}'?{_NUMBER}"
+
+
+_WORD_ERRORS = rf"Word Error Rate:.*, accuracy={_NUMBER}%"
+
+PATTERNS: Mapping[str, str] = MappingProxyType(
+    {
+        "acc": rf'(?:\{{")?accuracy[": ]*=?\s*{_NUMBER}',
+        "AUC": rf"AUC={_NUMBER}",
+        "DLRM_NE": rf".*metric/lifetime_ne/rating:\s*{_NUMBER}",
+        "DLRM_ACC": rf".*metric/lifetime_accuracy/rating:\s*{_NUMBER}",
+        "DLRM_AUC": rf".*metric/lifetime_gauc/rating:\s*{_NUMBER}",
+        "mAP": rf".*(?:mAP=|'Total':)\s*{_NUMBER}",
+        "F1": rf"""\{{["']exact_match["']:\s*[\d.]+,\s*["']f1["']:\s*{_NUMBER}\}}""",
+        "ACCURACY": _WORD_ERRORS,
+        "WER": _WORD_ERRORS,
+        "DICE": rf"Accuracy:\s*mean\s*=\s*{_NUMBER}",
+        "ROUGE1": _printed("rouge1"),
+        "ROUGE2": _printed("rouge2"),
+        "ROUGEL": _printed("rougeL"),
+        "ROUGELSUM": _printed("rougeLsum"),
+        "GEN_LEN": rf".*'gen_len':\s{_NUMBER}",
+        "TOKENS_PER_SAMPLE": rf".*'tokens_per_sample':\s{_NUMBER}",
+        "CLIP_SCORE": _printed("CLIP_SCORE"),
+        "FID_SCORE": _printed("FID_SCORE"),
+        "gsm8k_accuracy": rf".*'gsm8k':\s{_NUMBER}",
+        "mbxp_accuracy": rf".*'mbxp':\s{_NUMBER}",
+        "exact_match": rf".*'exact_match':\s{_NUMBER}",
+        "vbench_score": rf".*'vbench_score':\s{_NUMBER}",
+        "F1_HIERARCHICAL": rf'\{{.*"f1":\s*{_NUMBER}.*\}}',
+        "E2E_ACCURACY": rf"Accuracy:\s*{_NUMBER}",
+    }
+)
+"""By metric: what a line with its score matches from the beginning; the group `value` is the score."""
+
+EXAMPLES: Mapping[str, str] = MappingProxyType(
+    {
+        "acc": "accuracy=76.456%, good=38228, total=50000",
+        "AUC": "AUC=80.31%",
+        "mAP": "mAP=37.55%",
+        "F1": '{"exact_match": 83.1, "f1": 90.4}',
+        "ACCURACY": "Word Error Rate: 2.07%, accuracy=97.93%",
+        "WER": "Word Error Rate: 7.45%, accuracy=92.55%",
+        "DICE": "Accuracy: mean = 0.86170",
+        "ROUGE1": "{'rouge1': '42.98'}",
+        "GEN_LEN": "{'gen_len': 4016878}",
+    }
+)
+"""By metric: a line as its official script prints it."""
+
+_HASH = re.compile(r"hash=(?P<value>\w+)")
+_COUNTS = re.compile(r"accuracy=(?P<percent>[\d.]+)%,\s*good=(?P<good>\d+),\s*total=(?P<total>\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A score and the number of its line, counted from 1."""
+
+    value: float
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class HashLine:
+    """What stands behind `hash=`, and the number of the line."""
+
+    value: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The counts that accuracy-imagenet's line gives beside its score."""
+
+    percent: float
+    good: int
+    total: int
+    line: int
+
+
+def parse_scores(metric: str, text: str) -> tuple[Score, ...]:
+    """Return every score of `metric` in the text of an accuracy.txt; empty for a metric that has no pattern here."""
+    pattern = PATTERNS.get(metric)
+    if pattern is None:
+        return ()
+    expression = re.compile(pattern)
+    found = ((number, expression.match(line)) for number, line in enumerate(text.split("\n"), start=1))
+    return tuple(Score(float(match["value"]), number) for number, match in found if match)
+
+
+def parse_hashes(text: str) -> tuple[HashLine, ...]:
+    """Return every line `hash=...` that stands alone."""
+    found = ((number, _HASH.fullmatch(line)) for number, line in enumerate(text.split("\n"), start=1))
+    return tuple(HashLine(match["value"], number) for number, match in found if match)
+
+
+def parse_counts(text: str) -> tuple[Counts, ...]:
+    """Return the counts of every line like `accuracy=86.800%, good=43400, total=50000`."""
+    found = ((number, _COUNTS.match(line)) for number, line in enumerate(text.split("\n"), start=1))
+    return tuple(
+        Counts(percent=_float(match["percent"]), good=int(match["good"]), total=int(match["total"]), line=number)
+        for number, match in found
+        if match
+    )
+
+
+def _float(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:  # 1.2.3
+        return float("nan")

@@ -1,0 +1,105 @@
+"""Hooks of print-mlperf-results: print what a folder of logs says, and leave NVIDIA's two summary files.
+
+The runs are read and joined by mlperf_results; `summaries.py` makes the texts.
+"""
+
+if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
+    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+
+import json
+import os
+from pathlib import Path
+
+from mlperf_results.resultcsv import results_csv
+from mlperf_results.resultrows import read_results, tree_folder
+
+from . import summaries
+
+PREFIX = "CM_MLPERF_PRINT_"
+FORMS = ("banners", "tree", "both")
+PERFORMANCE_NAME, ACCURACY_NAME = "perf_harness_summary.json", "accuracy_summary.json"
+CSV_NAME = "results_summary.csv"
+HINT = "hint: cm run script --tags=print,mlperf,results --input=build/logs"
+
+
+class PrintError(Exception):
+    """There is nothing to print."""
+
+
+def folder_of(env: dict, key: str) -> Path | None:
+    """The folder in env, relative to where the user stands; None when it is not given."""
+    text = str(env.get(key, "") or "").strip()
+    start = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+    return start / Path(text).expanduser() if text else None
+
+
+def form_of(env: dict) -> str:
+    """How to print. Raises PrintError."""
+    form = str(env.get(PREFIX + "FORM", "") or "both").strip().lower()
+    if form not in FORMS:
+        raise PrintError(f"--form: unknown form {form!r}; known: {', '.join(FORMS)}")
+    return form
+
+
+def write(path: Path, text: str) -> None:
+    """Puts a file in place, whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(path)
+
+
+def plan(i):
+    """Crowdperf hook of `cm plan script`: this recipe calls no other one, and nothing is changed."""
+    return {"return": 0, "runs": []}
+
+
+def preprocess(i):
+    """CM hook: reads the logs, prints, writes the summaries."""
+    env = i["env"]
+    try:
+        form = form_of(env)
+        source = folder_of({PREFIX + "INPUT": "build/logs", **env}, PREFIX + "INPUT")
+        if not source.is_dir():
+            raise PrintError(f"--input: {source} is no folder")
+        results = read_results(source)
+        if not results.rows:
+            raise PrintError("\n  ".join([f"no LoadGen run was found below {source}", *results.left_out]))
+        return show(i, form, source, results)
+    except (PrintError, OSError) as error:
+        return {"return": 1, "error": f"{error}\n{HINT}"}
+
+
+def show(i, form: str, source: Path, results) -> dict:
+    """Prints the results in this form, writes the files and gives CM's answer."""
+    env, rows = i["env"], results.rows
+    performance, accuracy = summaries.performance_summary(rows), summaries.accuracy_summary(rows)
+    is_csv = str(env.get(PREFIX + "CSV", "") or "").strip().lower() not in ("", "no", "false", "0")
+    lines = []
+    if is_csv:
+        lines = results_csv(rows).splitlines()
+    else:
+        if form in ("banners", "both"):
+            lines += summaries.banner_lines(summaries.PERFORMANCE_BANNER, performance)
+            lines += summaries.banner_lines(summaries.ACCURACY_BANNER, accuracy)
+        if form in ("tree", "both"):
+            lines += summaries.tree_lines(rows)
+        lines += [f"left out {text}" for text in results.left_out]
+    print("\n".join(lines), flush=True)
+    i["state"]["mlperf_printed_results"] = {"performance": performance, "accuracy": accuracy}
+    output = folder_of(env, PREFIX + "OUTPUT")
+    in_tree = any(tree_folder(row.runs[0].run) is not None for row in rows)
+    if output is None and in_tree:
+        print("no summary files were written: they would be stray files in a submission tree (give --output)")
+        return {"return": 0}
+    files = {
+        "CM_MLPERF_PERF_HARNESS_SUMMARY_FILE": (PERFORMANCE_NAME, json.dumps(performance, indent=4) + "\n"),
+        "CM_MLPERF_ACCURACY_SUMMARY_FILE": (ACCURACY_NAME, json.dumps(accuracy, indent=4) + "\n"),
+    }
+    if is_csv:
+        files["CM_MLPERF_RESULTS_SUMMARY_CSV"] = (CSV_NAME, results_csv(rows))
+    for key, (name, text) in files.items():
+        path = (output or source) / name
+        write(path, text)
+        env[key] = str(path)
+    return {"return": 0}

@@ -1,0 +1,113 @@
+"""Hooks of report-mlperf-submission: results_summary.csv and one static HTML report for each submission of a folder.
+
+The runs are read by mlperf_results; `parts.py` makes the parts of a page, `evidence.py` its links, `report.py` a page.
+"""
+
+if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
+    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+
+import json
+import os
+from pathlib import Path
+
+from mlperf_results.foundruns import find_runs
+from mlperf_results.privacy import find_leaks, known_here
+from mlperf_results.resultcsv import results_csv
+from mlperf_results.resultrows import read_results
+from mlperf_results.runfacts import file_sha256, read_json
+
+from . import report
+
+INPUT_KEY, OUTPUT_KEY, RESULTS_KEY = "CM_MLPERF_REPORT_INPUT", "CM_MLPERF_REPORT_OUTPUT", "CM_MLPERF_RESULTS_DIR"
+SUMMARY_NAME = "results_summary.csv"
+HINT = "hint: cm run script --tags=report,mlperf,submission --input=<submission tree or results folder>"
+
+
+class ReportError(Exception):
+    """The report cannot be made."""
+
+
+def folder_of(env: dict, key: str) -> Path | None:
+    """The folder in env, relative to where the user stands; None when it is not given."""
+    text = str(env.get(key, "") or "").strip()
+    start = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+    return start / Path(text).expanduser() if text else None
+
+
+def check_places(source: Path | None, output: Path) -> Path:
+    """The folder to read. Raises ReportError for a missing one, and for an output that would spoil a tree."""
+    if source is None:
+        raise ReportError("--input is missing: the submission tree or the results folder")
+    if not source.is_dir():
+        raise ReportError(f"--input: {source} is no folder")
+    for parent in (output.resolve(), *output.resolve().parents):
+        if (parent / "systems").is_dir() and (parent / "results").is_dir():
+            raise ReportError(f"--output: {output} lies in a submission tree, where a report is a stray file")
+        if parent == source.resolve() and any((source / name).is_dir() for name in ("closed", "open", "network")):
+            raise ReportError(f"--output: {output} lies in the submission tree that is read")
+    return source
+
+
+def read_loads(folder: Path | None) -> dict:
+    """The load.json of every run below a folder, by the SHA-256 of its detail log."""
+    if folder is None:
+        return {}
+    if not folder.is_dir():
+        raise ReportError(f"--results_dir: {folder} is no folder")
+    runs = [run for run in find_runs(folder)[0] if run.paths.load_json.is_file() and run.paths.detail_log.is_file()]
+    found = {file_sha256(run.paths.detail_log): read_json(run.paths.load_json) for run in runs}
+    return {digest: load for digest, load in found.items() if load is not None}
+
+
+def read_origins(source: Path) -> dict:
+    """Where the facts of each system come from: <tree>_facts/systems.json of generate-submission, where it is."""
+    systems = (read_json(source.with_name(f"{source.name}_facts") / "systems.json") or {}).get("systems")
+    found = {}
+    for system, entry in systems.items() if isinstance(systems, dict) else ():
+        facts = entry.get("facts") if isinstance(entry, dict) else None
+        rows = facts.items() if isinstance(facts, dict) else ()
+        found[system] = {key: str(row["origin"]) for key, row in rows if isinstance(row, dict) and row.get("origin")}
+    return found
+
+
+def write(path: Path, text: str, source: Path) -> None:
+    """Puts a file in place, whole. Raises ReportError when it would give away a person or a machine."""
+    leaks = find_leaks(text, known_here())
+    if leaks:
+        shown = "\n  ".join(str(leak) for leak in leaks[:10])
+        raise ReportError(f"{path.name} would give away what must stay private; change it in {source.name}:\n  {shown}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(path)
+
+
+def plan(i):
+    """Crowdperf hook of `cm plan script`: this recipe calls no other one, and nothing is changed."""
+    return {"return": 0, "runs": []}
+
+
+def preprocess(i):
+    """CM hook: reads the folder and writes the summary and the reports."""
+    env = i["env"]
+    output = folder_of({"CM_MLPERF_REPORT_OUTPUT": "mlperf_report", **env}, OUTPUT_KEY)
+    try:
+        source = check_places(folder_of(env, INPUT_KEY), output)
+        results = read_results(source)
+        if not results.rows:
+            raise ReportError("\n  ".join([f"no LoadGen run was found below {source}", *results.left_out]))
+        extras = report.Extras(read_loads(folder_of(env, RESULTS_KEY)), read_origins(source))
+        summary = output / SUMMARY_NAME
+        write(summary, results_csv(results.rows), source)
+        files = []
+        for submission in report.submissions(results):
+            files.append(output / submission.file_name)
+            write(files[-1], report.render(submission, extras, results.left_out), source)
+    except (ReportError, OSError) as error:
+        return {"return": 1, "error": f"{error}\n{HINT}"}
+    print("\n".join([f"{len(results.rows)} results", f"Summary: {summary}", *(f"Report:  {file}" for file in files)]))
+    env["CM_MLPERF_REPORT_SUMMARY_FILE"] = str(summary)
+    env["CM_MLPERF_REPORT_FILES"] = json.dumps([str(file) for file in files])
+    i["state"]["mlperf_report"] = {"summary": str(summary), "reports": [str(file) for file in files],
+                                   "results": len(results.rows), "left_out": list(results.left_out)}  # fmt: skip
+    return {"return": 0}

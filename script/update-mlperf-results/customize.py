@@ -1,0 +1,116 @@
+"""Hooks of update-mlperf-results: copy the runs that are worth keeping from the logs into a results folder.
+
+`rules.py` says which runs count, `choosing.py` which are kept and where, `update.py` what that changes, `placing.py`
+changes it, `metadata.py` remembers it.
+"""
+
+if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
+    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+
+from datetime import datetime, timezone
+from pathlib import Path
+
+from mlperf_results.rounds import ROUNDS
+
+from . import choosing, metadata, placing, update
+
+PREFIX = "CM_MLPERF_UPDATE_RESULTS_"
+HINT = "hint: cm run script --tags=update,mlperf,results,_dry-run --input=build/logs --output=results"
+CATEGORIES = ("", "edge", "datacenter")
+
+
+def is_set(env: dict, key: str) -> bool:
+    """True for a switch that the user set."""
+    return str(env.get(key, "") or "").strip().lower() not in ("", "no", "false", "0", "off")
+
+
+def folder_of(env: dict, key: str, default: str = "") -> Path:
+    """The folder or file in env, relative to where the user stands."""
+    text = str(env.get(key, "") or "").strip() or default
+    return Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()) / Path(text).expanduser()
+
+
+def job_of(env: dict) -> update.Job:
+    """What the call asks for. Raises update.UpdateError."""
+    round_name = str(env.get("CM_MLPERF_ROUND", "") or "").strip()
+    category = str(env.get("CM_MLPERF_SUBMISSION_SYSTEM_TYPE", "") or "").strip().lower()
+    problems = []
+    if round_name and round_name not in ROUNDS:
+        problems.append(f"--round: unknown round {round_name!r}; known: {', '.join(ROUNDS)}")
+    if category not in CATEGORIES:
+        problems.append(f"--category: unknown category {category!r}; known: edge, datacenter")
+    if problems:
+        raise update.UpdateError(problems)
+    output = folder_of(env, PREFIX + "OUTPUT", "results")
+    metadata_file = folder_of(env, PREFIX + "METADATA", str(output.with_name(f"{output.name}_metadata.json")))
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return update.Job(
+        source=folder_of(env, PREFIX + "INPUT", "build/logs"),
+        folders=placing.Folders(output, metadata_file),
+        request=choosing.Request(round_name=round_name, category=category),
+        stamp=metadata.Stamp(result_id=str(env.get(PREFIX + "ID", "") or "") or f"manual-{now}", time=now),
+    )
+
+
+def refused(env: dict, found: update.Update) -> list[str]:
+    """What is missing and must not be, by the switches of the call."""
+    everything = is_set(env, PREFIX + "ABORT_MISSING")
+    performance = everything or is_set(env, PREFIX + "ABORT_INSUFFICIENT")
+    accuracy = everything or is_set(env, PREFIX + "ABORT_ACCURACY")
+    return [
+        f"{place.system} {place.benchmark} {place.scenario}: {words}"
+        for place, words in found.missing
+        if (accuracy if "accuracy" in words else performance)
+    ]
+
+
+def plan(i):
+    """Crowdperf hook of `cm plan script`: this recipe calls no other one, and nothing is changed."""
+    return {"return": 0, "runs": []}
+
+
+def preprocess(i):
+    """CM hook: makes the update, or only shows it."""
+    env = i["env"]
+    try:
+        job = job_of(env)
+        return dry_run(i, job) if is_set(env, PREFIX + "DRY_RUN") else real_run(i, job)
+    except (update.UpdateError, metadata.MetadataError, placing.PlacingError, OSError) as error:
+        return {"return": 1, "error": f"{error}\n{HINT}"}
+
+
+def dry_run(i, job: update.Job) -> dict:
+    """Shows what would change."""
+    if placing.is_interrupted(job.folders):
+        print(f"an earlier update was interrupted; the next one finishes it first ({job.folders.work})")
+    return answer(i, job, update.prepare(job), "would change")
+
+
+def real_run(i, job: update.Job) -> dict:
+    """Finishes an interrupted update, then makes this one."""
+    with placing.locked(job.folders):
+        placing.finish_earlier(job.folders)
+        found = update.prepare(job)
+        if (found.moves or found.content != metadata.read(job.folders.metadata_file)) and not refused(i["env"], found):
+            placing.apply(job.folders, found.moves, found.content)
+        return answer(i, job, found, "changed")
+
+
+def answer(i, job: update.Job, found: update.Update, verb: str) -> dict:
+    """Prints what was found and gives CM's answer."""
+    missing = refused(i["env"], found)
+    if missing:
+        text = "\n  ".join(["aborted, nothing was changed; missing:", *missing])
+        return {"return": 1, "error": f"{text}\n{HINT}"}
+    print("\n".join(found.lines))
+    count = len(found.moves)
+    print(f"\n{verb}: {count} run{'' if count == 1 else 's'} in {job.folders.output}", flush=True)
+    env = i["env"]
+    env[PREFIX + "CHANGE_COUNT"] = str(count)
+    env[PREFIX + "OUTPUT"] = str(job.folders.output)
+    env[PREFIX + "METADATA"] = str(job.folders.metadata_file)
+    i["state"]["mlperf_update_results"] = {
+        "changes": [move.target for move in found.moves],
+        "missing": [f"{place.system}/{place.benchmark}/{place.scenario}: {words}" for place, words in found.missing],
+    }
+    return {"return": 0}

@@ -1,0 +1,158 @@
+"""One update from the folders to the list of what changes: finds, judges, compares with what is there. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mlperf_results.foundruns import FoundRun, find_runs
+from mlperf_results.logs import LogError
+from mlperf_results.names import Mode
+from mlperf_results.resultrows import label_of, read_measurements
+from mlperf_results.runfacts import RunFacts, file_sha256, read_json, read_run
+from mlperf_results.systemnames import system_name
+
+from . import choosing, metadata, placing, rules
+
+
+class UpdateError(Exception):
+    """The update cannot be made; `problems` has one text for each reason."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n  ".join(["cannot update the results:", *problems]))
+        self.problems = tuple(problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """The inputs of a call."""
+
+    source: Path
+    folders: placing.Folders
+    request: choosing.Request
+    stamp: metadata.Stamp
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What an update does: `lines` for people, the moves, the metadata afterwards; `missing` what a round asks for."""
+
+    lines: tuple[str, ...]
+    moves: tuple[placing.Move, ...]
+    content: Mapping[str, Any]
+    missing: tuple[tuple[choosing.Place, str], ...]
+
+
+def _copied(facts: RunFacts) -> tuple[Path, ...]:
+    paths = facts.run.paths
+    wanted = [paths.accuracy_log, paths.detail_log, paths.summary_log]
+    if facts.run.mode is Mode.ACCURACY:
+        wanted.append(paths.accuracy_text)
+    return tuple(path for path in wanted if path.is_file())
+
+
+def _read(runs: Sequence[FoundRun], lines: list[str]) -> list[RunFacts]:
+    found = []
+    for run in runs:
+        try:
+            found.append(read_run(run))
+        except LogError as error:
+            lines.append(f"left out {run.relative.as_posix()}: {error}")
+    return found
+
+
+def _old_runs(folders: placing.Folders, content: Mapping[str, Any]) -> dict[choosing.Place, dict[int, RunFacts]]:
+    """The runs in the output that an earlier update wrote, and that are as it wrote them."""
+    if not folders.output.is_dir():
+        return {}
+    found: dict[choosing.Place, dict[int, RunFacts]] = {}
+    for facts in _read(find_runs(folders.output)[0], []):
+        place = choosing.place_of(facts, facts.run.system)
+        slot = facts.run.number or 0
+        written = metadata.digests_of(content, place, slot)
+        if written is not None and placing.contents(facts.run.paths.folder) == written:
+            found.setdefault(place, {})[slot] = facts
+    return found
+
+
+def _describe(kept: choosing.Kept) -> str:
+    facts = kept.facts
+    if facts.run.mode is Mode.ACCURACY:
+        return facts.scores[0].line
+    figure = facts.figure
+    return "" if figure is None else f"{figure.value:,.6g} {figure.unit}"
+
+
+class _Planner:
+    """Collects what changes, place by place."""
+
+    def __init__(self, job: Job, content: Mapping[str, Any]) -> None:
+        self._job = job
+        self.content = content
+        self.lines: list[str] = []
+        self.moves: list[placing.Move] = []
+        self.problems: list[str] = []
+        self.missing: list[tuple[choosing.Place, str]] = []
+
+    def add(self, choice: choosing.Choice) -> None:
+        place, output = choice.place, self._job.folders.output
+        self.lines.append(f"{place.system} {place.benchmark} {place.scenario} ({choice.round_name}):")
+        written = {}
+        for kept in (*choice.performance, *((choice.accuracy,) if choice.accuracy else ())):
+            target = f"{place.system}/{place.benchmark}/{place.scenario}/{metadata.slot_folder(kept.slot)}"
+            if not kept.is_new:
+                self.lines.append(f"  keep     {target}: {_describe(kept)}")
+                continue
+            sources, label = _copied(kept.facts), label_of([kept.facts], read_measurements(kept.facts.run))[0]
+            digests = {source.name: file_sha256(source) for source in sources}
+            before = metadata.digests_of(self.content, place, kept.slot)
+            there = placing.contents(output / target)
+            if there != digests:
+                reason = placing.obstacle(output / target, before)
+                if reason:
+                    self.problems.append(f"{output / target} {reason}")
+                word = "replace" if there else "add"
+                from_where = kept.facts.run.relative.as_posix()
+                self.lines.append(f"  {word:<8} {target}: {_describe(kept)}, from {from_where}")
+                self.moves.append(placing.Move(target, sources, digests))
+            else:
+                self.lines.append(f"  adopt    {target}: {_describe(kept)}, it is there already")
+            written[kept.slot] = metadata.Written(digests, label)
+            self.lines += [f"           {label}"] if label else []
+        self.lines += [f"  {note}" for note in choice.notes]
+        self.lines += [f"  MISSING  {words}" for words in choice.missing]
+        self.missing += [(place, words) for words in choice.missing]
+        if written:
+            self.content = metadata.updated(self.content, choice, written, self._job.stamp)
+
+
+def prepare(job: Job) -> Update:
+    """Return what the update does. Raises UpdateError, metadata.MetadataError; changes nothing."""
+    planner = _Planner(job, metadata.read(job.folders.metadata_file))
+    if not job.source.is_dir():
+        raise UpdateError([f"{job.source} is no folder; give the folder with the logs with --input"])
+    output, work = job.folders.output.resolve(), job.folders.work.resolve()
+    runs, misplaced = find_runs(job.source)
+    runs = tuple(run for run in runs if not {output, work} & set(run.paths.folder.resolve().parents))
+    planner.lines += [f"left out {found.relative.as_posix()}: {found.reason}" for found in misplaced]
+    pools: dict[choosing.Place, list[RunFacts]] = {}
+    for facts in _read(runs, planner.lines):
+        place = choosing.place_of(facts, system_name(facts.run, read_json(facts.run.paths.metadata_json)))
+        round_name = job.request.round_name or facts.round_name
+        reason = rules.skip_reason(place.benchmark, facts.run.scenario, job.request.category, round_name)
+        if reason:
+            planner.lines.append(f"left out {facts.run.relative.as_posix()}: {reason}")
+        else:
+            pools.setdefault(place, []).append(facts)
+    if not pools:
+        raise UpdateError([*planner.lines, f"no run was found below {job.source}"])
+    old = _old_runs(job.folders, planner.content)
+    for place, found in sorted(choosing.with_high_accuracy(pools).items()):
+        last = metadata.last_slot(planner.content, place)
+        planner.add(choosing.choose(place, found, old.get(place, {}), last, job.request))
+    if planner.problems:
+        hint = "nothing was changed; move these folders away, or give another --output"
+        raise UpdateError([*planner.problems, hint])
+    return Update(tuple(planner.lines), tuple(planner.moves), planner.content, tuple(planner.missing))
