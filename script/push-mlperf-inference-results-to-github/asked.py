@@ -1,0 +1,85 @@
+"""Reads what the user asked for out of the env and the inputs of a call, and makes the calls of other recipes of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from mlperf_results.privacy import SHORTEST_SECRET
+from mlperf_results.secretshapes import is_secret_name
+
+from . import address
+
+GATE_TAGS = "check,mlperf,submission"
+HISTORY_TAGS = "get,git,history,_repo."
+URL_SAFE = ":/@.-_~+"
+TRUE_WORDS = ("yes", "on", "true", "1")
+
+
+def is_on(env: dict[str, Any], key: str) -> bool:
+    """Whether a flag was given."""
+    return str(env.get(key, "")).strip().lower() in TRUE_WORDS
+
+
+def words_of(env: dict[str, Any], key: str) -> tuple[str, ...]:
+    """The words of a comma list."""
+    value = env.get(key) or ()
+    return tuple(str(word).strip() for word in (value.split(",") if isinstance(value, str) else value))
+
+
+def given_path(env: dict[str, Any], key: str) -> Path | None:
+    """A folder that the user named; a relative one counts from where the command was given."""
+    text = str(env.get(key) or "")
+    return Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd(), Path(text).expanduser()) if text else None
+
+
+def gate_inputs(i: dict[str, Any], round_name: str) -> dict[str, Any] | None:
+    """The call of the gate, for the round that the user names or else this one; None when the user does not want it."""
+    env = i["env"]
+    if is_on(env, "CM_MLPERF_SKIP_CHECK"):
+        return None
+    folder = given_path(env, "CM_MLPERF_INFERENCE_SUBMISSION_DIR")
+    more = {"allow_synthetic": True} if is_on(env, "CM_MLPERF_ALLOW_SYNTHETIC") else {}
+    version = str(i["input"].get("version") or round_name)
+    return {"tags": GATE_TAGS, "submission_dir": str(folder), **more, **({"version": version} if version else {})}
+
+
+def history_inputs(where: address.Address) -> dict[str, Any]:
+    """The call of the recipe that keeps the history of the repository in the cache."""
+    return {"tags": HISTORY_TAGS + quote(where.url, safe=URL_SAFE)}
+
+
+def repository_address(env: dict[str, Any]) -> address.Address | None:
+    """Where to push to; None when a clone of the user's says it. Raises AddressError."""
+    text = str(env.get("CM_MLPERF_RESULTS_GIT_REPO_URL") or "")
+    if not text and env.get("CM_MLPERF_RESULTS_REPO_PATH"):
+        return None
+    return address.parse_address(text, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()))
+
+
+def secret_values(env: dict[str, Any]) -> tuple[str, ...]:
+    """The values of the secret keys of the env."""
+    found = (str(value) for key, value in env.items() if is_secret_name(key))
+    return tuple(value for value in found if len(value) >= SHORTEST_SECRET)
+
+
+def access_environment(env: dict[str, Any], where: address.Address | None) -> dict[str, str]:
+    """The settings for git of CM_GIT_AUTH, with CM_GH_TOKEN or CM_GIT_SSH, as the engine gives them to run.sh files."""
+    from recipe_engine.git_access import git_access  # only a hook's process has the engine
+
+    given = {**env, "CM_GIT_URL": where.url if where else ""}
+    settings = git_access(given, os.environ.get("GIT_CONFIG_COUNT", ""))
+    token = str(env.get("CM_GH_TOKEN") or "")
+    return {**settings, **({"CM_GH_TOKEN": token} if settings and token else {})}
+
+
+def repeat_command(inputs: dict[str, Any]) -> str:
+    """The line that does the same again without pushing; it leaves out secrets and names them."""
+    from recipe_engine.rerun import given_line  # only a hook's process has the engine
+
+    kept = {name: value for name, value in inputs.items() if name != "push"}
+    kept["tags"] = ",".join(tag for tag in str(kept.get("tags", "")).split(",") if tag not in ("_push", "_dry-run"))
+    line = given_line(kept)
+    return f"{line.text}{' ...and ' + ', '.join(line.left_out) if line.left_out else ''}"

@@ -1,0 +1,93 @@
+"""Compares a submission with what a repository holds: what a push adds, changes and removes. Nothing has effects.
+
+Removed are files of a scenario that the submission holds too (a run that was repeated), nothing else: volunteers share
+one submitter, and nobody has the results of all. Only `prune` removes the rest below <division>/<submitter>.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .content import Content, TreeFile, scenario_folder
+
+
+class Blob(NamedTuple):
+    """What git has at a path: the kind of the file and the name of its content."""
+
+    mode: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What a push does; `stays` counts files of the submitter that are not in the submission."""
+
+    added: tuple[TreeFile, ...]
+    changed: tuple[TreeFile, ...]
+    removed: tuple[str, ...]
+    same: int
+    stays: int
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """Every path that becomes another."""
+        return frozenset((*(file.path for file in (*self.added, *self.changed)), *self.removed))
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self.added or self.changed or self.removed)
+
+
+def compare(content: Content, blobs: Mapping[str, Blob], there: Mapping[str, Blob], *, is_pruning: bool) -> Changes:
+    """Return what makes `there` (paths below the submitter's folders) hold the submission, whose files are `blobs`."""
+    scenarios = content.scenario_folders
+    others = sorted(set(there) - set(blobs))
+    removed = [path for path in others if is_pruning or scenario_folder(path) in scenarios]
+    return Changes(
+        added=tuple(file for file in content.files if file.path not in there),
+        changed=tuple(file for file in content.files if there.get(file.path, blobs[file.path]) != blobs[file.path]),
+        removed=tuple(removed),
+        same=sum(there.get(path) == blob for path, blob in blobs.items()),
+        stays=len(others) - len(removed),
+    )
+
+
+def conflicts(changes: Changes, before: Mapping[str, Blob], now: Mapping[str, Blob]) -> tuple[str, ...]:
+    """Return the paths that others changed between `before` and `now` and that the push would change again."""
+    return tuple(path for path in sorted(changes.paths) if before.get(path) != now.get(path))
+
+
+def size_text(size_bytes: int) -> str:
+    """Return a size for people."""
+    size = float(size_bytes)
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
+
+
+def render(changes: Changes, most: int) -> list[str]:
+    """Return the list of files (`+` new, `~` changed, `-` removed; at most `most`) and a line of sums."""
+    rows = [
+        *((file.path, f"+ {file.path}  {size_text(file.size_bytes)}") for file in changes.added),
+        *((file.path, f"~ {file.path}  {size_text(file.size_bytes)}") for file in changes.changed),
+        *((path, f"- {path}") for path in changes.removed),
+    ]
+    lines = [f"  {line}" for _, line in sorted(rows)]
+    if len(lines) > most:
+        lines = [*lines[:most], f"  ... and {len(lines) - most} more; all of them with --out=json"]
+    sums = [
+        f"{len(changes.added)} added ({size_text(_total(changes.added))})",
+        f"{len(changes.changed)} changed ({size_text(_total(changes.changed))})",
+        f"{len(changes.removed)} removed",
+        f"{changes.same} there already",
+    ]
+    stays = f"; {changes.stays} other file(s) of the submitter stay" if changes.stays else ""
+    return [*lines, f"Files: {', '.join(sums)}{stays}"]
+
+
+def _total(files: Iterable[TreeFile]) -> int:
+    return sum(file.size_bytes for file in files)

@@ -1,0 +1,121 @@
+"""Hooks of push-mlperf-inference-results-to-github: check a submission, show what a push would do, push when asked.
+
+`asked.py` reads the call, `address.py` keeps logins out of sight, `content.py` reads and checks the submission,
+`changes.py` compares, `gitwork.py` runs git, `pushing.py` is the way from beginning to end.
+"""
+
+if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
+    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from mlperf_results.privacy import known_here
+
+from . import address, asked, content, gitwork, pushing
+
+HISTORY_REMOTE = "origin"
+"""The remote that get-git-history sets up; only by its name git leaves out the files of others."""
+
+SCRIPT_AUTOMATION = "script,5b4e0237da074764"
+COMMAND = "cm run script --tags=push,github,mlperf,inference,submission --submission_dir=DIR --repo_url=ADDRESS"
+LOGIN_HINT = (
+    "is the address right, the connection up, the login known to git? CM_GH_TOKEN with CM_GIT_AUTH=yes is one way"
+)
+
+
+def failure(error: Exception | str) -> dict:
+    """CM's answer for a push that cannot go on."""
+    return {"return": 1, "error": str(error)}
+
+
+def call(i: dict, inputs: dict) -> dict:
+    """Runs another recipe and gives its answer."""
+    return i["automation"].cmind.access({**inputs, "action": "run", "automation": SCRIPT_AUTOMATION, "quiet": True})
+
+
+def plan(i):
+    """Crowdperf hook of `cm plan script`: the recipe calls that preprocess will make; changes nothing."""
+    try:
+        where = asked.repository_address(i["env"])
+    except address.AddressError as error:
+        return failure(f"{error}\nhint: {COMMAND}")
+    is_cached = where is not None and not i["env"].get("CM_MLPERF_RESULTS_REPO_PATH")
+    runs = [asked.gate_inputs(i, ""), asked.history_inputs(where) if is_cached else None]
+    return {"return": 0, "runs": [run for run in runs if run]}
+
+
+def preprocess(i):
+    """CM hook: does all of it. Error when the submission must not be pushed or the push did not happen."""
+    env = i["env"]
+    folder = asked.given_path(env, "CM_MLPERF_INFERENCE_SUBMISSION_DIR")
+    if folder is None or not folder.is_dir():
+        return failure(f"there is no submission in {folder or '--submission_dir'}\nhint: {COMMAND}")
+    try:
+        where = asked.repository_address(env)
+        found = content.read_content(folder, str(env.get("CM_MLPERF_SUBMITTER") or ""))
+        content.check_sizes(found, int(float(env["CM_MLPERF_PUSH_LARGEST_MB"]) * content.MEGABYTE))
+    except address.AddressError as error:
+        return failure(f"{error}\nhint: {COMMAND}")
+    except ValueError:
+        return failure(f"--largest_mb={env['CM_MLPERF_PUSH_LARGEST_MB']} is no number\nhint: --largest_mb=50")
+    except content.ContentError as error:
+        return failure(error)
+    try:
+        return push(i, where, found)
+    except gitwork.GitError as error:
+        return failure(f"{error}\nhint: {error.hint or LOGIN_HINT}")
+    except (pushing.PushError, content.ContentError) as error:
+        return failure(error)
+
+
+def push(i, where: address.Address | None, found: content.Content) -> dict:
+    """Pushes a submission, or shows what would be pushed; CM's answer. Raises GitError, PushError, ContentError."""
+    env = i["env"]
+    login = address.login_environment(where, os.environ) if where else {}
+    environment = gitwork.process_environment(os.environ, login or asked.access_environment(env, where))
+    public = (*asked.words_of(env, "CM_MLPERF_PUBLIC_NAMES"), found.submitter, *found.systems)
+    known = known_here(gitwork.email(environment), public)
+    secrets = (*known.secrets, *asked.secret_values(env), *(where.secrets if where else ()))
+    known = replace(known, secrets=secrets)
+    message = str(env["CM_MLPERF_RESULTS_REPO_COMMIT_MESSAGE"]).strip() or "Added new results"
+    branch = str(env.get("CM_GIT_BRANCH") or "")
+    content.check_privacy(found, {"commit message": message, "branch": branch}, known)
+    gate = asked.gate_inputs(i, content.round_of(found))
+    if gate is not None:
+        answer = call(i, gate)
+        if answer["return"] > 0:
+            return {
+                **answer,
+                "error": f"{answer.get('error', '')}\nthe gate refuses this submission: nothing was pushed",
+            }
+    clone = asked.given_path(env, "CM_MLPERF_RESULTS_REPO_PATH")
+    if clone is not None:
+        folder = gitwork.folder_of_clone(clone, environment)
+        remote = where.url if where else gitwork.remote_of_clone(folder, environment)
+    else:
+        answer = call(i, asked.history_inputs(where))
+        if answer["return"] > 0:
+            return answer
+        folder, remote = Path(answer["new_env"]["CM_GIT_HISTORY_PATH"]), HISTORY_REMOTE
+    order = pushing.Order(
+        content=found,
+        branch=branch,
+        message=message + "\n",
+        is_push=asked.is_on(env, "CM_MLPERF_PUSH"),
+        is_pruning=asked.is_on(env, "CM_MLPERF_PUSH_PRUNE"),
+        command=asked.repeat_command(i["input"]),
+    )
+    with gitwork.locked(folder) as number:
+        repository = gitwork.Repository(
+            folder=folder, remote=remote, known=known, environment=environment, lock_number=number
+        )
+        outcome = pushing.work(repository, order, lambda line: print(line, flush=True))
+        i["state"]["mlperf_push"] = pushing.record(repository, found, outcome)
+    if outcome.is_pushed:
+        print(f"Pushed commit {outcome.commit} to branch {outcome.branch.name}.")
+    elif outcome.commit is None:
+        print(f"Nothing was pushed yet. To push exactly this:\n  {order.command} --push")
+    env["CM_MLPERF_RESULTS_PUSHED_COMMIT"] = outcome.commit or ""
+    return {"return": 0}
