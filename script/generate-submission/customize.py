@@ -1,0 +1,145 @@
+"""Hooks of generate-submission: read the call, refuse it with everything that is wrong, or make the tree and check it.
+
+The work is done by the package submission/ beside; facts of systems come from get-mlperf-inference-sut-description,
+the verdict at the end from check,mlperf,submission.
+"""
+
+if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
+    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+
+import contextlib
+import io
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .submission import making, placing, request, story
+from .submission.found import FoundRun, Sut
+
+SCRIPT_AUTOMATION = "script,5b4e0237da074764"
+SUT_TAGS, CHECK_TAGS = "get,mlperf,sut,description", "check,mlperf,submission"
+HARNESS = ("app-mlperf-inference", "harness")
+NOTES_KEYS = ("CM_MLPERF_SUT_HW_NOTES_EXTRA", "CM_MLPERF_SUT_SW_NOTES_EXTRA")
+HINT = (
+    "hint: cm run script --tags=generate,inference,submission --results_dir=RESULTS --submission_dir=TREE "
+    "--submitter=NAME --system_facts=FILE --run-checker"
+)
+
+
+class RecipeFailed(Exception):
+    """A recipe below failed; `answer` is what it said."""
+
+    def __init__(self, answer: dict[str, Any]) -> None:
+        super().__init__(str(answer.get("error", "")))
+        self.answer = answer
+
+
+class Access:
+    """Calls the recipes below with what of the call concerns them."""
+
+    def __init__(self, i: dict[str, Any], wanted: request.Request) -> None:
+        self._access, self._env, self._inputs = i["automation"].cmind.access, i["env"], i["input"]
+        self._request = wanted
+
+    def _call(self, tags: str, inputs: Mapping[str, Any], *, is_silent: bool) -> dict[str, Any]:
+        quiet = self._inputs.get("quiet") or self._env.get("CM_QUIET")
+        call = {"action": "run", "automation": SCRIPT_AUTOMATION, "tags": tags, "quiet": bool(quiet), **inputs}
+        answer: dict[str, Any] = self._access({**call, "silent": is_silent})
+        if answer["return"] > 0:
+            raise RecipeFailed(answer)
+        return answer
+
+    def describe(self, sut: Sut, run: FoundRun, division: str) -> Mapping[str, Any]:
+        """The facts of a system: see making.Recipes."""
+        versions = run.result.get("versions") or {}
+        software = ", ".join(f"{name} {text}" for name, text in sorted(versions.items()) if name != sut.backend)
+        start = Path(self._env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+        facts_file = str(self._env.get("CM_SUT_DESC_FACTS_FILE") or "")
+        inputs = {
+            "name": sut.hw_name or run.place.system,
+            "division": division,
+            "submitter": self._request.submitter,
+            "category": self._request.category,
+            "framework": f"{sut.backend} v{sut.backend_version}" if sut.backend_version else sut.backend,
+            "software": software,
+            "run_machine": dict(run.result.get("machine") or {}),
+            "system": dict(self._inputs.get("system") or {}),
+            "system_facts": str(start / Path(facts_file).expanduser()) if facts_file else "",
+            "hw_notes_extra": str(self._env.get(NOTES_KEYS[0]) or ""),
+            "sw_notes_extra": str(self._env.get(NOTES_KEYS[1]) or ""),
+            "env": {"CM_SUT_DESC_IS_COMPLETE_NEEDED": "no"},
+        }
+        is_asking = sys.stdin is not None and sys.stdin.isatty() and not self._inputs.get("quiet")
+        with contextlib.nullcontext() if is_asking else contextlib.redirect_stdout(io.StringIO()):
+            answer = self._call(SUT_TAGS, {key: value for key, value in inputs.items() if value}, is_silent=True)
+        facts: Mapping[str, Any] = answer["new_state"]["CM_SUT_DESCRIPTION"]
+        return facts
+
+    def check(self, round_name: str) -> None:
+        """The gate, whose verdict ends the call. Raises RecipeFailed."""
+        wanted = self._request
+        inputs: dict[str, Any] = {"submission_dir": str(wanted.submission_folder), "version": round_name}
+        inputs["submitter"] = wanted.submitter
+        if wanted.allows_synthetic:
+            inputs["allow_synthetic"] = True
+        if wanted.is_inferred or wanted.is_preprocessed:
+            inputs["infer_scenarios"] = True
+        try:
+            answer = self._call(CHECK_TAGS, inputs, is_silent=False)
+        except RecipeFailed:
+            print("SUMMARY: submission has errors", flush=True)
+            raise
+        verdict = str(answer.get("env", {}).get("CM_MLPERF_SUBMISSION_VERDICT") or "accepted")
+        print(f"SUMMARY: submission looks OK{'' if verdict == 'accepted' else f' ({verdict})'}", flush=True)
+
+
+def failure(error: object, hint: str = HINT) -> dict[str, Any]:
+    """CM's answer for a call that is refused."""
+    return {"return": 1, "error": f"{error}\n{hint}"}
+
+
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """Crowdperf hook of `cm plan script`: the recipe calls that preprocess will make; changes nothing."""
+    try:
+        wanted = request.read_request(i["env"], Path(i["env"].get("CM_TMP_CURRENT_PATH") or Path.cwd()))
+    except request.RequestError as error:
+        return failure(error)
+    runs = [{"tags": SUT_TAGS, "submitter": wanted.submitter, "quiet": True}]
+    if wanted.is_checked:
+        runs.append({"tags": CHECK_TAGS, "submission_dir": str(wanted.submission_folder), "quiet": True})
+    return {"return": 0, "runs": runs}
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """CM hook: the whole call. Error with every problem at once, or with what the gate found."""
+    env, state = i["env"], i["state"]
+    try:
+        wanted = request.read_request(env, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()))
+        access = Access(i, wanted)
+        gathered = making.gather(wanted)
+        systems, questions = making.describe_systems(gathered, wanted, access)
+        if gathered.problems or questions:
+            raise making.Refused((*gathered.problems, *questions))
+        for line in (*(story.cleaning(wanted) if wanted.is_clean else ()), *making.story_of_left_out(gathered)):
+            print(line, flush=True)
+        harness = Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).parent.joinpath(*HARNESS)
+        made = making.make(wanted, gathered, systems, harness, print)
+        env["CM_MLPERF_INFERENCE_SUBMISSION_DIR"] = str(wanted.submission_folder)
+        env["CM_MLPERF_SUBMISSION_VERSION"] = made["round"]
+        state["mlperf_submission"] = made
+        if wanted.is_checked:
+            access.check(made["round"])
+    except request.RequestError as error:
+        return failure(error)
+    except making.Refused as error:
+        return failure(f"{len(error.problems)} things stand between these runs and a submission:\n{error}")
+    except placing.PlacingError as error:
+        return failure(error, hint="hint: nothing was changed")
+    except OSError as error:
+        return failure(
+            f"the tree could not be written: {error}", hint="hint: the former tree is whole; then call again"
+        )
+    except RecipeFailed as error:
+        return error.answer
+    return {"return": 0}

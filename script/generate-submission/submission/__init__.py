@@ -1,0 +1,1 @@
+"""From results folders to a submission tree: what is there, what is missing, what is written and how it gets there."""

@@ -1,0 +1,145 @@
+"""Hooks of get-mlperf-inference-sut-description: the 35 facts of a system, each with its origin, or the open questions.
+
+`looking.py` looks, `answers.py` has what the user said, `description.py` puts it together, `questions.py` asks.
+"""
+
+if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
+    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from machine_facts import choose
+
+from . import answers, description, looking, questions
+
+TEMPLATE_NAME = "system_facts.yaml"
+NAME_KEY = "CM_HW_NAME"
+
+
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """The same when a run is only planned, but nobody is asked and nothing is written."""
+    return _describe(i, is_run=False)
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """CM hook: the description in state CM_SUT_META, with origins in CM_SUT_DESCRIPTION; error with what is open."""
+    return _describe(i, is_run=True)
+
+
+def _call_facts(env: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, description.Fact]:
+    """What the call decides: division, submitter, category, framework and the run's software."""
+    values = {
+        "division": env.get("CM_MLPERF_SUBMISSION_DIVISION"),
+        "submitter": env.get("CM_MLPERF_SUBMITTER"),
+        "system_type": str(env.get("CM_MLPERF_SUBMISSION_CATEGORY") or "").replace("-", ","),
+        "framework": env.get("CM_SUT_DESC_FRAMEWORK"),
+        "other_software_stack": inputs.get("software"),
+    }
+    found = {}
+    for key, value in values.items():
+        if value:
+            try:
+                found[key] = description.Fact(questions.checked(key, value), "given with the call")
+            except questions.BadAnswer as error:
+                raise answers.AnswersError(str(error)) from error
+    return found
+
+
+def _local_repo(i: dict[str, Any]) -> Path | None:
+    """The folder of CM's local repository; None in a plan, which has no CM."""
+    from recipe_engine.cm_home import home_of  # only a hook's process has the engine
+
+    cmind = getattr(i.get("automation"), "cmind", None)
+    return home_of(cmind).local_repo if cmind is not None else None
+
+
+def _gather(i: dict[str, Any]) -> tuple[description.Sources, bool]:
+    """All that is known, and whether the runs (if any) were made on this machine."""
+    env, inputs, system = i["env"], i["input"], i["state"]["mlperf_system"]
+    given = answers.from_call(inputs, env)
+    if env.get("CM_SUT_DESC_FACTS_FILE"):
+        start = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+        path = start / Path(str(env["CM_SUT_DESC_FACTS_FILE"])).expanduser()
+        given = {**answers.from_file(path), **given}
+    looked_at = choose.choose(str(env.get("CM_MLPERF_SYSTEM_MACHINE") or ""), Path.cwd()).machine
+    machine = inputs.get("run_machine") or {}
+    is_here = not machine or description.is_this_machine(machine, system)
+    run = description.of_run(machine)
+    if is_here:
+        run.pop("operating_system", None)  # the detected one also names the distribution
+    return (
+        description.Sources(
+            given=given,
+            remembered={},
+            call=_call_facts(env, inputs),
+            run=run,
+            detected=looking.detected(system, env, looked_at) if is_here else {},
+        ),
+        is_here,
+    )
+
+
+def _describe(i: dict[str, Any], *, is_run: bool) -> dict[str, Any]:
+    env, state = i["env"], i["state"]
+    try:
+        sources, is_here = _gather(i)
+    except (answers.AnswersError, choose.MachineError) as error:
+        return {"return": 1, "error": f"{error}\nhint: correct the values, then call again"}
+    name = str(env.get(NAME_KEY) or "").strip() or description.name_of(description.describe(sources))
+    local = _local_repo(i)
+    sources = description.Sources(**{**vars(sources), "remembered": answers.remembered(local, name) if local else {}})
+    found = description.describe(sources)
+    missing = description.missing(found)
+    if is_run and missing and _may_ask(env):
+        print(f"{len(missing)} facts of the system {name} cannot be detected. An empty answer leaves one open.")
+        said = questions.ask(missing, input, print)
+        asked = {key: description.Fact(value, "answered on the terminal") for key, value in said.items()}
+        sources = description.Sources(**{**vars(sources), "given": {**sources.given, **asked}})
+        found = description.describe(sources)
+        missing = description.missing(found)
+    if is_run and local:
+        answers.remember(local, name, sources.given)
+    for key, env_key in (("hw_notes", "CM_MLPERF_SUT_HW_NOTES_EXTRA"), ("sw_notes", "CM_MLPERF_SUT_SW_NOTES_EXTRA")):
+        found = description.with_note(found, key, " ".join(str(env.get(env_key) or "").split()))
+    env[NAME_KEY] = name
+    state["CM_SUT_META"] = {key: fact.value for key, fact in found.items()}
+    state["CM_SUT_DESCRIPTION"] = {
+        "name": name,
+        "is_this_machine": is_here,
+        "facts": {key: {"value": fact.value, "origin": fact.origin} for key, fact in found.items()},
+        "missing": list(missing),
+        "questions": {key: questions.QUESTIONS[key] for key in missing},
+        "template": questions.template(name, missing),
+    }
+    if not is_run:
+        return {"return": 0}
+    is_needed = str(env.get("CM_SUT_DESC_IS_COMPLETE_NEEDED") or "").lower() in ("yes", "true", "on", "1")
+    if missing and is_needed:
+        return _refusal(env, name, missing)
+    print(f"System {name}: {len(found) - len(missing)} of {len(found)} facts are known", flush=True)
+    return {"return": 0}
+
+
+def _may_ask(env: Mapping[str, Any]) -> bool:
+    is_quiet = str(env.get("CM_QUIET") or "").lower() in ("yes", "true", "on", "1")
+    return not is_quiet and sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _refusal(env: Mapping[str, Any], name: str, missing: tuple[str, ...]) -> dict[str, Any]:
+    """CM's answer when questions are open: the whole list, and a file with them (an existing one is left alone)."""
+    path = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()) / TEMPLATE_NAME
+    where = f"fill in {path} and add --system_facts={TEMPLATE_NAME}"
+    try:
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(questions.template(name, missing))
+    except FileExistsError:
+        where = f"write them to a file (there is a {TEMPLATE_NAME} already) and add --system_facts=FILE"
+    except OSError:
+        where = "write them as key: value lines to a file and add --system_facts=FILE"
+    lines = [f"{len(missing)} facts of the system {name} are not known and are never invented:"]
+    lines += [f"  {key}: {questions.QUESTIONS[key]}" for key in missing]
+    first = missing[0]
+    return {"return": 1, "error": "\n".join([*lines, f"hint: {where}, or --system.{first}=..."])}

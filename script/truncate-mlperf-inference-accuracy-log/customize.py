@@ -1,0 +1,79 @@
+"""Hooks of truncate-mlperf-inference-accuracy-log: shorten the logs of a tree in place, as the official tool does.
+
+The work is done by mlperf_results.truncation. Where generate-submission made the tree, its list of what it made is
+brought up to date, so that the shortened logs are not taken for somebody else's.
+"""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from mlperf_results.truncation import SCORE_NAME, truncate_tree
+
+DIVISIONS = ("closed", "open", "network")
+BACKUP_KEY = "CM_MLPERF_ACCURACY_LOG_BACKUP_DIR"
+HINT = "hint: cm run script --tags=truncate,mlperf,accuracy-log --submission_dir=TREE"
+
+
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """The same when a run is only planned: no recipe is called, nothing is changed."""
+    return {"return": 0}
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """CM hook: shortens the logs; state mlperf_truncation has digest and backup of each. Error for a lost score."""
+    env = i["env"]
+    text = str(env.get("CM_MLPERF_INFERENCE_SUBMISSION_DIR") or "").strip()
+    if not text:
+        return {"return": 1, "error": f"--submission_dir is missing\n{HINT}"}
+    start = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+    root = (start / Path(text).expanduser()).resolve()
+    if not any((root / division).is_dir() for division in DIVISIONS):
+        found = f"{root} holds none of the folders {', '.join(DIVISIONS)}"
+        return {"return": 1, "error": f"{found}: it is no submission tree\n{HINT}"}
+    given = str(env.get(BACKUP_KEY) or "").strip()
+    backup = (start / Path(given).expanduser()).resolve() if given else root.with_name(f"{root.name}_logs")
+    if backup == root or root in backup.parents:
+        return {"return": 1, "error": f"--backup={backup} lies in the tree, which would be submitted with it\n{HINT}"}
+    try:
+        done, skipped = truncate_tree(root, str(env.get("CM_MLPERF_SUBMITTER") or "").strip(), backup)
+    except OSError as error:
+        return {"return": 1, "error": f"a log could not be shortened: {error}\nhint: call again; what is done is kept"}
+    _note(root, {root / row.log: row.sha256 for row in done})
+    for row in done:
+        print(f"Truncated {row.log}; the whole log is {row.backup}", flush=True)
+    for left in skipped:
+        print(f"Left: {left.log}: {left.reason}", flush=True)
+    print(f"{len(done)} accuracy logs truncated, {len(skipped)} left as they were", flush=True)
+    env[BACKUP_KEY] = str(backup)
+    i["state"]["mlperf_truncation"] = {
+        "truncated": [{"log": row.log.as_posix(), "sha256": row.sha256, "backup": str(row.backup)} for row in done],
+        "left": [{"log": left.log.as_posix(), "reason": left.reason} for left in skipped],
+    }
+    lost = [str(left.log) for left in skipped if SCORE_NAME in left.reason]
+    if lost:
+        score = "cm run script --tags=process,mlperf,accuracy --result_dir=THE RUN'S FOLDER, then make the tree again"
+        return {"return": 1, "error": f"no {SCORE_NAME} beside {', '.join(lost)}\nhint: {score}"}
+    return {"return": 0}
+
+
+def _note(root: Path, logs: dict[Path, str]) -> None:
+    """Brings the tree's manifest up to date, where there is one and the log was as generate-submission left it.
+
+    ``logs`` has the digest that each log had before.
+    """
+    manifest = root.with_name(f"{root.name}_facts") / "manifest.json"
+    try:
+        content = json.loads(manifest.read_text(encoding="utf-8"))
+        files = content["files"]
+        for log, before in logs.items():
+            if before in files.get(log.relative_to(root).as_posix(), ()):
+                for path in (log, log.with_name(SCORE_NAME)):
+                    files[path.relative_to(root).as_posix()] = [hashlib.sha256(path.read_bytes()).hexdigest()]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return
+    beside = manifest.with_name(f".{manifest.name}.{os.getpid()}")
+    beside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    os.replace(beside, manifest)

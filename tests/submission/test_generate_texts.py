@@ -1,0 +1,138 @@
+"""What a tree tells in words: commands without the submitter's folders, weights and how they were quantised."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from generate_support import SUT  # noqa: F401 - puts the package on the path
+from mlperf_results.names import Mode, Scenario
+from mlperf_results.tree import ScenarioPlace
+from submission import measured, texts
+from submission.found import FoundRun, sut_of
+
+DIGEST = "ab" * 32
+
+
+def run_of(folder: Path, *, info: dict[str, Any] | None = None, **settings: Any) -> FoundRun:
+    """A run with these settings, and a model.json where one is given."""
+    if info is not None:
+        (folder / "model.json").write_text(json.dumps(info), encoding="utf-8")
+        settings["model_info_path"] = str(folder / "model.json")
+    rows = {name: {"value": value, "origin": "user"} for name, value in {"model": "resnet50", **settings}.items()}
+    return FoundRun(
+        place=ScenarioPlace(system="box", model="resnet50", scenario="Offline"), scenario=Scenario.OFFLINE,
+        mode=Mode.PERFORMANCE, test="", number=1, folder=folder, session=folder, log=None,
+        result={"run": rows, "model_sha256": {"model": DIGEST}, "is_synthetic": {"model": False, "dataset": False}},
+    )  # fmt: skip
+
+
+QUANTISED = {
+    "precision": "int8",
+    "files": {"model": {"file": "resnet50_v1.int8.onnx", "sha256": DIGEST}},
+    "quantisation": {
+        "methods": {"model": "static"},
+        "reduce_range": True,
+        "calibration": {
+            "sha256": "cd" * 32,
+            "method": "entropy",
+            "provenance": {"sample_ids": ["a", "b", "c"], "dataset": {"count": 500, "is_synthetic": False}},
+        },
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("cm run script --tags=a,b --results_dir=/home/jo/r --model=x", "cm run script --tags=a,b --model=x"),
+        ("cm run script --results-dir=r --user_conf=/x/y/my.conf", "cm run script"),
+        ("cm run script --adr.dataset.path=/data/jo/imagenet", "cm run script --adr.dataset.path=imagenet"),
+        ("cm run script --env.X='~/a b/c'", "cm run script '--env.X=a b/c'"),
+        ("cm run script --url=https://example.org/a/b", "cm run script --url=https://example.org/a/b"),
+    ],
+)
+def test_a_command_is_shown_without_folders(command: str, expected: str) -> None:
+    assert texts.without_paths(command) == expected
+
+
+def test_a_run_is_repeated_by_its_session_s_command(tmp_path: Path) -> None:
+    environment = {"command": "cm run script --tags=run,mlperf,inference --results_dir=/r --model=resnet50"}
+    command = texts.repeat_command(run_of(tmp_path), environment, {})
+    assert command == "cm run script --tags=run,mlperf,inference --model=resnet50"
+
+
+def test_without_one_it_is_repeated_by_its_settings(tmp_path: Path) -> None:
+    run = run_of(tmp_path, backend="onnxruntime", scenario="Offline", execution_mode="valid", threads=4)
+    session = {"settings": {"source": "tiny", "options": {"threads": "4"}, "passed_on": {"adr": {"x": {"tags": "_y"}}}}}
+    words = "--mode=performance --model=resnet50 --backend=onnxruntime --scenario=Offline --execution_mode=valid"
+    start = f"cm run script --tags=run,mlperf,inference {words}"
+    assert texts.repeat_command(run, {}, session) == f"{start} --source=tiny --threads=4 --adr.x.tags=_y"
+    assert texts.repeat_command(run, {}, {}) == f"{start} --threads=4"
+
+
+@pytest.mark.parametrize(
+    ("precision", "backend", "words"),
+    [
+        ("fp32", "onnxruntime", "none"),
+        ("fp16", "pytorch", "cast to fp16"),
+        ("fp16", "tensorrt", "cast to fp16; built into a TensorRT engine"),
+    ],
+)
+def test_what_was_done_to_the_weights_is_told(tmp_path: Path, precision: str, backend: str, words: str) -> None:
+    run = run_of(tmp_path, precision=precision, backend=backend, model_path="/x/resnet50_v1.onnx")
+    weights = measured.weights_of(run)
+    assert (weights.transformation, weights.files) == (words, ("resnet50_v1.onnx",))
+
+
+def test_our_quantisation_is_told_with_the_weights_that_it_started_from(tmp_path: Path) -> None:
+    weights = measured.weights_of(run_of(tmp_path, info=QUANTISED, precision="int8", backend="onnxruntime"))
+    assert weights.files == ("resnet50_v1.onnx",)
+    assert weights.transformation == (
+        "int8 by crowdperf's quantize-ml-model (static); weights to 7 bits, because the processor has no VNNI"
+    )
+    text = texts.calibration_text({"resnet50": weights})
+    assert "method entropy, one range for each tensor, from 3 samples of a data set of 500" in text
+    assert "Samples: a, b, c" in text
+    assert "cd" * 32 in text
+
+
+def test_a_quantisation_that_nobody_can_tell_any_more_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(measured.UnknownWeights, match="nobody can say"):
+        measured.weights_of(run_of(tmp_path, precision="int8", model_info_path="/gone/model.json"))
+
+
+def test_a_model_json_of_other_weights_is_not_believed(tmp_path: Path) -> None:
+    other = {**QUANTISED, "files": {"model": {"file": "x.onnx", "sha256": "00" * 32}}}
+    with pytest.raises(measured.UnknownWeights):
+        measured.weights_of(run_of(tmp_path, info=other, precision="int8"))
+
+
+def test_sections_of_other_models_stay_in_the_calibration_text(tmp_path: Path) -> None:
+    weights = measured.weights_of(run_of(tmp_path, precision="fp32", model_path="m.onnx"))
+    first = texts.calibration_text({"bert-99": weights})
+    both = texts.calibration_text({"resnet50": weights}, first)
+    assert both.index("## bert-99") < both.index("## resnet50")
+    assert texts.calibration_text({"resnet50": weights}, both) == both
+
+
+@pytest.mark.parametrize(
+    ("record", "hw_name", "expected"),
+    [
+        ({"sut": "named-by-record"}, "", "named-by-record"),
+        ({"sut": "named-by-record"}, "my-box", "my-box-crowdperf-cpu-onnxruntime-v1.31.1-default_config"),
+        ({}, "", "Example_CPU_3x4-crowdperf-cpu-onnxruntime-v1.31.1-default_config"),
+        ({"hw_name": "box", "run_config": "fast"}, "", "box-crowdperf-cpu-onnxruntime-v1.31.1-fast"),
+    ],
+)
+def test_a_system_is_named_by_hardware_and_software_and_never_by_the_host(
+    record: dict[str, str], hw_name: str, expected: str
+) -> None:
+    result = {
+        "run": {"backend": {"value": "onnxruntime"}, "device": {"value": "cpu"}},
+        "versions": {"onnxruntime": "1.31.1"},
+        "machine": {"processor": "Example(R) CPU 3", "core_count": 4},
+    }
+    assert sut_of(record, result, hw_name, "20261121T010203Z-x").name == expected
