@@ -72,7 +72,9 @@ class Config:
     where nothing is given the harness decides.
 
     `source` says which model and data set: "real", "synthetic" or "tiny". `resume` is one of RESUME_VALUES, or empty
-    for a call that starts anew.
+    for a call that starts anew. `run_id` names a folder that several calls share (keeping.py); empty: one of this call
+    alone. `target_origin`: where targets come from when not from the user. `is_finding`: performance runs look for
+    their target and are no results. `is_checked`: what does not pass ends the call with an error.
     """
 
     model: str
@@ -87,6 +89,11 @@ class Config:
     options: Mapping[str, str]
     targets: Mapping[str, float]
     resume: str = ""
+    run_id: str = ""
+    is_rerun: bool = False
+    target_origin: Mapping[Scenario, str] = field(default_factory=dict)
+    is_finding: bool = False
+    is_checked: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +211,11 @@ def _misfits(config: Config, known: Known) -> list[str]:
     """A problem for everything that is right by itself and wrong together."""
     chosen = {config.model, config.backend, config.device, config.precision, config.source}
     problems = [f"{' and '.join(sorted(names))} do not go together" for names in known.forbidden if names <= chosen]
+    if config.run_id and config.resume:
+        problems.append("--resume: a call with --run_id goes on by itself; leave one of them out")
+    for name, is_given in (("rerun", config.is_rerun), ("target_origin", bool(config.target_origin))):
+        if is_given and not config.run_id:
+            problems.append(f"--{name}: it is for calls with --run_id")
     if "batch_timeout" in config.options and Scenario.SERVER not in config.scenarios:
         problems.append("--batch_timeout: only Server batches wait to fill")
     return problems + _unused_targets(config.targets, config.scenarios)
@@ -228,11 +240,23 @@ def parse_config(env: Mapping[str, object], known: Known, folder: Path) -> Confi
         options=_options(reader, device, folder),
         targets={name: value for name, value in given.items() if value is not None},
         resume=reader.resume("CM_MLPERF_RESUME"),
+        run_id=reader.folder_name("CM_MLPERF_RUN_ID", "run_id"),
+        is_rerun=reader.truth("CM_RERUN", "rerun"),
+        target_origin=reader.origins("CM_MLPERF_LOADGEN_TARGET_ORIGIN", "target_origin"),
+        is_finding=reader.truth("CM_MLPERF_RUN_FIND", "find"),
+        is_checked=reader.truth("CM_MLPERF_RUN_CHECK", "check", otherwise=True),
     )
     problems = reader.problems or _misfits(config, known)
     if problems:
         raise ConfigError(problems)
     return config
+
+
+def _options_of(config: Config, scenario: Scenario, mode: Mode) -> dict[str, str]:
+    """The further inputs of one run: those that only Server takes are left out elsewhere."""
+    is_server = scenario is Scenario.SERVER
+    options = {name: value for name, value in config.options.items() if is_server or name != "batch_timeout"}
+    return {**options, "find": "yes"} if config.is_finding and mode is Mode.PERFORMANCE else options
 
 
 def matrix(config: Config) -> tuple[RunSpec, ...]:
@@ -241,7 +265,6 @@ def matrix(config: Config) -> tuple[RunSpec, ...]:
     for scenario in config.scenarios:
         target, own_name, shared_name = TARGETS[scenario]
         value = config.targets.get(own_name, config.targets.get(shared_name))
-        is_server = scenario is Scenario.SERVER
         for mode in config.modes:
             specs.append(
                 RunSpec(
@@ -253,7 +276,7 @@ def matrix(config: Config) -> tuple[RunSpec, ...]:
                     scenario=scenario,
                     mode=mode,
                     execution_mode=config.execution_mode,
-                    options={k: v for k, v in config.options.items() if is_server or k != "batch_timeout"},
+                    options=_options_of(config, scenario, mode),
                     target_qps=value if target == "target_qps" else None,
                     target_latency_ms=value if target == "target_latency_ms" else None,
                 )

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import enum
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from mlperf_results.names import ExecutionMode, UnknownName, parse_execution_mode
+from mlperf_results.names import ExecutionMode, Scenario, UnknownName, parse_execution_mode, parse_scenario
 
 ALL = "all"
+TRUTHS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
+FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 RESUME_VALUES = ("failed", "unfinished", ALL)
 
 
@@ -77,6 +80,32 @@ class Reader:
         if text and text not in RESUME_VALUES:
             self.problems.append(f"--resume: unknown value {text!r}; known: {', '.join(RESUME_VALUES)}")
         return text
+
+    def truth(self, key: str, name: str, *, otherwise: bool = False) -> bool:
+        """Yes or no; `otherwise` when nothing is given."""
+        text = self.text(key).lower()
+        if text and text not in TRUTHS:
+            self.problems.append(f"--{name}: found {text!r}; allowed: {', '.join(TRUTHS)}")
+        return TRUTHS.get(text, otherwise)
+
+    def folder_name(self, key: str, name: str) -> str:
+        """The name of one folder; empty when nothing is given."""
+        text = self.text(key)
+        if text and not FOLDER_NAME.fullmatch(text):
+            allowed = "letters, digits, dot, underscore, plus, hyphen, beginning with a letter or digit"
+            self.problems.append(f"--{name}: found {text!r}; allowed: {allowed}")
+        return text
+
+    def origins(self, key: str, name: str) -> dict[Scenario, str]:
+        """Words by scenario, written `Offline: measured; Server: found`."""
+        found = {}
+        for part in filter(None, (part.strip() for part in self.text(key).split(";"))):
+            scenario, _, words = part.partition(":")
+            try:
+                found[parse_scenario(scenario.strip())] = words.strip()
+            except UnknownName as error:
+                self.problems.append(f"--{name}: {error}; written 'Offline: words; Server: words'")
+        return found
 
     def gpus(self, key: str, device: str) -> str | None:
         """A comma list of the numbers of GPUs; None when nothing is given."""

@@ -141,19 +141,24 @@ def app_meta(recipes_folder: Path) -> Mapping[str, Any]:
     return meta
 
 
-def recipe_records(recipes_folder: Path) -> list[dict[str, str]]:
-    """Name, uid and digest of every recipe beside this one, as they are now.
+def recipe_records(facts: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """Name, uid and digest of recipes, for files."""
+    return [{name: row[name] for name in ("alias", "uid", "sha256")} for row in facts]
+
+
+def recipe_facts(recipes_folder: Path) -> list[dict[str, Any]]:
+    """Name, uid, tags and digest of every recipe beside this one, as they are now.
 
     The digest is the one that the engine notes in cache entries made by the recipe.
     """
     from recipe_engine.repos import recipe_digest  # only a hook's process has the engine; the rest works without
 
-    records = []
+    facts = []
     for meta_path in sorted(recipes_folder.glob("*/_cm.yaml")):
         meta = yaml.safe_load(meta_path.read_text(encoding="utf-8"))
         digest = recipe_digest(meta_path.parent)
-        records.append({"alias": meta["alias"], "uid": meta["uid"], "sha256": digest})
-    return records
+        facts.append({"alias": meta["alias"], "uid": meta["uid"], "tags": meta["tags"], "sha256": digest})
+    return facts
 
 
 def host_facts(env: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,11 +17,11 @@ recipe = load_recipe("run-mlperf-inference")
 matrix = load_module("run-mlperf-inference", "matrix")
 outcome = load_module("run-mlperf-inference", "outcome")
 page = load_module("run-mlperf-inference", "page")
-plot = load_module("run-mlperf-inference", "plot")
 session = load_module("run-mlperf-inference", "session")
 table = load_module("run-mlperf-inference", "table")
 
-from mlperf_results.benchmarks import BENCHMARKS  # noqa: E402 - importable from here on
+from mlperf_results import plot  # noqa: E402 - importable from here on
+from mlperf_results.benchmarks import BENCHMARKS  # noqa: E402
 from mlperf_results.names import SYNTHETIC_LABEL, TEST_RUN_LABEL, Mode, Scenario  # noqa: E402
 
 META = recipe_meta("run-mlperf-inference")
@@ -73,6 +73,8 @@ class FakeCM:
         self.calls: list[dict[str, Any]] = []
 
     def access(self, request: dict[str, Any]) -> dict[str, Any]:
+        if request["action"] == "record":
+            return {"return": 0}
         self.calls.append(request)
         for part, answer in self.answers.items():
             if part in request["tags"]:

@@ -1,0 +1,91 @@
+"""Hooks of generate-mlperf-inference-user-conf: write user.conf with the origin of each line, tell how long runs take.
+
+What the settings become is decided in `planning.py`, the call is read in `wishes.py`.
+"""
+
+from __future__ import annotations
+
+if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
+    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+
+import os
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from . import planning, wishes
+
+CONF_NAME = "user.conf"
+HEAD = "# Written by crowdperf before the runs; the comments say where each value comes from. Times in ms.\n"
+HINT = "hint: cm run script --tags=generate,mlperf,inference,user-conf --model=resnet50 --scenario=Offline"
+
+
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """Crowdperf hook of `cm plan script`: refuses what a run would refuse; writes nothing."""
+    try:
+        wishes.read(i["env"])
+    except wishes.BadCall as error:
+        return {"return": 1, "error": f"{error}\n{HINT}"}
+    return {"return": 0}
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """CM hook: writes user.conf, tells its lines and the durations, gives both as state."""
+    env = i["env"]
+    try:
+        call = wishes.read(env)
+        recorded = recorded_values(Path(str(env.get("CM_SUT_CONFIG_FILE") or "")), call.model)
+    except wishes.BadCall as error:
+        return {"return": 1, "error": f"{error}\n{HINT}"}
+    planned = [
+        planning.plan_scenario(call.model, scenario, call.execution_mode, wish, recorded.get(scenario.value))
+        for scenario, wish in call.wishes.items()
+    ]
+    here = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+    path = here / Path(str(env.get("CM_MLPERF_USER_CONF_FOLDER") or ".")).expanduser() / CONF_NAME
+    try:
+        write(path, planned)
+    except OSError as error:
+        return {"return": 1, "error": f"cannot write {path}: {error}\nhint: give another folder with --output_dir"}
+    text = [line for item in planned for line in (*item.lines, *(f"# {note}" for note in item.notes))]
+    durations = [planning.duration_line(item, mode) for item in planned for mode in call.modes]
+    print(f"{path}:\n  " + "\n  ".join(text))
+    print("Expected time of each LoadGen run:\n  " + "\n  ".join(durations), flush=True)
+    env["CM_MLPERF_USER_CONF"] = str(path)
+    i["state"]["mlperf_user_conf"] = record(planned, str(path), call)
+    return {"return": 0}
+
+
+def recorded_values(path: Path, model: str) -> dict[str, Any]:
+    """What the configuration of the system holds for a model, by scenario."""
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except (OSError, yaml.YAMLError) as error:
+        raise wishes.BadCall(f"cannot read {path}: {error}") from error
+    rows = content.get(model) if isinstance(content, dict) else None
+    return {name: row for name, row in (rows or {}).items() if isinstance(row, dict)}
+
+
+def write(path: Path, planned: list[planning.Planned]) -> None:
+    """Puts user.conf in place, whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(path.name + ".part")
+    lines = [line for item in planned for line in (*item.lines, *(f"# {note}" for note in item.notes))]
+    unfinished.write_text(HEAD + "\n".join(lines) + "\n", encoding="utf-8")
+    os.replace(unfinished, path)
+
+
+def record(planned: list[planning.Planned], path: str, call: wishes.Call) -> dict[str, Any]:
+    """What recipes above are told: by scenario the target, whether it was recorded, and the seconds of each run."""
+    rows = {}
+    for item in planned:
+        target = item.target
+        seconds = {mode.value: planning.expected_s(item, mode)[0] for mode in call.modes}
+        rows[item.scenario.value] = {
+            "target": None if target is None else {"key": planning.target_key(item.scenario), "value": target.value},
+            "origin": "" if target is None else target.origin,
+            "is_recorded": item.measured is not None,
+            "expected_s": seconds,
+        }
+    return {"path": path, "scenarios": rows}

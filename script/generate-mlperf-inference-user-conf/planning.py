@@ -1,0 +1,167 @@
+"""The settings of runs that are still to be made, each with its origin, and how long the runs will take. Pure.
+
+Order of authority: what the user gives, what was found on this system (find-performance has put its margin into it
+already), the rules. A target that none of them gives is left to the harness, which measures it before the run.
+
+The durations follow LoadGen: Offline makes 1.1 x duration x rate samples, and at least the minimum of the rules; the
+other scenarios go on until both the shortest duration and the fewest queries are reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mlperf_results.benchmarks import BENCHMARKS
+from mlperf_results.names import ExecutionMode, Mode, Scenario
+
+MIN_QUERY_COUNT = {Scenario.SINGLE_STREAM: 100, Scenario.MULTI_STREAM: 662, Scenario.SERVER: 662}
+"""The fewest queries that the harness asks for: LoadGen's early stopping needs them (settings.py of the harness)."""
+
+OFFLINE_SLACK = 1.1
+"""LoadGen makes so many times the samples that the planned rate needs (LoadGen 6.0.17)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A setting and the words that say where it comes from."""
+
+    value: float
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What the user gives for one scenario; None where nothing."""
+
+    target: float | None = None
+    min_duration_ms: int | None = None
+    min_query_count: int | None = None
+    performance_sample_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """One scenario: its settings by LoadGen's key, whose target may be missing, and what is known of its speed.
+
+    `measured`: the latency in ms or rate per second that was seen here. `dataset_count`: samples of the validation set;
+    None for a model that the rules do not know.
+    """
+
+    loadgen_name: str
+    scenario: Scenario
+    settings: Mapping[str, Value]
+    measured: float | None
+    dataset_count: int | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def target(self) -> Value | None:
+        """The setting that tells the speed; None where the harness measures it."""
+        return self.settings.get(target_key(self.scenario))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The lines of user.conf, each with its origin as a comment."""
+        where = f"{self.loadgen_name}.{self.scenario.value}"
+        return tuple(
+            f"{where}.{key} = {setting.value:g}  # {setting.origin}"
+            if key.startswith("target")
+            else f"{where}.{key} = {int(setting.value)}  # {setting.origin}"
+            for key, setting in sorted(self.settings.items())
+        )
+
+
+def target_key(scenario: Scenario) -> str:
+    """LoadGen's key of the target that a scenario is planned with."""
+    return "target_latency" if scenario.is_stream else "target_qps"
+
+
+def plan_scenario(
+    model: str, scenario: Scenario, execution_mode: ExecutionMode, wish: Wish, recorded: Mapping[str, Any] | None
+) -> Planned:
+    """The settings of one scenario; ``recorded`` is its entry in the configuration of the system, None without one."""
+    row = BENCHMARKS.get(model)
+    settings: dict[str, Value] = {}
+    rule = f"rule of {execution_mode.value} runs"
+    settings["min_duration"] = _chosen(wish.min_duration_ms, execution_mode.min_duration_ms, rule)
+    fewest = MIN_QUERY_COUNT.get(scenario, 1)
+    if row is not None and scenario is Scenario.OFFLINE and execution_mode is ExecutionMode.VALID:
+        fewest = row.offline_min_sample_count
+    settings["min_query_count"] = _chosen(wish.min_query_count, fewest, "rule")
+    samples = wish.performance_sample_count
+    if samples is None and row is not None:
+        samples = row.performance_sample_count
+    if samples is not None:
+        origin = "you" if wish.performance_sample_count is not None else "rule"
+        settings["performance_sample_count_override"] = Value(samples, origin)
+    target, notes, key = _target(scenario, wish, recorded), [], target_key(scenario)
+    if target is not None:
+        settings[key] = target
+    else:
+        notes.append(f"{scenario.value}: no {key} is recorded or given; the harness measures it before the run")
+    if scenario is Scenario.SERVER and row is not None:
+        settings["target_latency"] = Value(row.server_target_latency_ms, "rule")
+    measured = float(recorded.get("measured") or recorded[key]) if recorded else None
+    return Planned(
+        loadgen_name=row.loadgen_name if row else model,
+        scenario=scenario,
+        settings=settings,
+        measured=measured,
+        dataset_count=row.dataset_count if row else None,
+        notes=tuple(notes),
+    )
+
+
+def _chosen(given: int | None, otherwise: int, rule: str) -> Value:
+    return Value(otherwise, rule) if given is None else Value(given, "you")
+
+
+def _target(scenario: Scenario, wish: Wish, recorded: Mapping[str, Any] | None) -> Value | None:
+    if wish.target is not None:
+        return Value(wish.target, "you")
+    if not recorded:
+        return None
+    return Value(float(recorded[target_key(scenario)]), str(recorded.get("origin") or "recorded"))
+
+
+def expected_s(planned: Planned, mode: Mode) -> tuple[float, bool]:
+    """About how long LoadGen takes, in seconds; False where it may take longer, because the speed is not known."""
+    speed = planned.measured or (planned.target.value if planned.target else None)
+    is_stream = planned.scenario.is_stream
+    if mode is Mode.ACCURACY:
+        if planned.scenario is Scenario.SERVER:
+            speed = planned.measured  # the harness paces such a run by what it measures, not by the target
+        if speed is None or planned.dataset_count is None:
+            return 0.0, False
+        samples_per_query = 8 if planned.scenario is Scenario.MULTI_STREAM else 1
+        queries = planned.dataset_count / samples_per_query
+        return (queries * speed / 1000.0, True) if is_stream else (planned.dataset_count / speed, True)
+    shortest_s = planned.settings["min_duration"].value / 1000.0
+    fewest = planned.settings["min_query_count"].value
+    if speed is None:
+        return shortest_s, False
+    if is_stream:
+        return max(shortest_s, fewest * speed / 1000.0), True
+    if planned.scenario is Scenario.SERVER:
+        rate = planned.target.value if planned.target else speed
+        return max(shortest_s, fewest / rate), True
+    rate = planned.target.value if planned.target else speed
+    return max(OFFLINE_SLACK * shortest_s * rate / speed, fewest / speed), True
+
+
+def duration_line(planned: Planned, mode: Mode) -> str:
+    """What a user is told of the length of one run."""
+    seconds, is_known = expected_s(planned, mode)
+    what = f"{planned.scenario.value} {mode.value}"
+    if mode is Mode.ACCURACY and not is_known:
+        return f"{what}: every sample once; how long is not known"
+    return f"{what}: {'about' if is_known else 'at least'} {in_words(seconds)}"
+
+
+def in_words(seconds: float) -> str:
+    """A duration for people."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,92 @@
+"""Reads a call: model, scenarios, length of the runs, and the values that the user gives. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mlperf_results.names import ExecutionMode, Mode, Scenario, UnknownName, parse_execution_mode, parse_mode
+from mlperf_results.names import parse_scenario as scenario_named
+from mlperf_results.rounds import current_scenarios, scenarios_of
+
+from .planning import Wish
+
+ALL = "all"
+OWN_TARGETS = {
+    Scenario.SINGLE_STREAM: ("CM_MLPERF_LOADGEN_SINGLESTREAM_TARGET_LATENCY", "CM_MLPERF_LOADGEN_TARGET_LATENCY"),
+    Scenario.MULTI_STREAM: ("CM_MLPERF_LOADGEN_MULTISTREAM_TARGET_LATENCY", "CM_MLPERF_LOADGEN_TARGET_LATENCY"),
+    Scenario.OFFLINE: ("CM_MLPERF_LOADGEN_OFFLINE_TARGET_QPS", "CM_MLPERF_LOADGEN_TARGET_QPS"),
+    Scenario.SERVER: ("CM_MLPERF_LOADGEN_SERVER_TARGET_QPS", "CM_MLPERF_LOADGEN_TARGET_QPS"),
+}
+"""The env keys of the target that a scenario has: its own first, then the shared one."""
+COUNTS = {
+    "min_duration_ms": "CM_MLPERF_LOADGEN_MIN_DURATION_MS",
+    "min_query_count": "CM_MLPERF_INFERENCE_MIN_QUERY_COUNT",
+    "performance_sample_count": "CM_MLPERF_LOADGEN_PERFORMANCE_SAMPLE_COUNT",
+}
+
+
+class BadCall(Exception):
+    """The inputs cannot be used; the text names all that is wrong."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What is asked for, by scenario."""
+
+    model: str
+    execution_mode: ExecutionMode
+    modes: tuple[Mode, ...]
+    wishes: Mapping[Scenario, Wish]
+
+
+def read(env: Mapping[str, Any]) -> Call:
+    """The call in env. Raises BadCall with every problem."""
+    problems: list[str] = []
+
+    def text(key: str) -> str:
+        return str(env.get(key) or "").strip()
+
+    def number(key: str) -> float | None:
+        if not text(key):
+            return None
+        try:
+            value = float(text(key))
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value) or value <= 0:
+            problems.append(f"{key}: found {text(key)!r}; allowed: a number above 0")
+        return value
+
+    if not text("CM_MLPERF_MODEL"):
+        raise BadCall("give the benchmark with --model")
+    model = text("CM_MLPERF_MODEL")
+    try:
+        execution_mode = parse_execution_mode(text("CM_MLPERF_RUN_STYLE"))
+        mode = text("CM_MLPERF_LOADGEN_MODE")
+        modes = tuple(Mode) if mode.lower() == ALL else (parse_mode(mode),)
+        scenarios = _scenarios(text("CM_MLPERF_LOADGEN_SCENARIO"), model)
+    except UnknownName as error:
+        raise BadCall(str(error)) from error
+    counts = {name: number(key) for name, key in COUNTS.items()}
+    whole = {name: None if value is None else int(value) for name, value in counts.items() if value == value}
+    wishes = {}
+    for scenario in scenarios:
+        given = [value for key in OWN_TARGETS[scenario] if (value := number(key)) is not None]
+        wishes[scenario] = Wish(target=given[0] if given else None, **whole)
+    if problems:
+        raise BadCall("; ".join(dict.fromkeys(problems)))
+    return Call(model=model, execution_mode=execution_mode, modes=modes, wishes=wishes)
+
+
+def _scenarios(text: str, model: str) -> tuple[Scenario, ...]:
+    if text.lower() == ALL:
+        return tuple(scenario for scenario in Scenario if scenario in current_scenarios(model))
+    wanted = {scenario_named(word) for word in text.split(",") if word.strip()}
+    allowed = scenarios_of(model)
+    missing = sorted(scenario.value for scenario in wanted if scenario not in allowed)
+    if missing:
+        raise BadCall(f"{model} has no {', '.join(missing)}; it has {', '.join(s.value for s in allowed)}")
+    return tuple(scenario for scenario in Scenario if scenario in wanted)

@@ -1,0 +1,120 @@
+"""Reads and writes the configuration file of one system under test.
+
+    resnet50:
+      Offline:
+        measured: 812.3
+        origin: 'found 2026-11-21: 1.1 times 812.3'
+        target_qps: 893.5
+      SingleStream:
+        origin: 'found 2026-11-21: 0.75 times 1.94'
+        target_latency: 1.455
+
+A target is what a later run is to be given; `measured`, where it is there, the figure that was seen.
+Rates in samples or queries per second, latencies in ms. A change is made under a lock and put in place whole, so that
+two calls that record at the same time both find their value in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import math
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from mlperf_results.names import Scenario
+
+HEAD = "# Written by crowdperf: what was found on this system, for the settings of later runs. Latencies in ms.\n"
+
+
+class BadFile(Exception):
+    """The file cannot be used; the text says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One value. `target`: its key, `target_qps` or `target_latency`; `measured`: the figure seen, None if not told."""
+
+    model: str
+    scenario: Scenario
+    target: str
+    value: float
+    origin: str
+    measured: float | None = None
+
+
+def target_of(scenario: Scenario) -> str:
+    """The key of the value that a scenario has."""
+    return "target_latency" if scenario.is_stream else "target_qps"
+
+
+def parse(text: str, source: str) -> dict[str, dict[str, dict[str, Any]]]:
+    """The content of a file: model to scenario to key. Raises BadFile; ``source`` is for the message."""
+    hint = f"hint: correct or remove {source}"
+    try:
+        content = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        raise BadFile(f"{source} is no YAML: {error}\n{hint}") from error
+    if not isinstance(content, dict):
+        raise BadFile(f"{source} holds no mapping of models\n{hint}")
+    names = [scenario.value for scenario in Scenario]
+    for model, rows in content.items():
+        for scenario, row in rows.items() if isinstance(rows, dict) else [("", None)]:
+            if scenario not in names or not isinstance(row, dict):
+                raise BadFile(f"{source}: {model}: found {scenario!r}; allowed: {', '.join(names)}\n{hint}")
+            key = target_of(Scenario(scenario))
+            value = row.get(key)
+            for name, found in ((key, value), ("measured", row.get("measured", value))):
+                if not isinstance(found, int | float) or not math.isfinite(found) or found <= 0:
+                    where = f"{source}: {model}: {scenario}: {name}"
+                    raise BadFile(f"{where}: found {found!r}; allowed: a number above 0\n{hint}")
+    return content
+
+
+def read(path: Path) -> dict[str, dict[str, dict[str, Any]]]:
+    """The content of the file; empty when there is none. Raises BadFile."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadFile(f"cannot read {path}: {error}") from error
+    return parse(text, str(path))
+
+
+def with_entry(content: Mapping[str, Mapping[str, Any]], entry: Entry) -> dict[str, dict[str, Any]]:
+    """The content with one value more, or another one in its place."""
+    changed = {model: dict(rows) for model, rows in content.items()}
+    seen = {} if entry.measured is None else {"measured": entry.measured}
+    row = {"origin": entry.origin, entry.target: entry.value, **seen}
+    changed.setdefault(entry.model, {})[entry.scenario.value] = row
+    return changed
+
+
+def record(path: Path, entry: Entry) -> dict[str, dict[str, Any]]:
+    """Puts one value into the file and gives its content. Raises BadFile."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(path.parent):
+            content = with_entry(read(path), entry)
+            unfinished = path.with_name(path.name + ".part")
+            unfinished.write_text(HEAD + yaml.safe_dump(content, sort_keys=True), encoding="utf-8")
+            os.replace(unfinished, path)
+    except OSError as error:
+        raise BadFile(f"cannot write {path}: {error}\nhint: give another folder with --repo_path") from error
+    return content
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # a file system that cannot lock a folder
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

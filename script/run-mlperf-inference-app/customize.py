@@ -1,0 +1,119 @@
+"""Hooks of run-mlperf-inference-app: the benchmark part of the crowd-benchmarking tutorial.
+
+What is asked for is read in `request.py`, done in `steps.py` through the recipes below, whose inputs `calls.py` makes.
+"""
+
+from __future__ import annotations
+
+if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
+    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+
+import time
+from pathlib import Path
+from typing import Any
+
+from machine_facts import nvidia
+from machine_facts.probe import Machine
+
+from . import known, steps
+from .request import Request, RequestError, read
+
+HINT = "hint: cm run script --tags=generate-run-cmds,inference,_all-scenarios --model=resnet50 --device=cpu"
+PASSED_ON_INPUTS = ("adr", "add_deps_recursive", "env")
+"""Inputs of the call that also hold for every recipe below it."""
+NOT_REPEATED = ("readme", "rerun", "clean", "quiet", "scenario", "mode", "find_performance", "submission_dir")
+PLANNED_SUT = "planned-sut"
+"""Stands for the system's name in a plan, where the version of the backend is not known yet."""
+
+
+def failure(error: Exception | str, hint: str = HINT) -> dict[str, Any]:
+    """CM's answer for a call that cannot go on."""
+    return {"return": 1, "error": f"{error}\n{hint}"}
+
+
+def read_call(i: dict[str, Any]) -> steps.Call:
+    """The call. Raises RequestError, also for a GPU that is not there."""
+    env, inputs, mapping = i["env"], i["input"], i["meta"]["input_mapping"]
+    recipes_folder = Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).parent
+    meta = known.recipe_meta(recipes_folder, known.APP_RECIPE)
+    names = known.known_names(meta, known.recipe_meta(recipes_folder, known.LOADGEN_RECIPE))
+    here = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+    request = read(env, inputs, mapping, names, here)
+    require_gpu(request, i.get("machine") or Machine())
+    passed_on = with_loadgen({name: inputs[name] for name in PASSED_ON_INPUTS if inputs.get(name)}, request)
+    return steps.Call(
+        access=getattr(getattr(i.get("automation"), "cmind", None), "access", None),  # a plan has none, and calls none
+        request=request,
+        passed_on=passed_on,
+        app_meta=meta,
+        repeat=without_secrets({**_own(inputs, mapping), **passed_on}),
+    )
+
+
+def with_loadgen(passed_on: dict[str, Any], request: Request) -> dict[str, Any]:
+    """The inputs for every recipe below, with the LoadGen of the round, unless the user says which one to take."""
+    adr = dict(passed_on.get("adr") or {})
+    if not request.loadgen_variation or "loadgen" in adr:
+        return passed_on
+    return {**passed_on, "adr": {**adr, "loadgen": {"tags": request.loadgen_variation}}}
+
+
+def _own(inputs: dict[str, Any], mapping: dict[str, str]) -> dict[str, Any]:
+    """The inputs that decide what is run, under the names of this recipe."""
+    given = {name.replace("-", "_"): value for name, value in inputs.items()}
+    return {name: given[name] for name in sorted(mapping) if given.get(name) and name not in NOT_REPEATED}
+
+
+def without_secrets(inputs: dict[str, Any]) -> dict[str, Any]:
+    """Inputs for a line that others see: without those that are secret, however deep."""
+    from recipe_engine.rerun import without_secret_flags  # only a hook's process has the engine
+
+    found: dict[str, Any] = without_secret_flags(inputs)
+    return found
+
+
+def require_gpu(request: Request, machine: Machine) -> None:
+    """Raises RequestError where device cuda is asked for and no GPU answers, before anything is installed."""
+    if request.device != "cuda":
+        return
+    driver = nvidia.look(machine)
+    if not driver.is_working:
+        why = f": {driver.trouble}" if driver.trouble else ""
+        raise RequestError([f"--device=cuda: no GPU answers through nvidia-smi{why}; --device=cpu runs without one"])
+
+
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """Crowdperf hook of `cm plan script`: the recipe calls that a run makes; changes nothing."""
+    try:
+        call = read_call(i)
+    except RequestError as error:
+        return failure(error)
+    request = call.request
+    pattern = f"*-crowdperf-{request.device}-{request.backend}-v*-{request.run_config}"
+    there = sorted(path.name for path in request.style_folder.glob(pattern))
+    return {"return": 0, "runs": list(steps.planned(call, there[0] if len(there) == 1 else PLANNED_SUT))}
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """CM hook: does the whole call. Error when a step fails or a run does not pass."""
+    started_s = time.monotonic()
+    try:
+        call = read_call(i)
+        done = steps.perform(call)
+    except RequestError as error:
+        return failure(error)
+    except steps.StepFailed as error:
+        return error.answer
+    env, state = i["env"], i["state"]
+    env["CM_SUT_NAME"] = done["mlperf_sut"]["sut"]
+    env["CM_MLPERF_INFERENCE_RESULTS_DIR_"] = str(call.request.style_folder)
+    env["CM_MLPERF_INFERENCE_RESULTS_SUT_PATH"] = done["folder"]
+    state["mlperf_sut"] = done["mlperf_sut"]
+    if "mlperf_results" in done:
+        state["mlperf_results"] = done["mlperf_results"]
+        print(f"\nThe MLPerf inference results are stored at {call.request.style_folder}", flush=True)
+    if done["problems"]:
+        return failure(f"not passed: {'; '.join(done['problems'])}", hint=f"hint: see {done['folder']}/summary.txt")
+    tags = ",".join(i["meta"]["tags"])  # the reference engine ends every run with this line; ours has another one
+    print(f'  - running time of script "{tags}": {time.monotonic() - started_s:.2f} sec.', flush=True)
+    return {"return": 0}

@@ -1,0 +1,74 @@
+"""Which runs a submission of a benchmark needs, and which of them are there, made by this call, or missing. Pure.
+
+The closed and the network division ask for every scenario of the category and for compliance tests, the open one for
+those that are submitted. What is there is looked up by the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlperf_results.benchmarks import BENCHMARKS
+from mlperf_results.compliance import tests_needed
+from mlperf_results.names import Mode, Scenario
+
+from .request import Request, valid_scenarios
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One run that a submission needs: `what` is a mode or a compliance test."""
+
+    scenario: Scenario
+    what: str
+
+    @property
+    def place(self) -> Path:
+        """The folder of the run below that of the scenario."""
+        if self.what == Mode.ACCURACY.value:
+            return Path("accuracy")
+        inner = Path("performance", "run_1")
+        return inner if self.what == Mode.PERFORMANCE.value else Path(self.what) / inner
+
+
+def needs_of(request: Request) -> tuple[Need, ...]:
+    """The runs that a submission of this benchmark needs in its division, category and round."""
+    is_open = request.division == "open"
+    category = request.category
+    scenarios = request.scenarios if is_open else valid_scenarios(request.model, request.round_name, category)
+    tests: tuple[str, ...] = ()
+    if not is_open and request.model in BENCHMARKS:
+        tests = tests_needed(request.model, request.round_name, request.division)
+    names = (*(mode.value for mode in Mode), *tests)
+    return tuple(Need(scenario, name) for scenario in scenarios for name in names)
+
+
+def is_made_by(request: Request, need: Need) -> bool:
+    """Whether this call makes the run, or keeps it where it is there."""
+    if request.is_finding or need.scenario not in request.scenarios:
+        return False
+    if need.what in [mode.value for mode in Mode]:
+        return need.what in [mode.value for mode in request.modes]
+    return request.has_compliance
+
+
+def lines(request: Request, is_there: Callable[[Need], bool]) -> tuple[str, ...]:
+    """The list that a user sees before the first run."""
+    title = f"{request.division} {request.category} submission of {request.model} to {request.round_name}"
+    found = [f"A {title} needs these runs:"]
+    missing = False
+    for need in needs_of(request):
+        what = f"  {need.scenario.value} {need.what}"
+        if is_there(need):
+            found.append(f"{what}: there")
+        elif is_made_by(request, need):
+            found.append(f"{what}: made by this call")
+        else:
+            found.append(f"{what}: missing")
+            missing = True
+    if missing:
+        what = f"{title.split(' of ')[0]}: with _submission in place of the variation of this call"
+        found.append(f"the same inputs make all runs of a {what}")
+    return tuple(found)

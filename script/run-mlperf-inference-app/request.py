@@ -1,0 +1,298 @@
+"""What a call asks for: its env as one frozen `Request`, with every problem collected. Pure.
+
+The rules of the round decide the scenarios. Values that only the runs need (targets, batch sizes, counts) are handed on
+as they are; run-mlperf-inference checks them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mlperf_results.benchmarks import BENCHMARKS
+from mlperf_results.names import ExecutionMode, Mode, Scenario, UnknownName, parse_execution_mode, parse_mode
+from mlperf_results.names import parse_scenario as scenario_named
+from mlperf_results.rounds import ROUNDS, rounds_of, rules_in
+
+from .inputnames import IMPLEMENTATIONS, refusals, remarks
+from .known import Known
+
+DIVISIONS = ("open", "closed", "network")
+CATEGORIES = ("edge", "datacenter", "datacenter,edge")
+RUN_INPUTS = (
+    "batch_size", "batch_timeout", "gpus", "instances", "min_duration_ms", "min_query_count",
+    "performance_sample_count", "threads", "user_conf",
+)  # fmt: skip
+"""Inputs that go to every run as they are."""
+TARGET_INPUTS = (
+    "multistream_target_latency", "offline_target_qps", "server_target_qps", "singlestream_target_latency",
+    "target_latency", "target_qps",
+)  # fmt: skip
+SUBMISSION_INPUTS = (
+    "allow_synthetic", "hw_notes_extra", "submission_dir", "submitter", "sw_notes_extra", "system_facts",
+)  # fmt: skip
+"""Inputs that go to the recipe of the submission tree as they are."""
+DEVICE_NAMES = {"gpu": "cuda"}
+YES = ("yes", "true", "on", "1")
+
+
+class RequestError(Exception):
+    """The inputs ask for something that cannot be done; `problems` holds one text for each."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("cannot do what was asked for:\n  " + "\n  ".join(problems))
+        self.problems = tuple(problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A checked call.
+
+    `options`, `targets` and `submission` are inputs for the recipes below, by name. `loadgen_variation`: that of the
+    package with the seeds of the round, where it is not the usual one. `remarks`: lines that the user is
+    told first. `results_folder`: the folder given, which gets one folder for each execution mode.
+    """
+
+    model: str
+    backend: str
+    device: str
+    precision: str
+    source: str
+    round_name: str
+    division: str
+    category: str
+    scenarios: tuple[Scenario, ...]
+    modes: tuple[Mode, ...]
+    execution_mode: ExecutionMode
+    results_folder: Path
+    options: Mapping[str, str]
+    targets: Mapping[str, str]
+    submission: Mapping[str, Any]
+    remarks: tuple[str, ...]
+    hw_name: str = ""
+    run_config: str = ""
+    is_finding: bool = False
+    is_rerun: bool = False
+    is_clean: bool = False
+    has_readmes: bool = False
+    has_compliance: bool = False
+    makes_submission: bool = False
+    is_checked: bool = True
+    loadgen_variation: str = ""
+
+    @property
+    def style_folder(self) -> Path:
+        """The folder of all results of this length; searches have one of their own, for they are no results."""
+        return self.results_folder / ("find_results" if self.is_finding else f"{self.execution_mode.value}_results")
+
+
+class _Reader:
+    def __init__(self, env: Mapping[str, Any], mapping: Mapping[str, str]) -> None:
+        self._env, self._mapping = env, mapping
+        self.problems: list[str] = []
+        self.remarks: list[str] = []
+
+    def key(self, key: str) -> str:
+        value = self._env.get(key)
+        return "" if value is None else str(value).strip()
+
+    def text(self, name: str) -> str:
+        return self.key(self._mapping[name])
+
+    def truth(self, key: str, *, otherwise: bool = False) -> bool:
+        text = self.key(key).lower()
+        return text in YES if text else otherwise
+
+    def one_of(self, name: str, allowed: tuple[str, ...], aliases: Mapping[str, str]) -> str:
+        text = aliases.get(self.text(name), self.text(name))
+        if text not in allowed:
+            self.problems.append(f"--{name}: unknown {name} {text!r}; known: {', '.join(allowed)}")
+        return text
+
+    def given(self, names: tuple[str, ...]) -> dict[str, str]:
+        return {name: self.text(name) for name in names if self.text(name)}
+
+
+def read(
+    env: Mapping[str, Any], inputs: Mapping[str, Any], mapping: Mapping[str, str], known: Known, folder: Path
+) -> Request:
+    """The checked call; relative folders start at ``folder``. Raises RequestError with every problem."""
+    reader = _Reader(env, mapping)
+    reader.problems += refusals(inputs)
+    reader.remarks += remarks(inputs)
+    model = reader.one_of("model", known.models, known.aliases)
+    device = reader.one_of("device", known.devices, DEVICE_NAMES)
+    backend = reader.one_of("backend", known.backends, {})
+    precision = reader.one_of("precision", known.precisions, known.precision_aliases)
+    source = reader.one_of("source", known.sources, {})
+    _implementation(reader)
+    round_name = _round(reader, model)
+    category = _category(reader, model, round_name)
+    division = _division(reader)
+    execution_mode = _execution_mode(reader)
+    modes = _modes(reader)
+    is_finding = reader.truth("CM_MLPERF_FIND_PERFORMANCE_MODE")
+    makes_submission = reader.truth("CM_MLPERF_SUBMISSION_RUN")
+    if is_finding and modes != (Mode.PERFORMANCE,):
+        reader.problems.append("find-performance makes performance runs only; leave --mode and other variations out")
+    scenarios = _scenarios(reader, model, round_name, category, needs_all=makes_submission and division != "open")
+    if reader.problems:
+        raise RequestError(reader.problems)
+    loadgen = _loadgen(reader, round_name, known)
+    skips_tree = reader.truth("CM_MLPERF_SKIP_SUBMISSION_GENERATION")
+    compliance = _has_compliance(reader, division, otherwise=makes_submission)
+    return Request(
+        model=model,
+        backend=backend,
+        device=device,
+        precision=precision,
+        source=source,
+        round_name=round_name,
+        division=division,
+        category=category,
+        scenarios=scenarios,
+        modes=modes,
+        execution_mode=execution_mode,
+        results_folder=folder / Path(reader.text("results_dir") or ".").expanduser(),
+        options=reader.given(RUN_INPUTS),
+        targets=reader.given(TARGET_INPUTS),
+        submission={
+            **reader.given(SUBMISSION_INPUTS),
+            **({"system": inputs["system"]} if inputs.get("system") else {}),
+        },
+        remarks=tuple(reader.remarks),
+        hw_name=reader.text("hw_name"),
+        run_config=reader.text("run_config") or default_run_config(source, precision),
+        is_finding=is_finding,
+        is_rerun=reader.truth("CM_RERUN") or reader.truth("CM_MLPERF_CLEAN_ALL"),
+        is_clean=reader.truth("CM_MLPERF_CLEAN_ALL"),
+        has_readmes=reader.truth("CM_MLPERF_README"),
+        has_compliance=compliance,
+        makes_submission=makes_submission and not skips_tree,
+        is_checked=reader.truth("CM_RUN_SUBMISSION_CHECKER", otherwise=True),
+        loadgen_variation=loadgen,
+    )
+
+
+def default_run_config(source: str, precision: str) -> str:
+    """The name of the way to run: made data and other number formats are as fast as they are, and are kept apart."""
+    others = [text for text, usual in ((source, "real"), (precision, "fp32")) if text != usual]
+    return "_".join([*others, "config"]) if others else "default_config"
+
+
+def _implementation(reader: _Reader) -> None:
+    name = reader.text("implementation")
+    if name not in IMPLEMENTATIONS:
+        reader.problems.append(f"--implementation: found {name!r}; known: {', '.join(IMPLEMENTATIONS)}")
+    elif name != "crowdperf":
+        reader.remarks.append(
+            f"--implementation={name}: what runs is crowdperf's own harness, and results say crowdperf"
+        )
+
+
+def _has_compliance(reader: _Reader, division: str, *, otherwise: bool) -> bool:
+    wanted = reader.truth("CM_MLPERF_LOADGEN_COMPLIANCE", otherwise=otherwise and division != "open")
+    if wanted and division == "open":
+        reader.remarks.append(
+            "--compliance has no effect: the open division has no compliance tests (--division=closed)"
+        )
+    return wanted and division != "open"
+
+
+def _division(reader: _Reader) -> str:
+    division = reader.text("division") or "open"
+    if division not in DIVISIONS:
+        reader.problems.append(f"--division: found {division!r}; allowed: {', '.join(DIVISIONS)}")
+    elif reader.key("CM_MLPERF_SUBMISSION_GENERATION_STYLE") == "short" and division != "open":
+        reader.problems.append(f"--division: found {division!r}; _short is for the open division, take _full")
+    return division
+
+
+def _execution_mode(reader: _Reader) -> ExecutionMode:
+    try:
+        return parse_execution_mode(reader.text("execution_mode"))
+    except UnknownName as error:
+        reader.problems.append(f"--execution_mode: {error}")
+        return ExecutionMode.TEST
+
+
+def _modes(reader: _Reader) -> tuple[Mode, ...]:
+    everything = reader.truth("CM_MLPERF_LOADGEN_ALL_MODES")
+    text = reader.text("mode") or reader.key("CM_MLPERF_RUN_MODES")
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if everything or text == "all":
+        return tuple(Mode)
+    try:
+        wanted = {parse_mode(word) for word in words}
+    except UnknownName as error:
+        reader.problems.append(f"--mode: {error}")
+        return tuple(Mode)
+    return tuple(mode for mode in Mode if mode in wanted)
+
+
+def _round(reader: _Reader, model: str) -> str:
+    """The round whose rules hold: the one of the variation, else the newest that has the benchmark."""
+    text = reader.key("CM_MLPERF_INFERENCE_VERSION").removesuffix("-dev")
+    allowed = rounds_of(model) if model in BENCHMARKS else ROUNDS
+    name = f"v{text}" if text else allowed[-1]
+    if name not in allowed:
+        reader.problems.append(f"_r{text}: {model} is not in round {name}; it is in {', '.join(allowed)}")
+        return allowed[-1]
+    return name
+
+
+def _loadgen(reader: _Reader, round_name: str, known: Known) -> str:
+    """The variation of get-mlperf-loadgen for the round asked for; empty for the usual one."""
+    if not reader.key("CM_MLPERF_INFERENCE_VERSION") or round_name == known.usual_loadgen_round:
+        return ""
+    if round_name in known.loadgen_rounds:
+        return f"_{round_name}"
+    there, usual = ", ".join(known.loadgen_rounds), known.usual_loadgen_round
+    reader.remarks.append(f"no LoadGen package has the seeds of {round_name} (there are {there}); {usual}'s are used")
+    return ""
+
+
+def _category(reader: _Reader, model: str, round_name: str) -> str:
+    """The category: the one given, else edge, or datacenter for a benchmark that edge does not have."""
+    text = reader.text("category").replace(" ", "")
+    text = "datacenter,edge" if text in ("edge,datacenter", "datacenter-edge", "edge-datacenter") else text
+    if text and text not in CATEGORIES:
+        reader.problems.append(f"--category: found {text!r}; allowed: {', '.join(CATEGORIES)}")
+    if text or model not in BENCHMARKS:
+        return text if text in CATEGORIES else "edge"
+    return "edge" if rules_in(model, round_name).edge else "datacenter"
+
+
+def valid_scenarios(model: str, round_name: str, category: str) -> tuple[Scenario, ...]:
+    """The scenarios of a benchmark in a category; all of them for a model that MLPerf does not know."""
+    if model not in BENCHMARKS:
+        return tuple(Scenario)
+    rules = rules_in(model, round_name)
+    return {"edge": rules.edge, "datacenter": rules.datacenter}.get(category, rules.both)
+
+
+def _scenarios(reader: _Reader, model: str, round_name: str, category: str, *, needs_all: bool) -> tuple[Scenario, ...]:
+    allowed = valid_scenarios(model, round_name, category)
+    names = [scenario.value for scenario in allowed]
+    if not allowed:
+        reader.problems.append(f"--category: {model} has no scenario in category {category} in round {round_name}")
+        return ()
+    known = "" if model in BENCHMARKS else f" ({model} is not an MLPerf benchmark: every scenario can be run)"
+    text = reader.text("scenario")
+    if reader.truth("CM_MLPERF_LOADGEN_ALL_SCENARIOS") or text.lower() == "all" or needs_all:
+        if text and text.lower() != "all":
+            reader.remarks.append(f"--scenario={text} has no effect: all scenarios are made")
+        reader.remarks.append(f"Valid Scenarios for {model} in {category} category are :{names}{known}")
+        return allowed
+    try:
+        wanted = {scenario_named(word) for word in (text or "Offline").split(",") if word.strip()}
+    except UnknownName as error:
+        reader.problems.append(f"--scenario: {error}, all")
+        return ()
+    missing = sorted(scenario.value for scenario in wanted if scenario not in allowed)
+    if missing:
+        what = f"{model} has no {', '.join(missing)} in category {category} in round {round_name}"
+        reader.problems.append(f"--scenario: {what}; it has {', '.join(names)}")
+    return tuple(scenario for scenario in Scenario if scenario in wanted)

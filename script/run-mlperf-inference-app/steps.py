@@ -1,0 +1,223 @@
+"""Does a call: names the system, finds targets, makes the runs, tests, READMEs and the submission tree, in this order.
+
+Effects: calls other recipes, writes `sut.json`, and prints. Everything is decided in the modules beside this one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import yaml
+from mlperf_results.layout import ResultsPaths, RunPaths
+from mlperf_results.names import ExecutionMode, Mode, Scenario
+from mlperf_results.seeds import SEEDS
+
+from . import calls, known, needs, pages
+from .request import Request
+
+SCRIPT_AUTOMATION = "script,5b4e0237da074764"
+SUT_FORMAT = 1
+RECORDED_STYLES = (ExecutionMode.FAST, ExecutionMode.VALID)
+"""Runs whose targets come from what was found: a test run of 2 s measures for itself."""
+
+
+class StepFailed(Exception):
+    """A recipe ended with an error; `answer` is CM's answer with it."""
+
+    def __init__(self, answer: Mapping[str, Any]) -> None:
+        super().__init__(str(answer.get("error", "")))
+        self.answer = dict(answer)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call: CM's access function, what is asked for, inputs for every recipe below, the app's metadata, env.
+
+    `repeat`: the inputs of a line that makes the call again.
+    """
+
+    access: Callable[[dict[str, Any]], dict[str, Any]]
+    request: Request
+    passed_on: Mapping[str, Any]
+    app_meta: Mapping[str, Any]
+    repeat: Mapping[str, Any]
+
+    def make(self, inputs: Mapping[str, Any], *, is_silent: bool = False) -> dict[str, Any]:
+        """Runs a recipe and gives CM's answer. Raises StepFailed."""
+        own = {"action": "run", "automation": SCRIPT_AUTOMATION, "quiet": True, "silent": is_silent}
+        answer = self.access({**self.passed_on, **inputs, **own})
+        if answer["return"] > 0:
+            raise StepFailed(answer)
+        return answer
+
+
+def perform(call: Call) -> dict[str, Any]:
+    """Does the whole call and gives what it sets: state and env keys. Raises StepFailed."""
+    request = call.request
+    for line in introduction(request):
+        print(line)
+    named = call.make(calls.config_call(request, _backend_version(call)), is_silent=True)
+    sut, config_file = named["new_state"]["CM_SUT_RECORD"], named["new_env"]["CM_SUT_CONFIG_FILE"]
+    paths = ResultsPaths(request.style_folder, sut["sut"])
+    print(f"SUT: {sut['sut']}\nResults: {paths.folder}", flush=True)
+    _write_json(paths.folder / "sut.json", {"format": SUT_FORMAT, **sut})
+    if request.execution_mode is ExecutionMode.VALID or request.makes_submission:
+        print("\n".join(needs.lines(request, lambda need: _is_there(paths, request.model, need))), flush=True)
+    if request.is_finding:
+        _find(call, request, sut)
+        return {"mlperf_sut": sut, "folder": str(paths.folder), "problems": []}
+    recorded = _recorded(call, sut, config_file)
+    inputs = calls.run_call(request, sut["sut"], request.scenarios, recorded)
+    results = call.make(inputs)["new_state"]["mlperf_results"]
+    if request.has_readmes:
+        pages.write_all(paths, request, call.passed_on, call.repeat)
+    problems = [*verdicts(request, results), *_foreign_seeds(request, paths, results)]
+    if not problems and request.has_compliance:
+        call.make(calls.compliance_call(request, paths.folder / request.model))
+    if not problems and request.makes_submission:
+        call.make(calls.submission_call(request))
+    return {"mlperf_sut": sut, "mlperf_results": results, "folder": str(paths.folder), "problems": problems}
+
+
+def introduction(request: Request) -> list[str]:
+    """What the user is told before anything is installed."""
+    rules = f"Using MLCommons Inference rules of {request.round_name} from crowdperf's own tables"
+    return [*request.remarks, f"{rules} (no checkout of mlcommons/inference; LoadGen is the package mlcommons-loadgen)"]
+
+
+def _backend_version(call: Call) -> str:
+    """Installs what the backend needs, where it is missing, and gives its version; empty for one without a library."""
+    request = call.request
+    dependency = known.backend_library(call.app_meta, request.backend, request.device)
+    if dependency is None:
+        return ""
+    call.make(calls.venv_call(call.passed_on))
+    return str(call.make(calls.library_call(dependency, call.passed_on)).get("version") or "")
+
+
+def _is_there(paths: ResultsPaths, model: str, need: needs.Need) -> bool:
+    result = read_json(RunPaths(paths.scenario_folder(model, need.scenario) / need.place).result_json)
+    return bool(result.get("valid"))
+
+
+def _find(call: Call, request: Request, sut: Mapping[str, str]) -> None:
+    """Searches the target of each scenario and records it at once, so that what was found is never lost."""
+    day = datetime.now(timezone.utc).date().isoformat()
+    for scenario in request.scenarios:
+        inputs = calls.run_call(request, sut["sut"], [scenario], {})
+        found = call.make(inputs)["new_state"]["mlperf_found"][scenario.value]
+        call.make(calls.record_call(request, sut, scenario, found, day), is_silent=True)
+
+
+def _recorded(call: Call, sut: Mapping[str, str], config_file: str) -> dict[Scenario, tuple[str, str]]:
+    """The targets of the runs that were found, with their origin; Server's is searched first where there is none.
+
+    Also tells the lines of user.conf and how long the runs will take.
+    """
+    request = call.request
+    is_used = request.execution_mode in RECORDED_STYLES and Mode.PERFORMANCE in request.modes
+    if is_used and _lacks_server_rate(call, config_file):
+        print(f"no target_qps is recorded for Server; it is searched now. By hand:\n{_find_line(call, 'Server')}")
+        finding = replace(
+            request,
+            is_finding=True,
+            scenarios=(Scenario.SERVER,),
+            modes=(Mode.PERFORMANCE,),
+            execution_mode=ExecutionMode.TEST,
+        )
+        _find(replace(call, request=finding), finding, sut)
+    folder = request.style_folder / sut["sut"] / request.model
+    answer = call.make(calls.conf_call(request, config_file if is_used else os.devnull, folder))
+    rows = answer["new_state"]["mlperf_user_conf"]["scenarios"]
+    unknown = ",".join(name for name, row in rows.items() if row["target"] is None and is_used)
+    if unknown:
+        by_hand = _find_line(call, unknown)
+        print(f"no target is recorded for {unknown}; the harness estimates it. By hand:\n{by_hand}", flush=True)
+    return {
+        Scenario(name): (repr(row["target"]["value"]), row["origin"])
+        for name, row in rows.items()
+        if row["target"] is not None and row["is_recorded"]
+    }
+
+
+def _find_line(call: Call, scenarios: str) -> str:
+    inputs = {**call.repeat, "scenario": scenarios, "execution_mode": ExecutionMode.TEST.value}
+    return pages.command("generate-run-cmds,inference,_find-performance", inputs)
+
+
+def _lacks_server_rate(call: Call, config_file: str) -> bool:
+    request, scenario = call.request, Scenario.SERVER
+    if scenario not in request.scenarios or calls.given_target(request, scenario) is not None:
+        return False
+    path = Path(config_file)
+    content = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None
+    return scenario.value not in ((content or {}).get(request.model) or {})
+
+
+def verdicts(request: Request, results: Mapping[str, Any]) -> list[str]:
+    """Why the runs do not pass. A missed accuracy counts in the divisions that have a target, and is told in open."""
+    problems = []
+    for row in results["scenarios"]:
+        for part in (row["performance"], row["accuracy"]):
+            if part is not None and not part["valid"]:
+                reasons = "; ".join(part["invalid_reasons"]) or "LoadGen gave no reason"
+                problems.append(f"{row['scenario']} is INVALID: {reasons}")
+        accuracy = row["accuracy"]
+        if accuracy is not None and accuracy.get("passed") is False and request.division != "open":
+            problems.append(f"{row['scenario']} misses the accuracy that the {request.division} division asks for")
+    return problems
+
+
+def _foreign_seeds(request: Request, paths: ResultsPaths, results: Mapping[str, Any]) -> list[str]:
+    """A remark where LoadGen's seeds are not those of the round; a problem for a submission tree."""
+    wanted = SEEDS.get(request.round_name)
+    for row in results["scenarios"]:
+        part = row["performance"] or row["accuracy"]
+        if part is None or wanted is None:
+            continue
+        seeds = read_json(RunPaths(paths.folder / part["folder"]).result_json).get("seeds") or {}
+        if seeds and seeds != {"qsl": wanted.qsl, "sample_index": wanted.sample_index, "schedule": wanted.schedule}:
+            owner = next((name for name, row in SEEDS.items() if row.qsl == seeds.get("qsl")), "no known round")
+            words = f"the runs have LoadGen's seeds of {owner}; a submission to {request.round_name} needs its own"
+            print(f"! {words}", flush=True)
+            return [words] if request.makes_submission else []
+    return []
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file; empty when there is none."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+    if read_json(path) == content:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(path.name + ".part")
+    unfinished.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    os.replace(unfinished, path)
+
+
+def planned(call: Call, sut: str) -> Sequence[Mapping[str, Any]]:
+    """The inputs of the recipe calls that `perform` makes, as far as they are known before."""
+    request = call.request
+    dependency = known.backend_library(call.app_meta, request.backend, request.device)
+    first = [] if dependency is None else [
+        calls.venv_call(call.passed_on), calls.library_call(dependency, call.passed_on)
+    ]  # fmt: skip
+    rows = [*first, calls.config_call(request, "")]
+    if request.is_finding:
+        rows += [calls.run_call(request, sut, [scenario], {}) for scenario in request.scenarios]
+    else:
+        rows.append(calls.run_call(request, sut, request.scenarios, {}))
+    return [{**call.passed_on, **row, "quiet": True} for row in rows]

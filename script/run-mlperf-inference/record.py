@@ -1,0 +1,133 @@
+"""What the record of a LoadGen run says, so that `cm reproduce script FOLDER` makes the run again and compares.
+
+The engine writes the record (`cm record script`: lock, journal, seals); this module tells it what makes the run again,
+what the run was made with and which figures must be equal or near. A trouble with the record never spoils a run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mlperf_results.layout import RunPaths
+
+from .matrix import RunSpec
+from .outcome import FinishedRun
+from .session import SCRIPT_AUTOMATION
+
+QUERY = "run,mlperf,inference"
+RECORD_NAME = "record.json"
+MEASURED = "warm-up estimate"
+"""The origin of a setting that another run would measure anew; the run that is made again gets the value."""
+INPUT_OF_SETTING = {
+    "batch_size": "batch_size",
+    "instances": "instances",
+    "threads": "threads",
+    "target_qps": "target_qps",
+    "target_latency_ms": "target_latency",
+}
+"""The input that fixes a setting of result.json which the harness measures when it is not given."""
+PLACES = ("output_dir", "user_conf")
+"""Settings that only say where something is."""
+ATTACHED_CONF = "user_conf"
+
+Access = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """A run that begins: when (s, monotonic), and the text of the user.conf that it was given."""
+
+    started_s: float
+    given_conf: str | None
+
+
+def begin(folder: Path, spec: RunSpec) -> Begun:
+    """Takes the record of an earlier run out of the folder, and keeps what is given to the one that begins."""
+    (folder / RECORD_NAME).unlink(missing_ok=True)
+    path = spec.options.get("user_conf")
+    given = Path(path).read_text(encoding="utf-8") if path and Path(path).is_file() else None
+    return Begun(started_s=time.monotonic(), given_conf=given)
+
+
+def write(access: Access, run: FinishedRun, folder: Path, begun: Begun, passed_on: Mapping[str, Any]) -> None:
+    """Has the engine write the record of a finished run; says so when it cannot."""
+    row = record_input(run, RunPaths(folder), begun, passed_on)
+    answer = access({**row, "action": "record", "automation": SCRIPT_AUTOMATION, "folder": str(folder)})
+    if answer["return"] > 0:
+        print(f"! this run has no record, so it cannot be reproduced: {answer.get('error')}", flush=True)
+
+
+def record_input(run: FinishedRun, paths: RunPaths, begun: Begun, passed_on: Mapping[str, Any]) -> dict[str, Any]:
+    """The input of `cm record script` for a run; reads its user.conf."""
+    spec, result = run.spec, run.result
+    settings = {name: value for name, value in mapping(result.get("run")).items() if name not in PLACES}
+    files = (paths.result_json, paths.run_json, paths.user_conf, paths.summary_log, paths.detail_log)
+    return {
+        "name": f"{spec.model}/{spec.scenario.value}/{spec.mode.value}",
+        "request": request(spec, settings, begun, passed_on),
+        "folder_input": "results_dir",
+        "attachments": {} if begun.given_conf is None else {ATTACHED_CONF: begun.given_conf},
+        "duration_s": round(time.monotonic() - begun.started_s, 1),
+        "inputs": {
+            "model": mapping(result.get("model_sha256")),
+            "data": mapping(result.get("sample_counts")),
+            "user.conf": conf_values(paths.user_conf.read_text(encoding="utf-8")) if paths.user_conf.is_file() else {},
+            "version": {**mapping(result.get("versions")), "LoadGen": result.get("loadgen_version")},
+            "seed": mapping(result.get("seeds")),
+        },
+        "settings": settings,
+        "machine": mapping(result.get("machine")),
+        "outcome": outcome(run),
+        "files": [path.name for path in (*files, paths.accuracy_json)],
+    }
+
+
+def request(spec: RunSpec, settings: Mapping[str, Any], begun: Begun, passed_on: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs of this recipe that make the run again, and no other; what was measured is given now.
+
+    `check` is off: a run that did not pass then may do so again, and is compared all the same. Secrets are in it: the
+    engine leaves them out of the record and names them.
+    """
+    names = ("model", "backend", "device", "precision", "source")
+    asked = {
+        "tags": QUERY,
+        "quiet": True,
+        "check": "no",
+        **{name: str(getattr(spec, name)) for name in names},
+        "scenario": spec.scenario.value,
+        "mode": spec.mode.value,
+        **spec.inputs,
+        **passed_on,
+    }
+    for name, input_name in INPUT_OF_SETTING.items():
+        setting = settings.get(name)
+        if isinstance(setting, Mapping) and setting.get("origin") == MEASURED and setting.get("value") is not None:
+            asked[input_name] = str(setting["value"])
+    if begun.given_conf is not None:
+        asked["user_conf"] = f"<record>/{ATTACHED_CONF}"
+    return asked
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """A part of result.json as a mapping; empty when the run does not say it."""
+    return {str(name): item for name, item in value.items()} if isinstance(value, Mapping) else {}
+
+
+def conf_values(text: str) -> dict[str, str]:
+    """The settings of a user.conf by their keys."""
+    rows = [line.partition("=") for line in text.splitlines() if "=" in line and not line.startswith("#")]
+    return {key.strip(): value.strip() for key, _, value in rows}
+
+
+def outcome(run: FinishedRun) -> dict[str, Any]:
+    """What must be equal when the run is made again, and what may differ within the tolerance."""
+    exact: dict[str, Any] = {"valid": run.result["valid"], "errors": run.result.get("errors")}
+    for metric in (run.accuracy or {}).get("metrics", ()):
+        exact[f"accuracy {metric['name']}"] = metric["value"]
+    metric = run.result.get("metric")
+    within = {metric["name"]: {"value": metric["value"], "unit": metric["unit"]}} if metric else {}
+    return {"exact": exact, "within": within}

@@ -1,0 +1,187 @@
+"""A call from the list of its runs to CM's answer, in a folder of its own or in one that several calls share.
+
+Effects: makes the runs (`session.py`), writes the records and tells the user.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from mlperf_results.layout import ResultsPaths, RunPaths
+from mlperf_results.names import Mode
+from mlperf_results.privacy import Known, known_here, masked
+
+from . import keeping, matrix, outcome, page, record, resume, session, sessionfile, table
+from .confwords import conf_lines
+from .fixedfolder import FixedFolder
+from .matrix import RunSpec
+from .outcome import FinishedRun
+from .resume import Progress, run_name
+
+FIRST_TRY = "probes/01"
+"""Folder of the first run of a search, below the search's own."""
+TRIED_RATE = re.compile(r"^target_qps : ([0-9.e+]+)$", re.MULTILINE)
+"""LoadGen's summary has the inverse of the expected latency here in streams."""
+MISSING_RUN_HINT = "hint: see {}"
+
+
+class Notes(Protocol):
+    """Remembers how far each run came."""
+
+    def note(self, spec: RunSpec, progress: Progress, error: str = "") -> None:
+        """Notes how far a run came; it is on disk when this returns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call of the recipe: the dict of its hook, what it asks for, its folder, the recipes as they are now
+    with the metadata of the app's.
+
+    `own_inputs` are the inputs of the command that repeats it.
+    """
+
+    i: Mapping[str, Any]
+    config: matrix.Config
+    paths: ResultsPaths
+    recipes: Sequence[Mapping[str, Any]]
+    app_meta: Mapping[str, Any]
+    own_inputs: Mapping[str, Any]
+
+    @property
+    def command(self) -> str:
+        """The line that makes the call again."""
+        return outcome.repeat_command(self.own_inputs)
+
+
+def in_own_folder(call: Call, settings: Mapping[str, Any], content: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Makes the runs of a call without `--run_id`; ``content`` is the session.json that it goes on with."""
+    specs = matrix.matrix(call.config)
+    digests = {row["alias"]: row["sha256"] for row in call.recipes}
+    file = sessionfile.SessionFile(call.paths, settings, digests)
+    choice = resume.Choice(make=specs)
+    notes: tuple[str, ...] = ()
+    if content is not None:
+        choice = resume.choose(specs, sessionfile.former_runs(call.paths, content, specs), call.config.resume)
+        changed = resume.changed_recipes(content["recipes"], digests) if choice.kept else ()
+        notes = (f"runs kept from earlier were made with other versions of: {', '.join(changed)}",) if changed else ()
+        print(resume.describe(choice, str(call.paths.folder)), flush=True)
+        file.take_over(content if choice.kept else {**content, "recipes": digests})
+    elif call.config.resume:
+        print(f"no earlier call in {call.config.results_folder} has these settings; starting anew", flush=True)
+    file.write()
+    return _make(call, choice, file, notes, way_on=f"{call.command} --resume=all")
+
+
+def in_shared_folder(call: Call, folder: FixedFolder) -> dict[str, Any]:
+    """Makes those runs of a call with `--run_id` that the folder does not already have."""
+    candidates = folder.candidates(matrix.matrix(call.config))
+    choice, lines = keeping.choose(candidates, is_rerun=call.config.is_rerun)
+    for line in lines:
+        print(line, flush=True)
+    return _make(call, choice, folder, (), way_on=call.command)
+
+
+def _make(
+    call: Call, choice: resume.Choice, notes_file: Notes, notes: tuple[str, ...], *, way_on: str
+) -> dict[str, Any]:
+    """Makes the chosen runs and gives CM's answer."""
+    print(matrix.describe(choice.make), flush=True)
+    passed_on = session.passed_on_inputs(call.i["input"])
+    access: Callable[[dict[str, Any]], dict[str, Any]] = call.i["automation"].cmind.access
+    work = session.Session(access=access, paths=call.paths, passed_on=passed_on)
+    runs = {run_name(run.spec): run for run in choice.kept}
+    for number, spec in enumerate(choice.make, start=1):
+        print(f"\nRun {number} of {len(choice.make)}: {run_name(spec)}", flush=True)
+        if call.config.run_id:
+            _tell_before(call.paths, spec)
+        notes_file.note(spec, Progress.STARTED)
+        folder = call.paths.run(spec.model, spec.scenario, spec.mode).folder
+        begun = record.begin(folder, spec)
+        try:
+            runs[run_name(spec)] = work.run(spec)
+        except session.RunFailed as error:
+            notes_file.note(spec, Progress.FAILED, str(error).splitlines()[0])
+            return error.answer(f"hint: what it left is in {call.paths.folder}; to go on there: {way_on}")
+        record.write(access, runs[run_name(spec)], folder, begun, passed_on)
+        notes_file.note(spec, Progress.FINISHED)
+        if call.config.run_id:
+            _tell_after(call, runs[run_name(spec)])
+    in_order = [runs[name] for name in map(run_name, matrix.matrix(call.config)) if name in runs]
+    remarks = outcome.Remarks(call.command, choice.missing, notes, session.recipe_records(call.recipes))
+    return _finish(call, in_order, remarks)
+
+
+def _tell_before(paths: ResultsPaths, spec: RunSpec) -> None:
+    print(f"Running loadgen scenario: {spec.scenario.value} and mode: {spec.mode.value}")
+    print(f"Output Dir: '{paths.run(spec.model, spec.scenario, spec.mode).folder}'", flush=True)
+
+
+def _tell_after(call: Call, run: FinishedRun) -> None:
+    """Shows what LoadGen was given, with the origin of each line, and what it said; of an accuracy run the score."""
+    paths = RunPaths(call.paths.folder / run.folder)
+    if not paths.summary_log.is_file():
+        return
+    print("user.conf of this run:")
+    origin = call.config.target_origin.get(run.spec.scenario, "")
+    for line in conf_lines(paths.user_conf.read_text(encoding="utf-8"), run.result, origin):
+        print(f"  {line}")
+    if run.spec.mode is Mode.PERFORMANCE:
+        print(paths.summary_log.read_text(encoding="utf-8", errors="replace"), flush=True)
+    elif paths.accuracy_text.is_file():
+        print(paths.accuracy_text.read_text(encoding="utf-8", errors="replace").strip(), flush=True)
+
+
+def _finish_search(call: Call, runs: Sequence[FinishedRun]) -> dict[str, Any]:
+    """Gives what was looked for as state: by scenario the target with its origin, and the figure that was seen."""
+    found = {}
+    for run in runs:
+        metric = run.result.get("metric")
+        seen = None if metric is None else metric["value"]
+        found[run.spec.scenario.value] = {"settings": run.result.get("find") or {}, "measured": seen}
+        log = RunPaths(call.paths.folder / run.folder / FIRST_TRY).summary_log
+        first = TRIED_RATE.search(log.read_text(encoding="utf-8", errors="replace")) if log.is_file() else None
+        if first is not None:
+            rate = float(first[1])
+            used = (
+                f"{1000 / rate:.4g} ms as target_latency" if run.spec.scenario.is_stream else f"{rate:g} as target_qps"
+            )
+            print(f"In find performance mode: using {used}")
+        for name, setting in (run.result.get("find") or {}).items():
+            print(f"{run.spec.scenario.value}: {name} {setting['value']:g} ({setting['origin']})", flush=True)
+    call.i["env"]["CM_MLPERF_RESULTS_RUN_PATH"] = str(call.paths.folder)
+    call.i["state"]["mlperf_found"] = json.loads(json.dumps(found))
+    return {"return": 0}
+
+
+def _finish(call: Call, runs: list[FinishedRun], remarks: outcome.Remarks) -> dict[str, Any]:
+    """Writes the records of the finished runs, shows the table and gives CM's answer."""
+    env, config, paths = call.i["env"], call.config, call.paths
+    if config.is_finding:
+        return _finish_search(call, runs)
+    results = outcome.results_record(config, paths.run_id, runs, remarks.missing, remarks.notes)
+    outcomes = outcome.by_scenario(runs)
+    title = f"{config.model} with {config.backend} on {config.device}"
+    text = table.render(title, results["label"], results["notes"], outcomes, remarks.missing)
+    environment = outcome.environment_record(runs, session.host_facts(env), remarks.recipes, remarks.command)
+    for row, run in zip(environment["runs"], runs, strict=True):
+        row["dependencies"] = list(keeping.dependencies_of(call.app_meta, run.spec))
+    html = shareable(page.render(title, results, environment, session.read_loads(paths, runs)))
+    session.write_records(paths, results, environment, text, html)
+    print(f"\n{text}\nResults: {paths.folder}\nAgain:   {remarks.command}", flush=True)
+    env["CM_MLPERF_RESULTS_RUN_PATH"] = str(paths.folder)
+    env["CM_MLPERF_RESULTS_FILE"] = str(paths.results_json)
+    call.i["state"]["mlperf_results"] = json.loads(json.dumps(results))
+    if config.is_checked and not results["passed"]:
+        problems = [*(problem for item in outcomes for problem in item.problems), *remarks.missing]
+        error = f"not passed: {'; '.join(problems)}"
+        return {"return": 1, "error": f"{error}\n{MISSING_RUN_HINT.format(paths.summary_text)}"}
+    return {"return": 0}
+
+
+def shareable(text: str) -> str:
+    """A page without home folders (`~`) and access tokens: people send it to others."""
+    return masked(text, Known(homes=known_here().homes))

@@ -1,0 +1,134 @@
+"""generate-mlperf-inference-user-conf: where each setting comes from, and how long runs take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
+
+load_recipe("get-mlperf-results-lib").preprocess(
+    {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}}
+)
+recipe = load_recipe("generate-mlperf-inference-user-conf")
+planning = load_module("generate-mlperf-inference-user-conf", "planning")
+
+from mlperf_results.names import ExecutionMode, Mode, Scenario  # noqa: E402 - importable from here on
+
+META = recipe_meta("generate-mlperf-inference-user-conf")
+
+
+def planned(scenario: str, recorded: dict[str, Any] | None = None, style: str = "valid", **wish: Any) -> Any:
+    wanted = planning.Wish(**wish)
+    return planning.plan_scenario("resnet50", Scenario(scenario), ExecutionMode(style), wanted, recorded)
+
+
+def test_your_values_come_before_what_was_found_and_that_before_the_rules():
+    recorded = {"target_qps": 893.5, "measured": 812.3, "origin": "found 2026-11-21"}
+    assert planned("Offline", recorded).lines == (
+        "resnet50.Offline.min_duration = 600000  # rule of valid runs",
+        "resnet50.Offline.min_query_count = 24576  # rule",
+        "resnet50.Offline.performance_sample_count_override = 1024  # rule",
+        "resnet50.Offline.target_qps = 893.5  # found 2026-11-21",
+    )
+    mine = planned("Offline", recorded, target=5.0, min_duration_ms=9, min_query_count=7, performance_sample_count=3)
+    assert [line.partition(" = ")[2] for line in mine.lines] == ["9  # you", "7  # you", "3  # you", "5  # you"]
+
+
+def test_a_target_that_nobody_gives_is_left_to_the_harness():
+    item = planned("SingleStream")
+    assert item.target is None
+    assert "the harness measures it" in item.notes[0]
+    assert not any("target" in line for line in item.lines)
+
+
+def test_server_has_the_latency_limit_of_the_rules():
+    assert "resnet50.Server.target_latency = 15  # rule" in planned("Server").lines
+
+
+@pytest.mark.parametrize(
+    ("scenario", "recorded", "mode", "expected"),
+    [
+        ("SingleStream", {"target_latency": 1.0}, Mode.PERFORMANCE, (600.0, True)),
+        ("SingleStream", {"target_latency": 10_000.0}, Mode.PERFORMANCE, (1000.0, True)),
+        ("MultiStream", {"target_latency": 2000.0}, Mode.PERFORMANCE, (1324.0, True)),
+        ("Offline", {"target_qps": 1100.0, "measured": 1000.0}, Mode.PERFORMANCE, (726.0, True)),
+        ("Offline", {"target_qps": 1.0}, Mode.PERFORMANCE, (24576.0, True)),
+        ("Server", {"target_qps": 0.5}, Mode.PERFORMANCE, (1324.0, True)),
+        ("Offline", {"target_qps": 1000.0}, Mode.ACCURACY, (50.0, True)),
+        ("SingleStream", {"target_latency": 2.0}, Mode.ACCURACY, (100.0, True)),
+        ("MultiStream", {"target_latency": 8.0}, Mode.ACCURACY, (50.0, True)),
+        ("Server", {"target_qps": 500.0}, Mode.ACCURACY, (100.0, True)),
+        ("Offline", None, Mode.PERFORMANCE, (600.0, False)),
+        ("Offline", None, Mode.ACCURACY, (0.0, False)),
+    ],
+)
+def test_the_time_of_a_run_follows_from_speed_and_rules(scenario, recorded, mode, expected):
+    seconds, is_known = planning.expected_s(planned(scenario, recorded), mode)
+    assert (pytest.approx(seconds), is_known) == expected
+
+
+def test_a_target_of_yours_paces_a_server_run_and_not_its_accuracy_run():
+    item = planned("Server", target=10.0)
+    assert planning.expected_s(item, Mode.PERFORMANCE) == (600.0, True)
+    assert planning.expected_s(item, Mode.ACCURACY) == (0.0, False)
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(2.4, "2 s"), (600, "10 min"), (9000, "2.5 h")])
+def test_durations_are_told_in_words(seconds, words):
+    assert planning.in_words(seconds) == words
+
+
+@pytest.fixture
+def call(tmp_path, hook_input):
+    def run(recorded: dict[str, Any] | None = None, **env: str) -> tuple[dict, dict, dict]:
+        config = tmp_path / "config.yaml"
+        config.write_text(yaml.safe_dump(recorded or {}))
+        fixed = {"CM_TMP_CURRENT_PATH": str(tmp_path), "CM_SUT_CONFIG_FILE": str(config)}
+        i = hook_input({**META["default_env"], **fixed, **env}, meta=META)
+        return recipe.preprocess(i), i["env"], i["state"]
+
+    return run
+
+
+def test_the_file_has_every_scenario_and_is_told(call, tmp_path, capsys):
+    recorded = {"resnet50": {"Offline": {"target_qps": 10.0, "origin": "found"}}, "bert-99": {}}
+    answer, env, state = call(recorded, CM_MLPERF_MODEL="resnet50", CM_MLPERF_LOADGEN_SCENARIO="Offline,singlestream")
+    assert answer == {"return": 0}
+    text = Path(env["CM_MLPERF_USER_CONF"]).read_text()
+    assert Path(env["CM_MLPERF_USER_CONF"]) == tmp_path / "user.conf"
+    assert "resnet50.Offline.target_qps = 10  # found" in text
+    assert "# SingleStream: no target_latency is recorded or given" in text
+    rows = state["mlperf_user_conf"]["scenarios"]
+    assert rows["Offline"]["target"] == {"key": "target_qps", "value": 10.0}
+    assert (rows["Offline"]["is_recorded"], rows["SingleStream"]["is_recorded"]) == (True, False)
+    told = capsys.readouterr().out
+    assert "Offline performance: about 41 min" in told
+    assert "SingleStream performance: at least 10 min" in told
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        ({}, "give the benchmark"),
+        ({"CM_MLPERF_MODEL": "bert-99", "CM_MLPERF_LOADGEN_SCENARIO": "MultiStream"}, "bert-99 has no MultiStream"),
+        ({"CM_MLPERF_MODEL": "bert-99", "CM_MLPERF_RUN_STYLE": "slow"}, "unknown execution mode"),
+        ({"CM_MLPERF_MODEL": "bert-99", "CM_MLPERF_LOADGEN_TARGET_QPS": "x"}, "a number above 0"),
+        ({"CM_MLPERF_MODEL": "bert-99", "CM_MLPERF_LOADGEN_MIN_DURATION_MS": "x"}, "a number above 0"),
+    ],
+)
+def test_a_bad_call_is_refused_and_writes_nothing(call, tmp_path, env, words):
+    answer, _, _ = call(**env)
+    assert answer["return"] == 1
+    assert words in answer["error"]
+    assert not (tmp_path / "user.conf").exists()
+
+
+def test_the_lines_are_ones_that_the_harness_reads(call, monkeypatch):
+    monkeypatch.syspath_prepend(str(RECIPES / "app-mlperf-inference"))
+    userconf = pytest.importorskip("harness.userconf", reason="the harness is not importable here")
+    _, env, _ = call(CM_MLPERF_MODEL="bert-99", CM_MLPERF_LOADGEN_TARGET_QPS="3", CM_MLPERF_LOADGEN_TARGET_LATENCY="9")
+    lines = userconf.parse(Path(env["CM_MLPERF_USER_CONF"]).read_text(), "user.conf")
+    assert userconf.effective(lines, "bert", Scenario.OFFLINE)["target_qps"] == 3.0
