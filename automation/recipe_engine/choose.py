@@ -113,6 +113,8 @@ def choose(engine: Engine, request: Request) -> IndexEntry:
     cached = tuple(entry for entry in found if is_cached(engine.store, entry, words))
     found = cached or found
     is_quiet = request.options.quiet or str(request.env.get("CM_QUIET", "")) == "yes"
+    if len(found) > 1 and not is_quiet:
+        found = _named_by_their_help(engine, words, found) or found
     position = 0 if len(found) == 1 or is_quiet else ask_which(query.text or request.alias, found)
     engine.chosen[frozenset(query.all_of + query.variations)] = found[position]
     return found[position]
@@ -133,6 +135,15 @@ def _configurable(engine: Engine, request: Request, found: tuple[IndexEntry, ...
     if not fitting:
         raise errors[0]
     return tuple(fitting)
+
+
+def _named_by_their_help(engine: Engine, words: set[str], found: tuple[IndexEntry, ...]) -> tuple[IndexEntry, ...]:
+    """The recipes whose own ``tags_help`` is the query, word for word: whoever asks so means them and no other."""
+
+    def helped(entry: IndexEntry) -> set[str]:
+        return set(str(engine.source.recipe(entry).meta.get("tags_help") or "").replace(",", " ").split())
+
+    return tuple(entry for entry in found if helped(entry) == words)
 
 
 def is_cached(store: Store, recipe: IndexEntry, words: set[str]) -> bool:

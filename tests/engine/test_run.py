@@ -157,6 +157,15 @@ def test_several_recipes_and_nobody_to_ask_is_an_error_with_the_list(
     assert home.story[0] == "* get-b: running", "the first by sort, then by path"
 
 
+def test_of_several_recipes_the_one_whose_own_help_says_the_query_is_taken_without_asking(home: TemporaryHome) -> None:
+    home.recipe("check-a", {"tags": ["run", "a", "check"]})
+    home.recipe("run-a", {"tags": ["run", "a"], "tags_help": "run,a"})
+    home.run("a,run", quiet=False)
+    assert home.story[0] == "* run-a: running"
+    with pytest.raises(Ambiguous):
+        home.run("run", quiet=False)
+
+
 def test_of_several_recipes_the_cached_one_is_taken(home: TemporaryHome) -> None:
     home.recipe("get-a", {"tags": ["get", "a"], "cache": True})
     home.recipe("get-b", {"tags": ["get", "b"], "cache": True})
