@@ -1,6 +1,6 @@
 """The tree made of real runs: every file of it, for each layout, and what it says; by the official checkers too.
 
-The official checkers run where CROWDPERF_INFERENCE_SOURCE names a checkout of mlcommons/inference.
+The official checkers run where CROWDPERF_INFERENCE_CHECKOUT names a checkout of mlcommons/inference.
 """
 
 from __future__ import annotations
@@ -344,7 +344,7 @@ def test_two_calls_on_one_tree_do_not_mix(real_runs: Path, tmp_path: Path) -> No
 
 def verdict(tree: Path, results: int) -> bool:
     """Whether both official checkers accept the tree with this many results; true where there is no checkout."""
-    source = os.environ.get("CROWDPERF_INFERENCE_SOURCE")
+    source = os.environ.get("CROWDPERF_INFERENCE_CHECKOUT")
     if not source:
         return True
     tools = Path(source) / "tools" / "submission"
@@ -359,7 +359,7 @@ def verdict(tree: Path, results: int) -> bool:
 
 
 @pytest.mark.skipif(
-    "CROWDPERF_INFERENCE_SOURCE" not in os.environ, reason="no checkout of mlcommons/inference is given"
+    "CROWDPERF_INFERENCE_CHECKOUT" not in os.environ, reason="no checkout of mlcommons/inference is given"
 )
 @pytest.mark.parametrize(("division", "results"), [("open", 3), ("closed", 3), ("open-closed", 6)])
 def test_both_official_checkers_accept_the_tree(real_runs: Path, tmp_path: Path, division: str, results: int) -> None:
@@ -368,7 +368,7 @@ def test_both_official_checkers_accept_the_tree(real_runs: Path, tmp_path: Path,
 
 
 @pytest.mark.skipif(
-    "CROWDPERF_INFERENCE_SOURCE" not in os.environ, reason="no checkout of mlcommons/inference is given"
+    "CROWDPERF_INFERENCE_CHECKOUT" not in os.environ, reason="no checkout of mlcommons/inference is given"
 )
 def test_both_official_checkers_accept_inferred_scenarios(real_runs: Path, tmp_path: Path) -> None:
     import shutil

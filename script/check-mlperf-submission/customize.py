@@ -1,0 +1,94 @@
+"""Hooks of check-mlperf-submission: the gate for submission trees as a recipe; `mlperf_gate` does the work."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+DIR_KEY = "CM_MLPERF_INFERENCE_SUBMISSION_DIR"
+HINT = "hint: cm run script --tags=check,mlperf,submission --submission_dir=DIR --version=v6.1"
+FORMATS = ("text", "json")
+_YES, _NO = ("yes", "true", "on", "1"), ("", "no", "false", "off", "0")
+
+
+class CallError(Exception):
+    """A call that cannot be understood."""
+
+
+def text_of(env: dict[str, Any], key: str) -> str:
+    """A value of the environment as text without spaces around it."""
+    return str(env.get(key, "") or "").strip()
+
+
+def truth_of(env: dict[str, Any], key: str, name: str) -> bool:
+    """A yes or no. Raises CallError."""
+    value = text_of(env, key).lower()
+    if value not in (*_YES, *_NO):
+        raise CallError(f"--{name}={value} is not understood\n  allowed: yes, no")
+    return value in _YES
+
+
+def path_of(env: dict[str, Any], key: str) -> Path | None:
+    """A path of the caller, None where none is given."""
+    value = text_of(env, key)
+    return Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()) / Path(value).expanduser() if value else None
+
+
+def words_of(env: dict[str, Any]) -> list[str]:
+    """The words of the command `check-mlperf-submission` that mean this call. Raises CallError."""
+    root = path_of(env, DIR_KEY)
+    if root is None:
+        raise CallError(f"--submission_dir is missing\n{HINT}")
+    round_name = text_of(env, "CM_VERSION") or text_of(env, "CM_MLPERF_SUBMISSION_VERSION")
+    if not round_name:
+        raise CallError(f"--version is missing: the round of the submission, for example v6.1\n{HINT}")
+    style = text_of(env, "CM_MLPERF_CHECK_FORMAT") or FORMATS[0]
+    if style not in FORMATS:
+        raise CallError(f"--format={style} is not known\n  allowed: {', '.join(FORMATS)}")
+    words = [str(root), f"--version={round_name}", f"--format={style}"]
+    for name, value in (
+        ("submitter", text_of(env, "CM_MLPERF_SUBMITTER")),
+        ("expected_results", text_of(env, "CM_MLPERF_CHECK_EXPECTED_RESULTS")),
+        ("backup_dir", path_of(env, "CM_MLPERF_CHECK_BACKUP_DIR")),
+        ("official", path_of(env, "CM_MLPERF_CHECK_OFFICIAL")),
+    ):
+        words += [f"--{name}={value}"] if value else []
+    for name in ("allow_synthetic", "infer_scenarios"):
+        words += [f"--{name}"] if truth_of(env, f"CM_MLPERF_CHECK_{name.upper()}", name) else []
+    return words
+
+
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """Crowdperf hook of `cm plan script`: nothing to run below it, nothing to change."""
+    return {"return": 0, "runs": []}
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """CM hook: checks the tree and shows the findings; an error when the tree is refused."""
+    env = i["env"]
+    folder = str(Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).resolve())
+    if folder not in sys.path:
+        sys.path.append(folder)
+    from mlperf_gate import command
+
+    try:
+        asked = command.parse(words_of(env))
+        answer = command.run(asked)
+    except (CallError, command.CallError, OSError) as error:
+        return {"return": 2, "error": f"{error}\n{HINT}" if HINT not in str(error) else str(error)}
+    content = command.as_json(asked, answer)
+    if asked.format == "json":
+        print(json.dumps(content, indent=2))
+    else:
+        print(command.as_text(asked, answer), end="")
+    env["CM_MLPERF_SUBMISSION_IS_ACCEPTED"] = "yes" if answer.verdict.is_accepted else "no"
+    env["CM_MLPERF_SUBMISSION_RESULT_COUNT"] = str(len(answer.verdict.results))
+    env["CM_MLPERF_SUBMISSION_VERDICT"] = answer.verdict.text
+    i["state"]["mlperf_submission_check"] = content
+    if not answer.verdict.is_accepted:
+        first = next((one for one in content["findings"] if one["severity"] == "error"), {})
+        where = f"{first.get('rule')} {first.get('file')}: {first.get('found')}\nhint: {first.get('fix')}"
+        return {"return": 1, "error": f"the submission is {answer.verdict.text}; the first one: {where}"}
+    return {"return": 0}

@@ -1,0 +1,50 @@
+"""The command `check-mlperf-submission DIR --version=v6.1`, also `python -m mlperf_gate`.
+
+Exit codes: 0 accepted, 1 refused, 2 the call itself was wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from mlperf_gate import command
+from mlperf_gate.rulebook import ALL_DIVISIONS, RULES
+
+ACCEPTED, REFUSED, WRONG_CALL = 0, 1, 2
+
+
+def list_rules() -> str:
+    """Return every rule with its source, as text."""
+    lines = []
+    for rule in RULES.values():
+        where = "" if rule.divisions == ALL_DIVISIONS else f" [{', '.join(rule.divisions)}]"
+        since = f" since {rule.since}" if rule.since else ""
+        until = f" until {rule.until}" if rule.until else ""
+        head = f"{rule.identity} ({rule.severity.value}{since}{until}){where} {rule.text}"
+        lines.append(f"{head}\n    source: {rule.source}; made by: {rule.step.value}")
+    return "\n".join(lines) + "\n"
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run the command; returns its exit code."""
+    given = sys.argv[1:] if words is None else words
+    if "--list_rules" in given:
+        sys.stdout.write(list_rules())
+        return ACCEPTED
+    try:
+        asked = command.parse(given)
+        answer = command.run(asked)
+    except command.CallError as error:
+        hint = "hint: check-mlperf-submission DIR --version=v6.1"
+        sys.stderr.write(f"check-mlperf-submission: {error}\n{hint}\n")
+        return WRONG_CALL
+    if asked.format == "json":
+        sys.stdout.write(json.dumps(command.as_json(asked, answer), indent=2) + "\n")
+    else:
+        sys.stdout.write(command.as_text(asked, answer))
+    return ACCEPTED if answer.verdict.is_accepted else REFUSED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+"""Reads the files of a tree for the rules; what cannot be read becomes a text that says why, never an exception."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from mlperf_gate.listing import Listing
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+"""What a JSON file can hold."""
+
+READ_LIMIT_BYTES = 50 * 1024 * 1024
+"""No file of a submission may be larger (both checkers' limit of 50 MB); larger ones are not opened."""
+
+_BLOCK_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextFile:
+    """A file as text. Either `text` or, where it cannot be had, `problem`; `is_missing` where nothing is there."""
+
+    path: str
+    text: str = ""
+    problem: str = ""
+    is_missing: bool = False
+
+    @property
+    def is_usable(self) -> bool:
+        """True where `text` is what the file holds."""
+        return not self.problem and not self.is_missing
+
+    def line_of(self, words: str) -> int | None:
+        """Return the number of the first line with `words`, None where there is none."""
+        position = self.text.find(words)
+        return None if position < 0 else self.text.count("\n", 0, position) + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonFile:
+    """A JSON object; `fields` is empty where the file is missing or is none (`problem` says why)."""
+
+    path: str
+    fields: Mapping[str, Json]
+    source: TextFile
+    problem: str = ""
+
+    @property
+    def is_missing(self) -> bool:
+        """True where nothing is there."""
+        return self.source.is_missing
+
+    @property
+    def is_usable(self) -> bool:
+        """True where `fields` is what the file holds."""
+        return not self.problem and not self.is_missing
+
+    def line_of(self, field: str) -> int | None:
+        """Return the number of the line where a field begins."""
+        return self.source.line_of(json.dumps(field))
+
+
+def read_bytes(listing: Listing, path: str) -> bytes | str:
+    """Return what a file of the listing holds, or the words that say why it cannot be read."""
+    size = listing.sizes[path]
+    if size > READ_LIMIT_BYTES:
+        return f"{size} bytes, more than the {READ_LIMIT_BYTES} that a submission may hold in one file; not read"
+    try:
+        return (listing.root / path).read_bytes()
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
+
+
+def read_text(listing: Listing, path: str) -> TextFile:
+    """Return a file as UTF-8 text."""
+    if path not in listing.sizes:
+        return TextFile(path=path, is_missing=True)
+    content = read_bytes(listing, path)
+    if isinstance(content, str):
+        return TextFile(path=path, problem=content)
+    try:
+        return TextFile(path=path, text=content.decode("utf-8").replace("\r\n", "\n"))
+    except UnicodeDecodeError as error:
+        return TextFile(path=path, problem=f"no UTF-8 text (byte {error.start})")
+
+
+def parse_json(text: str) -> Json | str:
+    """Return the JSON in a text; raises ValueError with words for people for anything else."""
+    try:
+        value: Json = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(str(error) or type(error).__name__) from None
+    return value
+
+
+def read_json(listing: Listing, path: str) -> JsonFile:
+    """Return a file that should hold one JSON object."""
+    source = read_text(listing, path)
+    if not source.is_usable:
+        return JsonFile(path=path, fields={}, source=source, problem=source.problem)
+    try:
+        value = parse_json(source.text)
+    except ValueError as error:
+        return JsonFile(path=path, fields={}, source=source, problem=f"no JSON ({error})")
+    if not isinstance(value, dict):
+        return JsonFile(path=path, fields={}, source=source, problem=f"a JSON {type(value).__name__}, not an object")
+    return JsonFile(path=path, fields=value, source=source)
+
+
+def sha256_of(listing: Listing, path: str) -> str | None:
+    """Return the digest of a file; None where it cannot be read."""
+    content = read_bytes(listing, path) if path in listing.sizes else ""
+    return None if isinstance(content, str) else hashlib.sha256(content).hexdigest()
+
+
+def digest_of_file(path: Path) -> str | None:
+    """Return the SHA-256 digest of a file outside of the tree, of any size; None where it cannot be read."""
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as stream:
+            while block := stream.read(_BLOCK_BYTES):
+                digest.update(block)
+    except OSError:
+        return None
+    return digest.hexdigest()

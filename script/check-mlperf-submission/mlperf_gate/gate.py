@@ -1,0 +1,218 @@
+"""Applies every rule of a round to a tree and gives the verdict. Never raises for what a tree holds.
+
+A rule that fails with an exception is itself a finding that refuses: what could not be checked is not accepted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mlperf_results.rounds import ROUNDS
+
+from mlperf_gate import (  # noqa: F401 - the rules register themselves
+    rules_accuracy,
+    rules_compliance,
+    rules_honesty,
+    rules_run,
+    rules_system,
+    rules_tree,
+    views,
+)
+from mlperf_gate.listing import read_listing
+from mlperf_gate.rulebook import RULES, Found, Rule, Scope, Severity
+from mlperf_gate.rules_compliance import WITH_RUN
+from mlperf_gate.rules_honesty import SYNTHETIC_RULES
+from mlperf_gate.steps import Step, command_of
+from mlperf_gate.tables import RoundTable, load_round
+from mlperf_gate.views import Options, ScenarioView, Subject, TreeView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One objection, with what a person needs to put it right. path: relative to the tree."""
+
+    rule: str
+    severity: Severity
+    path: str
+    line: int | None
+    text: str
+    found: str
+    allowed: str
+    source: str
+    step: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One scenario of a model on a system; is_accepted: nothing against it or against what it lies in."""
+
+    path: str
+    is_accepted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """All findings, the results, and whether the tree is accepted. is_synthetic: only because that was allowed."""
+
+    round_name: str
+    findings: tuple[Finding, ...]
+    results: tuple[Result, ...]
+    is_accepted: bool
+    is_synthetic: bool
+
+    @property
+    def text(self) -> str:
+        """The verdict in a few words."""
+        if not self.is_accepted:
+            count = sum(finding.severity is Severity.ERROR for finding in self.findings)
+            return f"refused ({count} finding{'s' if count != 1 else ''})"
+        if self.is_synthetic:
+            return "accepted as a pipeline proof only: synthetic"
+        return "accepted"
+
+
+class _Collector:
+    """The findings so far."""
+
+    def __init__(self, tree: TreeView, shown_root: str) -> None:
+        self.tree = tree
+        self.shown_root = shown_root
+        self.findings: list[Finding] = []
+        self.refused: list[Subject] = []
+
+    def add(self, rule: Rule, found: Found, subject: Subject) -> None:
+        """Take in what a rule found."""
+        step = found.step or rule.step
+        is_note = rule.identity in SYNTHETIC_RULES and self.tree.options.allow_synthetic
+        severity = Severity.WARNING if is_note else rule.severity
+        self.refused += [subject] if severity is Severity.ERROR else []
+        self.findings.append(
+            Finding(
+                rule=rule.identity,
+                severity=severity,
+                path=_printable(found.path),
+                line=found.line,
+                text=rule.text,
+                found=_printable(found.found),
+                allowed=_printable(found.allowed),
+                source=rule.source,
+                step=step.value,
+                fix=command_of(step, subject, self.shown_root, self.tree.round.name),
+            )
+        )
+
+    def apply(self, scope: Scope, view: Any, division: str = "") -> None:
+        """Apply every rule of a scope to its view; a compliance run's files are made by the compliance step."""
+        for rule in RULES.values():
+            if rule.scope is not scope or not _applies(rule, self.tree.round, division):
+                continue
+            try:
+                for found in rule.check(view):
+                    self.add(rule, _of_step(found, view), view.subject)
+            except Exception as error:  # what a rule cannot judge is refused, whatever a tree holds
+                text = f"{rule.identity} could not be applied ({type(error).__name__}: {error})"
+                self.add_own("GATE-001", text[:300], "a tree that this rule can judge", view.subject)
+
+    def add_own(self, identity: str, found: str, allowed: str, subject: Subject) -> None:
+        """Add a finding of the gate itself."""
+        step = Step.CHECK if identity == "GATE-001" else Step.TREE
+        rule = Rule(
+            identity=identity,
+            scope=Scope.TREE,
+            text=_OWN_RULES[identity],
+            source="this project: the gate itself",
+            step=step,
+            check=lambda _: iter(()),
+        )
+        self.add(rule, Found(path="", found=found, allowed=allowed), subject)
+
+
+_OWN_RULES = {
+    "GATE-001": "Every rule can be applied.",
+    "TREE-001": "There are results: the official checkers accept an empty tree.",
+    "TREE-002": "There are as many results as expected.",
+}
+
+
+def _printable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _of_step(found: Found, view: Any) -> Found:
+    is_test = isinstance(view, views.RunView) and view.test and found.step is None
+    if not is_test:
+        return found
+    return Found(path=found.path, found=found.found, allowed=found.allowed, line=found.line, step=Step.COMPLIANCE)
+
+
+def _applies(rule: Rule, table: RoundTable, division: str) -> bool:
+    if division and division not in rule.divisions:
+        return False
+    is_late_enough = rule.since is None or table.since(rule.since)
+    is_early_enough = rule.until is None or ROUNDS.index(table.name) <= ROUNDS.index(rule.until)
+    return is_late_enough and is_early_enough
+
+
+def _check_scenario(collector: _Collector, scenario: ScenarioView) -> None:
+    collector.apply(Scope.SCENARIO, scenario, scenario.division)
+    for run in views.performance_runs(scenario):
+        collector.apply(Scope.RUN, run, scenario.division)
+    for test in views.tests(scenario):
+        collector.apply(Scope.TEST, test, scenario.division)
+        if test.test in WITH_RUN and test.folder in collector.tree.listing.folders:
+            collector.apply(Scope.RUN, views.test_run(test), scenario.division)
+
+
+def _check_all(collector: _Collector) -> Iterator[tuple[str, Subject]]:
+    """Apply all rules; yields the folder of each result and whose it is."""
+    tree = collector.tree
+    collector.apply(Scope.TREE, tree)
+    for owner in views.submitters(tree):
+        collector.apply(Scope.SUBMITTER, owner, owner.division)
+        for system in views.systems(owner):
+            collector.apply(Scope.SYSTEM, system, owner.division)
+            for model in views.models(system):
+                collector.apply(Scope.MODEL, model, owner.division)
+                for scenario in views.scenarios(model):
+                    _check_scenario(collector, scenario)
+                    yield scenario.folder, scenario.subject
+
+
+_PARTS = ("division", "submitter", "system", "model", "scenario")
+
+
+def _holds(outer: Subject, inner: Subject) -> bool:
+    """Whether the second is the first or lies in it."""
+    return all(getattr(outer, part) in ("", getattr(inner, part)) for part in _PARTS)
+
+
+def check(root: Path, round_name: str, options: Options | None = None) -> Verdict:
+    """Return the verdict on a tree. Raises OSError when `root` is no folder that can be read.
+
+    round_name: of `mlperf_results.rounds.ROUNDS`.
+    """
+    options = options or Options()
+    tree = TreeView(listing=read_listing(root), round=load_round(round_name), options=options)
+    collector = _Collector(tree, str(root))
+    found = list(_check_all(collector))
+    expected = options.expected_results
+    if not found:
+        allowed = "DIVISION/SUBMITTER/results/SYSTEM/MODEL/SCENARIO"
+        collector.add_own("TREE-001", "no result", allowed, Subject(submitter=options.submitter or ""))
+    if expected is not None and len(found) != expected:
+        collector.add_own("TREE-002", f"{len(found)} results", f"{expected} results", Subject())
+    findings = collector.findings
+    return Verdict(
+        round_name=round_name,
+        findings=tuple(findings),
+        results=tuple(
+            Result(path=folder, is_accepted=not any(_holds(one, subject) for one in collector.refused))
+            for folder, subject in found
+        ),
+        is_accepted=not any(finding.severity is Severity.ERROR for finding in findings),
+        is_synthetic=any(finding.rule in SYNTHETIC_RULES for finding in findings),
+    )

@@ -1,0 +1,65 @@
+"""Writes a verdict: as text for people, as JSON for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mlperf_gate.documents import Json
+from mlperf_gate.gate import Finding, Verdict
+from mlperf_gate.rulebook import Severity
+
+FORMAT = 1
+
+
+def as_json(verdict: Verdict, root: str) -> dict[str, Json]:
+    """Return the verdict as JSON values."""
+    accepted = sum(result.is_accepted for result in verdict.results)
+    return {
+        "format": FORMAT,
+        "tree": root,
+        "round": verdict.round_name,
+        "verdict": verdict.text,
+        "is_accepted": verdict.is_accepted,
+        "is_synthetic": verdict.is_synthetic,
+        "results": [{"path": one.path, "is_accepted": one.is_accepted} for one in verdict.results],
+        "result_count": len(verdict.results),
+        "accepted_result_count": accepted,
+        "findings": [_finding(finding) for finding in verdict.findings],
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Json]:
+    return {
+        "rule": finding.rule,
+        "severity": finding.severity.value,
+        "file": finding.path,
+        "line": finding.line,
+        "text": finding.text,
+        "found": finding.found,
+        "allowed": finding.allowed,
+        "source": finding.source,
+        "step": finding.step,
+        "fix": finding.fix,
+    }
+
+
+def as_text(verdict: Verdict, root: str) -> str:
+    """Return the verdict for people: every finding, then one line."""
+    return "\n".join(_lines(verdict, root)) + "\n"
+
+
+def _lines(verdict: Verdict, root: str) -> Iterator[str]:
+    for finding in verdict.findings:
+        where = finding.path or "(the tree)"
+        place = where if finding.line is None else f"{where}:{finding.line}"
+        yield f"{finding.severity.value} {finding.rule} {place}"
+        yield f"  rule:    {finding.text}"
+        yield f"  found:   {finding.found}"
+        yield f"  allowed: {finding.allowed}"
+        yield f"  source:  {finding.source}"
+        yield f"  made by: {finding.step}"
+        yield f"  hint: {finding.fix}"
+    warnings = sum(finding.severity is Severity.WARNING for finding in verdict.findings)
+    good = sum(result.is_accepted for result in verdict.results)
+    yield f"{root}: round {verdict.round_name}, {good} of {len(verdict.results)} results good, {warnings} warnings"
+    yield f"verdict: {verdict.text}"

@@ -1,0 +1,92 @@
+"""What a rule is, and the register of all of them; rules_*.py fill it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from mlperf_gate.steps import Step
+
+BOTH = "both official checkers (mlcommons/inference b66003e1, tools/submission)"
+NEWER = "tools/submission/submission_checker of mlcommons/inference b66003e1"
+OLDER = "tools/submission/submission_checker_old.py of mlcommons/inference b66003e1"
+RULES_TEXT = "MLPerf inference rules (mlcommons/inference_policies, inference_rules.adoc)"
+OURS = "this project: no official checker looks, though the result would be wrong"
+
+ALL_DIVISIONS = ("closed", "open", "network")
+CLOSED = ("closed", "network")
+
+
+class Severity(enum.Enum):
+    """Whether a finding refuses the tree."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+class Scope(enum.Enum):
+    """What a rule is applied to: the view that its function takes."""
+
+    TREE = "tree"
+    SUBMITTER = "submitter"
+    SYSTEM = "system"
+    MODEL = "model"
+    SCENARIO = "scenario"
+    RUN = "run"
+    TEST = "test"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a rule objects to. step: the step that makes the file, where it is not the rule's own."""
+
+    path: str
+    found: str
+    allowed: str
+    line: int | None = None
+    step: Step | None = None
+
+
+Check = Callable[[Any], Iterator[Found]]
+"""Takes the view of the rule's scope. (The one `Any` here: a register of functions of seven types.)"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One rule. since, until: the first and the last round that has it, None without an end."""
+
+    identity: str
+    scope: Scope
+    text: str
+    source: str
+    step: Step
+    check: Check
+    severity: Severity = Severity.ERROR
+    divisions: tuple[str, ...] = ALL_DIVISIONS
+    since: str | None = None
+    until: str | None = None
+
+
+RULES: dict[str, Rule] = {}
+"""By identity, in the order of registration."""
+
+
+def rule(identity: str, scope: Scope, text: str, *, source: str, step: Step, **more: Any) -> Callable[[Check], Check]:
+    """Register the function below as a rule; `more`: severity, divisions, since, until."""
+
+    def register(check: Check) -> Check:
+        if identity in RULES:
+            raise ValueError(f"two rules are called {identity}")
+        row = Rule(identity=identity, scope=scope, text=text, source=source, step=step, check=check, **more)
+        RULES[identity] = row
+        return check
+
+    return register
+
+
+def shown(value: object) -> str:
+    """Return a value as a finding shows it: as JSON-like text, cut short."""
+    text = repr(value)
+    return text if len(text) <= 160 else f"{text[:157]}..."

@@ -1,0 +1,246 @@
+"""Rules on an accuracy run: its logs, its score, and that score, log and hash belong together."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from mlperf_results.scorelines import EXAMPLES, parse_counts, parse_hashes, parse_scores
+
+from mlperf_gate.documents import digest_of_file, parse_json
+from mlperf_gate.listing import join
+from mlperf_gate.rulebook import BOTH, CLOSED, NEWER, OLDER, OURS, Found, Scope, rule, shown
+from mlperf_gate.steps import Step
+from mlperf_gate.views import ACCURACY, DETAIL, SUMMARY, ScenarioView
+
+NEEDED = (SUMMARY, DETAIL, "accuracy.txt", ACCURACY)
+TOLERATED = ("mlperf_log_trace.json", "results.json", ".gitkeep")
+MAX_LOG_BYTES = 10 * 1024
+_INDEX = re.compile(r'"qsl_idx"\s*:\s*(\d+)')
+_GAP = "\n\n...\n\n"
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def _samples(scenario: ScenarioView) -> int | None:
+    table = scenario.model.table
+    return None if table is None else table.accuracy_samples_in(scenario.scenario or scenario.name)
+
+
+def _known_samples(scenario: ScenarioView) -> int:
+    """How many samples there are: some models take their accuracy from a part of those for performance runs."""
+    table = scenario.model.table
+    return 0 if table is None else max(table.performance_samples, _samples(scenario) or 0)
+
+
+@rule("ACC-001", Scope.SCENARIO, "An accuracy run has its four files.", source=BOTH, step=Step.ACCURACY)
+def has_files(scenario: ScenarioView) -> Iterator[Found]:
+    for name in NEEDED:
+        if join(scenario.accuracy_folder, name) not in scenario.tree.listing.sizes:
+            yield Found(path=join(scenario.accuracy_folder, name), found="missing", allowed=", ".join(NEEDED))
+
+
+@rule("ACC-002", Scope.SCENARIO, "Nothing else lies beside them.", source=OLDER, step=Step.TREE)
+def has_only_files(scenario: ScenarioView) -> Iterator[Found]:
+    for name in scenario.tree.listing.files_in(scenario.accuracy_folder):
+        if name not in (*NEEDED, *TOLERATED):
+            path = join(scenario.accuracy_folder, name)
+            yield Found(path=path, found="a stray file", allowed=", ".join((*NEEDED, *TOLERATED)))
+
+
+@rule("ACC-003", Scope.SCENARIO, "The detail log can be read to its end.", source=BOTH, step=Step.ACCURACY)
+def log_is_readable(scenario: ScenarioView) -> Iterator[Found]:
+    problem, path = scenario.accuracy_detail.problem, scenario.accuracy_detail.path
+    if problem is not None:
+        yield Found(path=path, found=problem.text, allowed=":::MLLOG {JSON} lines", line=problem.line)
+
+
+@rule("ACC-004", Scope.SCENARIO, "LoadGen logged no error.", source=BOTH, step=Step.ACCURACY)
+def has_no_errors(scenario: ScenarioView) -> Iterator[Found]:
+    for error in scenario.accuracy_detail.errors[:3]:
+        path = scenario.accuracy_detail.path
+        yield Found(path=path, found=error.text, allowed="no message with is_error", line=error.line)
+
+
+@rule("ACC-005", Scope.SCENARIO, "The run covers the whole data set.", source=BOTH, step=Step.ACCURACY)
+def covers_data_set(scenario: ScenarioView) -> Iterator[Found]:
+    wanted, log = _samples(scenario), scenario.accuracy_detail
+    if wanted is None or not log.is_usable:
+        return
+    key = "effective_accuracy_sample_count"
+    if key not in log.values:  # LoadGen before 6.0
+        key = "qsl_reported_total_count"
+    if log.number(key) != wanted:
+        found = f"{key} = {shown(log.values.get(key))}"
+        yield Found(path=log.path, found=found, allowed=f"exactly {wanted}", line=log.lines.get(key))
+
+
+@rule("ACC-006", Scope.SCENARIO, "accuracy.txt has a line for every metric.", source=OLDER, step=Step.ACCURACY)
+def has_scores(scenario: ScenarioView) -> Iterator[Found]:
+    table, source = scenario.model.table, scenario.accuracy_text
+    if source.problem:
+        yield Found(path=source.path, found=source.problem, allowed="UTF-8 text")
+    if table is None or not source.is_usable:
+        return
+    for limit in table.targets_in(scenario.scenario or ""):
+        if not parse_scores(limit.metric, source.text):
+            allowed = EXAMPLES.get(limit.metric, f"a line with {limit.metric}")
+            yield Found(path=source.path, found=f"no line for {limit.metric}", allowed=f"for example: {allowed}")
+
+
+@rule(
+    "ACC-007", Scope.SCENARIO, "Every score reaches its target.", source=BOTH, step=Step.ACCURACY, divisions=CLOSED
+)  # fmt: skip
+def reaches_targets(scenario: ScenarioView) -> Iterator[Found]:
+    table, source = scenario.model.table, scenario.accuracy_text
+    for limit in table.targets_in(scenario.scenario or "") if table else ():
+        for score in parse_scores(limit.metric, source.text):
+            if not score.value >= limit.value:
+                found = f"{limit.metric} {score.value:g}"
+                yield Found(path=source.path, found=found, allowed=f"at least {limit.value:g}", line=score.line)
+
+
+@rule(
+    "ACC-008", Scope.SCENARIO, "No score is above its upper limit.", source=BOTH, step=Step.ACCURACY, divisions=CLOSED
+)  # fmt: skip
+def keeps_upper_limits(scenario: ScenarioView) -> Iterator[Found]:
+    table, source = scenario.model.table, scenario.accuracy_text
+    for limit in table.upper_limits if table else ():
+        for score in parse_scores(limit.metric, source.text):
+            if not score.value <= limit.value:
+                found = f"{limit.metric} {score.value:g}"
+                yield Found(path=source.path, found=found, allowed=f"at most {limit.value:g}", line=score.line)
+
+
+@rule("ACC-009", Scope.SCENARIO, "accuracy.txt has the hash of the whole log.", source=BOTH, step=Step.TREE)
+def has_hash(scenario: ScenarioView) -> Iterator[Found]:
+    source = scenario.accuracy_text
+    hashes = parse_hashes(source.text)
+    if not source.is_usable:
+        return
+    if len({one.value for one in hashes}) != 1:
+        found = "no hash line" if not hashes else f"{len(hashes)} different hashes"
+        yield Found(path=source.path, found=found, allowed="one line: hash=SHA256 OF THE WHOLE LOG")
+    elif not _SHA256.fullmatch(hashes[0].value):
+        allowed = "64 hexadecimal digits in lower case"
+        yield Found(path=source.path, found=shown(hashes[0].value), allowed=allowed, line=hashes[0].line)
+
+
+@rule("ACC-010", Scope.SCENARIO, "The hash is that of the whole log.", source=OURS, step=Step.TREE)
+def hash_belongs(scenario: ScenarioView) -> Iterator[Found]:
+    hashes = parse_hashes(scenario.accuracy_text.text)
+    log, source = scenario.accuracy_log, scenario.accuracy_text
+    if not hashes or not log.is_usable:
+        return
+    is_cut = _GAP in log.text
+    own = hashlib.sha256(log.text.encode()).hexdigest()
+    backup = scenario.tree.options.backup_folder
+    if is_cut and hashes[0].value == own:
+        allowed = "the hash of the log before it was cut"
+        yield Found(path=source.path, found="the hash of the cut log", allowed=allowed, line=hashes[0].line)
+    elif not is_cut and hashes[0].value != own:
+        found = f"{hashes[0].value[:12]}..., the whole log has {own[:12]}..."
+        yield Found(path=source.path, found=found, allowed="the hash of the log", line=hashes[0].line)
+    elif is_cut and backup is not None:
+        yield from _against_backup(scenario, hashes[0].value, hashes[0].line)
+
+
+def _against_backup(scenario: ScenarioView, wanted: str, line: int) -> Iterator[Found]:
+    options, log = scenario.tree.options, Path(scenario.accuracy_log.path)
+    if options.backup_folder is None:
+        return
+    folder = options.backup_folder / log.parent
+    names = (f"{log.stem}-{wanted[:16]}{log.suffix}", log.name)
+    digests = [digest for digest in (digest_of_file(folder / name) for name in names) if digest]
+    if not digests and options.is_backup_complete:
+        allowed = f"the whole log at this path below {options.backup_folder.name}"
+        yield Found(path=log.as_posix(), found="no backup that can be read", allowed=allowed)
+    elif digests and wanted not in digests:
+        found = f"{wanted[:12]}..., the backup has {digests[-1][:12]}..."
+        yield Found(path=scenario.accuracy_text.path, found=found, allowed="the backup's hash", line=line)
+
+
+@rule("ACC-011", Scope.SCENARIO, "The accuracy log is cut to at most 10,240 bytes.", source=BOTH, step=Step.TREE)
+def is_truncated(scenario: ScenarioView) -> Iterator[Found]:
+    path = join(scenario.accuracy_folder, ACCURACY)
+    size = scenario.tree.listing.sizes.get(path, 0)
+    if size > MAX_LOG_BYTES:
+        yield Found(path=path, found=f"{size} bytes", allowed=f"at most {MAX_LOG_BYTES} bytes")
+
+
+@rule("ACC-012", Scope.SCENARIO, "The accuracy log holds responses of this data set.", source=OURS, step=Step.ACCURACY)
+def log_is_of_data_set(scenario: ScenarioView) -> Iterator[Found]:
+    log, wanted = scenario.accuracy_log, _samples(scenario)
+    if log.is_missing or wanted is None:
+        return
+    if log.problem:
+        yield Found(path=log.path, found=log.problem, allowed="LoadGen's JSON")
+        return
+    indexes = [int(text[:20]) for text in _INDEX.findall(log.text)]
+    if not indexes:
+        yield Found(path=log.path, found="no response", allowed=f"the responses of {wanted} samples")
+    elif max(indexes) >= _known_samples(scenario):
+        allowed = f"samples 0 to {_known_samples(scenario) - 1}"
+        yield Found(path=log.path, found=f"sample {max(indexes)}", allowed=allowed)
+    elif _GAP not in log.text:
+        yield from _whole_log(log.path, log.text, wanted)
+
+
+def _whole_log(path: str, text: str, wanted: int) -> Iterator[Found]:
+    try:
+        entries = parse_json(text)
+    except ValueError as error:
+        yield Found(path=path, found=f"no JSON ({error})", allowed="a whole log, or one cut by the tree's step")
+        return
+    count = len(entries) if isinstance(entries, list) else 0
+    if count < wanted:
+        yield Found(path=path, found=f"{count} responses", allowed=f"the responses of {wanted} samples")
+
+
+@rule("ACC-013", Scope.SCENARIO, "The counts beside a score agree with it and with the data set.", source=OURS,
+      step=Step.ACCURACY)  # fmt: skip
+def counts_agree(scenario: ScenarioView) -> Iterator[Found]:
+    wanted, source = _samples(scenario), scenario.accuracy_text
+    for counts in parse_counts(source.text):
+        if counts.total != wanted:
+            found = f"total={counts.total}"
+            yield Found(path=source.path, found=found, allowed=f"total={wanted}", line=counts.line)
+        elif not abs(100.0 * counts.good / counts.total - counts.percent) < 0.01:
+            found = f"accuracy={counts.percent:g}%, good={counts.good}, total={counts.total}"
+            yield Found(path=source.path, found=found, allowed="a score that is good/total", line=counts.line)
+
+
+@rule("ACC-014", Scope.SCENARIO, "The log is of an accuracy run in the scenario of its folder.", source=OURS,
+      step=Step.ACCURACY)  # fmt: skip
+def is_accuracy_run(scenario: ScenarioView) -> Iterator[Found]:
+    log = scenario.accuracy_detail
+    if not log.is_usable:
+        return
+    expected = {"effective_test_mode": "AccuracyOnly"}
+    may_differ = scenario.tree.options.infer_scenarios or scenario.scenario == "Interactive"
+    if scenario.scenario is not None and not may_differ:
+        expected["effective_scenario"] = scenario.scenario
+    for key, wanted in expected.items():
+        if log.values.get(key) != wanted:
+            found = f"{key} = {shown(log.values.get(key))}"
+            yield Found(path=log.path, found=found, allowed=wanted, line=log.lines.get(key))
+
+
+@rule("ACC-015", Scope.SCENARIO, "The pictures or films that a model's rules name are there.", source=NEWER,
+      step=Step.ACCURACY)  # fmt: skip
+def has_extra_files(scenario: ScenarioView) -> Iterator[Found]:
+    table, listing = scenario.model.table, scenario.tree.listing
+    for folder, names in table.extra_accuracy_files.items() if table else ():
+        path = join(scenario.accuracy_folder, folder)
+        present = {name.split(".")[0] for name in listing.files_in(path)}
+        missing = sorted(set(names) - present)
+        if missing:
+            yield Found(path=path, found=f"without {', '.join(missing)}", allowed=", ".join(names))
+
+
+@rule("ACC-016", Scope.SCENARIO, "No setting is logged twice with two values.", source=OURS, step=Step.ACCURACY)
+def has_no_conflicts(scenario: ScenarioView) -> Iterator[Found]:
+    log = scenario.accuracy_detail
+    for conflict in log.conflicts[:3]:
+        yield Found(path=log.path, found=conflict.text, allowed="one value", line=conflict.line)

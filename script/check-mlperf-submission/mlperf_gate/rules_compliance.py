@@ -1,0 +1,125 @@
+"""Rules on the compliance tests of the closed and network divisions; their runs are judged as any other run is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mlperf_results.scorelines import parse_scores
+
+from mlperf_gate.listing import join
+from mlperf_gate.rulebook import BOTH, NEWER, OLDER, Found, Scope, rule
+from mlperf_gate.steps import Step
+from mlperf_gate.views import ACCURACY, TestView
+
+PASS = "TEST PASS"
+WITH_RUN = ("TEST01", "TEST04", "TEST04-A", "TEST04-B", "TEST05")
+"""Tests whose performance run both checkers judge."""
+
+_NEEDS_ACCURACY = ("TEST01", "TEST06", "TEST07", "TEST08")
+_NEEDS_PERFORMANCE = WITH_RUN
+_NEEDS_LENGTH = ("TEST09",)
+_TEST06_LINES = (
+    ("First token check pass: True", "First token check pass: Skipped"),
+    ("EOS check pass: True",),
+    ("Sample length check pass: True",),
+)
+_SCORES = ("baseline_accuracy.txt", "compliance_accuracy.txt")
+_TOLERATED = ("mlperf_log_trace.json", "results.json", ".gitkeep")
+
+
+def _lines(text: str) -> set[str]:
+    return {line.strip() for line in text.split("\n")}
+
+
+def _is_there(test: TestView) -> bool:
+    return test.folder in test.scenario.tree.listing.folders
+
+
+def passed(test: TestView) -> bool:
+    """Whether verify_accuracy.txt says so for both checkers (the newer one wants the words alone on a line)."""
+    return PASS in _lines(test.verify_accuracy.text)
+
+
+@rule("TEST-001", Scope.TEST, "The compliance test was made.", source=BOTH, step=Step.COMPLIANCE)
+def has_folder(test: TestView) -> Iterator[Found]:
+    if not _is_there(test):
+        yield Found(path=test.folder, found="missing", allowed=f"{test.test} of this model")
+
+
+@rule("TEST-002", Scope.TEST, "The compliance test was verified.", source=BOTH, step=Step.COMPLIANCE)
+def has_verification(test: TestView) -> Iterator[Found]:
+    files = (
+        (_NEEDS_ACCURACY, test.verify_accuracy),
+        (_NEEDS_PERFORMANCE, test.verify_performance),
+        (_NEEDS_LENGTH, test.verify_length),
+    )
+    for names, source in files:
+        if test.test in names and not source.is_usable and _is_there(test):
+            found = source.problem or "missing"
+            yield Found(path=source.path, found=found, allowed="what the verification wrote")
+
+
+@rule("TEST-003", Scope.TEST, "The verification of the speed passed.", source=BOTH, step=Step.COMPLIANCE)
+def performance_passed(test: TestView) -> Iterator[Found]:
+    source = test.verify_performance
+    if test.test in _NEEDS_PERFORMANCE and source.is_usable and PASS not in source.text:
+        yield Found(path=source.path, found=source.text.strip()[-120:], allowed=PASS)
+
+
+@rule("TEST-004", Scope.TEST, "The verification of the responses passed.", source=BOTH, step=Step.COMPLIANCE)
+def responses_passed(test: TestView) -> Iterator[Found]:
+    source = test.verify_length if test.test in _NEEDS_LENGTH else test.verify_accuracy
+    if not source.is_usable:
+        return
+    if test.test == "TEST06":
+        present = _lines(source.text)
+        for choices in _TEST06_LINES:
+            if not set(choices) & present:
+                yield Found(path=source.path, found="not among the lines", allowed=" or ".join(choices))
+    elif test.test in ("TEST07", "TEST08", "TEST09") and PASS not in source.text:
+        yield Found(path=source.path, found=source.text.strip()[-120:], allowed=PASS)
+    elif test.test == "TEST01" and not passed(test):
+        yield from _scores_agree(test)
+
+
+def _scores_agree(test: TestView) -> Iterator[Found]:
+    """Without equal bits, the scores of both runs on the same samples must be near each other."""
+    table = test.scenario.model.table
+    missing = [name for name in _SCORES if not test.scores[name].is_usable]
+    if missing:
+        allowed = f"{PASS}, or {' and '.join(_SCORES)} in {join(test.folder, 'accuracy')}"
+        yield Found(path=test.verify_accuracy.path, found=f"no {PASS}", allowed=allowed)
+        return
+    for limit in table.targets_in(test.scenario.scenario or "") if table else ():
+        values = [parse_scores(limit.metric, test.scores[name].text) for name in _SCORES]
+        if not all(values) or not all(one[-1].value for one in values):
+            found = f"no score of {limit.metric} above 0"
+            yield Found(path=test.scores[_SCORES[0]].path, found=found, allowed="a score in both files")
+            continue
+        baseline, compliance = (one[-1].value for one in values)
+        percent = abs(1 - baseline / compliance) * 100
+        allowed_percent = table.delta_of(limit.metric) if table else 0.0
+        if not percent <= allowed_percent:
+            found = f"{limit.metric} {baseline:g} and {compliance:g}: {percent:.2f} %"
+            yield Found(path=test.scores[_SCORES[1]].path, found=found, allowed=f"at most {allowed_percent:g} %")
+
+
+@rule("TEST-005", Scope.TEST, "TEST01 has its accuracy folder, with what its verdict asks for and no more.",
+      source=OLDER, step=Step.COMPLIANCE)  # fmt: skip
+def accuracy_folder_is_right(test: TestView) -> Iterator[Found]:
+    if test.test != "TEST01" or not _is_there(test):
+        return
+    folder = join(test.folder, "accuracy")
+    needed = {ACCURACY, "accuracy.txt"} | (set() if passed(test) else set(_SCORES))
+    present = set(test.scenario.tree.listing.files_in(folder)) - set(_TOLERATED)
+    for name in sorted(needed - present):
+        yield Found(path=join(folder, name), found="missing", allowed=", ".join(sorted(needed)))
+    for name in sorted(present - needed):
+        yield Found(path=join(folder, name), found="a stray file", allowed=", ".join(sorted(needed)))
+
+
+@rule("TEST-006", Scope.TEST, "TEST06 keeps the responses that it verified.", source=NEWER, step=Step.COMPLIANCE)
+def test06_has_log(test: TestView) -> Iterator[Found]:
+    path = join(test.folder, f"accuracy/{ACCURACY}")
+    if test.test == "TEST06" and _is_there(test) and path not in test.scenario.tree.listing.sizes:
+        yield Found(path=path, found="missing", allowed=ACCURACY)

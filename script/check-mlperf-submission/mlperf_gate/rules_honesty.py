@@ -1,0 +1,68 @@
+"""Rules on what a submission must not be or hold: synthetic results, test runs, and what is private."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mlperf_results.names import SYNTHETIC_LABEL, TEST_RUN_LABEL
+from mlperf_results.privacy import find_leaks, masked
+
+from mlperf_gate.documents import TextFile, read_bytes
+from mlperf_gate.rulebook import OURS, Found, Scope, rule, shown
+from mlperf_gate.steps import Step
+from mlperf_gate.views import ScenarioView, SubmitterView, SystemView
+
+SYNTHETIC_RULES = ("SYN-001", "SYN-002")
+"""Findings that `--allow_synthetic` turns into a note of the verdict."""
+
+OWN_KEY = "crowdperf"
+_SHOWN_LEAKS = 3
+_REAL = "real weights and the real data set (--allow_synthetic: as the proof of a pipeline only)"
+
+
+def _texts(scenario: ScenarioView) -> tuple[TextFile, ...]:
+    return (scenario.readme, scenario.accuracy_text, scenario.user_conf, scenario.measurements.source)
+
+
+@rule("SYN-001", Scope.SCENARIO, "The result is of real weights and real data.", source=OURS, step=Step.ACCURACY)
+def is_not_synthetic(scenario: ScenarioView) -> Iterator[Found]:
+    own = scenario.measurements.fields.get(OWN_KEY)
+    flags = own.get("is_synthetic") if isinstance(own, dict) else own
+    parts = [flags.get(part) for part in ("model", "dataset")] if isinstance(flags, dict) else [flags]
+    if OWN_KEY in scenario.measurements.fields and any(part is not False for part in parts):
+        line = scenario.measurements.line_of("is_synthetic")
+        found = f"{OWN_KEY}.is_synthetic = {shown(flags)}"
+        yield Found(path=scenario.measurements.path, found=found, allowed=_REAL, line=line)
+    for source in _texts(scenario):
+        is_new = source is not scenario.measurements.source or OWN_KEY not in scenario.measurements.fields
+        if SYNTHETIC_LABEL in source.text and is_new:
+            yield Found(path=source.path, found=SYNTHETIC_LABEL, allowed=_REAL, line=source.line_of(SYNTHETIC_LABEL))
+
+
+@rule("SYN-002", Scope.SYSTEM, "The system is not described as one with synthetic results.", source=OURS,
+      step=Step.SYSTEM)  # fmt: skip
+def system_is_not_synthetic(system: SystemView) -> Iterator[Found]:
+    source = system.description.source
+    if SYNTHETIC_LABEL in source.text:
+        line = source.line_of(SYNTHETIC_LABEL)
+        yield Found(path=source.path, found=SYNTHETIC_LABEL, allowed=_REAL, line=line)
+
+
+@rule("SYN-003", Scope.SCENARIO, "The result is not of a test run.", source=OURS, step=Step.PERFORMANCE)
+def is_no_test_run(scenario: ScenarioView) -> Iterator[Found]:
+    for source in _texts(scenario):
+        if TEST_RUN_LABEL in source.text:
+            line = source.line_of(TEST_RUN_LABEL)
+            yield Found(path=source.path, found=TEST_RUN_LABEL, allowed="a run of the full rules", line=line)
+
+
+@rule("PRIV-001", Scope.SUBMITTER, "No file holds a token, a user's name or a home folder.", source=OURS,
+      step=Step.TREE)  # fmt: skip
+def holds_nothing_private(owner: SubmitterView) -> Iterator[Found]:
+    listing, known = owner.tree.listing, owner.tree.options.known
+    for path in listing.below(owner.folder):
+        content = read_bytes(listing, path)
+        leaks = find_leaks(content, known) if isinstance(content, bytes) else ()
+        for leak in (*find_leaks(path, known)[:1], *leaks[:_SHOWN_LEAKS]):
+            found = f"{leak.kind.value}: {leak.excerpt}"
+            yield Found(path=masked(path, known), found=found, allowed="nothing private", line=leak.line)

@@ -1,0 +1,263 @@
+"""Rules on a performance run's logs, the result's own and those of compliance tests alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mlperf_results.logs import parse_summary_verdict
+
+from mlperf_gate.listing import join
+from mlperf_gate.rulebook import BOTH, NEWER, OLDER, OURS, RULES_TEXT, Found, Scope, rule, shown
+from mlperf_gate.steps import Step
+from mlperf_gate.views import ACCURACY, DETAIL, SUMMARY, RunView
+
+NEEDED = (SUMMARY, DETAIL)
+TOLERATED = (ACCURACY, "mlperf_log_trace.json", "results.json", ".gitkeep")
+POWER = ("spl.txt",)
+_EARLY_STOPPING = ("SingleStream", "MultiStream", "Server")
+_INFERRED = (("SingleStream", "MultiStream"), ("MultiStream", "Offline"), ("SingleStream", "Offline"))
+_SEEDS = (("effective_qsl_rng_seed", "qsl"), ("effective_sample_index_rng_seed", "sample_index"),
+          ("effective_schedule_rng_seed", "schedule"))  # fmt: skip
+_OTHER_SEEDS = ("TEST05",)
+
+
+def _at(run: RunView, key: str, allowed: str, found: str | None = None) -> Found:
+    value = f"{key} = {shown(run.detail.values.get(key))}" if found is None else found
+    return Found(path=run.detail.path, found=value, allowed=allowed, line=run.detail.lines.get(key))
+
+
+def _asks(run: RunView, key: str, minimum: float) -> Iterator[Found]:
+    value = run.detail.number(key)
+    if run.detail.is_usable and not (value is not None and value >= minimum):
+        yield _at(run, key, f"at least {minimum:g}")
+
+
+def _scenario(run: RunView) -> str | None:
+    return run.detail.text("effective_scenario")
+
+
+@rule("RUN-001", Scope.RUN, "A performance run has its two logs.", source=BOTH, step=Step.PERFORMANCE)
+def has_logs(run: RunView) -> Iterator[Found]:
+    for name in NEEDED:
+        if join(run.folder, name) not in run.scenario.tree.listing.sizes:
+            yield Found(path=join(run.folder, name), found="missing", allowed=", ".join(NEEDED))
+
+
+@rule("RUN-002", Scope.RUN, "Nothing else lies beside the logs.", source=OLDER, step=Step.TREE)
+def has_only_logs(run: RunView) -> Iterator[Found]:
+    has_power = join(run.scenario.folder, "performance/power") in run.scenario.tree.listing.folders
+    known = {*NEEDED, *TOLERATED, *(POWER if has_power else ())}
+    for name in run.scenario.tree.listing.files_in(run.folder):
+        if name not in known:
+            yield Found(path=join(run.folder, name), found="a stray file", allowed=", ".join(sorted(known)))
+
+
+@rule("RUN-003", Scope.RUN, "The detail log can be read to its end.", source=BOTH, step=Step.PERFORMANCE)
+def log_is_readable(run: RunView) -> Iterator[Found]:
+    problem = run.detail.problem
+    if problem is not None:
+        yield Found(path=run.detail.path, found=problem.text, allowed=":::MLLOG {JSON} lines", line=problem.line)
+
+
+@rule("RUN-004", Scope.RUN, "LoadGen calls the run VALID.", source=OLDER, step=Step.PERFORMANCE)
+def is_valid(run: RunView) -> Iterator[Found]:
+    if run.detail.is_usable and run.detail.values.get("result_validity") != "VALID":
+        yield _at(run, "result_validity", "VALID")
+
+
+@rule("RUN-005", Scope.RUN, "The summary is of the same run and says VALID, too.", source=OURS, step=Step.PERFORMANCE)
+def summary_agrees(run: RunView) -> Iterator[Found]:
+    if run.summary.is_missing:
+        return
+    verdict = parse_summary_verdict(run.summary.text)
+    if run.summary.problem or verdict is not True:
+        found = run.summary.problem or {None: "no line 'Result is'", False: "Result is : INVALID"}[verdict]
+        line = run.summary.line_of("Result is")
+        yield Found(path=run.summary.path, found=found, allowed="Result is : VALID", line=line)
+
+
+@rule("RUN-006", Scope.RUN, "LoadGen logged no error.", source=OLDER, step=Step.PERFORMANCE)
+def has_no_errors(run: RunView) -> Iterator[Found]:
+    for error in run.detail.errors[:3]:
+        yield Found(path=run.detail.path, found=error.text, allowed="no message with is_error", line=error.line)
+    count = run.detail.number("num_errors")
+    if run.detail.is_usable and not run.detail.errors and count:
+        yield _at(run, "num_errors", "0")
+
+
+@rule("RUN-007", Scope.RUN, "The run has the seeds of the round.", source=BOTH, step=Step.PERFORMANCE)
+def has_seeds(run: RunView) -> Iterator[Found]:
+    if not run.detail.is_usable or run.test in _OTHER_SEEDS:
+        return
+    table = run.scenario.tree.round
+    for key, name in _SEEDS:
+        wanted, value = getattr(table.seeds, name), run.detail.values.get(key)
+        if isinstance(value, bool) or value != wanted:
+            allowed = f"{wanted} (the seeds of {table.name}; each round has LoadGen builds of its own)"
+            yield _at(run, key, allowed)
+
+
+@rule("RUN-008", Scope.RUN, "Enough different samples were in memory.", source=BOTH, step=Step.PERFORMANCE)
+def has_samples_in_memory(run: RunView) -> Iterator[Found]:
+    table = run.scenario.model.table
+    if table is not None:
+        yield from _asks(run, "effective_performance_sample_count", table.performance_samples)
+
+
+@rule("RUN-009", Scope.RUN, "The run was asked to last long enough.", source=BOTH, step=Step.PERFORMANCE)
+def asks_for_duration(run: RunView) -> Iterator[Found]:
+    table = run.scenario.model.table
+    if table is not None and table.min_duration_ms:
+        yield from _asks(run, "effective_min_duration_ms", table.min_duration_ms)
+
+
+@rule(
+    "RUN-010", Scope.RUN, "The run did last long enough, from power_begin to power_end.", source=OURS,
+    step=Step.PERFORMANCE,
+)  # fmt: skip
+def lasted(run: RunView) -> Iterator[Found]:
+    table, elapsed = run.scenario.model.table, run.detail.elapsed_s
+    if table is None or not table.min_duration_ms or not run.detail.is_usable:
+        return
+    needed = table.min_duration_ms / 1000
+    if elapsed is None or elapsed < needed:
+        found = "no power_begin and power_end" if elapsed is None else f"{elapsed:.3f} s"
+        yield _at(run, "power_begin", f"at least {needed:g} s", found)
+        return
+    ended = run.detail.end_time_s
+    if ended is None or ended < needed:
+        found = f"power_end was logged after {'an unknown time' if ended is None else f'{ended:.3f} s'}"
+        yield _at(run, "power_end", f"at least {needed:g} s by the log's own clock", found)
+
+
+@rule("RUN-011", Scope.RUN, "Early stopping was satisfied.", source=NEWER, step=Step.PERFORMANCE)
+def early_stopping_was_met(run: RunView) -> Iterator[Found]:
+    if _scenario(run) in _EARLY_STOPPING and run.detail.values.get("early_stopping_met") is not True:
+        yield _at(run, "early_stopping_met", "true")
+
+
+@rule("RUN-012", Scope.RUN, "The latency target is not looser than the benchmark's.", source=BOTH,
+      step=Step.PERFORMANCE)  # fmt: skip
+def latency_target_is_kept(run: RunView) -> Iterator[Found]:
+    table, scenario = run.scenario.model.table, _scenario(run)
+    limit = None if table is None or scenario is None else table.latency_ns.get(scenario)
+    if limit is None or not run.detail.is_usable:
+        return
+    key = "effective_target_latency_ns" if scenario in _EARLY_STOPPING else "result_99.00_percentile_latency_ns"
+    value = run.detail.number(key)
+    if value is None or value > limit:
+        yield _at(run, key, f"at most {limit:g}")
+
+
+@rule("RUN-013", Scope.RUN, "An Offline query has enough samples.", source=BOTH, step=Step.PERFORMANCE)
+def offline_has_samples(run: RunView) -> Iterator[Found]:
+    table = run.scenario.model.table
+    if table is not None and _scenario(run) == "Offline" and table.offline_min_samples:
+        yield from _asks(run, "effective_samples_per_query", table.offline_min_samples)
+
+
+@rule("RUN-014", Scope.RUN, "An Offline run has enough queries.", source=BOTH, step=Step.PERFORMANCE)
+def has_queries(run: RunView) -> Iterator[Found]:
+    table, scenario = run.scenario.model.table, _scenario(run)
+    if table is not None and scenario is not None and table.min_queries.get(scenario):
+        yield from _asks(run, "effective_min_query_count", table.min_queries[scenario])
+
+
+@rule(
+    "RUN-015", Scope.RUN, "The log is of the scenario of its folder, or inference is asked for and legal.",
+    source=RULES_TEXT, step=Step.PERFORMANCE,
+)  # fmt: skip
+def scenario_is_that_of_folder(run: RunView) -> Iterator[Found]:
+    folder, logged = run.scenario.scenario, _scenario(run)
+    if not run.detail.is_usable or folder is None or logged == folder:
+        return
+    if (logged, folder) == ("Server", "Interactive"):
+        return
+    if not run.scenario.tree.options.infer_scenarios:
+        hint = " (--infer_scenarios accepts what the rules allow an edge system to infer)"
+        yield _at(run, "effective_scenario", folder + hint)
+        return
+    category = run.scenario.model.system.category or ""
+    if (logged, folder) not in _INFERRED or category == "datacenter":
+        pairs = ", ".join(f"{target} from {source}" for source, target in _INFERRED)
+        yield _at(run, "effective_scenario", f"on edge systems: {pairs}")
+    elif (logged, folder) == ("SingleStream", "MultiStream") and not run.detail.number("early_stopping_latency_ms"):
+        yield _at(run, "early_stopping_latency_ms", "an estimate (662 queries at least)")
+
+
+@rule("RUN-016", Scope.RUN, "The log is of a performance run.", source=OURS, step=Step.PERFORMANCE)
+def mode_is_performance(run: RunView) -> Iterator[Found]:
+    mode = run.detail.values.get("effective_test_mode")
+    if run.detail.is_usable and mode not in ("PerformanceOnly", "SubmissionRun"):
+        yield _at(run, "effective_test_mode", "PerformanceOnly")
+
+
+@rule("RUN-017", Scope.RUN, "The log has the scenario's figure.", source=BOTH, step=Step.PERFORMANCE)
+def has_figure(run: RunView) -> Iterator[Found]:
+    table, scenario = run.scenario.model.table, _scenario(run)
+    if table is None or not run.detail.is_usable:
+        return
+    key = table.metric_key(scenario or "")
+    if key is None:
+        yield _at(run, "effective_scenario", "a scenario of LoadGen")
+        return
+    value = run.detail.number(key)
+    if value is None or value <= 0:
+        yield _at(run, key, "a number above 0")
+
+
+@rule("RUN-018", Scope.RUN, "All samples are used equally often where the model asks for it.", source=OLDER,
+      step=Step.PERFORMANCE)  # fmt: skip
+def issues_equally(run: RunView) -> Iterator[Found]:
+    table, key = run.scenario.model.table, "effective_sample_concatenate_permutation"
+    is_needed = table is not None and table.needs_equal_issue and run.detail.is_usable
+    if is_needed and run.detail.values.get(key) is not True:
+        yield _at(run, key, "true")
+
+
+@rule("RUN-019", Scope.RUN, "Token latencies are measured and in bounds where the model asks for it.", source=BOTH,
+      step=Step.PERFORMANCE)  # fmt: skip
+def token_latencies(run: RunView) -> Iterator[Found]:
+    table = run.scenario.model.table
+    if table is None or not table.needs_token_latencies or not run.detail.is_usable:
+        return
+    if not run.detail.values.get("requested_use_token_latencies"):
+        yield _at(run, "requested_use_token_latencies", "true")
+    scenario = run.scenario.scenario or ""
+    if scenario not in ("Server", "Interactive"):
+        return
+    limits = table.token_latency_ns.get(scenario)
+    if limits is None:
+        yield _at(run, "effective_scenario", f"{table.name} has no {scenario}")
+        return
+    keys = {"ttft": "result_first_token_99.00_percentile_latency_ns",
+            "tpot": "result_time_per_output_token_99.00_percentile_ns"}  # fmt: skip
+    for name, key in keys.items():
+        value = run.detail.number(key)
+        if value is None or value >= limits[name]:
+            yield _at(run, key, f"below {limits[name]:g}")
+
+
+@rule("RUN-020", Scope.RUN, "A networked SUT says so in its name.", source=BOTH, step=Step.PERFORMANCE)
+def network_sut_is_named(run: RunView) -> Iterator[Found]:
+    value = run.scenario.model.system.description.fields.get("is_network")
+    is_networked = isinstance(value, str) and value.lower() == "true" and run.detail.is_usable
+    if is_networked and "Network SUT" not in (run.detail.text("sut_name") or ""):
+        yield _at(run, "sut_name", 'a name with "Network SUT"')
+
+
+@rule("RUN-021", Scope.RUN, "No setting or result is logged twice with two values.", source=OURS,
+      step=Step.PERFORMANCE)  # fmt: skip
+def has_no_conflicts(run: RunView) -> Iterator[Found]:
+    for conflict in run.detail.conflicts[:3]:
+        yield Found(path=run.detail.path, found=conflict.text, allowed="one value", line=conflict.line)
+
+
+@rule(
+    "RUN-022", Scope.RUN, "Power results need the official power checker.", source=BOTH, step=Step.CHECK,
+)  # fmt: skip
+def power_is_not_checked(run: RunView) -> Iterator[Found]:
+    folder = join(run.scenario.folder, "performance/power")
+    if not run.test and folder in run.scenario.tree.listing.folders:
+        allowed = "no power logs: this gate cannot check them (use the official checkers)"
+        yield Found(path=folder, found="power logs", allowed=allowed)

@@ -1,0 +1,195 @@
+"""Rules on the description of a system and on what describes a result: measurements, user.conf, README."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mlperf_results.tree import CATEGORIES
+
+from mlperf_gate.documents import Json, JsonFile
+from mlperf_gate.listing import as_text, join
+from mlperf_gate.rulebook import BOTH, NEWER, OLDER, Found, Scope, rule, shown
+from mlperf_gate.steps import Step
+from mlperf_gate.views import ScenarioView, SubmitterView, SystemView
+
+MEANINGFUL = (
+    "division", "submitter", "system_type", "status", "system_name", "number_of_nodes", "host_processor_model_name",
+    "host_processors_per_node", "host_processor_core_count", "host_memory_capacity", "host_memory_configuration",
+    "host_storage_capacity", "host_storage_type", "host_networking", "host_network_card_count",
+    "host_networking_topology", "accelerators_per_node", "accelerator_model_name", "accelerator_memory_capacity",
+    "accelerator_host_interconnect", "accelerator_memory_configuration", "accelerator_interconnect", "cooling",
+    "framework", "operating_system", "other_software_stack",
+)  # fmt: skip
+MAY_BE_EMPTY = (
+    "system_type_detail", "host_processor_frequency", "host_processor_caches", "host_processor_interconnect",
+    "accelerator_frequency", "accelerator_interconnect_topology", "accelerator_on-chip_memories", "hw_notes",
+    "sw_notes",
+)  # fmt: skip
+NETWORK_FIELDS = (
+    "is_network", "network_type", "network_media", "network_rate", "nic_loadgen", "number_nic_loadgen",
+    "net_software_stack_loadgen", "network_protocol", "number_connections", "nic_sut", "number_nic_sut",
+    "net_software_stack_sut", "network_topology",
+)  # fmt: skip
+MEASUREMENT_FIELDS = (
+    "input_data_types", "retraining", "starting_weights_filename", "weight_data_types", "weight_transformations",
+)  # fmt: skip
+STATUS = ("available", "preview", "rdi")
+_TEXTS = ("system_name", "host_processor_model_name", "accelerator_model_name", "framework", "operating_system")
+_NOTES = ("hw_notes", "sw_notes")
+_COUNTS = ("number_of_nodes", "accelerators_per_node")
+_INTEGER = re.compile(r"\s*[+-]?\d+\s*")
+
+
+def _lower(value: Json) -> str | None:
+    return value.lower() if isinstance(value, str) else None
+
+
+def _at(document: JsonFile, field: str, allowed: str) -> Found:
+    return Found(
+        path=document.path, found=shown(document.fields.get(field)), allowed=allowed, line=document.line_of(field)
+    )
+
+
+@rule("SYS-001", Scope.SYSTEM, "Each system with results is described.", source=BOTH, step=Step.SYSTEM)
+def is_described(system: SystemView) -> Iterator[Found]:
+    if system.description.is_missing:
+        yield Found(path=system.description.path, found="missing", allowed="a description of the system")
+
+
+@rule("SYS-002", Scope.SYSTEM, "The description is a JSON object.", source=BOTH, step=Step.SYSTEM)
+def is_json(system: SystemView) -> Iterator[Found]:
+    if system.description.problem:
+        yield Found(path=system.description.path, found=system.description.problem, allowed="a JSON object")
+
+
+def _required(system: SystemView) -> tuple[str, ...]:
+    is_networked = bool(system.description.fields.get("is_network"))
+    return (*MEANINGFUL, *MAY_BE_EMPTY, *(NETWORK_FIELDS if is_networked else ()))
+
+
+@rule("SYS-003", Scope.SYSTEM, "The description has every field.", source=BOTH, step=Step.SYSTEM)
+def has_fields(system: SystemView) -> Iterator[Found]:
+    document = system.description
+    for field in _required(system) if document.is_usable else ():
+        if field not in document.fields:
+            yield Found(path=document.path, found=f"no field {field}", allowed="all fields, some may be empty")
+
+
+@rule("SYS-004", Scope.SYSTEM, "The fields that matter say something.", source=BOTH, step=Step.SYSTEM)
+def fields_say_something(system: SystemView) -> Iterator[Found]:
+    for field in MEANINGFUL:
+        if field in system.description.fields and not system.description.fields[field]:
+            hint = ' (write the text "0")' if field == "accelerators_per_node" else ""
+            found = _at(system.description, field, f"{field} must not be empty or the number 0{hint}")
+            yield found
+
+
+@rule("SYS-005", Scope.SYSTEM, "The status is one of three.", source=BOTH, step=Step.SYSTEM)
+def status_is_known(system: SystemView) -> Iterator[Found]:
+    if system.description.is_usable and _lower(system.description.fields.get("status")) not in STATUS:
+        yield _at(system.description, "status", ", ".join(STATUS))
+
+
+@rule("SYS-006", Scope.SYSTEM, "The category is one of the known ones.", source=BOTH, step=Step.SYSTEM)
+def category_is_known(system: SystemView) -> Iterator[Found]:
+    if system.description.is_usable and system.description.fields.get("system_type") not in CATEGORIES:
+        yield _at(system.description, "system_type", " | ".join(CATEGORIES))
+
+
+@rule("SYS-007", Scope.SYSTEM, "The description names the submitter of its folder.", source=BOTH, step=Step.SYSTEM)
+def submitter_agrees(system: SystemView) -> Iterator[Found]:
+    document, owner = system.description, system.owner.submitter
+    if document.is_usable and _lower(document.fields.get("submitter")) != owner.lower():
+        yield _at(document, "submitter", owner)
+
+
+@rule("SYS-008", Scope.SYSTEM, "The description names the division of its folder.", source=BOTH, step=Step.SYSTEM)
+def division_agrees(system: SystemView) -> Iterator[Found]:
+    document, division = system.description, system.owner.division
+    if document.is_usable and document.fields.get("division") != division:
+        yield _at(document, "division", division)
+
+
+@rule("SYS-009", Scope.SYSTEM, "is_network is a text that fits the division.", source=BOTH, step=Step.SYSTEM)
+def network_agrees(system: SystemView) -> Iterator[Found]:
+    document, division = system.description, system.owner.division
+    value = document.fields.get("is_network")
+    if not document.is_usable:
+        return
+    if value is not None and not isinstance(value, str):
+        yield _at(document, "is_network", 'the text "True", or no such field')
+        return
+    is_networked = _lower(value) == "true"
+    if (division == "network") != is_networked and division in ("network", "closed"):
+        yield _at(document, "is_network", '"True" in the network division, absent in the closed one')
+
+
+@rule("SYS-010", Scope.SYSTEM, "Counts are whole numbers.", source=NEWER, step=Step.SYSTEM)
+def counts_are_numbers(system: SystemView) -> Iterator[Found]:
+    for field in _COUNTS:
+        value = system.description.fields.get(field)
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        if value and not is_number and not (isinstance(value, str) and _INTEGER.fullmatch(value)):
+            yield _at(system.description, field, "a whole number, or a text of one")
+
+
+@rule("SYS-011", Scope.SYSTEM, "Names and notes are texts.", source=OLDER, step=Step.SYSTEM)
+def texts_are_texts(system: SystemView) -> Iterator[Found]:
+    fields = system.description.fields
+    for field in (*_TEXTS, *_NOTES):
+        if field in fields and not isinstance(fields[field], str) and (fields[field] or field in _NOTES):
+            yield _at(system.description, field, "a text")
+
+
+@rule("SYS-012", Scope.SUBMITTER, "Each described system has results.", source=OLDER, step=Step.TREE)
+def descriptions_have_results(owner: SubmitterView) -> Iterator[Found]:
+    folder = as_text(owner.paths.systems_folder)
+    for name in owner.tree.listing.files_in(folder):
+        if name.endswith(".json") and name.replace(".json", "") not in owner.systems:
+            yield Found(path=join(folder, name), found="no results of this system", allowed="a folder in results/")
+
+
+@rule("MEAS-001", Scope.SCENARIO, "Each result says what was measured.", source=BOTH, step=Step.TREE)
+def has_measurements(scenario: ScenarioView) -> Iterator[Found]:
+    if scenario.measurements.is_missing:
+        yield Found(path=scenario.measurements.path, found="missing", allowed="a JSON object with five fields")
+
+
+@rule("MEAS-002", Scope.SCENARIO, "The measurements are a JSON object.", source=BOTH, step=Step.TREE)
+def measurements_are_json(scenario: ScenarioView) -> Iterator[Found]:
+    if scenario.measurements.problem:
+        yield Found(path=scenario.measurements.path, found=scenario.measurements.problem, allowed="a JSON object")
+
+
+@rule("MEAS-003", Scope.SCENARIO, "The measurements have their fields, none empty.", source=BOTH, step=Step.TREE)
+def measurements_say_something(scenario: ScenarioView) -> Iterator[Found]:
+    document = scenario.measurements
+    for field in MEASUREMENT_FIELDS if document.is_usable else ():
+        if not document.fields.get(field):
+            yield _at(document, field, f"{field}: a text that says something")
+
+
+@rule("MEAS-004", Scope.SCENARIO, "LoadGen's settings lie beside the result.", source=BOTH, step=Step.TREE)
+def has_user_conf(scenario: ScenarioView) -> Iterator[Found]:
+    yield from _not_empty(scenario, "user.conf")
+
+
+@rule("MEAS-005", Scope.SCENARIO, "A README says how to get the result again.", source=BOTH, step=Step.TREE)
+def has_readme(scenario: ScenarioView) -> Iterator[Found]:
+    yield from _not_empty(scenario, "README.md")
+
+
+@rule(
+    "MEAS-006", Scope.SCENARIO, "LoadGen's own settings lie beside the result.",
+    source="tools/submission/submission_checker.py of mlcommons/inference, tag v4.0", step=Step.TREE, until="v4.0",
+)  # fmt: skip
+def has_mlperf_conf(scenario: ScenarioView) -> Iterator[Found]:
+    yield from _not_empty(scenario, "mlperf.conf")
+
+
+def _not_empty(scenario: ScenarioView, name: str) -> Iterator[Found]:
+    path = join(scenario.measurements_folder, name)
+    size = scenario.tree.listing.sizes.get(path)
+    if not size:
+        yield Found(path=path, found="missing" if size is None else "empty", allowed="a file that says something")

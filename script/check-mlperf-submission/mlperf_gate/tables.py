@@ -1,0 +1,181 @@
+"""The figures of each round for each model, as data: rounds/<round>.json, and this project's own tables before v5.0.
+
+The files are made from both official checkers by tests/submission/record_rounds.py. Rounds before v5.0 have the
+benchmarks of mlperf_results only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlperf_results.benchmarks import BENCHMARKS
+from mlperf_results.compliance import tests_needed
+from mlperf_results.logs import Seeds
+from mlperf_results.names import FULL_RULES_MIN_DURATION_MS, Scenario
+from mlperf_results.officialnames import aliases_in, checker_name
+from mlperf_results.rounds import ROUNDS, rounds_of, rules_in
+from mlperf_results.seeds import SEEDS
+
+_FOLDER = Path(__file__).parent / "rounds"
+_NO_MIN_DURATION = ("e2e-rag-qna", "e2e-rag-db")
+"""One pass over the data set instead of a time (the newer checker's exemption)."""
+
+_METRIC_KEYS = {
+    "Offline": "result_samples_per_second",
+    "SingleStream": "early_stopping_latency_ss",
+    "MultiStream": "early_stopping_latency_ms",
+    "Server": "result_completed_samples_per_sec",
+    "Interactive": "result_completed_samples_per_sec",
+}
+
+ANY_SCENARIO = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A metric's smallest or greatest accepted value."""
+
+    metric: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioSets:
+    """The scenarios of a model on systems of a category, in the closed division."""
+
+    required: frozenset[str]
+    optional: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelTable:
+    """One model in one round. scenarios: by category (edge, datacenter, both). Times as LoadGen's logs have them."""
+
+    name: str
+    scenarios: Mapping[str, ScenarioSets]
+    targets: Mapping[str, tuple[Limit, ...]]
+    upper_limits: tuple[Limit, ...]
+    delta_percent: Mapping[str, float]
+    performance_samples: int
+    accuracy_samples: Mapping[str, int]
+    offline_min_samples: int
+    min_queries: Mapping[str, int]
+    latency_ns: Mapping[str, float]
+    token_latency_ns: Mapping[str, Mapping[str, float]]
+    needs_token_latencies: bool
+    needs_equal_issue: bool
+    tests: tuple[str, ...]
+    metric_keys: Mapping[str, str]
+    extra_accuracy_files: Mapping[str, tuple[str, ...]]
+    min_duration_ms: int
+
+    def targets_in(self, scenario: str) -> tuple[Limit, ...]:
+        """Return the targets of a scenario."""
+        return self.targets.get(scenario) or self.targets.get(ANY_SCENARIO) or next(iter(self.targets.values()))
+
+    def accuracy_samples_in(self, scenario: str) -> int:
+        """Return how many samples an accuracy run covers."""
+        found = self.accuracy_samples.get(scenario, self.accuracy_samples.get(ANY_SCENARIO))
+        return found if found is not None else max(self.accuracy_samples.values())
+
+    def metric_key(self, scenario: str) -> str | None:
+        """Return the log's key of the figure that counts, for the scenario of the log."""
+        return self.metric_keys.get(scenario) or _METRIC_KEYS.get(scenario)
+
+    def delta_of(self, metric: str) -> float:
+        """Return by how many percent a compliance run's score may differ."""
+        return self.delta_percent.get(metric, 0.1 if "99.9" in self.name else 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundTable:
+    """All models of a round."""
+
+    name: str
+    models: Mapping[str, ModelTable]
+    aliases: Mapping[str, str]
+    seeds: Seeds
+    is_old: bool
+
+    def since(self, round_name: str) -> bool:
+        """Return whether the round is `round_name` or newer."""
+        return ROUNDS.index(self.name) >= ROUNDS.index(round_name)
+
+
+def _limits(rows: list[list[object]]) -> tuple[Limit, ...]:
+    return tuple(Limit(str(metric), float(str(value))) for metric, value in rows)
+
+
+def _from_json(name: str, row: dict) -> ModelTable:  # type: ignore[type-arg]
+    sets = {
+        category: ScenarioSets(frozenset(one["required"]), frozenset(one["optional"]))
+        for category, one in row.get("scenarios", {}).items()
+    }
+    return ModelTable(
+        name=name,
+        scenarios=sets,
+        targets={scenario: _limits(rows) for scenario, rows in row["targets"].items()},
+        upper_limits=_limits(row.get("upper_limits", [])),
+        delta_percent=row.get("delta_percent", {}),
+        performance_samples=row["performance_samples"],
+        accuracy_samples=row["accuracy_samples"],
+        offline_min_samples=row.get("offline_min_samples", 0),
+        min_queries=row.get("min_queries", {}),
+        latency_ns=row.get("latency_ns", {}),
+        token_latency_ns=row.get("token_latency_ns", {}),
+        needs_token_latencies=row.get("needs_token_latencies", False),
+        needs_equal_issue=row.get("needs_equal_issue", False),
+        tests=tuple(row.get("tests", ())),
+        metric_keys=row.get("metric_keys", {}),
+        extra_accuracy_files={key: tuple(names) for key, names in row.get("extra_accuracy_files", {}).items()},
+        min_duration_ms=0 if name in _NO_MIN_DURATION else FULL_RULES_MIN_DURATION_MS,
+    )
+
+
+def _from_rules(benchmark: str, round_name: str) -> ModelTable:
+    rules = rules_in(benchmark, round_name)
+    categories = {"edge": rules.edge, "datacenter": rules.datacenter, "both": rules.both}
+    sets = {
+        category: ScenarioSets(frozenset(one.value for one in scenarios), frozenset())
+        for category, scenarios in categories.items()
+        if scenarios
+    }
+    upper = tuple(Limit(one.metric, one.upper_limit) for one in rules.targets if one.upper_limit is not None)
+    latency = rules.server_target_latency_ms
+    return ModelTable(
+        name=checker_name(benchmark),
+        scenarios=sets,
+        targets={ANY_SCENARIO: tuple(Limit(one.metric, one.target) for one in rules.targets)},
+        upper_limits=upper,
+        delta_percent={},
+        performance_samples=rules.performance_sample_count or rules.dataset_count,
+        accuracy_samples={ANY_SCENARIO: rules.dataset_count},
+        offline_min_samples=rules.offline_min_sample_count,
+        min_queries={"Offline": 1},
+        latency_ns={} if latency is None else {Scenario.SERVER.value: latency * 1e6},
+        token_latency_ns={},
+        needs_token_latencies=False,
+        needs_equal_issue=False,
+        tests=tests_needed(benchmark, round_name, "closed"),
+        metric_keys={},
+        extra_accuracy_files={},
+        min_duration_ms=rules.min_duration_ms,
+    )
+
+
+def load_round(round_name: str) -> RoundTable:
+    """Return the tables of a round in `mlperf_results.rounds.ROUNDS`."""
+    path = _FOLDER / f"{round_name}.json"
+    is_old = not path.is_file()
+    if is_old:
+        own = [name for name in BENCHMARKS if round_name in rounds_of(name)]
+        tables = {checker_name(name): _from_rules(name, round_name) for name in own}
+        aliases = aliases_in(round_name)
+    else:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        tables = {name: _from_json(name, row) for name, row in content["models"].items()}
+        aliases = content["aliases"]
+    return RoundTable(name=round_name, models=tables, aliases=aliases, seeds=SEEDS[round_name], is_old=is_old)

@@ -1,0 +1,54 @@
+"""For tests of the gate: the good trees, made once, and changed copies of them."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from mlperf_gate import gate, rules_honesty, views
+from mlperf_gate.rulebook import Severity
+from mlperf_gate.views import Options
+from tree_builder import LOG_ROUND, build, copy_of
+
+
+class Trees:
+    """The good trees, and a folder for copies; what was read once is remembered, because only one file differs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._numbers = itertools.count()
+        for division in ("open", "closed"):
+            build(folder / division, division)
+
+    @contextmanager
+    def changed(self, tree: str, change: Callable[[Path], object] | None = None) -> Iterator[Path]:
+        """A copy of a good tree with a change, for the length of a block."""
+        root = copy_of(self.folder / tree, self.folder / f"copy-{next(self._numbers)}")
+        if change is not None:
+            change(root)
+        yield root
+        shutil.rmtree(root)
+
+
+@pytest.fixture(scope="session")
+def trees(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trees]:
+    """The good trees."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(views, "parse_detail_log", functools.lru_cache(maxsize=200)(views.parse_detail_log))
+        patch.setattr(rules_honesty, "find_leaks", functools.lru_cache(maxsize=500)(rules_honesty.find_leaks))
+        yield Trees(tmp_path_factory.mktemp("trees"))
+
+
+def verdict(root: Path, round_name: str = LOG_ROUND, **options: object) -> gate.Verdict:
+    """The gate's verdict."""
+    return gate.check(root, round_name, Options(**options))
+
+
+def refusing_rules(found: gate.Verdict) -> set[str]:
+    """The rules with a finding that refuses."""
+    return {finding.rule for finding in found.findings if finding.severity is Severity.ERROR}

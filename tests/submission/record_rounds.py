@@ -1,0 +1,150 @@
+"""Writes mlperf_gate/rounds/<round>.json: the figures that the two official checkers of a checkout hold, by model.
+
+    python tests/submission/record_rounds.py --inference=PATH [--check]
+
+PATH is a checkout of mlcommons/inference. A figure that the two give differently is taken from the stricter side; a
+model that the older checker lacks a figure for keeps the newer one's. `--check` writes nothing and fails on a
+difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+ROUNDS_FOLDER = Path(__file__).resolve().parents[2] / "script" / "check-mlperf-submission" / "mlperf_gate" / "rounds"
+CATEGORIES = {"edge": "edge", "datacenter": "datacenter", "both": "datacenter-edge"}
+TESTS = ("TEST01", "TEST04", "TEST06", "TEST07", "TEST08", "TEST09")
+TOKEN_MODELS = (
+    "llama2-70b-99", "llama2-70b-99.9", "llama2-70b-interactive-99", "llama2-70b-interactive-99.9", "mixtral-8x7b",
+    "llama3.1-405b", "llama3.1-8b", "llama3.1-8b-edge", "deepseek-r1", "gpt-oss-120b",
+)  # fmt: skip
+EQUAL_ISSUE_MODELS = (
+    "3d-unet-99", "3d-unet-99.9", "gptj-99", "gptj-99.9", "llama2-70b-99", "llama2-70b-99.9", "mixtral-8x7b",
+    "llama3.1-405b", "llama3.1-8b", "llama3.1-8b-edge", "deepseek-r1", "rgat", "whisper",
+)  # fmt: skip
+
+
+def load(path: Path, name: str) -> ModuleType:
+    """Import a file of the checkout under a name of its own."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def pairs(row: tuple) -> list:
+    """("acc", 75.7, "F1", 3) -> [["acc", 75.7], ["F1", 3]]."""
+    return [[row[index], row[index + 1]] for index in range(0, len(row), 2)]
+
+
+def by_scenario(value: object, as_json=lambda one: one) -> dict:
+    """A value for all scenarios, or one for each, as {"*": ...} or {"Offline": ...}."""
+    if isinstance(value, dict):
+        return {scenario: as_json(one) for scenario, one in value.items()}
+    return {"*": as_json(value)}
+
+
+def scenarios(new: dict, old: dict | None, model: str) -> dict:
+    """{category: {"required": [...], "optional": [...]}}: a category counts where both have the model."""
+    result = {}
+    for name, key in CATEGORIES.items():
+        required = new[f"required-scenarios-{key}"].get(model)
+        other = required if old is None else old[f"required-scenarios-{key}"].get(model)
+        if required is None or (other is None and key != "datacenter-edge"):
+            continue
+        needed = sorted(set(required) | set(other or ()))
+        optional = sorted(set(new[f"optional-scenarios-{key}"].get(model, ())) - set(needed))
+        result[name] = {"required": needed, "optional": optional}
+    return result
+
+
+def smaller(one: dict, other: dict) -> dict:
+    """The smaller of two limits by key."""
+    return {key: min(one[key], other.get(key, one[key])) for key in one}
+
+
+def model_row(modules: tuple[ModuleType, ModuleType], round_name: str, model: str) -> dict:
+    """All figures of a model in a round."""
+    new_module, old_module = modules
+    new, old = new_module.MODEL_CONFIG[round_name], old_module.MODEL_CONFIG.get(round_name)
+    size = new["dataset-size"][model]
+    latency = new.get("latency-constraint", {}).get(model, {})
+    if old:
+        latency = smaller(latency, old.get("latency-constraint", {}).get(model, {}))
+    tokens = {
+        scenario: smaller(limits, old_module.LLM_LATENCY_LIMITS.get(model, {}).get(scenario, {}))
+        for scenario, limits in new_module.LLM_LATENCY_LIMITS.get(model, {}).items()
+    }
+    row = {
+        "scenarios": scenarios(new, old, model),
+        "targets": by_scenario(new["accuracy-target"][model], pairs),
+        "upper_limits": pairs(new.get("accuracy-upper-limit", {}).get(model, ())),
+        "delta_percent": new["accuracy-delta-perc"].get(model, {}),
+        "performance_samples": new["performance-sample-count"][model],
+        "accuracy_samples": by_scenario(new["accuracy-sample-count"].get(model, size)),
+        "offline_min_samples": new_module.OFFLINE_MIN_SPQ_SINCE_V4.get(model, 0),
+        "min_queries": {"Offline": new["min-queries"].get(model, {}).get("Offline", 0)},
+        "latency_ns": latency,
+        "token_latency_ns": tokens,
+        "needs_token_latencies": model in TOKEN_MODELS,
+        "needs_equal_issue": old is not None and model in EQUAL_ISSUE_MODELS,
+        "tests": [test for test in TESTS if model in new.get(f"models_{test}", ())],
+        "metric_keys": new_module.RESULT_FIELD_BENCHMARK_OVERWRITE.get(round_name, {}).get(model, {}),
+        "extra_accuracy_files": new_module.REQUIRED_ACC_BENCHMARK.get(model, {}).get(round_name, {}),
+    }
+    return {key: value for key, value in row.items() if value not in ({}, [], 0, False)}
+
+
+def round_table(modules: tuple[ModuleType, ModuleType], round_name: str) -> dict:
+    """The whole file of a round."""
+    new = modules[0].MODEL_CONFIG[round_name]
+    return {
+        "aliases": dict(sorted(new["model_mapping"].items())),
+        "models": {model: model_row(modules, round_name, model) for model in new["models"]},
+    }
+
+
+def main() -> int:
+    """Write or compare the files."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--inference", type=Path, required=True)
+    parser.add_argument("--check", action="store_true")
+    arguments = parser.parse_args()
+    folder = arguments.inference / "tools" / "submission"
+    sys.path.insert(0, str(folder))  # the older checker imports from beside it
+    modules = (
+        load(folder / "submission_checker" / "constants.py", "new_constants"),
+        load(folder / "submission_checker_old.py", "old_checker"),
+    )
+    git = ["git", "-C", str(arguments.inference), "rev-parse", "--short=8", "HEAD"]
+    commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip() or "unknown commit"
+    differing = []
+    for round_name in sorted(modules[0].MODEL_CONFIG):
+        table = {"source": f"both submission checkers of mlcommons/inference, {commit}"}
+        table |= round_table(modules, round_name)
+        path = ROUNDS_FOLDER / f"{round_name}.json"
+        text = "{\n" + ",\n".join(lines_of(table)) + "\n}\n"
+        json.loads(text)
+        if not arguments.check:
+            path.write_text(text, encoding="utf-8")
+        elif json.loads(path.read_text(encoding="utf-8"))["models"] != json.loads(text)["models"]:
+            differing.append(round_name)
+    print(f"differing rounds: {differing}" if differing else "all rounds agree")
+    return 1 if differing else 0
+
+
+def lines_of(table: dict) -> list[str]:
+    """One line for each model, so that a change of a round reads well in a diff."""
+    lines = [f'  "source": {json.dumps(table["source"])}', f'  "aliases": {json.dumps(table["aliases"])}']
+    rows = ",\n".join(f"    {json.dumps(model)}: {json.dumps(row)}" for model, row in table["models"].items())
+    return [*lines, '  "models": {\n' + rows + "\n  }"]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,235 @@
+"""What a caller of the gate can ask, and what the command and the recipes answer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from gate_support import refusing_rules, trees, verdict  # noqa: F401
+from mlperf_gate import command, official
+from mlperf_gate.__main__ import main
+from mlperf_results.privacy import Known
+from mutations import MUTATIONS
+from tree_builder import OPEN_MODEL, SUBMITTER, SYSTEM, build
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+OFFLINE = f"open/{SUBMITTER}/results/{SYSTEM}/{OPEN_MODEL}/Offline"
+CHANGES = {mutation.name: mutation.change for mutation in MUTATIONS}
+
+
+def test_the_command_accepts_with_0_refuses_with_1_and_answers_a_wrong_call_with_2(trees, capsys):  # noqa: F811
+    good = str(trees.folder / "open")
+    assert main([good, "--version=v6.1", "--expected_results=3"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "verdict: accepted"
+    assert main([good, "--version=v6.1", "--expected_results=4"]) == 1
+    told = capsys.readouterr().out
+    assert "TREE-002" in told
+    assert told.splitlines()[-1] == "verdict: refused (1 finding)"
+    for words in ([good], [good, "--version=v9"], [good + "-not-there", "--version=v6.1"], []):
+        assert main(words) == 2
+        answer = capsys.readouterr()
+        assert (answer.out, "hint:" in answer.err) == ("", True)
+
+
+def test_json_has_every_field_of_a_finding_and_nothing_else_is_printed(trees, capsys):  # noqa: F811
+    with trees.changed("open", CHANGES["wrong qsl seed"]) as root:
+        assert main([str(root), "--version=v6.1", "--format=json"]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    finding = answer["findings"][0]
+    assert set(finding) == {
+        "rule", "severity", "file", "line", "text", "found", "allowed", "source", "step", "fix"
+    }  # fmt: skip
+    assert (finding["rule"], finding["file"].endswith("mlperf_log_detail.txt")) == ("RUN-007", True)
+    assert finding["line"] > 1
+    assert (answer["result_count"], answer["accepted_result_count"], answer["is_accepted"]) == (3, 2, False)
+
+
+@pytest.mark.parametrize(("name", "good"), [("wrong qsl seed", 2), ("no cooling", 0), ("file in the root", 0)])
+def test_a_result_is_good_when_nothing_is_against_it_or_what_it_lies_in(name, good, trees):  # noqa: F811
+    with trees.changed("open", CHANGES[name]) as root:
+        assert sum(result.is_accepted for result in verdict(root).results) == good
+
+
+def test_all_rules_can_be_listed(capsys):
+    assert main(["--list_rules"]) == 0
+    assert "RUN-004" in capsys.readouterr().out
+
+
+def test_only_the_submitter_asked_for_is_checked(trees):  # noqa: F811
+    with trees.changed("open") as root:
+        shutil.copytree(root / f"open/{SUBMITTER}", root / "open/Other")
+        assert "SYS-007" in refusing_rules(verdict(root))
+        assert verdict(root, submitter=SUBMITTER).is_accepted
+        assert refusing_rules(verdict(root, submitter="Nobody")) == {"TREE-001"}
+        (root / "open/Other/a name").mkdir()
+        assert {"NAME-001", "FILE-001"} <= refusing_rules(verdict(root))
+        assert verdict(root, submitter=SUBMITTER).is_accepted
+
+
+def test_the_history_of_a_clone_is_no_part_of_the_tree(trees):  # noqa: F811
+    with trees.changed("open") as root:
+        (root / ".git/objects/a b").mkdir(parents=True)
+        (root / ".git/link").symlink_to("nowhere")
+        assert verdict(root).is_accepted
+        assert verdict(root).findings == ()
+
+
+@pytest.mark.parametrize("name", ["marked as synthetic", "README says synthetic", "description says synthetic"])
+def test_synthetic_results_are_accepted_as_a_pipeline_proof_only_and_only_when_asked(name: str, trees):  # noqa: F811
+    with trees.changed("open", CHANGES[name]) as root:
+        assert not verdict(root).is_accepted
+        found = verdict(root, allow_synthetic=True)
+    assert (found.is_accepted, found.text) == (True, "accepted as a pipeline proof only: synthetic")
+
+
+def test_allowing_synthetic_results_allows_no_test_run(trees):  # noqa: F811
+    with trees.changed("open", CHANGES["README of a test run"]) as root:
+        assert refusing_rules(verdict(root, allow_synthetic=True)) == {"SYN-003"}
+
+
+def single_stream_as(root: Path, scenario: str) -> None:
+    """Give a scenario's folder the logs of SingleStream, performance and accuracy."""
+    source, target = root / OFFLINE.replace("Offline", "SingleStream"), root / OFFLINE.replace("Offline", scenario)
+    for kind in ("performance/run_1", "accuracy"):
+        shutil.rmtree(target / kind)
+        shutil.copytree(source / kind, target / kind)
+
+
+def test_inference_between_scenarios_is_accepted_when_asked_for_and_legal(trees):  # noqa: F811
+    for scenario in ("Offline", "MultiStream"):
+        with trees.changed("open", lambda root, name=scenario: single_stream_as(root, name)) as root:
+            assert {"RUN-015", "ACC-014"} <= refusing_rules(verdict(root))
+            assert verdict(root, infer_scenarios=True).is_accepted
+    with trees.changed("open", CHANGES["log of Server in Offline"]) as root:
+        assert "RUN-015" in refusing_rules(verdict(root, infer_scenarios=True))
+
+
+def test_the_hash_is_compared_with_the_whole_log_where_there_is_a_backup(trees, tmp_path):  # noqa: F811
+    backup = tmp_path / OFFLINE / "accuracy" / "mlperf_log_accuracy.json"
+    with trees.changed("open") as root:
+        assert "ACC-010" in refusing_rules(verdict(root, backup_folder=tmp_path, is_backup_complete=True))
+        assert verdict(root, backup_folder=tmp_path).is_accepted
+        backup.parent.mkdir(parents=True)
+        backup.write_text("[]")
+        assert refusing_rules(verdict(root, backup_folder=tmp_path)) == {"ACC-010"}
+        text = root / OFFLINE / "accuracy" / "accuracy.txt"
+        content = text.read_text().splitlines()[0] + f"\nhash={hashlib.sha256(b'[]').hexdigest()}\n"
+        text.unlink()
+        text.write_text(content)
+        assert verdict(root, backup_folder=tmp_path).is_accepted
+
+
+def test_what_is_private_on_this_machine_is_found_in_files_and_names(trees):  # noqa: F811
+    known = Known(users=("jane",), hosts=("janes-laptop",))
+    with trees.changed("open") as root:
+        assert verdict(root, known=known).is_accepted
+        (root / f"open/{SUBMITTER}/src/by-jane.txt").write_text("made on janes-laptop\n")
+        found = [finding for finding in verdict(root, known=known).findings if finding.rule == "PRIV-001"]
+    assert len(found) == 2
+    assert not any("jane" in f"{finding.path} {finding.found}" for finding in found)
+
+
+def test_names_of_submitters_and_systems_are_public(tmp_path):
+    build(tmp_path, "open")
+    assert {SUBMITTER, SYSTEM} <= set(command.public_names(tmp_path))
+
+
+def test_the_lists_of_the_tree_step_beside_a_tree_are_used(tmp_path):
+    build(tmp_path / "tree", "open")
+    facts = tmp_path / "tree_facts"
+    facts.mkdir()
+    (facts / "manifest.json").write_text(json.dumps({"format": 1, "files": {"open/lost.txt": ["0"]}}))
+    (tmp_path / "tree_logs").mkdir()
+    asked = command.parse([str(tmp_path / "tree"), "--version=v6.1"])
+    assert asked.options.made_files == {"open/lost.txt": ("0",)}
+    assert asked.options.backup_folder == tmp_path / "tree_logs"
+    assert {finding.rule for finding in command.run(asked).verdict.findings} == {"FILE-006"}
+
+
+def checkers(folder: Path, newer: int, older: int) -> Path:
+    """A checkout whose checkers always end so: 0 accepts, 1 refuses, 2 crashes."""
+    words = {0: "SUMMARY: submission looks OK", 1: "SUMMARY: submission has errors", 2: "Traceback"}
+    tools = folder / "tools" / "submission"
+    (tools / "submission_checker").mkdir(parents=True)
+    for path, end in ((tools / "submission_checker" / "main.py", newer), (tools / "submission_checker_old.py", older)):
+        path.write_text(
+            f"import sys\nopen('summary.csv', 'w').close()\nprint({words[end]!r})\nsys.exit({min(end, 1)})\n"
+        )
+    return folder
+
+
+@pytest.mark.parametrize(("newer", "older", "expected"), [(0, 0, 0), (0, 1, 1), (2, 0, 1), (1, 2, 2)])
+def test_every_disagreement_with_an_official_checker_is_shown(newer, older, expected, trees, tmp_path):  # noqa: F811
+    root = trees.folder / "open"
+    before = sorted(root.rglob("*"))
+    verdicts = official.run_official(checkers(tmp_path / "inference", newer, older), root, "v6.1")
+    assert [one.word for one in verdicts] == [("accepts", "refuses", "crash")[end] for end in (newer, older)]
+    assert len(official.disagreements(True, verdicts)) == expected
+    assert sorted(root.rglob("*")) == before
+
+
+def test_a_checkout_without_checkers_is_a_wrong_call(trees, tmp_path, capsys):  # noqa: F811
+    assert main([str(trees.folder / "open"), "--version=v6.1", f"--official={tmp_path}"]) == 2
+    assert "has no" in capsys.readouterr().err
+
+
+def test_a_checker_that_cannot_judge_the_round_is_not_asked(trees, tmp_path):  # noqa: F811
+    folder = checkers(tmp_path, 1, 1)
+    verdicts = official.run_official(folder, trees.folder / "open", "v5.0")
+    assert [one.word for one in verdicts] == ["refuses", "not asked"]
+
+
+def test_it_runs_as_a_module_with_nothing_but_the_standard_library(trees):  # noqa: F811
+    folders = [CHECKOUT / "script" / name for name in ("check-mlperf-submission", "get-mlperf-results-lib")]
+    env = {"PYTHONPATH": os.pathsep.join(map(str, folders)), "PATH": os.environ["PATH"], "HOME": "/nonexistent"}
+    call = [sys.executable, "-S", "-m", "mlperf_gate", str(trees.folder / "closed"), "--version=v6.1"]
+    done = subprocess.run(call, env=env, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.full
+def test_pip_install_gives_a_command_that_needs_no_cm(trees, tmp_path):  # noqa: F811
+    pytest.importorskip("setuptools")
+    source, target = tmp_path / "source", tmp_path / "target"
+    for name in ("script/check-mlperf-submission", "script/get-mlperf-results-lib"):
+        shutil.copytree(CHECKOUT / name, source / name)
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(CHECKOUT / name, source)
+    pip = [sys.executable, "-m", "pip", "install", "--no-build-isolation", "--no-index", "--target", str(target)]
+    subprocess.run([*pip, str(source)], check=True, capture_output=True, timeout=300)
+    call = [str(target / "bin" / "check-mlperf-submission"), str(trees.folder / "open"), "--version", "v6.1"]
+    done = subprocess.run(call, env={"PYTHONPATH": str(target)}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "verdict: accepted")
+
+
+@pytest.mark.full
+def test_both_official_checkers_say_what_is_recorded_of_the_good_trees_and_some_changes(trees):  # noqa: F811
+    from test_gate_mutations import VERDICTS
+    from test_gate_rounds import official_checkout
+
+    checkout = official_checkout()
+    for mutation in MUTATIONS[::15]:
+        with trees.changed(mutation.tree, mutation.change) as root:
+            words = {one.checker: one.word for one in official.run_official(checkout, root, "v6.1")}
+        assert words == VERDICTS[mutation.name], mutation.name
+
+
+def test_a_tree_of_a_hundred_results_is_checked_in_seconds_of_processor_time(tmp_path):
+    import time
+
+    tree = build(tmp_path, "open")
+    first = tree.results_folder / SYSTEM
+    for number in range(33):
+        name = f"box-x{number}"
+        shutil.copytree(first, tree.results_folder / name)
+        shutil.copy(tree.system_json(SYSTEM), tree.system_json(name))
+    begun = time.process_time()
+    found = verdict(tmp_path, expected_results=102)
+    assert found.is_accepted
+    assert time.process_time() - begun < 60

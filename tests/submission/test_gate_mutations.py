@@ -1,0 +1,52 @@
+"""The gate refuses every single change of a good tree that an official checker refuses, with the right rule."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from gate_support import refusing_rules, trees, verdict  # noqa: F401
+from mutations import MUTATIONS, Mutation
+from tree_builder import DATA
+
+VERDICTS = json.loads((DATA / "verdicts.json").read_text())
+NEEDED_MUTATIONS = 120
+
+
+def is_refused_officially(name: str) -> bool:
+    return any(word != "accepts" for word in VERDICTS[name].values())
+
+
+def test_every_change_has_the_recorded_verdict_of_both_official_checkers():
+    assert {mutation.name for mutation in MUTATIONS} == set(VERDICTS)
+    assert len({mutation.name for mutation in MUTATIONS}) == len(MUTATIONS)
+
+
+def test_at_least_120_of_the_changes_are_refused_by_an_official_checker():
+    assert sum(map(is_refused_officially, VERDICTS)) >= NEEDED_MUTATIONS
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
+def test_a_changed_tree_gets_its_rule_and_a_good_one_none(mutation: Mutation, trees):  # noqa: F811
+    with trees.changed(mutation.tree, mutation.change) as root:
+        found = verdict(root)
+    rules = refusing_rules(found)
+    assert "GATE-001" not in rules
+    if mutation.rule is None:
+        assert not is_refused_officially(mutation.name)
+        assert (found.is_accepted, rules) == (True, set())
+    else:
+        assert not found.is_accepted
+        assert mutation.rule in rules
+
+
+def test_every_rule_that_refuses_has_a_change_that_meets_it():
+    from mlperf_gate.rulebook import RULES, Severity
+
+    met = {mutation.rule for mutation in MUTATIONS}
+    elsewhere = {  # rules that no single change of these trees meets; each has a test of its own
+        "NAME-003", "FILE-004", "FILE-006", "MEAS-006", "ACC-008", "ACC-015", "ACC-016", "RUN-018", "RUN-019",
+        "RUN-020", "TEST-006",
+    }  # fmt: skip
+    refusing = {name for name, rule in RULES.items() if rule.severity is Severity.ERROR}
+    assert refusing - met == elsewhere

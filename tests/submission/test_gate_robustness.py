@@ -1,0 +1,146 @@
+"""Nothing that can lie on a disk makes the gate fail: every problem is a finding that refuses."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+from gate_support import refusing_rules, trees, verdict  # noqa: F401
+from tree_builder import OPEN_MODEL, SUBMITTER, SYSTEM
+
+OFFLINE = f"open/{SUBMITTER}/results/{SYSTEM}/{OPEN_MODEL}/Offline"
+JUNK = {
+    "nothing": b"",
+    "a NUL": b"\0",
+    "every byte": bytes(range(256)),
+    "null": b"null",
+    "a number beyond all bounds": b'{"a": 1e999, "b": ' + b"9" * 5000 + b"}",
+    "deep brackets": b"[" * 100_000,
+    "half a line of a log": b':::MLLOG {"key": "effective_scenario", "value": "Off',
+    "a log of other types": b':::MLLOG {"key": ["x"], "value": {}, "metadata": {"is_error": 1}}\n',
+    "a log with odd values": b"".join(
+        b':::MLLOG {"key": "%s", "value": %s, "metadata": {"is_error": false}}\n' % (key, value)
+        for key, value in (
+            (b"effective_scenario", b"[1]"), (b"effective_min_duration_ms", b"NaN"), (b"power_begin", b"{}"),
+            (b"power_end", b'"yesterday"'), (b"num_errors", b'"none"'), (b"result_validity", b"null"),
+            (b"effective_qsl_rng_seed", b"true"), (b"result_samples_per_second", b"-Infinity"),
+        )
+    ),
+}  # fmt: skip
+FILES = (
+    f"{OFFLINE}/performance/run_1/mlperf_log_detail.txt",
+    f"{OFFLINE}/performance/run_1/mlperf_log_summary.txt",
+    f"{OFFLINE}/accuracy/mlperf_log_detail.txt",
+    f"{OFFLINE}/accuracy/mlperf_log_accuracy.json",
+    f"{OFFLINE}/accuracy/accuracy.txt",
+    f"{OFFLINE}/measurements.json",
+    f"open/{SUBMITTER}/systems/{SYSTEM}.json",
+    f"open/{SUBMITTER}/model_mapping.json",
+)
+
+
+def put(root: Path, name: str, content: bytes) -> None:
+    (root / name).unlink()
+    (root / name).write_bytes(content)
+
+
+@pytest.mark.parametrize("kind", JUNK)
+def test_junk_in_any_file_is_a_finding(kind: str, trees):  # noqa: F811
+    for name in FILES:
+        with trees.changed("open", lambda root, name=name: put(root, name, JUNK[kind])) as root:
+            found = verdict(root)
+        assert not found.is_accepted, name
+        assert "GATE-001" not in refusing_rules(found), (name, found.findings)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_folder_a_pipe_or_a_link_to_itself_in_place_of_a_file_is_a_finding(name: str, trees):  # noqa: F811
+    def folder(path: Path) -> None:
+        (path / "inside").mkdir(parents=True)
+
+    for make in (folder, os.mkfifo, lambda path: path.symlink_to(path.name)):
+        with trees.changed("open") as root:
+            (root / name).unlink()
+            make(root / name)
+            found = verdict(root)
+        assert not found.is_accepted
+        assert "GATE-001" not in refusing_rules(found)
+
+
+def test_a_file_in_place_of_a_folder_is_a_finding(trees):  # noqa: F811
+    for name in (f"open/{SUBMITTER}/results", f"{OFFLINE}/performance", f"{OFFLINE}/accuracy", OFFLINE):
+        with trees.changed("open") as root:
+            (root / name).rename(root / "aside")
+            (root / name).write_text("a file\n")
+            os.unlink(root / name)
+            (root / name).write_text("a file\n")
+            found = verdict(root)
+        assert not found.is_accepted
+        assert "GATE-001" not in refusing_rules(found)
+
+
+def test_names_that_are_no_text_are_a_finding_and_can_be_printed(trees):  # noqa: F811
+    with trees.changed("open") as root:
+        os.close(os.open(os.fsencode(root / f"open/{SUBMITTER}/src") + b"/bad\xff\nname", os.O_CREAT | os.O_WRONLY))
+        found = verdict(root)
+    assert "NAME-003" in refusing_rules(found)
+    for finding in found.findings:
+        finding.path.encode()
+
+
+def test_a_file_larger_than_memory_is_not_read(trees):  # noqa: F811
+    with trees.changed("open") as root:
+        with (root / FILES[0]).open("r+b") as stream:
+            os.unlink(root / FILES[0])
+        with (root / FILES[0]).open("wb") as stream:
+            stream.truncate(1 << 40)
+        found = verdict(root)
+    assert {"FILE-002", "RUN-003"} <= refusing_rules(found)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_folder_that_may_not_be_read_is_a_finding(trees):  # noqa: F811
+    with trees.changed("open") as root:
+        (root / OFFLINE).chmod(0)
+        found = verdict(root)
+        (root / OFFLINE).chmod(0o755)
+    assert "FILE-004" in refusing_rules(found)
+
+
+def test_a_pipe_anywhere_is_a_finding(trees):  # noqa: F811
+    with trees.changed("open") as root:
+        os.mkfifo(root / f"open/{SUBMITTER}/pipe")
+        assert "FILE-004" in refusing_rules(verdict(root))
+
+
+def test_trees_of_random_names_are_refused(tmp_path):
+    chance = random.Random(6)
+    words = (
+        "open",
+        "closed",
+        "results",
+        "systems",
+        "accuracy",
+        "performance",
+        "run_1",
+        "Offline",
+        "x.json",
+        "..x",
+        "é",
+    )
+    for number in range(20):
+        root = tmp_path / str(number)
+        for _ in range(10):
+            folder = root.joinpath(*(chance.choice(words) for _ in range(chance.randint(1, 7))))
+            if not any(parent.is_file() for parent in (folder, *folder.parents)):
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / "file").write_bytes(chance.randbytes(50))
+        found = verdict(root)
+        assert not found.is_accepted
+        assert "GATE-001" not in refusing_rules(found)
+
+
+def test_an_empty_folder_is_refused(tmp_path):
+    assert refusing_rules(verdict(tmp_path)) == {"TREE-001"}
