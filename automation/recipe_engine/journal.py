@@ -40,6 +40,7 @@ class Journal:
 
     def __init__(self, root: Path, inputs: Mapping[str, Any], engine: Engine) -> None:
         self.run_id = ""
+        self._root = root
         self._engine = engine
         self._handle = -1
         self._waiting: list[tuple[float, StepEvent]] = []
@@ -76,6 +77,14 @@ class Journal:
         if event.kind in AT_ONCE or (event.kind == "done" and not is_reused):
             self._flush()
 
+    def rows(self) -> list[dict[str, Any]]:
+        """What was noted up to now."""
+        self._flush()
+        try:
+            return parse_rows((self._root / self.run_id / JOURNAL_FILE).read_text(encoding="utf-8", errors="replace"))
+        except OSError:
+            return []
+
     def end(self, error: BaseException | None) -> None:
         """Notes how the run ended and sets the journal free."""
         if self._handle < 0:
@@ -90,6 +99,8 @@ class Journal:
     def _flush(self, last: Mapping[str, Any] | None = None) -> None:
         """Writes what waits, and a ``last`` row after it, with one call of the system."""
         waiting, self._waiting = self._waiting, []
+        if self._handle < 0:
+            return
         try:
             rows = [{"at": iso(moment_s), **event_row(event, self._engine)} for moment_s, event in waiting]
             encode = json.JSONEncoder(default=str).encode

@@ -21,7 +21,7 @@ from .frame import Frame
 from .host import os_info
 from .locked import places, thing_in
 from .lockfile import Lock, LockedThing, lock_json, portable_thing
-from .model import Recipe, StepResult
+from .model import Recipe, Request, StepResult
 from .phases import make
 from .plan_action import request_text
 from .planned import PlannedEngine
@@ -31,7 +31,7 @@ from .symbols import has_symbol
 logger = logging.getLogger(__name__)
 
 
-class _LockingEngine(PlannedEngine):
+class LockingEngine(PlannedEngine):
     """A plan that looks below reused entries, once each, and notes all recipes and things it meets."""
 
     def __init__(self, engine: Engine) -> None:
@@ -69,7 +69,7 @@ class _LockingEngine(PlannedEngine):
         if entry and not self.planned_store.is_planned(entry):
             thing = thing_in(self.planned_store, entry, key)
         else:
-            if _is_open(key):
+            if is_open(key):
                 return  # nobody can tell yet what is asked for
             asked = portable_thing(key, places(self.planned_store))
             thing = LockedThing(key.recipe, asked.variations, asked.tags, asked.inputs)
@@ -78,7 +78,8 @@ class _LockingEngine(PlannedEngine):
             self.things[thing.thing] = thing
 
 
-def _is_open(key: CacheKey) -> bool:
+def is_open(key: CacheKey) -> bool:
+    """Whether a part of what is asked for is known only when earlier steps have run."""
     return any(has_symbol(text) for text in (*key.variations, *key.extra_tags, *key.derived_tags, *key.inputs.values()))
 
 
@@ -106,12 +107,17 @@ def make_lock(engine: Engine, i: Mapping[str, Any]) -> Lock:
 
     Raises RecipeError when the plan finds an error that would stop the run.
     """
-    planned = _LockingEngine(engine)
+    planned = LockingEngine(engine)
     request = parse_request(i)
     run_consistently(planned, request)
+    return lock_of(planned, request)
+
+
+def lock_of(planned: LockingEngine, request: Request) -> Lock:
+    """The lock of what a plan met."""
     return Lock(
         command=f"cm run script {request_text(request)}",
         host={"system": str(os_info()["platform"]), "machine": os.uname().machine if hasattr(os, "uname") else ""},
-        recipes={recipe.id.text: engine.source.digest(recipe) for recipe in planned.recipes.values()},
+        recipes={recipe.id.text: planned.source.digest(recipe) for recipe in planned.recipes.values()},
         things=tuple(planned.things.values()),
     )

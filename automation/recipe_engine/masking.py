@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from .env import is_secret
-from .rerun import LOGIN_IN_ADDRESS
+from .rerun import LOGIN_IN_ADDRESS, TOKEN
 
 MASK = "********"
 MASKED_LENGTH = 6
@@ -31,7 +31,7 @@ class Masker(NamedTuple):
         if isinstance(value, str):
             for secret in self.secrets:
                 value = value.replace(secret, MASK)
-            return LOGIN_IN_ADDRESS.sub(f"://{MASK}@", value)
+            return TOKEN.sub(MASK, LOGIN_IN_ADDRESS.sub(f"://{MASK}@", value))
         if isinstance(value, Mapping):
             return {name: self.text(item, str(name)) for name, item in value.items()}
         if isinstance(value, list):

@@ -54,6 +54,17 @@ class Recorder:
         if isinstance(error, RecipeError | Interrupted):
             error.run_id = self._journal.run_id
 
+    @property
+    def journal(self) -> Journal | None:
+        """The journal that is written, once something ran."""
+        return self._journal
+
+
+def rows_until_now() -> list[dict[str, Any]]:
+    """The journal of the run that goes on in this process, as far as it came; empty outside of one."""
+    journal = _current[-1].journal if _current else None
+    return journal.rows() if journal else []
+
 
 @contextmanager
 def recorded(engine: Engine, inputs: Mapping[str, Any], home: Path) -> Iterator[None]:

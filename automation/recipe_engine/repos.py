@@ -161,6 +161,13 @@ def recipe_digest(folder: Path) -> str:
     return digest.hexdigest()
 
 
+def recipe_files(folder: Path) -> dict[str, str]:
+    """The SHA-256 of each file that ``recipe_digest`` covers, by its path in the recipe."""
+    from .files import sha256_of  # here, because only records of results ask
+
+    return {os.path.relpath(path, folder): sha256_of(Path(path)) for path in sorted(_digest_files(str(folder)))}
+
+
 def recipe_stamp(folder: Path) -> str:
     """Times and sizes of a recipe's files in one text: equal means unchanged, different means look closer."""
     rows = []

@@ -46,7 +46,15 @@ VERSION_FLAGS = {
     "version_max": "maximum",
     "version_max_usable": "maximum_usable",
 }
-LOGIN_IN_ADDRESS = re.compile(r"://[^/@\s:]*:[^/@\s]+@")
+LOGIN_IN_ADDRESS = re.compile(r"://(?:[^/@\s:]*:[^/@\s]+|[A-Za-z0-9_-]{16,})@")
+TOKEN = re.compile(
+    r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}"
+    r"|gl(?:pat|dt|rt|cbt|ptt|ft|soat)-[A-Za-z0-9_-]{18,}|hf_[A-Za-z0-9]{30,}|A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])"
+    r"|pypi-AgE[A-Za-z0-9_-]{16,}|xox[abeoprs]-[A-Za-z0-9-]{10,}|AIza[A-Za-z0-9_-]{35}|npm_[A-Za-z0-9]{30,}"
+    r"|nvapi-[A-Za-z0-9_-]{40,}|dckr_pat_[A-Za-z0-9_-]{20,}|eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,})"
+)
+"""Access tokens as services shape them. `mlperf_results.secretshapes` looks for the same in files: it works without an
+engine, and the engine imports no recipe; tests/results/test_privacy.py compares them."""
 
 
 class CommandLine(NamedTuple):
@@ -59,12 +67,13 @@ class CommandLine(NamedTuple):
 def holds_secret(name: str, value: Any) -> bool:
     """Whether a flag (``hf_token``, ``env.CM_API_KEY``) or its value is secret.
 
-    A value is when it is an address with a password in it, or a list of words that give a secret flag.
+    A value is when it holds an access token or an address with a login, or is a list of words that give a secret flag.
     """
     words = value if isinstance(value, list | tuple) else ()
     flags = [str(word).partition("=")[0] for word in words if str(word).startswith("-")]
     lasts = [text.rpartition(".")[2].lstrip("+-").replace("-", "_") for text in (name, *flags)]
-    return any(map(is_secret, lasts)) or LOGIN_IN_ADDRESS.search(str(value)) is not None
+    text = str(value)
+    return any(map(is_secret, lasts)) or bool(LOGIN_IN_ADDRESS.search(text) or TOKEN.search(text))
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -205,20 +206,30 @@ def _inputs_again(run: RecordedRun, i: Mapping[str, Any]) -> dict[str, Any]:
     """The inputs of the run, with the secrets that it had, which are given anew."""
     kept = run.request.get("inputs")
     inputs = {name: value for name, value in kept.items() if name not in NOT_KEPT} if isinstance(kept, dict) else {}
+    inputs = with_secrets(inputs, i, run.request.get("secrets", ()), f"resume script {run.run_id}")
+    return {**inputs, "action": "run"}
+
+
+def with_secrets(inputs: dict[str, Any], i: Mapping[str, Any], names: Iterable[str], again: str) -> dict[str, Any]:
+    """Kept inputs with the secrets of these names, which are given anew in ``i``; ``again`` is the action that asks.
+
+    Raises RequestError when one is missing.
+    """
     given = {name: value for name, value in flat(i) if holds_secret(name, value)}
-    missing = [name for name in run.request.get("secrets", ()) if name not in given]
+    missing = [name for name in names if name not in given]
     if missing:
         raise RequestError(
-            f"run {run.run_id} was given secrets, which are never kept: {', '.join('--' + name for name in missing)}",
-            hint=f"cm resume script {run.run_id} " + " ".join(f"--{name}=..." for name in missing),
+            f"the run was given secrets, which are never kept: {', '.join('--' + name for name in missing)}",
+            hint=f"cm {again} " + " ".join(f"--{name}=..." for name in missing),
         )
+    whole: dict[str, Any] = copy.deepcopy(inputs)
     for name, value in given.items():
         *parents, last = name.split(".")
-        place = inputs
+        place = whole
         for parent in parents:
             place = place.setdefault(parent, {})
         place[last] = value
-    return {**inputs, "action": "run"}
+    return whole
 
 
 def _takes_resume(run: RecordedRun, home: Home) -> bool:

@@ -86,6 +86,24 @@ class CAutomation(Automation):
 
         return answer_cm(lambda i: resume_action(i, home_of(self.cmind), self.cmind), i, self.cmind)
 
+    def record(self, i):
+        """Write down how a result is made again, for recipes that make one: cm record script --folder=... --name=..."""
+        from recipe_engine.record_action import record_action
+
+        return answer_cm(lambda i: record_action(i, home_of(self.cmind)), i, self.cmind)
+
+    def reproduce(self, i):
+        """Make a result again from its folder and compare: cm reproduce script RESULT [--check_only|--plan]."""
+        from recipe_engine.reproduce import reproduce_action
+
+        return answer_cm(lambda i: reproduce_action(i, home_of(self.cmind), self.cmind), i, self.cmind)
+
+    def diff(self, i):
+        """Tell what differs between two results: cm diff script A B [--tolerance=PERCENT] [--exit_code]."""
+        from recipe_engine.diff_action import diff_action
+
+        return answer_cm(diff_action, i, self.cmind)
+
     def describe(self, i):
         """Tell how to call a recipe: cm help script RECIPE, cm run script --tags=... --help."""
         from recipe_engine.script_actions import help_action

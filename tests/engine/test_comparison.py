@@ -1,0 +1,251 @@
+"""What differs between two results is named, with how much; what is equal is not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recipe_engine.comparison import Difference, Figure, compare
+from recipe_engine.comparison_text import diff_lines, difference_line, figure_line, value_text
+from recipe_engine.diff_action import diff_action
+from recipe_engine.errors import RequestError
+from recipe_engine.resultrecord import BadRecord, ResultRecord, here, parse_record, portable_value, sealed
+
+A, B = "a" * 64, "b" * 64
+
+
+def thing(version: str = "1", sha256: str = A, numpy: str = "2.0") -> dict[str, Any]:
+    return {
+        "recipe": "get-x,u",
+        "variations": ["v"],
+        "tags": [],
+        "inputs": {},
+        "is_made": True,
+        "version": version,
+        "files": {"x.bin": {"size_bytes": 1, "sha256": sha256}},
+        "facts": {"python_packages": {"numpy": {"version": numpy}}},
+    }
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    lock = {"format": 1, "command": "cm", "host": {}, "recipes": {"get-x,u": A}, "things": [thing()]}
+    base: dict[str, Any] = {
+        "name": "thing/one",
+        "made_utc": "2026-11-21T00:00:00.000Z",
+        "duration_s": 1.5,
+        "command": "cm run script --tags=make",
+        "request": {"inputs": {"tags": "make", "adr": {"x": {"tags": "_a"}}}, "secrets": [], "folder_input": "out"},
+        "attachments": {},
+        "lock": lock,
+        "recipe_files": {"get-x,u": {"customize.py": A, "run.sh": A}},
+        "journal": [],
+        "inputs": {"user.conf": {"a.b": "1"}},
+        "settings": {"batch": {"value": 4, "origin": "default"}},
+        "machine": {"cores": 2},
+        "outcome": {"exact": {"score": 0.5}, "within": {"speed": {"value": 100.0, "unit": "1/s"}}},
+        "files": {},
+    }
+    return {**base, **changes}
+
+
+def record(**changes: Any) -> ResultRecord:
+    return parse_record(json.dumps(sealed(row(**changes))), "record.json")
+
+
+def locked(recipes: dict[str, str] | None = None, *things: dict[str, Any]) -> dict[str, Any]:
+    return {"format": 1, "command": "cm", "host": {}, "recipes": recipes or {"get-x,u": A}, "things": list(things)}
+
+
+INPUTS = {
+    "recipe file": (
+        {
+            "lock": locked({"get-x,u": B}, thing()),
+            "recipe_files": {"get-x,u": {"customize.py": A, "run.sh": B, "new.py": A}},
+        },
+        [("recipe", "get-x/new.py", None, A), ("recipe", "get-x/run.sh", A, B)],
+    ),
+    "recipe digest alone": ({"lock": locked({"get-x,u": B}, thing())}, [("recipe", "get-x", A, B)]),
+    "another recipe": (
+        {"lock": locked({"get-x,u": A, "get-y,w": B}, thing())},
+        [("recipe", "get-y", None, B)],
+    ),
+    "version": ({"lock": locked(None, thing("2"))}, [("made", "get-x,_v version", "1", "2")]),
+    "file": ({"lock": locked(None, thing(sha256=B))}, [("made", "get-x,_v x.bin", A, B)]),
+    "package": (
+        {"lock": locked(None, thing(numpy="2.1"))},
+        [("made", "get-x,_v python_packages.numpy", {"version": "2.0"}, {"version": "2.1"})],
+    ),
+    "thing": ({"lock": locked()}, [("made", "get-x,_v", "used", None)]),
+    "line of a configuration": ({"inputs": {"user.conf": {"a.b": "2"}}}, [("user.conf", "a.b", "1", "2")]),
+    "request": (
+        {"request": {"inputs": {"tags": "make", "adr": {"x": {"tags": "_b"}}}, "secrets": [], "folder_input": "out"}},
+        [("request", "adr.x.tags", "_a", "_b")],
+    ),
+    "attached file": ({"attachments": {"conf": "x"}}, [("attachment", "conf", None, "x")]),
+}
+
+
+@pytest.mark.parametrize(("changes", "expected"), INPUTS.values(), ids=INPUTS.keys())
+def test_a_differing_input_is_named_with_both_values(changes: dict[str, Any], expected: list[Any]) -> None:
+    found = compare(record(), record(**changes))
+    assert [tuple(difference)[:4] for difference in found.inputs] == expected
+    assert not found.is_reproduced(10.0)
+    assert not found.is_identical
+
+
+def test_settings_and_machine_are_told_and_are_no_inputs() -> None:
+    other = record(settings={"batch": {"value": 8, "origin": "user"}}, machine={"cores": 4})
+    found = compare(record(), other)
+    assert found.is_reproduced(10.0)
+    assert not found.is_identical
+    assert found.settings == (Difference("setting", "batch", 4, 8, "from default and from user"),)
+    assert found.machine == (Difference("machine", "cores", 2, 4),)
+
+
+def test_another_origin_of_the_same_value_is_no_difference() -> None:
+    other = record(settings={"batch": {"value": 4, "origin": "user"}})
+    assert compare(record(), other).is_identical
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after", "percent", "is_same"),
+    [
+        ("within", 100.0, 110.0, 10.0, True),
+        ("within", 100.0, 89.9, -10.1, False),
+        ("within", 0.0, 1.0, None, False),
+        ("within", 0.0, 0.0, 0.0, True),
+        ("within", 100.0, None, None, False),
+        ("exact", 0.5, 0.5000001, 0.00002, False),
+        ("exact", True, True, None, True),
+        ("exact", None, None, None, True),
+        ("exact", "a", "b", None, False),
+    ],
+)
+def test_figures_agree_exactly_or_within_the_tolerance(
+    kind: Any, before: Any, after: Any, percent: float | None, is_same: bool
+) -> None:
+    figure = Figure("f", kind, before, after)
+    assert figure.percent == (percent if percent is None else pytest.approx(percent, rel=1e-3))
+    assert figure.is_same(10.0) is is_same
+
+
+def test_lines_for_people_cut_digests_and_keep_figures_whole() -> None:
+    line = difference_line(Difference("recipe", "get-x/run.sh", A, B, "the file was changed"), ("recorded", "now"))
+    assert line == "recipe get-x/run.sh: the file was changed; recorded aaaaaaaaaaaa..., now bbbbbbbbbbbb..."
+    assert figure_line(Figure("speed", "within", 0.58, 0.76, "1/s"), 10.0, ("recorded", "now")) == (
+        "! speed: recorded 0.58 1/s, now 0.76 1/s (+31.03 %), within 10 %"
+    )
+    assert value_text("x" * 100) == "x" * 57 + "..."
+    assert value_text({"b": 1}) == '{"b": 1}'
+
+
+def test_the_table_of_two_results_names_the_input_that_explains_the_figures() -> None:
+    slow = record(outcome={"exact": {}, "within": {"speed": {"value": 0.58, "unit": "1/s"}}})
+    fast = record(
+        outcome={"exact": {}, "within": {"speed": {"value": 0.76, "unit": "1/s"}}},
+        settings={"batch": {"value": 1, "origin": "user"}},
+        lock=locked(None, thing("2")),
+    )
+    lines = "\n".join(diff_lines(compare(slow, fast), 10.0))
+    for words in (
+        "made by a recipe get-x,_v version  1  2",
+        "setting batch  4  1  from default and from user",
+        "machine: the same",
+        "speed 1/s  0.58  0.76  +31.03 %  differs",
+    ):
+        assert words in lines
+    assert list(diff_lines(compare(slow, slow), 10.0))[1].strip().startswith("identical")
+
+
+# --- records ---
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "is no record"),
+        ("[]", "no record of format 1: found list"),
+        ('{"format": 2}', "found 2"),
+        ('{"format": 1}', "its name, made_utc"),
+        (json.dumps(sealed(row(journal={}))), "journal is not what a record of format 1 holds"),
+        (json.dumps(sealed(row(lock={}))), "the lock in r.json is no lock"),
+        (json.dumps(sealed(row(request={}))), "is no record"),
+        (json.dumps(sealed(row(outcome={"within": {"speed": 3}}))), "is no record"),
+    ],
+)
+def test_a_file_that_is_no_record_is_refused_with_the_reason(text: str, words: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        parse_record(text, "r.json")
+    assert words in caught.value.message
+
+
+def test_places_of_a_machine_are_put_by_name_at_any_depth_and_back() -> None:
+    places = [("/h/cache", "<cache>"), ("/h/me", "<home>"), ("/", "<root>")]
+    value = {"a": ["/h/me/data", {"b": "/h/cache/0123456789abcdef/x"}], "c": 3}
+    assert portable_value(value, places) == {"a": ["<home>/data", {"b": "<cache>/x"}], "c": 3}
+    assert here({"a": ["<home>/data"], "c": 3}, {"<home>": "/u"}, "r") == {"a": ["/u/data"], "c": 3}
+    with pytest.raises(BadRecord, match="a file of another cache: <cache>/x"):
+        here(["<cache>/x"], {"<home>": "/u"}, "r")
+
+
+# --- cm diff script ---
+
+
+def put(folder: Path, **changes: Any) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "record.json").write_text(json.dumps(sealed(row(**changes))), encoding="utf-8")
+    return folder
+
+
+def test_results_of_one_name_are_put_side_by_side_and_the_others_are_named(tmp_path: Path) -> None:
+    put(tmp_path / "a" / "1", name="one")
+    put(tmp_path / "a" / "2", name="two")
+    put(tmp_path / "b" / "1", name="one", machine={"cores": 8})
+    put(tmp_path / "b" / "3", name="three")
+    answer = diff_action({"artifact": str(tmp_path / "a"), "artifacts": [str(tmp_path / "b")]})
+    assert (answer["return"], answer["identical"]) == (0, False)
+    (only,) = answer["results"]
+    assert only["machine"] == [{"group": "machine", "name": "cores", "before": 2, "after": 8, "note": ""}]
+    assert (answer["only_in_first"], answer["only_in_second"]) == (["two"], ["three"])
+
+
+def test_two_single_results_are_compared_whatever_they_are_called(tmp_path: Path) -> None:
+    one, other = put(tmp_path / "a", name="one"), put(tmp_path / "b", name="other")
+    words = {"artifact": str(one), "artifacts": [str(other)]}
+    assert diff_action(words)["identical"]
+    assert diff_action({**words, "exit_code": True})["return"] == 0
+    put(tmp_path / "c", inputs={})
+    answer = diff_action({"artifact": str(one), "artifacts": [str(tmp_path / "c")], "exit_code": True})
+    assert answer["return"] == 1
+
+
+def test_an_edited_file_of_a_result_is_told(tmp_path: Path) -> None:
+    one = put(tmp_path / "a", files={"score.txt": A})
+    (one / "score.txt").write_text("x")
+    answer = diff_action({"artifact": str(one), "artifacts": [str(put(tmp_path / "b"))]})
+    assert answer["results"][0]["edited"][0][0]["name"] == "score.txt"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], "two results are compared, found 0"),
+        (["a"], "two results are compared, found 1"),
+        (["a", "b", "b"], "found 3"),
+        (["a", "gone"], "there is nothing"),
+        (["two", "other"], "no result of"),
+        (["a", "twice"], "thing/one was made more than once"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_with_the_reason(tmp_path: Path, words: list[str], expected: str) -> None:
+    put(tmp_path / "a")
+    put(tmp_path / "two" / "1", name="one")
+    put(tmp_path / "two" / "2", name="two")
+    put(tmp_path / "other" / "3", name="three")
+    put(tmp_path / "twice" / "1")
+    put(tmp_path / "twice" / "2")
+    paths = [str(tmp_path / word) for word in words]
+    with pytest.raises(RequestError, match=expected):
+        diff_action({"artifact": paths[0] if paths else "", "artifacts": paths[1:]})

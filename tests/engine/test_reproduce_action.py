@@ -1,0 +1,407 @@
+"""A result that a recipe recorded is made again elsewhere, or what differs is named; two results are told apart."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import CHECKOUT, TemporaryHome
+from recipe_engine.errors import RequestError
+from recipe_engine.files import working_folder
+from recipe_engine.record_action import record_action
+from recipe_engine.reproduce import parse_tolerance, reproduce_action
+from recipe_engine.results import NoResult
+
+MAKE_PARTS = """
+    import json, os
+
+    def postprocess(i):
+        with open("weights.bin", "w") as file:
+            file.write("weights " + i["env"]["CM_VERSION"])
+        with open("data.bin", "w") as file:
+            file.write("data")
+        digest = __import__("hashlib").sha256(b"data").hexdigest()
+        with open("data.json", "w") as file:
+            json.dump({"files": {"data.bin": {"sha256": digest}}}, file)
+        i["env"]["CM_PARTS"] = os.getcwd()
+        return {"return": 0, "version": i["env"]["CM_VERSION"], "files": ["weights.bin", "data.json"],
+                "locked": {"packages": {"numpy": "2.0"}}}
+"""
+MAKE_RESULT = """
+    import json, os
+
+    def preprocess(i):
+        env = i["env"]
+        folder = os.path.join(env["CM_OUT"], "run", "one")
+        os.makedirs(folder)
+        with open(os.path.join(env["CM_PARTS"], "weights.bin")) as file:
+            weights = file.read()
+        text = open(env["CM_CONF"]).read() if env.get("CM_CONF") else ""
+        with open(os.path.join(env["CM_TMP_CURRENT_SCRIPT_REPO_PATH"], "chance.json")) as file:
+            chance = json.load(file)
+        score, speed = len(weights) + len(text) + chance["luck"], chance["speed"]
+        with open(os.path.join(folder, "score.txt"), "w") as file:
+            file.write(str(score))
+        asked = {"tags": "make,result", "quiet": True, "env": {"CM_WORD": env.get("CM_WORD", "word")}}
+        asked.update({name: i["input"][name] for name in ("my_token", "data_path") if name in i["input"]})
+        if text:
+            asked["conf"] = "<record>/conf"
+        record = {
+            "action": "record", "automation": "script", "folder": folder, "name": "thing/one", "request": asked,
+            "folder_input": "out_folder", "duration_s": 3, "attachments": {"conf": text} if text else {},
+            "inputs": {"conf": {"text": text}}, "machine": {"cores": env.get("CM_CORES", "2")},
+            "settings": {"batch": {"value": env.get("CM_BATCH", "4"), "origin": "default"}},
+            "outcome": {"exact": {"score": score}, "within": {"speed": {"value": speed, "unit": "1/s"}}},
+            "files": ["score.txt"],
+        }
+        return {"return": 0, **i["automation"].cmind.access(record)} if not env.get("CM_BAD") else {
+            "return": 1, "error": "nothing came out"}
+"""
+
+
+class Cmind:
+    """What a hook needs of cmind: ``access`` that writes records."""
+
+    def __init__(self, home: TemporaryHome) -> None:
+        self.home = home
+
+    def access(self, i: dict[str, Any]) -> dict[str, Any]:
+        """Answers ``cm record script``."""
+        return record_action(i, self.home.engine_home)
+
+
+def write_recipes(home: TemporaryHome) -> None:
+    set_chance(home, speed=100)
+    home.recipe(
+        "get-parts",
+        {"cache": True, "default_version": "2", "new_env_keys": ["CM_PARTS"]},
+        customize=MAKE_PARTS,
+    )
+    home.recipe(
+        "make-result",
+        {
+            "deps": [{"tags": "get,parts"}],
+            "input_mapping": {
+                "out_folder": "CM_OUT",
+                "conf": "CM_CONF",
+                "my_token": "CM_MY_TOKEN",
+                "speed": "CM_SPEED",
+            },
+        },
+        customize=MAKE_RESULT,
+    )
+
+
+@pytest.fixture
+def maker(home: TemporaryHome) -> TemporaryHome:
+    write_recipes(home)
+    return home
+
+
+@pytest.fixture
+def elsewhere(maker: TemporaryHome, tmp_path: Path) -> Iterator[TemporaryHome]:
+    """An empty home with the same recipes: another machine."""
+    other = TemporaryHome(tmp_path / "elsewhere")
+    other.repo = maker.repo
+    other.register(CHECKOUT, maker.repo)
+    yield other
+    other.close()
+
+
+def make(home: TemporaryHome, name: str = "results", **inputs: Any) -> Path:
+    """Makes a result and returns the folder that it is in."""
+    folder = home.work / name
+    home.run("make,result", cmind=Cmind(home), out_folder=str(folder), **inputs)
+    return folder
+
+
+def reproduce(home: TemporaryHome, folder: Path, **i: Any) -> dict[str, Any]:
+    with working_folder(home.work):
+        answer: dict[str, Any] = reproduce_action({"artifact": str(folder), **i}, home.engine_home, Cmind(home))
+    return answer
+
+
+def record_of(folder: Path) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads((folder / "run" / "one" / "record.json").read_text(encoding="utf-8"))
+    return value
+
+
+def differing(answer: Mapping[str, Any]) -> list[str]:
+    (row,) = answer["results"]
+    return [difference["name"] for difference in (*row["differing"], *row["damaged"])]
+
+
+# --- the record ---
+
+
+def test_a_record_holds_request_lock_and_journal_and_no_place_of_this_machine(maker: TemporaryHome) -> None:
+    record = record_of(make(maker, data_path=os.path.expanduser("~/d"), my_token="s3cr3t-value"))
+    assert record["request"]["inputs"]["data_path"] == "<home>/d"
+    assert record["request"]["secrets"] == ["my_token"]
+    assert [row["recipe"].partition(",")[0] for row in record["lock"]["things"]] == ["get-parts"]
+    assert record["lock"]["things"][0]["is_made"]
+    assert [row["event"] for row in record["journal"]] == ["run", "run", "done"]
+    assert record["files"].keys() == {"score.txt"}
+    text = json.dumps(record)
+    assert str(maker.folder) not in text
+    assert "s3cr3t" not in text
+
+
+def test_a_recipe_that_was_edited_while_it_ran_gives_no_record(maker: TemporaryHome) -> None:
+    recipe = maker.repo / "script" / "make-result" / "customize.py"
+    edit = f"open({str(recipe)!r}, 'a').write('# edited')"
+    recipe.write_text(recipe.read_text().replace("    os.makedirs(folder)", f"    os.makedirs(folder)\n    {edit}"))
+    with pytest.raises(RequestError, match="recipes were edited while the run went on: make-result"):
+        make(maker)
+    assert not list(maker.work.rglob("record.json"))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"folder": "/no/such/folder"}, "no folder of a result"),
+        ({"name": ""}, "needs the name"),
+        ({"request": "x"}, "needs the name of the result and the request"),
+        ({"inputs": ["x"]}, "the inputs of a record must be given by name"),
+    ],
+)
+def test_a_record_of_nothing_is_refused(maker: TemporaryHome, change: dict[str, Any], words: str) -> None:
+    row = {"folder": str(maker.work), "name": "x", "request": {"tags": "get,parts"}, **change}
+    with pytest.raises(RequestError, match=words):
+        record_action(row, maker.engine_home)
+
+
+# --- making it again ---
+
+
+def test_a_result_is_reproduced_on_an_empty_home(maker: TemporaryHome, elsewhere: TemporaryHome) -> None:
+    folder = make(maker)
+    carried = elsewhere.work / "carried"
+    folder.rename(carried)
+    before = (carried / "run" / "one" / "record.json").read_bytes()
+    shutil.rmtree(maker.store)
+    answer = reproduce(elsewhere, carried)
+    assert (answer["return"], answer["verdict"]) == (0, "reproduced")
+    new = Path(answer["folder"])
+    assert new.parent == elsewhere.work / "reproduced"
+    assert json.loads((new / "reproduction.json").read_text())["results"][0]["is_reproduced"]
+    assert (new / "01" / "run" / "one" / "score.txt").read_text() == (carried / "run" / "one" / "score.txt").read_text()
+    assert (carried / "run" / "one" / "record.json").read_bytes() == before
+    assert list(new.parent.iterdir()) == [new]
+    assert reproduce(elsewhere, carried)["folder"] != str(new), "never over an earlier one"
+
+
+def test_the_locked_version_is_made_though_the_default_is_newer(maker: TemporaryHome, elsewhere: TemporaryHome) -> None:
+    maker.run("get,parts", version="1")
+    answer = reproduce(elsewhere, make(maker))
+    assert answer["return"] == 0
+    assert [meta["version"] for meta in elsewhere.entries("get-parts")] == ["1"]
+
+
+def test_a_file_that_the_run_was_given_travels_in_the_record(maker: TemporaryHome, elsewhere: TemporaryHome) -> None:
+    conf = maker.work / "my.conf"
+    conf.write_text("a = 1")
+    folder = make(maker, conf=str(conf))
+    conf.unlink()
+    assert reproduce(elsewhere, folder)["return"] == 0
+
+
+def test_secrets_have_to_be_given_again(maker: TemporaryHome, elsewhere: TemporaryHome) -> None:
+    folder = make(maker, my_token="s3cr3t")
+    with pytest.raises(RequestError, match="--my_token") as caught:
+        reproduce(elsewhere, folder)
+    assert f"cm reproduce script {folder / 'run' / 'one'} --my_token=..." in caught.value.hint
+    assert reproduce(elsewhere, folder, my_token="s3cr3t")["return"] == 0
+
+
+def set_chance(home: TemporaryHome, *, speed: float, luck: int = 0) -> None:
+    """What the next runs meet by chance: a speed, and something that is added to the score."""
+    (home.repo / "chance.json").write_text(json.dumps({"speed": speed, "luck": luck}), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("speed", "tolerance", "is_reproduced"),
+    [("109", None, True), ("91", None, True), ("111", None, False), ("111", "12%", True), ("101", "0.5", False)],
+)
+def test_speed_may_differ_within_the_tolerance(
+    maker: TemporaryHome, speed: str, tolerance: str | None, is_reproduced: bool
+) -> None:
+    set_chance(maker, speed=100)
+    folder = make(maker)
+    set_chance(maker, speed=float(speed))
+    answer = reproduce(maker, folder, **({"tolerance": tolerance} if tolerance else {}))
+    assert (answer["return"] == 0) is is_reproduced
+    (figure,) = [row for row in answer["results"][0]["figures"] if row["name"] == "speed"]
+    assert figure["after"] == float(speed)
+    assert figure["is_same"] is is_reproduced
+
+
+def test_an_exact_figure_must_be_equal(maker: TemporaryHome) -> None:
+    set_chance(maker, speed=100)
+    folder = make(maker)
+    set_chance(maker, speed=100, luck=1)
+    answer = reproduce(maker, folder, tolerance="90")
+    assert answer["verdict"] == "not reproduced"
+    assert answer["error"] == "not reproduced: thing/one"
+    assert [row["name"] for row in answer["results"][0]["figures"] if not row["is_same"]] == ["score"]
+
+
+def test_a_run_that_makes_nothing_ends_with_its_own_error(maker: TemporaryHome) -> None:
+    folder = make(maker, env={"CM_WORD": "w"})
+    recorded = folder / "run" / "one" / "record.json"
+    text = recorded.read_text()
+    recorded.write_text(resealed(text, lambda row: row["request"]["inputs"]["env"].update(CM_BAD="yes")))
+    with pytest.raises(Exception, match="nothing came out") as caught:
+        reproduce(maker, folder)
+    assert "while making thing/one again in" in str(getattr(caught.value, "notes", ""))
+
+
+def resealed(text: str, change: Any) -> str:
+    from recipe_engine.resultrecord import SEALS, sealed
+
+    row = json.loads(text)
+    change(row)
+    return json.dumps(sealed({name: value for name, value in row.items() if name not in (SEALS, "format")}))
+
+
+# --- what differs is named ---
+
+
+def one_byte(path: Path, *, keep_time: bool) -> None:
+    """Changes the first byte of a file, and maybe hides it from whoever only looks at size and time."""
+    status = path.stat()
+    content = path.read_bytes()
+    path.write_bytes(bytes([content[0] ^ 1]) + content[1:])
+    if keep_time:
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+@pytest.mark.parametrize("keep_time", [True, False])
+def test_one_byte_of_a_model_is_named(maker: TemporaryHome, keep_time: bool) -> None:
+    folder = make(maker)
+    assert reproduce(maker, folder, check_only=True)["verdict"] == "same inputs"
+    one_byte(maker.entry("get-parts") / "weights.bin", keep_time=keep_time)
+    answer = reproduce(maker, folder, check_only=True)
+    assert answer["return"] == 1
+    (row,) = answer["results"]
+    assert "weights.bin" in json.dumps(row["differing"] + row["damaged"])
+    assert (not row["damaged"]) is keep_time
+    if keep_time:
+        assert reproduce(maker, folder)["verdict"] == "inputs differ", "a run would not notice it"
+    else:
+        assert reproduce(maker, folder)["verdict"] == "reproduced", "a run makes it anew"
+
+
+def test_one_byte_of_data_that_a_manifest_lists_is_named(maker: TemporaryHome) -> None:
+    folder = make(maker)
+    one_byte(maker.entry("get-parts") / "data.bin", keep_time=True)
+    assert differing(reproduce(maker, folder, check_only=True)) == ["get-parts data.bin"]
+    assert not (maker.work / "reproduced").exists()
+
+
+def test_one_byte_of_a_recipe_is_named_by_file(maker: TemporaryHome) -> None:
+    folder = make(maker)
+    recipe = maker.repo / "script" / "get-parts" / "customize.py"
+    recipe.write_text(recipe.read_text() + "#")
+    (recipe.parent / "more.py").write_text("")
+    for words in ({"check_only": True}, {}):
+        assert differing(reproduce(maker, folder, **words)) == ["get-parts/customize.py", "get-parts/more.py"]
+    shutil.rmtree(recipe.parent)
+    assert "get-parts" in differing(reproduce(maker, folder, check_only=True))[0]
+
+
+def test_one_byte_of_the_result_itself_is_named(maker: TemporaryHome) -> None:
+    folder = make(maker)
+    one_byte(folder / "run" / "one" / "score.txt", keep_time=True)
+    assert differing(reproduce(maker, folder)) == ["score.txt"]
+    (folder / "run" / "one" / "score.txt").unlink()
+    (row,) = reproduce(maker, folder)["results"]
+    assert row["differing"][0]["note"] == "the file is gone"
+
+
+def test_an_edited_line_of_a_recorded_configuration_is_named(maker: TemporaryHome) -> None:
+    folder = make(maker)
+    path = folder / "run" / "one" / "record.json"
+    (folder / "run" / "one" / "score.txt").write_text("# score\na.b = 1\nc = 2\n")
+    change = {"score.txt": {"a.b": "1", "c": "1"}}
+    path.write_text(resealed(path.read_text(), lambda row: row["inputs"].update(change)))
+    (row,) = reproduce(maker, folder)["results"]
+    assert [tuple(found.values()) for found in row["differing"]] == [
+        ("result", "score.txt c", "1", "2", "this line was edited")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda row: row["lock"].update(command="x"), "was edited after it was written: lock"),
+        (lambda row: row["outcome"]["exact"].update(score=1), "was edited after it was written: outcome"),
+        (lambda row: row.pop("lock"), "its lock is missing"),
+        (lambda row: row.pop("seals"), "was edited"),
+        (lambda row: row.update(format=9), "no record of format 1: found 9"),
+    ],
+)
+def test_an_edited_record_is_refused_by_the_part(maker: TemporaryHome, change: Any, words: str) -> None:
+    folder = make(maker)
+    row = record_of(folder)
+    change(row)
+    (folder / "run" / "one" / "record.json").write_text(json.dumps(row))
+    with pytest.raises(RequestError, match=words):
+        reproduce(maker, folder)
+
+
+def test_what_is_no_result_is_refused_with_the_reason(maker: TemporaryHome) -> None:
+    for place, words in (
+        (maker.work / "nothing", "there is nothing"),
+        (maker.work, "neither it nor a folder below it holds a record.json"),
+        (maker.repo / "cmr.yaml", "it is a file"),
+    ):
+        with pytest.raises(NoResult, match=words):
+            reproduce(maker, place)
+    with pytest.raises(RequestError, match="no result was named"):
+        reproduce_action({}, maker.engine_home, None)
+
+
+@pytest.mark.parametrize("given", ["x", "-1", "nan", "inf"])
+def test_a_tolerance_that_is_no_number_of_percent_is_refused(given: str) -> None:
+    with pytest.raises(RequestError, match=re.escape(f"--tolerance={given}")):
+        parse_tolerance(given)
+
+
+def test_a_plan_says_what_would_be_run_and_does_none_of_it(maker: TemporaryHome, elsewhere: TemporaryHome) -> None:
+    folder = make(maker)
+    answer = reproduce(elsewhere, folder, plan=True)
+    assert answer["return"] == 0
+    (row,) = answer["plan"]
+    assert (row["duration_s"], row["unmade"]) == (3.0, ["get-parts"])
+    assert row["command"].startswith("cm run script --tags=make,result ")
+    assert not elsewhere.entries()
+    assert not (elsewhere.work / "reproduced").exists()
+
+
+def test_an_output_folder_with_something_in_it_is_refused(maker: TemporaryHome) -> None:
+    folder = make(maker)
+    with pytest.raises(RequestError, match="never written over"):
+        reproduce(maker, folder, output_dir=str(folder))
+    answer = reproduce(maker, folder, output_dir=str(maker.work / "again"))
+    assert answer["folder"] == str(maker.work / "again")
+
+
+def test_a_nested_secret_is_named_and_never_kept(maker: TemporaryHome) -> None:
+    row = {
+        "folder": str(maker.work),
+        "name": "x",
+        "request": {"tags": "get,parts", "quiet": True, "env": {"CM_HF_TOKEN": "s3cr3t-value", "CM_A": "b"}},
+        "settings": {"source": "https://me:s3cr3t-word@host/x"},
+    }
+    record_action(row, maker.engine_home)
+    text = (maker.work / "record.json").read_text(encoding="utf-8")
+    assert "s3cr3t" not in text
+    request = json.loads(text)["request"]
+    assert (request["secrets"], request["inputs"]["env"]) == (["env.CM_HF_TOKEN"], {"CM_A": "b"})
