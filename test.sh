@@ -7,6 +7,7 @@ if [ "${1:-}" = "--full" ]; then
   full=(--full)
   shift
 fi
+workers=(-n auto --maxprocesses=8 --dist worksteal)
 cd "$CHECKOUT"
 prepare_environment .venv-test tests/requirements.txt
 prepare_environment .venv-harness tests/requirements-harness.txt
@@ -21,7 +22,10 @@ git ls-files -z -- '*.sh' run.sh test.sh .ci/run | xargs -0 "$bin/shellcheck" --
 
 say "tests that need numpy, onnxruntime and LoadGen: the harness, and what recipes run with them"
 mapfile -t with_harness < <(grep -l harness_libraries tests/recipes/test_*.py)
-CROWDPERF_REQUIRE_HARNESS=1 "$CHECKOUT/.venv-harness/bin/python" -m pytest tests/harness tests/results \
-  "${with_harness[@]}" "${full[@]}" "$@"
+export CROWDPERF_REQUIRE_HARNESS=1
+"$CHECKOUT/.venv-harness/bin/python" -m pytest tests/harness "${full[@]}" "$@" # one by one: LoadGen measures time
+# From here on one worker for each core: most of these tests wait for processes. -n0 among the words makes it one.
+"$CHECKOUT/.venv-harness/bin/python" -m pytest tests/results "${with_harness[@]}" "${workers[@]}" "${full[@]}" "$@"
+unset CROWDPERF_REQUIRE_HARNESS
 say "tests of the engine, the adapters, the recipes and the docs"
-exec "$bin/python" -m pytest tests --ignore=tests/harness --ignore=tests/results "${full[@]}" "$@"
+exec "$bin/python" -m pytest tests --ignore=tests/harness --ignore=tests/results "${workers[@]}" "${full[@]}" "$@"
