@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from mlperf_results.privacy import find_leaks
+
 MAY_BE_EMPTY = frozenset(
     {
         "system_type_detail",
@@ -82,12 +84,16 @@ class BadAnswer(Exception):
 
 
 def checked(key: str, value: object) -> str:
-    """The answer as a description holds it. Raises BadAnswer for an unknown key, a filler, or a value not allowed."""
+    """The answer as a description holds it. Raises BadAnswer for an unknown key, a filler, a secret, or a value not
+    allowed."""
     if key not in QUESTIONS:
         raise BadAnswer(f"{key} is no key of a system description; allowed: {', '.join(QUESTIONS)}")
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise BadAnswer(f"{key}: one text or number is wanted, found {value!r}")
     text = " ".join(str(value).split())
+    leaks = find_leaks(text)
+    if leaks:  # said without the value: answers are remembered, and end up in a submission
+        raise BadAnswer(f"{key}: this gives away something private: {'; '.join(map(str, leaks))}")
     if text.lower() in FILLERS:
         raise BadAnswer(f"{key}: {text!r} says nothing; asked: {QUESTIONS[key]}")
     allowed = ALLOWED.get(key)

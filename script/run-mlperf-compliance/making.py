@@ -10,29 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.benchmarks import model_of
 from mlperf_results.layout import RunPaths
 from mlperf_results.names import FULL_RULES_MIN_DURATION_MS
+from mlperf_results.scorers import accuracy_tags
 
 from . import asking, finding, verifying
 from .record import MEASURED, STARTED, VERIFIED, Record, read_record, sha256_of, write_record
 
 SCRIPT_AUTOMATION = "script,5b4e0237da074764"
-ACCURACY_TAGS = "process,mlperf,accuracy"
-SCORERS = {
-    "bert": "squad",
-    "dlrm": "criteo",
-    "dlrm_v2": "criteo",
-    "gptj": "cnndm",
-    "resnet50": "imagenet",
-    "retinanet": "openimages",
-    "rnnt": "librispeech",
-    "ssd_mobilenet": "coco",
-    "ssd_resnet34": "coco",
-    "unet3d": "kits19",
-    "unet3d_brats": "brats19",
-}
-"""The variation of process-mlperf-accuracy that has what scoring a model needs."""
 
 PASSED_ON_INPUTS = ("adr", "add_deps_recursive", "env")
 NEEDS_ACCURACY = ("TEST01",)
@@ -204,8 +189,7 @@ class Maker:
         )
 
     def _score(self, run: asking.MeasuredRun, folder: Path) -> Mapping[str, Any]:
-        scorer = SCORERS.get(model_of(run.request["model"]))
-        tags = ACCURACY_TAGS + (f",_{scorer}" if scorer else "")
+        tags = accuracy_tags(run.request["model"])
         inputs = {**run.passed_on, **self.passed_on, "tags": tags, "result_dir": str(folder)}
         scored: Mapping[str, Any] = self._call("score", inputs)["new_state"]["mlperf_accuracy"]
         return scored

@@ -14,31 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from mlperf_results.benchmarks import model_of
 from mlperf_results.layout import ResultsPaths, RunPaths
 from mlperf_results.names import Mode
+from mlperf_results.scorers import accuracy_tags
 
 from .matrix import RunSpec
 from .outcome import FinishedRun
 
 SCRIPT_AUTOMATION = "script,5b4e0237da074764"
 APP_RECIPE = "app-mlperf-inference"
+SCORER = "process-mlperf-accuracy"
 PAGE_NAME = "results.html"
-ACCURACY_TAGS = "process,mlperf,accuracy"
-SCORERS = {
-    "bert": "squad",
-    "dlrm": "criteo",
-    "dlrm_v2": "criteo",
-    "gptj": "cnndm",
-    "resnet50": "imagenet",
-    "retinanet": "openimages",
-    "rnnt": "librispeech",
-    "ssd_mobilenet": "coco",
-    "ssd_resnet34": "coco",
-    "unet3d": "kits19",
-    "unet3d_brats": "brats19",
-}
-"""The variation of process-mlperf-accuracy that has what scoring a model needs; digits needs nothing more."""
 PASSED_ON_INPUTS = ("adr", "add_deps_recursive", "env")
 """Inputs of the call that also hold for every recipe below it."""
 
@@ -84,7 +70,7 @@ class Session:
         state = self._call(app_inputs(spec, folder), f"the run {what}", APP_RECIPE)
         accuracy = None
         if spec.mode is Mode.ACCURACY:
-            scored = self._call(accuracy_inputs(spec, folder), f"the score of {what}", ACCURACY_TAGS)
+            scored = self._call(accuracy_inputs(spec, folder), f"the score of {what}", SCORER)
             accuracy = scored["mlperf_accuracy"]
         relative = folder.relative_to(self.paths.folder).as_posix()
         return FinishedRun(spec=spec, folder=relative, result=state["mlperf_run"], accuracy=accuracy)
@@ -107,8 +93,7 @@ def app_inputs(spec: RunSpec, folder: Path) -> dict[str, Any]:
 
 def accuracy_inputs(spec: RunSpec, folder: Path) -> dict[str, Any]:
     """The inputs of the recipe call that scores the accuracy run in ``folder``."""
-    scorer = SCORERS.get(model_of(spec.model))
-    return {"tags": ACCURACY_TAGS + (f",_{scorer}" if scorer else ""), "result_dir": str(folder)}
+    return {"tags": accuracy_tags(spec.model), "result_dir": str(folder)}
 
 
 def planned_inputs(specs: Iterable[RunSpec], paths: ResultsPaths, passed_on: Mapping[str, Any]) -> list[dict[str, Any]]:

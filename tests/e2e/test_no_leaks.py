@@ -216,12 +216,7 @@ def test_a_login_in_the_address_reaches_no_file_and_no_text(anna: Person, tree: 
     assert_no_token_is_kept_or_said(anna, done)
 
 
-NOTED = "get-mlperf-inference-sut-description remembers an answer before anybody looked for secrets in it"
-
-
-@pytest.mark.parametrize(
-    "key", ["hw_notes_extra", pytest.param("system.sw_notes", marks=pytest.mark.xfail(reason=NOTED))]
-)
+@pytest.mark.parametrize("key", ["hw_notes_extra", "system.sw_notes"])
 def test_what_she_says_herself_is_looked_at_too(anna: Person, results: Path, key: str) -> None:
     done = make_tree(anna, results, "told", f"--{key}=my token is {TOKENS['GITHUB_TOKEN']}")
     assert done.code != 0 and not (anna.home / "told").exists()

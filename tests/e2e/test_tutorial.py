@@ -1,7 +1,7 @@
 """The crowd-benchmarking tutorial from an empty CM home to a commit in a local bare repository: tests/e2e/tutorial.sh.
 
 Three scenarios of 600 s each and everything around them take about 40 minutes; the second run takes seconds. With
-CROWDPERF_INFERENCE_SOURCE=<checkout of mlcommons/inference> both official checkers judge the tree too. A copy of what
+CROWDPERF_INFERENCE_CHECKOUT=<checkout of mlcommons/inference> both official checkers judge the tree too. A copy of what
 was made is kept in CROWDPERF_TUTORIAL_KEEP, where that is set.
 """
 
@@ -123,7 +123,7 @@ def test_the_tutorial_ends_at_a_commit_and_run_again_makes_nothing_twice(tmp_pat
     assert first.returncode == 0, first.stdout[-4000:]
     assert [line for line in STARRED if line not in first.stdout] == []
     assert tutorial.commits() == ["Crowd results added"]
-    inference = os.environ.get("CROWDPERF_INFERENCE_SOURCE")
+    inference = os.environ.get("CROWDPERF_INFERENCE_CHECKOUT")
     if inference:
         assert official_verdicts(tutorial.tree, Path(inference)) == ["0 True True"] * 2
     second = tutorial.run()

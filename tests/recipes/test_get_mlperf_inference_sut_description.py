@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
 
-load_recipe("get-machine-lib").preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-machine-lib")}})
+for library in ("get-machine-lib", "get-mlperf-results-lib"):
+    load_recipe(library).preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / library)}})
 recipe = load_recipe("get-mlperf-inference-sut-description")
 answers = load_module("get-mlperf-inference-sut-description", "answers")
 description = load_module("get-mlperf-inference-sut-description", "description")

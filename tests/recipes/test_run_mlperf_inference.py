@@ -23,6 +23,7 @@ table = load_module("run-mlperf-inference", "table")
 from mlperf_results import plot  # noqa: E402 - importable from here on
 from mlperf_results.benchmarks import BENCHMARKS  # noqa: E402
 from mlperf_results.names import SYNTHETIC_LABEL, TEST_RUN_LABEL, Mode, Scenario  # noqa: E402
+from mlperf_results.scorers import SCORERS  # noqa: E402
 
 META = recipe_meta("run-mlperf-inference")
 KNOWN = matrix.known_names(session.app_meta(RECIPES))
@@ -79,7 +80,7 @@ class FakeCM:
         for part, answer in self.answers.items():
             if part in request["tags"]:
                 return answer
-        if request["tags"] == session.ACCURACY_TAGS:
+        if request["tags"] == "process,mlperf,accuracy":
             return {"return": 0, "new_state": {"mlperf_accuracy": score()}}
         is_accuracy = request["tags"].endswith("_accuracy")
         Path(request["output_dir"]).mkdir(parents=True)
@@ -240,8 +241,8 @@ def test_what_cannot_be_together_is_refused(env, expected):
 
 def test_every_benchmark_has_a_scorer_that_the_recipe_knows():
     known = recipe_meta("process-mlperf-accuracy")["variations"]
-    assert {row.model for row in BENCHMARKS.values()} == set(session.SCORERS)
-    assert set(session.SCORERS.values()) == set(known)
+    assert {row.model for row in BENCHMARKS.values()} == set(SCORERS)
+    assert set(SCORERS.values()) == set(known)
     (spec,) = matrix.matrix(
         config(CM_MLPERF_MODEL="bert-99", CM_MLPERF_LOADGEN_SCENARIO="offline", CM_MLPERF_LOADGEN_MODE="accuracy")
     )
@@ -424,7 +425,7 @@ def test_a_call_makes_each_run_scores_accuracy_and_writes_the_records(call, caps
     assert answer == {"return": 0}
     queries = [request["tags"] for request in cm.calls]
     base = "app,mlperf,inference,_digits,_onnxruntime,_cpu,_offline,_"
-    assert queries == [base + "performance", base + "accuracy", session.ACCURACY_TAGS]
+    assert queries == [base + "performance", base + "accuracy", "process,mlperf,accuracy"]
     assert cm.calls[0]["output_dir"] == str(folder / "digits/Offline/performance/run_1")
     assert cm.calls[2]["result_dir"] == cm.calls[1]["output_dir"] == str(folder / "digits/Offline/accuracy")
     assert all(request["quiet"] for request in cm.calls)
@@ -459,7 +460,7 @@ def test_the_steps_of_a_recipe_are_shown_once(call):
     cm = FakeCM()
     call(cm)
     shown = [request["tags"] for request in cm.calls if not request["silent"]]
-    assert shown == [PERFORMANCE_TAGS.format("singlestream"), session.ACCURACY_TAGS]
+    assert shown == [PERFORMANCE_TAGS.format("singlestream"), "process,mlperf,accuracy"]
 
 
 def test_overrides_of_the_call_reach_every_recipe_and_its_other_inputs_do_not(call):

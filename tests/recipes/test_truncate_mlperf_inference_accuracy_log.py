@@ -1,6 +1,6 @@
 """Truncation of accuracy logs: what the official tool does, byte for byte, without losing what was there.
 
-Where CROWDPERF_INFERENCE_SOURCE names a checkout of mlcommons/inference, its tool is run beside ours.
+Where CROWDPERF_INFERENCE_CHECKOUT names a checkout of mlcommons/inference, its tool is run beside ours.
 """
 
 from __future__ import annotations
@@ -185,14 +185,14 @@ def test_a_real_call_works_by_the_tags_of_the_community(home) -> None:
 
 
 @pytest.mark.skipif(
-    "CROWDPERF_INFERENCE_SOURCE" not in os.environ, reason="no checkout of mlcommons/inference is given"
+    "CROWDPERF_INFERENCE_CHECKOUT" not in os.environ, reason="no checkout of mlcommons/inference is given"
 )
 def test_the_official_tool_leaves_the_same_bytes(tmp_path: Path) -> None:
     for size, scenario in ((100, "Server"), (4096, "SingleStream"), (9000, "MultiStream"), (80_000, "Offline")):
         add_log(tmp_path / "ours" / SCENARIO.parent / scenario / "accuracy", size)
         add_log(tmp_path / "ours" / SCENARIO.parent / scenario / "TEST01" / "accuracy", size)
     shutil.copytree(tmp_path / "ours", tmp_path / "theirs")
-    tool = Path(os.environ["CROWDPERF_INFERENCE_SOURCE"]) / "tools" / "submission" / "truncate_accuracy_log.py"
+    tool = Path(os.environ["CROWDPERF_INFERENCE_CHECKOUT"]) / "tools" / "submission" / "truncate_accuracy_log.py"
     words = ["--input", str(tmp_path / "theirs"), "--submitter", "cTuning", "--backup", str(tmp_path / "theirs_logs")]
     subprocess.run([sys.executable, str(tool), *words], check=True, capture_output=True, timeout=60)
     truncation.truncate_tree(tmp_path / "ours", "cTuning", tmp_path / "ours_logs")

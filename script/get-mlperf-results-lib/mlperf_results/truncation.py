@@ -1,9 +1,9 @@
 """Shortens the accuracy logs of a submission tree as the official tool does, and keeps what was there before.
 
-An accuracy log of a whole data set is megabytes of hex digits. A submission holds its first and last 4,096 bytes and, in
-accuracy.txt beside it a line `hash=<sha256 of the whole log>`. Scores and compliance verdicts need the whole log, so
-this comes last. Agrees byte for byte with tools/submission/truncate_accuracy_log.py of mlcommons/inference at b66003e1
-(August 2026); unlike it, a backup that exists is kept and the new one stands beside it.
+An accuracy log of a whole data set is megabytes of hex digits. A submission holds its first and last 4,096 bytes and,
+in accuracy.txt beside it, a line `hash=<sha256 of the whole log>`. Scores and compliance verdicts need the whole log,
+so this comes last. Agrees byte for byte with tools/submission/truncate_accuracy_log.py of mlcommons/inference at
+b66003e1 (August 2026); unlike it, a backup that exists is kept and the new one stands beside it.
 """
 
 from __future__ import annotations
