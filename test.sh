@@ -2,6 +2,7 @@
 # Sets up and runs the whole test suite; --full adds the slow checks. Further words go to pytest.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/tools/prepare.sh"
+. "$CHECKOUT/tools/browser.sh"
 full=()
 if [ "${1:-}" = "--full" ]; then
   full=(--full)
@@ -11,12 +12,13 @@ workers=(-n auto --maxprocesses=8 --dist worksteal)
 cd "$CHECKOUT"
 prepare_environment .venv-test tests/requirements.txt
 prepare_environment .venv-harness tests/requirements-harness.txt
+if [ "${#full[@]}" -gt 0 ]; then prepare_browser; fi
 bin="$CHECKOUT/.venv-test/bin"
 
 say "ruff, mypy, shellcheck"
 "$bin/ruff" check .
 "$bin/ruff" format --check .
-"$bin/mypy" -p recipe_engine -p machine_facts -p nvidia_library -p mlperf_data
+"$bin/mypy" -p recipe_engine -p machine_facts -p nvidia_library -p mlperf_data -p mlperf_gate -p submission
 "$CHECKOUT/.venv-harness/bin/mypy" -p harness -p mlperf_results
 git ls-files -z -- '*.sh' run.sh test.sh .ci/run | xargs -0 "$bin/shellcheck" --severity=warning --shell=bash
 

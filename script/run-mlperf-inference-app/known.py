@@ -17,6 +17,7 @@ LOADGEN_RECIPE = "get-mlperf-loadgen"
 LIBRARY_OF_BACKEND = {
     "onnxruntime": "onnxruntime",
     "onnxruntime_tensorrt": "onnxruntime",
+    "paced": "onnxruntime",
     "pytorch": "torch",
     "tensorrt": "tensorrt",
 }

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlperf_results.benchmarks import BENCHMARKS
-from mlperf_results.names import SYNTHETIC_LABEL, TEST_RUN_LABEL, Mode, Scenario
+from mlperf_results.names import STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL, Mode, Scenario
 
 from .matrix import Config, RunSpec
 
@@ -20,6 +20,11 @@ VERDICT_KEYS = ("valid", "invalid_reasons", "errors")
 PERFORMANCE_KEYS = (*VERDICT_KEYS, "metric", "label", "duration_s", "query_count", "latency", "run", "load", "machine")
 """What results.json takes over from an accuracy run's and a performance run's result.json."""
 NO_RUN_LABEL = "no run has finished, so there is no result"
+STAND_IN_NOTES = {
+    "null": "the null backend computes nothing: its figures say how fast LoadGen and the harness are",
+    "paced": "the paced backend waits before it answers: its figures are those of a clock",
+}
+"""What is said of each of `names.STAND_IN_BACKENDS`."""
 LABEL_SEPARATOR = "; "
 """Stands between the parts of a label in result.json."""
 
@@ -106,15 +111,17 @@ def label_of(runs: Sequence[FinishedRun]) -> str:
         return NO_RUN_LABEL
     if TEST_RUN_LABEL in parts:
         parts = [TEST_RUN_LABEL]
-    if any(synthetic_parts(runs).values()):
-        parts = [SYNTHETIC_LABEL, *(part for part in parts if part != SYNTHETIC_LABEL)]
+    made = synthetic_parts(runs)
+    for label, is_true in ((STAND_IN_LABEL, made["backend"]), (SYNTHETIC_LABEL, made["model"] or made["dataset"])):
+        if is_true:
+            parts = [label, *(part for part in parts if part != label)]
     return LABEL_SEPARATOR.join(parts)
 
 
 def synthetic_parts(runs: Sequence[FinishedRun]) -> dict[str, bool]:
-    """Whether the model and the data set of any run were made by a program."""
+    """Whether the model and the data set of any run were made by a program, and the backend was a stand-in."""
     said = [run.result.get("is_synthetic") or {} for run in runs]
-    return {name: any(row.get(name) is True for row in said) for name in ("model", "dataset")}
+    return {name: any(row.get(name) is True for row in said) for name in ("model", "dataset", "backend")}
 
 
 def notes_on(config: Config, runs: Sequence[FinishedRun]) -> tuple[str, ...]:
@@ -125,8 +132,8 @@ def notes_on(config: Config, runs: Sequence[FinishedRun]) -> tuple[str, ...]:
         notes.append(f"{' and '.join(made)} were made by a program: the figures are for tests, not for comparison")
     if config.model not in BENCHMARKS:
         notes.append(f"{config.model} is not an MLPerf benchmark model: its figures compare with its own only")
-    if config.backend == "null":
-        notes.append("the null backend computes nothing: its figures say how fast LoadGen and the harness are")
+    if config.backend in STAND_IN_NOTES:
+        notes.append(STAND_IN_NOTES[config.backend])
     return tuple(notes)
 
 

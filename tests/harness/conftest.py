@@ -4,4 +4,4 @@ import sys
 
 import harness_support
 
-sys.path[:0] = [str(path) for path in harness_support.SOURCES]
+sys.path[:0] = [str(path) for path in (*harness_support.SOURCES, harness_support.SCRIPTS / "get-mlperf-data-lib")]

@@ -48,7 +48,7 @@ make_volumes = load(SCRIPTS / "get-dataset-kits19" / "make_volumes.py")
 def folder(tmp_path_factory) -> Path:
     """A tiny synthetic KiTS19."""
     folder = tmp_path_factory.mktemp("kits19")
-    make_volumes.make_dataset(folder, size="tiny", count=3, calibration_count=2, seed=3)
+    make_volumes.CASES.make(folder, size="tiny", count=3, calibration_count=2, seed=3)
     return folder
 
 
@@ -91,7 +91,7 @@ def test_a_case_has_the_scan_labels_and_spacing_that_were_written(folder, datase
 
 
 def test_the_same_seed_gives_the_same_bytes_whatever_the_number_of_cases(folder, tmp_path):
-    make_volumes.make_dataset(tmp_path, size="tiny", count=1, calibration_count=0, seed=3)
+    make_volumes.CASES.make(tmp_path, size="tiny", count=1, calibration_count=0, seed=3)
     for name in ("imaging.nii.gz", "segmentation.nii.gz"):
         path = Path("data", "case_00000", name)
         assert (tmp_path / path).read_bytes() == (folder / path).read_bytes()
@@ -142,7 +142,7 @@ def _two_axes(path: Path) -> None:
     ],
 )
 def test_a_damaged_case_is_named_when_the_data_set_is_opened(tmp_path, damage, says):
-    make_volumes.make_dataset(tmp_path, size="tiny", count=2, calibration_count=0, seed=0)
+    make_volumes.CASES.make(tmp_path, size="tiny", count=2, calibration_count=0, seed=0)
     damage(tmp_path / "data" / "case_00001" / "segmentation.nii.gz")
     with pytest.raises(HarnessError) as caught:
         kits19.open_dataset(tmp_path)
@@ -150,7 +150,7 @@ def test_a_damaged_case_is_named_when_the_data_set_is_opened(tmp_path, damage, s
 
 
 def test_damage_inside_a_file_is_told_when_it_is_read(tmp_path):
-    make_volumes.make_dataset(tmp_path, size="tiny", count=1, calibration_count=0, seed=0)
+    make_volumes.CASES.make(tmp_path, size="tiny", count=1, calibration_count=0, seed=0)
     path = tmp_path / "data" / "case_00000" / "imaging.nii.gz"
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 0xFF
@@ -162,7 +162,7 @@ def test_damage_inside_a_file_is_told_when_it_is_read(tmp_path):
 
 
 def test_dataset_json_without_cases_is_refused(tmp_path):
-    make_volumes.make_dataset(tmp_path, size="tiny", count=1, calibration_count=0, seed=0)
+    make_volumes.CASES.make(tmp_path, size="tiny", count=1, calibration_count=0, seed=0)
     (tmp_path / "dataset.json").write_text(json.dumps({"is_synthetic": True}))
     with pytest.raises(HarnessError, match="cases is None"):
         kits19.open_dataset(tmp_path)

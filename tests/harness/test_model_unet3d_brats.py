@@ -46,7 +46,7 @@ make_scans = load(SCRIPTS / "get-dataset-brats19" / "make_scans.py")
 def folder(tmp_path_factory) -> Path:
     """A tiny synthetic BraTS 2019."""
     folder = tmp_path_factory.mktemp("brats19")
-    make_scans.make_dataset(folder, size="tiny", count=3, calibration_count=1, seed=5)
+    make_scans.CASES.make(folder, size="tiny", count=3, calibration_count=1, seed=5)
     return folder
 
 
@@ -160,7 +160,7 @@ def _save(path: Path, voxels: np.ndarray, spacing: float = 1.0) -> None:
     ],
 )
 def test_impossible_values_are_refused_when_they_are_read(tmp_path, kind, voxels, spacing, says):
-    make_scans.make_dataset(tmp_path, size="tiny", count=1, calibration_count=0, seed=5)
+    make_scans.CASES.make(tmp_path, size="tiny", count=1, calibration_count=0, seed=5)
     (path,) = tmp_path.rglob(f"*_{kind}.nii.gz")
     _save(path, voxels, spacing)
     dataset = brats19.open_dataset(tmp_path)

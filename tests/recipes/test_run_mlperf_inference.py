@@ -340,7 +340,7 @@ def test_synthetic_input_is_said_in_the_label_and_the_notes():
     ]
     record = outcome.results_record(config(), "id", runs)
     assert record["label"] == label
-    assert record["is_synthetic"] == {"model": True, "dataset": False}
+    assert record["is_synthetic"] == {"model": True, "dataset": False, "backend": False}
     assert record["notes"][0].startswith("weights were made by a program")
     assert outcome.label_of(runs[:1]) == "full-length run"
     assert SYNTHETIC_LABEL in table.render("t", record["label"], record["notes"], outcome.by_scenario(runs))

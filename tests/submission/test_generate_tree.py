@@ -121,7 +121,7 @@ def test_measurements_come_from_the_run_itself(real_runs: Path, tmp_path: Path) 
     assert content["weight_transformations"] == "none"
     ours = content["crowdperf"]
     assert ours["label"] == "synthetic input, not an MLPerf result"
-    assert ours["is_synthetic"] == {"model": True, "dataset": True}
+    assert ours["is_synthetic"] == {"model": True, "dataset": True, "backend": False}
     assert (ours["versions"], ours["model_sha256"]) == (result["versions"], result["model_sha256"])
     assert ours["metric"] == result["metric"]
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mlperf_results.logs import Json, LoadGenLog
-from mlperf_results.names import FULL_RULES_MIN_DURATION_MS, SYNTHETIC_LABEL, TEST_RUN_LABEL
+from mlperf_results.names import FULL_RULES_MIN_DURATION_MS, STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL
 
 from harness.config import FORMAT, RunConfig
 from harness.errors import HarnessError
@@ -36,8 +36,10 @@ class Facts:
 def run_label(min_duration_ms: int, log: LoadGenLog, facts: Facts, compliance_test: str | None = None) -> str:
     """Return the words that must stand beside the figure."""
     words = [] if compliance_test is None else [f"compliance test {compliance_test}"]
-    if any(facts.is_synthetic.values()):
+    if facts.is_synthetic["model"] or facts.is_synthetic["dataset"]:
         words.append(SYNTHETIC_LABEL)
+    if facts.is_synthetic["backend"]:
+        words.append(STAND_IN_LABEL)
     if min_duration_ms < FULL_RULES_MIN_DURATION_MS:
         words.append(TEST_RUN_LABEL)
     elif not log.is_valid:

@@ -16,7 +16,7 @@ from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.compliance import audit_values
 from mlperf_results.layout import RunPaths
 from mlperf_results.logs import Json, LogError, read_run_logs
-from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY, ExecutionMode, Mode, Scenario
+from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY, STAND_IN_BACKENDS, ExecutionMode, Mode, Scenario
 
 from harness import registry, userconf
 from harness.audit import clear_audit
@@ -210,7 +210,11 @@ def _facts(parts: Parts, found: Found, opened: OpenedWork, started: datetime, sh
         versions=_versions(opened),
         model_sha256=parts.digests,
         is_official_model=parts.rules.is_official,
-        is_synthetic={"model": parts.facts.is_synthetic, "dataset": parts.dataset.facts.is_synthetic},
+        is_synthetic={
+            "model": parts.facts.is_synthetic,
+            "dataset": parts.dataset.facts.is_synthetic,
+            "backend": parts.config.backend in STAND_IN_BACKENDS,
+        },
         is_whole_dataset=row is None or row.dataset_count == parts.dataset.count,
         issue_shape=shape_name,
         warm_up=asdict(found.warm_up),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from mlperf_results.names import SYNTHETIC_LABEL, TEST_RUN_LABEL
+from mlperf_results.names import STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL
 from mlperf_results.privacy import find_leaks, masked
 
 from mlperf_gate.documents import TextFile, read_bytes
@@ -24,19 +24,25 @@ def _texts(scenario: ScenarioView) -> tuple[TextFile, ...]:
     return (scenario.readme, scenario.accuracy_text, scenario.user_conf, scenario.measurements.source)
 
 
+def _parts(flags: Mapping[str, object]) -> list[object]:
+    """Return what is said of each part; trees made before stand-in backends were named say nothing of them."""
+    return [flags.get("model"), flags.get("dataset"), flags.get("backend", False)]
+
+
 @rule("SYN-001", Scope.SCENARIO, "The result is of real weights and real data.", source=OURS, step=Step.ACCURACY)
 def is_not_synthetic(scenario: ScenarioView) -> Iterator[Found]:
     own = scenario.measurements.fields.get(OWN_KEY)
     flags = own.get("is_synthetic") if isinstance(own, dict) else own
-    parts = [flags.get(part) for part in ("model", "dataset")] if isinstance(flags, dict) else [flags]
+    parts = _parts(flags) if isinstance(flags, dict) else [flags]
     if OWN_KEY in scenario.measurements.fields and any(part is not False for part in parts):
         line = scenario.measurements.line_of("is_synthetic")
         found = f"{OWN_KEY}.is_synthetic = {shown(flags)}"
         yield Found(path=scenario.measurements.path, found=found, allowed=_REAL, line=line)
     for source in _texts(scenario):
         is_new = source is not scenario.measurements.source or OWN_KEY not in scenario.measurements.fields
-        if SYNTHETIC_LABEL in source.text and is_new:
-            yield Found(path=source.path, found=SYNTHETIC_LABEL, allowed=_REAL, line=source.line_of(SYNTHETIC_LABEL))
+        for label in (SYNTHETIC_LABEL, STAND_IN_LABEL):
+            if label in source.text and is_new:
+                yield Found(path=source.path, found=label, allowed=_REAL, line=source.line_of(label))
 
 
 @rule("SYN-002", Scope.SYSTEM, "The system is not described as one with synthetic results.", source=OURS,

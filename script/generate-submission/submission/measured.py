@@ -115,7 +115,7 @@ def measurements(run: FoundRun, accuracy: FoundRun | None, sut: Sut, command: st
             "label": label_of(run, accuracy),
             "is_synthetic": {
                 name: any(bool((one.result.get("is_synthetic") or {}).get(name)) for one in _both(run, accuracy))
-                for name in ("model", "dataset")
+                for name in ("model", "dataset", "backend")
             },
             "implementation": sut.implementation,
             "device": str(run.setting("device") or ""),

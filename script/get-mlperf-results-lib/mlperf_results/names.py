@@ -25,6 +25,13 @@ SYNTHETIC_LABEL = "synthetic input, not an MLPerf result"
 """The words that stand beside every figure got with made data or made weights."""
 
 
+STAND_IN_BACKENDS = ("null", "paced")
+"""Backends of the harness whose speed is no machine's: they prove pipelines."""
+
+STAND_IN_LABEL = "stand-in for a backend, not an MLPerf result"
+"""The words that stand beside every figure got with one of them."""
+
+
 class Scenario(enum.Enum):
     """One of LoadGen's four ways to issue queries; the value is the spelling of LoadGen and of result folders."""
 

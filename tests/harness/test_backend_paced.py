@@ -1,0 +1,38 @@
+"""The paced backend: the answers of onnxruntime, no sooner than a sample's time allows."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+
+import numpy as np
+from harness.backends import paced
+from mlperf_results.names import STAND_IN_BACKENDS
+
+
+class _Fast:
+    """Stands in for onnxruntime: answers at once."""
+
+    def instance(self, number: int):
+        return lambda inputs: {"twice": inputs["image"] * 2}
+
+    def versions(self):
+        return {"onnxruntime": "1"}
+
+    def close(self) -> None:
+        pass
+
+
+def test_answers_are_the_network_s_and_come_when_their_time_has_passed(monkeypatch):
+    monkeypatch.setattr(paced, "open_onnxruntime", lambda request: _Fast())
+    backend = paced.open_backend(SimpleNamespace(network=SimpleNamespace(inputs=[SimpleNamespace(name="image")])))
+    infer = backend.instance(0)
+    for count in (1, 8):
+        begun_s = time.perf_counter()
+        answer = infer({"image": np.ones((count, 2))})
+        assert time.perf_counter() - begun_s >= count * paced.SECONDS_PER_SAMPLE
+        assert answer["twice"].tolist() == [[2.0, 2.0]] * count
+
+
+def test_it_is_known_as_a_stand_in():
+    assert "paced" in STAND_IN_BACKENDS
