@@ -8,11 +8,11 @@ from __future__ import annotations
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
-import os
 from pathlib import Path
 from typing import Any
 
 import yaml
+from mlperf_results.wholefile import write_whole
 
 from . import planning, wishes
 
@@ -69,11 +69,8 @@ def recorded_values(path: Path, model: str) -> dict[str, Any]:
 
 def write(path: Path, planned: list[planning.Planned]) -> None:
     """Puts user.conf in place, whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".part")
     lines = [line for item in planned for line in (*item.lines, *(f"# {note}" for note in item.notes))]
-    unfinished.write_text(HEAD + "\n".join(lines) + "\n", encoding="utf-8")
-    os.replace(unfinished, path)
+    write_whole(path, HEAD + "\n".join(lines) + "\n")
 
 
 def record(planned: list[planning.Planned], path: str, call: wishes.Call) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from typing import Any
 
 import yaml
 from mlperf_results.names import Scenario
+from mlperf_results.wholefile import write_whole
 
 HEAD = "# Written by crowdperf: what was found on this system, for the settings of later runs. Latencies in ms.\n"
 
@@ -101,9 +102,7 @@ def record(path: Path, entry: Entry) -> dict[str, dict[str, Any]]:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _locked(path.parent):
             content = with_entry(read(path), entry)
-            unfinished = path.with_name(path.name + ".part")
-            unfinished.write_text(HEAD + yaml.safe_dump(content, sort_keys=True), encoding="utf-8")
-            os.replace(unfinished, path)
+            write_whole(path, HEAD + yaml.safe_dump(content, sort_keys=True))
     except OSError as error:
         raise BadFile(f"cannot write {path}: {error}\nhint: give another folder with --repo_path") from error
     return content

@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .questions import MAY_BE_EMPTY, QUESTIONS
+from mlperf_results.systemkeys import MAY_BE_EMPTY
+
+from .questions import QUESTIONS
 
 NO_ACCELERATOR = "N/A"
 _OF_AN_ACCELERATOR = (

@@ -11,19 +11,6 @@ from dataclasses import dataclass
 
 from mlperf_results.privacy import find_leaks
 
-MAY_BE_EMPTY = frozenset(
-    {
-        "system_type_detail",
-        "host_processor_frequency",
-        "host_processor_caches",
-        "host_processor_interconnect",
-        "accelerator_frequency",
-        "accelerator_interconnect_topology",
-        "accelerator_on-chip_memories",
-        "hw_notes",
-        "sw_notes",
-    }
-)
 ALLOWED: Mapping[str, tuple[str, ...]] = {
     "status": ("available", "preview", "rdi"),
     "system_type": ("datacenter", "edge", "datacenter,edge", "edge,datacenter"),

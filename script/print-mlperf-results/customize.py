@@ -7,11 +7,11 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
 import json
-import os
 from pathlib import Path
 
 from mlperf_results.resultcsv import results_csv
 from mlperf_results.resultrows import read_results, tree_folder
+from mlperf_results.wholefile import write_whole
 
 from . import summaries
 
@@ -39,14 +39,6 @@ def form_of(env: dict) -> str:
     if form not in FORMS:
         raise PrintError(f"--form: unknown form {form!r}; known: {', '.join(FORMS)}")
     return form
-
-
-def write(path: Path, text: str) -> None:
-    """Puts a file in place, whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
 
 
 def plan(i):
@@ -100,6 +92,6 @@ def show(i, form: str, source: Path, results) -> dict:
         files["CM_MLPERF_RESULTS_SUMMARY_CSV"] = (CSV_NAME, results_csv(rows))
     for key, (name, text) in files.items():
         path = (output or source) / name
-        write(path, text)
+        write_whole(path, text)
         env[key] = str(path)
     return {"return": 0}

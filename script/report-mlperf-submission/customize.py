@@ -7,7 +7,6 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
 import json
-import os
 from pathlib import Path
 
 from mlperf_results.foundruns import find_runs
@@ -15,6 +14,7 @@ from mlperf_results.privacy import find_leaks, known_here
 from mlperf_results.resultcsv import results_csv
 from mlperf_results.resultrows import read_results
 from mlperf_results.runfacts import file_sha256, read_json
+from mlperf_results.wholefile import write_whole
 
 from . import report
 
@@ -76,10 +76,7 @@ def write(path: Path, text: str, source: Path) -> None:
     if leaks:
         shown = "\n  ".join(str(leak) for leak in leaks[:10])
         raise ReportError(f"{path.name} would give away what must stay private; change it in {source.name}:\n  {shown}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
+    write_whole(path, text)
 
 
 def plan(i):

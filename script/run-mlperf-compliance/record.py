@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from mlperf_results.wholefile import write_whole
 
 FORMAT = 1
 FILE = "compliance.json"
@@ -53,14 +54,7 @@ def read_record(folder: Path) -> Record | None:
 def write_record(folder: Path, record: Record) -> None:
     """Puts the record in place, whole."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / FILE, json.dumps({"format": FORMAT, **asdict(record)}, indent=2) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Writes a file in one step: a reader sees the old one or the whole new one."""
-    unfinished = path.with_name(f".{path.name}.part")
-    unfinished.write_text(text, encoding="utf-8")
-    os.replace(unfinished, path)
+    write_whole(folder / FILE, json.dumps({"format": FORMAT, **asdict(record)}, indent=2) + "\n")
 
 
 def sha256_of(path: Path) -> str:

@@ -30,9 +30,9 @@ from mlperf_results.verification import (
     verify_responses,
     verify_scores,
 )
+from mlperf_results.wholefile import write_whole
 
 from .asking import MeasuredRun
-from .record import write_text
 
 PERFORMANCE_TEXT, ACCURACY_TEXT = "verify_performance.txt", "verify_accuracy.txt"
 BASELINE_TEXT, COMPLIANCE_TEXT = "baseline_accuracy.txt", "compliance_accuracy.txt"
@@ -86,7 +86,7 @@ def _joined(*outcomes: Outcome) -> Outcome:
 def _verify_performance(run: MeasuredRun, test: str, folder: Path, tested: RunPaths) -> Outcome:
     reference = RunPaths(run.scenario_folder / "performance" / "run_1")
     verdict = verify_performance(test, read_run_logs(reference), read_run_logs(tested))
-    write_text(folder / PERFORMANCE_TEXT, verdict.text)
+    write_whole(folder / PERFORMANCE_TEXT, verdict.text)
     return Outcome(is_passed=verdict.is_passed, notes=(f"performance: {', '.join(verdict.lines)}",))
 
 
@@ -95,7 +95,7 @@ def _verify_responses(run: MeasuredRun, folder: Path, tested: RunPaths, score: S
     element = ELEMENTS.get(model_of(run.request["model"]), "byte")
     with whole.accuracy_log.open(encoding="utf-8") as reference, tested.accuracy_log.open(encoding="utf-8") as sampled:
         verdict = verify_responses(reference, sampled, element)
-    write_text(folder / ACCURACY_TEXT, verdict.text)
+    write_whole(folder / ACCURACY_TEXT, verdict.text)
     accuracy = folder / "accuracy"
     accuracy.mkdir(exist_ok=True)
     for name in (BASELINE_TEXT, COMPLIANCE_TEXT):
@@ -127,7 +127,7 @@ def _compare_scores(run: MeasuredRun, folder: Path, scored: Mapping[str, Any], s
         ):
             file.writelines(baseline_lines(reference, sampled))
         request = json.loads(tested.run_json.read_text(encoding="utf-8"))
-        write_text(baseline.run_json, json.dumps({**request, "output_dir": str(baseline.folder)}, indent=2) + "\n")
+        write_whole(baseline.run_json, json.dumps({**request, "output_dir": str(baseline.folder)}, indent=2) + "\n")
         of_baseline = score(baseline.folder)
         _place(baseline.accuracy_text, accuracy / BASELINE_TEXT)
     finally:
@@ -152,7 +152,7 @@ def _verify_answers(run: MeasuredRun, folder: Path, tested: RunPaths) -> Outcome
     with tested.accuracy_log.open(encoding="utf-8") as sampled:
         scenario = parse_scenario(run.request["scenario"])
         verdict = verify_answers(sampled, scenario, END_TOKENS[model], ELEMENTS[model])
-    write_text(folder / ACCURACY_TEXT, verdict.text)
+    write_whole(folder / ACCURACY_TEXT, verdict.text)
     (folder / "accuracy").mkdir(exist_ok=True)
     _place(tested.accuracy_log, folder / "accuracy" / tested.accuracy_log.name)
     return Outcome(is_passed=verdict.is_passed, notes=verdict.lines)

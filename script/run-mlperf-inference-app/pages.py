@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from mlperf_results.layout import ResultsPaths, RunPaths
+from mlperf_results.wholefile import write_whole
 
 from . import readme
 from .request import Request
@@ -46,9 +46,7 @@ def write_all(
         if _text(path) == text:
             print(f"Measure files exist at {run.folder}. Skipping regeneration...", flush=True)
             continue
-        unfinished = path.with_name(path.name + ".part")
-        unfinished.write_text(text, encoding="utf-8")
-        os.replace(unfinished, path)
+        write_whole(path, text)
         print(f"README of this run: {path}", flush=True)
         written.append(path)
     return tuple(written)

@@ -17,6 +17,7 @@ import yaml
 from mlperf_results.layout import ResultsPaths, RunPaths
 from mlperf_results.names import ExecutionMode, Mode, Scenario
 from mlperf_results.seeds import SEEDS
+from mlperf_results.wholefile import write_whole
 
 from . import calls, known, needs, pages
 from .request import Request
@@ -202,10 +203,7 @@ def read_json(path: Path) -> dict[str, Any]:
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:
     if read_json(path) == content:
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".part")
-    unfinished.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    os.replace(unfinished, path)
+    write_whole(path, json.dumps(content, indent=2) + "\n")
 
 
 def planned(call: Call, sut: str) -> Sequence[Mapping[str, Any]]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mlperf_results.layout import ResultsPaths, RunPaths
+from mlperf_results.wholefile import write_whole
 
 from .keeping import FORMAT, Candidate, RunRecord, recipes_that_matter, request_of
 from .matrix import Config, RunSpec
@@ -89,9 +90,7 @@ class FixedFolder:
         row |= {"request": self._request(spec), "recipes": self._recipes(spec)}
         row["files"] = fingerprints(self._paths.folder / folder) if progress is Progress.FINISHED else {}
         self._runs[folder] = row
-        unfinished = self._paths.session_json.with_name(self._paths.session_json.name + ".part")
-        unfinished.write_text(json.dumps({"format": FORMAT, "runs": self._runs}, indent=2) + "\n", encoding="utf-8")
-        unfinished.replace(self._paths.session_json)
+        write_whole(self._paths.session_json, json.dumps({"format": FORMAT, "runs": self._runs}, indent=2) + "\n")
 
 
 def _record(row: object) -> RunRecord | None:

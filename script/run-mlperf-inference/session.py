@@ -17,6 +17,7 @@ import yaml
 from mlperf_results.layout import ResultsPaths, RunPaths
 from mlperf_results.names import Mode
 from mlperf_results.scorers import accuracy_tags
+from mlperf_results.wholefile import write_whole
 
 from .matrix import RunSpec
 from .outcome import FinishedRun
@@ -172,6 +173,4 @@ def write_records(
         paths.summary_text: table,
     }
     for path, text in texts.items():
-        unfinished = path.with_name(path.name + ".part")
-        unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(path)
+        write_whole(path, text)

@@ -19,6 +19,7 @@ from typing import Any
 
 from mlperf_results.layout import ResultsPaths
 from mlperf_results.names import Mode
+from mlperf_results.wholefile import write_whole
 
 from .matrix import RunSpec
 from .outcome import FinishedRun
@@ -49,9 +50,7 @@ class SessionFile:
 
     def write(self) -> None:
         """Puts the file in place, whole."""
-        unfinished = self.path.with_name(self.path.name + ".part")
-        unfinished.write_text(json.dumps(self._content, indent=2) + "\n", encoding="utf-8")
-        unfinished.replace(self.path)
+        write_whole(self.path, json.dumps(self._content, indent=2) + "\n")
 
 
 def read_session(path: Path) -> dict[str, Any] | None:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from recipe_loader import RECIPES, exported, load_module, load_recipe
 
-load_recipe("get-machine-lib").preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-machine-lib")}})
+for library in ("get-machine-lib", "get-mlperf-results-lib"):
+    load_recipe(library).preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / library)}})
 
 recipe = load_recipe("detect-mlperf-system")
 registry = load_module("detect-mlperf-system", "registry")

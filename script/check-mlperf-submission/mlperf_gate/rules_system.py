@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from mlperf_results.systemkeys import KEYS, MEANINGFUL
 from mlperf_results.tree import CATEGORIES
 
 from mlperf_gate.documents import Json, JsonFile
@@ -13,19 +14,6 @@ from mlperf_gate.rulebook import BOTH, NEWER, OLDER, Found, Scope, rule, shown
 from mlperf_gate.steps import Step
 from mlperf_gate.views import ScenarioView, SubmitterView, SystemView
 
-MEANINGFUL = (
-    "division", "submitter", "system_type", "status", "system_name", "number_of_nodes", "host_processor_model_name",
-    "host_processors_per_node", "host_processor_core_count", "host_memory_capacity", "host_memory_configuration",
-    "host_storage_capacity", "host_storage_type", "host_networking", "host_network_card_count",
-    "host_networking_topology", "accelerators_per_node", "accelerator_model_name", "accelerator_memory_capacity",
-    "accelerator_host_interconnect", "accelerator_memory_configuration", "accelerator_interconnect", "cooling",
-    "framework", "operating_system", "other_software_stack",
-)  # fmt: skip
-MAY_BE_EMPTY = (
-    "system_type_detail", "host_processor_frequency", "host_processor_caches", "host_processor_interconnect",
-    "accelerator_frequency", "accelerator_interconnect_topology", "accelerator_on-chip_memories", "hw_notes",
-    "sw_notes",
-)  # fmt: skip
 NETWORK_FIELDS = (
     "is_network", "network_type", "network_media", "network_rate", "nic_loadgen", "number_nic_loadgen",
     "net_software_stack_loadgen", "network_protocol", "number_connections", "nic_sut", "number_nic_sut",
@@ -65,7 +53,7 @@ def is_json(system: SystemView) -> Iterator[Found]:
 
 def _required(system: SystemView) -> tuple[str, ...]:
     is_networked = bool(system.description.fields.get("is_network"))
-    return (*MEANINGFUL, *MAY_BE_EMPTY, *(NETWORK_FIELDS if is_networked else ()))
+    return (*KEYS, *(NETWORK_FIELDS if is_networked else ()))
 
 
 @rule("SYS-003", Scope.SYSTEM, "The description has every field.", source=BOTH, step=Step.SYSTEM)
