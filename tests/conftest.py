@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -22,6 +23,12 @@ if "recipe_engine" not in sys.modules:
     assert spec.loader is not None
     sys.modules["recipe_engine"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(sys.modules["recipe_engine"])
+
+# Who starts the tests in the background of a shell, or under nohup, starts them with signals ignored; what the tests
+# start would inherit that, and never end at Ctrl-C.
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
 
 os.environ["CM_REPOS"] = os.devnull + "/tests-must-choose-a-home-of-their-own"
 os.environ.pop("CROWDPERF_CACHE", None)
