@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mlperf_results.recipecalls import passed_on_inputs
+
 from .run_request import COMPLIANCE_TEST_KEY, MODE_KEY, OUTPUT_DIR_KEY, SCENARIO_KEY, RequestError
 
 TAGS = "run,mlperf,inference"
 ALL = "all"
-PASSED_ON_INPUTS = ("adr", "add_deps_recursive", "env")
-"""Inputs of the call that hold for every recipe below it too."""
 
 NAMED_BY_VARIATIONS = {
     "model": "CM_MLPERF_MODEL",
@@ -54,5 +54,5 @@ def inputs_for_all(
         raise RequestError([f"{COMPLIANCE_TEST_KEY} {words}"])
     keys = {**NAMED_BY_VARIATIONS, **{name: key for name, key in mapping.items() if name not in ONE_RUN_ONLY}}
     given = {name: str(env[key]) for name, key in sorted(keys.items()) if env.get(key) not in (None, "")}
-    passed_on = {name: inputs[name] for name in PASSED_ON_INPUTS if inputs.get(name)}
+    passed_on = passed_on_inputs(inputs)
     return {"tags": TAGS, "scenario": ALL, "mode": ALL, **given, **passed_on}

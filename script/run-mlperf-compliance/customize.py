@@ -9,6 +9,8 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 from pathlib import Path
 
+from mlperf_results.recipecalls import passed_on_inputs
+
 from . import asking, finding, making
 
 HINT = "hint: cm run script --tags=run,mlperf,compliance --results_dir=results/<run id> --division=closed"
@@ -23,7 +25,7 @@ def read_work(i) -> tuple[asking.Call, tuple[making.Step, ...]]:
     """The call and its tests in order. Raises asking.CallError."""
     env = i["env"]
     call = asking.parse_call(env, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()))
-    return call, making.steps_of(call, finding.find_runs(call.folder), making.passed_on_inputs(i["input"]))
+    return call, making.steps_of(call, finding.find_runs(call.folder), passed_on_inputs(i["input"]))
 
 
 def plan(i):
@@ -43,7 +45,7 @@ def preprocess(i):
     except asking.CallError as error:
         return failure(error)
     print(making.describe(call, steps), flush=True)
-    maker = making.Maker(access=i["automation"].cmind.access, passed_on=making.passed_on_inputs(i["input"]))
+    maker = making.Maker(access=i["automation"].cmind.access, passed_on=passed_on_inputs(i["input"]))
     try:
         rows = [maker.make(step) for step in steps]
     except making.MakingFailed as error:

@@ -12,14 +12,12 @@ from typing import Any
 
 from mlperf_results.layout import RunPaths
 from mlperf_results.names import FULL_RULES_MIN_DURATION_MS
+from mlperf_results.recipecalls import SCRIPT_AUTOMATION
 from mlperf_results.scorers import accuracy_tags
 
 from . import asking, finding, verifying
 from .record import MEASURED, STARTED, VERIFIED, Record, read_record, sha256_of, write_record
 
-SCRIPT_AUTOMATION = "script,5b4e0237da074764"
-
-PASSED_ON_INPUTS = ("adr", "add_deps_recursive", "env")
 NEEDS_ACCURACY = ("TEST01",)
 PLACES = ("output_dir", "compliance_reference")
 """Inputs that say where something is."""
@@ -55,11 +53,6 @@ class Step:
     def name(self) -> str:
         """How the user is told of it."""
         return f"{self.run.title} {self.test}"
-
-
-def passed_on_inputs(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs of the call that the recipes below get too."""
-    return {name: inputs[name] for name in PASSED_ON_INPUTS if inputs.get(name)}
 
 
 def steps_of(call: asking.Call, runs: Sequence[asking.MeasuredRun], passed_on: Mapping[str, Any]) -> tuple[Step, ...]:

@@ -14,13 +14,12 @@ from typing import Any
 
 from machine_facts import nvidia
 from machine_facts.probe import Machine
+from mlperf_results.recipecalls import passed_on_inputs
 
 from . import known, steps
 from .request import Request, RequestError, read
 
 HINT = "hint: cm run script --tags=generate-run-cmds,inference,_all-scenarios --model=resnet50 --device=cpu"
-PASSED_ON_INPUTS = ("adr", "add_deps_recursive", "env")
-"""Inputs of the call that also hold for every recipe below it."""
 NOT_REPEATED = ("readme", "rerun", "clean", "quiet", "scenario", "mode", "find_performance", "submission_dir")
 PLANNED_SUT = "planned-sut"
 """Stands for the system's name in a plan, where the version of the backend is not known yet."""
@@ -40,7 +39,7 @@ def read_call(i: dict[str, Any]) -> steps.Call:
     here = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
     request = read(env, inputs, mapping, names, here)
     require_gpu(request, i.get("machine") or Machine())
-    passed_on = with_loadgen({name: inputs[name] for name in PASSED_ON_INPUTS if inputs.get(name)}, request)
+    passed_on = with_loadgen(passed_on_inputs(inputs), request)
     return steps.Call(
         access=getattr(getattr(i.get("automation"), "cmind", None), "access", None),  # a plan has none, and calls none
         request=request,

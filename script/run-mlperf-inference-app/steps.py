@@ -16,13 +16,13 @@ from typing import Any
 import yaml
 from mlperf_results.layout import ResultsPaths, RunPaths
 from mlperf_results.names import ExecutionMode, Mode, Scenario
+from mlperf_results.recipecalls import SCRIPT_AUTOMATION
 from mlperf_results.seeds import SEEDS
 from mlperf_results.wholefile import write_whole
 
 from . import calls, known, needs, pages
 from .request import Request
 
-SCRIPT_AUTOMATION = "script,5b4e0237da074764"
 SUT_FORMAT = 1
 RECORDED_STYLES = (ExecutionMode.FAST, ExecutionMode.VALID)
 """Runs whose targets come from what was found: a test run of 2 s measures for itself."""

@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from mlperf_results.layout import ResultsPaths, make_run_id
+from mlperf_results.recipecalls import PASSED_ON_INPUTS, passed_on_inputs
 
 from . import fixedfolder, keeping, matrix, resume, session, sessionfile, work
 
@@ -22,7 +23,7 @@ PLANNED_RUN_ID = "planned-run"
 
 def own_inputs(inputs: dict, mapping: dict) -> dict:
     """The inputs of the call that decide what is run, for the command that repeats it; no secrets, no `--resume`."""
-    names = [name for name in (*sorted(mapping), *session.PASSED_ON_INPUTS) if name not in ("resume", "rerun")]
+    names = [name for name in (*sorted(mapping), *PASSED_ON_INPUTS) if name not in ("resume", "rerun")]
     return session.without_secrets({name: inputs[name] for name in names if inputs.get(name)})
 
 
@@ -54,7 +55,7 @@ def read_config(env: dict) -> matrix.Config:
 
 def former_call(config: matrix.Config, inputs: dict) -> tuple:
     """The settings of this call, and the paths and session.json of the one it goes on with (None when it is new)."""
-    settings = resume.settings_record(config, session.without_secrets(session.passed_on_inputs(inputs)))
+    settings = resume.settings_record(config, session.without_secrets(passed_on_inputs(inputs)))
     found = sessionfile.find_former(config.results_folder, settings) if config.resume else None
     return settings, *(found or (None, None))
 
@@ -64,7 +65,7 @@ def surroundings(i, config: matrix.Config) -> fixedfolder.Surroundings:
     recipes_folder = Path(i["env"]["CM_TMP_CURRENT_SCRIPT_PATH"]).parent
     return fixedfolder.Surroundings(
         config=config,
-        passed_on=session.without_secrets(session.passed_on_inputs(i["input"])),
+        passed_on=session.without_secrets(passed_on_inputs(i["input"])),
         app_meta=session.app_meta(recipes_folder),
         recipes=session.recipe_facts(recipes_folder),
     )
@@ -86,7 +87,7 @@ def plan(i):
     except (matrix.ConfigError, fixedfolder.FolderInUse) as error:
         return failure(error)
     planned = paths or ResultsPaths(config.results_folder, PLANNED_RUN_ID)
-    return {"return": 0, "runs": session.planned_inputs(specs, planned, session.passed_on_inputs(i["input"]))}
+    return {"return": 0, "runs": session.planned_inputs(specs, planned, passed_on_inputs(i["input"]))}
 
 
 def preprocess(i):

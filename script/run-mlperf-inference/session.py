@@ -16,18 +16,16 @@ from typing import Any
 import yaml
 from mlperf_results.layout import ResultsPaths, RunPaths
 from mlperf_results.names import Mode
+from mlperf_results.recipecalls import SCRIPT_AUTOMATION
 from mlperf_results.scorers import accuracy_tags
 from mlperf_results.wholefile import write_whole
 
 from .matrix import RunSpec
 from .outcome import FinishedRun
 
-SCRIPT_AUTOMATION = "script,5b4e0237da074764"
 APP_RECIPE = "app-mlperf-inference"
 SCORER = "process-mlperf-accuracy"
 PAGE_NAME = "results.html"
-PASSED_ON_INPUTS = ("adr", "add_deps_recursive", "env")
-"""Inputs of the call that also hold for every recipe below it."""
 
 
 class RunFailed(Exception):
@@ -106,11 +104,6 @@ def planned_inputs(specs: Iterable[RunSpec], paths: ResultsPaths, passed_on: Map
         if spec.mode is Mode.ACCURACY:
             rows.append({**passed_on, **accuracy_inputs(spec, folder), "quiet": True})
     return rows
-
-
-def passed_on_inputs(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs of the call that its runs get too."""
-    return {name: inputs[name] for name in PASSED_ON_INPUTS if inputs.get(name)}
 
 
 def without_secrets(inputs: Mapping[str, Any]) -> dict[str, Any]:

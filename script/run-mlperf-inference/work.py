@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from mlperf_results.layout import ResultsPaths, RunPaths
 from mlperf_results.names import Mode
 from mlperf_results.privacy import Known, known_here, masked
+from mlperf_results.recipecalls import passed_on_inputs
 
 from . import keeping, matrix, outcome, page, record, resume, session, sessionfile, table
 from .confwords import conf_lines
@@ -90,7 +91,7 @@ def _make(
 ) -> dict[str, Any]:
     """Makes the chosen runs and gives CM's answer."""
     print(matrix.describe(choice.make), flush=True)
-    passed_on = session.passed_on_inputs(call.i["input"])
+    passed_on = passed_on_inputs(call.i["input"])
     access: Callable[[dict[str, Any]], dict[str, Any]] = call.i["automation"].cmind.access
     work = session.Session(access=access, paths=call.paths, passed_on=passed_on)
     runs = {run_name(run.spec): run for run in choice.kept}

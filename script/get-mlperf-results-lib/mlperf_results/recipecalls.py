@@ -1,0 +1,17 @@
+"""What hooks need to call other recipes: the name of CM's script automation, and the inputs that go on to each call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+SCRIPT_AUTOMATION = "script,5b4e0237da074764"
+"""CM's alias and uid of the automation that runs recipes."""
+
+PASSED_ON_INPUTS = ("adr", "add_deps_recursive", "env")
+"""Inputs of a call that also hold for every recipe below it."""
+
+
+def passed_on_inputs(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the inputs of a call that the recipes below get too."""
+    return {name: inputs[name] for name in PASSED_ON_INPUTS if inputs.get(name)}
