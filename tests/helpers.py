@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_engine.repos import RepoInfo
-from recipe_engine.run import Home, run_action
-from recipe_engine.store import Store
+from recipe_engine.actions.run import Home, run_action
+from recipe_engine.disk.repos import RepoInfo
+from recipe_engine.disk.store import Store
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PATIENCE_S = 60.0

@@ -25,7 +25,7 @@ if "recipe_engine" not in sys.modules:
     sys.modules["recipe_engine"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(sys.modules["recipe_engine"])
 
-from recipe_engine.findings import CODES, LEVELS  # noqa: E402
+from recipe_engine.auditing.findings import CODES, LEVELS  # noqa: E402
 
 
 def table() -> str:

@@ -2,8 +2,8 @@
 
     python tools/make_schema.py [--check]
 
-The keys of each place are those of ``recipe_engine.keys``; this file adds the type and a line of help for each. Editors
-complete and check a recipe whose first line is the comment that our recipes have (docs/reference/recipe-schema.md).
+The keys of each place are those of ``recipe_engine.rules.keys``; this file adds the type and a line of help for each.
+Editors complete and check a recipe whose first line is the comment that ours have (docs/reference/recipe-schema.md).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if "recipe_engine" not in sys.modules:
     sys.modules["recipe_engine"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(sys.modules["recipe_engine"])
 
-from recipe_engine.conditions import FALSE_WORDS, KINDS, TRUE_WORDS  # noqa: E402
-from recipe_engine.keys import FOR_PEOPLE, LIVE_KEYS, UNREAD  # noqa: E402
-from recipe_engine.model import PHASES  # noqa: E402
-from recipe_engine.repos import SCRIPT_AUTOMATION_UID  # noqa: E402
-from recipe_engine.schema import LIFETIME_UNITS_S  # noqa: E402
+from recipe_engine.disk.repos import SCRIPT_AUTOMATION_UID  # noqa: E402
+from recipe_engine.rules.conditions import FALSE_WORDS, KINDS, TRUE_WORDS  # noqa: E402
+from recipe_engine.rules.keys import FOR_PEOPLE, LIVE_KEYS, UNREAD  # noqa: E402
+from recipe_engine.rules.model import PHASES  # noqa: E402
+from recipe_engine.rules.schema import LIFETIME_UNITS_S  # noqa: E402
 
 Schema = dict[str, Any]
 

@@ -21,9 +21,9 @@ if Path(sys.modules["recipe_engine"].__file__).parent != ENGINE:
     )
 # --- end of the same lines ---
 
-from recipe_engine.cache_actions import remove_action, search_entries, show_action  # noqa: E402
-from recipe_engine.cm_home import home_of  # noqa: E402
-from recipe_engine.report import answer_cm  # noqa: E402
+from recipe_engine.actions.cache_actions import remove_action, search_entries, show_action  # noqa: E402
+from recipe_engine.actions.cm_home import home_of  # noqa: E402
+from recipe_engine.actions.report import answer_cm  # noqa: E402
 
 
 class CAutomation(Automation):
@@ -38,7 +38,7 @@ class CAutomation(Automation):
 
     def explain(self, i):
         """Tell who made an entry, whether it is whole, who needs it and how to reach it: cm explain cache [UID]."""
-        from recipe_engine.explain_cache import explain_cache_action
+        from recipe_engine.actions.explain_cache import explain_cache_action
 
         return answer_cm(lambda i: explain_cache_action(i, home_of(self.cmind)), i, self.cmind)
 
@@ -52,25 +52,25 @@ class CAutomation(Automation):
 
     def verify(self, i):
         """Compare entries with what their recipes made: cm verify cache [UID] [--tags=..] [--skip=recipe]."""
-        from recipe_engine.cache_check import verify_action
+        from recipe_engine.actions.cache_check import verify_action
 
         return answer_cm(lambda i: verify_action(i, home_of(self.cmind)), i, self.cmind)
 
     def gc(self, i):
         """Remove what nobody needs: cm gc cache --dry-run [--max-size=20GB] [--older-than=30d] [-f]."""
-        from recipe_engine.cache_gc import gc_action
+        from recipe_engine.actions.cache_gc import gc_action
 
         return answer_cm(lambda i: gc_action(i, home_of(self.cmind)), i, self.cmind)
 
     def pin(self, i):
         """Protect entries and what they need from cm gc cache: cm pin cache UID, or --tags=..."""
-        from recipe_engine.cache_gc import pin_action
+        from recipe_engine.actions.cache_gc import pin_action
 
         return answer_cm(lambda i: pin_action(i, home_of(self.cmind), is_pinned=True), i, self.cmind)
 
     def unpin(self, i):
         """Undo cm pin cache."""
-        from recipe_engine.cache_gc import pin_action
+        from recipe_engine.actions.cache_gc import pin_action
 
         return answer_cm(lambda i: pin_action(i, home_of(self.cmind), is_pinned=False), i, self.cmind)
 

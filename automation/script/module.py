@@ -21,9 +21,9 @@ if Path(sys.modules["recipe_engine"].__file__).parent != ENGINE:
     )
 # --- end of the same lines ---
 
-from recipe_engine.cm_home import home_of  # noqa: E402
-from recipe_engine.report import answer_cm  # noqa: E402
-from recipe_engine.run import run_action, search_action  # noqa: E402
+from recipe_engine.actions.cm_home import home_of  # noqa: E402
+from recipe_engine.actions.report import answer_cm  # noqa: E402
+from recipe_engine.actions.run import run_action, search_action  # noqa: E402
 
 
 class CAutomation(Automation):
@@ -40,109 +40,109 @@ class CAutomation(Automation):
 
     def use(self, i):
         """Run all recipes on this engine, beside another one too: cm use crowdperf:script."""
-        from recipe_engine.beside import use_action
+        from recipe_engine.actions.beside import use_action
 
         return answer_cm(lambda i: use_action(i, self.cmind), i, self.cmind)
 
     def plan(self, i):
         """Tell what a run would do, and do none of it: cm plan script --tags=get,python3 [--graph=mermaid|dot|html]."""
-        from recipe_engine.plan_action import plan_action
+        from recipe_engine.actions.plan_action import plan_action
 
         return answer_cm(lambda i: plan_action(i, home_of(self.cmind)), i, self.cmind)
 
     def explain(self, i):
         """Tell why a step of a run would be what it is: cm explain script --tags=... [--step=NAME] [--env=KEY,KEY]."""
-        from recipe_engine.explain_action import explain_action
+        from recipe_engine.actions.explain_action import explain_action
 
         return answer_cm(lambda i: explain_action(i, home_of(self.cmind)), i, self.cmind)
 
     def add(self, i):
         """Write a new recipe from a template: cm add script [repo:]alias --tags=.. [--template=plain|tool|file]."""
-        from recipe_engine.scaffold import add_action
+        from recipe_engine.actions.scaffold import add_action
 
         return answer_cm(lambda i: add_action(i, home_of(self.cmind)), i, self.cmind)
 
     def audit(self, i):
         """Look over recipes without running them: cm audit script [[repo:]alias] [--tags=..] [--level=info]."""
-        from recipe_engine.audit import audit_action
+        from recipe_engine.actions.audit import audit_action
 
         return answer_cm(lambda i: audit_action(i, home_of(self.cmind)), i, self.cmind)
 
     def lock(self, i):
         """Write down what a run uses, so that another uses the same: cm lock script --tags=... > crowdperf.lock."""
-        from recipe_engine.lock_action import lock_action
+        from recipe_engine.actions.lock_action import lock_action
 
         return answer_cm(lambda i: lock_action(i, home_of(self.cmind)), i, self.cmind)
 
     def runs(self, i):
         """List the runs that were made, or show the steps of one: cm runs script [id]."""
-        from recipe_engine.resume import runs_action
+        from recipe_engine.actions.resume import runs_action
 
         return answer_cm(lambda i: runs_action(i, home_of(self.cmind)), i, self.cmind)
 
     def resume(self, i):
         """Go on with a run that did not end well: cm resume script [id] [--force]."""
-        from recipe_engine.resume import resume_action
+        from recipe_engine.actions.resume import resume_action
 
         return answer_cm(lambda i: resume_action(i, home_of(self.cmind), self.cmind), i, self.cmind)
 
     def record(self, i):
         """Write down how a result is made again, for recipes that make one: cm record script --folder=... --name=..."""
-        from recipe_engine.record_action import record_action
+        from recipe_engine.actions.record_action import record_action
 
         return answer_cm(lambda i: record_action(i, home_of(self.cmind)), i, self.cmind)
 
     def reproduce(self, i):
         """Make a result again from its folder and compare: cm reproduce script RESULT [--check_only|--plan]."""
-        from recipe_engine.reproduce import reproduce_action
+        from recipe_engine.actions.reproduce import reproduce_action
 
         return answer_cm(lambda i: reproduce_action(i, home_of(self.cmind), self.cmind), i, self.cmind)
 
     def diff(self, i):
         """Tell what differs between two results: cm diff script A B [--tolerance=PERCENT] [--exit_code]."""
-        from recipe_engine.diff_action import diff_action
+        from recipe_engine.actions.diff_action import diff_action
 
         return answer_cm(diff_action, i, self.cmind)
 
     def describe(self, i):
         """Tell how to call a recipe: cm help script RECIPE, cm run script --tags=... --help."""
-        from recipe_engine.script_actions import help_action
+        from recipe_engine.actions.script_actions import help_action
 
         return answer_cm(lambda i: help_action(i, home_of(self.cmind)), i, self.cmind)
 
     def version(self, i):
         """Print the version of this engine."""
-        from recipe_engine.script_actions import version_action
+        from recipe_engine.actions.script_actions import version_action
 
         return answer_cm(version_action, i, self.cmind)
 
     def prepare(self, i):
         """Run the dependencies of a recipe and not the recipe itself: cm prepare script --tags=..."""
-        from recipe_engine.script_actions import prepare_action
+        from recipe_engine.actions.script_actions import prepare_action
 
         return answer_cm(lambda i: prepare_action(i, home_of(self.cmind), self.cmind), i, self.cmind)
 
     def native_run(self, i):
         """Run a command with an env: cm native-run script --command=... [--env.KEY=VALUE]."""
-        from recipe_engine.script_actions import native_run_action
+        from recipe_engine.actions.script_actions import native_run_action
 
         return answer_cm(native_run_action, i, self.cmind)
 
     def test(self, i):
         """Run the tests that a recipe names: cm test script RECIPE [--test_input_index=N|N+] [--test_input_id=ID]."""
-        from recipe_engine.script_actions import test_action
+        from recipe_engine.actions.script_actions import test_action
 
         return answer_cm(lambda i: test_action(i, home_of(self.cmind), self.cmind.access), i, self.cmind)
 
     def doc(self, i):
         """Write a page for each recipe from its metadata: cm doc script [--tags=...] [--output_dir=FOLDER]."""
-        from recipe_engine.script_actions import doc_action
+        from recipe_engine.actions.script_actions import doc_action
 
         return answer_cm(lambda i: doc_action(i, home_of(self.cmind)), i, self.cmind)
 
     def docker(self, i):
         """Not there: says what to use in place of cm docker script."""
-        from recipe_engine.script_actions import unsupported_action
+        from recipe_engine.actions.script_actions import unsupported_action
 
         return answer_cm(unsupported_action, i, self.cmind)
 
@@ -159,7 +159,7 @@ class CAutomation(Automation):
         return answer_cm(self._delete, i, self.cmind)
 
     def _delete(self, i):
-        from recipe_engine.script_actions import check_removal
+        from recipe_engine.actions.script_actions import check_removal
 
         check_removal(i)
         return super().delete(i)

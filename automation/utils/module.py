@@ -21,9 +21,9 @@ if Path(sys.modules["recipe_engine"].__file__).parent != ENGINE:
     )
 # --- end of the same lines ---
 
-from recipe_engine import utils_actions as actions  # noqa: E402
-from recipe_engine.cm_home import home_of  # noqa: E402
-from recipe_engine.report import answer_cm  # noqa: E402
+from recipe_engine.actions import utils_actions as actions  # noqa: E402
+from recipe_engine.actions.cm_home import home_of  # noqa: E402
+from recipe_engine.actions.report import answer_cm  # noqa: E402
 
 
 class CAutomation(Automation):
@@ -110,12 +110,12 @@ class CAutomation(Automation):
 
     def load_cfg(self, i):
         """Load the configuration files of cfg artifacts: --tags=... or a name."""
-        from recipe_engine import cfg_files
+        from recipe_engine.actions import cfg_files
 
         return answer_cm(lambda i: cfg_files.load_cfg(i, home_of(self.cmind)), i, self.cmind)
 
     def select_cfg(self, i):
         """Choose one configuration file of cfg artifacts: --tags=... [--alias=NAME] [--uid=UID]."""
-        from recipe_engine import cfg_files
+        from recipe_engine.actions import cfg_files
 
         return answer_cm(lambda i: cfg_files.select_cfg(i, home_of(self.cmind)), i, self.cmind)

@@ -67,7 +67,7 @@ def secret_values(env: dict[str, Any]) -> tuple[str, ...]:
 
 def access_environment(env: dict[str, Any], where: address.Address | None) -> dict[str, str]:
     """The settings for git of CM_GIT_AUTH, with CM_GH_TOKEN or CM_GIT_SSH, as the engine gives them to run.sh files."""
-    from recipe_engine.git_access import git_access  # only a hook's process has the engine
+    from recipe_engine.rules.git_access import git_access  # only a hook's process has the engine
 
     given = {**env, "CM_GIT_URL": where.url if where else ""}
     settings = git_access(given, os.environ.get("GIT_CONFIG_COUNT", ""))
@@ -77,7 +77,7 @@ def access_environment(env: dict[str, Any], where: address.Address | None) -> di
 
 def repeat_command(inputs: dict[str, Any]) -> str:
     """The line that does the same again without pushing; it leaves out secrets and names them."""
-    from recipe_engine.rerun import given_line  # only a hook's process has the engine
+    from recipe_engine.rules.rerun import given_line  # only a hook's process has the engine
 
     kept = {name: value for name, value in inputs.items() if name != "push"}
     kept["tags"] = ",".join(tag for tag in str(kept.get("tags", "")).split(",") if tag not in ("_push", "_dry-run"))

@@ -15,7 +15,7 @@ SECRET = re.compile(
     r"(?:^|_)(?:TOKEN|PASSWORD|PASSWD|PASSPHRASE|SECRET|(?:API|ACCESS|PRIVATE|SECRET)_?KEY|CREDENTIALS?)$",
     re.IGNORECASE,
 )
-"""Names of secrets: the same words as in the engine (``recipe_engine.env.is_secret``; a test compares them)."""
+"""Names of secrets: the same words as in the engine (``recipe_engine.rules.env.is_secret``; a test compares them)."""
 ASSIGNED = re.compile(r"(?<![\w.])(?:-{1,2}(?:e(?=[A-Z]))?)?([A-Za-z_][\w.-]*)=(?=(['\"]?[^\s'\"]+))")
 """``NAME=value``, ``--name=value``, ``-eNAME=value``, also after another ``=`` as in ``--build-arg=NAME=value``."""
 TOKEN = re.compile(r"\b(?:hf_[A-Za-z0-9]{20,}|gh[opsur]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{20,})")

@@ -108,7 +108,7 @@ def planned_inputs(specs: Iterable[RunSpec], paths: ResultsPaths, passed_on: Map
 
 def without_secrets(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Inputs for a file or a line that others see: without those that are secret, however deep."""
-    from recipe_engine.rerun import without_secret_flags  # only a hook's process has the engine
+    from recipe_engine.rules.rerun import without_secret_flags  # only a hook's process has the engine
 
     return without_secret_flags(inputs)
 
@@ -130,7 +130,7 @@ def recipe_facts(recipes_folder: Path) -> list[dict[str, Any]]:
 
     The digest is the one that the engine notes in cache entries made by the recipe.
     """
-    from recipe_engine.repos import recipe_digest  # only a hook's process has the engine; the rest works without
+    from recipe_engine.disk.repos import recipe_digest  # only a hook's process has the engine; the rest works without
 
     facts = []
     for meta_path in sorted(recipes_folder.glob("*/_cm.yaml")):

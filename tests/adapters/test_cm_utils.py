@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 from helpers import CHECKOUT, TemporaryHome
-from recipe_engine import cfg_files, utils_actions
+from recipe_engine.actions import cfg_files, utils_actions
 
 UTILS = "utils,dc2743f8450541e3"
 

@@ -2,7 +2,7 @@
 
 The cases are tables: place and key to a recipe and what is seen of it. Each case is run twice, with the key and without
 it, so that a key that nothing reads fails. ``test_every_live_key_has_a_case`` compares the tables with the list in
-``recipe_engine/keys.py``: a new key needs a case.
+``recipe_engine/rules/keys.py``: a new key needs a case.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 from helpers import Listener, TemporaryHome, write_recipe
-from recipe_engine.errors import RecipeError
-from recipe_engine.keys import FOR_PEOPLE, LIVE_KEYS, UNREAD
-from recipe_engine.plan_action import plan_action
-from recipe_engine.recipe_help import help_lines
-from recipe_engine.repos import RecipeSource
-from recipe_engine.script_actions import test_action as act_on_tests
+from recipe_engine.actions.plan_action import plan_action
+from recipe_engine.actions.script_actions import test_action as act_on_tests
+from recipe_engine.disk.repos import RecipeSource
+from recipe_engine.documents.recipe_help import help_lines
+from recipe_engine.rules.errors import RecipeError
+from recipe_engine.rules.keys import FOR_PEOPLE, LIVE_KEYS, UNREAD
 
 Seen = Callable[[TemporaryHome, "Case"], Any]
 

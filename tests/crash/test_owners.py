@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from helpers import TemporaryHome, finish, wait_until
-from recipe_engine.cache_actions import remove_action
-from recipe_engine.cachemodel import CacheEntry
-from recipe_engine.store import Store
+from recipe_engine.actions.cache_actions import remove_action
+from recipe_engine.disk.store import Store
+from recipe_engine.rules.cachemodel import CacheEntry
 
 META = {"cache": True, "new_env_keys": ["CM_THING_FILE"]}
 RUN = """

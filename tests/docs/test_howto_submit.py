@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from recipe_engine.flags import FLAGS
+from recipe_engine.rules.flags import FLAGS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "howto" / "submit.md").read_text(encoding="utf-8")

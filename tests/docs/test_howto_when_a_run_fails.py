@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from helpers import TemporaryHome
-from recipe_engine.errors import RecipeError
+from recipe_engine.rules.errors import RecipeError
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "howto" / "when-a-run-fails.md").read_text(encoding="utf-8")

@@ -12,11 +12,11 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from recipe_engine.errors import RecipeError
-from recipe_engine.findings import CODES
-from recipe_engine.keys import LIVE_KEYS
-from recipe_engine.repos import SCRIPT_AUTOMATION_UID
-from recipe_engine.schema import parse_recipe
+from recipe_engine.auditing.findings import CODES
+from recipe_engine.disk.repos import SCRIPT_AUTOMATION_UID
+from recipe_engine.rules.errors import RecipeError
+from recipe_engine.rules.keys import LIVE_KEYS
+from recipe_engine.rules.schema import parse_recipe
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPES = sorted((ROOT / "script").glob("*/_cm.yaml"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from recipe_engine.advice import ADVICE, advice, missing_program, tags_for_program
+from recipe_engine.rules.advice import ADVICE, advice, missing_program, tags_for_program
 
 CASES = (
     ("disk full", "OSError: [Errno 28] No space left on device: '/cache/x'", "df -h"),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from recipe_engine.amounts import parse_age_s, parse_size_bytes
-from recipe_engine.errors import RequestError
+from recipe_engine.rules.amounts import parse_age_s, parse_size_bytes
+from recipe_engine.rules.errors import RequestError
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome
-from recipe_engine import frame as frame_module
-from recipe_engine.errors import RequestError
-from recipe_engine.store import Store
+from recipe_engine.disk.store import Store
+from recipe_engine.rules.errors import RequestError
+from recipe_engine.running import frame as frame_module
 
 INSIDE = {"CM_RUN_STATE_DOCKER": True}
 MARK = {"run_sh": "touch ran.txt"}

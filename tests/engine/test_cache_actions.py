@@ -9,9 +9,16 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome, wait_until
-from recipe_engine import cache_actions
-from recipe_engine.cache_actions import NothingFound, age_text, remove_action, search_entries, show_action, size_text
-from recipe_engine.errors import RequestError
+from recipe_engine.actions import cache_actions
+from recipe_engine.actions.cache_actions import (
+    NothingFound,
+    age_text,
+    remove_action,
+    search_entries,
+    show_action,
+    size_text,
+)
+from recipe_engine.rules.errors import RequestError
 
 
 @pytest.fixture

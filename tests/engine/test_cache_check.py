@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome, wait_until
-from recipe_engine.cache_actions import NothingFound
-from recipe_engine.cache_check import KINDS, verify_action
-from recipe_engine.entryfile import CACHE_AUTOMATION_UID
-from recipe_engine.errors import RequestError
+from recipe_engine.actions.cache_actions import NothingFound
+from recipe_engine.actions.cache_check import KINDS, verify_action
+from recipe_engine.disk.entryfile import CACHE_AUTOMATION_UID
+from recipe_engine.rules.errors import RequestError
 
 
 @pytest.fixture
@@ -220,8 +220,8 @@ def test_an_entry_that_is_being_made_again_is_left_alone(filled: TemporaryHome) 
     finished = filled.open_store().entries()
     child = filled.start_run("get,w", "--renew")
     wait_until((entry / "started").exists, "the script")
-    from recipe_engine.cache_check import check_entry
-    from recipe_engine.repos import RecipeSource
+    from recipe_engine.actions.cache_check import check_entry
+    from recipe_engine.disk.repos import RecipeSource
 
     (known,) = [one for one in finished if one.path == entry]
     index = RecipeSource(filled.engine_home.repos, filled.engine_home.index_folder).index

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome, wait_until
-from recipe_engine.cache_actions import NothingFound, show_action
-from recipe_engine.cache_gc import LEFT_FOR_S, gc_action, limits_of, pin_action
-from recipe_engine.entryfile import CACHE_AUTOMATION_UID
-from recipe_engine.errors import RequestError, StoreError
-from recipe_engine.retention import Limits
-from recipe_engine.usage import EntriesInUse
+from recipe_engine.actions.cache_actions import NothingFound, show_action
+from recipe_engine.actions.cache_gc import LEFT_FOR_S, gc_action, limits_of, pin_action
+from recipe_engine.disk.entryfile import CACHE_AUTOMATION_UID
+from recipe_engine.disk.usage import EntriesInUse
+from recipe_engine.rules.errors import RequestError, StoreError
+from recipe_engine.rules.retention import Limits
 
 DAY_S = 86_400
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome
-from recipe_engine.cfg_files import CfgMissing, load_cfg, select_cfg
-from recipe_engine.errors import Ambiguous, MetaError
+from recipe_engine.actions.cfg_files import CfgMissing, load_cfg, select_cfg
+from recipe_engine.rules.errors import Ambiguous, MetaError
 
 
 def write_cfg(home: TemporaryHome, alias: str, meta: dict[str, Any], files: dict[str, Any]) -> Path:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_engine.comparison import Difference, Figure, compare
-from recipe_engine.comparison_text import diff_lines, difference_line, figure_line, value_text
-from recipe_engine.diff_action import diff_action
-from recipe_engine.errors import RequestError
-from recipe_engine.resultrecord import BadRecord, ResultRecord, here, parse_record, portable_value, sealed
+from recipe_engine.actions.diff_action import diff_action
+from recipe_engine.documents.comparison import Difference, Figure, compare
+from recipe_engine.documents.comparison_text import diff_lines, difference_line, figure_line, value_text
+from recipe_engine.documents.resultrecord import BadRecord, ResultRecord, here, parse_record, portable_value, sealed
+from recipe_engine.rules.errors import RequestError
 
 A, B = "a" * 64, "b" * 64
 

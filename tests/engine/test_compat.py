@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_engine.compat import Automation
-from recipe_engine.errors import ScriptFailed
+from recipe_engine.rules.errors import ScriptFailed
+from recipe_engine.running.compat import Automation
 
 
 def automation(work: Path, versions: dict[str, str] | None = None) -> Automation:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from recipe_engine.conditions import KINDS, Answer, Condition, Kind, decide, holds
-from recipe_engine.errors import ConditionError, MetaError
-from recipe_engine.schema import parse_condition_blocks
+from recipe_engine.rules.conditions import KINDS, Answer, Condition, Kind, decide, holds
+from recipe_engine.rules.errors import ConditionError, MetaError
+from recipe_engine.rules.schema import parse_condition_blocks
 
 TRUE = ("yes", "on", "true", "1")
 FALSE = ("no", "off", "false", "0")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome, finish, is_alive, wait_until
-from recipe_engine.files import is_locked
+from recipe_engine.disk.files import is_locked
 
 KILLER = """
     import json, os, signal
@@ -280,7 +280,7 @@ def wait_for_line(child: subprocess.Popen[bytes], text: str) -> str:
 
 
 def test_a_removal_that_was_killed_leaves_no_entry(home: TemporaryHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    from recipe_engine import removal
+    from recipe_engine.disk import removal
 
     home.recipe("get-thing", THING_META, customize=THING_HOOKS, run_sh=THING_RUN)
     old = Path(home.run("get,thing")["new_env"]["CM_THING_FILE"]).parent

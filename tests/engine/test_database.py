@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from recipe_engine import database
-from recipe_engine.database import DamagedDatabase, Database, UnwritableDatabase
+from recipe_engine.disk import database
+from recipe_engine.disk.database import DamagedDatabase, Database, UnwritableDatabase
 
 SCHEMA = ("CREATE TABLE IF NOT EXISTS words (word TEXT)",)
 QUESTION = "SELECT word FROM words ORDER BY word"

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome
-from recipe_engine.demands import VersionConflict
-from recipe_engine.errors import VariationError
-from recipe_engine.plan_action import make_plan
-from recipe_engine.run import new_engine, parse_request
-from recipe_engine.version import VersionRange, intersection
+from recipe_engine.actions.plan_action import make_plan
+from recipe_engine.actions.run import new_engine, parse_request
+from recipe_engine.rules.demands import VersionConflict
+from recipe_engine.rules.errors import VariationError
+from recipe_engine.rules.version import VersionRange, intersection
 
 FREE = VersionRange()
 RANGES = {

@@ -13,13 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from recipe_engine import entry_index
-from recipe_engine.cachemodel import CacheEntry, CacheKey, RecipeId
-from recipe_engine.database import Database
-from recipe_engine.entry_index import EntryIndex
-from recipe_engine.entryfile import CACHE_AUTOMATION_UID, EntryPaths, meta_row
-from recipe_engine.store import Maker, Outcome, Store
-from recipe_engine.version import VersionRange
+from recipe_engine.disk import entry_index
+from recipe_engine.disk.database import Database
+from recipe_engine.disk.entry_index import EntryIndex
+from recipe_engine.disk.entryfile import CACHE_AUTOMATION_UID, EntryPaths, meta_row
+from recipe_engine.disk.store import Maker, Outcome, Store
+from recipe_engine.rules.cachemodel import CacheEntry, CacheKey, RecipeId
+from recipe_engine.rules.version import VersionRange
 
 NOTHING = Outcome(
     new_env={}, new_state={}, dependencies=[], version="", added_tags=(), files=(), dependent_path="", details={}

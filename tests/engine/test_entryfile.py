@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_engine.cachemodel import EntryRecord
-from recipe_engine.entryfile import (
+from recipe_engine.disk.entryfile import (
     CACHE_AUTOMATION_UID,
     EntryPaths,
     declared_files,
@@ -21,7 +20,8 @@ from recipe_engine.entryfile import (
     record_row,
     stamp_of,
 )
-from recipe_engine.files import write_json
+from recipe_engine.disk.files import write_json
+from recipe_engine.rules.cachemodel import EntryRecord
 
 RECORD = EntryRecord(
     fingerprint="f" * 64,

@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 import pytest
-from recipe_engine.env import (
+from recipe_engine.rules.env import (
     ENGINE_LOCAL_KEYS,
     append_unique,
     check_list_keys,
@@ -23,7 +23,7 @@ from recipe_engine.env import (
     select_keys,
     without_secrets,
 )
-from recipe_engine.errors import RequestError
+from recipe_engine.rules.errors import RequestError
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome
-from recipe_engine.errors import CacheMiss, CycleError, HookFailed, RecipeError, ScriptNotFound
+from recipe_engine.rules.errors import CacheMiss, CycleError, HookFailed, RecipeError, ScriptNotFound
 
 TRACED = """
     from pathlib import Path

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome
-from recipe_engine.errors import CycleError, RecipeError, RequestError, ScriptFailed, StoreError
-from recipe_engine.report import answer_cm
-from recipe_engine.repos import recipe_digest
-from recipe_engine.run import run_action
+from recipe_engine.actions.report import answer_cm
+from recipe_engine.actions.run import run_action
+from recipe_engine.disk.repos import recipe_digest
+from recipe_engine.rules.errors import CycleError, RecipeError, RequestError, ScriptFailed, StoreError
 
 COUNT = 'echo run >> "$CM_COUNTER"'
 

@@ -11,20 +11,20 @@ from typing import Any
 import pytest
 from builders import recipe, request
 from helpers import CHECKOUT, TemporaryHome
-from recipe_engine.configure import configure
-from recipe_engine.errors import NotFound, RequestError, VariationError
-from recipe_engine.explain import env_rows
-from recipe_engine.explain_action import explain_action
-from recipe_engine.explain_cache import explain_cache_action
-from recipe_engine.explain_text import WIDTH
-from recipe_engine.explained import ExplainEngine
-from recipe_engine.files import working_folder
-from recipe_engine.masking import MASK, masker
-from recipe_engine.origins import Asked, StepTrace
-from recipe_engine.plan_action import make_plan
-from recipe_engine.plan_text import plan_json
-from recipe_engine.repos import RepoInfo
-from recipe_engine.run import Home, new_engine, parse_request
+from recipe_engine.actions.explain_action import explain_action
+from recipe_engine.actions.explain_cache import explain_cache_action
+from recipe_engine.actions.plan_action import make_plan
+from recipe_engine.actions.run import Home, new_engine, parse_request
+from recipe_engine.disk.files import working_folder
+from recipe_engine.disk.repos import RepoInfo
+from recipe_engine.documents.explain import env_rows
+from recipe_engine.documents.explain_text import WIDTH
+from recipe_engine.documents.origins import Asked, StepTrace
+from recipe_engine.documents.plan_text import plan_json
+from recipe_engine.planning.explained import ExplainEngine
+from recipe_engine.rules.configure import configure
+from recipe_engine.rules.errors import NotFound, RequestError, VariationError
+from recipe_engine.rules.masking import MASK, masker
 
 History = list[tuple[str, str, Any, str]]
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 from helpers import Finished, TemporaryHome, finish, is_alive, wait_until
-from recipe_engine.errors import HookFailed, Interrupted, RecipeError, ScriptFailed
-from recipe_engine.failure import recipe_texts, script_failure
-from recipe_engine.files import is_locked
-from recipe_engine.memory import MemoryFacts
-from recipe_engine.process import Ended
+from recipe_engine.disk.files import is_locked
+from recipe_engine.rules.errors import HookFailed, Interrupted, RecipeError, ScriptFailed
+from recipe_engine.running.failure import recipe_texts, script_failure
+from recipe_engine.running.memory import MemoryFacts
+from recipe_engine.running.process import Ended
 
 
 def failure(ended: Ended, folder: Path, *files: str) -> ScriptFailed:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from helpers import CHECKOUT, is_alive, wait_until
-from recipe_engine import files
-from recipe_engine.errors import CycleError, LockTimeout
+from recipe_engine.disk import files
+from recipe_engine.rules.errors import CycleError, LockTimeout
 
 HOLDER = """
 import os, subprocess, sys

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from helpers import uid_of
-from recipe_engine.cachemodel import RecipeId
-from recipe_engine.errors import ErrorText, HookFailed, ScriptFailed
-from recipe_engine.hooks import call_hook, hook_input, load_customize
-from recipe_engine.model import HookResult, Layer, Recipe
+from recipe_engine.rules.cachemodel import RecipeId
+from recipe_engine.rules.errors import ErrorText, HookFailed, ScriptFailed
+from recipe_engine.rules.model import HookResult, Layer, Recipe
+from recipe_engine.running.hooks import call_hook, hook_input, load_customize
 
 
 def recipe(tmp_path: Path, customize: str = "", **files: str) -> Recipe:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from recipe_engine.keys import unknown_keys
+from recipe_engine.rules.keys import unknown_keys
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "script"
 OWN_RECIPES = sorted([*SCRIPTS.glob("*/_cm.yaml"), *SCRIPTS.glob("*/_cm.json")])

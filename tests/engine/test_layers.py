@@ -12,7 +12,8 @@ import pytest
 import recipe_engine
 
 ENGINE = Path(recipe_engine.__file__).parent
-MODULES = {path.stem: path for path in sorted(ENGINE.glob("*.py")) if path.stem != "__init__"}
+MODULES = {f"{path.parent.name}.{path.stem}": path for path in sorted(ENGINE.glob("*/*.py")) if path.stem != "__init__"}
+"""Every module by ``package.module``."""
 TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
 
 MODULE_LINES = 350
@@ -97,25 +98,37 @@ PROCESS_CALL = re.compile(r"system$|popen$|fork|exec|spawn|posix_spawn")
 EFFECT_CALLS = frozenset(["eval", "exec", "input", "open", "print"])
 
 
-def listed_layers() -> dict[str, tuple[int, int]]:
-    """Module to its layer and place in it, as the docstring of the package lists them."""
+def listed_packages() -> dict[str, bool]:
+    """The packages in order, and whether each is pure, as the docstring of the engine lists them."""
+    rows = re.findall(r"^- (pure|with effects): (.+)$", recipe_engine.__doc__ or "", re.MULTILINE)
+    return {name: kind == "pure" for kind, names in rows for name in names.split(", ")}
+
+
+PACKAGES = listed_packages()
+
+
+def listed_modules() -> dict[str, tuple[int, int]]:
+    """Module to the place of its package and its own place there, as the docstrings of the packages list them."""
     places: dict[str, tuple[int, int]] = {}
-    for layer, names in re.findall(r"^(\d)\. ((?:.+\n)(?:   .+\n)*)", recipe_engine.__doc__ or "", re.MULTILINE):
-        for place, name in enumerate(re.split(r",\s+", names.strip())):
-            assert name not in places, f"{name} is listed twice"
-            places[name] = (int(layer), place)
+    for number, package in enumerate(PACKAGES):
+        text = ast.get_docstring(ast.parse((ENGINE / package / "__init__.py").read_text(encoding="utf-8"))) or ""
+        for place, name in enumerate(re.split(r",\s+", text.rpartition(":\n\n")[2].rstrip("."))):
+            assert f"{package}.{name}" not in places, f"{package}.{name} is listed twice"
+            places[f"{package}.{name}"] = (number, place)
     return places
 
 
-LAYERS = listed_layers()
-PURE = sorted(name for name, (layer, _) in LAYERS.items() if layer <= 1)
+LAYERS = listed_modules()
+PURE = sorted(name for name in LAYERS if PACKAGES[name.partition(".")[0]])
 
 
-def engine_imports(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """The modules of the engine that a module imports, anywhere in it, with the line."""
+def engine_imports(tree: ast.Module, package: str) -> Iterator[tuple[str, int]]:
+    """The modules of the engine that a module of a package imports, anywhere in it, with the line."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.level == 1:
-            names = [node.module.partition(".")[0]] if node.module else [alias.name for alias in node.names]
+        if isinstance(node, ast.ImportFrom) and node.level in (1, 2):
+            above = package if node.level == 1 else ""
+            path = ".".join(part for part in (above, node.module) if part)
+            names = [path] if "." in path else [f"{path}.{alias.name}" for alias in node.names]
             yield from ((name, node.lineno) for name in names)
 
 
@@ -124,7 +137,7 @@ def outside_imports(tree: ast.Module) -> Iterator[tuple[str, int]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((alias.name.partition(".")[0], node.lineno) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level != 1:
+        elif isinstance(node, ast.ImportFrom) and node.level not in (1, 2):
             yield ("." * node.level + (node.module or "").partition(".")[0], node.lineno)
 
 
@@ -157,19 +170,17 @@ def argument_count(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return len([argument for argument in given if argument.arg not in ("self", "cls")])
 
 
-def test_every_module_is_listed_in_the_docstring_of_the_package_and_nothing_else_is() -> None:
+def test_every_package_and_module_is_listed_and_nothing_else_is() -> None:
+    assert [path.name for path in ENGINE.glob("*.py")] == ["__init__.py"]
+    assert set(PACKAGES) == {path.parent.name for path in ENGINE.glob("*/__init__.py")}
     assert set(LAYERS) == set(MODULES)
 
 
-def test_the_engine_is_flat() -> None:
-    assert [path.name for path in ENGINE.iterdir() if path.is_dir() and path.name != "__pycache__"] == []
-
-
 @pytest.mark.parametrize("module", MODULES)
-def test_a_module_imports_only_lower_layers_and_modules_listed_before_it(module: str) -> None:
+def test_a_module_imports_only_lower_packages_and_modules_listed_before_it(module: str) -> None:
     breaches = [
-        f"{module}.py:{line} imports {other}, which is not below it"
-        for other, line in engine_imports(TREES[module])
+        f"{module}:{line} imports {other}, which is not below it"
+        for other, line in engine_imports(TREES[module], module.partition(".")[0])
         if LAYERS[other] >= LAYERS[module]
     ]
     assert breaches == []
@@ -178,7 +189,7 @@ def test_a_module_imports_only_lower_layers_and_modules_listed_before_it(module:
 @pytest.mark.parametrize("module", MODULES)
 def test_no_module_imports_cmind_or_reaches_out_of_the_package(module: str) -> None:
     breaches = [
-        f"{module}.py:{line} imports {other}"
+        f"{module}:{line} imports {other}"
         for other, line in outside_imports(TREES[module])
         if other in ("cmind", "recipe_engine") or other.startswith(".")
     ]
@@ -194,7 +205,7 @@ def test_the_word_cmind_is_imported_nowhere_even_as_text(module: str) -> None:
 @pytest.mark.parametrize("module", PURE)
 def test_a_pure_module_imports_nothing_that_reaches_the_world(module: str) -> None:
     breaches = [
-        f"{module}.py:{line} imports {other}" for other, line in outside_imports(TREES[module]) if other in EFFECTS
+        f"{module}:{line} imports {other}" for other, line in outside_imports(TREES[module]) if other in EFFECTS
     ]
     assert breaches == []
 
@@ -206,29 +217,29 @@ def test_a_pure_module_uses_paths_without_looking_at_the_disk(module: str) -> No
         if isinstance(node, ast.Call):
             called = node.func
             if isinstance(called, ast.Attribute) and called.attr in PATH_EFFECTS:
-                breaches.append(f"{module}.py:{node.lineno} calls .{called.attr}()")
+                breaches.append(f"{module}:{node.lineno} calls .{called.attr}()")
             elif isinstance(called, ast.Name) and called.id in EFFECT_CALLS:
-                breaches.append(f"{module}.py:{node.lineno} calls {called.id}()")
+                breaches.append(f"{module}:{node.lineno} calls {called.id}()")
     assert breaches == []
 
 
-@pytest.mark.parametrize("module", sorted(set(MODULES) - {"process"}))
+@pytest.mark.parametrize("module", sorted(set(MODULES) - {"running.process"}))
 def test_only_one_module_starts_processes(module: str) -> None:
     starters = [
-        f"{module}.py:{line} imports {other}"
+        f"{module}:{line} imports {other}"
         for other, line in outside_imports(TREES[module])
         if other in ("subprocess", "multiprocessing", "asyncio", "pty")
     ]
     for node in ast.walk(TREES[module]):
         if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "os" and PROCESS_CALL.match(node.attr):
-            starters.append(f"{module}.py:{node.lineno} uses os.{node.attr}")
+            starters.append(f"{module}:{node.lineno} uses os.{node.attr}")
     assert starters == []
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_a_module_is_short_enough_to_read(module: str) -> None:
     lines = len(MODULES[module].read_text(encoding="utf-8").splitlines())
-    assert lines <= MODULE_LINES or module in TOO_LONG_MODULES, f"{module}.py has {lines} lines"
+    assert lines <= MODULE_LINES or module in TOO_LONG_MODULES, f"{module} has {lines} lines"
 
 
 @pytest.mark.parametrize("name", ALL_FUNCTIONS)
@@ -256,10 +267,12 @@ def test_every_exception_still_needs_to_be_one_and_has_a_reason() -> None:
 
 def test_the_checks_see_imports_wherever_they_stand() -> None:
     tree = ast.parse(
-        "import os.path\ndef f():\n    from .store import Store\n    from . import run\nfrom ..x import y\n"
+        "import os.path\ndef f():\n    from .store import Store\n    from . import run\nfrom ...x import y\n"
+        "from ..rules.env import z\nfrom ..rules import tags\n"
     )
-    assert list(engine_imports(tree)) == [("store", 3), ("run", 4)]
-    assert [name for name, _ in outside_imports(tree)] == ["os", "..x"]
+    found = sorted(engine_imports(tree, "disk"), key=lambda row: row[1])
+    assert found == [("disk.store", 3), ("disk.run", 4), ("rules.env", 6), ("rules.tags", 7)]
+    assert sorted(name for name, _ in outside_imports(tree)) == ["...x", "os"]
 
 
 def test_the_checks_see_methods_and_inner_functions() -> None:

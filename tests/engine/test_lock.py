@@ -10,12 +10,10 @@ from typing import Any
 
 import pytest
 from helpers import CHECKOUT, TemporaryHome
-from recipe_engine.cachemodel import RecipeId
-from recipe_engine.demands import VersionConflict
-from recipe_engine.errors import RequestError
-from recipe_engine.files import working_folder
-from recipe_engine.lock_action import make_lock
-from recipe_engine.lockfile import (
+from recipe_engine.actions.lock_action import make_lock
+from recipe_engine.actions.run import new_engine
+from recipe_engine.disk.files import working_folder
+from recipe_engine.documents.lockfile import (
     LockedFile,
     LockedThing,
     LockMismatch,
@@ -24,7 +22,9 @@ from recipe_engine.lockfile import (
     parse_lock,
     portable,
 )
-from recipe_engine.run import new_engine
+from recipe_engine.rules.cachemodel import RecipeId
+from recipe_engine.rules.demands import VersionConflict
+from recipe_engine.rules.errors import RequestError
 
 A, B = "a" * 64, "b" * 64
 

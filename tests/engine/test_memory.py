@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from recipe_engine.memory import MemoryWatch, counter, group_folders, largest_child_bytes, meminfo, size_words
+from recipe_engine.running.memory import MemoryWatch, counter, group_folders, largest_child_bytes, meminfo, size_words
 
 MEMINFO = "MemTotal:       24696032 kB\nMemFree: 1 kB\nMemAvailable:   2048000 kB\nHugePages_Total:       0\n"
 

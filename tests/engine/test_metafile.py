@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome, uid_of
-from recipe_engine.conditions import decide
-from recipe_engine.errors import ConditionError, MetaError, RecipeError
-from recipe_engine.metafile import MAX_BASES, MissingBase, meta_files, read_meta
-from recipe_engine.plan_action import plan_action
-from recipe_engine.schema import parse_condition_blocks
+from recipe_engine.actions.plan_action import plan_action
+from recipe_engine.disk.metafile import MAX_BASES, MissingBase, meta_files, read_meta
+from recipe_engine.rules.conditions import decide
+from recipe_engine.rules.errors import ConditionError, MetaError, RecipeError
+from recipe_engine.rules.schema import parse_condition_blocks
 
 
 def write(root: Path, name: str, /, **files: Any) -> Path:

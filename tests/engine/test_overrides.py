@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from builders import dependency
-from recipe_engine.model import Dependency
-from recipe_engine.overrides import (
+from recipe_engine.rules.model import Dependency
+from recipe_engine.rules.overrides import (
     append_dependencies,
     apply_overrides,
     change_entry,

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome
-from recipe_engine.errors import RecipeError
-from recipe_engine.events import StepEvent
-from recipe_engine.execute import run_request
-from recipe_engine.files import working_folder
-from recipe_engine.plan import Plan
-from recipe_engine.plan_action import make_plan
-from recipe_engine.plan_text import GRAPHS, plan_json, plan_lines
-from recipe_engine.run import new_engine, parse_request
+from recipe_engine.actions.plan_action import make_plan
+from recipe_engine.actions.run import new_engine, parse_request
+from recipe_engine.disk.files import working_folder
+from recipe_engine.documents.plan import Plan
+from recipe_engine.documents.plan_text import GRAPHS, plan_json, plan_lines
+from recipe_engine.rules.errors import RecipeError
+from recipe_engine.rules.events import StepEvent
+from recipe_engine.running.execute import run_request
 
 Step = tuple[str, str]
 NO_NETWORK = ("unshare", "--user", "--map-root-user", "--net")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from helpers import CHECKOUT, is_alive, wait_until
-from recipe_engine.errors import Interrupted
-from recipe_engine.interrupts import held_back, raised_as_interrupted
-from recipe_engine.process import MASK, Ended, Mask, descendants, end_group, exit_text, last_lines, run_process
+from recipe_engine.rules.errors import Interrupted
+from recipe_engine.running.interrupts import held_back, raised_as_interrupted
+from recipe_engine.running.process import MASK, Ended, Mask, descendants, end_group, exit_text, last_lines, run_process
 
 
 def run(command: str, folder: Path, **secrets: str) -> Ended:
@@ -169,8 +169,8 @@ import os, signal, subprocess, sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from recipe_engine import process
-from recipe_engine.errors import Interrupted
-from recipe_engine.interrupts import raised_as_interrupted
+from recipe_engine.rules.errors import Interrupted
+from recipe_engine.running.interrupts import raised_as_interrupted
 
 real = subprocess.Popen
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_engine.model import Recipe
-from recipe_engine.recipe_help import call_tags, help_json, help_lines, inputs_of, readme_text
-from recipe_engine.schema import parse_recipe
+from recipe_engine.documents.recipe_help import call_tags, help_json, help_lines, inputs_of, readme_text
+from recipe_engine.rules.model import Recipe
+from recipe_engine.rules.schema import parse_recipe
 
 META: dict[str, Any] = {
     "alias": "get-model",

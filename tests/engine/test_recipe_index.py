@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 from helpers import write_recipe
-from recipe_engine import database, recipe_index, repos
-from recipe_engine.database import Database
-from recipe_engine.index import RepoInfo
-from recipe_engine.recipe_index import FORMAT, RecipeRow, StoredIndex
-from recipe_engine.repos import RecipeSource
+from recipe_engine.disk import database, recipe_index, repos
+from recipe_engine.disk.database import Database
+from recipe_engine.disk.recipe_index import FORMAT, RecipeRow, StoredIndex
+from recipe_engine.disk.repos import RecipeSource
+from recipe_engine.rules.index import RepoInfo
 
 
 @pytest.fixture
@@ -186,7 +186,7 @@ def test_what_cannot_be_trusted_is_read_each_time_but_written_only_when_it_diffe
     root: Path, reads: Reads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a disk that keeps times to the second, for two seconds after an edit."""
-    monkeypatch.setattr("recipe_engine.scan.TICK_NS", 3_600_000_000_000)
+    monkeypatch.setattr("recipe_engine.disk.scan.TICK_NS", 3_600_000_000_000)
     monkeypatch.setattr(recipe_index, "TICK_NS", 1)
     source(root)
     before = state_of(file_of(root))

@@ -7,10 +7,10 @@ import signal
 from pathlib import Path
 
 import pytest
-from recipe_engine import removal
-from recipe_engine.files import remove_tree
-from recipe_engine.flocks import folder_lock_if_free
-from recipe_engine.removal import discard, empty_trash, trash_in
+from recipe_engine.disk import removal
+from recipe_engine.disk.files import remove_tree
+from recipe_engine.disk.flocks import folder_lock_if_free
+from recipe_engine.disk.removal import discard, empty_trash, trash_in
 
 
 @pytest.fixture

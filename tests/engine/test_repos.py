@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from helpers import uid_of, write_recipe
-from recipe_engine import repos
-from recipe_engine.errors import MetaError
-from recipe_engine.repos import RecipeSource, RepoInfo, recipe_digest, recipe_stamp
+from recipe_engine.disk import repos
+from recipe_engine.disk.repos import RecipeSource, RepoInfo, recipe_digest, recipe_stamp
+from recipe_engine.rules.errors import MetaError
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 from helpers import CHECKOUT, TemporaryHome
-from recipe_engine.errors import RequestError
-from recipe_engine.files import working_folder
-from recipe_engine.record_action import record_action
-from recipe_engine.reproduce import parse_tolerance, reproduce_action
-from recipe_engine.results import NoResult
+from recipe_engine.actions.record_action import record_action
+from recipe_engine.actions.reproduce import parse_tolerance, reproduce_action
+from recipe_engine.actions.results import NoResult
+from recipe_engine.disk.files import working_folder
+from recipe_engine.rules.errors import RequestError
 
 MAKE_PARTS = """
     import json, os
@@ -263,7 +263,7 @@ def test_a_run_that_makes_nothing_ends_with_its_own_error(maker: TemporaryHome) 
 
 
 def resealed(text: str, change: Any) -> str:
-    from recipe_engine.resultrecord import SEALS, sealed
+    from recipe_engine.documents.resultrecord import SEALS, sealed
 
     row = json.loads(text)
     change(row)

@@ -7,9 +7,17 @@ from typing import Any
 
 import pytest
 from builders import configured, dependency, parent, recipe, request
-from recipe_engine.deps import dependency_request
-from recipe_engine.model import Request, RunOptions
-from recipe_engine.rerun import command_line, flag, flat, given_line, holds_secret, rerun_line, without_secret_flags
+from recipe_engine.rules.deps import dependency_request
+from recipe_engine.rules.model import Request, RunOptions
+from recipe_engine.rules.rerun import (
+    command_line,
+    flag,
+    flat,
+    given_line,
+    holds_secret,
+    rerun_line,
+    without_secret_flags,
+)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from helpers import Finished, TemporaryHome, wait_until
-from recipe_engine.journal import RecordedRun, RunStep
-from recipe_engine.resume import changed_recipes, resume_lines
+from recipe_engine.actions.resume import changed_recipes, resume_lines
+from recipe_engine.running.journal import RecordedRun, RunStep
 
 
 def story(home: TemporaryHome) -> list[str]:

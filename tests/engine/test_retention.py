@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from recipe_engine.retention import Item, Limits, decide
+from recipe_engine.rules.retention import Item, Limits, decide
 
 NOW_S = 1000.0
 A = Item("a", 10, 100.0)

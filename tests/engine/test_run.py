@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome
-from recipe_engine.errors import Ambiguous, NotFound, RequestError, VariationNotFound
-from recipe_engine.repos import RepoInfo
-from recipe_engine.run import Home, parse_options, parse_query_input, parse_request, search_action
+from recipe_engine.actions.run import Home, parse_options, parse_query_input, parse_request, search_action
+from recipe_engine.disk.repos import RepoInfo
+from recipe_engine.rules.errors import Ambiguous, NotFound, RequestError, VariationNotFound
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome
-from recipe_engine.errors import RecipeError, RequestError, ScriptFailed
+from recipe_engine.rules.errors import RecipeError, RequestError, ScriptFailed
 
 SECRET = "tok-very-secret"
 
@@ -151,7 +151,8 @@ def test_a_shell_without_a_terminal_is_refused_before_anything_runs(
 
 
 def test_a_shell_gets_the_result_and_its_secrets(pair: TemporaryHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    from recipe_engine import process, run_extras
+    from recipe_engine.actions import run_extras
+    from recipe_engine.running import process
 
     seen: list[tuple[list[str], Path, dict[str, str]]] = []
 
@@ -178,7 +179,7 @@ def test_a_pause_without_a_terminal_goes_on(pair: TemporaryHome, monkeypatch: py
 
 
 def test_choices_can_be_asked_for_each_time(home: TemporaryHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    from recipe_engine import choose
+    from recipe_engine.running import choose
 
     home.recipe("get-tool-a", {"tags": ["get", "tool"]})
     home.recipe("get-tool-b", {"tags": ["get", "tool"]})

@@ -16,11 +16,11 @@ import jsonschema
 import pytest
 import yaml
 from helpers import CHECKOUT, TemporaryHome
-from recipe_engine.audit import audit_action
-from recipe_engine.errors import NotFound, RequestError
-from recipe_engine.repos import RepoInfo
-from recipe_engine.run import Home
-from recipe_engine.scaffold import TEMPLATES, NewRecipe, add_action
+from recipe_engine.actions.audit import audit_action
+from recipe_engine.actions.run import Home
+from recipe_engine.actions.scaffold import TEMPLATES, NewRecipe, add_action
+from recipe_engine.disk.repos import RepoInfo
+from recipe_engine.rules.errors import NotFound, RequestError
 
 NAMES = sorted(path.name for path in TEMPLATES.iterdir())
 SCHEMA = json.loads((CHECKOUT / "docs" / "reference" / "cm-recipe.schema.json").read_text(encoding="utf-8"))

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from recipe_engine.scan import COARSE_TICK_NS, ROOT, TICK_NS, UNTRUSTED, FolderScan, is_fresh, look_at, stats_of
+from recipe_engine.disk.scan import COARSE_TICK_NS, ROOT, TICK_NS, UNTRUSTED, FolderScan, is_fresh, look_at, stats_of
 
 NOW_NS = 1_795_000_000_123_456_789
 SECOND_NS = 1_000_000_000

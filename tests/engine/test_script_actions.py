@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome
-from recipe_engine import script_actions as actions
-from recipe_engine.errors import Ambiguous, NotFound, RequestError, ScriptFailed
+from recipe_engine.actions import script_actions as actions
+from recipe_engine.rules.errors import Ambiguous, NotFound, RequestError, ScriptFailed
 
 TESTS = {
     "run_inputs": [

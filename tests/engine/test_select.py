@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from recipe_engine.errors import NotFound, RequestError, VariationNotFound
-from recipe_engine.index import IndexEntry, RecipeIndex, build_index
-from recipe_engine.select import candidates, nearest_recipes, nearest_to_asker
-from recipe_engine.tags import parse_query
+from recipe_engine.rules.errors import NotFound, RequestError, VariationNotFound
+from recipe_engine.rules.index import IndexEntry, RecipeIndex, build_index
+from recipe_engine.rules.select import candidates, nearest_recipes, nearest_to_asker
+from recipe_engine.rules.tags import parse_query
 from test_index import entry
 
 

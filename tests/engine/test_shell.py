@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_engine import shell
-from recipe_engine.errors import ScriptFailed, ScriptNotFound
+from recipe_engine.rules.errors import ScriptFailed, ScriptNotFound
+from recipe_engine.running import shell
 
 AWKWARD = {
     "double quotes": 'say "hi"',

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_engine import entryfile, files, removal, store
-from recipe_engine.cachemodel import CacheEntry, CacheKey, RecipeId
-from recipe_engine.entryfile import EntryPaths
-from recipe_engine.errors import StoreError
-from recipe_engine.store import Maker, Outcome, Store
-from recipe_engine.version import VersionRange
+from recipe_engine.disk import entryfile, files, removal, store
+from recipe_engine.disk.entryfile import EntryPaths
+from recipe_engine.disk.store import Maker, Outcome, Store
+from recipe_engine.rules.cachemodel import CacheEntry, CacheKey, RecipeId
+from recipe_engine.rules.errors import StoreError
+from recipe_engine.rules.version import VersionRange
 
 KEY = CacheKey(
     recipe=RecipeId("get-x", "a123456789abcdef"),

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from helpers import TemporaryHome
-from recipe_engine import usage
-from recipe_engine.entryfile import EntryPaths
-from recipe_engine.usage import EntriesInUse, dependencies, is_in_use, last_use_s, recorded_dependencies, unused
+from recipe_engine.disk import usage
+from recipe_engine.disk.entryfile import EntryPaths
+from recipe_engine.disk.usage import EntriesInUse, dependencies, is_in_use, last_use_s, recorded_dependencies, unused
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_engine import utils_actions as actions
-from recipe_engine.errors import HookFailed, RecipeError, RequestError
+from recipe_engine.actions import utils_actions as actions
+from recipe_engine.rules.errors import HookFailed, RecipeError, RequestError
 
 CONTENT = b"one line\n" * 1000
 

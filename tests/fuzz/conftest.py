@@ -12,7 +12,7 @@ from types import FrameType
 
 import pytest
 from hypothesis import HealthCheck, Verbosity, settings
-from recipe_engine.run import RECURSION_LIMIT
+from recipe_engine.actions.run import RECURSION_LIMIT
 
 CASES = {"normal": 25, "full": int(os.environ.get("CROWDPERF_FUZZ_CASES", "600"))}
 """Cases per test. The normal suite draws the same ones each time; the full one draws new ones and tells the seed."""

@@ -10,8 +10,8 @@ from cases import texts
 from helpers import TemporaryHome
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from recipe_engine.errors import RecipeError
-from recipe_engine.shell import read_env_file
+from recipe_engine.rules.errors import RecipeError
+from recipe_engine.running.shell import read_env_file
 
 KEYS = tuple(f"CM_V{number}" for number in range(8))
 HOSTILE = st.text(st.sampled_from("$`\"'\\ \n\t(){}[]<>|&;=#!*?~%^a1é😀\r\x01\x7f"), max_size=30)

@@ -8,15 +8,15 @@ from typing import Any
 from cases import tag_texts, texts, values
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from recipe_engine.conditions import KINDS, Condition, decide, holds, key_matches
-from recipe_engine.env import expand_value, merge_env, merge_state, select_keys
-from recipe_engine.errors import RecipeError
-from recipe_engine.model import AppliedVariation
-from recipe_engine.overrides import apply_overrides, merge_overrides, unknown_handles
-from recipe_engine.schema import parse_condition_blocks, parse_dependency, parse_overrides
-from recipe_engine.tags import merge_tag_texts, parse_query, split_words
-from recipe_engine.variations import resolve_variations
-from recipe_engine.version import VersionRange, compare, intersection
+from recipe_engine.rules.conditions import KINDS, Condition, decide, holds, key_matches
+from recipe_engine.rules.env import expand_value, merge_env, merge_state, select_keys
+from recipe_engine.rules.errors import RecipeError
+from recipe_engine.rules.model import AppliedVariation
+from recipe_engine.rules.overrides import apply_overrides, merge_overrides, unknown_handles
+from recipe_engine.rules.schema import parse_condition_blocks, parse_dependency, parse_overrides
+from recipe_engine.rules.tags import merge_tag_texts, parse_query, split_words
+from recipe_engine.rules.variations import resolve_variations
+from recipe_engine.rules.version import VersionRange, compare, intersection
 
 MANY = settings(max_examples=settings.default.max_examples * 4 if settings.default else 400)
 
@@ -148,7 +148,7 @@ def recipe_with(variations: dict[str, Any]) -> Any:
     """A recipe with these variations, for ``resolve_variations``."""
     from pathlib import Path
 
-    from recipe_engine.schema import parse_recipe
+    from recipe_engine.rules.schema import parse_recipe
 
     meta = {"alias": "get-x", "uid": "a0000000000000fa", "tags": ["get", "x"], "variations": variations}
     return parse_recipe(meta, Path("/r/script/get-x"), Path("/r"))

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from recipe_engine.errors import ErrorText, ScriptFailed
+from recipe_engine.rules.errors import ErrorText, ScriptFailed
 from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
 from test_run_mlperf_inference import META, FakeCM, config, problems, result, score
 

@@ -9,8 +9,8 @@ import pytest
 from mlperf_results import privacy
 from mlperf_results.privacy import Kind, Known, Person, find_leaks, find_leaks_in_file, find_leaks_in_folder, known_of
 from mlperf_results.secretshapes import is_secret_name
-from recipe_engine.env import is_secret
-from recipe_engine.rerun import holds_secret
+from recipe_engine.rules.env import is_secret
+from recipe_engine.rules.rerun import holds_secret
 
 ROOT = Path(__file__).resolve().parents[2]
 ANNA = Known(

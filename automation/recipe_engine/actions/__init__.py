@@ -1,0 +1,8 @@
+"""The actions of `cm ... script|cache|utils`, which the adapters call; errors become CM's codes here.
+
+In order, each module imports only earlier ones and earlier packages:
+
+report, run_extras, run, plan_action, lock_action, resume, record_action, results, input_check, reproduce,
+diff_action, cache_actions, cache_check, cache_gc, explain_action, explain_cache, beside, cm_home, audit, scaffold,
+cfg_files, utils_actions, script_actions.
+"""

@@ -1,0 +1,177 @@
+"""``cm show|find|rm cache``: what a user does with the store."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import sys
+import time
+from calendar import timegm
+from collections.abc import Mapping
+from typing import Any
+
+from ..disk.entryfile import EntryPaths
+from ..disk.files import read_json, tree_size
+from ..disk.store import Store, match_tags
+from ..disk.usage import is_in_use, last_use_s
+from ..rules.cachemodel import CacheEntry
+from ..rules.env import without_secrets
+from ..rules.errors import RecipeError, RequestError
+from ..rules.schema import is_yes
+from .run import Home, split_artifact
+
+logger = logging.getLogger(__name__)
+
+
+class NothingFound(RecipeError):
+    """No cache entry fits; CM's code for it is 16."""
+
+    code = 16
+
+
+def find_entries(i: Mapping[str, Any], store: Store) -> list[CacheEntry]:
+    """The entries that ``--tags``, a first word with blanks (tags too), or a uid ask for, in order of their tags."""
+    words, name = split_artifact(i)
+    entries = store.entries(refresh=True)
+    if name:
+        entries = [entry for entry in entries if entry.uid == name]
+    return list(match_tags(entries, words))
+
+
+def describe_entry(entry: CacheEntry, now_s: float) -> dict[str, Any]:
+    """What is shown of an entry: tags, path, version, maker, size in bytes, age and time since use in s, state."""
+    plain = sorted(tag for tag in entry.tags if not tag.startswith("_"))
+    variations = sorted(tag for tag in entry.tags if tag.startswith("_"))
+    created = entry.record.created_utc if entry.record else ""
+    used_s = last_use_s(entry.path)
+    return {
+        "uid": entry.uid,
+        "tags": plain + variations,
+        "path": str(entry.path),
+        "version": entry.version,
+        "recipe": entry.recipe.text,
+        "size_bytes": tree_size(entry.path),
+        "created_utc": created,
+        "age_s": round(now_s - made_s(entry)),
+        "unused_s": None if used_s is None else max(0, round(now_s - used_s)),
+        "is_complete": entry.is_complete,
+        "is_pinned": EntryPaths(entry.path).pinned.exists(),
+        "is_in_use": is_in_use(entry.path),
+        "depends_on": entry.dependent_path,
+    }
+
+
+def made_s(entry: CacheEntry) -> float:
+    """When an entry was made, in seconds since 1970; 0 for one that is gone."""
+    try:
+        return timegm(time.strptime(entry.record.created_utc if entry.record else "", "%Y-%m-%dT%H:%M:%SZ"))
+    except ValueError:
+        with contextlib.suppress(OSError):
+            return EntryPaths(entry.path).meta.stat().st_mtime
+        return 0.0
+
+
+def show_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
+    """Answers ``cm show cache [--tags=...] [--env]``."""
+    store = Store(home.store_path)
+    entries = find_entries(i, store)
+    rows = [describe_entry(entry, time.time()) for entry in entries]
+    if i.get("out") == "con":
+        for entry, row in zip(entries, rows, strict=True):
+            _print("\n".join(_lines(row)))
+            if is_yes(i.get("env")):
+                _print_state(entry)
+        if not rows:
+            logger.info("no cache entry fits; the cache is %s", home.store_path)
+    return {"return": 0, "entries": rows, "cache": str(home.store_path)}
+
+
+def _lines(row: Mapping[str, Any]) -> list[str]:
+    lines = ["", f"* Tags: {','.join(row['tags'])}", f"  Path: {row['path']}"]
+    if row["version"]:
+        lines.append(f"  Version: {row['version']}")
+    lines.append(f"  Recipe: {row['recipe']}")
+    used = "" if row["unused_s"] is None else f", used {age_text(row['unused_s'])} ago"
+    lines.append(f"  Size: {size_text(row['size_bytes'])}{used}, made {age_text(row['age_s'])} ago")
+    if row["is_pinned"]:
+        lines.append("  Pinned: cm gc cache keeps it and all that it needs")
+    if not row["is_complete"]:
+        lines.append("  State: unfinished or broken, never reused")
+    if row["depends_on"]:
+        lines.append(f"  Depends on: {row['depends_on']}")
+    return lines
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
+def _print_state(entry: CacheEntry) -> None:
+    state = read_json(EntryPaths(entry.path).state) or {}
+    for title, key in (("New env", "new_env"), ("New state", "new_state")):
+        values = without_secrets(state.get(key) or {})
+        if values:
+            body = json.dumps(values, indent=6, sort_keys=True)
+            _print(f"    {title}:\n{body}")
+
+
+def size_text(size_bytes: int) -> str:
+    """A size for people, in units of 1000: ``1.2 MB``."""
+    size = float(size_bytes)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"
+
+
+def age_text(age_s: float) -> str:
+    """A duration for people in its two largest units: ``2 h 5 min``."""
+    minutes, seconds = divmod(max(0, int(age_s)), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days} d {hours} h"
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+
+
+def search_entries(i: Mapping[str, Any], home: Home) -> list[CacheEntry]:
+    """Answers ``cm find cache``; prints the folders on the console."""
+    entries = find_entries(i, Store(home.store_path))
+    if i.get("out") == "con":
+        for entry in entries:
+            _print(str(entry.path))
+    return entries
+
+
+def remove_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
+    """Answers ``cm rm cache [--tags=...] [-f]``; entries that a process is making stay.
+
+    Raises NothingFound when no entry fits, RequestError when nobody can be asked and ``-f`` is not given.
+    """
+    store = Store(home.store_path)
+    entries = find_entries(i, store)
+    if not entries:
+        raise NothingFound(f"no cache entry to remove in {home.store_path}", hint="cm show cache lists what there is")
+    is_forced = is_yes(i.get("f")) or is_yes(i.get("force"))
+    if not is_forced and not sys.stdin.isatty():
+        raise RequestError(
+            f"{len(entries)} cache entries would be removed and nobody can be asked",
+            hint="look with the same tags at cm show cache, then add -f",
+        )
+    removed, busy = [], []
+    for entry in entries:
+        if not is_forced and input(f"Remove {entry.path} ({','.join(entry.tags)})? [y/N] ").strip().lower() != "y":
+            continue
+        with store.held(entry) as is_free:
+            if not is_free:
+                busy.append(entry.uid)
+                logger.warning("! %s stays: a process is making it right now", entry.path)
+                continue
+            store.remove(entry)
+        removed.append(entry.uid)
+        logger.info("- removed %s (%s)", entry.path, entry.recipe.alias)
+    return {"return": 0, "removed": removed, "busy": busy}

@@ -1,0 +1,203 @@
+"""``cm verify cache``: whether the entries of the cache are what their recipes made.
+
+Every declared file is read and compared with its recorded size and SHA-256, and so is the file of results. Besides,
+what an entry was made with must still be there, and its recipe must be the one that made it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..disk.entryfile import EntryPaths, Stamp, declared_files, file_problem, relocated, stamp_of
+from ..disk.files import read_json, sha256_of
+from ..disk.repos import RecipeSource, recipe_digest, recipe_stamp
+from ..disk.store import Store
+from ..disk.usage import recorded_dependencies
+from ..rules.cachemodel import CacheEntry
+from ..rules.errors import RequestError
+from ..rules.index import RecipeIndex
+from ..rules.tags import split_words
+from .cache_actions import NothingFound, find_entries, size_text
+from .run import Home
+
+logger = logging.getLogger(__name__)
+
+KINDS = ("entry", "file", "state", "dependency", "recipe")
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong with an entry; ``kind`` is one of KINDS."""
+
+    kind: str
+    text: str
+
+
+class Checked(NamedTuple):
+    """What was found of one entry. ``note`` says what could not be compared."""
+
+    entry: CacheEntry
+    problems: tuple[Problem, ...]
+    file_count: int
+    size_bytes: int
+    note: str = ""
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """This as JSON."""
+        return {
+            "uid": self.entry.uid,
+            "recipe": self.entry.recipe.text,
+            "path": str(self.entry.path),
+            "problems": [problem._asdict() for problem in self.problems],
+            "files": self.file_count,
+            "size_bytes": self.size_bytes,
+            "note": self.note,
+        }
+
+
+def verify_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
+    """Answers ``cm verify cache [uid] [--tags=..] [--skip=recipe,...]``; code 1 when anything is wrong.
+
+    Raises NothingFound when entries were asked for and none fits, RequestError for an unknown kind in ``--skip``.
+    """
+    store = Store(home.store_path)
+    skipped = _skipped_kinds(i)
+    found = find_entries(i, store)
+    if not found and (i.get("tags") or i.get("artifact")):
+        raise NothingFound(f"no cache entry fits in {home.store_path}", hint="cm show cache lists what there is")
+    index = RecipeSource(home.repos, home.index_folder).index
+    unfinished = [entry for entry in found if not entry.is_complete]
+    checked = []
+    for entry in found:
+        if entry.is_complete:
+            checked.append(check_entry(entry, store, index, skipped))
+            _tell(checked[-1])
+    wrong = [one for one in checked if one.problems]
+    summary = f"{len(checked)} entries with {sum(one.file_count for one in checked)} recorded files"
+    summary += f" ({size_text(sum(one.size_bytes for one in checked))}) verified: {len(wrong)} not as they were made"
+    if i.get("out") == "con":
+        sys.stdout.write("".join(line + "\n" for one in wrong for line in _lines(one)) + summary + "\n")
+        sys.stdout.flush()
+        if unfinished:
+            logger.info("%d unfinished or broken entries, which no run takes: cm gc cache --dry-run", len(unfinished))
+    answer: dict[str, Any] = {
+        "return": 0,
+        "cache": str(home.store_path),
+        "entries": [one.row for one in checked],
+        "wrong": [one.entry.uid for one in wrong],
+        "unfinished": [entry.uid for entry in unfinished],
+    }
+    if wrong:
+        answer.update({"return": 1, "error": f"{len(wrong)} of {len(checked)} cache entries are not as they were made"})
+    return answer
+
+
+def _skipped_kinds(i: Mapping[str, Any]) -> tuple[str, ...]:
+    words = tuple(split_words(i.get("skip") or ""))
+    for word in words:
+        if word not in KINDS:
+            raise RequestError(f"--skip={word} is no kind of problem", hint=f"kinds are: {', '.join(KINDS)}")
+    return words
+
+
+def check_entry(entry: CacheEntry, store: Store, index: RecipeIndex, skipped: Sequence[str] = ()) -> Checked:
+    """Everything that is wrong with a finished entry, apart from the ``skipped`` kinds."""
+    before = _stamp(entry)
+    files = declared_files(entry) or []
+    problems = [*_own_problems(entry), *_file_problems(entry), *_missing(entry, store), *_recipe(entry, index)]
+    if store.is_busy(entry) or before is None or _stamp(entry) != before:
+        return Checked(entry, (), 0, 0, "not looked at: it is being made again or removed right now")
+    return Checked(
+        entry,
+        tuple(problem for problem in problems if problem.kind not in skipped),
+        len(files),
+        sum(file.size_bytes for file in files),
+        "" if entry.record else "made by CM, which records no files and no recipe",
+    )
+
+
+def _stamp(entry: CacheEntry) -> Stamp | None:
+    try:
+        return stamp_of(EntryPaths(entry.path).meta)
+    except OSError:
+        return None
+
+
+def _own_problems(entry: CacheEntry) -> Iterator[Problem]:
+    """What is wrong with the files that the engine itself wrote."""
+    paths = EntryPaths(entry.path)
+    details = read_json(paths.details) if entry.record else {}
+    if not isinstance(details, dict):
+        yield Problem("entry", f"its file {paths.details} is gone or damaged")
+        details = {}
+    if entry.record:
+        request = details.get("request")
+        told = request if isinstance(request, dict) else {}
+        if told.get("variations", list(entry.record.variations)) != list(entry.record.variations):
+            text = f"_cm.json says the variations {list(entry.record.variations)}, entry.json {told['variations']}"
+            yield Problem("entry", text)
+    if not paths.state.is_file():
+        yield Problem("state", f"its file {paths.state} is gone")
+    elif not isinstance(read_json(paths.state), dict):
+        yield Problem("state", f"its file {paths.state} cannot be read")
+    elif details.get("state_sha256") and sha256_of(paths.state) != details["state_sha256"]:
+        yield Problem("state", f"its file {paths.state} was edited (the SHA-256 differs)")
+
+
+def _file_problems(entry: CacheEntry) -> Iterator[Problem]:
+    for declared in (declared_files(entry) or ()) if entry.record else ():
+        try:
+            text = file_problem(entry.path / declared.path, declared, is_thorough=True)
+        except OSError as error:
+            text = f"its file {entry.path / declared.path} cannot be read: {error.strerror}"
+        if text:
+            yield Problem("file", text)
+
+
+def _missing(entry: CacheEntry, store: Store) -> Iterator[Problem]:
+    """What the entry depends on and is not there any more."""
+    path = relocated(entry.dependent_path, store.root)
+    if path and not os.path.exists(path):
+        yield Problem("dependency", f"{path}, on which it depends, is gone")
+    state = relocated(read_json(EntryPaths(entry.path).state), store.root)
+    new_env = state.get("new_env") if isinstance(state, dict) else None
+    in_store = re.compile(re.escape(str(store.root)) + r"/([0-9a-f]{16})(?=/|:|$)")
+    named: dict[str, str] = {}
+    for key, value in sorted(new_env.items()) if isinstance(new_env, dict) else ():
+        for item in value if isinstance(value, list) else [value]:
+            named.update({uid: key for uid in in_store.findall(str(item)) if uid not in named})
+    for uid in sorted({*recorded_dependencies(entry), *named} - {entry.path.name}):
+        if not (store.root / uid).is_dir():
+            how = f"which {named[uid]} names" if uid in named else "with which it was made"
+            yield Problem("dependency", f"the entry {uid}, {how}, is gone")
+
+
+def _recipe(entry: CacheEntry, index: RecipeIndex) -> Iterator[Problem]:
+    record = entry.record
+    if record is None:
+        return
+    folders = [found.path for found in index.by_name(entry.recipe.uid)]
+    if not folders:
+        yield Problem("recipe", f"its recipe {entry.recipe.text} is not registered")
+    elif not any(
+        recipe_stamp(folder) == record.recipe_stamp or recipe_digest(folder) == record.recipe_digest
+        for folder in folders
+    ):
+        yield Problem("recipe", f"its recipe {entry.recipe.alias} was changed since; --renew makes it again")
+
+
+def _tell(checked: Checked) -> None:
+    state = f"{len(checked.problems)} problems" if checked.problems else checked.note or "ok"
+    symbol = "!" if checked.problems else "="
+    logger.info("%s %s (%s): %s", symbol, checked.entry.uid, checked.entry.recipe.alias, state)
+
+
+def _lines(checked: Checked) -> Iterator[str]:
+    yield f"{checked.entry.path} ({checked.entry.recipe.alias}; {','.join(checked.entry.tags)})"
+    for problem in checked.problems:
+        yield f"  {problem.kind}: {problem.text}"

@@ -1,0 +1,285 @@
+"""``cm gc cache``, ``cm pin cache`` and ``cm unpin cache``: keeps the cache small without taking away what is needed.
+
+Three things go: left-overs (unfinished entries that nobody makes, entries whose time is over, folders and trash of
+killed processes), entries not used for long, and, when the cache is too large, the least recently used ones. What is
+pinned or in use stays, with all that it was made with (retention.py).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..disk.entryfile import RESUMABLE_SUFFIX, EntryPaths
+from ..disk.files import is_locked, tree_size
+from ..disk.flocks import folder_lock_if_free
+from ..disk.removal import discard, empty_trash, trash_in
+from ..disk.store import Store
+from ..disk.usage import dependencies, is_in_use, last_use_s, unused
+from ..rules.amounts import parse_age_s, parse_size_bytes
+from ..rules.cachemodel import CacheEntry
+from ..rules.errors import RequestError, StoreError
+from ..rules.retention import Item, Limits, decide
+from ..rules.schema import is_yes
+from .cache_actions import NothingFound, age_text, find_entries, made_s, size_text
+from .run import Home
+
+logger = logging.getLogger(__name__)
+
+LEFT_FOR_S = 86400.0
+"""An unfinished entry with half-loaded files, one that CM may be making, and a folder without a name are left alone for
+a day: the next run goes on with the first, and nobody knows whether the others are being written."""
+
+
+class Candidate(NamedTuple):
+    """Something that would go, or that stays although a limit asks for it; ``uid`` is empty for left-over folders."""
+
+    path: Path
+    uid: str
+    label: str
+    size_bytes: int
+    last_use_s: float
+    reason: str
+
+    def row(self, now_s: float) -> dict[str, Any]:
+        """This as JSON."""
+        return {
+            "uid": self.uid,
+            "path": str(self.path),
+            "recipe": self.label,
+            "size_bytes": self.size_bytes,
+            "unused_s": round(now_s - self.last_use_s),
+            "reason": self.reason,
+        }
+
+
+class GcPlan(NamedTuple):
+    """What goes, in this order, and what stays although it is useless or breaks a limit."""
+
+    going: tuple[Candidate, ...]
+    staying: tuple[Candidate, ...]
+    size_bytes: int
+
+
+def gc_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
+    """Answers ``cm gc cache [--max-size=20GB] [--older-than=30d] [--dry-run] [-f]``.
+
+    Raises RequestError for a limit that makes no sense, and when nobody can be asked and neither ``-f`` nor
+    ``--dry-run`` is given.
+    """
+    store = Store(home.store_path)
+    limits = limits_of(i)
+    is_dry = is_yes(i.get("dry_run")) or is_yes(i.get("dry-run"))
+    now_s = time.time()
+    plan = plan_gc(store, limits, now_s)
+    freed = sum(candidate.size_bytes for candidate in plan.going)
+    if i.get("out") == "con":
+        sys.stdout.write("".join(line + "\n" for line in _lines(plan, now_s, is_dry=is_dry)))
+        sys.stdout.flush()
+    removed: list[Candidate] = []
+    if plan.going and not is_dry and _is_agreed(i, len(plan.going), freed):
+        removed = [candidate for candidate in plan.going if _remove(store, candidate)]
+        empty_trash(store.root)
+        for path in trash_in(store.root):
+            logger.warning("! %s could not be removed, or not all of it", path)
+        logger.info(
+            "removed %d of %d: %s", len(removed), len(plan.going), size_text(sum(one.size_bytes for one in removed))
+        )
+    return {
+        "return": 0,
+        "cache": str(store.root),
+        "size_bytes": plan.size_bytes,
+        "would_free_bytes": freed,
+        "freed_bytes": sum(candidate.size_bytes for candidate in removed),
+        "to_remove": [candidate.row(now_s) for candidate in plan.going],
+        "removed": [str(candidate.path) for candidate in removed],
+        "kept": [candidate.row(now_s) for candidate in plan.staying],
+        "dry_run": is_dry,
+    }
+
+
+def limits_of(i: Mapping[str, Any]) -> Limits:
+    """The limits among the input keys, which cmind spells with dashes or underscores; raises RequestError."""
+    size, age = (i.get(name, i.get(name.replace("_", "-"))) for name in ("max_size", "older_than"))
+    return Limits(
+        max_size_bytes=None if size is None else parse_size_bytes(size, "max-size"),
+        older_than_s=None if age is None else parse_age_s(age, "older-than"),
+    )
+
+
+def plan_gc(store: Store, limits: Limits, now_s: float) -> GcPlan:
+    """What ``limits`` and the state of the cache ask for; looks and changes nothing."""
+    entries = {entry.path.name: entry for entry in store.entries(refresh=True)}
+    sizes = {name: tree_size(entry.path) for name, entry in entries.items()}
+    used = {name: max(last_use_s(entry.path) or 0.0, made_s(entry)) for name, entry in entries.items()}
+    items = [
+        Item(
+            uid=name,
+            size_bytes=sizes[name],
+            last_use_s=used[name],
+            depends_on=dependencies(entry, entries),
+            kept_because=_kept_because(store, entry, now_s),
+            useless=_useless_because(entry, now_s),
+        )
+        for name, entry in entries.items()
+    ]
+    decisions = decide(items, limits, now_s)
+
+    def candidate(name: str, reason: str) -> Candidate:
+        entry = entries[name]
+        return Candidate(entry.path, name, entry.recipe.alias, sizes[name], used[name], reason)
+
+    folders = list(_left_folders(store, entries, now_s))
+    return GcPlan(
+        going=(*folders, *(candidate(one.uid, one.reason) for one in decisions if one.is_removed)),
+        staying=tuple(candidate(one.uid, one.reason) for one in decisions if not one.is_removed),
+        size_bytes=sum(sizes.values()) + sum(folder.size_bytes for folder in folders),
+    )
+
+
+def _kept_because(store: Store, entry: CacheEntry, now_s: float) -> str:
+    if EntryPaths(entry.path).pinned.exists():
+        return "pinned"
+    if store.is_busy(entry):
+        return "being made right now"
+    if is_in_use(entry.path):
+        return "in use by a running process"
+    if not entry.is_complete and "broken" not in entry.tags:
+        is_foreign = entry.record is None
+        has_parts = any(path.suffix == RESUMABLE_SUFFIX for path in _files_in(entry.path))
+        if (is_foreign or has_parts) and now_s - _newest_s(entry.path) < LEFT_FOR_S:
+            return "maybe being made by CM" if is_foreign else "half-loaded today, for the next run to go on with"
+    return ""
+
+
+def _useless_because(entry: CacheEntry, now_s: float) -> str:
+    if "broken" in entry.tags and not entry.is_complete:
+        return "its files were changed, no run takes it"
+    if not entry.is_complete:
+        return "it was never finished"
+    if entry.expires_s is not None and now_s >= entry.expires_s:
+        return "its time is over (cache_expiration)"
+    return ""
+
+
+def _left_folders(store: Store, known: Mapping[str, Any], now_s: float) -> Iterator[Candidate]:
+    """Trash, half-made folders and scratch files of killed processes, and folders that are no entries."""
+    for path in trash_in(store.root):
+        yield _folder(path, "left by a removal that was killed")
+    for path in _paths_in(store.root / ".locks"):
+        if path.suffix == ".new" and path.is_dir() and not is_locked(path.with_suffix(".lock")):
+            yield _folder(path, "left by a start that was killed")
+        elif path.suffix == ".lock" and not is_locked(path) and now_s - _newest_s(path) > LEFT_FOR_S:
+            yield _folder(path, "a lock that nobody holds")
+    for path in _paths_in(store.root):
+        is_scratch = path.name.startswith(".") and path.suffix == ".new"
+        is_nameless = path.is_dir() and not path.name.startswith(".") and path.name not in known
+        if (is_scratch or is_nameless) and not path.is_symlink() and now_s - _newest_s(path) > LEFT_FOR_S:
+            yield _folder(path, "left by a process that was killed" if is_scratch else _nameless_text(path))
+
+
+def _nameless_text(path: Path) -> str:
+    return "its _cm.json describes no entry" if EntryPaths(path).meta.exists() else "no entry: it has no _cm.json"
+
+
+def _folder(path: Path, reason: str) -> Candidate:
+    size_bytes = tree_size(path) if path.is_dir() else path.lstat().st_size
+    return Candidate(path, "", "", size_bytes, _newest_s(path), reason)
+
+
+def _paths_in(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    for place, _, names in os.walk(folder):
+        yield from (Path(place, name) for name in names)
+
+
+def _newest_s(path: Path) -> float:
+    """When anything in a folder was changed last; 0 when it is gone."""
+    try:
+        return max([path.lstat().st_mtime, *(file.lstat().st_mtime for file in _files_in(path))])
+    except OSError:
+        return 0.0
+
+
+def _is_agreed(i: Mapping[str, Any], count: int, freed_bytes: int) -> bool:
+    if is_yes(i.get("f")) or is_yes(i.get("force")):
+        return True
+    if not sys.stdin or not sys.stdin.isatty():
+        raise RequestError(
+            f"{count} things of {size_text(freed_bytes)} would be removed and nobody can be asked",
+            hint="look with --dry-run, then add -f",
+        )
+    return input(f"Remove these {count}? [y/N] ").strip().lower() == "y"
+
+
+def _remove(store: Store, candidate: Candidate) -> bool:
+    """Removes what is still as it was when it was looked at; whether it went."""
+    if not candidate.uid:
+        with folder_lock_if_free(candidate.path) as is_free:
+            if is_free:
+                discard(store.root, candidate.path)
+        return is_free and not candidate.path.exists()
+    entry = next((entry for entry in store.entries(refresh=True) if entry.path == candidate.path), None)
+    if entry is None:
+        return False
+    with store.held(entry) as is_free, unused(entry.path) as is_idle:
+        if not is_free or not is_idle or EntryPaths(entry.path).pinned.exists():
+            logger.warning("! %s stays: it was taken meanwhile", entry.path)
+            return False
+        store.remove(entry)
+    if entry.path.exists():
+        logger.warning("! %s could not be removed", entry.path)
+        return False
+    logger.info("- removed %s (%s)", entry.path, entry.recipe.alias)
+    return True
+
+
+def _lines(plan: GcPlan, now_s: float, *, is_dry: bool) -> Iterator[str]:
+    for candidate in plan.going:
+        yield f"- {_text(candidate, now_s)}"
+    for candidate in plan.staying:
+        yield f"  stays: {_text(candidate, now_s)}"
+    freed = sum(candidate.size_bytes for candidate in plan.going)
+    verb = "would go" if is_dry else "to remove"
+    yield f"the cache holds {size_text(plan.size_bytes)}; {verb}: {len(plan.going)} with {size_text(freed)}"
+
+
+def _text(candidate: Candidate, now_s: float) -> str:
+    name = f"{candidate.uid} ({candidate.label})" if candidate.uid else str(candidate.path)
+    unused = age_text(now_s - candidate.last_use_s)
+    return f"{name}, {size_text(candidate.size_bytes)}, not used for {unused}: {candidate.reason}"
+
+
+# --- pins ---
+
+
+def pin_action(i: Mapping[str, Any], home: Home, *, is_pinned: bool) -> dict[str, Any]:
+    """Answers ``cm pin cache <uid|--tags=..>`` and ``cm unpin cache``; raises NothingFound and RequestError."""
+    store = Store(home.store_path)
+    if not (i.get("artifact") or i.get("tags")):
+        raise RequestError("which entries? none is named", hint="give a uid or --tags=...; cm show cache lists them")
+    entries = [entry for entry in find_entries(i, store) if entry.is_complete or not is_pinned]
+    if not entries:
+        raise NothingFound(f"no finished cache entry fits in {store.root}", hint="cm show cache lists what there is")
+    changed = [entry for entry in entries if EntryPaths(entry.path).pinned.exists() is not is_pinned]
+    for entry in changed:
+        mark = EntryPaths(entry.path).pinned
+        try:
+            mark.touch() if is_pinned else mark.unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreError(f"cannot write to the cache: {error}") from None
+        logger.info("%s %s (%s)", "pinned" if is_pinned else "unpinned", entry.path, entry.recipe.alias)
+    if not changed:
+        logger.info("nothing to do: %d entries are %s already", len(entries), "pinned" if is_pinned else "not pinned")
+    return {"return": 0, "changed": [entry.uid for entry in changed], "entries": [entry.uid for entry in entries]}

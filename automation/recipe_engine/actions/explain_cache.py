@@ -1,0 +1,214 @@
+"""``cm explain cache``: who made an entry, from what, whether it is whole, who needs it, and how to reach it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from calendar import timegm
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..disk.entryfile import EntryPaths, declared_files, file_problem
+from ..disk.files import read_json
+from ..disk.store import Store
+from ..disk.usage import dependencies, is_in_use, last_use_s
+from ..documents.explain_text import FORMAT, entry_lines
+from ..rules.cachekey import cache_key, misfit
+from ..rules.cachemodel import CacheEntry
+from ..rules.env import without_secrets
+from ..rules.errors import RecipeError
+from ..rules.model import Recipe
+from ..rules.rerun import VERSION_FLAGS, command_line
+from ..rules.select import candidates
+from ..rules.tags import nearest
+from ..running.choose import Engine
+from .cache_actions import NothingFound, find_entries
+from .run import Home, new_engine, parse_request
+
+MADE_WITH = "made with it"
+"""In place of a key: the entry was used while the other one was made, and none of its values names it."""
+
+
+class Use(NamedTuple):
+    """An entry that needs another one, and the key whose value names its folder."""
+
+    entry: CacheEntry
+    by: str
+
+
+def explain_cache_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
+    """Answers ``cm explain cache [UID | --tags=...]``; raises NothingFound when no entry fits."""
+    engine = new_engine(home, None)
+    entries = find_entries(i, engine.store)
+    if not entries:
+        close = nearest(str(i.get("artifact") or ""), [entry.uid for entry in engine.store.entries()], 3, 0.4)
+        hint = f"the nearest are: {', '.join(close)}" if close else "cm show cache lists what there is"
+        raise NothingFound(f"no cache entry fits in {home.store_path}", hint=hint)
+    uses = _uses(engine.store)
+    rows = [_entry_row(engine, entry, uses.get(entry.uid, [])) for entry in entries]
+    if i.get("out") == "con":
+        sys.stdout.write("\n".join(line for row in rows for line in entry_lines(row)).lstrip("\n") + "\n")
+    return {"return": 0, "format": FORMAT, "cache": str(home.store_path), "entries": rows}
+
+
+def _uses(store: Store) -> dict[str, list[Use]]:
+    """Entry to the entries that need it."""
+    entries = store.entries()
+    known = {entry.uid for entry in entries}
+    found: dict[str, list[Use]] = {}
+    for entry in entries:
+        needed = dependencies(entry, known)
+        values = _values(entry) if needed else {}
+        for uid in needed:
+            naming = [key for key, value in values.items() if uid in str(value)]
+            found.setdefault(uid, []).append(Use(entry, naming[0] if naming else MADE_WITH))
+    return found
+
+
+def _values(entry: CacheEntry) -> dict[str, Any]:
+    state = _mapping(read_json(EntryPaths(entry.path).state))
+    values = {**_mapping(state.get("new_env")), **_mapping(state.get("new_state"))}
+    return {**values, "dependent_cached_path": entry.dependent_path}
+
+
+def _entry_row(engine: Engine, entry: CacheEntry, uses: Sequence[Use]) -> dict[str, Any]:
+    details = _mapping(read_json(EntryPaths(entry.path).details))
+    asked = _mapping(details.get("request"))
+    record = entry.record
+    recipe = _recipe_of(engine, entry)
+    state, newer = _recipe_state(engine, entry, recipe)
+    command, reaches, note = _command(engine, entry, recipe, asked)
+    return {
+        "uid": entry.uid,
+        "path": str(entry.path),
+        "recipe": entry.recipe.text,
+        "tags": list(entry.tags),
+        "version": entry.version,
+        "created_utc": record.created_utc if record else "",
+        "state": _state(engine.store, entry),
+        "request": {
+            "tags": str(asked.get("tags", "")),
+            "inputs": dict(without_secrets(record.inputs if record else {})),
+            "chain": [str(label) for label in details.get("chain") or ()],
+            **{name: str(asked.get(name, "")) for name in ("version", "version_min", "version_max")},
+        },
+        "recipe_state": state,
+        "recipe_files_newer": newer,
+        "variations": _variations(entry, details),
+        "files": _files(entry),
+        "last_use_utc": _last_use(entry),
+        "is_in_use": is_in_use(entry.path),
+        "depends_on": entry.dependent_path,
+        "used_by": [{"uid": use.entry.uid, "recipe": use.entry.recipe.text, "by": use.by} for use in uses],
+        "command": command,
+        "command_reaches_it": reaches,
+        "command_note": note,
+    }
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _state(store: Store, entry: CacheEntry) -> str:
+    if "broken" in entry.tags:
+        return "broken: its files were changed, it is never reused"
+    if not entry.is_complete:
+        return "being made right now" if store.is_busy(entry) else "unfinished, never reused"
+    return store.problem(entry) or "finished and whole"
+
+
+def _recipe_of(engine: Engine, entry: CacheEntry) -> Recipe | None:
+    found = engine.source.index.by_name(entry.recipe.uid) if entry.recipe.uid else ()
+    try:
+        return engine.source.recipe(found[0]) if found else None
+    except RecipeError:
+        return None
+
+
+def _recipe_state(engine: Engine, entry: CacheEntry, recipe: Recipe | None) -> tuple[str, list[str]]:
+    """Whether the recipe is still as it was, and its files whose time is after the entry was begun."""
+    record = entry.record
+    if recipe is None:
+        return "not registered (any more)", []
+    if record is None:
+        return "how it was then is not recorded", []
+    if engine.source.is_unchanged(recipe, record.recipe_digest, record.recipe_stamp):
+        return "unchanged since", []
+    newer = sorted(_files_after(recipe.path, timegm(time.strptime(record.created_utc, "%Y-%m-%dT%H:%M:%SZ")) + 1))
+    if newer:
+        return "changed since", newer
+    return "changed since: a file was removed, or replaced by one with an older time", []
+
+
+def _files_after(folder: Path, time_s: float) -> Iterator[str]:
+    for path in folder.rglob("*"):
+        if path.is_file() and "__pycache__" not in path.parts and path.stat().st_mtime >= time_s:
+            yield os.path.relpath(path, folder)
+
+
+def _variations(entry: CacheEntry, details: Mapping[str, Any]) -> list[dict[str, str]]:
+    noted = [row for row in details.get("variations") or () if isinstance(row, Mapping)]
+    rows = [{"name": str(row.get("name", "")), "reason": str(row.get("reason", ""))} for row in noted]
+    if rows or entry.record is None:
+        return rows or [{"name": tag[1:], "reason": "a tag of CM's"} for tag in entry.tags if tag.startswith("_")]
+    return [{"name": name, "reason": ""} for name in entry.record.variations]
+
+
+def _files(entry: CacheEntry) -> list[dict[str, Any]]:
+    return [
+        {
+            "path": file.path,
+            "size_bytes": file.size_bytes,
+            "sha256": file.sha256,
+            "problem": file_problem(entry.path / file.path, file, is_thorough=False),
+        }
+        for file in (declared_files(entry) or () if entry.record else ())
+    ]
+
+
+def _last_use(entry: CacheEntry) -> str:
+    used_s = last_use_s(entry.path)
+    return "" if used_s is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(used_s))
+
+
+def _command(
+    engine: Engine, entry: CacheEntry, recipe: Recipe | None, asked: Mapping[str, Any]
+) -> tuple[str, bool, str]:
+    """The command that asks for just this entry, whether a run of it would reuse it, and what is to be said of that."""
+    record = entry.record
+    if recipe is None:
+        return "", False, "its recipe is not registered, so no query reaches it"
+    explicit = record.explicit if record else tuple(tag[1:] for tag in entry.tags if tag.startswith("_"))
+    inputs: dict[str, Any] = dict(without_secrets(record.inputs)) if record else {}
+    if record and record.extra_tags:
+        inputs["extra_cache_tags"] = ",".join(record.extra_tags)
+    inputs.update({name: str(asked[name]) for name in VERSION_FLAGS if asked.get(name)})
+    queries = [str(asked.get("tags") or ""), ",".join([*recipe.tags, *("_" + name for name in explicit)])]
+    answers = [
+        ({"tags": tags, **inputs}, *_reached(engine, entry, recipe, {"tags": tags, **inputs})) for tags in queries
+    ]
+    flags, reaches, note = next((answer for answer in answers if answer[1]), answers[-1])
+    return command_line(["run", "script"], flags.items()).text, reaches, note
+
+
+def _reached(engine: Engine, entry: CacheEntry, recipe: Recipe, inputs: Mapping[str, Any]) -> tuple[bool, str]:
+    request = parse_request(inputs)
+    try:
+        found = candidates(request.query, "", engine.source.index)
+        configured = engine.configure(recipe, request)
+    except RecipeError as error:
+        return False, f"not any more: {error.message.splitlines()[0]}"
+    key = cache_key(configured, configured.env)
+    reason = misfit(entry, key) or engine.store.problem(entry)
+    if reason:
+        hidden = recipe.extra_cache_tags_from_env and "; its tags come from env values of dynamic dependencies too"
+        return False, f"a run would not reuse it: {reason}{hidden or ''}"
+    if len(found) > 1 and found[0].uid != recipe.id.uid:
+        return False, f"several recipes fit these tags; name it: cm run script {recipe.id.alias}"
+    best = engine.store.find(key)[0]
+    if best.uid != entry.uid:
+        return False, f"fits, but a run prefers the entry {best.uid}"
+    return True, "a run of this reuses the entry"

@@ -1,0 +1,123 @@
+"""``cm lock script``: writes down what a request uses."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..disk.files import write_text
+from ..documents.lockfile import Lock, LockedThing, lock_json, portable_thing
+from ..planning.planned import PlannedEngine
+from ..rules.cachemodel import CacheEntry, CacheKey
+from ..rules.demands import Thing
+from ..rules.errors import RecipeError
+from ..rules.events import StepEvent
+from ..rules.model import Recipe, Request, StepResult
+from ..rules.symbols import has_symbol
+from ..running.choose import Engine
+from ..running.execute import run_consistently
+from ..running.frame import Frame
+from ..running.host import os_info
+from ..running.locked import places, thing_in
+from ..running.phases import make
+from .plan_action import request_text
+from .run import Home, new_engine, parse_request
+
+logger = logging.getLogger(__name__)
+
+
+class LockingEngine(PlannedEngine):
+    """A plan that looks below reused entries, once each, and notes all recipes and things it meets."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine, parse_request)
+        self.recipes: dict[str, Recipe] = {}
+        self.things: dict[Thing, LockedThing] = {}
+        self._seen: set[str] = set()
+
+    def emit(self, event: StepEvent) -> None:
+        """Notes the recipe of each step; what was noted before the plan started over does not count."""
+        super().emit(event)
+        if event.kind == "again":
+            self.recipes.clear()
+            self.things.clear()
+            self._seen.clear()
+        elif event.kind == "start" and event.configured:
+            recipe = event.configured.recipe
+            self.recipes[recipe.id.text] = recipe
+
+    def before_reuse(self, frame: Frame, entry: CacheEntry) -> None:
+        """Plans what would have to run if the entry were not there: on another machine it is not."""
+        if self.planned_store.is_planned(entry) or entry.uid in self._seen:
+            return
+        self._seen.add(entry.uid)
+        below = self.frame(frame.configured, entry.path / "below", None)
+        try:
+            make(self, below, entry)
+        except RecipeError as error:
+            logger.debug("below %s: %s", entry.path, error)
+
+    def note_choice(self, frame: Frame, key: CacheKey, result: StepResult) -> None:
+        """Notes what the cache holds for a request, or that it holds nothing yet."""
+        super().note_choice(frame, key, result)
+        entry = result.entry
+        if entry and not self.planned_store.is_planned(entry):
+            thing = thing_in(self.planned_store, entry, key)
+        else:
+            if is_open(key):
+                return  # nobody can tell yet what is asked for
+            asked = portable_thing(key, places(self.planned_store))
+            thing = LockedThing(key.recipe, asked.variations, asked.tags, asked.inputs)
+        known = self.things.get(thing.thing)
+        if known is None or not known.is_made:
+            self.things[thing.thing] = thing
+
+
+def is_open(key: CacheKey) -> bool:
+    """Whether a part of what is asked for is known only when earlier steps have run."""
+    return any(has_symbol(text) for text in (*key.variations, *key.extra_tags, *key.derived_tags, *key.inputs.values()))
+
+
+def lock_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
+    """Answers ``cm lock script``: the lock goes to standard output, or to the file that ``--file`` names."""
+    inputs = {key: value for key, value in i.items() if key != "file"}
+    lock = make_lock(new_engine(home, None), inputs)
+    text = json.dumps(lock_json(lock), indent=2) + "\n"
+    if i.get("file"):
+        write_text(Path(os.path.abspath(str(i["file"]))), text)
+        logger.info("+ wrote %s: %d recipes, %d things", i["file"], len(lock.recipes), len(lock.things))
+    elif i.get("out") == "con":
+        sys.stdout.write(text)
+    unmade = sorted({thing.label for thing in lock.things if not thing.is_made})
+    if unmade:
+        logger.warning(
+            "! not in the cache yet, so their versions and files are not locked: %s\n  hint: run it once, then lock",
+            ", ".join(unmade),
+        )
+    return {"return": 0, "lock": lock_json(lock), "unmade": unmade}
+
+
+def make_lock(engine: Engine, i: Mapping[str, Any]) -> Lock:
+    """The lock of a request: a plan of it that looks below reused entries too, beside what the cache holds.
+
+    Raises RecipeError when the plan finds an error that would stop the run.
+    """
+    planned = LockingEngine(engine)
+    request = parse_request(i)
+    run_consistently(planned, request)
+    return lock_of(planned, request)
+
+
+def lock_of(planned: LockingEngine, request: Request) -> Lock:
+    """The lock of what a plan met."""
+    return Lock(
+        command=f"cm run script {request_text(request)}",
+        host={"system": str(os_info()["platform"]), "machine": os.uname().machine if hasattr(os, "uname") else ""},
+        recipes={recipe.id.text: planned.source.digest(recipe) for recipe in planned.recipes.values()},
+        things=tuple(planned.things.values()),
+    )

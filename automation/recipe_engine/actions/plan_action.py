@@ -1,0 +1,73 @@
+"""``cm plan script``: what a run would do, told without doing any of it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..documents.plan import Plan
+from ..documents.plan_text import GRAPHS, plan_json, plan_lines
+from ..planning.planned import PlannedEngine
+from ..rules.errors import RecipeError, RequestError
+from ..rules.model import Request
+from ..rules.schema import is_yes
+from ..running.choose import Engine
+from ..running.execute import run_consistently
+from ..running.locked import guard_of
+from .run import Home, new_engine, parse_request
+
+
+def plan_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
+    """Answers ``cm plan script``; the code is that of the first error that would surely stop the run."""
+    graph = str(i.get("graph") or "")
+    if graph and graph not in GRAPHS:
+        raise RequestError(f"--graph={graph} is not known", hint=f"one of: {', '.join(GRAPHS)}")
+    engine = new_engine(home, None)
+    engine.guard = guard_of(i, engine.source, engine.store)
+    plan = make_plan(engine, parse_request(i))
+    if i.get("out") == "con":
+        is_verbose = is_yes(i.get("verbose")) or is_yes(i.get("v"))
+        text = GRAPHS[graph](plan) if graph else "\n".join(plan_lines(plan, with_skipped=is_verbose))
+        sys.stdout.write(text + "\n")
+    answer: dict[str, Any] = {"return": 0, "plan": plan_json(plan)}
+    if graph:
+        answer["graph"] = GRAPHS[graph](plan)
+    if plan.errors:
+        first = plan.errors[0]
+        answer.update({"return": first.code, "error": f"the run would fail: {first.message.splitlines()[0]}"})
+    return answer
+
+
+def make_plan(engine: Engine, request: Request, planned: PlannedEngine | None = None) -> Plan:
+    """The plan of a request, thought through by ``planned`` when one is given.
+
+    Raises RecipeError only when not even the recipe asked for can be told.
+    """
+    planned = planned or PlannedEngine(engine, parse_request)
+    try:
+        run_consistently(planned, request)
+    except RecipeError:
+        if planned.tree.is_empty:
+            raise
+    return Plan(
+        root=planned.tree.root,
+        command=f"cm run script {request_text(request)}",
+        cache_path=str(engine.store.root),
+        free_bytes=_free_bytes(engine.store.root),
+    )
+
+
+def _free_bytes(path: Path) -> int:
+    """The free space at ``path`` or at the nearest folder above that exists."""
+    import shutil  # here, because only plans ask
+
+    existing = next(folder for folder in (path, *path.parents) if os.path.isdir(folder))
+    return shutil.disk_usage(existing).free
+
+
+def request_text(request: Request) -> str:
+    """The query of a request as words of a command line."""
+    return f"--tags={request.query.text}" if request.query.text else request.alias

@@ -1,0 +1,109 @@
+"""``cm record script``: what a recipe calls when it has made a result, so that the result can be made again.
+
+    access({"action": "record", "automation": "script", "folder": FOLDER, "name": "digits/Offline/accuracy",
+            "request": {"tags": "run,mlperf,inference", ...}, "folder_input": "results_dir",
+            "outcome": {"exact": {"accuracy": 86.8}, "within": {"samples_per_second": {"value": 8.1, "unit": "1/s"}}},
+            "inputs": {...}, "settings": {...}, "machine": {...}, "files": ["result.json"], "attachments": {...}})
+
+The lock is made of a plan of ``request``, which by now finds all it needs in the cache; see resultrecord.py.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..disk.files import sha256_of, write_text
+from ..disk.repos import recipe_files
+from ..documents.lockfile import Lock, lock_json
+from ..documents.resultrecord import RECORD_FILE, portable_value, sealed
+from ..rules.errors import RequestError
+from ..rules.masking import Masker
+from ..rules.rerun import flat, given_line, holds_secret, without_secret_flags
+from ..running.execute import run_consistently
+from ..running.journal import iso
+from ..running.locked import places
+from ..running.recording import rows_until_now
+from .lock_action import LockingEngine, lock_of
+from .run import Home, new_engine, parse_request
+
+KEPT_ROWS = 300
+"""Of a longer journal the last rows: the steps that led to the result."""
+KEPT_EVENTS = ("run", "done", "fail", "again")
+DROPPED_KEYS = ("path", "entry_path", "log")
+"""What only says where something is on this machine."""
+
+
+def record_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
+    """Answers ``cm record script``: writes ``record.json`` into the folder of a result. Raises RequestError."""
+    folder = Path(os.path.abspath(str(i.get("folder") or "")))
+    request, name = i.get("request"), str(i.get("name") or "")
+    if not i.get("folder") or not folder.is_dir():
+        raise RequestError(f"--folder={i.get('folder')} is no folder of a result")
+    if not isinstance(request, Mapping) or not name:
+        raise RequestError("a record needs the name of the result and the request that makes it again")
+    started_s = time.time()
+    engine = LockingEngine(new_engine(home, None))
+    folder_input = str(i.get("folder_input") or "")
+    run_consistently(engine, parse_request({**request, **({folder_input: str(folder)} if folder_input else {})}))
+    lock = lock_of(engine, parse_request(request))
+    rows = rows_until_now()
+    refuse_changed_recipes(lock, rows)
+    known = [(str(folder), "<result>"), *places(engine.store)]
+    shown = Masker(()).text
+    plain = without_secret_flags(request)
+    content = {
+        "name": name,
+        "made_utc": iso(started_s),
+        "duration_s": float(i.get("duration_s") or 0.0),
+        "command": portable_value(given_line(request).text, known),
+        "request": {
+            "inputs": portable_value(plain, known),
+            "secrets": sorted(key for key, value in flat(request) if holds_secret(key, value)),
+            "folder_input": folder_input,
+        },
+        "attachments": dict(_mapping(i, "attachments")),
+        "lock": lock_json(lock),
+        "recipe_files": {key: recipe_files(recipe.path) for key, recipe in sorted(engine.recipes.items())},
+        "journal": shown(portable_value(journal_rows(rows), known)),
+        **{part: shown(portable_value(_mapping(i, part), known)) for part in ("inputs", "settings", "machine")},
+        "outcome": portable_value(_mapping(i, "outcome"), known),
+        "files": {file: sha256_of(folder / file) for file in i.get("files") or () if (folder / file).is_file()},
+    }
+    write_text(folder / RECORD_FILE, record_text(content))
+    return {"return": 0, "record": str(folder / RECORD_FILE)}
+
+
+def record_text(content: Mapping[str, Any]) -> str:
+    """The text of a record: one line for each part, so that it stays small and can be looked at."""
+    import json  # here, because a loaded module costs each call
+
+    rows = [f"  {json.dumps(name)}: {json.dumps(value, sort_keys=True)}" for name, value in sealed(content).items()]
+    return "{\n" + ",\n".join(rows) + "\n}\n"
+
+
+def _mapping(i: Mapping[str, Any], part: str) -> Mapping[str, Any]:
+    value = i.get(part) or {}
+    if not isinstance(value, Mapping):
+        raise RequestError(f"the {part} of a record must be given by name, found {value!r}")
+    return value
+
+
+def refuse_changed_recipes(lock: Lock, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Raises RequestError when a recipe that ran is not any more what it was: nobody could lock what it was."""
+    ran = {row["recipe"]: row["digest"] for row in rows if row.get("digest") and row.get("recipe")}
+    changed = sorted(key.partition(",")[0] for key, digest in ran.items() if lock.recipes.get(key, digest) != digest)
+    if changed:
+        raise RequestError(
+            f"recipes were edited while the run went on: {', '.join(changed)}",
+            hint="the result cannot be made again from what is there now; make it anew",
+        )
+
+
+def journal_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of a journal that tell what ran and what was reused, without places."""
+    kept = [row for row in rows if row.get("event") in KEPT_EVENTS]
+    return [{key: value for key, value in row.items() if key not in DROPPED_KEYS} for row in kept[-KEPT_ROWS:]]

@@ -1,0 +1,141 @@
+"""From results and errors to what CM and the user see."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ..rules.env import without_secrets
+from ..rules.errors import ErrorText, Interrupted, RecipeError
+from ..rules.model import StepResult
+from ..rules.schema import is_yes
+from ..running.interrupts import raised_as_interrupted
+
+logger = logging.getLogger(__name__)
+
+INTERRUPTED = 130
+"""Exit status of a program ended by Ctrl-C: 128 + SIGINT (POSIX shells)."""
+
+ROOT_LOGGER = "recipe_engine"
+
+
+def to_cm(result: StepResult, *, is_shown: bool) -> dict[str, Any]:
+    """CM's answer for a finished run; secrets are left out of an answer that is going to be printed."""
+    answer: dict[str, Any] = {
+        "return": 0,
+        "env": without_secrets(result.env) if is_shown else result.env,
+        "new_env": without_secrets(result.new_env) if is_shown else result.new_env,
+        "state": result.state,
+        "new_state": result.new_state,
+        "deps": list(result.dependency_tags),
+    }
+    if result.status == "skipped":
+        answer["skipped"] = True
+    if result.version:
+        answer["version"] = result.version
+    if result.entry:
+        answer["cache_entry"] = {"uid": result.entry.uid, "path": str(result.entry.path)}
+    return printable(answer) if is_shown else answer
+
+
+def printable(answer: dict[str, Any]) -> dict[str, Any]:
+    """An answer whose values JSON can hold: cmind would drop a whole env because of one value that it cannot."""
+    try:
+        json.dumps(answer)
+    except (TypeError, ValueError):
+        safe: dict[str, Any] = json.loads(json.dumps(answer, default=str, skipkeys=True))
+        return safe
+    return answer
+
+
+def answer_cm(action: Callable[[Mapping[str, Any]], dict[str, Any]], i: dict[str, Any], cmind: Any) -> dict[str, Any]:
+    """Runs one action for cmind: the one place where errors become CM's codes.
+
+    On the console the error text goes to stderr from here, because cmind would put an exclamation mark behind the
+    command that the hint suggests. With ``--out=json`` everything but the answer goes to stderr.
+    """
+    out = str(i.get("out") or "")
+    if out == "con" and wants_json(i):
+        i["out"] = out = "json"
+        if cmind is not None:
+            cmind.output = out
+    set_up_logging(is_verbose=bool(i.get("verbose") or i.get("v")))
+    try:
+        with stdout_to_stderr(out == "json"), clean_termination(bool(out)):
+            return action(i)
+    except RecipeError as error:
+        if is_yes(i.get("debug")):
+            traceback.print_exc()
+        return _failed(error.code, ErrorText.of(error), out, cmind)
+    except KeyboardInterrupt as stop:
+        from ..running.execute import running_trace  # here, because most calls never need it
+
+        if running_trace():  # a recipe made this call; the whole run ends
+            raise
+        told = stop if isinstance(stop, Interrupted) else Interrupted("SIGINT", INTERRUPTED)
+        return _failed(told.code, told.describe(), out, cmind)
+    except Exception as error:
+        if i.get("debug"):
+            traceback.print_exc()
+        from ..rules.advice import advice
+
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        text = (
+            f"internal error: {type(error).__name__}: {error} ({os.path.basename(place.filename)}:{place.lineno})\n"
+            f"  hint: {advice([str(error)]) or '--debug shows the traceback; please report it'}"
+        )
+        return _failed(1, text, out, cmind)
+
+
+def wants_json(i: Mapping[str, Any]) -> bool:
+    """Whether ``-j`` or ``--json`` asks for ``--out=json``; of ``cm add script`` the latter is a flag of its own."""
+    return is_yes(i.get("j")) or (is_yes(i.get("json")) and i.get("action") != "add")
+
+
+def _failed(code: int, text: str, out: str, cmind: Any) -> dict[str, Any]:
+    if out == "con":
+        print(f"\nCM error: {text}", file=sys.stderr)  # noqa: T201
+        if cmind is not None:
+            cmind.output = "shown"
+    return {"return": code, "error": text}
+
+
+def set_up_logging(*, is_verbose: bool) -> None:
+    """The story goes to stderr, one line per step; ``-v`` also tells what was skipped and why."""
+    root = logging.getLogger(ROOT_LOGGER)
+    if not root.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(message)s"))
+        root.addHandler(handler)
+        root.propagate = False
+        root.setLevel(logging.INFO)
+    if is_verbose:
+        root.setLevel(logging.DEBUG)
+
+
+@contextlib.contextmanager
+def stdout_to_stderr(is_wanted: bool) -> Iterator[None]:
+    """Sends standard output, children's too, to standard error inside the block."""
+    if not is_wanted:
+        yield
+        return
+    sys.stdout.flush()
+    saved = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(saved, 1)
+        os.close(saved)
+
+
+def clean_termination(is_top: bool) -> contextlib.AbstractContextManager[None]:
+    """Ctrl-C, SIGTERM and the end of the terminal raise Interrupted in the block: children end and locks are freed."""
+    return raised_as_interrupted() if is_top else contextlib.nullcontext()

@@ -1,0 +1,283 @@
+"""``cm run script``: the straight line from CM's input to CM's answer. Read this file first.
+
+request = parse_request(i)              what was asked for
+engine  = Engine(recipes, store)        what there is
+result  = run_consistently(engine, request)  select, configure, reuse or make; dependencies first (execute.py)
+answer  = to_cm(result)
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..disk.repos import RecipeSource, RepoInfo
+from ..disk.store import Store
+from ..rules.deps import request_from_inputs
+from ..rules.env import Env, check_list_keys
+from ..rules.errors import RequestError
+from ..rules.flags import EXTRA_FLAGS, FLAGS_AS_ENV, NO_CONTAINER
+from ..rules.flags import FLAGS as FLAGS  # the audit knows it from here
+from ..rules.model import Recipe, Request, RunOptions, StepResult
+from ..rules.schema import is_yes
+from ..rules.select import candidates
+from ..rules.tags import TagQuery, nearest, parse_query, split_words
+from ..running.choose import Engine
+from ..running.execute import run_consistently, run_request, running_trace
+from ..running.hooks import names_input
+from ..running.host import passed_on_env
+from ..running.locked import guard_of, guarding
+from ..running.recording import recorded
+from .report import to_cm
+
+logger = logging.getLogger(__name__)
+
+CACHE_VARIABLE = "CROWDPERF_CACHE"
+"""Names the folder of the store; without it the store is the ``cache`` folder of CM's local repository."""
+
+RECURSION_LIMIT = 5000
+"""Enough for recipes as deep below each other as ``execute`` allows, also where they call ``cm.access`` themselves."""
+
+
+class Home(NamedTuple):
+    """Where things are: the registered repositories, CM's home folder and the store."""
+
+    repos: Sequence[RepoInfo]
+    path: Path
+    local_repo: Path
+
+    @property
+    def index_folder(self) -> Path:
+        """Where the engine remembers what it read of each repository."""
+        return self.path / "recipe-index"
+
+    @property
+    def store_path(self) -> Path:
+        """The folder of cache entries."""
+        chosen = os.environ.get(CACHE_VARIABLE, "").strip()
+        return Path(chosen).absolute() if chosen else self.local_repo / "cache"
+
+
+def new_engine(home: Home, cmind: Any, kind: type[Engine] = Engine) -> Engine:
+    """What all steps of one call share: recipes, store, the folder of the call."""
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
+    return kind(
+        source=RecipeSource(home.repos, home.index_folder),
+        store=Store(home.store_path),
+        cmind=cmind,
+        top_folder=os.getcwd(),
+        run=run_request,
+    )
+
+
+def run_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any]:
+    """Answers ``cm run script``; raises RecipeError."""
+    if EXTRA_FLAGS.isdisjoint(i):
+        engine = new_engine(home, cmind)
+        with recorded(engine, i, home.path):
+            return _run(i, engine)
+    from .run_extras import ExtrasEngine, run_with_extras  # here, because few calls have such a flag
+
+    engine = new_engine(home, cmind, ExtrasEngine)
+    with recorded(engine, i, home.path):
+        return run_with_extras(i, engine, _run)
+
+
+def _run(i: Mapping[str, Any], engine: Engine) -> dict[str, Any]:
+    engine.guard = guard_of(i, engine.source, engine.store)
+    request = parse_request(i)
+    recipe = _recipe_if_clear(engine, request)
+    refuse_dry_run(recipe, request)
+    if recipe and i.get("out"):
+        warn_of_unknown_inputs(recipe, request)
+    with guarding(engine.guard):
+        result = run_consistently(engine, request)
+    if recipe and i.get("out"):
+        _show_env(recipe, result)
+    answer = to_cm(result, is_shown=bool(i.get("out")))
+    if is_yes(i.get("print_deps")):
+        prefix = str(i.get("script_call_prefix") or "cm run script").strip()
+        answer["new_state"] = {**answer["new_state"], "print_deps": _show_dependencies(result, prefix)}
+    return answer
+
+
+def search_action(i: Mapping[str, Any], home: Home) -> list[Path]:
+    """The folders of the recipes that fit ``cm find script``, in order of preference; empty when none does.
+
+    The name may hold ``*`` and ``?``, and a repository in front: ``cm find script crowdperf:get-*``.
+    """
+    index = RecipeSource(home.repos, home.index_folder).index
+    query, name = parse_query_input(i)
+    found = index.by_tags(query.all_of, query.none_of)
+    if "*" in name or "?" in name:
+        found = tuple(entry for entry in found if fnmatchcase(entry.alias, name))
+    elif name:
+        named = index.by_name(name)
+        found = tuple(entry for entry in named if entry in found)
+    repo = str(i.get("artifact") or "").strip().rpartition(":")[0]
+    if repo and " " not in repo:
+        wanted = {part.strip() for part in repo.split(",")}
+        paths = [known.path for known in home.repos if wanted & {known.alias, known.uid}]
+        found = tuple(entry for entry in found if entry.repo_path in paths)
+    return [entry.path for entry in found if all(entry.declares(name) for name in query.variations)]
+
+
+def split_artifact(i: Mapping[str, Any]) -> tuple[list[str], str]:
+    """The tag words and the name that ``--tags`` and the artifact words of the command line ask for.
+
+    A first word with a blank in it is a list of tags and takes the place of ``--tags``; further words with a blank or a
+    comma are added to it. Any other first word is an alias or a uid (or ``alias,uid``), maybe behind ``repo:``.
+    """
+    artifact = str(i.get("artifact") or "").strip()
+    tags = i.get("tags") or ""
+    if not isinstance(tags, str | list | tuple):
+        raise RequestError(f"--tags must hold tags, found {tags!r}", hint="write --tags=get,python3")
+    words = list(split_words(tags))
+    if " " in artifact:
+        words = list(split_words(artifact.replace(" ", ",")))
+        artifact = ""
+    for extra in i.get("artifacts") or ():
+        if " " in extra or "," in extra:
+            words += split_words(extra.replace(" ", ","))
+    return words, artifact.rpartition(":")[2].rpartition(",")[2]
+
+
+def parse_query_input(i: Mapping[str, Any]) -> tuple[TagQuery, str]:
+    """The query and the recipe name that were asked for; see ``split_artifact``."""
+    words, name = split_artifact(i)
+    return parse_query(words), name
+
+
+def parse_options(i: Mapping[str, Any]) -> RunOptions:
+    """The engine flags among the input keys; raises RequestError for a value that makes no sense."""
+    timeout = i.get("lock_timeout")
+    try:
+        timeout_s = None if timeout is None else float(timeout)
+    except (TypeError, ValueError):
+        timeout_s = -1.0
+    if timeout_s is not None and not timeout_s >= 0:  # nor is nan
+        raise RequestError(f"--lock_timeout={timeout!r} is no number of seconds, 0 or more")
+    options = RunOptions(
+        new=is_yes(i.get("new")),
+        renew=is_yes(i.get("renew")),
+        skip_cache=is_yes(i.get("skip_cache")),
+        force_cache=is_yes(i.get("force_cache")),
+        only_from_cache=is_yes(i.get("only_execute_from_cache")),
+        quiet=is_yes(i.get("quiet")) or is_yes(i.get("q")),
+        silent=is_yes(i.get("silent")) or is_yes(i.get("s")),
+        verbose=is_yes(i.get("verbose")) or is_yes(i.get("v")),
+        fake_run=is_yes(i.get("fake_run")) or is_yes(i.get("prepare")),
+        fake_deps=is_yes(i.get("fake_deps")),
+        dirty=is_yes(i.get("dirty")),
+        save_env=is_yes(i.get("save_env")),
+        show_time=is_yes(i.get("time")),
+        ignore_script_error=is_yes(i.get("ignore_script_error")),
+        mixed_versions=is_yes(i.get("mixed_versions")),
+        lock_timeout_s=timeout_s,
+    )
+    if options.new and options.renew:
+        raise RequestError("--new and --renew contradict each other", hint="--renew remakes an entry, --new adds one")
+    return options
+
+
+def parse_request(i: Mapping[str, Any]) -> Request:
+    """CM's input dict as a Request; raises RequestError or MetaError for what cannot be used."""
+    options = parse_options(i)
+    query, alias = parse_query_input(i)
+    repo = str(i.get("artifact") or "").strip().rpartition(":")[0]
+    env: Env = {**passed_on_env(), **_mapping(i, "env")}
+    check_list_keys(env)
+    if env.pop("GH_TOKEN", None) and "CM_GH_TOKEN" not in env:
+        env["CM_GH_TOKEN"] = os.environ.get("GH_TOKEN", "")
+    env.update(_flags_as_env(options, i))
+    inputs = {key: value for key, value in i.items() if key not in ("cmd", "parsed_automation", "parsed_artifact")}
+    request = request_from_inputs(inputs, options=options)
+    return request._replace(
+        query=query,
+        alias=f"{repo}:{alias}" if repo and alias else alias,
+        env=env,
+        state=_mapping(i, "state"),
+        const=_mapping(i, "const"),
+        const_state=_mapping(i, "const_state"),
+        trace=running_trace(),
+    )
+
+
+def _flags_as_env(options: RunOptions, i: Mapping[str, Any]) -> Env:
+    """The flags that recipes read from the env (reference engine, cm4mlops e1d5c7cf0)."""
+    flags = {
+        "CM_QUIET": options.quiet,
+        "CM_TMP_SILENT": options.silent,
+        "CM_VERBOSE": options.verbose,
+        "CM_TMP_FAKE_RUN": options.fake_run,
+    }
+    flags.update({key: is_yes(i.get(name)) for name, key in FLAGS_AS_ENV.items()})
+    env: Env = {key: "yes" for key, is_on in flags.items() if is_on}
+    return {**env, "CM_TMP_DEBUG_UID": str(i["debug_uid"])} if i.get("debug_uid") else env
+
+
+def _mapping(i: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = i.get(key)
+    if value is None or value is False:
+        return {}
+    if not isinstance(value, Mapping):
+        raise RequestError(f"--{key} must be given by key, found {value!r}", hint=f"write --{key}.NAME=VALUE")
+    return {str(name): item for name, item in value.items()}  # a caller in Python may use a number
+
+
+def _recipe_if_clear(engine: Engine, request: Request) -> Recipe | None:
+    """The recipe asked for, when only one fits; the run itself decides otherwise."""
+    found = candidates(request.query, request.alias, engine.source.index)
+    return engine.source.recipe(found[0]) if len(found) == 1 else None
+
+
+def warn_of_unknown_inputs(recipe: Recipe, request: Request) -> None:
+    """Says which given inputs nobody reads, and what was meant by those that look misspelt.
+
+    CM ignores an unknown input without a word. A hook may read one that its recipe does not describe.
+    """
+    mapped = {name for source in _mappings(recipe) for name in source}
+    known = FLAGS | mapped | set(recipe.inputs)
+    for name in sorted(set(request.inputs) - known):
+        close = nearest(name, known, 1)
+        if name.startswith(NO_CONTAINER):
+            logger.warning("! --%s has no effect: this engine starts no containers", name)
+        elif close:
+            logger.warning("! recipe %s knows no input --%s; did you mean --%s?", recipe.id.alias, name, close[0])
+        elif not names_input(recipe, name):
+            logger.warning("! recipe %s knows no input --%s; it has no effect", recipe.id.alias, name)
+
+
+def refuse_dry_run(recipe: Recipe | None, request: Request) -> None:
+    """Raises RequestError for a ``--plan`` or ``--dry_run`` that the recipe does not know: it would really run."""
+    for name in ("plan", "dry_run", "dry-run"):
+        mapped = {key for source in _mappings(recipe) for key in source} | set(recipe.inputs) if recipe else ()
+        if request.inputs.get(name) and name not in mapped:
+            raise RequestError(
+                f"cm run script knows no --{name}, it would run",
+                hint="cm plan script with the same words tells what a run would do, and does none of it",
+            )
+
+
+def _mappings(recipe: Recipe) -> list[Mapping[str, Any]]:
+    in_variations = [variation.source.get("input_mapping") or {} for variation in recipe.variations.values()]
+    return [recipe.layer.input_mapping, *in_variations]
+
+
+def _show_dependencies(result: StepResult, prefix: str) -> list[str]:
+    """The command for each direct dependency of the recipe, as it was resolved; told to the user too."""
+    commands = [f"{prefix} --tags={tags}" for tags in result.dependency_tags]
+    for command in commands:
+        logger.info("  %s", command)
+    return commands
+
+
+def _show_env(recipe: Recipe, result: StepResult) -> None:
+    for key, label in recipe.print_env_at_the_end.items():
+        if key in result.new_env:
+            logger.info("  %s: %s", label or key, result.new_env[key])

@@ -1,0 +1,297 @@
+"""What a run does besides, when asked by a flag: records of a run, figures, a shell at its end.
+
+``--print_versions``, ``--dump_version_info``, ``--print_readme`` and ``--repro`` tell or write which recipes took part;
+``--time`` and ``--space`` what they took; ``--print_env`` and ``--debug_script`` show native scripts at work;
+``--shell`` and ``--pause`` wait for the user when all is done. Listens to the engine; steers nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..disk.files import write_json, write_text
+from ..rules.env import is_secret, without_secrets
+from ..rules.errors import RecipeError, RequestError
+from ..rules.events import StepEvent
+from ..rules.index import IndexEntry
+from ..rules.model import Configured, StepResult
+from ..rules.rerun import given_line
+from ..rules.schema import is_yes
+from ..rules.tags import split_words
+from ..running.choose import Engine
+from ..running.execute import running_trace
+from ..running.frame import Frame
+from ..running.host import cm_version
+from ..running.shell import RUN_FILE, export_lines
+
+logger = logging.getLogger(__name__)
+
+STEP_COMMAND = "cm run script"
+BYTES_PER_MB = 1_000_000
+VERSION_FILES = ("cm-run-script-versions.json", "version_info.json")
+README_FILE = "README-cm.md"
+REPRO_FOLDER, REPRO_PREFIX = "cm-repro", "cm-run-script"
+REPRO_ANSWER = "cm-output.json"
+DEBUG_FILE = "tmp-run-without-cm.sh"
+"""Names that users and CM's experiment tools know (reference engine, cm4mlops e1d5c7cf0)."""
+
+
+class ScriptWatch(NamedTuple):
+    """Which native scripts are shown: ``tags`` that a recipe must have, ``depth`` of the recipe asked for (or none)."""
+
+    shows_env: bool
+    tags: frozenset[str]
+    depth: int | None
+
+    def is_debugged(self, frame: Frame) -> bool:
+        """Whether the script of this step is kept for debugging."""
+        is_top = len(frame.configured.request.trace) == self.depth
+        return is_top or bool(self.tags and self.tags <= set(frame.recipe.tags))
+
+
+class WatchedFrame(Frame):
+    """A step whose native script is shown."""
+
+    watch = ScriptWatch(False, frozenset(), None)
+
+    def run_script(self) -> None:
+        """Runs the script; shows its env before, keeps a copy of it after."""
+        if self.watch.shows_env:
+            values = json.dumps(without_secrets(self.env), indent=2, sort_keys=True, default=str)
+            logger.info("%senv of %s:\n%s", self.indent, self.configured.label, values)
+        try:
+            super().run_script()
+        finally:
+            if self.watch.is_debugged(self) and os.path.isfile(RUN_FILE):
+                shutil.copyfile(RUN_FILE, DEBUG_FILE)
+                logger.info("%s* %s: to try by hand: bash %s", self.indent, self.configured.label, _here(DEBUG_FILE))
+
+
+class Forgetful(dict[frozenset[str], IndexEntry]):
+    """Choices that are not remembered, so that each is asked for again."""
+
+    def __setitem__(self, key: frozenset[str], value: IndexEntry) -> None:
+        """Keeps nothing."""
+
+
+class ExtrasEngine(Engine):
+    """An engine whose steps can be watched."""
+
+    watch: ScriptWatch | None = None
+
+    def frame(self, configured: Configured, folder: Path, log_path: Path | None) -> Frame:
+        """The running side of one step, watched when asked."""
+        if self.watch is None:
+            return super().frame(configured, folder, log_path)
+        made = WatchedFrame(configured, folder=folder, log_path=log_path, top_folder=self.top_folder, cmind=self.cmind)
+        made.watch = self.watch
+        return made
+
+
+class Step(NamedTuple):
+    """One recipe that took part, with the query that led to it."""
+
+    trace: tuple[str, ...]
+    configured: Configured
+    result: StepResult
+
+    @property
+    def query(self) -> str:
+        """The words the step was asked for by."""
+        return self.configured.request.query.text or self.configured.recipe.id.alias
+
+    @property
+    def parent(self) -> str:
+        """The label of the recipe that asked, empty for the one asked for on the command line."""
+        return self.trace[-2] if len(self.trace) > 1 else ""
+
+
+def run_with_extras(
+    i: Mapping[str, Any], engine: Engine, run: Callable[[Mapping[str, Any], Engine], dict[str, Any]]
+) -> dict[str, Any]:
+    """What ``run`` answers, with all the extras that the input asks for around it.
+
+    Raises RequestError for ``--shell`` where nobody can type, else what ``run`` raises.
+    """
+    if is_yes(i.get("shell")) and not _has_user():
+        raise RequestError("--shell opens a shell, and there is no terminal", hint="--save_env leaves tmp-env.sh")
+    watch = ScriptWatch(
+        shows_env=is_yes(i.get("print_env")),
+        tags=frozenset(split_words(i.get("debug_script_tags") or "")),
+        depth=len(running_trace()) if is_yes(i.get("debug_script")) else None,
+    )
+    if isinstance(engine, ExtrasEngine) and (watch.shows_env or watch.tags or watch.depth is not None):
+        engine.watch = watch
+    if is_yes(i.get("skip_remembered_selections")):
+        engine.chosen = Forgetful()
+    extras = Extras(i)
+    engine.observers.append(extras.take)
+    try:
+        answer = run(i, engine)
+    except RecipeError as error:
+        extras.record({"return": error.code, "error": error.describe()})
+        raise
+    extras.record(answer)
+    extras.tell()
+    extras.wait_for_user()
+    return answer
+
+
+class Extras:
+    """What the flags of one call ask for; collects the steps while they happen."""
+
+    def __init__(self, i: Mapping[str, Any]) -> None:
+        self._i = i
+        self._steps: list[Step] = []
+        self._prefix = str(i.get("script_call_prefix") or STEP_COMMAND).strip()
+        self._folder = Path.cwd()
+        self._started_s = time.time()
+        self._free_bytes = shutil.disk_usage(self._folder).free
+        self._command = f"{self._prefix} {given_line(i).text.removeprefix('cm run script ')}"
+
+    def _asks(self, flag: str) -> bool:
+        return is_yes(self._i.get(flag))
+
+    def take(self, event: StepEvent) -> None:
+        """One thing that happened; a run that starts over forgets what it did before."""
+        if event.kind == "again":
+            self._steps.clear()
+        elif event.kind == "done" and event.configured and event.result:
+            self._steps.append(Step(event.trace, event.configured, event.result))
+
+    def record(self, answer: Mapping[str, Any]) -> None:
+        """Writes the files that were asked for, also after a failure."""
+        if self._asks("dump_version_info"):
+            for name in VERSION_FILES:
+                write_json(self._folder / name, self._version_info())
+        if self._asks("print_readme"):
+            write_text(self._folder / README_FILE, self._readme())
+            logger.info("* how this was made is in %s", self._folder / README_FILE)
+        if self._asks("repro"):
+            self._write_repro(answer)
+
+    def tell(self) -> None:
+        """Tells the figures that were asked for."""
+        if self._asks("print_versions"):
+            logger.info("Versions:")
+            for row in self._version_info():
+                for tags, facts in row.items():
+                    if facts["version"]:
+                        logger.info("  %s: %s", tags, facts["version"])
+        if self._asks("time"):
+            logger.info("Seconds, dependencies included:")
+            for step in self._steps:
+                logger.info("  %8.2f  %s", step.result.duration_s, step.configured.label)
+        if self._asks("space"):
+            used = self._free_bytes - shutil.disk_usage(self._folder).free
+            logger.info("Disk space used where %s is: %.1f MB", self._folder, used / BYTES_PER_MB)
+
+    def wait_for_user(self) -> None:
+        """Opens the shell, or waits for a key."""
+        if self._asks("shell") and self._steps:
+            from ..running.process import hand_over
+
+            new_env = self._steps[-1].result.new_env
+            path = self._folder / "tmp-env.sh"
+            write_text(path, "\n".join(["#!/bin/bash", "", *export_lines(new_env), ""]))
+            secrets = {key: str(value) for key, value in new_env.items() if is_secret(key) and value}
+            logger.info("* a shell with the env of the result (%s); exit ends it", path)
+            hand_over(["bash", "--rcfile", str(path), "-i"], self._folder, extra_env=secrets)
+        if self._asks("pause"):
+            if _has_user():
+                input("Press Enter to go on ...")
+            else:
+                logger.warning("! --pause: there is no terminal, going on")
+
+    def _version_info(self) -> list[dict[str, dict[str, str]]]:
+        """A row for each step in order of their ends, by the words it was asked for."""
+        return [
+            {
+                step.query: {
+                    "script_uid": step.configured.recipe.id.uid,
+                    "script_alias": step.configured.recipe.id.alias,
+                    "script_tags": ",".join(step.configured.recipe.tags),
+                    "script_variations": ",".join(applied.name for applied in step.configured.applied),
+                    "version": step.result.version,
+                    "parent": step.parent,
+                }
+            }
+            for step in self._steps
+        ]
+
+    def _readme(self) -> str:
+        lines = ["# How this result was made", "", f"    {self._command}", ""]
+        lines += [f"{key}: {value}  " for key, value in self._host().items()]
+        lines += ["", "## Steps, in order of their ends", ""]
+        for number, step in enumerate(self._steps, start=1):
+            version = f", version {step.result.version}" if step.result.version else ""
+            lines += [
+                f"{number}. {step.configured.recipe.id.alias} ({step.result.status}{version})",
+                "",
+                f"       {self._prefix} {shlex.quote('--tags=' + step.query)}",
+                "",
+            ]
+        return "\n".join(lines)
+
+    def _host(self) -> dict[str, str]:
+        """The machine and the programs, without names of people or of the machine."""
+        import platform
+
+        return {
+            "run_iso_datetime": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._started_s)),
+            "host_system": platform.system(),
+            "host_os_release": platform.release(),
+            "host_machine": platform.machine(),
+            "host_python_version": platform.python_version(),
+            "cmind_version": cm_version(),
+        }
+
+    def _write_repro(self, answer: Mapping[str, Any]) -> None:
+        """The input, the host, the answer and the steps, each as a file; no secrets."""
+        folder = Path(str(self._i.get("repro_dir") or self._folder / REPRO_FOLDER))
+        folder.mkdir(parents=True, exist_ok=True)
+        prefix = str(self._i.get("repro_prefix") or REPRO_PREFIX)
+        steps = self._version_info()
+        values: dict[str, Any] = {
+            "input": _shown(self._i),
+            "info": self._host(),
+            "output": _shown(answer),
+            "run-state": {"version_info": steps},
+        }
+        for name, value in values.items():
+            write_json(folder / f"{prefix}-{name}.json", value)
+        write_text(folder / f"{prefix}-{README_FILE}", self._readme())
+        write_json(
+            self._folder / REPRO_ANSWER,
+            {**{name: values[name] for name in ("input", "info", "output")}, "version_info": steps},
+        )
+        logger.info("* a record of this run is in %s", folder)
+
+
+def _shown(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A CM input or answer that a file may hold: nothing of cmind's own, no secrets at any depth."""
+    return {
+        key: _shown(value) if isinstance(value, Mapping) else value
+        for key, value in without_secrets(dict(values)).items()
+        if key not in ("cmd", "parsed_automation", "parsed_artifact", "parsed_artifacts")
+    }
+
+
+def _has_user() -> bool:
+    with suppress(ValueError):  # a closed stream
+        return sys.stdin is not None and sys.stdin.isatty()
+    return False
+
+
+def _here(name: str) -> str:
+    return shlex.quote(os.path.join(os.getcwd(), name))

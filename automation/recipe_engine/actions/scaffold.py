@@ -1,0 +1,210 @@
+"""``cm add script [repo:]alias[,uid]``: writes a new recipe that runs, and that the audit finds nothing wrong with.
+
+The templates are the folders of automation/script/templates; ``@ALIAS@`` and the like stand in them for what is filled
+in. A test of the recipe is written too where the repository has tests of recipes as this one has.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..disk.checkout import AUTOMATION, CHECKOUT
+from ..disk.files import remove_tree, write_text
+from ..disk.repos import RecipeSource
+from ..rules.errors import NotFound, RequestError
+from ..rules.index import IndexEntry, RecipeIndex, RepoInfo
+from ..rules.tags import nearest, parse_query
+from .run import Home
+
+logger = logging.getLogger(__name__)
+
+TEMPLATES = AUTOMATION / "script" / "templates"
+SCHEMA = CHECKOUT / "docs" / "reference" / "cm-recipe.schema.json"
+ENDING = ".template"
+TEST_TEMPLATE = "test.py" + ENDING
+_NO_YAML_WORD = r"(?!(?:y|n|yes|no|on|off|true|false|null)$)"
+ALIAS = re.compile(rf"(?i){_NO_YAML_WORD}[a-z][a-z0-9._-]*")
+PLAIN = re.compile(rf"(?i){_NO_YAML_WORD}[a-z][a-z0-9._-]*")
+"""A tag that YAML reads as a text without quotes."""
+UID = re.compile(r"[0-9a-f]{16}")
+PROGRAM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*")
+
+
+class NewRecipe(NamedTuple):
+    """What is to be written, checked: ``program`` is the one that the template ``tool`` looks for."""
+
+    repo: RepoInfo
+    alias: str
+    uid: str
+    tags: tuple[str, ...]
+    template: str
+    program: str
+
+    @property
+    def folder(self) -> Path:
+        """Where the recipe will be."""
+        return self.repo.path / "script" / self.alias
+
+    @property
+    def key(self) -> str:
+        """What the recipe's env keys start with."""
+        return "CM_" + re.sub(r"[^A-Za-z0-9]+", "_", self.alias.removeprefix("get-") or self.alias).strip("_").upper()
+
+    @property
+    def schema_line(self) -> str:
+        """The line that tells editors where the schema is; none where its path would name this machine's folders."""
+        if CHECKOUT not in (self.repo.path, self.repo.path.parent / CHECKOUT.name):
+            return ""
+        return f"# yaml-language-server: $schema={Path(os.path.relpath(SCHEMA, self.folder)).as_posix()}\n"
+
+    def fill_in(self, text: str) -> str:
+        """A template's text for this recipe."""
+        values = {
+            "ALIAS": self.alias,
+            "KEY": self.key,
+            "PROGRAM": self.program,
+            "SCHEMA_LINE": self.schema_line,
+            "TAGS": "\n".join(f"- {tag if PLAIN.fullmatch(tag) else json.dumps(tag)}" for tag in self.tags),
+            "TAG_TEXT": ",".join(self.tags),
+            "UID": self.uid,
+        }
+        return re.sub(r"@([A-Z_]+)@", lambda match: values[match[1]], text)
+
+
+def add_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
+    """Answers ``cm add script [repo:]alias[,uid] [--tags=...] [--template=...] [--program=...]``.
+
+    Raises RequestError for a name, uid, tag or template that cannot be taken, NotFound for an unknown repository.
+    """
+    recipe = parse_new(i, home)
+    files = write_recipe(recipe)
+    logger.info("new recipe: %s", recipe.folder)
+    logger.info("  try it:     cm run script --tags=%s", ",".join(recipe.tags))
+    logger.info("  look it over: cm audit script %s:%s", recipe.repo.alias, recipe.alias)
+    return {
+        "return": 0,
+        "alias": recipe.alias,
+        "uid": recipe.uid,
+        "tags": list(recipe.tags),
+        "path": str(recipe.folder),
+        "files": [str(path) for path in files],
+    }
+
+
+def parse_new(i: Mapping[str, Any], home: Home) -> NewRecipe:
+    """What ``cm add script`` was asked for; see ``add_action``."""
+    place, colon, name = str(i.get("artifact") or "").strip().rpartition(":")
+    alias, _, uid = name.partition(",")
+    index = RecipeSource(home.repos, home.index_folder).index
+    if not alias:
+        raise RequestError("the new recipe has no name", hint="cm add script get-my-tool --tags=get,my-tool")
+    if not ALIAS.fullmatch(alias) or UID.fullmatch(alias):
+        raise RequestError(
+            f"'{alias}' cannot be the name of a recipe",
+            hint="a letter, then letters, digits, '-', '_' and '.', but no 16 hex digits",
+        )
+    if uid and not UID.fullmatch(uid):
+        raise RequestError(f"'{uid}' is no uid", hint="16 lower-case hex digits, or none: then one is made")
+    program = str(i.get("program") or alias.removeprefix("get-"))
+    if not PROGRAM.fullmatch(program):
+        raise RequestError(f"--program={program} is no name of a program", hint="for example --program=make")
+    recipe = NewRecipe(
+        repo=_repo(place if colon else "local", home),
+        alias=alias,
+        uid=uid or _new_uid(index),
+        tags=_tags(i.get("tags") or alias.replace("-", ","), index),
+        template=_template(str(i.get("template") or "plain")),
+        program=program,
+    )
+    for taken in (*index.by_name(alias), *index.by_name(recipe.uid)):
+        what = f"name '{alias}'" if taken.alias == alias else f"uid {recipe.uid}"
+        raise RequestError(f"the {what} is taken by {_where(taken)}", hint=f"look at it: {taken.path}")
+    if recipe.folder.exists():
+        raise RequestError(f"the folder {recipe.folder} is there already", hint="take another name, or remove it")
+    return recipe
+
+
+def _where(entry: IndexEntry) -> str:
+    return f"{entry.repo_alias}:{entry.alias}"
+
+
+def _repo(name: str, home: Home) -> RepoInfo:
+    for repo in home.repos:
+        if name in (repo.alias, repo.uid):
+            return repo
+    known = sorted(repo.alias for repo in home.repos)
+    raise NotFound(
+        f"no registered repository is called '{name}'",
+        hint=f"known are: {', '.join(known)}; name one in front: cm add script {known[0] if known else 'REPO'}:ALIAS",
+    )
+
+
+def _template(name: str) -> str:
+    known = sorted(path.name for path in TEMPLATES.iterdir() if path.is_dir())
+    if name not in known:
+        close = nearest(name, known, 1)
+        meant = f"did you mean {close[0]}? " if close else ""
+        raise RequestError(f"--template={name} is not known", hint=f"{meant}templates are: {', '.join(known)}")
+    return name
+
+
+def _tags(asked: Any, index: RecipeIndex) -> tuple[str, ...]:
+    query = parse_query(asked)
+    odd = [tag for tag in query.all_of if not re.fullmatch(r"[^\s\"'\\#]+", tag)]
+    if odd or query.variations or query.none_of or query.excluded_variations or not query.all_of:
+        raise RequestError(
+            f"--tags={query.text} cannot be the tags of a recipe",
+            hint="words without blanks, quotes, '#', and without '_' or '-' in front, with commas between them",
+        )
+    for entry in index.by_tags(query.all_of, ()):
+        raise RequestError(
+            f"whoever asks for the tags {query.text} finds {_where(entry)} already",
+            hint="add a tag of its own, for example its name",
+        )
+    return query.all_of
+
+
+def _new_uid(index: RecipeIndex) -> str:
+    import secrets  # here, because only a new recipe needs it
+
+    while True:
+        uid = secrets.token_hex(8)
+        if not re.fullmatch(r"\d+e?\d*", uid) and not index.by_name(uid):
+            return uid
+
+
+def write_recipe(recipe: NewRecipe) -> list[Path]:
+    """Writes the recipe's folder as a whole, then its test; the paths of all files.
+
+    Raises RequestError when another process made the folder meanwhile.
+    """
+    import tempfile  # here, because only a new recipe needs it
+
+    source = TEMPLATES / recipe.template
+    recipe.folder.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=".new-recipe-", dir=recipe.repo.path))
+    try:
+        names = sorted(path.name for path in source.glob("*" + ENDING) if path.name != TEST_TEMPLATE)
+        for name in names:
+            text = (source / name).read_text(encoding="utf-8")
+            write_text(draft / name.removesuffix(ENDING), recipe.fill_in(text))
+        draft.chmod(0o755)
+        draft.rename(recipe.folder)
+    except OSError as error:
+        raise RequestError(f"cannot write {recipe.folder}: {error.strerror}") from None
+    finally:
+        if draft.is_dir():
+            remove_tree(draft)
+    files = [recipe.folder / name.removesuffix(ENDING) for name in names]
+    tests = recipe.repo.path / "tests" / "recipes"
+    test = tests / f"test_{re.sub(r'[^A-Za-z0-9]+', '_', recipe.alias).lower()}.py"
+    if (tests / "recipe_loader.py").is_file() and not test.exists():
+        write_text(test, recipe.fill_in((source / TEST_TEMPLATE).read_text(encoding="utf-8")))
+        files.append(test)
+    return files

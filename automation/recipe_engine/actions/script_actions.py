@@ -1,0 +1,271 @@
+"""``cm help|version|test|doc|prepare|native-run script``, and what is said instead of actions that are not there."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..disk.checkout import AUTOMATION, CHECKOUT
+from ..disk.files import write_text
+from ..disk.repos import RecipeSource
+from ..documents.recipe_help import help_json, help_lines, readme_text, summary_of
+from ..rules.env import is_secret
+from ..rules.errors import Ambiguous, RecipeError, RequestError, ScriptFailed
+from ..rules.model import Recipe
+from ..rules.schema import is_yes
+from ..rules.select import candidates
+from ..running.host import cm_version
+from .run import Home, parse_query_input, run_action
+
+logger = logging.getLogger(__name__)
+
+Answer = dict[str, Any]
+
+COMPATIBLE_VERSION = "1.3.2"
+"""The version of CM's script automation whose recipe format this engine runs (cm4mlops e1d5c7cf0, 2025)."""
+ADAPTER = AUTOMATION / "script" / "module.py"
+ACTION = re.compile(r'^    def ([a-z]\w*)\(self, i\):\n        """(.+?)"""', re.MULTILINE | re.DOTALL)
+"""An action in the adapter and what it says of itself."""
+COMMON_NAMES = {"describe": "help", "search": "find", "delete": "rm"}
+"""What users call the actions whose names cmind gives to the adapter."""
+NOT_THERE = "Not there"
+"""How the text of an action begins that only refuses."""
+INSTEAD: Mapping[str, str] = {
+    "docker": "cm run script --tags=run,container,mlperf --recipe_tags=TAGS runs it in Docker, Podman or Apptainer",
+    "dockerfile": "cm run script --tags=run,container,mlperf,_plan --recipe_tags=TAGS shows Dockerfile and commands",
+    "gui": "cm help script RECIPE lists the inputs, variations and choices that the page would show",
+}
+"""What to use in place of CM's actions that this engine does not have."""
+
+
+class TestsFailed(RecipeError):
+    """Some of a recipe's tests failed; CM's code for a failed script is 2."""
+
+    code = 2
+
+
+def asks_for_help(i: Mapping[str, Any]) -> bool:
+    """Whether ``--help`` or ``-h`` is among the words."""
+    return is_yes(i.get("help")) or is_yes(i.get("h"))
+
+
+def help_action(i: Mapping[str, Any], home: Home) -> Answer:
+    """Answers ``cm help script [RECIPE]`` and ``cm run script --tags=... --help``; without a recipe, lists the actions.
+
+    With several recipes that fit, and nobody to ask, all are named. Raises RecipeError when none fits.
+    """
+    query, name = parse_query_input(i)
+    if not name and not query.all_of:
+        actions = own_actions(ADAPTER.read_text(encoding="utf-8"))
+        lines = [f"  {action:<10} {text}" for action, text in actions.items()]
+        _show(i, "\n".join(["cm ACTION script [RECIPE] [--tags=...]", "", *lines]))
+        return {"return": 0, "actions": list(actions), "skip_delayed_help": True}
+    recipes = _recipes(i, home)
+    if len(recipes) > 1:
+        rows = "\n".join(f"  {recipe.id.alias}: {summary_of(recipe)}  ({recipe.path})" for recipe in recipes)
+        if not is_yes(i.get("quiet")):
+            raise Ambiguous(f"several recipes match:\n{rows}", hint=f"cm help script {recipes[0].id.alias}")
+    _show(i, "\n".join(help_lines(recipes[0])))
+    return {"return": 0, "recipe": help_json(recipes[0]), "skip_delayed_help": True}
+
+
+def own_actions(adapter: str) -> dict[str, str]:
+    """The actions that the text of the adapter defines, in order of their names, with what they say of themselves."""
+    found = {
+        COMMON_NAMES.get(name, name.replace("_", "-")): " ".join(text.split())
+        for name, text in ACTION.findall(adapter)
+        if not text.startswith(NOT_THERE)
+    }
+    return {name: found[name] for name in sorted(found)}
+
+
+def _recipes(i: Mapping[str, Any], home: Home) -> list[Recipe]:
+    """The recipes that the query asks for, best first; all without one. Raises RecipeError when none fits."""
+    source = RecipeSource(home.repos, home.index_folder)
+    query, name = parse_query_input(i)
+    asks = bool(name or query.all_of)
+    found = candidates(query, name, source.index) if asks else source.index.entries
+    return [source.recipe(entry) for entry in found]
+
+
+def version_action(i: Mapping[str, Any], checkout: Path = CHECKOUT) -> Answer:
+    """Answers ``cm version script``: this engine's version and the CM automation that it is compatible with."""
+    version = project_version(checkout)
+    _show(
+        i, f"crowdperf {version} (runs recipes for CM's script automation {COMPATIBLE_VERSION}; cmind {cm_version()})"
+    )
+    return {"return": 0, "version": version, "compatible_with": COMPATIBLE_VERSION, "cmind": cm_version()}
+
+
+def project_version(checkout: Path) -> str:
+    """The version in the repository's ``pyproject.toml``; ``unknown`` when that is not there."""
+    path = checkout / "pyproject.toml"
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    found = re.search(r'^version\s*=\s*"([^"]+)"', text, re.MULTILINE)  # tomllib comes with Python 3.11
+    return found.group(1) if found else "unknown"
+
+
+def prepare_action(i: Mapping[str, Any], home: Home, cmind: Any) -> Answer:
+    """Answers ``cm prepare script``: dependencies run, the recipe itself does not."""
+    return run_action({**i, "action": "run", "fake_run": True}, home, cmind)
+
+
+def native_run_action(i: Mapping[str, Any]) -> Answer:
+    """Answers ``cm native-run script --command=... [--env.KEY=VALUE]``; ``return_code`` is the command's exit status.
+
+    Writes ``tmp-native-run.sh`` (or ``script_name``) in the current folder; ``script`` is a list of lines before the
+    command. Secrets among the env reach the command and not the file. Raises ScriptFailed when the command fails.
+    """
+    from ..running.process import exit_text, run_process
+    from ..running.shell import export_lines
+
+    command = str(i.get("command") or "").strip()
+    before = [str(line) for line in i.get("script") or ()]
+    if not command and not before:
+        raise RequestError("no command was given", hint="cm native-run script --command='echo $A' --env.A=1")
+    env = i.get("env") or {}
+    path = Path(str(i.get("script_name") or "tmp-native-run.sh")).absolute()
+    lines = [*(before or ["#!/bin/bash", ""]), *export_lines(env), "", command]
+    write_text(path, "\n".join(lines) + "\n")
+    secrets = {key: str(value) for key, value in env.items() if is_secret(key) and value}
+    ended = run_process(["bash", str(path)], path.parent, extra_env=secrets, log_path=None)
+    if ended.status != 0:
+        rows = ended.errors or ended.output
+        shown = "".join(f"\n    {line}" for line in rows)
+        raise ScriptFailed(
+            f"the command {exit_text(ended.status)}" + (f"\n  last lines of its output:{shown}" if rows else ""),
+            hint=f"try by hand: bash {shlex.quote(str(path))}",
+        )
+    return {"return": 0, "return_code": ended.status, "path": str(path)}
+
+
+def unsupported_action(i: Mapping[str, Any]) -> Answer:
+    """Refuses an action of CM that is not there, and says what to use in its place."""
+    action = str(i.get("action"))
+    raise RequestError(f"this engine has no 'cm {action} script'", hint=INSTEAD[action])
+
+
+def check_removal(i: Mapping[str, Any]) -> None:
+    """Raises RequestError when ``cm rm script`` names no recipe, or has neither ``-f`` nor anybody to ask."""
+    query, name = parse_query_input(i)
+    if not name and not query.all_of:
+        raise RequestError("no recipe was named, and all of them would be removed", hint="cm rm script NAME")
+    is_forced = is_yes(i.get("f")) or is_yes(i.get("force"))
+    if i.get("out") == "con" and not is_forced and not (sys.stdin and sys.stdin.isatty()):
+        raise RequestError("nobody can be asked whether to remove it", hint="look with cm find script, then add -f")
+
+
+def test_action(i: Mapping[str, Any], home: Home, run: Callable[[dict[str, Any]], Answer]) -> Answer:
+    """Answers ``cm test script [RECIPE]``: runs each of ``tests.run_inputs`` of the recipes that fit, in order.
+
+    ``--test_input_index=N`` runs the Nth, ``N+`` those from the Nth on, ``--test_input_id=ID`` those with that id; any
+    input given replaces the test's own. ``run`` carries out one ``cm run script``. Raises TestsFailed when one fails.
+    """
+    results = []
+    for recipe in _recipes(i, home):
+        for number, test in chosen_tests(recipe, i):
+            for words in variation_sets(recipe, test):
+                asked = test_input(recipe, test, words, i)
+                logger.info("* test %d of %s: cm run script --tags=%s", number, recipe.id.alias, asked["tags"])
+                answer = run(asked)
+                row = {"recipe": recipe.id.alias, "test": number, "tags": asked["tags"], "return": answer["return"]}
+                results.append({**row, "error": str(answer["error"])} if answer["return"] > 0 else row)
+    failed = [row for row in results if row["return"] > 0]
+    for row in failed:
+        logger.warning("! %s, test %s: %s", row["recipe"], row["test"], row["error"])
+    if failed:
+        names = ", ".join(f"{row['recipe']} test {row['test']} ({row['tags']})" for row in failed)
+        raise TestsFailed(f"{len(failed)} of {len(results)} tests failed: {names}")
+    if not results:
+        logger.info("no tests: none of these recipes has tests.run_inputs that fit")
+    return {"return": 0, "tests": results}
+
+
+def chosen_tests(recipe: Recipe, i: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any]]]:
+    """The recipe's tests that were asked for, with their numbers from 1. Raises RequestError for a bad number."""
+    block = recipe.meta.get("tests")
+    tests = (block.get("run_inputs") or []) if isinstance(block, Mapping) else []
+    numbered = [(number, test or {}) for number, test in enumerate(tests, start=1)]
+    wanted = str(i.get("test_input_index") or "")
+    if wanted:
+        digits = wanted[:-1] if wanted.endswith("+") else wanted
+        if not digits.isdigit() or int(digits) < 1:
+            raise RequestError(f"--test_input_index={wanted} is no number from 1, nor one with a + behind it")
+        last = len(tests) if wanted.endswith("+") else int(digits)
+        numbered = [(number, test) for number, test in numbered if int(digits) <= number <= last]
+    name = str(i.get("test_input_id") or "")
+    return [(number, test) for number, test in numbered if not name or str(test.get("id", "")) == name]
+
+
+def variation_sets(recipe: Recipe, test: Mapping[str, Any]) -> list[list[str]]:
+    """The variations of each run of one test, as words of a query; one run without any when it names none."""
+    if is_yes(test.get("test-all-variations") or test.get("test_all_variations")):
+        return [
+            ["_" + variation.name]
+            for variation in recipe.variations.values()
+            if not variation.group
+            and "," not in variation.name
+            and not variation.name.endswith(".#")
+            and not is_yes(variation.source.get("exclude-in-test"))
+        ]
+    listed = test.get("variations_list") or []
+    return [["_" + word.strip().lstrip("_") for word in str(row).split(",") if word.strip()] for row in listed] or [[]]
+
+
+TEST_KEYS = frozenset(["docker", "id", "test-all-variations", "test_all_variations", "variations_list"])
+"""Keys of a test that steer it and are no inputs of the recipe."""
+
+
+def test_input(recipe: Recipe, test: Mapping[str, Any], words: list[str], i: Mapping[str, Any]) -> dict[str, Any]:
+    """The input of ``cm run script`` for one run of a test."""
+    if is_yes(test.get("docker")):
+        logger.info("  (asks for a container; runs here, because this engine starts none)")
+    own = {key: value for key, value in test.items() if key not in TEST_KEYS and not key.startswith("docker_")}
+    given = {key: value for key, value in i.items() if key in own and key not in ("env", "tags")}
+    asked = {**own, **given, "action": "run", "automation": "script,5b4e0237da074764"}
+    asked["env"] = {**(own.get("env") or {}), **(i.get("env") or {})}
+    asked["tags"] = ",".join([*recipe.tags, *words])
+    asked["quiet"] = True
+    asked.pop("out", None)
+    return asked
+
+
+def doc_action(i: Mapping[str, Any], home: Home) -> Answer:
+    """Answers ``cm doc script``: a page for each recipe that fits, generated from its metadata.
+
+    With ``--output_dir`` writes ``FOLDER/<alias>/README.md`` and ``FOLDER/list_of_scripts.md``; without it prints the
+    pages. A recipe's own README.md is never written over.
+    """
+    recipes = _recipes(i, home)
+    folder = str(i.get("output_dir") or "")
+    pages = {recipe.id.alias: readme_text(recipe) for recipe in recipes}
+    if not folder:
+        _show(i, "\n".join(pages.values()))
+        return {"return": 0, "pages": pages}
+    root = Path(os.path.abspath(os.path.expanduser(folder)))
+    written = []
+    for recipe in recipes:
+        path = root / recipe.id.alias / "README.md"
+        if path.parent.resolve() == recipe.path.resolve():
+            raise RequestError(
+                f"--output_dir={folder} is where the recipes are: {path} would be written over",
+                hint="name another folder, such as --output_dir=docs/recipes",
+            )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, pages[recipe.id.alias])
+        written.append(str(path))
+    rows = [f"- [{recipe.id.alias}]({recipe.id.alias}/README.md): {summary_of(recipe)}" for recipe in recipes]
+    write_text(root / "list_of_scripts.md", "\n".join(["# Recipes", "", *sorted(rows)]) + "\n")
+    logger.info("%d pages are in %s", len(written), root)
+    return {"return": 0, "files": [*written, str(root / "list_of_scripts.md")]}
+
+
+def _show(i: Mapping[str, Any], text: str) -> None:
+    if i.get("out") == "con":
+        sys.stdout.write(text + "\n")

@@ -1,0 +1,6 @@
+"""Pure rules of `cm audit script`: what is wrong with a recipe, at which line, and how bad that is.
+
+In order, each module imports only earlier ones and earlier packages:
+
+findings, subject, meta, links, code, rules.
+"""

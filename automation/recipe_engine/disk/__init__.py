@@ -1,0 +1,7 @@
+"""What lies on the disk: files and locks, repositories and their index, the store of cache entries.
+
+In order, each module imports only earlier ones and earlier packages:
+
+checkout, files, flocks, database, scan, recipe_index, metafile, repos, entryfile, entry_index, removal, usage,
+store.
+"""

@@ -1,0 +1,7 @@
+"""Pure documents about runs: plan, explanation, lock, record, comparison, help; and their texts.
+
+In order, each module imports only earlier ones and earlier packages:
+
+written, plan, plan_text, needs, origins, explain, explain_text, lockfile, resultrecord, comparison,
+comparison_text, recipe_help.
+"""

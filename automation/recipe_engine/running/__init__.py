@@ -1,0 +1,7 @@
+"""Carrying a request out: hooks, scripts and processes, one step after the other.
+
+In order, each module imports only earlier ones and earlier packages:
+
+host, memory, interrupts, process, failure, shell, compat, successor, hooks, frame, locked, choose, phases, execute,
+journal, recording.
+"""

@@ -1,0 +1,164 @@
+"""Which recipe answers a query that several could: the one picked before, one that is cached, the first, or ask."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..disk.repos import RecipeSource, recipe_stamp
+from ..disk.store import Maker, Store
+from ..rules.cachemodel import CacheEntry, CacheKey
+from ..rules.conditions import Verdict
+from ..rules.configure import configure
+from ..rules.demands import Demands
+from ..rules.deps import dependency_request
+from ..rules.errors import Ambiguous, RecipeError, VariationError
+from ..rules.events import StepEvent
+from ..rules.index import IndexEntry
+from ..rules.model import Configured, Dependency, Phase, Recipe, Request, StepResult
+from ..rules.select import candidates, nearest_to_asker
+from ..rules.version import VersionRange
+from .frame import Frame
+from .locked import Guard
+
+logger = logging.getLogger(__name__)
+
+Runner = Callable[["Engine", Request], StepResult]
+
+
+class Engine:
+    """What all steps of one call share.
+
+    ``top_folder`` is where the call was made, ``chosen`` remembers which recipe was picked for an ambiguous query, and
+    ``told`` which entries were already reported as reused. ``run`` carries out a request: a step's dependencies and
+    replacements go through it. ``observers`` are told of every step; ``guard`` holds
+    the run to a lock.
+    """
+
+    def __init__(self, *, source: RecipeSource, store: Store, cmind: Any, top_folder: str, run: Runner) -> None:
+        self.source = source
+        self.store = store
+        self.cmind = cmind
+        self.top_folder = top_folder
+        self.chosen: dict[frozenset[str], IndexEntry] = {}
+        self.told: set[str] = set()
+        self.run = run
+        self.demands = Demands()
+        self.guard: Guard | None = None
+        self.observers: list[Callable[[StepEvent], None]] = []
+
+    def frame(self, configured: Configured, folder: Path, log_path: Path | None) -> Frame:
+        """The running side of one step that works in ``folder``."""
+        return Frame(configured, folder=folder, log_path=log_path, top_folder=self.top_folder, cmind=self.cmind)
+
+    def configure(self, recipe: Recipe, request: Request) -> Configured:
+        """The recipe with all that is decided before its dependencies run."""
+        return configure(recipe, request)
+
+    def run_dependency(self, frame: Frame, dependency: Dependency, phase: Phase, verdict: Verdict) -> None:
+        """Runs a dependency that ``verdict`` lets run, and hands what it gives to its parent's frame."""
+        frame.take(self.run(self, dependency_request(dependency, frame.as_parent(), phase)))
+
+    def narrowed_version(self, frame: Frame, key: CacheKey) -> VersionRange:
+        """The version a cached step asks for, after what else is known to be asked of the same thing."""
+        if frame.configured.request.options.mixed_versions:
+            return key.version
+        bound = self.guard.bound(key, frame.configured.label) if self.guard else None
+        return self.demands.narrowed(key, frame.trace, bound)
+
+    def before_reuse(self, frame: Frame, entry: CacheEntry) -> None:
+        """Called before an entry is reused; only a plan has something to do."""
+
+    def note_choice(self, frame: Frame, key: CacheKey, result: StepResult) -> None:
+        """Remembers what a cached step gave, so that later steps get the same."""
+        self.demands.note(key, result.version, result.entry.uid if result.entry else "")
+        if self.guard and result.entry:
+            self.guard.verify(key, result.entry, frame.configured.label)
+
+    def maker(self, recipe: Recipe) -> Maker:
+        """What an entry notes of the recipe that makes it."""
+        return Maker(self.source.digest(recipe), recipe_stamp(recipe.path))
+
+    def tell(self, configured: Configured, symbol: str, text: str) -> None:
+        """One line of the story: ``*`` starts, ``+`` done, ``=`` reused, ``-`` ended early, ``!`` needs attention."""
+        options = configured.request.options
+        if not options.silent or symbol == "!":
+            logger.info("%s%s %s", "  " * len(configured.request.trace), symbol, text)
+
+    def emit(self, event: StepEvent) -> None:
+        """Tells all observers, the lock first."""
+        if self.guard:
+            self.guard.take(event)
+        if event.kind == "skip":
+            logger.debug("%s- %s: skipped (%s)", "  " * (len(event.trace) - 1), event.label, event.reason)
+        for observer in self.observers:
+            observer(event)
+
+
+def choose(engine: Engine, request: Request) -> IndexEntry:
+    """The recipe for a query: the only one, the one picked before, one that is cached, or the first."""
+    query = request.query
+    found = candidates(query, request.alias, engine.source.index)
+    found = nearest_to_asker(found, request.asked_by.repo_path if request.asked_by else None)
+    if len(found) == 1:
+        return found[0]
+    remembered = engine.chosen.get(frozenset(query.all_of + query.variations))
+    if remembered in found:
+        return remembered
+    found = _configurable(engine, request, found)
+    words = {*query.all_of, *("_" + name for name in query.variations)}
+    cached = tuple(entry for entry in found if is_cached(engine.store, entry, words))
+    found = cached or found
+    is_quiet = request.options.quiet or str(request.env.get("CM_QUIET", "")) == "yes"
+    if len(found) > 1 and not is_quiet:
+        found = _named_by_their_help(engine, words, found) or found
+    position = 0 if len(found) == 1 or is_quiet else ask_which(query.text or request.alias, found)
+    engine.chosen[frozenset(query.all_of + query.variations)] = found[position]
+    return found[position]
+
+
+def _configurable(engine: Engine, request: Request, found: tuple[IndexEntry, ...]) -> tuple[IndexEntry, ...]:
+    """The recipes whose variations go together as asked; raises VariationError when that is true of none."""
+    fitting, errors = [], []
+    for entry in found:
+        try:
+            engine.configure(engine.source.recipe(entry), request)
+            fitting.append(entry)
+        except VariationError as error:
+            logger.debug("not taking %s for '%s': %s", entry.alias, request.query.text, error)
+            errors.append(error)
+        except RecipeError:
+            fitting.append(entry)
+    if not fitting:
+        raise errors[0]
+    return tuple(fitting)
+
+
+def _named_by_their_help(engine: Engine, words: set[str], found: tuple[IndexEntry, ...]) -> tuple[IndexEntry, ...]:
+    """The recipes whose own ``tags_help`` is the query, word for word: whoever asks so means them and no other."""
+
+    def helped(entry: IndexEntry) -> set[str]:
+        return set(str(engine.source.recipe(entry).meta.get("tags_help") or "").replace(",", " ").split())
+
+    return tuple(entry for entry in found if helped(entry) == words)
+
+
+def is_cached(store: Store, recipe: IndexEntry, words: set[str]) -> bool:
+    """Whether the recipe has a finished entry with all these tags."""
+    return any(entry.is_complete and words <= set(entry.tags) for entry in store.entries_of(recipe.uid))
+
+
+def ask_which(text: str, found: tuple[IndexEntry, ...]) -> int:
+    """Asks on the terminal which recipe is meant; raises Ambiguous when there is none."""
+    rows = [f"  {number}) {entry.alias} ({','.join(sorted(entry.tags))})" for number, entry in enumerate(found)]
+    if not sys.stdin or not sys.stdin.isatty():
+        raise Ambiguous(
+            f"several recipes match '{text}':\n" + "\n".join(rows),
+            hint="name one by its alias, add a tag that only it has, or take the first with --quiet",
+        )
+    print("\n".join([f"Several recipes match '{text}':", *rows]), file=sys.stderr)  # noqa: T201
+    answer = input("Which one? [0] ").strip()
+    return int(answer) if answer.isdigit() and int(answer) < len(found) else 0

@@ -1,0 +1,308 @@
+"""What recipes call on ``i['automation']``: CM's helper functions, with CM's arguments and answers.
+
+The answers are CM's dictionaries on purpose: recipes of the community check ``r['return']`` themselves. Code 16 means
+"not found", 1 any other trouble, 2 a failed script.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..disk.checkout import AUTOMATION
+from ..rules.env import PREFIX
+from ..rules.errors import RecipeError
+from ..rules.overrides import change_entry
+from ..rules.schema import is_yes, parse_condition_blocks
+from ..rules.version import VersionRange
+
+logger = logging.getLogger(__name__)
+
+Answer = dict[str, Any]
+OK: Mapping[str, Any] = {"return": 0}
+
+VERSION_SUFFIX = re.compile(r"[.-]?\d{1,3}(\.\d{1,3})?")
+"""What may follow a searched file name: .N, -N, NN, N.NN and the like."""
+
+NativeRunner = Callable[[str, dict[str, Any]], dict[str, Any]]
+"""Runs a native script by name with an env that it may change; the env afterwards. Raises RecipeError."""
+VersionDetector = Callable[[dict[str, Any]], Answer]
+"""Calls the recipe's ``detect_version`` with an env; its checked answer."""
+
+
+class ActionObject:
+    """What recipes of CM's successor get as ``action_object``: cmind's ``access``, asked in the successor's words."""
+
+    def __init__(self, cmind: Any) -> None:
+        self._cmind = cmind
+        self.logger = logger
+
+    def access(self, i: Mapping[str, Any]) -> Any:
+        """cmind's answer; ``target`` is the successor's word for ``automation``."""
+        renamed = dict(i)
+        if "target" in renamed:
+            renamed.setdefault("automation", renamed.pop("target"))
+        return self._cmind.access(renamed)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cmind, name)
+
+
+class Automation:
+    """The object that recipes get as ``i['automation']``; lives for one step.
+
+    ``cmind`` is CM's own object and is only passed through; ``run_native`` and ``detect_version`` belong to the step.
+    ``prefix`` is what the keys start with that the recipe and the helpers share. ``logger``, ``action_object`` and
+    ``cache_action`` are what recipes of CM's successor call instead of ``cmind``.
+    """
+
+    def __init__(
+        self,
+        cmind: Any,
+        *,
+        run_native: NativeRunner,
+        detect_version: VersionDetector,
+        work_path: str,
+        prefix: str = PREFIX,
+    ) -> None:
+        self.cmind = cmind
+        self.logger = logger
+        self.action_object = self.cache_action = ActionObject(cmind)
+        self._prefix = prefix
+        self.path = str(AUTOMATION / "script")
+        self.meta = {"alias": "script", "uid": "5b4e0237da074764"}
+        self._run_native = run_native
+        self._detect_version = detect_version
+        self._work_path = work_path
+
+    def get_default_path_list(self, i: Mapping[str, Any]) -> list[str]:
+        """The folders of the process variable named by ``default_path_env_key`` (PATH when absent)."""
+        text = os.environ.get(str(i.get("default_path_env_key") or "PATH"), "")
+        return [part for part in text.split(os.pathsep) if part]
+
+    def parse_version(self, i: Mapping[str, Any]) -> Answer:
+        """Finds a version in ``file_name`` (tmp-ver.out) by ``match_text``; sets ``which_env[env_key]``."""
+        path = Path(i.get("file_name") or "tmp-ver.out")
+        if not path.is_file():
+            return {"return": 16, "error": f"the version file {path.absolute()} was not written"}
+        text = path.read_text(encoding="utf-8", errors="replace")
+        found = re.search(i["match_text"], text)
+        if not found:
+            return {"return": 1, "error": f"no version matching '{i['match_text']}' in: {text.strip()[:500]}"}
+        version = found.group(i["group_number"])
+        i["which_env"][i["env_key"]] = version
+        i["which_env"][self._prefix + "DETECTED_VERSION"] = version
+        return {"return": 0, "version": version, "string": text}
+
+    def run_native_script(self, i: Mapping[str, Any]) -> Answer:
+        """Runs another script of the recipe with ``env``, which it changes in place."""
+        env = i["env"]
+        try:
+            after = self._run_native(str(i.get("script_name") or "run"), env)
+        except RecipeError as error:
+            return {"return": error.code, "error": error.describe()}
+        env.clear()
+        env.update(after)
+        answer: Answer = {"return": 0, "env_tmp": dict(after)}
+        if i.get("detect_version"):
+            try:
+                answer.update(self._detect_version(env))
+            except RecipeError as error:
+                return {"return": error.code, "error": error.describe()}
+        return answer
+
+    def detect_version_using_script(self, i: Mapping[str, Any]) -> Answer:
+        """Runs the recipe's script and ``detect_version``; 16 when it fails or the version is out of range."""
+        env = dict(i["env"])
+        answer = self.run_native_script({"env": env, "script_name": "run", "detect_version": True})
+        if answer["return"] > 0:
+            return {"return": 16, "error": answer["error"]}
+        version = str(answer.get("version", ""))
+        wanted = _range_of(env, self._prefix)
+        if not _in_range(version, wanted):
+            return {"return": 16, "error": f"version {version} is not within {wanted.text}"}
+        i["env"].update(env)
+        return {"return": 0, "detected_version": version}
+
+    def update_deps(self, i: Mapping[str, Any]) -> Answer:
+        """Changes the entries of ``deps`` in place by handle; unknown handles are ignored."""
+        from ..rules.conditions import decide  # compat is the only user of both
+
+        env = i.get("env") or {}
+        for handle, changes in i["update_deps"].items():
+            if decide(parse_condition_blocks(changes, handle), env).answer != "yes":
+                continue
+            for number, entry in enumerate(i["deps"]):
+                if handle in _names(entry):
+                    i["deps"][number] = change_entry(entry, changes, env)
+        return dict(OK)
+
+    def clean_some_tmp_files(self, i: Mapping[str, Any]) -> Answer:
+        """Removes the engine's scratch files from the working folder."""
+        env = i.get("env") or {}
+        folder = Path(env.get(self._prefix + "TMP_CURRENT_SCRIPT_WORK_PATH") or self._work_path)
+        for name in ("tmp-run.bat", "tmp-state.json"):
+            (folder / name).unlink(missing_ok=True)
+        return dict(OK)
+
+    def find_file_back(self, i: Mapping[str, Any]) -> Answer:
+        """Walks up from ``path`` to a folder that holds ``file_name``; ``found_path`` is empty when there is none."""
+        start = Path(i["path"]).absolute()
+        for folder in (start, *start.parents):
+            if (folder / i["file_name"]).exists():
+                return {"return": 0, "found_path": str(folder)}
+        return {"return": 0, "found_path": ""}
+
+    def find_file_deep(self, i: Mapping[str, Any]) -> Answer:
+        """The folders below ``paths`` that hold ``file_name`` and whose path has all ``restrict_paths`` as parts."""
+        wanted = list(i.get("restrict_paths") or ())
+        found = []
+        for root in i["paths"]:
+            for folder, _, names in os.walk(root):
+                if i["file_name"] in names and all(part in folder for part in wanted):
+                    found.append(folder)
+        return {"return": 0, "found_paths": sorted(found)}
+
+    def _available_variations(self, i: Mapping[str, Any]) -> Answer:
+        """CM's refusal for a recipe that needs a variation."""
+        names = sorted(i["meta"].get("variations") or {})
+        return {
+            "return": 1,
+            "error": "this recipe needs a variation, one of: " + ", ".join("_" + name for name in names),
+        }
+
+    def find_artifact(self, i: Mapping[str, Any]) -> Answer:
+        """Finds a file in CM_TMP_PATH, in the folder of CM_INPUT, or in the default path; see CM's contract.
+
+        Sets ``env[env_path_key]`` and, for a folder outside the default path, the ``+PATH``-like keys.
+        """
+        env = i["env"]
+        file_name, paths, problem = self._where_to_look(i, env)
+        if problem:
+            return problem
+        found = self.find_file_in_paths({**i, "paths": paths, "file_name": file_name})
+        if found["return"] > 0:
+            return found
+        files = found["found_files"]
+        if not files:
+            return {"return": 16, "error": f"{file_name} was not found in: {os.pathsep.join(paths)}"}
+        return self._take(files[0], i, env)
+
+    def _where_to_look(self, i: Mapping[str, Any], env: Mapping[str, Any]) -> tuple[str, list[str], Answer | None]:
+        file_name = i["file_name"]
+        given = str(env.get(self._prefix + "TMP_PATH", "") or "").strip()
+        as_input = str(env.get(self._prefix + "INPUT", "") or "").strip()
+        if given:
+            paths = [part for part in given.split(os.pathsep) if part]
+            missing = [path for path in paths if not os.path.isdir(path)]
+            if missing and not is_yes(env.get(self._prefix + "TMP_PATH_IGNORE_NON_EXISTANT", "")):
+                return file_name, [], {"return": 1, "error": f"the folder {missing[0]} does not exist"}
+            return file_name, [path for path in paths if path not in missing], None
+        if as_input:
+            if not os.path.isfile(as_input):
+                return file_name, [], {"return": 1, "error": f"the file {as_input} given as input does not exist"}
+            return os.path.basename(as_input), [os.path.dirname(os.path.abspath(as_input))], None
+        return file_name, self.get_default_path_list(i), None
+
+    def find_file_in_paths(self, i: Mapping[str, Any]) -> Answer:
+        """The files called ``file_name`` (or with a version behind the name) in ``paths``; with ``detect_version``
+        only those that run and whose version fits.
+        """
+        hook = i.get("hook")
+        wanted = _range_of(i["env"], self._prefix)
+        candidates = list(_candidates(i["paths"], i["file_name"], i.get("file_name_re")))
+        fitting, tried = [], []
+        for path in candidates:
+            if hook:
+                answer = hook({"file": path})
+                if answer["return"] > 0:
+                    return dict(answer)
+                if answer.get("skip"):
+                    continue
+            if i.get("detect_version"):
+                env = {**i["env"], i["env_path_key"]: path}
+                answer = self.run_native_script({"env": env, "script_name": "run", "detect_version": True})
+                version = str(answer.get("version", ""))
+                if answer["return"] > 0 or version == "-1" or not _in_range(version, wanted):
+                    tried.append(f"{path} ({version or 'does not run'})")
+                    continue
+            fitting.append(path)
+            if is_yes(i["env"].get(self._prefix + "QUIET", "")):
+                break
+        if not fitting and tried:
+            return {"return": 16, "error": f"none fits the wanted version ({wanted.text}): {', '.join(tried)}"}
+        return {"return": 0, "found_files": fitting}
+
+    def _take(self, file: str, i: Mapping[str, Any], env: dict[str, Any]) -> Answer:
+        folder = os.path.dirname(file)
+        if i.get("env_path_key"):
+            env[i["env_path_key"]] = file
+        defaults = self.get_default_path_list(i)
+        key = i.get("default_path_env_key")
+        if key and folder not in defaults:
+            _put_first(env, "+" + key, folder)
+            for extra, extra_key in (i.get("extra_paths") or {}).items():
+                extra_path = os.path.join(os.path.dirname(folder), extra)
+                if os.path.isdir(extra_path):
+                    _put_first(env, extra_key, extra_path)
+        return {
+            "return": 0,
+            "found_path": folder,
+            "found_file_path": file,
+            "found_file_name": os.path.basename(file),
+            "default_path_list": defaults,
+        }
+
+
+def _names(entry: Mapping[str, Any]) -> Sequence[str]:
+    names = entry.get("names") or ()
+    return (names,) if isinstance(names, str) else names
+
+
+def _put_first(env: dict[str, Any], key: str, folder: str) -> None:
+    rest = [item for item in env.get(key, []) if item != folder]
+    env[key] = [folder, *rest]
+
+
+def _candidates(paths: Iterable[str], file_name: str, pattern: str | None) -> Iterable[str]:
+    """Files in ``paths`` by exact name first, then by name with a version behind it; the same file only once."""
+    seen = set()
+    matcher = re.compile(pattern) if pattern else None
+    for folder in paths:
+        try:
+            names = sorted(os.listdir(folder))
+        except OSError:
+            continue
+        exact = [name for name in names if name == file_name]
+        others = [
+            name
+            for name in names
+            if name != file_name
+            and (
+                matcher.match(name)
+                if matcher
+                else name.startswith(file_name) and VERSION_SUFFIX.fullmatch(name[len(file_name) :])
+            )
+        ]
+        for name in exact + others:
+            path = os.path.join(folder, name)
+            real = os.path.realpath(path)
+            if os.path.isfile(path) and real not in seen:
+                seen.add(real)
+                yield path
+
+
+def _range_of(env: Mapping[str, Any], prefix: str) -> VersionRange:
+    return VersionRange(
+        exact=str(env.get(prefix + "VERSION", "") or ""),
+        minimum=str(env.get(prefix + "VERSION_MIN", "") or ""),
+        maximum=str(env.get(prefix + "VERSION_MAX", "") or ""),
+    )
+
+
+def _in_range(version: str, wanted: VersionRange) -> bool:
+    return (not wanted.exact or version == wanted.exact) and wanted.admits(version)

@@ -1,0 +1,111 @@
+"""What a user is told of a failure: the script's end, its last words, one suggestion, the line that runs it again."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..rules.advice import advice, missing_program, tags_for_program
+from ..rules.errors import RecipeError, ScriptFailed
+from ..rules.rerun import rerun_line
+from .process import Ended, exit_text, is_kill, signal_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..rules.index import RecipeIndex
+    from ..rules.model import Recipe, Request
+
+FILE_LINES = 40
+"""How much is shown of a file that the recipe names for the case that its script fails."""
+TEXT_LIMIT_BYTES = 1 << 20
+"""Longer files of a recipe are data, not code."""
+NOT_FOUND = 127
+"""Exit code of a shell that did not find a program (POSIX, section 2.8.2)."""
+MEMORY_HINT = "memory ran out: give it more, or ask for less at a time (a smaller --batch_size, fewer parallel jobs)"
+KILLED_HINT = (
+    "SIGKILL comes from the kernel when memory ran out, else from outside (kill -9, the limits of a batch system or a "
+    "container): ask for less at a time (a smaller --batch_size), or for more memory and time there"
+)
+SIGNAL_HINTS = {
+    "SIGABRT": "a program gave up by itself; the lines above and the log say over what",
+    "SIGBUS": "a file in memory shrank, or its disk is full (df -h, and df -h /dev/shm in a container)",
+    "SIGHUP": "the terminal or the connection ended: start it again under tmux, screen or nohup",
+    "SIGILL": "a program uses instructions that this processor lacks: take or build it for this machine (lscpu)",
+    "SIGPIPE": "what read its output ended too early",
+    "SIGSEGV": "a program crashed by a fault of its own: try another version of it; the command above runs it again",
+    "SIGTERM": "somebody or some system ended it (kill, a batch system, a time limit): give it more time there",
+    "SIGXCPU": "a limit of processor time was reached: ulimit -t shows it",
+    "SIGXFSZ": "a limit of file size was reached: ulimit -f shows it",
+}
+"""What each signal usually means (POSIX, signal.h), with what to try."""
+BY_HAND_HINT = "the lines above and the log tell why; the command above runs it again by hand"
+
+
+def script_failure(label: str, script: Path, folder: Path, ended: Ended, files: Iterable[str]) -> ScriptFailed:
+    """The error for a native script that did not end with 0.
+
+    ``folder`` holds its ``tmp-run.sh`` and the ``files`` whose ends are shown too. The last lines are those of standard
+    error; only of a script that wrote none there, those of standard output.
+    """
+    shown, stream = (ended.errors, "error") if ended.errors else (ended.output, "output")
+    error = ScriptFailed(f"{label}: {script.name} {exit_text(ended.status)}")
+    error.command = f"cd {shlex.quote(str(folder))} && bash ./tmp-run.sh   # runs {shlex.quote(str(script))}"
+    error.notes = (*ended.memory.lines, *_ends_of(folder, files))
+    error.output_title = f"last lines of its standard {stream}"
+    error.output = shown
+    known = advice(shown)
+    if is_kill(ended.status):
+        error.hint = MEMORY_HINT if ended.memory.is_exhausted else KILLED_HINT
+        return error
+    if ended.status == NOT_FOUND or not known:  # a script may go on after it missed a program
+        error.missing_program = missing_program(shown, is_certain=ended.status == NOT_FOUND)
+    if error.missing_program:
+        known = f"install the program {error.missing_program}, or add its folder to PATH"
+    error.hint = known or SIGNAL_HINTS.get(signal_name(ended.status)) or BY_HAND_HINT
+    return error
+
+
+def _ends_of(folder: Path, names: Iterable[str]) -> list[str]:
+    lines = []
+    for name in names:
+        path = folder / name
+        if path.is_file():
+            text = path.read_text(encoding="utf-8", errors="replace")
+            lines += [f"{name}:", *(f"  {line}" for line in text.splitlines()[-FILE_LINES:])]
+    return lines
+
+
+def complete(error: RecipeError, index: RecipeIndex, request: Request, recipe: Recipe, trace: tuple[str, ...]) -> None:
+    """Adds to an error, where it first leaves a recipe, the chain, a suggestion and the line for this recipe alone."""
+    error.trace = trace
+    line = rerun_line(request, recipe, recipe_texts(recipe.path))
+    error.rerun, error.left_out = line
+    if isinstance(error, ScriptFailed) and error.missing_program:
+        error.hint = _recipe_for(error.missing_program, index) or error.hint
+    if not error.hint and "hint:" not in error.message:
+        readme = recipe.path / "README.md"
+        error.hint = advice([error.message]) or (
+            f"what the recipe needs is told in {readme}" if readme.is_file() else ""
+        )
+
+
+def _recipe_for(program: str, index: RecipeIndex) -> str:
+    """The command that runs a recipe which gives a program; empty when none is known."""
+    for tags in tags_for_program(program):
+        if index.by_tags(tags, ()):
+            return f"the program {program} is missing; this gives it: cm run script --tags={','.join(tags)}"
+    return ""
+
+
+def recipe_texts(folder: Path) -> list[str]:
+    """The texts of a recipe's own files; what is big, or no file, is left out."""
+    texts = []
+    for name in sorted(os.listdir(folder)):
+        path = folder / name
+        is_text = name.endswith((".py", ".sh", ".yaml", ".json")) and path.is_file()
+        if is_text and path.stat().st_size <= TEXT_LIMIT_BYTES:
+            texts.append(path.read_text(encoding="utf-8", errors="replace"))
+    return texts

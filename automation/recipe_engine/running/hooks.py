@@ -1,0 +1,158 @@
+"""Calls the functions of a recipe's ``customize.py`` and checks what they answer.
+
+The file is loaded from its path just before its first use (dependencies may extend ``sys.path`` for it), as a package
+of its own, so that ``from . import table`` reaches a module beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import re
+import sys
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from ..rules.env import Env, State
+from ..rules.errors import ErrorText, HookFailed, RecipeError
+from ..rules.model import HookResult, Recipe
+
+FILE_NAME = "customize.py"
+_loaded: dict[str, tuple[int, ModuleType]] = {}
+
+
+class Artifact(NamedTuple):
+    """What recipes get as ``i['artifact']``."""
+
+    path: str
+    meta: Mapping[str, Any]
+    repo_path: str
+
+
+def load_customize(recipe: Recipe) -> ModuleType | None:
+    """The recipe's module, or None when it has none; loaded again when the file changed.
+
+    Raises HookFailed with the traceback when it cannot be imported.
+    """
+    path = recipe.path / FILE_NAME
+    try:
+        mtime_ns = path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return None
+    known = _loaded.get(str(path))
+    if known and known[0] == mtime_ns:
+        return known[1]
+    if known:  # Python's own compiled file tells edits within a second apart by size only
+        with contextlib.suppress(OSError):
+            os.unlink(importlib.util.cache_from_source(str(path)))
+    name = f"recipe_{recipe.id.uid}_customize"
+    for stale in [module for module in sys.modules if module == name or module.startswith(name + ".")]:
+        del sys.modules[stale]
+    spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=[str(recipe.path)])
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        if recipe.is_successor:
+            from .successor import offer_imports  # here, because no other recipe needs it
+
+            offer_imports(recipe)
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        sys.modules.pop(name, None)
+        raise HookFailed(f"{recipe.id.alias}: cannot load {path}: {_own_lines(error, recipe.path)}") from error
+    _loaded[str(path)] = (mtime_ns, module)
+    return module
+
+
+def has_hook(recipe: Recipe, name: str) -> bool:
+    """Whether the recipe has this function, without loading it: a dependency may have to make that possible first."""
+    try:
+        text = (recipe.path / FILE_NAME).read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return False
+    return re.search(rf"^def {name}\(", text, re.MULTILINE) is not None
+
+
+def names_input(recipe: Recipe, name: str) -> bool:
+    """Whether the text of the recipe's hooks holds an input's name."""
+    return any(name in path.read_text(encoding="utf-8", errors="replace") for path in recipe.path.glob("*.py"))
+
+
+def call_hook(recipe: Recipe, name: str, i: dict[str, Any]) -> HookResult | None:
+    """Calls ``predeps``, ``preprocess``, ``postprocess`` or ``detect_version``; None when the recipe does not have it.
+
+    Raises HookFailed when it raises, answers with an error, or answers something that is no CM answer.
+    """
+    module = load_customize(recipe)
+    function = getattr(module, name, None)
+    if function is None:
+        return None
+    try:
+        answer = function(i)
+    except RecipeError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise HookFailed(
+            f"{recipe.id.alias}: {name} in {FILE_NAME} raised {type(error).__name__}: {error}\n"
+            + _own_lines(error, recipe.path)
+        ) from error
+    return check_answer(recipe, name, answer)
+
+
+def check_answer(recipe: Recipe, name: str, answer: Any) -> HookResult:
+    """A hook's answer as a type; raises HookFailed when it reports an error or breaks the contract."""
+    where = f"{recipe.id.alias}: {name} in {FILE_NAME}"
+    if not isinstance(answer, Mapping) or not isinstance(answer.get("return"), int):
+        raise HookFailed(f"{where} must return a dict with an integer 'return', got {answer!r}")
+    if answer["return"] > 0 and isinstance(answer.get("error"), ErrorText):
+        raise answer["error"].origin  # of a recipe that this one ran; it needs no second wrapping
+    if answer["return"] > 0:
+        raise _reported(recipe, answer["return"], str(answer.get("error") or "no error text given"))
+    replacement = answer.get("script")
+    return HookResult(
+        skip=bool(answer.get("skip")),
+        replacement=replacement if isinstance(replacement, Mapping) else None,
+        version=str(answer.get("version") or ""),
+        extra_cache_tags=tuple(str(tag) for tag in answer.get("add_extra_cache_tags") or ()),
+        files=tuple(str(file) for file in answer.get("files") or ()),
+        runs=tuple(answer.get("runs") or ()),
+        locked=dict(answer.get("locked") or {}),
+    )
+
+
+def _reported(recipe: Recipe, code: int, text: str) -> HookFailed:
+    """The error that a hook reported; a code above 255, which no process can end with, is a raw status of wait(2)."""
+    if code <= 255:
+        return HookFailed(f"{recipe.id.alias}: {text}", code=code)
+    from .process import exit_text  # here, because only failures need it
+
+    exit_code = os.waitstatus_to_exitcode(code & 0xFFFF) if hasattr(os, "waitstatus_to_exitcode") else code >> 8
+    words = f"{recipe.id.alias}: {text} (return code {code}: a program {exit_text(exit_code)})"
+    return HookFailed(words, code=(code >> 8) & 0xFF or 1)
+
+
+def _own_lines(error: BaseException, folder: Path) -> str:
+    """The part of a traceback that lies in the recipe."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(str(folder))]
+    lines = [f"  {frame.filename}:{frame.lineno}: {frame.line}" for frame in frames]
+    return f"{type(error).__name__}: {error}" + "".join("\n" + line for line in lines)
+
+
+def hook_input(
+    *, recipe: Recipe, env: Env, state: State, meta: dict[str, Any], extra: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The dict ``i`` that recipes expect; ``env``, ``state`` and ``meta`` are theirs to change."""
+    return {
+        "env": env,
+        "state": state,
+        "meta": meta,
+        "artifact": Artifact(str(recipe.path), recipe.meta, str(recipe.repo_path)),
+        "customize": recipe.meta.get("customize") or {},
+        **extra,
+    }
