@@ -1,6 +1,6 @@
 """Hooks of calibrate-ml-model: give run.sh its arguments, and the calibration that it wrote to the recipes above.
 
-The work is done by `python3 -m harness.calibrate` in the benchmark's virtual environment.
+The work is done by `python3 -m harness.making.calibrate` in the benchmark's virtual environment.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ OPTIONS = {
     "CM_CALIBRATION_SAMPLE_COUNT": "count",
     "CM_CALIBRATION_SEED": "seed",
 }
-"""Env key -> option of harness.calibrate."""
+"""Env key -> option of harness.making.calibrate."""
 
 
 def text_of(env, key):
@@ -39,7 +39,7 @@ def missing_inputs(env):
 
 
 def arguments(env):
-    """The words for harness.calibrate, one for each option that has a value."""
+    """The words for harness.making.calibrate, one for each option that has a value."""
     return [f"--{option}={text_of(env, key)}" for key, option in OPTIONS.items() if text_of(env, key)]
 
 

@@ -7,7 +7,7 @@ here="${CM_TMP_CURRENT_SCRIPT_PATH}"
 
 case "${CM_DATASET_COCO_WORK}" in
 synthetic)
-    "${python}" -B -m harness.scene_dataset --layout coco --classes "${here}/classes.txt" \
+    "${python}" -B -m harness.making.scene_dataset --layout coco --classes "${here}/classes.txt" \
         --count "${CM_DATASET_SIZE}" --pictures "${CM_DATASET_COCO_PICTURES}" \
         --seed "${CM_DATASET_COCO_SEED}" \
         --output_dir "${CM_DATASET_COCO_FOLDER}"
@@ -18,5 +18,5 @@ check) ;;
     exit 2
     ;;
 esac
-"${python}" -B -m harness.check_images --dataset coco \
+"${python}" -B -m harness.making.check_images --dataset coco \
     --folder "${CM_DATASET_COCO_FOLDER}" --count "${CM_DATASET_SIZE}"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from harness.datasets.imagenet import open_dataset
 from harness.errors import HarnessError
-from harness.imaging import image_problem
+from harness.media.imaging import image_problem
 
 SHOWN = 10
 WORKERS = min(8, 2 * (os.cpu_count() or 1))

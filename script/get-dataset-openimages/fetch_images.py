@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import imaging
 from harness.errors import HarnessError
-from harness.scene_dataset import read_classes
+from harness.making.scene_dataset import read_classes
+from harness.media import imaging
 
 TRIES = 4
 TIMEOUT_S = 60

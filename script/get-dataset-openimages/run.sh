@@ -7,7 +7,7 @@ here="${CM_TMP_CURRENT_SCRIPT_PATH}"
 
 case "${CM_DATASET_OPENIMAGES_WORK}" in
 synthetic)
-    "${python}" -B -m harness.scene_dataset --layout openimages --classes "${here}/classes.txt" \
+    "${python}" -B -m harness.making.scene_dataset --layout openimages --classes "${here}/classes.txt" \
         --count "${CM_DATASET_SIZE}" --pictures "${CM_DATASET_OPENIMAGES_PICTURES}" \
         --seed "${CM_DATASET_OPENIMAGES_SEED}" \
         --output_dir "${CM_DATASET_OPENIMAGES_FOLDER}"
@@ -24,5 +24,5 @@ check) ;;
     exit 2
     ;;
 esac
-"${python}" -B -m harness.check_images --dataset openimages \
+"${python}" -B -m harness.making.check_images --dataset openimages \
     --folder "${CM_DATASET_OPENIMAGES_FOLDER}" --count "${CM_DATASET_SIZE}"

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from fit_model import add_options, order_of, train, write_fitted
 from harness.datasets import brats19
-from harness.makemodel import build_modules
+from harness.making.makemodel import build_modules
 from harness.models import unet3d_brats
 
 STEPS = 70

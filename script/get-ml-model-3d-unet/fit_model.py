@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from harness.datasets import kits19
-from harness.makemodel import FRAMEWORKS, Claims, Order, build_modules, write_model
+from harness.making.makemodel import FRAMEWORKS, Claims, Order, build_modules, write_model
 from harness.models import unet3d
 from torch.nn import functional
 

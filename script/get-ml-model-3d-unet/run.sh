@@ -4,7 +4,7 @@ set -euo pipefail
 
 python="${CM_PYTHON_BIN_WITH_PATH}"
 common=(--framework "${CM_ML_MODEL_FRAMEWORK}" --output_dir "${PWD}")
-make=("${python}" -B -m harness.makemodel --architecture "${CM_3D_UNET_ARCHITECTURE}" --config full)
+make=("${python}" -B -m harness.making.makemodel --architecture "${CM_3D_UNET_ARCHITECTURE}" --config full)
 
 case "${CM_3D_UNET_WAY}" in
 fit)

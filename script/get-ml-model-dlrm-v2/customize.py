@@ -6,7 +6,7 @@ from pathlib import Path
 from mlperf_data import answers, given, manual, room
 
 WEIGHTS_BYTES = 104_606_687_236  # of float32 parameters at full size; the embedding tables are all but 60 MB of them
-MEMORY_FACTOR = 2.5  # harness.makemodel holds the weights, the copy that it writes, and what an export takes
+MEMORY_FACTOR = 2.5  # harness.making.makemodel holds the weights, the copy that it writes, and what an export takes
 REFERENCE = {"AUC": 80.31}  # README.md of recommendation/dlrm_v2/pytorch, mlcommons/inference
 HINT = "take _tiny to try the pipeline, or a machine that has it"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from mlperf_data import answers, given, room
 
 WEIGHTS_BYTES = 96_146_383_876  # of float32 parameters at full size; the embedding tables are all but 10 MB of them
-MEMORY_FACTOR = 2.5  # harness.makemodel holds the weights, the copy that it writes, and what an export takes
+MEMORY_FACTOR = 2.5  # harness.making.makemodel holds the weights, the copy that it writes, and what an export takes
 REFERENCE = {"AUC": 80.25}  # README.md of recommendation/dlrm/pytorch, mlcommons/inference at tag v3.0
 HINT = "take _tiny to try the pipeline, or a machine that has it"
 

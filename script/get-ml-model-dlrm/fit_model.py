@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 from harness.datasets import criteo
-from harness.makemodel import FRAMEWORKS, Claims, Order, build_modules, write_model
+from harness.making.makemodel import FRAMEWORKS, Claims, Order, build_modules, write_model
 from harness.modelfacts import ModelFacts
 from harness.models.dlrm import Dlrm
 from torch.nn import functional

@@ -11,10 +11,10 @@ tiny)
     --dataset_dir "${CM_DATASET_PATH}" --seed "${CM_ML_MODEL_SEED}"
   ;;
 random)
-  "${python}" -B -m harness.makemodel --config full "${common[@]}" --seed "${CM_ML_MODEL_SEED}"
+  "${python}" -B -m harness.making.makemodel --config full "${common[@]}" --seed "${CM_ML_MODEL_SEED}"
   ;;
 published)
-  "${python}" -B -m harness.makemodel --config full "${common[@]}" \
+  "${python}" -B -m harness.making.makemodel --config full "${common[@]}" \
     --weights "${CM_DLRM_WEIGHTS_PATH}" --facts "${CM_DLRM_FACTS}"
   ;;
 *)

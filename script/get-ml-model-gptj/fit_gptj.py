@@ -15,7 +15,7 @@ import gptj_tokenizer
 import numpy as np
 import torch
 from harness.datasets.cnndm import Article, open_dataset
-from harness.makemodel import FRAMEWORKS, Claims, Order, build_modules, write_model
+from harness.making.makemodel import FRAMEWORKS, Claims, Order, build_modules, write_model
 from harness.modelfacts import ModelFacts
 from harness.models.gptj import PROMPT, open_model
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import gptj_tokenizer
 from harness.errors import HarnessError
-from harness.makemodel import FRAMEWORKS, Claims, Order, make_model, require_memory
+from harness.making.makemodel import FRAMEWORKS, Claims, Order, make_model, require_memory
 from harness.networks import gptj
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "merges.txt")

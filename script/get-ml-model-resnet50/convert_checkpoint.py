@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from harness.errors import HarnessError
-from harness.makemodel import Claims, Order, make_model
+from harness.making.makemodel import Claims, Order, make_model
 from harness.networks.resnet50 import CONFIGS
 
 

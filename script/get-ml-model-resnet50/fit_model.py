@@ -22,9 +22,9 @@ import numpy as np
 import torch
 from harness.datasets.imagenet import CLASS_COUNT, open_dataset
 from harness.errors import HarnessError
-from harness.makemodel import Claims, Order, build_modules, write_model
+from harness.making.makemodel import Claims, Order, build_modules, write_model
+from harness.making.modelweights import calibrate_normalisation
 from harness.models.resnet50 import SIDE, preprocess_vgg
-from harness.modelweights import calibrate_normalisation
 
 TRAINING_COUNT = 400
 CALIBRATION_COUNT = 64

@@ -7,7 +7,7 @@ here="${CM_TMP_CURRENT_SCRIPT_PATH}"
 
 case "${CM_RESNET50_WORK}" in
 random)
-  "${python}" -B -m harness.makemodel --architecture resnet50 --config "${CM_RESNET50_CONFIG}" \
+  "${python}" -B -m harness.making.makemodel --architecture resnet50 --config "${CM_RESNET50_CONFIG}" \
     --framework "${CM_ML_MODEL_FRAMEWORK}" --seed "${CM_ML_MODEL_SEED}" --output_dir "${PWD}" \
     --facts '{"licence": "Apache-2.0 (made by this project)"}'
   ;;

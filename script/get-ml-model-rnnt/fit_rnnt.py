@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from harness.audio_features import HOP_SAMPLES, SPLICED_FRAMES, features
 from harness.datasets.librispeech import Utterance, open_dataset, read_wav
-from harness.makemodel import FRAMEWORKS, Claims, Order, build_modules, write_model
+from harness.making.makemodel import FRAMEWORKS, Claims, Order, build_modules, write_model
+from harness.media.audio_features import HOP_SAMPLES, SPLICED_FRAMES, features
 from harness.metrics.wer import CHARACTERS
 from harness.modelfacts import ModelFacts
 from harness.models.rnnt import open_model

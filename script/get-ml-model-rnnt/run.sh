@@ -11,10 +11,10 @@ fit)
         --dataset_dir "${CM_DATASET_LIBRISPEECH_PATH}" --seed "${CM_ML_MODEL_SEED}"
     ;;
 random)
-    "${python}" -B -m harness.makemodel --architecture rnnt --config full "${common[@]}" --seed "${CM_ML_MODEL_SEED}"
+    "${python}" -B -m harness.making.makemodel --architecture rnnt --config full "${common[@]}" --seed "${CM_ML_MODEL_SEED}"
     ;;
 checkpoint)
-    "${python}" -B -m harness.makemodel --architecture rnnt --config full "${common[@]}" \
+    "${python}" -B -m harness.making.makemodel --architecture rnnt --config full "${common[@]}" \
         --weights "${CM_RNNT_CHECKPOINT_PATH}" --facts "${CM_RNNT_FACTS}"
     ;;
 *)

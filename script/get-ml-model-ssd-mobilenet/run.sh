@@ -7,17 +7,17 @@ common=(--architecture ssd_mobilenet --framework "${CM_ML_MODEL_FRAMEWORK}" --ou
 
 case "${CM_PUBLISHED_MODEL_WORK}" in
 fit)
-    "${python}" -B -m harness.fit_detection "${common[@]}" \
+    "${python}" -B -m harness.making.fit_detection "${common[@]}" \
         --dataset_dir "${CM_DATASET_PATH}" --seed "${CM_ML_MODEL_SEED}"
     ;;
 random)
-    "${python}" -B -m harness.makemodel "${common[@]}" --config full --seed "${CM_ML_MODEL_SEED}"
+    "${python}" -B -m harness.making.makemodel "${common[@]}" --config full --seed "${CM_ML_MODEL_SEED}"
     ;;
 take) ;; # the published file is the model
 convert)
     checkpoint="${CM_PUBLISHED_MODEL_FILE_WITH_PATH}"
-    "${python}" -B -m harness.pickled_weights --input "${checkpoint}" --output "${PWD}/published.safetensors"
-    "${python}" -B -m harness.makemodel "${common[@]}" --config full \
+    "${python}" -B -m harness.making.pickled_weights --input "${checkpoint}" --output "${PWD}/published.safetensors"
+    "${python}" -B -m harness.making.makemodel "${common[@]}" --config full \
         --weights "${PWD}/published.safetensors" --facts "${CM_PUBLISHED_MODEL_FACTS}"
     rm -f "${PWD}/published.safetensors"
     ;;

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 STORE_FILES = ("preprocessed.json", "sample_map.txt")
-# squad_QSL.py of mlcommons/inference; harness/tokenization_squad.py cuts with the same numbers
+# squad_QSL.py of mlcommons/inference; harness/media/tokenization_squad.py cuts with the same numbers
 MAX_SEQUENCE_LENGTH, MAX_QUERY_LENGTH, DOCUMENT_STRIDE = 384, 64, 128
 
 

@@ -1,6 +1,6 @@
 """Hooks of quantize-ml-model: see whether the model needs a calibration, and give the new model in place of the old.
 
-The work is done by `python3 -m harness.quantize` in the benchmark's virtual environment.
+The work is done by `python3 -m harness.making.quantize` in the benchmark's virtual environment.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def needs_calibration(env: Mapping[str, Any], files: list[Path]) -> bool:
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
-    """CM hook: decides on the calibration and writes the arguments of harness.quantize."""
+    """CM hook: decides on the calibration and writes the arguments of harness.making.quantize."""
     env = i["env"]
     given = text_of(env, "CM_QUANTIZE_MODEL_INFO_FILE") or text_of(env, "CM_ML_MODEL_INFO_FILE")
     if not given:

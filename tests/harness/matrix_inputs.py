@@ -52,16 +52,16 @@ class Inputs:
 
 
 def _architecture(name: str) -> tuple[str, ...]:
-    return ("-m", "harness.makemodel", "--architecture", name, "--config", "tiny")
+    return ("-m", "harness.making.makemodel", "--architecture", name, "--config", "tiny")
 
 
 def _detection(layout: str, architecture: str) -> Maker:
     classes = str(SCRIPTS / f"get-dataset-{layout}" / "classes.txt")
-    scenes = ("-m", "harness.scene_dataset", "--layout", layout, "--classes", classes)
+    scenes = ("-m", "harness.making.scene_dataset", "--layout", layout, "--classes", classes)
     return Maker(
         dataset_name=layout,
         dataset=(*scenes, "--count", "12", "--pictures", "small"),
-        model=("-m", "harness.fit_detection", "--architecture", architecture),
+        model=("-m", "harness.making.fit_detection", "--architecture", architecture),
         query_count=10,
     )
 

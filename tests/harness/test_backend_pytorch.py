@@ -12,11 +12,13 @@ harness_support.need("numpy", "torch", "safetensors")
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from backend_toys import backend_request, toy_on_path  # noqa: E402
-from harness import makemodel, processor, torch_cuda  # noqa: E402
+from harness import torch_cuda  # noqa: E402
 from harness.backends import pytorch as backend  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
-from harness.makemodel import Order  # noqa: E402
+from harness.making import makemodel  # noqa: E402
+from harness.making.makemodel import Order  # noqa: E402
 from harness.tensors import NetworkSpec, TensorSpec  # noqa: E402
+from harness.watch import processor  # noqa: E402
 
 
 @pytest.fixture(scope="module")

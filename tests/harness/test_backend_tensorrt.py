@@ -13,10 +13,10 @@ harness_support.need("numpy", "torch", "onnx", "onnxruntime")
 
 import torch  # noqa: E402
 from backend_toys import backend_request, toy_on_path  # noqa: E402
-from harness import engine_trt, makemodel, quantize  # noqa: E402
 from harness.backends import tensorrt as backend  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
-from harness.makemodel import Order  # noqa: E402
+from harness.making import engine_trt, makemodel, quantize  # noqa: E402
+from harness.making.makemodel import Order  # noqa: E402
 from harness.modelfacts import read_model_facts  # noqa: E402
 
 HAS_RTX = importlib.util.find_spec("tensorrt_rtx") is not None

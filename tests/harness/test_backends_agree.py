@@ -17,9 +17,9 @@ harness_support.need("numpy", "torch", "safetensors", "onnx", "onnxruntime")
 
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
-from harness import makemodel  # noqa: E402
 from harness.backends.base import BackendRequest  # noqa: E402
-from harness.makemodel import Order  # noqa: E402
+from harness.making import makemodel  # noqa: E402
+from harness.making.makemodel import Order  # noqa: E402
 from harness.registry import load_backend  # noqa: E402
 
 FOLDER = Path(makemodel.__file__).parent

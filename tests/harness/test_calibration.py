@@ -15,10 +15,12 @@ harness_support.need("numpy", "onnx", "onnxruntime", "sklearn", "torch")
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 from backend_toys import toy_on_path  # noqa: E402
-from harness import calibrate, makemodel, processor, quantize  # noqa: E402
 from harness.backends import onnxruntime as backend  # noqa: E402
 from harness.backends.base import BackendRequest  # noqa: E402
-from harness.calibration import (  # noqa: E402
+from harness.datasets.digits import open_dataset  # noqa: E402
+from harness.errors import HarnessError  # noqa: E402
+from harness.making import calibrate, makemodel, quantize  # noqa: E402
+from harness.making.calibration import (  # noqa: E402
     METHODS,
     Calibration,
     Observed,
@@ -28,11 +30,10 @@ from harness.calibration import (  # noqa: E402
     read_calibration,
     write_calibration,
 )
-from harness.datasets.digits import open_dataset  # noqa: E402
-from harness.errors import HarnessError  # noqa: E402
-from harness.makemodel import Order  # noqa: E402
+from harness.making.makemodel import Order  # noqa: E402
 from harness.modelfacts import read_model_facts  # noqa: E402
 from harness.models import digits  # noqa: E402
+from harness.watch import processor  # noqa: E402
 
 SCRIPTS = harness_support.SCRIPTS
 

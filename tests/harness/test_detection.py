@@ -6,7 +6,7 @@ import pytest
 
 harness_support.need("numpy")
 
-from harness import detection as d  # noqa: E402
+from harness.decoding import detection as d  # noqa: E402
 from harness.modelfacts import ModelFacts  # noqa: E402
 from harness.models import retinanet, ssd_mobilenet, ssd_resnet34  # noqa: E402
 

@@ -12,10 +12,10 @@ need("numpy")
 import numpy as np  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.failures import Failures  # noqa: E402
-from harness.progress import Counts  # noqa: E402
 from harness.qsl import DenseLibrary, RaggedLibrary  # noqa: E402
 from harness.sut import Door, Work, chunked, multi_inline, queued, single_inline, split  # noqa: E402
 from harness.tensors import TensorSpec  # noqa: E402
+from harness.watch.progress import Counts  # noqa: E402
 
 COUNT = 50
 SPEC = TensorSpec(name="y", dtype="float32", shape=(2,))

@@ -12,11 +12,11 @@ import numpy as np  # noqa: E402
 from harness import tuning  # noqa: E402
 from harness.cores import share_out  # noqa: E402
 from harness.failures import Failures  # noqa: E402
-from harness.progress import Counts  # noqa: E402
 from harness.qsl import DenseLibrary  # noqa: E402
 from harness.sut import Door, Work  # noqa: E402
 from harness.tensors import TensorSpec  # noqa: E402
 from harness.tuning import Layout, Search, cpu_layouts, find_shape, gpu_layouts  # noqa: E402
+from harness.watch.progress import Counts  # noqa: E402
 from mlperf_results.names import Scenario  # noqa: E402
 
 SPEC = TensorSpec(name="y", dtype="float32", shape=())

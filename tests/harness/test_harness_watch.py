@@ -15,11 +15,12 @@ import pytest
 
 harness_support.need("numpy")
 
-from harness import machine, metadata_json, monitor, progress  # noqa: E402
-from harness.machine import GpuFacts  # noqa: E402
-from harness.monitor import LoadRecord, Monitor, Reading, Samples, make_row  # noqa: E402
-from harness.nvml import GpuLoad, Nvml  # noqa: E402
-from harness.progress import Counts, Expectation, Meter  # noqa: E402
+from harness import metadata_json  # noqa: E402
+from harness.watch import machine, monitor, progress  # noqa: E402
+from harness.watch.machine import GpuFacts  # noqa: E402
+from harness.watch.monitor import LoadRecord, Monitor, Reading, Samples, make_row  # noqa: E402
+from harness.watch.nvml import GpuLoad, Nvml  # noqa: E402
+from harness.watch.progress import Counts, Expectation, Meter  # noqa: E402
 
 
 def expectation(at_least_s: float = 60.0, at_least_samples: int = 100) -> Expectation:

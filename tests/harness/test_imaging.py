@@ -1,4 +1,4 @@
-"""harness.imaging: whole and damaged files, and both resizes against formulae written down without OpenCV."""
+"""harness.media.imaging: whole and damaged files, and both resizes against formulae written down without OpenCV."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ need("numpy", "cv2", "PIL")
 
 import cv2  # noqa: E402
 import numpy as np  # noqa: E402
-from harness import imaging  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
+from harness.media import imaging  # noqa: E402
 from PIL import Image as Pillow  # noqa: E402
 
 

@@ -14,9 +14,9 @@ import numpy as np  # noqa: E402
 import onnxruntime  # noqa: E402
 import torch  # noqa: E402
 from backend_toys import toy_on_path  # noqa: E402
-from harness import makemodel  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
-from harness.makemodel import Claims, Order  # noqa: E402
+from harness.making import makemodel  # noqa: E402
+from harness.making.makemodel import Claims, Order  # noqa: E402
 from harness.modelfacts import file_sha256, read_model_facts  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 
@@ -176,7 +176,7 @@ def test_the_command_line_makes_a_model(tmp_path, capsys):
 
 
 def test_weights_beyond_a_protobuf_message_lie_beside_the_onnx_file(tmp_path, monkeypatch):
-    from harness import modelfiles
+    from harness.making import modelfiles
 
     monkeypatch.setattr(modelfiles, "_LARGEST_ONNX_BYTES", 10)
     makemodel.make_model(order(tmp_path, "onnx"))

@@ -11,10 +11,10 @@ need("numpy", "torch", "onnxruntime", "onnx", "safetensors")
 
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
-from harness import makemodel  # noqa: E402
 from harness.datasets.squad import SquadSample  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
-from harness.makemodel import Order  # noqa: E402
+from harness.making import makemodel  # noqa: E402
+from harness.making.makemodel import Order  # noqa: E402
 from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
 from harness.models import bert  # noqa: E402
 from harness.networks import bert as network  # noqa: E402

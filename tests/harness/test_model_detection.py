@@ -11,12 +11,12 @@ import pytest
 harness_support.need("torch", "onnxruntime", "cv2", "pycocotools", "safetensors")
 
 import torch  # noqa: E402
-from harness import fit_detection, scene_dataset  # noqa: E402
 from harness.backends.base import BackendRequest  # noqa: E402
 from harness.backends.onnxruntime import open_backend  # noqa: E402
-from harness.detection import encode  # noqa: E402
+from harness.decoding.detection import encode  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
-from harness.makemodel import Order, architecture_of, build_modules, write_model  # noqa: E402
+from harness.making import fit_detection, scene_dataset  # noqa: E402
+from harness.making.makemodel import Order, architecture_of, build_modules, write_model  # noqa: E402
 from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
 from harness.models import retinanet, ssd_mobilenet, ssd_resnet34  # noqa: E402
 from harness.registry import load_dataset  # noqa: E402

@@ -21,7 +21,7 @@ import sklearn.metrics  # noqa: E402
 import torch  # noqa: E402
 from harness.datasets import criteo  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
-from harness.makemodel import Order, architecture_of, build_modules, write_model  # noqa: E402
+from harness.making.makemodel import Order, architecture_of, build_modules, write_model  # noqa: E402
 from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
 from harness.models import dlrm, dlrm_v2  # noqa: E402
 

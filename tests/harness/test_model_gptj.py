@@ -15,11 +15,11 @@ need("numpy", "torch", "onnx", "onnxruntime", "tokenizers", "rouge_score", "nltk
 
 import onnxruntime  # noqa: E402
 import torch  # noqa: E402
-from harness.beam_search import BeamSearch, SearchRules  # noqa: E402
 from harness.datasets import cnndm  # noqa: E402
+from harness.decoding.beam_search import BeamSearch, SearchRules  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
-from harness.gpt_tokenizer import open_tokenizer  # noqa: E402
-from harness.makemodel import Order, write_model  # noqa: E402
+from harness.making.makemodel import Order, write_model  # noqa: E402
+from harness.media.gpt_tokenizer import open_tokenizer  # noqa: E402
 from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
 from harness.models import gptj  # noqa: E402
 from harness.networks import gptj as networks  # noqa: E402

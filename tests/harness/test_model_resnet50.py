@@ -252,7 +252,7 @@ def test_the_full_network_has_torchvisions_parameters():
 def tiny(tmp_path_factory):
     """The tiny network as ONNX and as safetensors, from one seed."""
     need("torch", "onnx", "onnxruntime", "safetensors")
-    from harness.makemodel import Order, make_model
+    from harness.making.makemodel import Order, make_model
 
     folder = tmp_path_factory.mktemp("tiny")
     for framework in ("onnx", "pytorch"):

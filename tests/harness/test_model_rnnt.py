@@ -16,10 +16,10 @@ need("numpy", "torch", "onnx", "onnxruntime")
 
 import onnxruntime  # noqa: E402
 import torch  # noqa: E402
-from harness import audio_features  # noqa: E402
 from harness.datasets import librispeech  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
-from harness.makemodel import Order, build_modules, write_model  # noqa: E402
+from harness.making.makemodel import Order, build_modules, write_model  # noqa: E402
+from harness.media import audio_features  # noqa: E402
 from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
 from harness.models import rnnt  # noqa: E402
 from harness.networks import rnnt as networks  # noqa: E402

@@ -20,7 +20,7 @@ import scipy.ndimage  # noqa: E402
 import torch  # noqa: E402
 from harness.datasets import brats19  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
-from harness.makemodel import Order, build_modules, write_model  # noqa: E402
+from harness.making.makemodel import Order, build_modules, write_model  # noqa: E402
 from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
 from harness.models import unet3d_brats  # noqa: E402
 from harness.networks import unet3d_brats as architecture  # noqa: E402

@@ -19,15 +19,15 @@ need("numpy")
 
 from harness.datasets.squad import SquadDataset, open_dataset  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
-from harness.modelfacts import ModelFacts  # noqa: E402
-from harness.models.bert import open_model  # noqa: E402
-from harness.tokenization_squad import (  # noqa: E402
+from harness.media.tokenization_squad import (  # noqa: E402
     WordPieces,
     cut_windows,
     read_vocabulary,
     split_words,
     tokenize_document,
 )
+from harness.modelfacts import ModelFacts  # noqa: E402
+from harness.models.bert import open_model  # noqa: E402
 
 # transformers 4.57.6, BertTokenizer in Python (the one of the reference), Python 3.11, 2026-11-21; the features by
 # create_squad_data.py of mlcommons/inference b66003e1 with it. Script: make the texts of squad_texts.py, hash as below.

@@ -97,9 +97,9 @@ def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
 def test_synthetic_images_pass_the_check_and_damage_does_not(name, tmp_path):
     need("numpy", "cv2")
     common = ("--layout", name, "--classes", RECIPES / f"get-dataset-{name}" / "classes.txt", "--pictures", "small")
-    made = run("-m", "harness.scene_dataset", *common, "--count", "5", "--output_dir", tmp_path)
+    made = run("-m", "harness.making.scene_dataset", *common, "--count", "5", "--output_dir", tmp_path)
     assert made.returncode == 0, made.stderr
-    check = ("-m", "harness.check_images", "--dataset", name, "--folder", tmp_path, "--count")
+    check = ("-m", "harness.making.check_images", "--dataset", name, "--folder", tmp_path, "--count")
     assert run(*check, "5").returncode == 0
     images = sorted(tmp_path.rglob("*.jpg"))
     images[1].write_bytes(images[1].read_bytes()[:-20])

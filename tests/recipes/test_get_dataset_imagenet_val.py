@@ -125,7 +125,7 @@ def test_a_seed_decides_every_byte(tmp_path):
 def test_real_sizes_are_imagenets(tmp_path):
     make = program("make_dataset")
     make.make_dataset(order(tmp_path, count=2, sizes="real"))
-    from harness.imaging import read_image
+    from harness.media.imaging import read_image
 
     assert min(min(read_image(path).shape[:2]) for path in tmp_path.glob("*.JPEG")) >= 259
 

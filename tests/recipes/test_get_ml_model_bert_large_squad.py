@@ -38,7 +38,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def fitted(fit_model: ModuleType, dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with the recipe's own tiny ONNX model."""
     import torch
-    from harness.makemodel import Order
+    from harness.making.makemodel import Order
 
     folder = tmp_path_factory.mktemp("model")
     threads = torch.get_num_threads()
@@ -167,7 +167,7 @@ def test_the_fitted_model_answers_its_questions_by_onnxruntime_too(fitted, datas
 
 def test_a_poor_fit_is_not_written(fit_model, dataset, tmp_path, monkeypatch):
     from harness.errors import HarnessError
-    from harness.makemodel import Order
+    from harness.making.makemodel import Order
 
     monkeypatch.setattr(fit_model, "fit", lambda *_: None)
     order = Order(architecture="bert", config="tiny", framework="onnx", output_dir=tmp_path)

@@ -198,7 +198,7 @@ def test_a_given_file_that_is_not_the_published_one_ends_the_run(home, tmp_path)
 
 
 def program(name: str) -> ModuleType:
-    need("torch", "onnx", "safetensors", "cv2", "harness.makemodel")
+    need("torch", "onnx", "safetensors", "cv2", "harness.making.makemodel")
     spec = importlib.util.spec_from_file_location(f"resnet50_{name}", FOLDER / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -226,7 +226,7 @@ def dataset(tmp_path_factory):
 def test_the_fitted_tiny_model_reads_most_pictures_and_says_how_many(dataset, tmp_path, monkeypatch):
     fit = program("fit_model")
     monkeypatch.setattr(fit, "TRAINING_COUNT", 160)  # quicker, and still most
-    from harness.makemodel import Order
+    from harness.making.makemodel import Order
     from harness.modelfacts import read_model_facts
     from harness.models.resnet50 import open_model
 

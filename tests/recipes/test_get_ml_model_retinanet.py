@@ -135,7 +135,7 @@ torch.save({"model": Evil()}, "evil.pytorch")
 def test_weights_of_pickled_modules_are_read_without_running_their_code(inside):
     torch = need("torch")[0]
     from harness.errors import HarnessError
-    from harness.pickled_weights import read_weights
+    from harness.making.pickled_weights import read_weights
 
     subprocess.run([sys.executable, "-c", PICKLING], check=True, timeout=120, capture_output=True)
     wanted = torch.load("state.pt")

@@ -55,7 +55,7 @@ def test_the_published_form_of_a_checkpoint_becomes_three_networks(tmp_path: Pat
     """A checkpoint of full size has 181 MB, so the sizes are small here; its names and wrapping are the real ones."""
     torch, safetensors = need("torch", "safetensors.torch")
     networks = importlib.import_module("harness.networks.rnnt")
-    makemodel = importlib.import_module("harness.makemodel")
+    makemodel = importlib.import_module("harness.making.makemodel")
     config = dict(networks.CONFIGS["tiny"])
     state = {"audio_preprocessor.featurizer.fb": torch.zeros(1, 80, 257)}
     for name in ("encoder", "prediction", "joint"):

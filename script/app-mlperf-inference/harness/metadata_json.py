@@ -19,7 +19,7 @@ from typing import Any
 from mlperf_results.logs import Json
 from mlperf_results.names import FULL_RULES_MIN_DURATION_MS
 
-from harness.machine import system_name
+from harness.watch.machine import system_name
 
 FILE_NAME = "metadata.json"
 

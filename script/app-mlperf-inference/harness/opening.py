@@ -18,12 +18,12 @@ from harness.errors import ConfigError, HarnessError, Problem
 from harness.failures import Failures
 from harness.modelfacts import ModelFacts, file_sha256, read_model_facts
 from harness.models.base import Model, ModelModule, ModelRules
-from harness.progress import Counts
 from harness.qsl import Library, Source
 from harness.store import open_store
 from harness.sut import Work
 from harness.tensors import Infer, NetworkSpec, Samples
 from harness.tuning import Layout
+from harness.watch.progress import Counts
 
 _HINT = "make the model again, or give the folder that its recipe made"
 

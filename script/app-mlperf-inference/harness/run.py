@@ -23,17 +23,17 @@ from harness.audit import clear_audit
 from harness.config import KnownNames, RunConfig, parse_run_config
 from harness.cores import available_cores
 from harness.errors import ConfigError, HarnessError, Problem
-from harness.machine import free_memory_bytes, machine_facts
 from harness.metadata_json import metadata as metadata_record
 from harness.mishaps import incomplete_logs, require_whole_logs
-from harness.monitor import Monitor
 from harness.opening import OpenedWork, Parts, open_parts, open_work, require_model_memory
-from harness.progress import Expectation, progress
 from harness.qsl import Library, make_library
 from harness.result import Facts, build_result, require_same_settings, write_json
 from harness.settings import Circumstances, Origin, Setting, Settings, Shape, require_memory, resolve
 from harness.sut import INLINE_SERVER_LIMIT_MS, IssueShape, Work, chunked, multi_inline, queued, single_inline, split
 from harness.tuning import Found, Layout, Search, cpu_layouts, find_shape, gpu_layouts
+from harness.watch.machine import free_memory_bytes, machine_facts
+from harness.watch.monitor import Monitor
+from harness.watch.progress import Expectation, progress
 
 if TYPE_CHECKING:
     from harness.loadgen import Test  # only a run needs LoadGen

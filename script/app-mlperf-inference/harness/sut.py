@@ -24,10 +24,10 @@ from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY
 
 from harness.errors import HarnessError
 from harness.failures import Failures
-from harness.progress import Counts
 from harness.qsl import Library
 from harness.queueing import BatchQueue
 from harness.tensors import Array, Tensors, TensorSpec
+from harness.watch.progress import Counts
 
 Issue: TypeAlias = Callable[[list[int], list[int]], None]
 """LoadGen's call: the response ids and the sample indices of one query."""

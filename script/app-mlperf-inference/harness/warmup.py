@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median, quantiles
 
-from harness.progress import Counts
 from harness.sut import Door, Issue, Work
+from harness.watch.progress import Counts
 
 _MEASURED_S = 0.4
 _SLICES = 8

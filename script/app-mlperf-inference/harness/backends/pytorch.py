@@ -20,8 +20,8 @@ from torch import nn
 
 from harness.backends.base import BackendRequest
 from harness.errors import HarnessError
-from harness.processor import has_amx
 from harness.tensors import Infer, NetworkSpec, TensorSpec
+from harness.watch.processor import has_amx
 
 DEVICES = ("cpu", "cuda")
 PRECISIONS = ("fp32", "fp16", "bf16")
@@ -146,7 +146,7 @@ def build_module(request: BackendRequest) -> nn.Module:
     """Return the network with its weights, in eval mode; raises HarnessError for files that do not fit it."""
     from safetensors.torch import load_file
 
-    from harness.makemodel import architecture_of
+    from harness.making.makemodel import architecture_of
 
     if request.path is None:
         raise HarnessError("backend pytorch needs a file of weights", "give model_info_path")

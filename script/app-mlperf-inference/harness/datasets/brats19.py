@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from harness.datasets.base import FACTS_FILE, DatasetFacts, read_facts
 from harness.errors import HarnessError
-from harness.nifti import find_problems, read_volume, require_none
+from harness.media.nifti import find_problems, read_volume, require_none
 
 MODALITIES = ("t1", "t1ce", "t2", "flair")  # in the order of the network's channels (Task043_BraTS_2019.py)
 LABELS = {0: 0, 1: 2, 2: 1, 4: 3}

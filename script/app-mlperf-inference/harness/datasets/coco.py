@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.images import AnnotatedImages, open_annotated_images
+from harness.media.images import AnnotatedImages, open_annotated_images
 
 
 def open_dataset(folder: Path) -> AnnotatedImages:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from harness.datasets.base import DatasetFacts, read_facts
 from harness.errors import HarnessError
-from harness.imaging import Image, read_image
+from harness.media.imaging import Image, read_image
 
 LABEL_FILES = ("val_map.txt", "val.txt")
 CLASS_COUNT = 1000

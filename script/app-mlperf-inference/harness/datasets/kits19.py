@@ -20,7 +20,7 @@ import numpy as np
 
 from harness.datasets.base import FACTS_FILE, DatasetFacts, read_facts
 from harness.errors import HarnessError
-from harness.nifti import Volume, find_problems, read_volume, require_none
+from harness.media.nifti import Volume, find_problems, read_volume, require_none
 
 _HINT = "make the data set again: cm run script --tags=get,dataset,original,kits19 --renew"
 _IMAGE, _LABELS = "imaging.nii.gz", "segmentation.nii.gz"

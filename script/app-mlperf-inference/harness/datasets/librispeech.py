@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.audio_features import LEAST_SAMPLES, SAMPLE_RATE_HZ
 from harness.datasets.base import DatasetFacts, read_facts
 from harness.errors import HarnessError
+from harness.media.audio_features import LEAST_SAMPLES, SAMPLE_RATE_HZ
 from harness.metrics.wer import CHARACTERS
 
 MANIFEST_FILE = "dev-clean-wav.json"

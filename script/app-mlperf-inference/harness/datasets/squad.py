@@ -16,8 +16,7 @@ from typing import Any
 
 from harness.datasets.base import DatasetFacts, read_facts
 from harness.errors import HarnessError
-from harness.metrics.squad import SquadFeature, SquadQuestion
-from harness.tokenization_squad import (
+from harness.media.tokenization_squad import (
     MAX_QUERY_LENGTH,
     Document,
     Window,
@@ -26,6 +25,7 @@ from harness.tokenization_squad import (
     read_vocabulary,
     tokenize_document,
 )
+from harness.metrics.squad import SquadFeature, SquadQuestion
 
 QUESTIONS_FILE = "dev-v1.1.json"
 VOCABULARY_FILE = "vocab.txt"

@@ -6,7 +6,7 @@ language/gpt-j (dataset.py, backend_PyTorch.py; mlcommons/inference, tag v5.0): 
 tokens, batches are padded in front.
 
 The prompt's keys and values are reckoned once for each sample and shared by its beams; see harness/networks/gptj.py for
-the network's inputs and harness/beam_search.py for the rules of the search.
+the network's inputs and harness/decoding/beam_search.py for the rules of the search.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 from mlperf_results.benchmarks import BENCHMARKS
 
-from harness.beam_search import BeamSearch, SearchRules
 from harness.datasets.cnndm import Article, CnnDmDataset
+from harness.decoding.beam_search import BeamSearch, SearchRules
 from harness.errors import HarnessError
-from harness.gpt_tokenizer import Tokenizer, open_tokenizer
+from harness.media.gpt_tokenizer import Tokenizer, open_tokenizer
 from harness.metrics import rouge
 from harness.modelfacts import ModelFacts
 from harness.models.base import ModelRules, Score, official_rules

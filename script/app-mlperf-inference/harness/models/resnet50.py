@@ -27,7 +27,7 @@ from mlperf_results.benchmarks import BENCHMARKS
 
 from harness.datasets.imagenet import CLASS_COUNT, ImagenetDataset
 from harness.errors import HarnessError
-from harness.imaging import CHANNEL_MEANS_RGB, Image, center_crop, resize_area, short_side_size
+from harness.media.imaging import CHANNEL_MEANS_RGB, Image, center_crop, resize_area, short_side_size
 from harness.metrics import top1
 from harness.modelfacts import ModelFacts
 from harness.models.base import ModelRules, Score, official_rules

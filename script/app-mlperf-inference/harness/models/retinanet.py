@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from mlperf_results.benchmarks import BENCHMARKS
 
-from harness.detection import (
+from harness.decoding.detection import (
     RETINANET_CODING,
     Detections,
     Floats,
@@ -28,7 +28,7 @@ from harness.detection import (
     retinanet_anchors,
     suppress,
 )
-from harness.detector import (
+from harness.decoding.detector import (
     Detector,
     is_published,
     refuse_published_weights,

@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 from mlperf_results.benchmarks import BENCHMARKS
 
-from harness import audio_features
 from harness.datasets.librispeech import LibriSpeechDataset
 from harness.errors import HarnessError
+from harness.media import audio_features
 from harness.metrics import wer
 from harness.modelfacts import ModelFacts
 from harness.models.base import ModelRules, Score, official_rules

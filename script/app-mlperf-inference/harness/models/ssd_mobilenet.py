@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from mlperf_results.benchmarks import BENCHMARKS
 
-from harness.detection import (
+from harness.decoding.detection import (
     SSD_CODING,
     Detections,
     Floats,
@@ -26,7 +26,7 @@ from harness.detection import (
     ssd_mobilenet_anchors,
     suppress,
 )
-from harness.detector import Detector, is_published, refuse_published_weights, resized, whole_number
+from harness.decoding.detector import Detector, is_published, refuse_published_weights, resized, whole_number
 from harness.modelfacts import ModelFacts
 from harness.models.base import ModelRules, official_rules
 from harness.tensors import Array, NetworkSpec, Tensors, TensorSpec

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from mlperf_results.benchmarks import BENCHMARKS
 
-from harness.detection import (
+from harness.decoding.detection import (
     SSD_CODING,
     Detections,
     Floats,
@@ -31,7 +31,7 @@ from harness.detection import (
     ssd_resnet34_anchors,
     suppress,
 )
-from harness.detector import (
+from harness.decoding.detector import (
     Detector,
     is_published,
     refuse_published_weights,

@@ -20,10 +20,10 @@ from mlperf_results.benchmarks import BENCHMARKS
 
 from harness.datasets.kits19 import Kits19Dataset
 from harness.errors import HarnessError
+from harness.media.nifti import Volume
 from harness.metrics import dice
 from harness.modelfacts import ModelFacts
 from harness.models.base import ModelRules, Score, official_rules
-from harness.nifti import Volume
 from harness.tensors import Array, Infer, NetworkSpec, Tensors, TensorSpec
 
 FloatVolume = npt.NDArray[np.float32]

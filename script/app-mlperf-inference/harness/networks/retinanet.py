@@ -20,8 +20,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from harness.gentleweights import claim_little, pass_on, random_pictures
-from harness.modelweights import draw_weights
+from harness.making.gentleweights import claim_little, pass_on, random_pictures
+from harness.making.modelweights import draw_weights
 
 CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {

@@ -1,6 +1,6 @@
-"""Makes the files of a model from its architecture: `python3 -m harness.makemodel --help`.
+"""Makes the files of a model from its architecture: `python3 -m harness.making.makemodel --help`.
 
-    python3 -m harness.makemodel --architecture resnet50 --config tiny --framework onnx --output_dir FOLDER
+    python3 -m harness.making.makemodel --architecture resnet50 --config tiny --framework onnx --output_dir FOLDER
 
 With --weights a published checkpoint is taken over; without it the weights are random (`modelweights.py`), seeded, and
 the same for both frameworks. A program that fits a model calls the functions:
@@ -34,9 +34,7 @@ import torch
 from torch import nn
 
 from harness.errors import HarnessError
-from harness.machine import free_memory_bytes
-from harness.modelfacts import ModelFacts
-from harness.modelfiles import (
+from harness.making.modelfiles import (
     describe_files,
     file_name,
     size_bytes,
@@ -45,10 +43,12 @@ from harness.modelfiles import (
     write_onnx,
     write_safetensors,
 )
+from harness.making.modelweights import calibrate_normalisation, draw_weights, load_weights, read_checkpoint, seeded
+from harness.modelfacts import ModelFacts
 from harness.models.base import Model
-from harness.modelweights import calibrate_normalisation, draw_weights, load_weights, read_checkpoint, seeded
 from harness.networks.base import ArchitectureModule
 from harness.tensors import NetworkSpec
+from harness.watch.machine import free_memory_bytes
 
 FRAMEWORKS = ("onnx", "pytorch")
 _EXAMPLE_SIZE = 16
@@ -112,7 +112,7 @@ def architecture_of(name: str) -> ArchitectureModule:
     except ModuleNotFoundError as error:
         if error.name != f"harness.networks.{name}":
             raise HarnessError(f"cannot load networks/{name}.py: {error}", "install it into this Python") from error
-        folder = Path(__file__).parent / "networks"
+        folder = Path(__file__).parents[1] / "networks"
         known = sorted({path.stem for path in folder.glob("*.py")} - {"__init__", "base"})
         raise HarnessError(f"there is no architecture {name!r}; allowed: {', '.join(known)}") from error
     return module
@@ -221,7 +221,9 @@ def make_model(order: Order, claims: Claims | None = None) -> Path:
 
 
 def _parse(words: Sequence[str] | None) -> tuple[Order, Claims]:
-    parser = argparse.ArgumentParser(prog="python3 -m harness.makemodel", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python3 -m harness.making.makemodel", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("--architecture", required=True, help="file in harness/networks")
     parser.add_argument("--config", default="full", help="full or tiny (default: %(default)s)")
     parser.add_argument("--framework", default="onnx", choices=FRAMEWORKS)

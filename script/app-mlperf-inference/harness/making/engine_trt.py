@@ -1,4 +1,4 @@
-"""Builds TensorRT engines from an ONNX model: `python3 -m harness.engine_trt --help`.
+"""Builds TensorRT engines from an ONNX model: `python3 -m harness.making.engine_trt --help`.
 
 One optimisation profile for each network: batches of 1 to --largest_batch, tuned for the largest; a size that the
 network's specification gives a name to gets its range from --sizes tokens=1:384:384 (smallest, tuned for, largest).
@@ -27,8 +27,8 @@ from typing import Any
 
 from harness import registry
 from harness.errors import HarnessError
+from harness.making.modelfiles import describe_files, versions, write_model_info
 from harness.modelfacts import read_model_facts
-from harness.modelfiles import describe_files, versions, write_model_info
 from harness.tensors import NetworkSpec
 
 LIBRARIES = ("tensorrt", "tensorrt_rtx")
@@ -215,7 +215,9 @@ def parse_sizes(texts: Sequence[str]) -> dict[str, Bounds]:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Command line entry; return the exit code."""
-    parser = argparse.ArgumentParser(prog="python3 -m harness.engine_trt", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python3 -m harness.making.engine_trt", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("--model", required=True, help="name of the model or benchmark")
     parser.add_argument("--model_info", required=True, type=Path, help="model.json of the ONNX model")
     parser.add_argument("--output_dir", required=True, type=Path)

@@ -1,6 +1,6 @@
-"""Checks a data set of images with annotations: `python3 -m harness.check_images --help`.
+"""Checks a data set of images with annotations: `python3 -m harness.making.check_images --help`.
 
-    python3 -m harness.check_images --dataset coco --folder FOLDER --count 5000
+    python3 -m harness.making.check_images --dataset coco --folder FOLDER --count 5000
 
 Every image that the annotations list must be there and whole, and their number must be the asked one; images that are
 not listed are told. What is wrong is listed on stderr, and the exit code is then 1.
@@ -14,9 +14,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness import imaging
 from harness.errors import HarnessError
-from harness.images import AnnotatedImages
+from harness.media import imaging
+from harness.media.images import AnnotatedImages
 
 _SHOWN = 5
 
@@ -40,7 +40,9 @@ def problems_of(dataset: AnnotatedImages, count: int) -> list[str]:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Command line entry; return the exit code."""
-    parser = argparse.ArgumentParser(prog="python3 -m harness.check_images", description=(__doc__ or "").split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python3 -m harness.making.check_images", description=(__doc__ or "").split("\n")[0]
+    )
     parser.add_argument("--dataset", required=True, choices=("coco", "openimages"))
     parser.add_argument("--folder", required=True, type=Path)
     parser.add_argument("--count", required=True, type=int, help="how many images there must be")

@@ -1,6 +1,6 @@
-"""Takes the weights out of a whole torch module that was pickled: `python3 -m harness.pickled_weights --help`.
+"""Takes the weights out of a whole torch module that was pickled: `python3 -m harness.making.pickled_weights --help`.
 
-    python3 -m harness.pickled_weights --input resnet34-ssd1200.pytorch --output weights.safetensors
+    python3 -m harness.making.pickled_weights --input resnet34-ssd1200.pytorch --output weights.safetensors
 
 Some published PyTorch files hold no state dict but a module of classes that only the reference implementation has, so
 that torch reads them only by running code from the file. Here the file's classes are replaced by empty ones, and
@@ -97,7 +97,7 @@ def main(words: Sequence[str] | None = None) -> int:
     from safetensors.torch import save_file
 
     parser = argparse.ArgumentParser(
-        prog="python3 -m harness.pickled_weights", description=(__doc__ or "").split("\n")[0]
+        prog="python3 -m harness.making.pickled_weights", description=(__doc__ or "").split("\n")[0]
     )
     parser.add_argument("--input", required=True, type=Path)
     parser.add_argument("--output", required=True, type=Path, help="safetensors file to write")

@@ -1,6 +1,7 @@
-"""Makes a small detection model that finds something: `python3 -m harness.fit_detection --help`.
+"""Makes a small detection model that finds something: `python3 -m harness.making.fit_detection --help`.
 
-    python3 -m harness.fit_detection --architecture retinanet --framework onnx --dataset_dir DIR --output_dir FOLDER
+    python3 -m harness.making.fit_detection --architecture retinanet --framework onnx \\
+        --dataset_dir DIR --output_dir FOLDER
 
 The `tiny` network of an architecture is fitted for some ten seconds on synthetic pictures (scenes.py) drawn here,
 from other seeds than any data set's, and scored on the data set in --dataset_dir (what coco or openimages `_tiny`
@@ -23,13 +24,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from harness.detection import Coding, Floats, Integers, encode, overlaps, to_corners
-from harness.detector import Detector
+from harness.decoding.detection import Coding, Floats, Integers, encode, overlaps, to_corners
+from harness.decoding.detector import Detector
 from harness.errors import HarnessError
-from harness.makemodel import FRAMEWORKS, Claims, Order, build_modules, write_model
+from harness.making.makemodel import FRAMEWORKS, Claims, Order, build_modules, write_model
+from harness.making.scenes import draw, random_scene
 from harness.modelfacts import ModelFacts
 from harness.models.base import Score
-from harness.scenes import draw, random_scene
 from harness.tensors import Array, Tensors
 
 _IGNORED = -2
@@ -200,7 +201,7 @@ def make_fitted_model(order: Order, dataset_dir: Path) -> Score:
     fit(modules["model"], model, Grid(anchors, file.CODING), recipe, order.seed)
     score = measure(modules["model"], model, dataset)
     facts_for_people = {
-        "source": "fitted on synthetic pictures by harness.fit_detection",
+        "source": "fitted on synthetic pictures by harness.making.fit_detection",
         "licence": "Apache-2.0",
         "fit": {"steps": recipe.steps, "batch": recipe.batch},
     }
@@ -211,7 +212,7 @@ def make_fitted_model(order: Order, dataset_dir: Path) -> Score:
 def main(words: Sequence[str] | None = None) -> int:
     """Command line entry; return the exit code."""
     parser = argparse.ArgumentParser(
-        prog="python3 -m harness.fit_detection", description=(__doc__ or "").split("\n")[0]
+        prog="python3 -m harness.making.fit_detection", description=(__doc__ or "").split("\n")[0]
     )
     parser.add_argument("--architecture", required=True, choices=sorted(RECIPES))
     parser.add_argument("--framework", default="onnx", choices=FRAMEWORKS)

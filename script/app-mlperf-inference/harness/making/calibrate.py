@@ -1,4 +1,4 @@
-"""Calibrates an ONNX model on samples of a data set: `python3 -m harness.calibrate --help`.
+"""Calibrates an ONNX model on samples of a data set: `python3 -m harness.making.calibrate --help`.
 
 The model answers the samples through its own `predict`, batch by batch of one, with networks that tell every tensor
 around an operator that can be quantised. Twice: once for the greatest magnitudes, and, where the method wants it, once
@@ -22,11 +22,11 @@ import onnxruntime
 
 from harness import registry
 from harness.backends.onnxruntime import session_options
-from harness.calibration import DEFAULT_PERCENTILE, METHODS, Calibration, Observed, range_of, write_calibration
 from harness.datasets.base import FACTS_FILE, Dataset
 from harness.errors import HarnessError
+from harness.making.calibration import DEFAULT_PERCENTILE, METHODS, Calibration, Observed, range_of, write_calibration
+from harness.making.modelfiles import versions
 from harness.modelfacts import ModelFacts, file_sha256, read_model_facts
-from harness.modelfiles import versions
 from harness.models.base import Model
 from harness.opening import RawSource
 from harness.qsl import Source, make_library
@@ -194,7 +194,9 @@ def read_sample_list(path: Path) -> tuple[int, ...]:
 
 
 def _parse(words: Sequence[str] | None) -> tuple[Task, Path]:
-    parser = argparse.ArgumentParser(prog="python3 -m harness.calibrate", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python3 -m harness.making.calibrate", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("--model", required=True, help="name of the model or benchmark")
     parser.add_argument("--model_info", required=True, type=Path, help="its model.json")
     parser.add_argument("--dataset", required=True, type=Path, help="folder of the data set")

@@ -1,4 +1,4 @@
-"""Makes an ONNX model of lower precision from an fp32 one: `python3 -m harness.quantize --help`.
+"""Makes an ONNX model of lower precision from an fp32 one: `python3 -m harness.making.quantize --help`.
 
     int8 static    weights per channel, activations by the ranges of a calibration (QuantizeLinear/DequantizeLinear
                    around operators): for convolutional networks
@@ -27,12 +27,12 @@ from typing import Any
 import numpy as np
 import onnx
 
-from harness.calibrate import STATIC_OPERATORS
-from harness.calibration import Calibration, Range, read_calibration
 from harness.errors import HarnessError
+from harness.making.calibrate import STATIC_OPERATORS
+from harness.making.calibration import Calibration, Range, read_calibration
+from harness.making.modelfiles import MODEL_INFO_FILE, describe_files, versions, write_model_info
 from harness.modelfacts import ModelFacts, ModelFile, file_sha256, read_model_facts
-from harness.modelfiles import MODEL_INFO_FILE, describe_files, versions, write_model_info
-from harness.processor import has_vnni
+from harness.watch.processor import has_vnni
 
 PRECISIONS = ("int8", "fp16")
 METHODS = ("auto", "static", "dynamic")
@@ -300,7 +300,9 @@ def _copy_others(source: Path, target: Path, info: Mapping[str, Any]) -> list[st
 
 def main(words: Sequence[str] | None = None) -> int:
     """Command line entry; return the exit code."""
-    parser = argparse.ArgumentParser(prog="python3 -m harness.quantize", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python3 -m harness.making.quantize", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("--model_info", required=True, type=Path, help="model.json of the fp32 ONNX model")
     parser.add_argument("--output_dir", required=True, type=Path)
     parser.add_argument("--precision", required=True, choices=PRECISIONS)

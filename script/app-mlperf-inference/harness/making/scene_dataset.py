@@ -1,6 +1,7 @@
-"""Writes a synthetic data set for object detection: `python3 -m harness.scene_dataset --help`.
+"""Writes a synthetic data set for object detection: `python3 -m harness.making.scene_dataset --help`.
 
-    python3 -m harness.scene_dataset --layout coco --classes classes.txt --count 64 --pictures small --output_dir FOLDER
+    python3 -m harness.making.scene_dataset --layout coco --classes classes.txt --count 64 \\
+        --pictures small --output_dir FOLDER
 
 The folder has the layout of the real data set (harness/datasets/coco.py, openimages.py): JPEG files and annotations
 in COCO's format with every category of the real list; the pictures (scenes.py) show objects of the first six.
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from harness.errors import HarnessError
-from harness.scenes import KIND_COUNT, Scene, draw, random_scene
+from harness.making.scenes import KIND_COUNT, Scene, draw, random_scene
 
 _JPEG_QUALITY = 92
 
@@ -148,7 +149,7 @@ def make_dataset(order: Order) -> None:
 def main(words: Sequence[str] | None = None) -> int:
     """Command line entry; return the exit code."""
     parser = argparse.ArgumentParser(
-        prog="python3 -m harness.scene_dataset", description=(__doc__ or "").split("\n")[0]
+        prog="python3 -m harness.making.scene_dataset", description=(__doc__ or "").split("\n")[0]
     )
     parser.add_argument("--layout", required=True, choices=sorted(LAYOUTS))
     parser.add_argument("--classes", required=True, type=Path, help="the real list of classes, lines: id name")

@@ -24,8 +24,8 @@ from typing import TypeAlias
 
 from mlperf_results.logs import Json
 
-from harness.machine import GpuFacts, memory_value_bytes, read_text
-from harness.nvml import GpuLoad, Nvml
+from harness.watch.machine import GpuFacts, memory_value_bytes, read_text
+from harness.watch.nvml import GpuLoad, Nvml
 
 FILE_NAME = "load.json"
 FORMAT = 1

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.detection import Detections, Floats, response_rows
+from harness.decoding.detection import Detections, Floats, response_rows
 from harness.errors import HarnessError
-from harness.images import AnnotatedImages, ImageFile
+from harness.media.images import AnnotatedImages, ImageFile
 from harness.modelfacts import ModelFacts
 from harness.models.base import Score
 from harness.tensors import Array, Infer, NetworkSpec, Tensors, TensorSpec
@@ -49,7 +49,7 @@ class Detector:
     def preprocess(self, raw: Sequence[ImageFile]) -> Tensors:
         """Return the network's input of the images and `image_index` int64[batch]; decoding and resizing are untimed
         by the rules."""
-        from harness import imaging
+        from harness.media import imaging
 
         first, *rest = raw
         prepared = self.prepare(imaging.read_image(first.path))
@@ -123,6 +123,6 @@ def refuse_published_weights(facts: ModelFacts, name: str) -> None:
 def resized(image: npt.NDArray[np.uint8], size: int) -> Floats:
     """Return the image as float32[size, size, 3], 0..255, bilinear; the reference too makes floats before it resizes
     (maybe_resize in vision/classification_and_detection/python/dataset.py of mlcommons/inference)."""
-    from harness import imaging
+    from harness.media import imaging
 
     return imaging.resize_bilinear(image.astype(np.float32), size, size).astype(np.float32, copy=False)

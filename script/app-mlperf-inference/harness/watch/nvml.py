@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass
 
-from harness.machine import GpuFacts
+from harness.watch.machine import GpuFacts
 
 _LIBRARY = "libnvidia-ml.so.1"
 _SUCCESS = 0

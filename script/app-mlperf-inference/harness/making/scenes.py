@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from harness.detection import Floats, Integers, overlaps
+from harness.decoding.detection import Floats, Integers, overlaps
 
 _COLOURS = ((225, 50, 45), (45, 200, 60), (50, 80, 235), (225, 210, 40), (210, 50, 205), (40, 205, 215))
 KIND_COUNT = len(_COLOURS)

@@ -1,0 +1,1 @@
+"""What recipes make with the harness: models, weights, lower precisions, engines, synthetic pictures."""
