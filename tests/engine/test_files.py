@@ -19,7 +19,7 @@ HOLDER = """
 import os, subprocess, sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from recipe_engine import files
+from recipe_engine.disk import files
 with files.lock(Path(sys.argv[2]), "get-thing"):
     if "child" in sys.argv:
         sleeper = subprocess.Popen(["sleep", "600"], pass_fds=files.held_descriptors(), start_new_session=True)

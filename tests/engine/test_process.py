@@ -168,7 +168,7 @@ STARTING = """
 import os, signal, subprocess, sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from recipe_engine import process
+from recipe_engine.running import process
 from recipe_engine.rules.errors import Interrupted
 from recipe_engine.running.interrupts import raised_as_interrupted
 
