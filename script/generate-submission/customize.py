@@ -14,10 +14,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mlperf_results.recipecalls import SCRIPT_AUTOMATION
+
 from .submission import making, placing, request, story
 from .submission.found import FoundRun, Sut
 
-SCRIPT_AUTOMATION = "script,5b4e0237da074764"
 SUT_TAGS, CHECK_TAGS = "get,mlperf,sut,description", "check,mlperf,submission"
 HARNESS = ("app-mlperf-inference", "harness")
 NOTES_KEYS = ("CM_MLPERF_SUT_HW_NOTES_EXTRA", "CM_MLPERF_SUT_SW_NOTES_EXTRA")

@@ -16,7 +16,8 @@ from collections.abc import Mapping, Sequence
 from mlperf_results.names import FULL_RULES_MIN_DURATION_MS, Scenario
 from mlperf_results.resultrows import Row, compare
 from mlperf_results.rounds import rounds_of, rules_in
-from mlperf_results.runfacts import RunFacts, Score, benchmark_behind, read_json
+from mlperf_results.runfacts import RunFacts, Score, benchmark_behind
+from mlperf_results.wholefile import read_object
 
 PERFORMANCE_BANNER = "======================= Perf harness results: ======================="
 ACCURACY_BANNER = "======================= Accuracy results: ======================="
@@ -103,7 +104,7 @@ def banner_lines(banner: str, summary: Summary) -> list[str]:
 
 def _own_summary(facts: RunFacts) -> str:
     """The summary_string of the run's metadata.json; empty where there is none."""
-    text = (read_json(facts.run.paths.metadata_json) or {}).get("summary_string")
+    text = (read_object(facts.run.paths.metadata_json) or {}).get("summary_string")
     return text if isinstance(text, str) else ""
 
 

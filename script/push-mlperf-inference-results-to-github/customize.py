@@ -12,13 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from mlperf_results.privacy import known_here
+from mlperf_results.recipecalls import SCRIPT_AUTOMATION
 
 from . import address, asked, content, gitwork, pushing
 
 HISTORY_REMOTE = "origin"
 """The remote that get-git-history sets up; only by its name git leaves out the files of others."""
 
-SCRIPT_AUTOMATION = "script,5b4e0237da074764"
 COMMAND = "cm run script --tags=push,github,mlperf,inference,submission --submission_dir=DIR --repo_url=ADDRESS"
 LOGIN_HINT = (
     "is the address right, the connection up, the login known to git? CM_GH_TOKEN with CM_GIT_AUTH=yes is one way"

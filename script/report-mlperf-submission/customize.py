@@ -13,8 +13,8 @@ from mlperf_results.foundruns import find_runs
 from mlperf_results.privacy import find_leaks, known_here
 from mlperf_results.resultcsv import results_csv
 from mlperf_results.resultrows import read_results
-from mlperf_results.runfacts import file_sha256, read_json
-from mlperf_results.wholefile import write_whole
+from mlperf_results.runfacts import file_sha256
+from mlperf_results.wholefile import read_object, write_whole
 
 from . import report
 
@@ -55,13 +55,13 @@ def read_loads(folder: Path | None) -> dict:
     if not folder.is_dir():
         raise ReportError(f"--results_dir: {folder} is no folder")
     runs = [run for run in find_runs(folder)[0] if run.paths.load_json.is_file() and run.paths.detail_log.is_file()]
-    found = {file_sha256(run.paths.detail_log): read_json(run.paths.load_json) for run in runs}
+    found = {file_sha256(run.paths.detail_log): read_object(run.paths.load_json) for run in runs}
     return {digest: load for digest, load in found.items() if load is not None}
 
 
 def read_origins(source: Path) -> dict:
     """Where the facts of each system come from: <tree>_facts/systems.json of generate-submission, where it is."""
-    systems = (read_json(source.with_name(f"{source.name}_facts") / "systems.json") or {}).get("systems")
+    systems = (read_object(source.with_name(f"{source.name}_facts") / "systems.json") or {}).get("systems")
     found = {}
     for system, entry in systems.items() if isinstance(systems, dict) else ():
         facts = entry.get("facts") if isinstance(entry, dict) else None

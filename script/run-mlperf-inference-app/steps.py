@@ -18,7 +18,7 @@ from mlperf_results.layout import ResultsPaths, RunPaths
 from mlperf_results.names import ExecutionMode, Mode, Scenario
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION
 from mlperf_results.seeds import SEEDS
-from mlperf_results.wholefile import write_whole
+from mlperf_results.wholefile import read_object, write_whole
 
 from . import calls, known, needs, pages
 from .request import Request
@@ -103,7 +103,7 @@ def _backend_version(call: Call) -> str:
 
 
 def _is_there(paths: ResultsPaths, model: str, need: needs.Need) -> bool:
-    result = read_json(RunPaths(paths.scenario_folder(model, need.scenario) / need.place).result_json)
+    result = read_object(RunPaths(paths.scenario_folder(model, need.scenario) / need.place).result_json) or {}
     return bool(result.get("valid"))
 
 
@@ -182,7 +182,7 @@ def _foreign_seeds(request: Request, paths: ResultsPaths, results: Mapping[str, 
         part = row["performance"] or row["accuracy"]
         if part is None or wanted is None:
             continue
-        seeds = read_json(RunPaths(paths.folder / part["folder"]).result_json).get("seeds") or {}
+        seeds = (read_object(RunPaths(paths.folder / part["folder"]).result_json) or {}).get("seeds") or {}
         if seeds and seeds != {"qsl": wanted.qsl, "sample_index": wanted.sample_index, "schedule": wanted.schedule}:
             owner = next((name for name, row in SEEDS.items() if row.qsl == seeds.get("qsl")), "no known round")
             words = f"the runs have LoadGen's seeds of {owner}; a submission to {request.round_name} needs its own"
@@ -191,17 +191,8 @@ def _foreign_seeds(request: Request, paths: ResultsPaths, results: Mapping[str, 
     return []
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file; empty when there is none."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:
-    if read_json(path) == content:
+    if read_object(path) == content:
         return
     write_whole(path, json.dumps(content, indent=2) + "\n")
 

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from mlperf_results.layout import ResultsPaths, RunPaths
-from mlperf_results.wholefile import write_whole
+from mlperf_results.wholefile import read_object, write_whole
 
 from .keeping import FORMAT, Candidate, RunRecord, recipes_that_matter, request_of
 from .matrix import Config, RunSpec
 from .resume import Progress
-from .sessionfile import read_json, read_run
+from .sessionfile import read_run
 
 READ_PATHS = ("model_path", "model_info_path", "dataset_path", "preprocessed_path")
 """Keys of run.json that name what a run reads."""
@@ -45,7 +45,7 @@ class FixedFolder:
     def __init__(self, paths: ResultsPaths, surroundings: Surroundings) -> None:
         """Reads what earlier calls left. Raises FolderInUse for a folder of a call without `--run_id`."""
         self._paths, self._around = paths, surroundings
-        content = read_json(paths.session_json)
+        content = read_object(paths.session_json)
         if content is not None and content.get("format") != FORMAT:
             message = f"{paths.folder} holds the results of a call without --run_id; give another name or folder"
             raise FolderInUse(message)
@@ -104,7 +104,7 @@ def _record(row: object) -> RunRecord | None:
 
 def fingerprints(run_folder: Path) -> dict[str, str]:
     """A digest of the names, sizes and times of what the run in this folder read, by the key of its run.json."""
-    request = read_json(RunPaths(run_folder).run_json) or {}
+    request = read_object(RunPaths(run_folder).run_json) or {}
     return {key: fingerprint(Path(str(request[key]))) for key in READ_PATHS if request.get(key)}
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from mlperf_results.layout import RunPaths
+from mlperf_results.recipecalls import SCRIPT_AUTOMATION
 
 from .matrix import RunSpec
 from .outcome import FinishedRun
-from .session import SCRIPT_AUTOMATION
 
 QUERY = "run,mlperf,inference"
 RECORD_NAME = "record.json"

@@ -19,7 +19,7 @@ from typing import Any
 
 from mlperf_results.layout import ResultsPaths
 from mlperf_results.names import Mode
-from mlperf_results.wholefile import write_whole
+from mlperf_results.wholefile import read_object, write_whole
 
 from .matrix import RunSpec
 from .outcome import FinishedRun
@@ -55,21 +55,12 @@ class SessionFile:
 
 def read_session(path: Path) -> dict[str, Any] | None:
     """The content of a session.json; None when there is none that can be used."""
-    content = read_json(path)
+    content = read_object(path)
     is_usable = content is not None and content.get("format") == FORMAT
     if content is None or not is_usable:
         return None
     parts = (content.get("settings"), content.get("runs"), content.get("recipes"))
     return content if all(isinstance(part, dict) for part in parts) else None
-
-
-def read_json(path: Path) -> dict[str, Any] | None:
-    """The object in a JSON file; None when there is none."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return content if isinstance(content, dict) else None
 
 
 def find_former(results_folder: Path, settings: Mapping[str, Any]) -> tuple[ResultsPaths, dict[str, Any]] | None:
@@ -103,8 +94,8 @@ def former_runs(paths: ResultsPaths, content: Mapping[str, Any], specs: Sequence
 def read_run(paths: ResultsPaths, spec: RunSpec) -> FinishedRun | None:
     """The outcome of a finished run from its files; None when one of them is gone or damaged."""
     run = paths.run(spec.model, spec.scenario, spec.mode)
-    result = read_json(run.result_json)
-    accuracy = read_json(run.accuracy_json) if spec.mode is Mode.ACCURACY else None
+    result = read_object(run.result_json)
+    accuracy = read_object(run.accuracy_json) if spec.mode is Mode.ACCURACY else None
     if result is None or "valid" not in result or (spec.mode is Mode.ACCURACY and accuracy is None):
         return None
     folder = run.folder.relative_to(paths.folder).as_posix()

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.runfacts import file_sha256, read_json
+from mlperf_results.runfacts import file_sha256
+from mlperf_results.wholefile import read_object
 
 from .metadata import Digests
 
@@ -114,7 +115,7 @@ def is_interrupted(folders: Folders) -> bool:
 
 def finish_earlier(folders: Folders) -> None:
     """Ends what an earlier update began: moves what was ready, or removes what was not. Raises PlacingError."""
-    plan = read_json(folders.plan_file)
+    plan = read_object(folders.plan_file)
     if plan is not None and plan.get("format") == FORMAT:
         _move(folders, plan)
     elif folders.plan_file.exists():

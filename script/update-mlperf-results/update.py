@@ -11,8 +11,9 @@ from mlperf_results.foundruns import FoundRun, find_runs
 from mlperf_results.logs import LogError
 from mlperf_results.names import Mode
 from mlperf_results.resultrows import label_of, read_measurements
-from mlperf_results.runfacts import RunFacts, file_sha256, read_json, read_run
+from mlperf_results.runfacts import RunFacts, file_sha256, read_run
 from mlperf_results.systemnames import system_name
+from mlperf_results.wholefile import read_object
 
 from . import choosing, metadata, placing, rules
 
@@ -139,7 +140,7 @@ def prepare(job: Job) -> Update:
     planner.lines += [f"left out {found.relative.as_posix()}: {found.reason}" for found in misplaced]
     pools: dict[choosing.Place, list[RunFacts]] = {}
     for facts in _read(runs, planner.lines):
-        place = choosing.place_of(facts, system_name(facts.run, read_json(facts.run.paths.metadata_json)))
+        place = choosing.place_of(facts, system_name(facts.run, read_object(facts.run.paths.metadata_json)))
         round_name = job.request.round_name or facts.round_name
         reason = rules.skip_reason(place.benchmark, facts.run.scenario, job.request.category, round_name)
         if reason:

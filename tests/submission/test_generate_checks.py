@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from generate_support import copy_runs, edit_json, env_of, run_folder, unpack_light_runs
+from mlperf_results.wholefile import read_object
 from submission import making
-from submission.found import read_json
 from submission.request import read_request
 
 
@@ -74,7 +74,7 @@ def detail(key: str, value: str) -> Callable[[Path], None]:
 
 def change_setting(name: str, value: Any) -> Callable[[Path], None]:
     def change(folder: Path) -> None:
-        run = read_json(folder / "result.json")["run"]
+        run = read_object(folder / "result.json")["run"]
         edit_json(folder / "result.json", run={**run, name: {"value": value, "origin": "user"}})
 
     return change

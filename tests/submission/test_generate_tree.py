@@ -25,8 +25,8 @@ from generate_support import (
     with_old_seeds,
 )
 from mlperf_results.privacy import known_here
+from mlperf_results.wholefile import read_object
 from submission import making, placing
-from submission.found import read_json
 from submission.request import read_request
 
 CLOSED = {"CM_MLPERF_SUBMISSION_DIVISION": "closed"}
@@ -82,7 +82,7 @@ def test_both_divisions_can_be_written_at_once(real_runs: Path, tmp_path: Path) 
     made = generate(real_runs, tmp_path / "tree", CM_MLPERF_SUBMISSION_DIVISION="open-closed")
     assert made["results"] == 6
     for division in ("open", "closed"):
-        system = read_json(tmp_path / "tree" / division / "cTuning" / "systems" / f"{SUT}.json")
+        system = read_object(tmp_path / "tree" / division / "cTuning" / "systems" / f"{SUT}.json")
         assert system["division"] == division
 
 
@@ -104,18 +104,18 @@ def test_old_rounds_have_measurements_and_compliance_in_folders_of_their_own(rea
 
 def test_the_system_says_what_is_known_and_its_origins_lie_beside_the_tree(real_runs: Path, tmp_path: Path) -> None:
     generate(real_runs, tmp_path / "tree")
-    system = read_json(tmp_path / "tree" / "open" / "cTuning" / "systems" / f"{SUT}.json")
+    system = read_object(tmp_path / "tree" / "open" / "cTuning" / "systems" / f"{SUT}.json")
     assert {key: system[key] for key in FACTS} == FACTS
     assert system["accelerators_per_node"] == "0"
-    origins = read_json(tmp_path / "tree_facts" / "systems.json")["systems"][SUT]["facts"]
+    origins = read_object(tmp_path / "tree_facts" / "systems.json")["systems"][SUT]["facts"]
     assert origins["cooling"] == {"value": "air", "origin": "given with --system"}
 
 
 def test_measurements_come_from_the_run_itself(real_runs: Path, tmp_path: Path) -> None:
     generate(real_runs, tmp_path / "tree")
     scenario = tmp_path / "tree" / "open" / "cTuning" / "results" / SUT / "resnet50" / "Offline"
-    content = read_json(scenario / "measurements.json")
-    result = read_json(run_folder(real_runs, "Offline") / "result.json")
+    content = read_object(scenario / "measurements.json")
+    result = read_object(run_folder(real_runs, "Offline") / "result.json")
     official = ("input_data_types", "retraining", "starting_weights_filename", "weight_data_types")
     assert [content[key] for key in official] == ["fp32", "no (weights made by a program)", "resnet50.onnx", "fp32"]
     assert content["weight_transformations"] == "none"
@@ -151,7 +151,7 @@ def test_a_model_of_another_name_gets_a_mapping_to_the_canonical_one(real_runs: 
     (results / SUT / "resnet50").rename(results / SUT / "small-net")
     generate(results, tmp_path / "tree", CM_MLPERF_MODEL_MAPS="small-net:resnet50")
     folder = tmp_path / "tree" / "open" / "cTuning"
-    assert read_json(folder / "model_mapping.json") == {"small-net": "resnet"}
+    assert read_object(folder / "model_mapping.json") == {"small-net": "resnet"}
     assert (folder / "src" / "small-net" / SUT / "README.md").is_file()
     assert verdict(tmp_path / "tree", 3)
 
@@ -257,7 +257,7 @@ def test_a_second_run_changes_nothing(real_runs: Path, tmp_path: Path) -> None:
 
 def test_other_systems_and_files_of_others_stay_in_an_update(real_runs: Path, tmp_path: Path) -> None:
     results = copy_runs(real_runs, tmp_path)
-    record = read_json(results / SUT / "sut.json")
+    record = read_object(results / SUT / "sut.json")
     (results / SUT / "sut.json").write_text(json.dumps({**record, "sut": "other-box"}), encoding="utf-8")
     generate(results, tmp_path / "tree")
     note = tmp_path / "tree" / "open" / "cTuning" / "documentation" / "note.md"
@@ -288,7 +288,7 @@ def test_what_a_tree_says_about_other_models_stays_in_an_update(real_runs: Path,
         results = copy_runs(real_runs, tmp_path / name)
         (results / SUT / "resnet50").rename(results / SUT / name)
         generate(results, tmp_path / "tree", CM_MLPERF_MODEL_MAPS=f"{name}:resnet")
-    mapping = read_json(tmp_path / "tree" / "open" / "cTuning" / "model_mapping.json")
+    mapping = read_object(tmp_path / "tree" / "open" / "cTuning" / "model_mapping.json")
     assert mapping == {"net-one": "resnet", "net-two": "resnet"}
     assert verdict(tmp_path / "tree", 6)
 

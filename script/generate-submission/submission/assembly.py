@@ -14,10 +14,11 @@ from typing import Any
 from mlperf_results.benchmarks import model_of
 from mlperf_results.names import Mode
 from mlperf_results.tree import SubmissionTree, TreeLayout
+from mlperf_results.wholefile import read_object
 
 from . import texts
 from .benchmark import named
-from .found import FoundRun, Sut, read_json
+from .found import FoundRun, Sut
 from .measured import Weights, measurements, weights_of
 from .request import Request
 
@@ -91,7 +92,7 @@ def _mapping(material: Material) -> Iterator[Piece]:
             maps[model] = name.official
     if maps and material.division == "open":
         path = material.tree.model_mapping
-        whole = {**read_json(material.former / path), **maps} if material.former else maps
+        whole = {**(read_object(material.former / path) or {}), **maps} if material.former else maps
         yield Piece(path=path, text=json.dumps(whole, indent=2, sort_keys=True) + "\n")
 
 
@@ -142,12 +143,13 @@ def _harness_file(material: Material, folder: Path, name: str) -> Iterator[Piece
 
 def environment_of(run: FoundRun) -> Mapping[str, Any]:
     """Return environment.json of the run's session, or of its own folder; empty without."""
-    return read_json(run.session / "environment.json") or read_json(run.folder / "environment.json")
+    places = (run.session / "environment.json", run.folder / "environment.json")
+    return next(filter(None, map(read_object, places)), {})
 
 
 def repeat_command(run: FoundRun) -> str:
     """Return the command that makes a run again, from what its session noted."""
-    return texts.repeat_command(run, environment_of(run), read_json(run.session / "session.json"))
+    return texts.repeat_command(run, environment_of(run), read_object(run.session / "session.json") or {})
 
 
 def _logs(material: Material, run: FoundRun) -> Iterator[Piece]:

@@ -8,7 +8,6 @@ reason, so that the user hears of it.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ from mlperf_results.layout import RunPaths
 from mlperf_results.logs import LoadGenLog, LogError, read_run_logs
 from mlperf_results.names import Mode, Scenario
 from mlperf_results.tree import ScenarioPlace, scenario_of_folder
+from mlperf_results.wholefile import read_object
 
 SUT_FILE = "sut.json"
 DEFAULT_CONFIG = "default_config"
@@ -95,15 +95,6 @@ class Sut:
     run_config: str = DEFAULT_CONFIG
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Return the object in a JSON file; empty when there is none that can be read."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
 def _split(folder: Path, root: Path) -> tuple[Path, str, str, str, Mode, int] | None:
     """Return session folder, model, scenario folder, test, mode and number of a run's folder; None for no run."""
     parts = list(folder.relative_to(root).parts)
@@ -132,14 +123,14 @@ def find_runs(results_folder: Path, hw_name: str) -> tuple[tuple[FoundRun, ...],
         scenario = scenario_of_folder(scenario_name)
         if scenario is None:
             continue
-        result = read_json(RunPaths(log_path.parent).result_json)
-        sut = sut_of(read_json(session / SUT_FILE), result, hw_name, session.name)
+        result = read_object(RunPaths(log_path.parent).result_json) or {}
+        sut = sut_of(read_object(session / SUT_FILE) or {}, result, hw_name, session.name)
         place = ScenarioPlace(system=sut.name, model=model, scenario=scenario.value)
         suts[sut.name] = sut
         run = FoundRun(
             place=place, scenario=scenario, mode=mode, test=test, number=number, folder=log_path.parent,
             session=session, log=None, result=result,
-            accuracy=read_json(RunPaths(log_path.parent).accuracy_json),
+            accuracy=read_object(RunPaths(log_path.parent).accuracy_json) or {},
         )  # fmt: skip
         runs.append(_with_log(run))
     return tuple(runs), suts

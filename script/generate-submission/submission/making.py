@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from mlperf_results import privacy
 from mlperf_results.names import Mode
 from mlperf_results.truncation import LOG_NAME, truncate_tree, truncated_bytes
+from mlperf_results.wholefile import read_object
 
 from . import checks, found, placing, story
 from .assembly import Material, Piece, pieces, source_folder
@@ -265,7 +266,7 @@ def _truncate(request: Request, place: placing.Place, tell: Callable[[str], None
 def _write_facts(request: Request, systems: Mapping[str, Mapping[str, Any]]) -> None:
     """Add the origins of the systems' facts to those of systems written before."""
     path = request.facts_folder / FACTS_NAME
-    before = found.read_json(path).get("systems") or {}
+    before = (read_object(path) or {}).get("systems") or {}
     rows = {name: {"facts": row["facts"], "is_this_machine": row["is_this_machine"]} for name, row in systems.items()}
     placing.write_json(path, {"format": 1, "systems": {**before, **rows}})
 

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from mlperf_results.benchmarks import model_of
+from mlperf_results.wholefile import read_object
 
-from .found import FoundRun, Sut, read_json
+from .found import FoundRun, Sut
 
 FORMAT = 1
 _INPUTS: Mapping[str, str] = {
@@ -75,7 +76,7 @@ def weights_of(run: FoundRun) -> Weights:
 def _model_info(run: FoundRun) -> dict[str, Any]:
     """Return the model's description when it is still the one of the run, else nothing."""
     path = run.setting("model_info_path")
-    info = read_json(Path(str(path))) if path else {}
+    info = (read_object(Path(str(path))) if path else None) or {}
     digests = {name: entry.get("sha256") for name, entry in (info.get("files") or {}).items()}
     used = run.result.get("model_sha256") or {}
     return info if all(digests.get(name) in (None, digest) for name, digest in used.items()) else {}

@@ -17,8 +17,9 @@ from mlperf_results.foundruns import FoundRun, Misplaced, find_runs
 from mlperf_results.logs import LogError
 from mlperf_results.names import FULL_RULES_MIN_DURATION_MS, SYNTHETIC_LABEL, TEST_RUN_LABEL, Mode, Scenario
 from mlperf_results.rounds import rounds_of, rules_in
-from mlperf_results.runfacts import RunFacts, benchmark_behind, read_json, read_run
+from mlperf_results.runfacts import RunFacts, benchmark_behind, read_run
 from mlperf_results.systemnames import system_name
+from mlperf_results.wholefile import read_object
 
 V07_MIN_DURATION_MS = 60_000
 STYLE_FOLDER = re.compile(r"(?:test|fast|valid)_results")
@@ -97,18 +98,18 @@ def scenario_folder(run: FoundRun) -> Path:
 
 def read_measurements(run: FoundRun) -> Mapping[str, Any]:
     """What measurements.json says of a run; empty where there is none (places: tree.py)."""
-    found = read_json(scenario_folder(run) / "measurements.json")
+    found = read_object(scenario_folder(run) / "measurements.json")
     folder = tree_folder(run)
     if found is None and folder is not None:
         old = folder / "measurements" / run.system / run.model / scenario_folder(run).name
-        found = next(filter(None, map(read_json, sorted(old.glob(f"{run.system}*.json")))), None)
+        found = next(filter(None, map(read_object, sorted(old.glob(f"{run.system}*.json")))), None)
     return found or {}
 
 
 def read_system(run: FoundRun) -> Mapping[str, Any]:
     """The description of the run's system in its submission tree; empty elsewhere."""
     folder = tree_folder(run)
-    return (read_json(folder / "systems" / f"{run.system}.json") if folder is not None else None) or {}
+    return (read_object(folder / "systems" / f"{run.system}.json") if folder is not None else None) or {}
 
 
 def _count(value: object) -> int:
@@ -141,7 +142,7 @@ def measured_hardware(facts: RunFacts) -> Hardware | None:
         used = _setting(result, "gpus") or ()
         return hardware(names.pop(), len(used)) if len(names) == 1 and used else None
     for parent in facts.run.paths.folder.parents[:5]:
-        host = (read_json(parent / "environment.json") or {}).get("host")
+        host = (read_object(parent / "environment.json") or {}).get("host")
         if isinstance(host, dict) and machine.get("processor"):
             sockets = _count(host.get("CM_HOST_CPU_SOCKETS"))
             return hardware(str(machine["processor"]), sockets) if sockets else None
@@ -229,11 +230,11 @@ def read_results(root: Path) -> Results:
         except LogError as error:
             left_out.append(f"{run.relative.as_posix()}: {error}")
             continue
-        name = system_name(run, read_json(run.paths.metadata_json))
+        name = system_name(run, read_object(run.paths.metadata_json))
         grouped.setdefault((group_of(run), name, run.model, run.scenario), []).append(facts)
     order = list(Scenario)
     keys = sorted(grouped, key=lambda key: (*key[:3], order.index(key[3])))
-    kept = read_json(root.with_name(f"{root.name}_metadata.json")) or {}
+    kept = read_object(root.with_name(f"{root.name}_metadata.json")) or {}
     return Results(tuple(_row(key, grouped[key], kept) for key in keys), tuple(left_out))
 
 

@@ -7,7 +7,6 @@ wrote beside the logs (result.json, accuracy.json, load.json) adds labels, targe
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from mlperf_results.rounds import ROUNDS, rounds_of, targets_of
 from mlperf_results.scorelines import parse_scores
 from mlperf_results.seeds import SEEDS
 from mlperf_results.summarylog import SummaryLog, parse_summary
+from mlperf_results.wholefile import read_object
 
 _BLOCK_BYTES = 1 << 20
 _NANOSECONDS_PER_MS = 1e6
@@ -106,15 +106,6 @@ def file_sha256(path: Path) -> str:
         while block := file.read(_BLOCK_BYTES):
             digest.update(block)
     return digest.hexdigest()
-
-
-def read_json(path: Path) -> Mapping[str, Any] | None:
-    """The object in a JSON file; None where there is no such file or it holds something else."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def _key_lines(path: Path) -> tuple[dict[str, int], str]:
@@ -263,7 +254,7 @@ def _scores(run: FoundRun, round_name: str) -> tuple[Score, ...]:
     if number == 0:
         return ()
     source = _Source(run, run.paths.accuracy_text)
-    content = read_json(run.paths.accuracy_json)
+    content = read_object(run.paths.accuracy_json)
     if content is not None and isinstance(content.get("metrics"), list):
         return _recorded_scores(content, line.strip(), source.at(number))
     return _printed_scores(run, text, source, round_name) or (_line_only(line.strip(), source.at(number)),)
@@ -317,6 +308,6 @@ def read_run(run: FoundRun) -> RunFacts:
         scores=_scores(run, round_name) if run.mode is Mode.ACCURACY else (),
         detail_sha256=detail.sha256,
         started=started,
-        result=read_json(run.paths.result_json),
-        load=read_json(run.paths.load_json),
+        result=read_object(run.paths.result_json),
+        load=read_object(run.paths.load_json),
     )

@@ -1,9 +1,11 @@
-"""Puts a text file in place whole or not at all, so that nobody ever reads half of one."""
+"""Text files put in place whole or not at all, so that nobody ever reads half of one; JSON objects read back."""
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -12,3 +14,12 @@ def write_whole(path: Path, text: str) -> None:
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     unfinished.write_text(text, encoding="utf-8")
     os.replace(unfinished, path)
+
+
+def read_object(path: Path) -> dict[str, Any] | None:
+    """Return the object in a JSON file; None where there is no such file, or it holds something else."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) else None
