@@ -44,6 +44,7 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
 
 
 @pytest.mark.full
+@pytest.mark.alone
 def test_a_closed_submission_with_its_compliance_tests_is_accepted(tmp_path):
     user = Tutorial(tmp_path / "user", "valid")
     results = user.folder / "results"

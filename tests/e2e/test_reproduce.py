@@ -18,7 +18,7 @@ from helpers import CHECKOUT, TemporaryHome, cm_command
 
 PATIENCE_S = 900
 RESULT = Path("digits", "Offline", "accuracy")
-pytestmark = pytest.mark.full
+pytestmark = [pytest.mark.full, pytest.mark.alone]
 
 
 def cm(home: TemporaryHome, *words: str) -> subprocess.CompletedProcess[str]:

@@ -112,6 +112,7 @@ def official_verdicts(tree: Path, inference: Path) -> list[str]:
 
 
 @pytest.mark.full
+@pytest.mark.alone
 def test_the_tutorial_ends_at_a_commit_and_run_again_makes_nothing_twice(tmp_path):
     tutorial = Tutorial(tmp_path / "user", "valid")
     first = tutorial.run()

@@ -19,6 +19,7 @@ from mlperf_results.names import Scenario  # noqa: E402
 from test_harness_runs import RAISING_BACKEND, SLOW_BACKEND, Digits, digits, with_backend  # noqa: E402
 
 __all__ = ["digits"]  # a fixture
+pytestmark = pytest.mark.alone
 
 SHORT = {"min_duration_ms": 200, "min_query_count": 459}
 SLOW = {"backend": "slow", "batch_size": 4, "instances": 1, "threads": 1, "target_qps": 1000}

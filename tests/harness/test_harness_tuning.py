@@ -19,6 +19,7 @@ from harness.tuning import Layout, Search, cpu_layouts, find_shape, gpu_layouts 
 from harness.watch.progress import Counts  # noqa: E402
 from mlperf_results.names import Scenario  # noqa: E402
 
+pytestmark = pytest.mark.alone
 SPEC = TensorSpec(name="y", dtype="float32", shape=())
 
 
