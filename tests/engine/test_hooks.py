@@ -183,3 +183,16 @@ def test_an_error_that_a_recipe_words_anew_is_its_own(tmp_path: Path) -> None:
     made = recipe(tmp_path, "def preprocess(i):\n    return {'return': 1, 'error': 'sorry: ' + i['env']['inner']}\n")
     with pytest.raises(HookFailed, match="get-x: sorry: get-y: run"):
         preprocess(made, {"inner": ErrorText.of(ScriptFailed("get-y: run.sh failed"))})
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["raise ValueError(i['env']['HF_TOKEN'])", "return {'return': 3, 'error': 'denied: ' + i['env']['HF_TOKEN']}"],
+)
+def test_an_error_of_a_hook_shows_no_secret(tmp_path: Path, statement: str) -> None:
+    made = recipe(tmp_path, f"def preprocess(i):\n    {statement}\n")
+    with pytest.raises(HookFailed) as caught:
+        preprocess(made, {"HF_TOKEN": "correct-horse-battery"})
+    assert "correct-horse" not in caught.value.describe() + str(caught.value)
+    assert "********" in caught.value.message
+    assert caught.value.code == (3 if "return" in statement else 1)

@@ -234,6 +234,11 @@ def test_a_step_that_comes_twice_is_two_steps() -> None:
         (KeyboardInterrupt(), {"code": 130, "signal": "SIGINT"}),
         (ScriptFailed("it\nfailed", trace=("a",)), {"code": 2, "error": "it", "step": ["a"], "again": ""}),
         (ValueError("x"), {"code": 1, "error": "ValueError: x"}),
+        (
+            ScriptFailed("no clone of https://me:pass@example.org", trace=("a",)),
+            {"code": 2, "error": "no clone of https://********@example.org", "step": ["a"], "again": ""},
+        ),
+        (ValueError("ghp_" + "a1" * 18), {"code": 1, "error": "ValueError: ********"}),
     ],
 )
 def test_every_end_has_its_row(error: BaseException | None, expected: dict[str, Any]) -> None:

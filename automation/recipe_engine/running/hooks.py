@@ -87,7 +87,8 @@ def names_input(recipe: Recipe, name: str) -> bool:
 def call_hook(recipe: Recipe, name: str, i: dict[str, Any]) -> HookResult | None:
     """Calls ``predeps``, ``preprocess``, ``postprocess`` or ``detect_version``; None when the recipe does not have it.
 
-    Raises HookFailed when it raises, answers with an error, or answers something that is no CM answer.
+    Raises HookFailed when it raises, answers with an error, or answers something that is no CM answer; the text of it
+    shows no secret of the hook's env.
     """
     module = load_customize(recipe)
     function = getattr(module, name, None)
@@ -98,11 +99,21 @@ def call_hook(recipe: Recipe, name: str, i: dict[str, Any]) -> HookResult | None
     except RecipeError:
         raise
     except (Exception, SystemExit) as error:
-        raise HookFailed(
-            f"{recipe.id.alias}: {name} in {FILE_NAME} raised {type(error).__name__}: {error}\n"
-            + _own_lines(error, recipe.path)
-        ) from error
-    return check_answer(recipe, name, answer)
+        text = f"{recipe.id.alias}: {name} in {FILE_NAME} raised {type(error).__name__}: {error}\n"
+        raise HookFailed(_without_secrets(text + _own_lines(error, recipe.path), i)) from error
+    try:
+        return check_answer(recipe, name, answer)
+    except HookFailed as failure:
+        text = _without_secrets(failure.message, i)
+        if failure.trace or text == failure.message:  # with a trace, it is of a recipe that this one ran
+            raise
+        raise HookFailed(text, code=failure.code) from None
+
+
+def _without_secrets(text: str, i: Mapping[str, Any]) -> str:
+    from ..rules.masking import masker  # here, because only failures need it
+
+    return str(masker({**os.environ, **(i.get("env") or {})}).text(text))
 
 
 def check_answer(recipe: Recipe, name: str, answer: Any) -> HookResult:
