@@ -14,6 +14,7 @@ from recipe_engine.actions.lock_action import make_lock
 from recipe_engine.actions.run import new_engine
 from recipe_engine.disk.files import working_folder
 from recipe_engine.documents.lockfile import (
+    Lock,
     LockedFile,
     LockedThing,
     LockMismatch,
@@ -23,8 +24,9 @@ from recipe_engine.documents.lockfile import (
     portable,
 )
 from recipe_engine.rules.cachemodel import RecipeId
-from recipe_engine.rules.demands import VersionConflict
+from recipe_engine.rules.demands import Thing, VersionConflict
 from recipe_engine.rules.errors import RequestError
+from recipe_engine.rules.symbols import symbol
 
 A, B = "a" * 64, "b" * 64
 
@@ -32,6 +34,27 @@ A, B = "a" * 64, "b" * 64
 def thing(**changes: Any) -> LockedThing:
     base = LockedThing(RecipeId("get-x", "u"), (), (), (), "1.2", {"x.bin": LockedFile(3, A)}, {}, True)
     return base._replace(**changes)
+
+
+WHOLE = Thing("u", ("v",), ("a", "b"), (("name", "n"),))
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_found"),
+    [
+        (WHOLE, True),
+        (WHOLE._replace(tags=("a",)), False),
+        (WHOLE._replace(tags=("a", symbol("KEY", "get-y"))), True),
+        (WHOLE._replace(tags=(f"x-{symbol('KEY', 'get-y')}",)), True),
+        (WHOLE._replace(tags=("c", symbol("KEY", "get-y"))), False),
+        (WHOLE._replace(tags=(symbol("KEY", "get-y"),), variations=()), False),
+        (WHOLE._replace(inputs=(("name", symbol("KEY", "get-y")),)), True),
+        (WHOLE._replace(inputs=(("name", symbol("KEY", "get-y")), ("other", "1"))), False),
+    ],
+)
+def test_what_a_plan_does_not_know_whole_may_be_any_locked_thing_that_fits(asked: Thing, is_found: bool) -> None:
+    locked = thing(variations=WHOLE.variations, tags=WHOLE.tags, inputs=WHOLE.inputs)
+    assert Lock("", {}, {}, (locked,)).find(asked) == ([locked] if is_found else [])
 
 
 DIFFERENCES = {
@@ -288,6 +311,19 @@ def test_the_plan_of_a_frozen_run_shows_the_refusal(pipeline: TemporaryHome, els
     bad = elsewhere.cm("plan", "script", "--tags=run,app", f"--frozen={lock}")
     assert bad.code == 1
     assert "get-app is not the one" in bad.stderr
+
+
+def test_the_plan_of_a_frozen_run_takes_what_it_does_not_know_yet_for_what_was_locked(
+    pipeline: TemporaryHome, elsewhere: TemporaryHome
+) -> None:
+    pipeline.recipe("get-part", {"cache": True}, run_sh="true")
+    deps = [{"tags": "get,tool"}, {"tags": "get,part", "extra_cache_tags": "tool-<<<CM_TOOL>>>"}]
+    pipeline.recipe("run-parts", {"deps": deps})
+    pipeline.run("run,parts")
+    lock = put_lock(elsewhere, lock_of(pipeline, tags="run,parts"))
+    plan = elsewhere.cm("plan", "script", "--tags=run,parts", f"--frozen={lock}")
+    assert plan.code == 0, plan.stdout + plan.stderr
+    assert elsewhere.cm("run", "script", "--tags=run,parts", f"--frozen={lock}", "--quiet").code == 0
 
 
 def test_a_lock_that_is_not_there_is_an_error_with_the_command(pipeline: TemporaryHome) -> None:

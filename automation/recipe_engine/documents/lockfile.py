@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from ..rules.cachemodel import CacheKey, RecipeId
 from ..rules.demands import Thing, thing_of
 from ..rules.errors import RequestError
+from ..rules.symbols import has_symbol
 
 FORMAT = 1
 _HEX_ID = re.compile(r"[0-9a-f]{8,}")
@@ -69,8 +70,16 @@ class Lock(NamedTuple):
     things: tuple[LockedThing, ...]
 
     def find(self, thing: Thing) -> list[LockedThing]:
-        """All that was locked for a portable thing."""
-        return [locked for locked in self.things if locked.thing == thing]
+        """All that was locked for a portable thing; for one that a plan does not know whole, all that it may be."""
+        return [locked for locked in self.things if _may_be(thing, locked.thing)]
+
+
+def _may_be(thing: Thing, locked: Thing) -> bool:
+    """Whether the known parts of a thing are those of a locked one; a tag that is not known may stand for several."""
+    return all(
+        mine == other or (has_symbol(mine) and {part for part in mine if not has_symbol(part)} <= set(other))
+        for mine, other in zip(thing, locked, strict=True)
+    )
 
 
 def portable_thing(key: CacheKey, places: Iterable[tuple[str, str]]) -> Thing:
