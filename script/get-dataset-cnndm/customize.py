@@ -29,7 +29,7 @@ def preprocess(i):
     """CM hook: decides what run.sh does."""
     env = i["env"]
     try:
-        env.update(plan_work(given.given_path(env, GIVEN_KEY), env["CM_CNNDM_SOURCE"], Path.cwd()))
+        env.update(plan_work(given.given_path(env.get(GIVEN_KEY)), env["CM_CNNDM_SOURCE"], Path.cwd()))
     except ValueError as error:
         return answers.failure(error)
     return {"return": 0}

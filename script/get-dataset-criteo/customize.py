@@ -70,7 +70,7 @@ def _converted(env, path):
 def preprocess(i):
     """CM hook: decides what run.sh does; refuses when there is neither a copy nor _synthetic."""
     env = i["env"]
-    path = given.given_path(env, "CM_MLPERF_DATA_GIVEN_PATH")
+    path = given.given_path(env.get("CM_MLPERF_DATA_GIVEN_PATH"))
     if env[WAY_KEY] == "synthetic":
         if path is not None:
             return answers.failure(f"--path={path} and a synthetic data set exclude each other", "leave one out")

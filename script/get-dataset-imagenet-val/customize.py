@@ -53,7 +53,7 @@ def findings_in(folder, count):
 def preprocess(i):
     """CM hook: decides what run.sh does; refuses when there is no copy, or one that is not whole."""
     env = i["env"]
-    path = given.given_path(env, "CM_MLPERF_DATA_GIVEN_PATH")
+    path = given.given_path(env.get("CM_MLPERF_DATA_GIVEN_PATH"))
     try:
         count = asked_count(env)
     except ValueError as error:

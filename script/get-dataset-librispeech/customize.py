@@ -52,7 +52,7 @@ def preprocess(i):
     """CM hook: decides what run.sh does, and whether the archive is needed."""
     env = i["env"]
     try:
-        env.update(plan_work(given.given_path(env, GIVEN_KEY), env["CM_LIBRISPEECH_SOURCE"], Path.cwd()))
+        env.update(plan_work(given.given_path(env.get(GIVEN_KEY)), env["CM_LIBRISPEECH_SOURCE"], Path.cwd()))
     except ValueError as error:
         return answers.failure(error)
     env.setdefault("CM_NUM_PREPROCESS_THREADS", str(os.cpu_count() or 1))

@@ -49,7 +49,7 @@ def plan(i):
 def preprocess(i):
     """CM hook: decides what is done, and checks a given copy."""
     env = i["env"]
-    path, source = given.given_path(env, GIVEN_KEY), env["CM_SQUAD_SOURCE"]
+    path, source = given.given_path(env.get(GIVEN_KEY)), env["CM_SQUAD_SOURCE"]
     env["CM_SQUAD_FOLDER"] = str(path or Path.cwd())
     if path is None:
         env["CM_SQUAD_WORK"] = source

@@ -23,7 +23,7 @@ PUBLISHED_KEY = "CM_3D_UNET_PUBLISHED_PATH"
 def preprocess(i):
     """CM hook: decides what run.sh does and what must be fetched."""
     env = i["env"]
-    path = given.given_path(env, GIVEN_KEY)
+    path = given.given_path(env.get(GIVEN_KEY))
     source, data, framework = env["CM_3D_UNET_SOURCE"], env["CM_3D_UNET_DATA"], env["CM_ML_MODEL_FRAMEWORK"]
     env["CM_3D_UNET_ARCHITECTURE"] = ARCHITECTURES[data]
     env["CM_3D_UNET_FIT"] = FIT_PROGRAMS[data]

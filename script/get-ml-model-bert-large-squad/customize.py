@@ -72,7 +72,7 @@ def preprocess(i):
     """CM hook: decides what run.sh does."""
     env = i["env"]
     try:
-        env.update(plan_work(env, given.given_path(env, GIVEN_KEY), Path.cwd()))
+        env.update(plan_work(env, given.given_path(env.get(GIVEN_KEY)), Path.cwd()))
     except (ValueError, DataError) as error:
         return answers.failure(error)
     return {"return": 0}

@@ -26,7 +26,7 @@ SOURCE = manual.Source(
 def preprocess(i):
     """CM hook: decides what run.sh does; refuses what is not there and what the machine has no room for."""
     env = i["env"]
-    path = given.given_path(env, "CM_MLPERF_DATA_GIVEN_PATH")
+    path = given.given_path(env.get("CM_MLPERF_DATA_GIVEN_PATH"))
     source = env["CM_DLRM_V2_SOURCE"]
     if path is not None and source != "published":
         return answers.failure(f"--path={path} and made weights exclude each other", "leave one of them out")

@@ -19,7 +19,7 @@ def needed_room(files):
 def preprocess(i):
     """CM hook: decides what run.sh does; refuses what the machine has no room for before anything is fetched."""
     env = i["env"]
-    path = given.given_path(env, "CM_MLPERF_DATA_GIVEN_PATH")
+    path = given.given_path(env.get("CM_MLPERF_DATA_GIVEN_PATH"))
     source = env["CM_DLRM_SOURCE"]
     if path is not None and source != "published":
         return answers.failure(f"--path={path} and made weights exclude each other", "leave one of them out")

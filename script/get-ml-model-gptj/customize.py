@@ -21,7 +21,7 @@ def needed_room(framework: str, is_downloaded: bool) -> room.Room:
 def preprocess(i):
     """CM hook: decides whether the checkpoint must be fetched, after a look at disk and memory."""
     env = i["env"]
-    path = given.given_path(env, GIVEN_KEY, "GPTJ_CHECKPOINT_PATH")
+    path = given.given_path(env.get(GIVEN_KEY), env.get("GPTJ_CHECKPOINT_PATH"))
     source = env["CM_GPTJ_SOURCE"]
     if path is not None and source != "checkpoint":
         return answers.failure("a path was given together with synthetic weights", "leave one of them out")

@@ -72,7 +72,7 @@ def preprocess(i):
     """CM hook: decides what is fetched and what run.sh does."""
     env = i["env"]
     entry = Path.cwd()
-    path = given.given_path(env, "CM_MLPERF_DATA_GIVEN_PATH")
+    path = given.given_path(env.get("CM_MLPERF_DATA_GIVEN_PATH"))
     env[FOLDER_KEY] = str(entry)
     try:
         is_made = env["CM_RESNET50_SOURCE"] != "real"

@@ -32,7 +32,7 @@ def plan(i):
 def preprocess(i):
     """CM hook: decides whether a file must be fetched, and what run.sh makes of it."""
     env = i["env"]
-    answer = published.plan(env, given.given_path(env, GIVEN_KEY), FILES)
+    answer = published.plan(env, given.given_path(env.get(GIVEN_KEY)), FILES)
     path = env.get(published.FILE_KEY) or env.get("CM_PUBLISHED_MODEL_FILE_NAME", "")
     env["CM_PUBLISHED_MODEL_IS_ARCHIVE"] = "yes" if str(path).endswith(".zip") else "no"
     env["CM_ML_MODEL_FILE"] = ARCHIVED_FILE

@@ -19,7 +19,7 @@ def facts_of(source: str) -> str:
 def preprocess(i):
     """CM hook: decides whether the checkpoint must be fetched."""
     env = i["env"]
-    path = given.given_path(env, GIVEN_KEY)
+    path = given.given_path(env.get(GIVEN_KEY))
     source = env["CM_RNNT_SOURCE"]
     if path is not None and source != "checkpoint":
         return answers.failure("a path was given together with synthetic weights", "leave one of them out")

@@ -30,7 +30,7 @@ def plan(i):
 def preprocess(i):
     """CM hook: decides whether a file must be fetched, and what run.sh makes of it."""
     env = i["env"]
-    return published.plan(env, given.given_path(env, GIVEN_KEY), FILES)
+    return published.plan(env, given.given_path(env.get(GIVEN_KEY)), FILES)
 
 
 def postprocess(i):

@@ -30,7 +30,7 @@ def preprocess(i):
     env["CM_MLPERF_DATA_LIB_PATH"] = folder
     env["+PYTHONPATH"] = [folder]
     keys = [key.strip() for key in str(env.get(KEYS_KEY, "") or "").split(",")]
-    path = given.given_path(env, *filter(None, keys))
+    path = given.given_path(*map(env.get, filter(None, keys)))
     try:
         env[IDENTITY_KEY] = given.NO_IDENTITY if path is None else given.identity(path)
     except DataError as error:

@@ -120,10 +120,10 @@ def test_the_refusal_of_a_folder_says_what_is_missing(tmp_path):
 # --- given paths ---
 
 
-def test_the_first_key_with_a_value_is_the_given_path(monkeypatch, tmp_path):
+def test_the_first_value_that_is_not_empty_is_the_given_path(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    assert given.given_path({"A": " ", "B": "x", "C": "/y"}, "A", "B", "C") == tmp_path / "x"
-    assert given.given_path({"A": ""}, "A", "B") is None
+    assert given.given_path(" ", "x", "/y") == tmp_path / "x"
+    assert given.given_path("", None) is None
 
 
 def test_an_identity_changes_with_each_change_of_the_copy_and_with_nothing_else(tmp_path):
@@ -294,7 +294,7 @@ DATASET_HOOKS = """
 
     def postprocess(i):
         env = i["env"]
-        folder = given.given_path(env, "CM_MLPERF_DATA_GIVEN_PATH")
+        folder = given.given_path(env.get("CM_MLPERF_DATA_GIVEN_PATH"))
         if folder is None:
             folder = Path.cwd() / "made"
             folder.mkdir(exist_ok=True)

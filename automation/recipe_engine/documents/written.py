@@ -16,8 +16,9 @@ KEY_SHAPE = re.compile(r"\+? ?[A-Za-z_][A-Za-z0-9_.]*")
 READERS = frozenset(["get", "keys", "items", "values", "copy", "startswith", "endswith", "format", "join", "strip"])
 """Methods that read the mapping or text they are called on."""
 HARMLESS_CALLS = frozenset(
-    ["str", "len", "dict", "list", "print", "sorted", "bool", "isinstance", "set", "repr", "int", "float", "tuple"]
+    ["str", "len", "dict", "list", "print", "sorted", "bool", "isinstance", "set", "repr", "tuple", "deepcopy"]
 )
+"""Functions that do not change the env that they are given."""
 ENV_NAMES = frozenset(["env"])
 """What recipes call the env that a hook gets (``env = i['env']`` in all recipes of cm4mlops that have hooks)."""
 
@@ -64,13 +65,15 @@ def written_by(python: Mapping[str, str], scripts: Iterable[str]) -> Written:
     before: dict[str, None] = {}
     after: dict[str, None] = {}
     may_end_early = may_change_lists = runs_recipes = False
+    trees = []
     for text in python.values():
         try:
-            tree = ast.parse(text)
+            trees.append(ast.parse(text))
         except (SyntaxError, ValueError):
             before[ANY] = None
-            continue
-        finder = _Finder()
+    own = frozenset(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, _NAMED))
+    for tree in trees:
+        finder = _Finder(own | HARMLESS_CALLS)
         finder.visit(tree)
         before.update(dict.fromkeys(finder.keys["before"]))
         after.update(dict.fromkeys(finder.keys["after"]))
@@ -97,10 +100,17 @@ def keys_of_script(text: str) -> Iterator[str]:
         yield ANY
 
 
-class _Finder(ast.NodeVisitor):
-    """Walks one Python file and collects the keys it may set, apart for what runs before and after the script."""
+_NAMED = (ast.FunctionDef, ast.ClassDef)
 
-    def __init__(self) -> None:
+
+class _Finder(ast.NodeVisitor):
+    """Walks one Python file and collects the keys it may set, apart for what runs before and after the script.
+
+    A function whose name is not among ``known`` may do anything to an env that it is given.
+    """
+
+    def __init__(self, known: frozenset[str]) -> None:
+        self.known = known
         self.keys: dict[str, dict[str, None]] = {"before": {}, "after": {}}
         self.when = "before"
         self.has_skip = False
@@ -141,9 +151,11 @@ class _Finder(ast.NodeVisitor):
             elif name not in READERS:
                 for pattern in _update_patterns(node):
                     self._add(pattern)
+        elif name not in self.known and not _is_of("subprocess", function) and any(map(_is_env, _arguments(node))):
+            self._add(ANY)
         if name == "update_deps":
             self.touches_lists = True
-        if name == "access" and not _is_os(function) and _asks_for_run(node):
+        if name == "access" and not _is_of("os", function) and _asks_for_run(node):
             self.runs_recipes = True
         self.generic_visit(node)
 
@@ -178,8 +190,13 @@ def _is_meta(node: ast.AST) -> bool:
     return isinstance(node, ast.Name) and node.id == "meta"
 
 
-def _is_os(function: ast.AST) -> bool:
-    return isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "os"
+def _is_of(module: str, function: ast.AST) -> bool:
+    return isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == module
+
+
+def _arguments(node: ast.Call) -> Iterator[ast.AST]:
+    yield from node.args
+    yield from (keyword.value for keyword in node.keywords)
 
 
 def _is_false(node: ast.AST) -> bool:

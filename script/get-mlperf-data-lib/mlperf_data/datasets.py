@@ -43,7 +43,7 @@ class CaseSet:
 
     def plan(self, env: Env) -> Answer:
         """Set the folder that run.sh makes cases in or looks at; refuse when there is neither a copy nor _synthetic."""
-        path = given_path(env, GIVEN_PATH_KEY)
+        path = given_path(env.get(GIVEN_PATH_KEY))
         folder_key = key_of(self.name, "FOLDER")
         if env[key_of(self.name, "WAY")] == "synthetic":
             if path is not None:
@@ -82,7 +82,7 @@ class ImageSet:
 
     def plan(self, env: Env) -> Answer:
         """Set what run.sh does (synthetic, fetch or check), where, and whether images are fetched."""
-        path = given_path(env, GIVEN_PATH_KEY)
+        path = given_path(env.get(GIVEN_PATH_KEY))
         work_key, folder_key, fetch_key = (key_of(self.name, word) for word in ("WORK", "FOLDER", "IS_FETCHED"))
         env[fetch_key] = "no"
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from mlperf_data.digests import short_identity
@@ -17,9 +17,9 @@ class GivenError(DataError):
     """A given path that cannot be read."""
 
 
-def given_path(env: Mapping[str, object], *keys: str) -> Path | None:
-    """Return the path in the first of `keys` that is not empty, absolute; None when all are."""
-    texts = (str(env.get(key) or "").strip() for key in keys)
+def given_path(*values: object) -> Path | None:
+    """Return the first of `values` that is not empty as an absolute path; None when all are."""
+    texts = (str(value or "").strip() for value in values)
     text = next((text for text in texts if text), "")
     return Path(os.path.abspath(os.path.expanduser(text))) if text else None
 
