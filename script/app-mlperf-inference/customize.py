@@ -13,6 +13,7 @@ import os
 from datetime import datetime, timezone
 from pathlib import Path
 
+from mlperf_results.appnames import app_names
 from mlperf_results.layout import ResultsPaths, RunPaths, make_run_id
 from mlperf_results.names import parse_mode, parse_scenario
 
@@ -73,7 +74,7 @@ def preprocess(i):
     """CM hook: checks what is asked for and writes run.json into the folder of the run, or hands on several runs."""
     env = i["env"]
     folder = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
-    known = run_request.known_names(i["meta"]["variations"])
+    known = app_names(i["meta"])
     try:
         call = several.inputs_for_all(env, i["input"], i["meta"]["input_mapping"])
         if call is not None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from mlperf_results.appnames import PRECISION_ALIASES, AppNames
 from mlperf_results.compliance import TESTS as COMPLIANCE_TESTS
 from mlperf_results.names import UnknownName, parse_execution_mode, parse_mode, parse_scenario
 from mlperf_results.rounds import scenarios_of
@@ -44,8 +44,6 @@ WHOLE_NUMBERS = {
     "performance_sample_count": "CM_MLPERF_LOADGEN_PERFORMANCE_SAMPLE_COUNT",
 }
 TRUTHS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
-PRECISION_NAMES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
-"""How the CM community writes them."""
 NUMBERS = {"target_qps": "CM_MLPERF_LOADGEN_TARGET_QPS", "target_latency_ms": "CM_MLPERF_LOADGEN_TARGET_LATENCY"}
 
 
@@ -55,30 +53,6 @@ class RequestError(Exception):
     def __init__(self, problems: list[str]) -> None:
         super().__init__("cannot run what was asked for:\n  " + "\n  ".join(problems))
         self.problems = tuple(problems)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """The names that these may have: the members of the recipe's variation groups."""
-
-    models: tuple[str, ...]
-    backends: tuple[str, ...]
-    devices: tuple[str, ...]
-    precisions: tuple[str, ...]
-
-
-def known_names(variations: Mapping[str, Mapping[str, object]]) -> Known:
-    """The names in the groups `model`, `backend`, `device` and `precision` of a recipe's variations, sorted."""
-
-    def members(group: str) -> tuple[str, ...]:
-        return tuple(sorted(name for name, block in variations.items() if block.get("group") == group))
-
-    return Known(
-        models=members("model"),
-        backends=members("backend"),
-        devices=members("device"),
-        precisions=members("precision"),
-    )
 
 
 def whole_number(text: str) -> int | None:
@@ -140,7 +114,7 @@ class _Reader:
 
     def precision(self, names: tuple[str, ...]) -> str | None:
         """The number format, in the harness's spelling."""
-        text = PRECISION_NAMES.get(self.text(PRECISION_KEY), self.text(PRECISION_KEY)) or "fp32"
+        text = PRECISION_ALIASES.get(self.text(PRECISION_KEY), self.text(PRECISION_KEY)) or "fp32"
         if text not in names:
             self.problems.append(f"{PRECISION_KEY}: unknown precision {text!r}; known: {', '.join(names)}")
         return text
@@ -220,7 +194,7 @@ def require_common(
         raise RequestError([*wrong, "give the inputs of that run (--source, --adr.dataset.tags and so on) here too"])
 
 
-def build_request(env: Mapping[str, object], known: Known, folder: Path) -> dict[str, object]:
+def build_request(env: Mapping[str, object], known: AppNames, folder: Path) -> dict[str, object]:
     """The content of run.json but for a missing `output_dir`, which is None. `folder` is where the user called.
 
     Raises RequestError with every problem.

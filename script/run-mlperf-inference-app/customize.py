@@ -14,6 +14,7 @@ from typing import Any
 
 from machine_facts import nvidia
 from machine_facts.probe import Machine
+from mlperf_results.appnames import APP_RECIPE, app_names, recipe_meta
 from mlperf_results.recipecalls import passed_on_inputs
 
 from . import known, steps
@@ -34,8 +35,9 @@ def read_call(i: dict[str, Any]) -> steps.Call:
     """The call. Raises RequestError, also for a GPU that is not there."""
     env, inputs, mapping = i["env"], i["input"], i["meta"]["input_mapping"]
     recipes_folder = Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).parent
-    meta = known.recipe_meta(recipes_folder, known.APP_RECIPE)
-    names = known.known_names(meta, known.recipe_meta(recipes_folder, known.LOADGEN_RECIPE))
+    meta = recipe_meta(recipes_folder, APP_RECIPE)
+    rounds = known.loadgen_rounds(recipe_meta(recipes_folder, known.LOADGEN_RECIPE))
+    names = known.Known(names=app_names(meta), rounds=rounds)
     here = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
     request = read(env, inputs, mapping, names, here)
     require_gpu(request, i.get("machine") or Machine())

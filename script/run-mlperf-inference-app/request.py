@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mlperf_results.appnames import PRECISION_ALIASES
 from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.names import ExecutionMode, Mode, Scenario, UnknownName, parse_execution_mode, parse_mode
 from mlperf_results.names import parse_scenario as scenario_named
 from mlperf_results.rounds import ROUNDS, rounds_of, rules_in
 
 from .inputnames import IMPLEMENTATIONS, refusals, remarks
-from .known import Known
+from .known import Known, LoadGenRounds
 
 DIVISIONS = ("open", "closed", "network")
 CATEGORIES = ("edge", "datacenter", "datacenter,edge")
@@ -122,11 +123,12 @@ def read(
     reader = _Reader(env, mapping)
     reader.problems += refusals(inputs)
     reader.remarks += remarks(inputs)
-    model = reader.one_of("model", known.models, known.aliases)
-    device = reader.one_of("device", known.devices, DEVICE_NAMES)
-    backend = reader.one_of("backend", known.backends, {})
-    precision = reader.one_of("precision", known.precisions, known.precision_aliases)
-    source = reader.one_of("source", known.sources, {})
+    names = known.names
+    model = reader.one_of("model", names.models, names.aliases)
+    device = reader.one_of("device", names.devices, DEVICE_NAMES)
+    backend = reader.one_of("backend", names.backends, {})
+    precision = reader.one_of("precision", names.precisions, PRECISION_ALIASES)
+    source = reader.one_of("source", names.sources, {})
     _implementation(reader)
     round_name = _round(reader, model)
     category = _category(reader, model, round_name)
@@ -140,7 +142,7 @@ def read(
     scenarios = _scenarios(reader, model, round_name, category, needs_all=makes_submission and division != "open")
     if reader.problems:
         raise RequestError(reader.problems)
-    loadgen = _loadgen(reader, round_name, known)
+    loadgen = _loadgen(reader, round_name, known.rounds)
     skips_tree = reader.truth("CM_MLPERF_SKIP_SUBMISSION_GENERATION")
     compliance = _has_compliance(reader, division, otherwise=makes_submission)
     return Request(
@@ -243,14 +245,15 @@ def _round(reader: _Reader, model: str) -> str:
     return name
 
 
-def _loadgen(reader: _Reader, round_name: str, known: Known) -> str:
+def _loadgen(reader: _Reader, round_name: str, rounds: LoadGenRounds) -> str:
     """The variation of get-mlperf-loadgen for the round asked for; empty for the usual one."""
-    if not reader.key("CM_MLPERF_INFERENCE_VERSION") or round_name == known.usual_loadgen_round:
+    if not reader.key("CM_MLPERF_INFERENCE_VERSION") or round_name == rounds.usual:
         return ""
-    if round_name in known.loadgen_rounds:
+    if round_name in rounds.there:
         return f"_{round_name}"
-    there, usual = ", ".join(known.loadgen_rounds), known.usual_loadgen_round
-    reader.remarks.append(f"no LoadGen package has the seeds of {round_name} (there are {there}); {usual}'s are used")
+    there = ", ".join(rounds.there)
+    words = f"no LoadGen package has the seeds of {round_name} (there are {there}); {rounds.usual}'s are used"
+    reader.remarks.append(words)
     return ""
 
 

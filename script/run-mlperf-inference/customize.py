@@ -11,6 +11,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 from datetime import datetime, timezone
 from pathlib import Path
 
+from mlperf_results.appnames import APP_RECIPE, app_names, recipe_meta
 from mlperf_results.layout import ResultsPaths, make_run_id
 from mlperf_results.recipecalls import PASSED_ON_INPUTS, passed_on_inputs
 
@@ -49,7 +50,7 @@ def failure(error: Exception, hint: str = HINT) -> dict:
 def read_config(env: dict) -> matrix.Config:
     """What the call asks for. Raises matrix.ConfigError."""
     recipes_folder = Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).parent
-    known = matrix.known_names(session.app_meta(recipes_folder))
+    known = app_names(recipe_meta(recipes_folder, APP_RECIPE))
     return matrix.parse_config(env, known, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()))
 
 
@@ -66,7 +67,7 @@ def surroundings(i, config: matrix.Config) -> fixedfolder.Surroundings:
     return fixedfolder.Surroundings(
         config=config,
         passed_on=session.without_secrets(passed_on_inputs(i["input"])),
-        app_meta=session.app_meta(recipes_folder),
+        app_meta=recipe_meta(recipes_folder, APP_RECIPE),
         recipes=session.recipe_facts(recipes_folder),
     )
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from mlperf_results.appnames import PRECISION_ALIASES, AppNames
 from mlperf_results.names import ExecutionMode, Mode, Scenario, parse_mode, parse_scenario
 from mlperf_results.rounds import current_scenarios, scenarios_of
 
@@ -45,25 +45,6 @@ WHOLE_NUMBER_KEYS = {
     "performance_sample_count": "CM_MLPERF_LOADGEN_PERFORMANCE_SAMPLE_COUNT",
 }
 """Inputs of app-mlperf-inference that are handed to every run as they are; batch_timeout to Server alone."""
-
-PRECISION_NAMES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
-"""How the CM community writes them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """The names that these may have; `aliases` are further names of models.
-
-    `forbidden` holds sets of names that app-mlperf-inference does not run together.
-    """
-
-    models: tuple[str, ...]
-    backends: tuple[str, ...]
-    devices: tuple[str, ...]
-    precisions: tuple[str, ...]
-    sources: tuple[str, ...]
-    aliases: Mapping[str, str] = field(default_factory=dict)
-    forbidden: tuple[frozenset[str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,26 +129,6 @@ class RunSpec:
         return int(self.options.get("min_duration_ms", self.execution_mode.min_duration_ms)) / 1000.0
 
 
-def known_names(meta: Mapping[str, Any]) -> Known:
-    """The names that the variations of app-mlperf-inference give, sorted; `meta` is the content of its _cm.yaml."""
-    variations: Mapping[str, Mapping[str, Any]] = meta["variations"]
-
-    def members(group: str) -> tuple[str, ...]:
-        return tuple(sorted(name for name, block in variations.items() if block.get("group") == group))
-
-    models = members("model")
-    aliases = {name: block["alias"] for name, block in variations.items() if block.get("alias") in models}
-    return Known(
-        models=models,
-        backends=members("backend"),
-        devices=members("device"),
-        precisions=members("precision"),
-        sources=members("source"),
-        aliases=aliases,
-        forbidden=tuple(frozenset(names) for names in meta.get("invalid_variation_combinations") or ()),
-    )
-
-
 def _unused_targets(targets: Mapping[str, float], scenarios: tuple[Scenario, ...]) -> list[str]:
     """A problem for each given target that no wanted scenario takes: it would be ignored without a word."""
     used = {name for scenario in scenarios for name in TARGETS[scenario][1:]}
@@ -207,7 +168,7 @@ def _options(reader: Reader, device: str, folder: Path) -> dict[str, str]:
     return options
 
 
-def _misfits(config: Config, known: Known) -> list[str]:
+def _misfits(config: Config, known: AppNames) -> list[str]:
     """A problem for everything that is right by itself and wrong together."""
     chosen = {config.model, config.backend, config.device, config.precision, config.source}
     problems = [f"{' and '.join(sorted(names))} do not go together" for names in known.forbidden if names <= chosen]
@@ -221,7 +182,7 @@ def _misfits(config: Config, known: Known) -> list[str]:
     return problems + _unused_targets(config.targets, config.scenarios)
 
 
-def parse_config(env: Mapping[str, object], known: Known, folder: Path) -> Config:
+def parse_config(env: Mapping[str, object], known: AppNames, folder: Path) -> Config:
     """The checked call; a relative results folder starts at `folder`. Raises ConfigError with every problem."""
     reader = Reader(env)
     model = reader.one_of("CM_MLPERF_MODEL", "model", known.models, known.aliases)
@@ -231,7 +192,7 @@ def parse_config(env: Mapping[str, object], known: Known, folder: Path) -> Confi
         model=model,
         backend=reader.one_of("CM_MLPERF_BACKEND", "backend", known.backends, {}),
         device=device,
-        precision=reader.one_of("CM_MLPERF_MODEL_PRECISION", "precision", known.precisions, PRECISION_NAMES),
+        precision=reader.one_of("CM_MLPERF_MODEL_PRECISION", "precision", known.precisions, PRECISION_ALIASES),
         source=reader.one_of("CM_MLPERF_SOURCE", "source", known.sources, {}),
         scenarios=_wanted_scenarios(reader, model),
         modes=reader.several("CM_MLPERF_LOADGEN_MODE", "mode", tuple(Mode), parse_mode),

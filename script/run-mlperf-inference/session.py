@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from mlperf_results.appnames import APP_RECIPE
 from mlperf_results.layout import ResultsPaths, RunPaths
 from mlperf_results.names import Mode
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION
@@ -23,7 +24,6 @@ from mlperf_results.wholefile import write_whole
 from .matrix import RunSpec
 from .outcome import FinishedRun
 
-APP_RECIPE = "app-mlperf-inference"
 SCORER = "process-mlperf-accuracy"
 PAGE_NAME = "results.html"
 
@@ -111,13 +111,6 @@ def without_secrets(inputs: Mapping[str, Any]) -> dict[str, Any]:
     from recipe_engine.rules.rerun import without_secret_flags  # only a hook's process has the engine
 
     return without_secret_flags(inputs)
-
-
-def app_meta(recipes_folder: Path) -> Mapping[str, Any]:
-    """The metadata of app-mlperf-inference: its variations are the one list of models, backends and devices."""
-    text = (recipes_folder / APP_RECIPE / "_cm.yaml").read_text(encoding="utf-8")
-    meta: Mapping[str, Any] = yaml.safe_load(text)
-    return meta
 
 
 def recipe_records(facts: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:

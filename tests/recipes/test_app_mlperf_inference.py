@@ -16,6 +16,7 @@ recipe = load_recipe("app-mlperf-inference")
 run_request = load_module("app-mlperf-inference", "run_request")
 several = load_module("app-mlperf-inference", "several")
 
+from mlperf_results.appnames import app_names  # noqa: E402 - importable from here on
 from mlperf_results.benchmarks import BENCHMARKS, benchmarks_of  # noqa: E402 - importable from here on
 
 META = recipe_meta("app-mlperf-inference")
@@ -33,7 +34,7 @@ GOOD = {
     "CM_ML_MODEL_INFO_FILE": "/m/model.json",
     "CM_DATASET_PATH": "/d",
 }
-KNOWN = run_request.known_names(META["variations"])
+KNOWN = app_names(META)
 
 
 def build(folder: Path = Path("/user"), **changes: object) -> dict:

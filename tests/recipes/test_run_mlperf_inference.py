@@ -21,12 +21,13 @@ session = load_module("run-mlperf-inference", "session")
 table = load_module("run-mlperf-inference", "table")
 
 from mlperf_results import plot  # noqa: E402 - importable from here on
+from mlperf_results.appnames import APP_RECIPE, app_names  # noqa: E402
 from mlperf_results.benchmarks import BENCHMARKS  # noqa: E402
 from mlperf_results.names import SYNTHETIC_LABEL, TEST_RUN_LABEL, Mode, Scenario  # noqa: E402
 from mlperf_results.scorers import SCORERS  # noqa: E402
 
 META = recipe_meta("run-mlperf-inference")
-KNOWN = matrix.known_names(session.app_meta(RECIPES))
+KNOWN = app_names(recipe_meta(APP_RECIPE))
 PERFORMANCE_TAGS = "app,mlperf,inference,_digits,_onnxruntime,_cpu,_{},_performance"
 
 

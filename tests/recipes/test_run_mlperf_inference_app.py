@@ -22,11 +22,12 @@ request = load_module("run-mlperf-inference-app", "request")
 steps = load_module("run-mlperf-inference-app", "steps")
 
 from machine_facts.probe import Machine, Ran  # noqa: E402 - importable from here on
+from mlperf_results.appnames import APP_RECIPE, app_names  # noqa: E402
 from mlperf_results.names import Mode, Scenario  # noqa: E402
 
 META = recipe_meta("run-mlperf-inference-app")
-APP_META = known.recipe_meta(RECIPES, known.APP_RECIPE)
-KNOWN = known.known_names(APP_META, known.recipe_meta(RECIPES, known.LOADGEN_RECIPE))
+APP_META = recipe_meta(APP_RECIPE)
+KNOWN = known.Known(names=app_names(APP_META), rounds=known.loadgen_rounds(recipe_meta(known.LOADGEN_RECIPE)))
 SUT = {
     "sut": "hw-crowdperf-cpu-onnxruntime-v1.23.0-default_config", "hw_name": "hw", "implementation": "crowdperf",
     "device": "cpu", "backend": "onnxruntime", "backend_version": "1.23.0", "run_config": "default_config",

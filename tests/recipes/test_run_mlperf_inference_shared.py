@@ -22,10 +22,11 @@ matrix = load_module("run-mlperf-inference", "matrix")
 session = load_module("run-mlperf-inference", "session")
 work = load_module("run-mlperf-inference", "work")
 
+from mlperf_results.appnames import APP_RECIPE, app_names  # noqa: E402 - importable from here on
 from mlperf_results.layout import RunPaths  # noqa: E402 - importable from here on
 
 META = recipe_meta("run-mlperf-inference")
-APP_META = session.app_meta(RECIPES)
+APP_META = recipe_meta(APP_RECIPE)
 BASE = {
     "CM_MLPERF_RUN_ID": "sut-1", "CM_MLPERF_LOADGEN_SCENARIO": "Offline", "CM_MLPERF_LOADGEN_MODE": "performance",
 }  # fmt: skip
@@ -266,7 +267,7 @@ def test_a_fingerprint_sees_names_sizes_and_times(tmp_path):
 
 
 def test_dependencies_are_those_of_the_chosen_variations_with_what_others_add():
-    known = matrix.known_names(APP_META)
+    known = app_names(APP_META)
     env = {**META["default_env"], "CM_MLPERF_MODEL": "resnet50", "CM_MLPERF_SOURCE": "tiny"}
     config = matrix.parse_config({**env, "CM_MLPERF_LOADGEN_SCENARIO": "Offline"}, known, Path("/"))
     spec = matrix.matrix(config)[0]

@@ -1,0 +1,61 @@
+"""What models, backends, devices, precisions and sources a benchmark call may name.
+
+The variations of the recipe app-mlperf-inference are the one list of them; pure but for `recipe_meta`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+APP_RECIPE = "app-mlperf-inference"
+PRECISION_ALIASES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
+"""How the CM community writes them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppNames:
+    """The members of the recipe's variation groups, sorted.
+
+    aliases: further names of models. forbidden: sets of names that do not go together.
+    """
+
+    models: tuple[str, ...]
+    backends: tuple[str, ...]
+    devices: tuple[str, ...]
+    precisions: tuple[str, ...]
+    sources: tuple[str, ...]
+    aliases: Mapping[str, str]
+    forbidden: tuple[frozenset[str], ...]
+
+
+def app_names(meta: Mapping[str, Any]) -> AppNames:
+    """Return the names that the content of app-mlperf-inference's `_cm.yaml` gives."""
+    variations: Mapping[str, Mapping[str, Any]] = meta["variations"]
+    models = members(meta, "model")
+    return AppNames(
+        models=models,
+        backends=members(meta, "backend"),
+        devices=members(meta, "device"),
+        precisions=members(meta, "precision"),
+        sources=members(meta, "source"),
+        aliases={name: block["alias"] for name, block in variations.items() if block.get("alias") in models},
+        forbidden=tuple(frozenset(names) for names in meta.get("invalid_variation_combinations") or ()),
+    )
+
+
+def members(meta: Mapping[str, Any], group: str) -> tuple[str, ...]:
+    """Return the variations of a group of a recipe, sorted."""
+    variations: Mapping[str, Mapping[str, Any]] = meta["variations"]
+    return tuple(sorted(name for name, block in variations.items() if block.get("group") == group))
+
+
+def recipe_meta(recipes_folder: Path, alias: str) -> Mapping[str, Any]:
+    """Return the content of a recipe's `_cm.yaml`. Raises OSError and yaml.YAMLError."""
+    import yaml  # here, because the checker for submissions goes without it
+
+    text = (recipes_folder / alias / "_cm.yaml").read_text(encoding="utf-8")
+    meta: Mapping[str, Any] = yaml.safe_load(text)
+    return meta
