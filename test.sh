@@ -10,8 +10,9 @@ if [ "${1:-}" = "--full" ]; then
 fi
 workers=(-n auto --maxprocesses=8 --dist worksteal)
 cd "$CHECKOUT"
+prepare_environment .venv-harness tests/requirements-harness.txt &
 prepare_environment .venv-test tests/requirements.txt
-prepare_environment .venv-harness tests/requirements-harness.txt
+wait $!
 if [ "${#full[@]}" -gt 0 ]; then prepare_browser; fi
 bin="$CHECKOUT/.venv-test/bin"
 

@@ -25,6 +25,11 @@ def plan_work(path: Path | None, source: str, entry: Path) -> dict[str, str]:
     return {"CM_CNNDM_FOLDER": str(folder), "CM_CNNDM_WORK": "check", "CM_CNNDM_EXPECTED_COUNT": "0"}
 
 
+def plan(i):
+    """The same when a run is only planned: nothing on disk is changed."""
+    return preprocess(i)
+
+
 def preprocess(i):
     """CM hook: decides what run.sh does."""
     env = i["env"]

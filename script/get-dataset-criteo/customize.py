@@ -55,20 +55,13 @@ def _made(env):
     return {"return": 0}
 
 
-def _converted(env, path):
-    """What run.sh does to convert the text in `path`, when there is room for the result."""
-    size = (path / TEXT_FILE).stat().st_size // LEAST_TEXT_ROW_BYTES * BINARY_ROW_BYTES
-    needed = room.Room(disk_bytes=size, memory_bytes=None)
-    refused = room.shortage(f"the conversion of {path / TEXT_FILE}", needed, room.free_room(Path.cwd()))
-    if refused is not None:
-        return answers.failure(refused, "make room, or move the cache to a larger disk")
-    env["CM_DATASET_CRITEO_TEXT_FOLDER"] = str(path)
-    env[FOLDER_KEY] = str(Path.cwd() / "criteo")
-    return {"return": 0}
+def _is_text(path):
+    """Whether a copy is the text of the day, which has to be converted."""
+    return (path / TEXT_FILE).is_file() and not (path / BINARY_FILE).is_file()
 
 
-def preprocess(i):
-    """CM hook: decides what run.sh does; refuses when there is neither a copy nor _synthetic."""
+def plan(i):
+    """CM hook of a planned run: decides what run.sh does; refuses when there is neither a copy nor _synthetic."""
     env = i["env"]
     path = given.given_path(env.get("CM_MLPERF_DATA_GIVEN_PATH"))
     if env[WAY_KEY] == "synthetic":
@@ -82,11 +75,23 @@ def preprocess(i):
         return answers.failure("a real copy is taken whole", "leave _size out, or add _synthetic or _tiny")
     if path is None:
         return answers.failure(manual.refusal(SOURCE))
-    is_text = (path / TEXT_FILE).is_file() and not (path / BINARY_FILE).is_file()
-    if env["CM_DATASET_CRITEO_MULTIHOT"] != "yes" and is_text:
-        return _converted(env, path)
     env[FOLDER_KEY] = str(path)
+    if env["CM_DATASET_CRITEO_MULTIHOT"] != "yes" and _is_text(path):
+        env["CM_DATASET_CRITEO_TEXT_FOLDER"] = str(path)
+        env[FOLDER_KEY] = str(Path.cwd() / "criteo")
     return {"return": 0}
+
+
+def preprocess(i):
+    """CM hook: decides what run.sh does, and whether there is room for a conversion."""
+    answer = plan(i)
+    text_folder = i["env"].get("CM_DATASET_CRITEO_TEXT_FOLDER")
+    if answer["return"] > 0 or not text_folder:
+        return answer
+    text = Path(text_folder, TEXT_FILE)
+    needed = room.Room(disk_bytes=text.stat().st_size // LEAST_TEXT_ROW_BYTES * BINARY_ROW_BYTES, memory_bytes=None)
+    refused = room.shortage(f"the conversion of {text}", needed, room.free_room(Path.cwd()))
+    return answer if refused is None else answers.failure(refused, "make room, or move the cache to a larger disk")
 
 
 def postprocess(i):

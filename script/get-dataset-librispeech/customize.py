@@ -48,6 +48,11 @@ def plan_work(path: Path | None, source: str, entry: Path) -> dict[str, str]:
     return {**work, **none_expected, "CM_LIBRISPEECH_WORK": "convert", "CM_LIBRISPEECH_FLAC_PATH": str(flac)}
 
 
+def plan(i):
+    """The same when a run is only planned: nothing on disk is changed."""
+    return preprocess(i)
+
+
 def preprocess(i):
     """CM hook: decides what run.sh does, and whether the archive is needed."""
     env = i["env"]

@@ -20,6 +20,11 @@ GIVEN_KEY = "CM_MLPERF_DATA_GIVEN_PATH"
 PUBLISHED_KEY = "CM_3D_UNET_PUBLISHED_PATH"
 
 
+def plan(i):
+    """The same when a run is only planned: nothing on disk is changed."""
+    return preprocess(i)
+
+
 def preprocess(i):
     """CM hook: decides what run.sh does and what must be fetched."""
     env = i["env"]
@@ -27,6 +32,7 @@ def preprocess(i):
     source, data, framework = env["CM_3D_UNET_SOURCE"], env["CM_3D_UNET_DATA"], env["CM_ML_MODEL_FRAMEWORK"]
     env["CM_3D_UNET_ARCHITECTURE"] = ARCHITECTURES[data]
     env["CM_3D_UNET_FIT"] = FIT_PROGRAMS[data]
+    env["CM_3D_UNET_IS_DOWNLOADED"] = "no"
     if source != "published":
         if path is not None:
             return answers.failure(f"--path={path} and made weights exclude each other", "leave one of them out")

@@ -23,25 +23,29 @@ SOURCE = manual.Source(
 )
 
 
-def preprocess(i):
-    """CM hook: decides what run.sh does; refuses what is not there and what the machine has no room for."""
+def plan(i):
+    """CM hook of a planned run: decides what run.sh does and refuses what is not there; the run looks at the room."""
     env = i["env"]
     path = given.given_path(env.get("CM_MLPERF_DATA_GIVEN_PATH"))
     source = env["CM_DLRM_V2_SOURCE"]
     if path is not None and source != "published":
         return answers.failure(f"--path={path} and made weights exclude each other", "leave one of them out")
-    if source == "tiny":
-        return {"return": 0}
-    if source == "published" and path is None:
-        return answers.failure(manual.refusal(SOURCE))
-    needed = room.Room(disk_bytes=WEIGHTS_BYTES, memory_bytes=int(MEMORY_FACTOR * WEIGHTS_BYTES))
-    refused = room.shortage("dlrm-v2 at full size", needed, room.free_room(Path.cwd()))
-    if refused is not None:
-        return answers.failure(refused, HINT)
     if source == "published":
+        if path is None:
+            return answers.failure(manual.refusal(SOURCE))
         env["CM_DLRM_V2_FACTS"] = json.dumps({"source": str(path), "reference": REFERENCE, "licence": "not stated"})
         env["CM_DLRM_V2_WEIGHTS_PATH"] = str(path)
     return {"return": 0}
+
+
+def preprocess(i):
+    """CM hook: decides what run.sh does; refuses what is not there and what the machine has no room for."""
+    answer = plan(i)
+    if answer["return"] > 0 or i["env"]["CM_DLRM_V2_SOURCE"] == "tiny":
+        return answer
+    needed = room.Room(disk_bytes=WEIGHTS_BYTES, memory_bytes=int(MEMORY_FACTOR * WEIGHTS_BYTES))
+    refused = room.shortage("dlrm-v2 at full size", needed, room.free_room(Path.cwd()))
+    return answer if refused is None else answers.failure(refused, HINT)
 
 
 def postprocess(i):

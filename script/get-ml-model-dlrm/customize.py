@@ -16,26 +16,31 @@ def needed_room(files):
     return room.Room(disk_bytes=files * WEIGHTS_BYTES, memory_bytes=int(MEMORY_FACTOR * WEIGHTS_BYTES))
 
 
-def preprocess(i):
-    """CM hook: decides what run.sh does; refuses what the machine has no room for before anything is fetched."""
+def plan(i):
+    """CM hook of a planned run: decides what run.sh does; the room is looked at by the run."""
     env = i["env"]
     path = given.given_path(env.get("CM_MLPERF_DATA_GIVEN_PATH"))
     source = env["CM_DLRM_SOURCE"]
     if path is not None and source != "published":
         return answers.failure(f"--path={path} and made weights exclude each other", "leave one of them out")
-    if source == "tiny":
-        return {"return": 0}
-    is_downloaded = source == "published" and path is None
-    refused = room.shortage("dlrm at full size", needed_room(2 if is_downloaded else 1), room.free_room(Path.cwd()))
-    if refused is not None:
-        return answers.failure(refused, HINT)
+    env["CM_DLRM_IS_DOWNLOADED"] = "yes" if source == "published" and path is None else "no"
     if source == "published":
         facts = {"source": str(path or env["CM_DLRM_URL"]), "reference": REFERENCE, "licence": "not stated"}
         env["CM_DLRM_FACTS"] = json.dumps(facts)
-        env["CM_DLRM_IS_DOWNLOADED"] = "yes" if is_downloaded else "no"
         if path is not None:
             env["CM_DLRM_WEIGHTS_PATH"] = str(path)
     return {"return": 0}
+
+
+def preprocess(i):
+    """CM hook: decides what run.sh does; refuses what the machine has no room for before anything is fetched."""
+    env = i["env"]
+    answer = plan(i)
+    if answer["return"] > 0 or env["CM_DLRM_SOURCE"] == "tiny":
+        return answer
+    needed = needed_room(2 if env["CM_DLRM_IS_DOWNLOADED"] == "yes" else 1)
+    refused = room.shortage("dlrm at full size", needed, room.free_room(Path.cwd()))
+    return answer if refused is None else answers.failure(refused, HINT)
 
 
 def postprocess(i):

@@ -18,8 +18,8 @@ def needed_room(framework: str, is_downloaded: bool) -> room.Room:
     return room.Room(disk_bytes=disk, memory_bytes=MEMORY_BYTES)
 
 
-def preprocess(i):
-    """CM hook: decides whether the checkpoint must be fetched, after a look at disk and memory."""
+def plan(i):
+    """CM hook of a planned run: decides whether the checkpoint must be fetched; the room is looked at by the run."""
     env = i["env"]
     path = given.given_path(env.get(GIVEN_KEY), env.get("GPTJ_CHECKPOINT_PATH"))
     source = env["CM_GPTJ_SOURCE"]
@@ -30,9 +30,17 @@ def preprocess(i):
     env["CM_GPTJ_CHECKPOINT_SOURCE"] = str(path) if path else env.get("CM_GPTJ_URL", "")
     if path is not None:
         env["GPTJ_CHECKPOINT_PATH"] = str(path)
-    if source == "fit" or path is not None:  # the size of a given checkpoint is looked at when it is read
-        return {"return": 0}
-    needed = needed_room(env["CM_ML_MODEL_FRAMEWORK"], is_downloaded)
+    return {"return": 0}
+
+
+def preprocess(i):
+    """CM hook: decides whether the checkpoint must be fetched, after a look at disk and memory."""
+    env = i["env"]
+    answer = plan(i)
+    is_given = bool(env.get("GPTJ_CHECKPOINT_PATH"))
+    if answer["return"] > 0 or env["CM_GPTJ_SOURCE"] == "fit" or is_given:  # a given one's size is looked at later
+        return answer
+    needed = needed_room(env["CM_ML_MODEL_FRAMEWORK"], env["CM_GPTJ_IS_DOWNLOADED"] == "yes")
     refused = room.shortage("GPT-J of full size (6.05 billion weights)", needed, room.free_room(Path.cwd()))
     if refused is not None:
         return answers.failure(refused, "take the variation _tiny, or a larger machine")

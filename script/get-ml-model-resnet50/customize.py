@@ -68,6 +68,11 @@ def real_work(env, path, entry):
     }
 
 
+def plan(i):
+    """The same when a run is only planned: nothing on disk is changed."""
+    return preprocess(i)
+
+
 def preprocess(i):
     """CM hook: decides what is fetched and what run.sh does."""
     env = i["env"]

@@ -16,6 +16,11 @@ def facts_of(source: str) -> str:
     return json.dumps(facts)
 
 
+def plan(i):
+    """The same when a run is only planned: nothing on disk is changed."""
+    return preprocess(i)
+
+
 def preprocess(i):
     """CM hook: decides whether the checkpoint must be fetched."""
     env = i["env"]

@@ -347,3 +347,24 @@ def test_a_value_that_a_plan_hook_confirms_stays_known(home: TemporaryHome) -> N
     home.recipe("main-step", {"prehook_deps": conditions}, customize=hooks)
     plan = plan_of(home, tags="main,step", env={"CM_KIND": "b", "CM_OTHER": "c", "CM_UNTOLD": "b"})
     assert [step.is_certain for step in plan.root.children] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("code", "tokens"),
+    [
+        ("key = env['HF_TOKEN']", ("HF_TOKEN (named in its code)",)),
+        ('key = os.environ.get("CM_API_KEY")', ("CM_API_KEY (named in its code)",)),
+        ("END_TOKEN = 0", ()),
+        ("rows = [tokenizer.END_TOKEN]", ()),
+    ],
+)
+def test_a_token_is_what_the_code_of_a_recipe_names_as_a_key(
+    home: TemporaryHome, code: str, tokens: tuple[str, ...]
+) -> None:
+    home.recipe("get-x", customize=f"def helper(env):\n    {code}\n")
+    assert plan_of(home, tags="get,x").root.needs.tokens == tokens
+
+
+def test_a_token_that_a_script_uses_is_named(home: TemporaryHome) -> None:
+    home.recipe("get-x", run_sh='curl -H "Bearer ${HF_TOKEN}" x')
+    assert plan_of(home, tags="get,x").root.needs.tokens == ("HF_TOKEN (named in its code)",)

@@ -50,7 +50,7 @@ def test_a_given_onnx_file_is_described_and_exported(inside, hook_input, tmp_pat
     recipe = load_recipe(ALIAS)
     i = hook_input(env_of(CM_MLPERF_DATA_GIVEN_PATH=str(file)))
     assert recipe.preprocess(i) == {"return": 0}
-    assert "CM_3D_UNET_IS_DOWNLOADED" not in i["env"]
+    assert i["env"]["CM_3D_UNET_IS_DOWNLOADED"] == "no"
     assert run_script(ALIAS, inside, i["env"]).returncode == 0
     assert recipe.postprocess(i)["return"] == 0
     info = json.loads((inside / "model.json").read_text())

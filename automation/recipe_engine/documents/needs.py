@@ -33,7 +33,10 @@ from .plan import Download, Needs
 URL_KEYS = ("CM_DOWNLOAD_URL", "CM_URL", "CM_GIT_URL", "CM_DAE_URL", "CM_PACKAGE_URL")
 """Env keys in which recipes of the community put what they fetch (cm4mlops e1d5c7cf0)."""
 SHA256_KEYS = ("CM_DOWNLOAD_CHECKSUM_SHA256", "CM_DOWNLOAD_SHA256", "CM_DOWNLOAD_CHECKSUM")
-_SECRET_NAME = re.compile(r"\b[A-Z][A-Z0-9_]*(?:TOKEN|API_KEY|PASSWORD)\b")
+_SECRET = r"[A-Z][A-Z0-9_]*(?:TOKEN|API_KEY|PASSWORD)\b"
+_SECRET_IN_PYTHON = re.compile(f"""(?<=["'${{]){_SECRET}""")
+"""An env key is a text there; a name without quotes is one of the program, such as the token that ends a sentence."""
+_SECRET_IN_SCRIPT = re.compile(rf"\b{_SECRET}")
 _WORDS = {
     "sudo": (re.compile(r"(?m)^[^#\n]*(?:\bsudo\b|\$\{?CM_SUDO\b)"), "its code calls sudo"),
     "container": (re.compile(r"(?m)^[^#\n]*\b(?:docker|podman|apptainer) run\b"), "its code starts a container"),
@@ -48,8 +51,8 @@ def needs_of(configured: Configured, python: Iterable[str], scripts: Iterable[st
     by_code = {
         name: (reason,) if pattern.search("\n".join(scripts)) else () for name, (pattern, reason) in _WORDS.items()
     }
-    seen = "\n".join((*python, *scripts))
-    tokens = {name for name in _SECRET_NAME.findall(seen) if is_secret(name) and not configured.env.get(name)}
+    seen = _SECRET_IN_PYTHON.findall("\n".join(python)) + _SECRET_IN_SCRIPT.findall("\n".join(scripts))
+    tokens = {name for name in seen if is_secret(name) and not configured.env.get(name)}
     is_gpu = bool(GPU_TAGS & set(configured.recipe.tags))
     return Needs(
         downloads=_declared_downloads(declared) or _seen_downloads(configured.env),

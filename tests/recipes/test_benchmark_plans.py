@@ -1,0 +1,54 @@
+"""The plan of every benchmark's run: nothing is open with made inputs; what to fetch by hand is told."""
+
+from __future__ import annotations
+
+import pytest
+from helpers import CHECKOUT
+from recipe_engine.actions.plan_action import make_plan
+from recipe_engine.actions.run import Home, new_engine, parse_request
+from recipe_engine.disk.files import working_folder
+from recipe_engine.disk.repos import RepoInfo
+from recipe_engine.documents.plan import Plan
+from recipe_loader import RECIPES, load_recipe, recipe_meta
+
+load_recipe("get-mlperf-results-lib").preprocess(
+    {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}}
+)
+
+from mlperf_results.appnames import APP_RECIPE, app_names  # noqa: E402 - importable from here on
+
+MODELS = app_names(recipe_meta(APP_RECIPE)).models
+BY_HAND = {
+    "resnet50": "get-dataset-imagenet-val",
+    "3d-unet-99": "get-dataset-kits19",
+    "3d-unet-brats-99": "get-dataset-brats19",
+    "dlrm-99": "get-dataset-criteo",
+    "dlrm-v2-99": "get-ml-model-dlrm-v2",
+}
+
+
+def plan_of(ours: Home, model: str, *variations: str) -> Plan:
+    names = ("offline", "performance", "cpu", "onnxruntime", model, *variations)
+    tags = ",".join(["app", "mlperf", "inference", *(f"_{name}" for name in names)])
+    with working_folder(ours.path):
+        return make_plan(new_engine(ours, None), parse_request({"tags": tags}))
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """An empty CM home with this repository."""
+    folder = tmp_path_factory.mktemp("plans")
+    return Home([RepoInfo(CHECKOUT, "crowdperf", "0123456789abcdef")], folder, folder / "repos" / "local")
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_with_tiny_inputs_every_step_is_known_and_none_fails(ours: Home, model: str) -> None:
+    plan = plan_of(ours, model, *(("tiny",) if model != "digits" else ()))
+    assert [step.label for _, step in plan.root.walk() if not step.is_certain] == []
+    assert plan.errors == ()
+
+
+@pytest.mark.parametrize(("model", "recipe"), BY_HAND.items())
+def test_what_must_be_fetched_by_hand_is_told_before_anything_is_installed(ours: Home, model: str, recipe: str) -> None:
+    errors = plan_of(ours, model).errors
+    assert any(error.trace[-1].startswith(recipe) and "by hand" in error.message for error in errors), errors
