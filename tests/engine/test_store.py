@@ -99,6 +99,23 @@ def test_what_a_broken_off_attempt_left_is_emptied_except_half_loaded_files(root
     assert root.parent.exists()
 
 
+def test_killed_while_it_empties_a_left_over_an_attempt_leaves_it_an_entry(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = Store(root).start(KEY, MAKER)
+    (first.path / "half.txt").write_text("x")
+
+    def dies(*_: Any) -> None:
+        raise SystemExit
+
+    monkeypatch.setattr(os, "replace", dies)
+    with pytest.raises(SystemExit):
+        Store(root).start(KEY, MAKER)
+    monkeypatch.undo()
+    assert not (first.path / "half.txt").exists()
+    assert Store(root).start(KEY, MAKER).path == first.path
+
+
 def test_what_another_request_left_is_not_touched(root: Path) -> None:
     first = Store(root).start(KEY, MAKER)
     (first.path / "mine").write_text("x")

@@ -283,9 +283,12 @@ def output_files(folder: Path, declared: Iterable[str], new_env: Mapping[str, An
 
 
 def empty_folder(folder: Path) -> None:
-    """Removes what a broken-off attempt left, except half-loaded files and the mark that protects the entry."""
+    """Removes what a broken-off attempt left, except half-loaded files, the mark that protects the entry, and its
+    ``_cm.json``: killed at any moment, the folder is still an entry, which the next attempt finds.
+    """
+    kept = (EntryPaths(folder).meta, EntryPaths(folder).pinned)
     for path in folder.iterdir():
         if path.is_dir() and not path.is_symlink():
             remove_tree(path)
-        elif path.suffix != RESUMABLE_SUFFIX and path != EntryPaths(folder).pinned:
+        elif path.suffix != RESUMABLE_SUFFIX and path not in kept:
             path.unlink(missing_ok=True)
