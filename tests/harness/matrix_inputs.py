@@ -148,11 +148,12 @@ def call(words: Sequence[str], folder: Path) -> None:
 
 
 class Workshop:
-    """Makes inputs below a folder when they are first asked for, and remembers what could not be made."""
+    """Makes inputs below a folder when they are first asked for."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._datasets: dict[str, Path] = {}
+        self._made: dict[str, Inputs] = {}
 
     def _dataset(self, maker: Maker) -> Path:
         if maker.dataset_name not in self._datasets:
@@ -166,6 +167,11 @@ class Workshop:
 
     def make(self, stem: str, benchmark: str) -> Inputs:
         """Return the inputs of the model in harness/models/`stem`.py; raises CannotMake."""
+        if stem not in self._made:
+            self._made[stem] = self._make(stem, benchmark)
+        return self._made[stem]
+
+    def _make(self, stem: str, benchmark: str) -> Inputs:
         maker = MAKERS[stem]
         dataset = self._dataset(maker)
         infos = {}
