@@ -192,6 +192,19 @@ def test_all_sure_errors_of_a_request_are_shown_at_once(home: TemporaryHome) -> 
     assert "_b" in text
 
 
+def test_an_error_that_several_steps_end_with_is_told_once_with_every_way_to_it(home: TemporaryHome) -> None:
+    hook = "def plan(i):\n    return {'return': 1, 'error': 'get it by hand'}\n"
+    home.recipe("get-data", customize=hook)
+    home.recipe("get-first", {"deps": [{"tags": "get,data"}]})
+    home.recipe("get-second", {"deps": [{"tags": "get,data"}]})
+    home.recipe("main-step", {"deps": [{"tags": "get,first"}, {"tags": "get,second"}, {"tags": "get,second"}]})
+    plan = plan_of(home, tags="main,step")
+    assert len(plan.errors) == 3
+    lines = "\n".join(plan_lines(plan, with_skipped=False)).splitlines()
+    assert [line for line in lines if line.startswith("would fail:")] == ["would fail: get-data: get it by hand"]
+    assert [line for line in lines if line.startswith("  also:")] == ["  also: main-step -> get-second -> get-data"]
+
+
 def test_an_error_in_a_step_that_may_never_happen_is_no_failure_of_the_plan(home: TemporaryHome) -> None:
     home.recipe(
         "main-step",

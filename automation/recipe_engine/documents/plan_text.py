@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from ..rules.errors import RecipeError
 from ..rules.variations import ASKED_FOR
 from .plan import Needs, Plan, PlannedStep
 
@@ -24,8 +25,18 @@ def plan_lines(plan: Plan, *, with_skipped: bool) -> Iterator[str]:
     yield ""
     yield _summary(plan)
     yield from _needs_lines(plan)
-    for error in plan.errors:
-        yield "would fail: " + error.describe()
+    yield from _error_lines(plan.errors)
+
+
+def _error_lines(errors: Iterable[RecipeError]) -> Iterator[str]:
+    """Each error whole; one that several steps end with is told once, with the further ways that lead to it."""
+    alike: dict[str, list[RecipeError]] = {}
+    for error in errors:
+        alike.setdefault(error.message, []).append(error)
+    for first, *others in alike.values():
+        yield "would fail: " + first.describe()
+        chains = dict.fromkeys(" -> ".join(other.trace) for other in others)
+        yield from (f"  also: {chain}" for chain in chains if chain != " -> ".join(first.trace))
 
 
 def mark_of(step: PlannedStep) -> str:
