@@ -13,6 +13,7 @@ from typing import Any
 
 from mlperf_results.compliance import CHECKED_DIVISIONS, TESTS, tests_needed
 from mlperf_results.names import UnknownName
+from mlperf_results.recipecalls import threads_in_all
 from mlperf_results.rounds import ROUNDS
 
 ALL = "all"
@@ -122,10 +123,9 @@ def _resolved(result: Mapping[str, Any], name: str) -> Any:
 
 def _shape(run: MeasuredRun) -> dict[str, Any]:
     """Return the shape that the harness had found: a compliance run does not look for another one."""
-    instances = _resolved(run.result, "instances")
-    found: dict[str, Any] = {"instances": instances}
+    found: dict[str, Any] = {"instances": _resolved(run.result, "instances")}
     if run.request["device"] == "cpu":
-        found["threads"] = _resolved(run.result, "threads") * instances
+        found["threads"] = threads_in_all(run.result["run"])
     if run.request["scenario"] in ("Offline", "Server"):
         found["batch_size"] = _resolved(run.result, "batch_size")
     return found

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mlperf_results.layout import RunPaths
-from mlperf_results.recipecalls import SCRIPT_AUTOMATION
+from mlperf_results.recipecalls import SCRIPT_AUTOMATION, threads_in_all
 
 from .matrix import RunSpec
 from .outcome import FinishedRun
@@ -106,7 +106,8 @@ def request(spec: RunSpec, settings: Mapping[str, Any], begun: Begun, passed_on:
     for name, input_name in INPUT_OF_SETTING.items():
         setting = settings.get(name)
         if isinstance(setting, Mapping) and setting.get("origin") == MEASURED and setting.get("value") is not None:
-            asked[input_name] = str(setting["value"])
+            value = threads_in_all(settings) if name == "threads" else setting["value"]
+            asked[input_name] = str(value)
     if begun.given_conf is not None:
         asked["user_conf"] = f"<record>/{ATTACHED_CONF}"
     return asked

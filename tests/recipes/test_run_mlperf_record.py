@@ -53,14 +53,14 @@ def test_the_request_is_one_that_the_recipe_takes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("origin", "expected"),
     [
-        ("warm-up estimate", {"batch_size": "16", "instances": "2", "threads": "1", "target_qps": "10990.0"}),
+        ("warm-up estimate", {"batch_size": "16", "instances": "2", "threads": "6", "target_qps": "10990.0"}),
         ("rule", {}),
     ],
 )
 def test_what_was_measured_is_fixed_when_the_run_is_made_again(
     tmp_path: Path, origin: str, expected: dict[str, str]
 ) -> None:
-    values = {"batch_size": 16, "instances": 2, "threads": 1, "target_qps": 10990.0, "target_latency_ms": None}
+    values = {"batch_size": 16, "instances": 2, "threads": 3, "target_qps": 10990.0, "target_latency_ms": None}
     settings = {name: {"value": value, "origin": origin} for name, value in values.items()}
     request = row(finished(spec(), run={**settings, "target_latency_ms": None}), tmp_path)["request"]
     assert {name: request[name] for name in (*expected, "target_latency") if name in request} == expected

@@ -71,6 +71,8 @@ def test_without_one_it_is_repeated_by_its_settings(tmp_path: Path) -> None:
     start = f"cm run script --tags=run,mlperf,inference {words}"
     assert texts.repeat_command(run, {}, session) == f"{start} --source=tiny --threads=4 --adr.x.tags=_y"
     assert texts.repeat_command(run, {}, {}) == f"{start} --threads=4"
+    shape = run_of(tmp_path, backend="onnxruntime", scenario="Offline", execution_mode="valid", instances=2, threads=4)
+    assert texts.repeat_command(shape, {}, {}) == f"{start} --instances=2 --threads=8", "the input counts all threads"
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from mlperf_results.recipecalls import threads_in_all
+
 from .found import FoundRun, Sut
 from .measured import Weights, label_of, settings_of
 
@@ -45,7 +47,7 @@ def repeat_command(run: FoundRun, environment: Mapping[str, Any], session: Mappi
     if not settings:
         rows = (run.result.get("run") or {}).items()
         given_options = {
-            name: row["value"]
+            name: threads_in_all(run.result["run"]) if name == "threads" else row["value"]
             for name, row in rows
             if name in _SHAPE and isinstance(row, Mapping) and row.get("origin") == "user" and row.get("value")
         }
