@@ -19,6 +19,11 @@ def masker(env: Mapping[str, Any]) -> Masker:
     return Masker(tuple(sorted(set(values), key=len, reverse=True)))
 
 
+def masked(text: str, env: Mapping[str, Any]) -> str:
+    """A text without the secrets in ``env``, logins in addresses, and what is shaped like a token."""
+    return str(masker(env).text(text))
+
+
 class Masker(NamedTuple):
     """The secrets of one explanation."""
 

@@ -111,9 +111,9 @@ def call_hook(recipe: Recipe, name: str, i: dict[str, Any]) -> HookResult | None
 
 
 def _without_secrets(text: str, i: Mapping[str, Any]) -> str:
-    from ..rules.masking import masker  # here, because only failures need it
+    from ..rules.masking import masked  # here, because only failures need it
 
-    return str(masker({**os.environ, **(i.get("env") or {})}).text(text))
+    return masked(text, {**os.environ, **(i.get("env") or {})})
 
 
 def check_answer(recipe: Recipe, name: str, answer: Any) -> HookResult:

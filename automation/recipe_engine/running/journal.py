@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from ..disk.files import is_locked, platform_node, read_json, remove_tree, try_lock
 from ..rules.errors import Interrupted, RecipeError
 from ..rules.events import StepEvent
-from ..rules.masking import masker
+from ..rules.masking import masked
 from ..rules.rerun import CommandLine, given_line, without_secret_flags
 from .choose import Engine
 
@@ -166,16 +166,11 @@ def end_row(error: BaseException | None) -> dict[str, Any]:
         return {"code": 130, "signal": "SIGINT"}
     if isinstance(error, RecipeError):
         return {"code": error.code, "error": _first_line(error), "step": list(error.trace), "again": error.rerun}
-    return {"code": 1, "error": _without_secrets(f"{type(error).__name__}: {error}")}
+    return {"code": 1, "error": masked(f"{type(error).__name__}: {error}", os.environ)}
 
 
 def _first_line(error: RecipeError) -> str:
-    return _without_secrets((error.message.splitlines() or [""])[0])
-
-
-def _without_secrets(text: str) -> str:
-    """A text without the secrets of this process, logins in addresses, and what is shaped like a token."""
-    return str(masker(os.environ).text(text))
+    return masked((error.message.splitlines() or [""])[0], os.environ)
 
 
 def iso(moment_s: float) -> str:
