@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import io
 import json
 import logging
 import os
@@ -25,6 +26,7 @@ import pytest
 from recipe_engine.actions.run import Home, run_action
 from recipe_engine.disk.repos import RepoInfo
 from recipe_engine.disk.store import Store
+from recipe_engine.rules.quoting import ValueRule
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PATIENCE_S = 60.0
@@ -45,6 +47,11 @@ class Finished:
         value = json.loads(self.stdout)
         assert isinstance(value, dict)
         return value
+
+
+def shell_wait(condition: str) -> str:
+    """Shell code that waits until a condition holds, a minute at most: a test that is killed leaves no loop behind."""
+    return f"for turn in $(seq 3000); do {condition} && break; sleep 0.02; done"
 
 
 def uid_of(alias: str) -> str:
@@ -103,6 +110,14 @@ def is_alive(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] != "Z"
 
 
+class Terminal(io.StringIO):
+    """Stands in for ``sys.stdin`` with a user at a terminal who types these lines."""
+
+    def isatty(self) -> bool:
+        """Answers yes."""
+        return True
+
+
 class Listener(logging.Handler):
     """Collects the lines that are logged."""
 
@@ -131,8 +146,15 @@ class TemporaryHome:
         self._children: list[subprocess.Popen[bytes]] = []
         for place in (self.path, self.repo / "script", self.work):
             place.mkdir(parents=True)
-        (self.repo / "cmr.yaml").write_text('alias: recipes\nuid: "0123456789abcdef"\n', encoding="utf-8")
+        self.values: ValueRule = "cm"
+        self.write_cmr()
         self.register(CHECKOUT, self.repo)
+
+    def write_cmr(self, values: ValueRule = "cm") -> None:
+        """Describes the repository of the test's recipes; ``values`` is how their scripts see env values."""
+        self.values = values
+        lines = ["alias: recipes", 'uid: "0123456789abcdef"', f"values: {values}"]
+        (self.repo / "cmr.yaml").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def register(self, *repos: Path) -> None:
         """Makes these the registered repositories, in this order."""
@@ -148,7 +170,8 @@ class TemporaryHome:
     @property
     def engine_home(self) -> Home:
         """This home as the engine sees it."""
-        return Home([RepoInfo(self.repo, "recipes", "0123456789abcdef")], self.path, self.path / "repos" / "local")
+        repo = RepoInfo(self.repo, "recipes", "0123456789abcdef", self.values)
+        return Home([repo], self.path, self.path / "repos" / "local")
 
     def run(self, tags: str, *, cmind: Any = None, **i: Any) -> dict[str, Any]:
         """Runs a recipe with the engine of this process in ``work``; CM's answer. Raises RecipeError."""

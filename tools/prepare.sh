@@ -70,10 +70,10 @@ prepare_environment() {
   exec 9>&-
 }
 
-# Puts the CM home and the cache inside the checkout and registers the checkout there.
+# Puts the CM home inside the checkout, and the cache unless CROWDPERF_CACHE names another; registers the checkout there.
 prepare_cm_home() {
   export CM_REPOS="$CHECKOUT/.cm"
-  export CROWDPERF_CACHE="$CHECKOUT/cache"
+  export CROWDPERF_CACHE="${CROWDPERF_CACHE:-$CHECKOUT/cache}"
   mkdir -p "$CM_REPOS"
   "$CHECKOUT/.venv/bin/python" "$CHECKOUT/tools/register_repo.py" "$CM_REPOS" "$CHECKOUT"
   if [ ! -f "$CM_REPOS/index.json" ]; then # cmind's own index, made once and without its announcement

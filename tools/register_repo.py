@@ -46,7 +46,7 @@ def make_local_repo(home: Path) -> None:
 def main(home: Path, checkout: Path) -> None:
     """Makes ``home`` know ``checkout``; changes nothing when it does already."""
     make_local_repo(home)
-    if load(home / "index.json") is None:
+    if not isinstance(load(home / "index.json"), dict):
         (home / "index.json").unlink(missing_ok=True)
     known = load(home / "repos.json")
     paths = [path for path in known if isinstance(path, str)] if isinstance(known, list) else []

@@ -22,7 +22,7 @@ if Path(sys.modules["recipe_engine"].__file__).parent != ENGINE:
 # --- end of the same lines ---
 
 from recipe_engine.actions.cache_actions import remove_action, search_entries, show_action  # noqa: E402
-from recipe_engine.actions.cm_home import home_of  # noqa: E402
+from recipe_engine.actions.cm_home import home_of, loaded_artifact  # noqa: E402
 from recipe_engine.actions.report import answer_cm  # noqa: E402
 
 
@@ -77,9 +77,6 @@ class CAutomation(Automation):
     def _search(self, i):
         from cmind.artifact import Artifact
 
-        found = []
-        for entry in search_entries(i, home_of(self.cmind)):
-            artifact = Artifact(cmind=self.cmind, path=str(entry.path))
-            artifact.load()
-            found.append(artifact)
-        return {"return": 0, "list": found}
+        home = home_of(self.cmind)
+        entries = [Artifact(cmind=self.cmind, path=str(entry.path)) for entry in search_entries(i, home)]
+        return {"return": 0, "list": [loaded_artifact(entry, home) for entry in entries]}

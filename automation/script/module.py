@@ -21,7 +21,7 @@ if Path(sys.modules["recipe_engine"].__file__).parent != ENGINE:
     )
 # --- end of the same lines ---
 
-from recipe_engine.actions.cm_home import home_of  # noqa: E402
+from recipe_engine.actions.cm_home import home_of, loaded_artifact  # noqa: E402
 from recipe_engine.actions.report import answer_cm  # noqa: E402
 from recipe_engine.actions.run import run_action, search_action  # noqa: E402
 
@@ -171,18 +171,12 @@ class CAutomation(Automation):
     def _search(self, i):
         if i.get("parsed_automation", [("", "")])[0][1] != self.meta["uid"]:
             return super().search(i)
-        paths = search_action(i, home_of(self.cmind))
+        from cmind.artifact import Artifact
+
+        home = home_of(self.cmind)
+        paths = search_action(i, home)
         if i.get("out") == "con":
             for path in paths:
                 print(path)
-        return {"return": 0, "list": [self._artifact(path) for path in paths]}
-
-    def _artifact(self, path):
-        from cmind.artifact import Artifact
-
-        artifact = Artifact(cmind=self.cmind, path=str(path))
-        for repo in self.cmind.repos.lst:
-            if Path(repo.path_with_prefix) == path.parent.parent:
-                artifact.repo_path, artifact.repo_meta = repo.path_with_prefix, repo.meta
-        artifact.load()
-        return artifact
+        recipes = [Artifact(cmind=self.cmind, path=str(path)) for path in paths]
+        return {"return": 0, "list": [loaded_artifact(recipe, home) for recipe in recipes]}

@@ -17,6 +17,13 @@ from typing import Any
 from . import checks, download, order, part, progress
 
 
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """The step runs to its end with the dependencies it has; of what it sets only the name of a key is known before."""
+    env = i["env"]
+    env["CM_DOWNLOAD_FINAL_ENV_NAME"] = env.get("CM_DOWNLOAD_FINAL_ENV_NAME", "")
+    return {"return": 0}
+
+
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Downloads or takes the file and sets its keys; returns CM's answer."""
     env = i["env"]
@@ -74,6 +81,7 @@ def _downloaded_file(asked: order.Order) -> Path:
             checksums=asked.checksums,
             verifies_tls=asked.verifies_tls,
             proxies=asked.proxies,
+            max_size_bytes=asked.max_size_bytes,
         ),
         progress.terminal_progress(target.name, sys.stderr),
     )

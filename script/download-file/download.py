@@ -26,6 +26,13 @@ MAX_RETRY_AFTER_S = 60.0
 # Answers that may be better the next time: RFC 9110 section 15 (408, 5xx), RFC 6585 (429).
 RETRY_STATUSES = (408, 425, 429, 500, 502, 503, 504)
 
+MAX_UNPROMISED_BYTES = 8 * 1024**3
+"""Of a body whose length the server does not say: such are pages and archives made on demand, and endless streams."""
+KEPT_BYTES = 64 * 1024**2
+"""What stays free on the disk (1 % of a small one): a full disk stops everything else on the machine."""
+BLOCKS_PER_LOOK = 256
+"""Blocks of CHUNK_BYTES between two looks at the free space."""
+
 Progress = Callable[[int, int | None], None]
 
 
@@ -37,14 +44,17 @@ class _Failure(Exception):
     """One attempt failed; `is_final` when the same address need not be tried again."""
 
     def __init__(self, message: str, *, is_final: bool = False, retry_after_s: float = 0.0) -> None:
-        super().__init__(order.mask_secrets(message))
+        super().__init__(order.shown(message))
         self.is_final = is_final
         self.retry_after_s = retry_after_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DownloadRequest:
-    """What to download: the same file from any of `urls`, to `target`. Delays double from `first_delay_s` on."""
+    """What to download: the same file from any of `urls`, to `target`. Delays double from `first_delay_s` on.
+
+    `max_size_bytes` is the user's limit; without one MAX_UNPROMISED_BYTES counts where the server gives no length.
+    """
 
     urls: tuple[str, ...]
     target: Path
@@ -55,6 +65,7 @@ class DownloadRequest:
     first_delay_s: float = 1.0
     connect_timeout_s: float = 20.0
     read_timeout_s: float = 60.0
+    max_size_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +90,7 @@ def download(request: DownloadRequest, report: Progress = lambda done, total: No
                 try:
                     return _attempt(session, request, url, partial, report)
                 except _Failure as failure:
-                    failures.append(f"{order.mask_secrets(url)}: {failure}")
+                    failures.append(f"{order.shown(url)}: {failure}")
                     if failure.is_final or attempt + 1 == request.attempts_per_url:
                         break
                     time.sleep(max(failure.retry_after_s, request.first_delay_s * 2**attempt))
@@ -101,10 +112,11 @@ def _attempt(
             start, total = _start_and_total(response, have, partial)
             if start is not None:
                 _check_encoding(response, request)
+                limit = _limit(request, total)
                 _check_space(request.target.parent, (total or 0) - start)
                 partial.begin(start, url, response.headers)
-                _receive(response, partial, total, report)
-    except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+                _receive(response, partial, total, limit, report)
+    except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             raise DownloadError(f"the disk of {request.target.parent} is full. hint: --download_path=FOLDER") from error
         raise _Failure(f"{type(error).__name__}: {error}") from error
@@ -117,9 +129,7 @@ def _attempt(
         raise _Failure(f"{error}; the part was removed", is_final=not kept_bytes) from error
     size_bytes = partial.size_bytes
     partial.finish()
-    return DownloadResult(
-        path=request.target, size_bytes=size_bytes, url=order.mask_secrets(url), resumed_bytes=kept_bytes
-    )
+    return DownloadResult(path=request.target, size_bytes=size_bytes, url=order.shown(url), resumed_bytes=kept_bytes)
 
 
 def _get(
@@ -181,18 +191,38 @@ def _check_encoding(response: requests.Response, request: DownloadRequest) -> No
         raise _Failure(f"the server sends the file encoded as {encoding}, which was not asked for", is_final=True)
 
 
+def _limit(request: DownloadRequest, total: int | None) -> int:
+    """The most bytes that the file may have. Raises _Failure when the server promises more."""
+    limit = request.max_size_bytes
+    if total is None:
+        return MAX_UNPROMISED_BYTES if limit is None else limit
+    if limit is not None and total > limit:
+        raise _Failure(f"the file has {total} bytes, --max_size_bytes allows {limit}", is_final=True)
+    return total
+
+
 def _check_space(folder: Path, needed_bytes: int) -> None:
-    free_bytes = shutil.disk_usage(folder).free
-    if needed_bytes > free_bytes:
+    disk = shutil.disk_usage(folder)
+    kept_bytes = min(KEPT_BYTES, disk.total // 100)
+    if needed_bytes + kept_bytes > disk.free:
         raise DownloadError(
-            f"{needed_bytes} bytes are needed in {folder}, {free_bytes} are free. "
+            f"{needed_bytes} bytes are needed in {folder}, {disk.free} are free and {kept_bytes} must stay free. "
             "hint: free some, or choose another disk with --download_path=FOLDER"
         )
 
 
-def _receive(response: requests.Response, partial: part.Part, total: int | None, report: Progress) -> None:
-    """Appends the body to the part; raises _Failure when the connection ends before the file does."""
-    for block in response.raw.stream(CHUNK_BYTES, decode_content=False):
+def _receive(response: requests.Response, partial: part.Part, total: int | None, limit: int, report: Progress) -> None:
+    """Appends the body to the part; raises _Failure when the body ends before the file does, or not at the limit."""
+    for count, block in enumerate(response.raw.stream(CHUNK_BYTES, decode_content=False), start=1):
+        if partial.size_bytes + len(block) > limit:
+            partial.discard()
+            raise _Failure(
+                f"more than {limit} bytes came, and the server did not say how many there are; the part was removed. "
+                "--max_size_bytes=N allows more (--env.CM_DOWNLOAD_MAX_SIZE_BYTES=N from another recipe)",
+                is_final=True,
+            )
+        if count % BLOCKS_PER_LOOK == 0:
+            _check_space(partial.path.parent, 0)
         partial.append(block)
         report(partial.size_bytes, total)
     if total is not None and partial.size_bytes != total:

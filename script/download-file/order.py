@@ -8,13 +8,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from . import checks
 
 FALSE_WORDS = ("no", "false", "off", "0")
 PROXY_KEYS = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 EXAMPLE = "`cm run script --tags=download,file --url=https://host/file.bin --sha256sum=...`"
+
+NAME_HINT = "hint: --filename=NAME, and --download_path=FOLDER"
+MAX_NAME_BYTES = 240
+"""Of the 255 of a file system: `.part.json.tmp` is put behind a name."""
 
 
 class OrderError(Exception):
@@ -33,6 +37,7 @@ class Order:
     final_env_name: str
     verifies_tls: bool
     proxies: Mapping[str, str]
+    max_size_bytes: int | None
 
 
 def from_env(env: Mapping[str, Any]) -> Order:
@@ -40,7 +45,7 @@ def from_env(env: Mapping[str, Any]) -> Order:
     urls = addresses(_text(env, "CM_DOWNLOAD_URL"), env.get("CM_DOWNLOAD_MIRRORS"))
     local_text = _text(env, "CM_DOWNLOAD_LOCAL_FILE_PATH")
     if not local_text and len(urls) == 1 and urls[0].startswith("file://"):
-        local_text = unquote(urlsplit(urls[0]).path)
+        local_text = unquote(_split(urls[0]).path)
     local_file = _absolute(local_text) if local_text else None
     if local_file is not None and not local_file.is_file():
         raise OrderError(f"the local file {local_file} does not exist. hint: check --from")
@@ -50,17 +55,29 @@ def from_env(env: Mapping[str, Any]) -> Order:
     final_name = _text(env, "CM_DOWNLOAD_FINAL_ENV_NAME")
     if final_name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", final_name):
         raise OrderError(f"--env_key={final_name} cannot name an env key. hint: --env_key=CM_MY_FILE_PATH")
+    is_place_given = bool(folder or name)
+    if local_file is not None and not is_place_given:
+        target = local_file
+    else:
+        found_name = name or (local_file.name if local_file else url_file_name(urls[0]))
+        target = _absolute(folder or ".") / file_name(found_name)
     return Order(
         urls=urls,
         local_file=local_file,
-        target=_absolute(folder or ".")
-        / file_name(name or (local_file.name if local_file else url_file_name(urls[0]))),
-        is_place_given=bool(folder or name),
+        target=target,
+        is_place_given=is_place_given,
         checksums=_checksums(env),
         final_env_name=final_name,
         verifies_tls=_text(env, "CM_VERIFY_SSL").lower() not in FALSE_WORDS,
         proxies={key: str(env[key]) for key in PROXY_KEYS if env.get(key)},
+        max_size_bytes=_limit(_text(env, "CM_DOWNLOAD_MAX_SIZE_BYTES")),
     )
+
+
+def _limit(text: str) -> int | None:
+    if text and not text.isdigit():
+        raise OrderError(f"--max_size_bytes must be a number of bytes >= 0, got {text!r}. hint: leave it out")
+    return int(text) if text else None
 
 
 def addresses(url: str, mirrors: object) -> tuple[str, ...]:
@@ -74,17 +91,34 @@ def addresses(url: str, mirrors: object) -> tuple[str, ...]:
 
 def url_file_name(url: str) -> str:
     """The last part of an address, decoded. Raises OrderError when there is none."""
-    name = unquote(urlsplit(url).path.rsplit("/", 1)[-1])
+    name = unquote(_split(url).path.rsplit("/", 1)[-1])
     if not name:
-        raise OrderError(f"the address {mask_secrets(url)} does not end in a file name. hint: add --filename=NAME")
+        raise OrderError(f"the address {shown(url)} does not end in a file name. hint: add --filename=NAME")
     return name
 
 
 def file_name(name: str) -> str:
-    """The name, if it is the name of a file and not a path. Raises OrderError otherwise."""
-    if name in (".", "..") or "/" in name or os.sep in name or "\0" in name or len(name.encode()) > 240:
-        raise OrderError(f"{name!r} is not the name of a file. hint: --filename=NAME, and --download_path=FOLDER")
+    """The name, if it is the name of a file and has no meaning of its own. Raises OrderError otherwise.
+
+    A hook's process has the engine, which knows the names of its own files.
+    """
+    from recipe_engine.disk.entryfile import OWN_NAMES
+
+    is_path = name in (".", "..") or "/" in name or os.sep in name
+    if is_path or not name.isprintable() or len(os.fsencode(name)) > MAX_NAME_BYTES:
+        raise OrderError(f"{name[:MAX_NAME_BYTES]!r} is not the name of a file. {NAME_HINT}")
+    if name.startswith("-"):
+        raise OrderError(f"{name!r} would be read as a flag by other programs. {NAME_HINT}")
+    if name.casefold() in OWN_NAMES:
+        raise OrderError(f"{name!r} is a name that the engine uses for its own files. {NAME_HINT}")
     return name
+
+
+def shown(text: str) -> str:
+    """A text with foreign parts as one line for people: without secrets and without control characters."""
+    from recipe_engine.rules.errors import printable  # only a hook's process has the engine
+
+    return printable(mask_secrets(text))
 
 
 def mask_secrets(text: str) -> str:
@@ -107,12 +141,24 @@ def _check_addresses(urls: tuple[str, ...]) -> None:
     if not urls:
         raise OrderError(f"no address was given (--url). hint: {EXAMPLE}")
     for url in urls:
-        parts = urlsplit(url)
+        parts = _split(url)
         if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise OrderError(
-                f"{mask_secrets(url)!r} is not an address that can be downloaded; allowed are http and https. "
-                f"hint: {EXAMPLE}, or --from=FILE for a file on this machine"
-            )
+            raise _not_an_address(url)
+
+
+def _split(url: str) -> SplitResult:
+    """The parts of an address. Raises OrderError for one that cannot be split, as with an IPv6 host cut short."""
+    try:
+        return urlsplit(url)
+    except ValueError as error:
+        raise _not_an_address(url) from error
+
+
+def _not_an_address(url: str) -> OrderError:
+    return OrderError(
+        f"{shown(url)!r} is not an address that can be downloaded; allowed are http and https. "
+        f"hint: {EXAMPLE}, or --from=FILE for a file on this machine"
+    )
 
 
 def _checksums(env: Mapping[str, Any]) -> tuple[checks.Checksum, ...]:

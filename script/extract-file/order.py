@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 TRUE_WORDS = ("yes", "true", "on", "1")
-DEFAULT_MAX_SIZE_BYTES = 1024**4  # 1 TiB: more than any MLPerf data set, less than a bomb
+# Text packs 10 times, masks of organs 100 times; zeros 1,000 times (gzip) and more (bzip2, xz).
+DEFAULT_MAX_RATIO = 200
+DEFAULT_MIN_BYTES, DEFAULT_MAX_BYTES = 16 * 1024**3, 1024**4
+"""Below 16 GiB the ratio does not count; 1 TiB is more than any MLPerf data set."""
 DEFAULT_MAX_MEMBERS = 10_000_000  # ImageNet has 1.3 million
 
 
@@ -58,12 +61,17 @@ def from_env(env: Mapping[str, Any]) -> Order:
         inner=_one_name(env, "CM_EXTRACT_TO_FOLDER", "--extra_folder"),
         result_name=_one_name(env, "CM_EXTRACT_EXTRACTED_FILENAME", "CM_EXTRACT_EXTRACTED_FILENAME"),
         strip_folders=_number(env, "CM_EXTRACT_STRIP_FOLDERS", 0),
-        max_size_bytes=_number(env, "CM_EXTRACT_MAX_SIZE_BYTES", DEFAULT_MAX_SIZE_BYTES),
+        max_size_bytes=_number(env, "CM_EXTRACT_MAX_SIZE_BYTES", default_limit_bytes(path.stat().st_size)),
         max_members=DEFAULT_MAX_MEMBERS,
         overwrites=_is_true(env, "CM_EXTRACT_OVERWRITE"),
         removes_archive=_is_true(env, "CM_EXTRACT_REMOVE_EXTRACTED"),
         final_env_name=final_name,
     )
+
+
+def default_limit_bytes(archive_bytes: int) -> int:
+    """The most that an archive of this size may unpack to when the user gave no limit."""
+    return max(DEFAULT_MIN_BYTES, min(DEFAULT_MAX_BYTES, DEFAULT_MAX_RATIO * archive_bytes))
 
 
 def _absolute(text: str) -> Path:

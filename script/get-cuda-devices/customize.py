@@ -34,6 +34,11 @@ class Asked(NamedTuple):
     nvcc: str
 
 
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """The step runs to its end with the dependencies it has; what it sets is known only then."""
+    return {"return": 0}
+
+
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Prints the properties of each device and sets the recipe's keys; CM's answer."""
     env, machine = i["env"], i.get("machine") or Machine()

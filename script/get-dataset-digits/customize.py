@@ -20,6 +20,11 @@ def missing_files(folder: Path) -> list[str]:
     return [name for name in DATASET_FILES if not (folder / name).is_file()]
 
 
+def plan(i):
+    """The step runs to its end with the dependencies it has; what it sets is known only then."""
+    return {"return": 0}
+
+
 def postprocess(i):
     """CM hook: checks that every file is there, exports the folder and declares the files to the cache."""
     folder = Path.cwd()

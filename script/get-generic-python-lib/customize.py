@@ -14,6 +14,22 @@ from typing import Any
 from . import pip_tool, requirement
 
 
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """The step runs to its end with the dependencies it has; what it sets is known only then."""
+    return {"return": 0}
+
+
+def plan_reuse(i: dict[str, Any]) -> dict[str, Any]:
+    """What validate_cache.sh would say of an entry when a run is planned."""
+    env = i["env"]
+    key = f"CM_PYTHONLIB_{requirement.env_name(str(env.get('CM_GENERIC_PYTHON_PACKAGE_NAME', '')))}"
+    metadata_path = str(env.get(f"{key}_METADATA_PATH", "") or "")
+    is_same = env.get(f"{key}_PYTHON", "") == env.get("CM_PYTHON_BIN_WITH_PATH", "")
+    if is_same and Path(metadata_path).is_file():
+        return {"return": 0}
+    return {"return": 1, "error": "its package is gone, or another Python is asked for"}
+
+
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Installs the package if needed and sets its keys; returns CM's answer with its version."""
     env = i["env"]
@@ -21,6 +37,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     try:
         asked = requirement.from_env(env)
         locked = i.get("locked", {}).get("python_packages", {})
+        requirement.check_locked(locked)
         way = pip_tool.Way(options=requirement.pip_options(env), proxies=requirement.proxies(env), locked=locked)
         installed = pip_tool.provide(python, asked, way)
     except (requirement.RequirementError, pip_tool.PipError) as error:

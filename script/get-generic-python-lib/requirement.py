@@ -28,6 +28,8 @@ _VERSION = re.compile(
     re.IGNORECASE,
 )
 
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+
 SortKey = tuple[int, tuple[int, ...], tuple[int, int], int, float]
 
 
@@ -68,11 +70,23 @@ class Requirement:
         return not is_refused and fits(version, self.limits)
 
 
+def check_locked(locked: Mapping[str, Mapping[str, str]]) -> None:
+    """Raises RequirementError for a locked package that pip could take for an option or an address."""
+    for name, row in locked.items():
+        version, sha256 = str(row.get("version", "")), row.get("sha256")
+        has_digest = sha256 is None or re.fullmatch(r"[0-9a-f]{64}", str(sha256))
+        if not re.fullmatch(_NAME, name) or version != version.strip() or sort_key(version) is None or not has_digest:
+            raise RequirementError(
+                f"the lock names the package {name!r} {version!r} with the SHA-256 {sha256!r}; allowed are a name, "
+                "a version such as 1.2.3 and 64 hex digits. hint: make a new lock with `cm lock script`"
+            )
+
+
 def from_env(env: Mapping[str, Any]) -> Requirement:
     """The requirement in CM's env. Raises RequirementError for a missing or impossible name or version."""
     text = str(env.get("CM_GENERIC_PYTHON_PACKAGE_NAME", "") or "").strip()
     # PEP 508, "Names" and "Extras".
-    found = re.fullmatch(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(\[[A-Za-z0-9._, -]*\])?", text)
+    found = re.fullmatch(rf"({_NAME})(\[[A-Za-z0-9._, -]*\])?", text)
     if not found:
         raise RequirementError(
             f"{text!r} is not the name of a Python package (letters, digits, '.', '_', '-', "

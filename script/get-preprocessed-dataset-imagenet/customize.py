@@ -10,6 +10,11 @@ INDEX_FILE = "preprocessed.json"
 MODEL_INFO_FILE = "model.json"
 
 
+def plan(i):
+    """The step runs to its end with the dependencies it has; what it sets is known only then."""
+    return {"return": 0}
+
+
 def preprocess(i):
     """CM hook: says how images are prepared, in the form of a model.json without files."""
     env = i["env"]

@@ -9,6 +9,11 @@ STORE = "preprocessed"
 WINDOW_FILE = "window.json"
 
 
+def plan(i):
+    """The step runs to its end with the dependencies it has; what it sets is known only then."""
+    return {"return": 0}
+
+
 def preprocess(i):
     """CM hook: says for which window the volumes are made, in the form of a model.json without files."""
     config = {"window": int(i["env"]["CM_DATASET_KITS19_WINDOW"])}

@@ -8,6 +8,11 @@ STORE = "preprocessed"
 INDEX_FILE = "preprocessed.json"
 
 
+def plan(i):
+    """The step runs to its end with the dependencies it has; what it sets is known only then."""
+    return {"return": 0}
+
+
 def postprocess(i):
     """CM hook: exports the store and the list of what is said in it."""
     env = i["env"]

@@ -7,6 +7,11 @@ STORE_FILES = ("preprocessed.json", "sample_map.txt")
 MAX_SEQUENCE_LENGTH, MAX_QUERY_LENGTH, DOCUMENT_STRIDE = 384, 64, 128
 
 
+def plan(i):
+    """The step runs to its end with the dependencies it has; what it sets is known only then."""
+    return {"return": 0}
+
+
 def postprocess(i):
     """CM hook: checks that the store is whole, exports it and declares its files to the cache."""
     env = i["env"]

@@ -20,6 +20,12 @@ from . import advice, interpreters, request, versions
 NOT_FOUND_CODE = 16  # CM's code for "not found"
 
 
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """The step runs to its end; which interpreter fits, and its version, are known only then."""
+    tags = str(i["input"].get("extra_cache_tags") or "").split(",")
+    return {"return": 0, "add_extra_cache_tags": [] if "virtual" in tags else ["non-virtual"]}
+
+
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Sets the keys of the interpreter that fits; returns CM's answer with its version and cache tags."""
     env = i["env"]

@@ -9,6 +9,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 import json
 from pathlib import Path
 
+from mlperf_results.names import printable
 from mlperf_results.resultcsv import results_csv
 from mlperf_results.resultrows import read_results, tree_folder
 from mlperf_results.wholefile import write_whole
@@ -77,7 +78,7 @@ def show(i, form: str, source: Path, results) -> dict:
         if form in ("tree", "both"):
             lines += summaries.tree_lines(rows)
         lines += [f"left out {text}" for text in results.left_out]
-    print("\n".join(lines), flush=True)
+    print("\n".join(map(printable, lines)), flush=True)
     i["state"]["mlperf_printed_results"] = {"performance": performance, "accuracy": accuracy}
     output = folder_of(env, PREFIX + "OUTPUT")
     in_tree = any(tree_folder(row.runs[0].run) is not None for row in rows)

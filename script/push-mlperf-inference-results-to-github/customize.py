@@ -11,6 +11,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from mlperf_results.names import printable
 from mlperf_results.privacy import known_here
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION
 
@@ -111,7 +112,7 @@ def push(i, where: address.Address | None, found: content.Content) -> dict:
         repository = gitwork.Repository(
             folder=folder, remote=remote, known=known, environment=environment, lock_number=number
         )
-        outcome = pushing.work(repository, order, lambda line: print(line, flush=True))
+        outcome = pushing.work(repository, order, lambda line: print(printable(line), flush=True))
         i["state"]["mlperf_push"] = pushing.record(repository, found, outcome)
     if outcome.is_pushed:
         print(f"Pushed commit {outcome.commit} to branch {outcome.branch.name}.")

@@ -10,6 +10,7 @@ import json
 from pathlib import Path
 
 from mlperf_results.foundruns import find_runs
+from mlperf_results.names import printable
 from mlperf_results.privacy import find_leaks, known_here
 from mlperf_results.resultcsv import results_csv
 from mlperf_results.resultrows import read_results
@@ -74,7 +75,7 @@ def write(path: Path, text: str, source: Path) -> None:
     """Puts a file in place, whole. Raises ReportError when it would give away a person or a machine."""
     leaks = find_leaks(text, known_here())
     if leaks:
-        shown = "\n  ".join(str(leak) for leak in leaks[:10])
+        shown = "\n  ".join(printable(str(leak)) for leak in leaks[:10])
         raise ReportError(f"{path.name} would give away what must stay private; change it in {source.name}:\n  {shown}")
     write_whole(path, text)
 
@@ -92,7 +93,9 @@ def preprocess(i):
         source = check_places(folder_of(env, INPUT_KEY), output)
         results = read_results(source)
         if not results.rows:
-            raise ReportError("\n  ".join([f"no LoadGen run was found below {source}", *results.left_out]))
+            raise ReportError(
+                "\n  ".join([f"no LoadGen run was found below {source}", *map(printable, results.left_out)])
+            )
         extras = report.Extras(read_loads(folder_of(env, RESULTS_KEY)), read_origins(source))
         summary = output / SUMMARY_NAME
         write(summary, results_csv(results.rows), source)
@@ -102,7 +105,15 @@ def preprocess(i):
             write(files[-1], report.render(submission, extras, results.left_out), source)
     except (ReportError, OSError) as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}
-    print("\n".join([f"{len(results.rows)} results", f"Summary: {summary}", *(f"Report:  {file}" for file in files)]))
+    print(
+        "\n".join(
+            [
+                f"{len(results.rows)} results",
+                f"Summary: {summary}",
+                *(f"Report:  {printable(str(file))}" for file in files),
+            ]
+        )
+    )
     env["CM_MLPERF_REPORT_SUMMARY_FILE"] = str(summary)
     env["CM_MLPERF_REPORT_FILES"] = json.dumps([str(file) for file in files])
     i["state"]["mlperf_report"] = {"summary": str(summary), "reports": [str(file) for file in files],

@@ -67,7 +67,7 @@ def _own(inputs: dict[str, Any], mapping: dict[str, str]) -> dict[str, Any]:
 
 def without_secrets(inputs: dict[str, Any]) -> dict[str, Any]:
     """Inputs for a line that others see: without those that are secret, however deep."""
-    from recipe_engine.rules.rerun import without_secret_flags  # only a hook's process has the engine
+    from recipe_engine.rules.secrets import without_secret_flags  # only a hook's process has the engine
 
     found: dict[str, Any] = without_secret_flags(inputs)
     return found

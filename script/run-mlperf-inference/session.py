@@ -108,7 +108,7 @@ def planned_inputs(specs: Iterable[RunSpec], paths: ResultsPaths, passed_on: Map
 
 def without_secrets(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Inputs for a file or a line that others see: without those that are secret, however deep."""
-    from recipe_engine.rules.rerun import without_secret_flags  # only a hook's process has the engine
+    from recipe_engine.rules.secrets import without_secret_flags  # only a hook's process has the engine
 
     return without_secret_flags(inputs)
 

@@ -10,6 +10,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 from datetime import datetime, timezone
 from pathlib import Path
 
+from mlperf_results.names import printable
 from mlperf_results.rounds import ROUNDS
 
 from . import choosing, metadata, placing, update
@@ -100,9 +101,9 @@ def answer(i, job: update.Job, found: update.Update, verb: str) -> dict:
     """Prints what was found and gives CM's answer."""
     missing = refused(i["env"], found)
     if missing:
-        text = "\n  ".join(["aborted, nothing was changed; missing:", *missing])
+        text = "\n  ".join(["aborted, nothing was changed; missing:", *map(printable, missing)])
         return {"return": 1, "error": f"{text}\n{HINT}"}
-    print("\n".join(found.lines))
+    print("\n".join(map(printable, found.lines)))
     count = len(found.moves)
     print(f"\n{verb}: {count} run{'' if count == 1 else 's'} in {job.folders.output}", flush=True)
     env = i["env"]

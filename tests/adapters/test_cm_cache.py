@@ -77,8 +77,8 @@ def test_rm_with_f_removes_only_what_fits(filled: TemporaryHome) -> None:
 def test_rm_without_f_and_without_a_terminal_is_an_error_and_removes_nothing(filled: TemporaryHome) -> None:
     done = filled.cm("rm", "cache", "--tags=get,x")
     assert done.code == 1
-    assert "nobody can be asked" in done.stderr
-    assert "add -f" in done.stderr
+    assert "stdin is not a terminal" in done.stderr
+    assert "pass -f" in done.stderr
     assert "Traceback" not in done.stderr
     assert filled.entry("get-x").is_dir()
 
@@ -88,3 +88,17 @@ def test_rm_of_nothing_ends_with_16(filled: TemporaryHome) -> None:
     assert done.code == 16
     assert "no cache entry to remove" in done.stderr
     assert len(filled.entries()) == 2
+
+
+def test_update_writes_into_the_metadata_of_the_entries_that_fit(filled: TemporaryHome) -> None:
+    done = filled.cm("update", "cache", "--search_tags=get,x", "--meta.note=mine")
+    assert done.code == 0, done.stderr
+    assert (filled.entries("get-x")[0]["note"], "note" in filled.entries("get-y")[0]) == ("mine", False)
+    assert "reused" in filled.run_cm("get,x,_v").stderr
+
+
+@pytest.mark.parametrize("pattern", ["*", "????????????????"])
+def test_a_pattern_of_uids_chooses_entries(filled: TemporaryHome, pattern: str) -> None:
+    assert filled.cm("show", "cache", pattern).stdout.count("* Tags:") == 2
+    assert filled.cm("rm", "cache", pattern, "-f").code == 0
+    assert filled.entries() == []

@@ -61,7 +61,7 @@ def test_explain_script_prints_text_on_the_console_and_one_object_as_json(filled
 
 
 def test_explain_script_takes_the_values_of_a_run_beside_the_keys_asked_for(filled: TemporaryHome) -> None:
-    done = filled.cm("explain", "script", "--tags=get,x", "--env.CM_OTHER=5", "--keys=CM_OTHER", "--out=json")
+    done = filled.cm("explain", "script", "--tags=use,x", "--env.CM_OTHER=5", "--keys=CM_OTHER", "--out=json")
     (row,) = done.answer["explanation"]["env"]
     assert (row["key"], row["value"]) == ("CM_OTHER", "5")
 

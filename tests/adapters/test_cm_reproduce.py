@@ -28,7 +28,9 @@ MAKE = """
 @pytest.fixture
 def made(home: TemporaryHome) -> TemporaryHome:
     """A home with a result in ``work/first``."""
-    home.recipe("make-it", {"input_mapping": {"out_folder": "CM_OUT"}}, customize=MAKE)
+    home.recipe(
+        "make-it", {"input_mapping": {"out_folder": "CM_OUT"}, "result_folder_input": "out_folder"}, customize=MAKE
+    )
     done = home.cm("run", "script", "--tags=make,it", f"--out_folder={home.work / 'first'}", "--quiet")
     assert done.code == 0, done.stderr
     return home
@@ -40,7 +42,7 @@ def folder_of(home: TemporaryHome) -> Path:
 
 
 def test_reproduce_takes_a_relative_path_and_tells_the_verdict(made: TemporaryHome) -> None:
-    done = made.cm("reproduce", "script", "first")
+    done = made.cm("reproduce", "script", "first", "--yes")
     assert done.code == 0, done.stderr
     assert "it: reproduced" in done.stdout
     assert "= score: recorded 1, now 1, must be equal" in done.stdout
@@ -48,7 +50,7 @@ def test_reproduce_takes_a_relative_path_and_tells_the_verdict(made: TemporaryHo
 
 
 def test_json_is_one_object_and_the_story_goes_to_stderr(made: TemporaryHome) -> None:
-    done = made.cm("reproduce", "script", "--result=first", "--out=json", env={"SPEED": "50"})
+    done = made.cm("reproduce", "script", "--result=first", "--yes", "--out=json", env={"SPEED": "50"})
     assert done.code == 1
     answer: dict[str, Any] = done.answer
     assert (answer["return"], answer["verdict"]) == (1, "not reproduced")
@@ -58,17 +60,17 @@ def test_json_is_one_object_and_the_story_goes_to_stderr(made: TemporaryHome) ->
 
 
 def test_a_result_that_is_not_reproduced_ends_with_code_1_and_the_figures(made: TemporaryHome) -> None:
-    done = made.cm("reproduce", "script", "first", env={"SPEED": "50"})
+    done = made.cm("reproduce", "script", "first", "--yes", env={"SPEED": "50"})
     assert done.code == 1
     assert "! speed: recorded 100.0 1/s, now 50.0 1/s (-50.00 %), within 10 %" in done.stdout
     assert "CM error: not reproduced: it" in done.stderr
-    assert made.cm("reproduce", "script", "first", "--tolerance=50", env={"SPEED": "50"}).code == 0
+    assert made.cm("reproduce", "script", "first", "--yes", "--tolerance=50", env={"SPEED": "50"}).code == 0
 
 
 def test_a_changed_recipe_is_named_and_nothing_is_run(made: TemporaryHome) -> None:
     recipe = made.repo / "script" / "make-it" / "customize.py"
     recipe.write_text(recipe.read_text() + "#")
-    done = made.cm("reproduce", "script", "first")
+    done = made.cm("reproduce", "script", "first", "--yes")
     assert done.code == 1
     assert "recipe make-it/customize.py: the file was changed" in done.stdout
     assert "nothing was run: make-it/customize.py" in done.stderr
@@ -82,6 +84,19 @@ def test_check_and_plan_run_nothing(made: TemporaryHome) -> None:
     assert plan.code == 0
     assert plan.stdout.startswith("would make 1 result again in ")
     assert not (made.work / "reproduced").exists()
+
+
+def test_without_yes_and_without_a_terminal_it_shows_what_would_run_and_runs_nothing(made: TemporaryHome) -> None:
+    done = made.cm("reproduce", "script", "first")
+    assert done.code == 1
+    told = done.stderr.splitlines()
+    line = told.index("it would run:")
+    assert told[line + 1].startswith("    cm run script make-it,")
+    assert told[line + 2] == "    recipes: make-it"
+    assert f"cm reproduce script {made.work / 'first'} --yes" in done.stderr
+    assert not (made.work / "reproduced").exists()
+    asked = made.cm("reproduce", "script", "first", "--out=json")
+    assert (asked.code, asked.answer["return"]) == (1, 1)
 
 
 def test_what_is_no_result_ends_with_the_reason(made: TemporaryHome) -> None:

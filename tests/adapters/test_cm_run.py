@@ -160,7 +160,7 @@ def test_a_misspelt_input_gets_a_question_and_the_recipe_runs(home: TemporaryHom
         (("--new", "--renew"), ("--new and --renew contradict", "hint:")),
         (("--env=x",), ("--env must be given by key", "'x'", "--env.NAME=VALUE")),
         (("--state=x",), ("--state must be given by key", "'x'")),
-        (("--env.+PATH=x",), ("'+PATH' must hold a list", "'x'")),
+        (("--env.+PATH.a=x",), ("'+PATH' must hold a list", "'x'")),
         (("--adr=x",), ("--adr", "x")),
         (("--only_execute_from_cache",), ("not in the cache", "without --only_execute_from_cache")),
     ],
@@ -214,6 +214,58 @@ def test_a_recipe_may_run_another_through_cmind(home: TemporaryHome) -> None:
     home.recipe("get-outer", {"new_env_keys": ["CM_OUTER"]}, customize=NESTED)
     done = home.run_cm("get,outer")
     assert done.answer["new_env"] == {"CM_OUTER": "5"}
+
+
+def test_runs_through_cmind_fill_the_env_and_the_state_of_their_caller(home: TemporaryHome) -> None:
+    meta = {"input_mapping": {"part": "CM_PART"}, "new_env_keys": ["CM_DIR", "+CM_PARTS"], "new_state_keys": ["parts"]}
+    inner = """
+        def preprocess(i):
+            if i["env"]["CM_PART"] == "bad":
+                return {"return": 1, "error": "bad part"}
+            i["env"].update({"CM_DIR": "/" + i["env"]["CM_PART"], "+CM_PARTS": [i["env"]["CM_PART"]], "CM_OWN": "x"})
+            i["state"].setdefault("parts", {})[i["env"]["CM_PART"]] = 1
+            return {"return": 0}
+    """
+    outer = """
+        def preprocess(i):
+            env, state, const = {"CM_MINE": "1"}, {"mine": 1}, {"CM_CONST": "c"}
+            asked = {"action": "run", "automation": "script", "tags": "get,inner", "quiet": True}
+            for part in ("a", "b"):
+                r = i["automation"].cmind.access({**asked, "part": part, "env": env, "state": state, "const": const})
+                assert r["return"] == 0 and r["env"] is env and r["state"] is state, r
+            bad = i["automation"].cmind.access({**asked, "part": "bad", "env": env, "state": state})
+            assert bad["return"] == 1
+            i["state"].update({"env": env, "state": state, "const": const})
+            return {"return": 0}
+    """
+    home.recipe("get-inner", meta, customize=inner)
+    home.recipe("get-outer", {"new_state_keys": ["env", "state", "const"]}, customize=outer)
+    assert home.run_cm("get,outer").answer["new_state"] == {
+        "env": {"CM_MINE": "1", "CM_DIR": "/b", "+CM_PARTS": ["a", "b"]},
+        "state": {"mine": 1, "parts": {"a": 1, "b": 1}},
+        "const": {"CM_CONST": "c"},
+    }
+
+
+def test_a_hook_sees_the_words_of_the_command_line_also_through_the_input_of_its_caller(home: TemporaryHome) -> None:
+    meta = {"new_state_keys": ["cmd", "input"]}
+    inner = """
+        def preprocess(i):
+            i["state"].update({"cmd": i["input"].get("cmd"), "input": i["env"].get("CM_INPUT", "none")})
+            return {"return": 0}
+    """
+    outer = """
+        def preprocess(i):
+            asked = {"action": "run", "automation": "script", "tags": "get,inner", "input": i["input"], "quiet": True}
+            r = i["automation"].cmind.access({**asked, "state": i["state"]})
+            return {"return": r["return"], "error": r.get("error")}
+    """
+    home.recipe("get-inner", meta, customize=inner)
+    home.recipe("get-outer", meta, customize=outer)
+    home.recipe("get-top", {**meta, "deps": [{"tags": "get,inner"}]})
+    words = ["--tags=get,outer", "--quiet", "--out=json"]
+    assert home.cm("run", "script", *words).answer["new_state"] == {"cmd": words, "input": "none"}
+    assert home.run_cm("get,top").answer["new_state"] == {"cmd": None, "input": "none"}
 
 
 def test_the_error_of_a_recipe_run_through_cmind_passes_with_its_chain_once(home: TemporaryHome) -> None:
@@ -298,6 +350,7 @@ def test_a_secret_is_not_in_the_error_of_a_failing_script(home: TemporaryHome) -
 
 
 def test_values_from_the_command_line_are_data_and_never_run(home: TemporaryHome) -> None:
+    home.write_cmr(values="literal")
     value = "a \"q\" 's' $(touch pwned) `touch pwned` $HOME ; touch pwned # \\ = ü \t|"
     home.recipe("get-x", {"new_env_keys": ["CM_BACK"]}, run_sh="""printf 'CM_BACK=%s\\n' "$CM_V" > tmp-run-env.out""")
     done = home.run_cm("get,x", f"--env.CM_V={value}")

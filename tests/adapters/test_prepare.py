@@ -141,6 +141,14 @@ def test_a_broken_list_of_repositories_or_index_is_mended(tmp_path: Path, broken
     assert not (tmp_path / "index.json").exists()
 
 
+@pytest.mark.parametrize("broken", ["", "[]", "null", '{"half'])
+def test_an_index_that_a_killed_start_left_is_removed_from_a_registered_home(tmp_path: Path, broken: str) -> None:
+    register(tmp_path, ROOT)
+    (tmp_path / "index.json").write_text(broken, encoding="utf-8")
+    register(tmp_path, ROOT)
+    assert not (tmp_path / "index.json").exists()
+
+
 def test_eight_processes_share_a_home_that_was_just_registered(tmp_path: Path) -> None:
     """cmind fails when several of its processes start in an empty home; in one that run.sh has prepared all get it."""
     register(tmp_path, ROOT)

@@ -6,7 +6,8 @@
 recorded runs (``<name>.json`` and ``fixtures/``). Each run gets an empty CM home and an empty working folder. Compared
 are the exit code, new_env, new_state, the resolved dependencies, the sequence of steps (from the run's journal; one
 that only reuses leaves none), and the cache entries as a multiset of tags, version. With ``--plans`` each run is
-planned first; what the plan says for sure has to be what the run then does.
+planned first; what the plan says for sure has to be what the run then does. ``record_goldens.py`` makes such records;
+with ``--deep`` every step is faked, as in a record made so.
 Prints one line a golden and a summary; exit status 1 when a golden differs that is not listed in ``KNOWN``.
 """
 
@@ -39,6 +40,7 @@ COMPARED_CLASSES = ("ok", "expected-error")
 
 KNOWN: dict[str, str] = {
     "detect-cpu": "lists the bugs of the processor at hand",
+    "detect-os-by-alias": "names the kernel at hand",
     "dump-pip-freeze": "lists what happens to be installed",
     "get-git-repo-mlcflow": "needs github.com",
     "resolve-install-llvm-src": "with --fake_deps the reference loses the keys it hid from the first dependency",
@@ -55,6 +57,7 @@ class Place:
     cwd: Path
     fixtures: Path
     environment: Path
+    engine: Path
 
     def fill(self, text: str) -> str:
         """A golden's text with its placeholders replaced by real paths."""
@@ -81,24 +84,64 @@ class Place:
             ("CWD", self.cwd),
             ("CM_HOME", self.home),
             ("VENV", self.environment),
+            ("ENGINE", self.engine),
         ]
 
 
-def make_place(folder: Path, recipes: Path, fixtures: Path, environment: Path) -> Place:
-    """A CM home that knows the community's recipes and this engine, but not this project's recipes."""
-    place = Place(folder / "home", folder / "cwd", fixtures, environment)
-    engine = folder / "engine"
-    for path in (place.home / "repos" / "local", place.cwd, engine):
+DEEP: dict[str, tuple[tuple[str, str], ...]] = {
+    "recipe_engine/rules/deps.py": (
+        ("fake_deps=options.fake_deps,", "fake_deps=options.fake_deps, fake_run=options.fake_run,"),
+    ),
+    "script/module.py": (
+        ("'recursion': True,\n", "'recursion': True, 'fake_run': True,\n"),
+        (
+            "'add_deps_recursive': add_deps_recursive,\n                        'debug",
+            "'add_deps_recursive': copy.deepcopy(add_deps_recursive),\n                        'debug",
+        ),
+    ),
+}
+"""Per engine file what is replaced so that the steps below a faked one are faked too.
+
+CM's engine hands one ``adr`` to all steps, which each of them changes (docs/compat.md); its copy hands on copies, so
+that this difference hides no other.
+"""
+
+
+def make_place(
+    folder: Path, recipes: Path, fixtures: Path, environment: Path, source: Path = CHECKOUT, *, is_deep: bool = False
+) -> Place:
+    """A CM home that knows the community's recipes and the engine of ``source``, but not this project's recipes.
+
+    A deep run keeps nothing, so all of them share the first one's home: cmind's index of it takes seconds.
+    """
+    place = Place(folder / "home", folder / "cwd", fixtures, environment, folder / "engine")
+    if is_deep and place.home.exists():
+        return place
+    for path in (place.home / "repos" / "local", place.cwd, place.engine):
         path.mkdir(parents=True)
-    (engine / "cmr.yaml").write_text('alias: engine\nuid: "00000000000e0e01"\n', encoding="utf-8")
-    (engine / "automation").symlink_to(CHECKOUT / "automation")
+    (place.engine / "cmr.yaml").write_text('alias: engine\nuid: "00000000000e0e01"\n', encoding="utf-8")
+    if is_deep:
+        make_deep(shutil.copytree(source / "automation", place.engine / "automation"))
+    else:
+        (place.engine / "automation").symlink_to(source / "automation")
     community = place.home / "repos" / "mlcommons@cm4mlops"
     community.mkdir()
     (community / "cmr.yaml").write_text('alias: mlcommons@cm4mlops\nuid: "9e97bb72b0474657"\n', encoding="utf-8")
     (community / "script").symlink_to(recipes / "script")
-    known = json.dumps([str(engine), str(community)])
+    known = json.dumps([str(place.engine), str(community)])
     (place.home / "repos.json").write_text(known, encoding="utf-8")
     return place
+
+
+def make_deep(automation: Path) -> None:
+    """Changes a copied engine so that a fake run fakes all steps; fails for one that is written otherwise."""
+    path = next(automation / name for name in DEEP if (automation / name).exists())
+    text = path.read_text(encoding="utf-8")
+    for old, new in DEEP[str(path.relative_to(automation))]:
+        if old not in text:
+            raise SystemExit(f"{path} has no {old!r}, so its steps cannot all be faked; see DEEP in {__file__}")
+        text = text.replace(old, new)
+    path.write_text(text, encoding="utf-8")
 
 
 def run_cm(place: Place, command: str, extra_env: dict[str, str]) -> subprocess.CompletedProcess[str]:
@@ -109,20 +152,40 @@ def run_cm(place: Place, command: str, extra_env: dict[str, str]) -> subprocess.
     env.update({key: place.fill(value) for key, value in extra_env.items()})
     env["PATH"] = f"{place.environment / 'bin'}:{env['PATH']}"
     env["CM_REPOS"] = str(place.home)
-    env["VIRTUAL_ENV"] = str(place.environment)
+    env["VIRTUAL_ENV"], env["PYTHONHASHSEED"] = str(place.environment), "0"
     env.pop("CROWDPERF_CACHE", None)
     return subprocess.run(
         words, cwd=place.cwd, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=600
     )
 
 
+def generalised_entries(place: Place) -> list[dict[str, Any]]:
+    """The entries of a home as a golden lists them."""
+    rows = []
+    for path in sorted((place.home / "repos" / "local" / "cache").glob("*/_cm.json")):
+        meta = json.loads(path.read_text(encoding="utf-8"))
+        state_path = path.parent / "cm-cached-state.json"
+        state = json.loads(state_path.read_text(encoding="utf-8")) if state_path.exists() else {}
+        rows.append(
+            {
+                "tags": place.generalise(meta["tags"]),
+                "version": meta.get("version"),
+                "associated_script_artifact": meta.get("associated_script_artifact"),
+                "cached_new_env_keys": sorted(state.get("new_env", {})),
+                "files": sorted(item.name for item in path.parent.iterdir()),
+            }
+        )
+    return sorted(rows, key=lambda row: sorted(row["tags"]))
+
+
 def cache_entries(place: Place) -> Counter[tuple[frozenset[str], str]]:
     """The entries of a home as (tags, version)."""
-    found: Counter[tuple[frozenset[str], str]] = Counter()
-    for path in (place.home / "repos" / "local" / "cache").glob("*/_cm.json"):
-        meta = json.loads(path.read_text(encoding="utf-8"))
-        found[(frozenset(place.generalise(meta["tags"])), str(meta.get("version") or ""))] += 1
-    return found
+    return entry_counts(generalised_entries(place))
+
+
+def entry_counts(rows: list[dict[str, Any]]) -> Counter[tuple[frozenset[str], str]]:
+    """Entries as a golden lists them, reduced to (tags, version)."""
+    return Counter((frozenset(row["tags"]), str(row["version"] or "")) for row in rows)
 
 
 Step = tuple[str, frozenset[str], str]
@@ -190,7 +253,8 @@ def tags_of_recipes(recipes: Path) -> dict[str, set[str]]:
         for name in ("_cm.yaml", "_cm.json"):
             with contextlib.suppress(OSError, ValueError, yaml.YAMLError):
                 meta.update(yaml.safe_load((folder / name).read_text(encoding="utf-8")))
-        found[str(meta.get("alias", folder.name))] = set(meta.get("tags") or ())
+        if meta:
+            found[str(meta.get("alias", folder.name))] = set(meta.get("tags") or ())
     return found
 
 
@@ -236,7 +300,7 @@ def differences(golden: dict[str, Any], place: Place, done: subprocess.Completed
         return found
     for key in ("new_env", "new_state", "deps"):
         found += compare(key, place.generalise(golden[key]), answer.get(key))
-    theirs = Counter((frozenset(row["tags"]), str(row["version"] or "")) for row in golden["cache_entries"])
+    theirs = entry_counts(golden["cache_entries"])
     ours = cache_entries(place)
     found += [f"entry missing: {sorted(tags)} {version}" for tags, version in (theirs - ours).elements()]
     found += [f"entry too much: {sorted(tags)} {version}" for tags, version in (ours - theirs).elements()]
@@ -275,9 +339,9 @@ def _words(text: str) -> list[str]:
 def check(name: str, options: argparse.Namespace) -> list[str]:
     """Runs one golden and lists what differs."""
     golden = json.loads((options.goldens / f"{name}.json").read_text(encoding="utf-8"))
-    folder = Path(tempfile.mkdtemp(prefix="golden-"))
+    folder = options.deep or Path(tempfile.mkdtemp(prefix="golden-"))
     try:
-        place = make_place(folder, options.recipes, options.fixtures, options.environment)
+        place = make_place(folder, options.recipes, options.fixtures, options.environment, is_deep=bool(options.deep))
         for command in golden["setup_commands"]:
             run_cm(place, command, golden["extra_process_env"])
         plan = plan_of(place, golden) if options.plans else None
@@ -296,7 +360,8 @@ def check(name: str, options: argparse.Namespace) -> list[str]:
     except subprocess.TimeoutExpired:
         return ["timed out"]
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if not options.deep:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def plan_of(place: Place, golden: dict[str, Any]) -> list[tuple[Step, bool]] | None:
@@ -339,9 +404,10 @@ def plan_differences(plan: list[tuple[Step, bool]], done: list[Step]) -> list[st
 
 
 def make_fixtures(source: Path) -> Path:
-    """A copy of the recorded fixtures with the git repository ``g`` that their generator made."""
+    """A copy of the recorded fixtures, if there are any, with the git repository ``g`` that their generator made."""
     folder = Path(tempfile.mkdtemp(prefix="golden-fixtures-"))
-    shutil.copytree(source, folder, dirs_exist_ok=True)
+    if source.is_dir():
+        shutil.copytree(source, folder, dirs_exist_ok=True)
     repository = folder / "g"
     repository.mkdir()
     (repository / "a.txt").write_text("a\n", encoding="utf-8")
@@ -370,6 +436,7 @@ def main() -> int:
     parser.add_argument("--environment", type=Path, default=Path(sys.prefix))
     parser.add_argument("--only", default="")
     parser.add_argument("--show", action="store_true")
+    parser.add_argument("--deep", action="store_true", help="fake every step")
     parser.add_argument("--plans", action="store_true", help="plan each run first, and compare")
     options = parser.parse_args()
     index = json.loads((options.goldens / "index.json").read_text(encoding="utf-8"))
@@ -377,7 +444,8 @@ def main() -> int:
     if options.only:
         names = [name for name in names if name in options.only.split(",")]
     options.fixtures = make_fixtures(options.goldens / "fixtures")
-    server = serve(options.fixtures)
+    options.deep = Path(tempfile.mkdtemp(prefix="golden-deep-")) if options.deep else None
+    server = None if options.deep else serve(options.fixtures)
     counts: Counter[str] = Counter()
     for name in names:
         found = check(name, options)
@@ -386,8 +454,10 @@ def main() -> int:
         print(f"{verdict:8} {name}" + (f" ({KNOWN[name]})" if verdict == "known" else ""), flush=True)
         for line in found if verdict == "DIFFERS" else ():
             print(f"         {line}")
-    server.shutdown()
-    shutil.rmtree(options.fixtures)
+    if server:
+        server.shutdown()
+    for folder in (options.fixtures, options.deep):
+        shutil.rmtree(folder or "", ignore_errors=True)
     print(", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())))
     return 1 if counts["DIFFERS"] else 0
 

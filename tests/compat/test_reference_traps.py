@@ -41,6 +41,7 @@ SEEN = """
 def test_values_reach_the_native_script_and_come_back_unchanged_and_are_never_executed(
     home: TemporaryHome, value: str
 ) -> None:
+    home.write_cmr(values="literal")
     home.recipe("give-value", {"env": {"CM_FROM_DEPENDENCY": value}, "new_env_keys": ["CM_FROM_DEPENDENCY"]})
     home.recipe(
         "get-x",
@@ -206,7 +207,7 @@ SHOWN_ELSEWHERE = {
     ],
     "--renew rewrites the tags of an entry from the query": [
         "engine/test_execute_cache.py::test_renew_never_turns_an_entry_into_one_of_another_request",
-        "engine/test_store.py::test_a_renewed_entry_keeps_its_folder_tags_and_variations",
+        "engine/test_store.py::test_a_renewal_makes_an_entry_with_a_folder_of_its_own_and_the_tags_variations_and_pin_of_the_old_one",
     ],
     "env or const of a dependency entry is lost when the parent has none": [
         "engine/test_deps.py::test_the_env_of_the_entry_reaches_the_child_alone_also_when_the_parents_is_empty",

@@ -1,9 +1,10 @@
 """Many processes of ``cm`` at once, killed at random, for many rounds; tells what went wrong.
 
-    python tests/crash/storm.py --rounds=200 --processes=16 --seed=1
+    python tests/crash/storm.py --kills=1000 --processes=16 --seed=1
 
-One round: so many processes run different and equal recipes, renew, add or remove entries, while ``kill -9`` hits
-single processes and whole groups, scripts and their children too, at random moments; half of the processes also kill
+One round: so many processes run different and equal recipes (some start runs of their own), renew (some renewals
+fail), add, collect or remove entries, while ``kill -9`` hits single processes and whole groups, scripts, child runs and
+their children too, at random moments; half of the processes also kill
 themselves at a random one of their own file operations, where commits and removals are most fragile. When all has
 ended, processes that are never hit ask the same questions. The recipes (storm_recipes.py) prove which request made
 what; the rules that must hold are in storm_checks.py. The seed fixes what is asked and who is hit when; how processes
@@ -33,7 +34,7 @@ if __name__ == "__main__":  # as a program; pytest has done this already
 
 from helpers import TemporaryHome, cm_command
 from storm_checks import Ledger, busy_locks, finished_entries
-from storm_recipes import CACHED, QUERIES, Query, env_key, file_trouble, write_recipes
+from storm_recipes import CACHED, METAS, QUERIES, Query, env_key, file_trouble, write_one, write_recipes
 
 PATIENCE_S = 180.0
 """How long a round may take before it counts as blocked; the slowest recipe takes less than a second."""
@@ -66,9 +67,19 @@ def deadly(function):
 if os.environ.get("STORM_DICE"):
     import fcntl
 
-    for name in ("replace", "rename", "unlink", "rmdir", "mkdir", "listdir"):
+    import sqlite3
+
+    for name in ("replace", "rename", "unlink", "rmdir", "mkdir", "listdir", "open", "write", "pwrite", "ftruncate"):
         setattr(os, name, deadly(getattr(os, name)))
     fcntl.flock = deadly(fcntl.flock)
+    connect = sqlite3.connect
+
+    def connected(*arguments, **options):
+        made = connect(*arguments, **options)
+        made.set_trace_callback(deadly(lambda statement: None))
+        return made
+
+    sqlite3.connect = connected
 '''
 
 
@@ -79,6 +90,7 @@ class Action(NamedTuple):
     query: Query | None = None
     flag: str = ""
     removes: str = ""
+    fails: bool = False
 
 
 class Child(NamedTuple):
@@ -132,6 +144,8 @@ class Storm:
         env = self.home.process_env(
             {
                 MARK: mark,
+                "STORM_CM": cm_command([])[0],
+                "STORM_FAIL": "yes" if action.fails else "",
                 "STORM_DICE": dice,
                 "PYTHONPATH": str(self.home.folder / "site"),
                 "PYTHONPYCACHEPREFIX": str(self.home.folder / "compiled"),
@@ -185,6 +199,7 @@ class Storm:
             else:
                 os.kill(pid, signal.SIGKILL)
             self.counts["groups killed" if is_group else "processes killed"] += 1
+            self.counts["kills"] += 1
 
     # --- a round ---
 
@@ -195,9 +210,13 @@ class Storm:
             return self.removing(self.dice.choice(CACHED))
         if fate < 0.23:
             return Action(("show", "cache", "--out=json"))
+        if fate < 0.31:
+            return Action(("gc", "cache", "-f", "--out=json"))
+        if fate < 0.33 and may_remove:
+            return Action(("gc", "cache", "-f", "--max-size=4kB", "--out=json"), removes="everything")
         query = self.dice.choice(self.wanted if self.dice.random() < 0.7 else QUERIES)
-        flag = self.dice.choices(["", "--renew", "--new"], [8, 2, 0.4])[0] if query.is_cached else ""
-        return self.asking(query, flag)
+        flag = self.dice.choices(["", "--renew", "--new"], [8, 4, 0.4])[0] if query.is_cached else ""
+        return self.asking(query, flag)._replace(fails=flag == "--renew" and self.dice.random() < 0.5)
 
     def removing(self, recipe: str) -> Action:
         """The action that removes the entries of a recipe."""
@@ -232,7 +251,8 @@ class Storm:
         self.calm(number)
 
     def forget(self, number: int) -> None:
-        """Removes the entries of some recipes in peace, so that there is always something to make."""
+        """Removes the entries of some recipes in peace, so that there is always something to make; writes one again."""
+        write_one(self.home, self.dice.choice(list(METAS)))
         chosen = [recipe for recipe in CACHED if self.dice.random() < 0.4]
         children = [self.start(self.removing(recipe), f"{number}:forget-{recipe}") for recipe in chosen]
         if not self.finish(children):
@@ -255,15 +275,19 @@ class Storm:
         for child in children:
             said = child.err.read_text(errors="replace") + child.out.read_text(errors="replace")
             where = f"round {number}: {' '.join(child.action.words)}"
-            if "Traceback" in said or "internal error" in said:
-                self.problems.append(f"{where}: {said[-2000:]}")
             code = child.process.returncode
+            has_lost_entry = "while it was in use" in said and code != -signal.SIGKILL  # a killed run uses none
+            if "Traceback" in said or "internal error" in said or has_lost_entry:
+                self.problems.append(f"{where}: {said[-2000:]}")
             if code == 0:
                 self.counts["processes that succeeded"] += 1
                 if child.action.query:
                     self.expect(where, child, is_calm=False)
             elif code == -signal.SIGKILL or child.mark in killed:
                 self.counts["processes that died or lost a child"] += 1
+                self.counts["kills"] += child.mark not in killed
+            elif child.action.fails and code in (1, 2):
+                self.counts["renewals that failed as asked"] += 1
             elif child.action.removes and code == 16:
                 self.counts["removals that found nothing"] += 1
             elif removed:
@@ -315,10 +339,11 @@ def parent_of(pid: int) -> int:
         return 0
 
 
-def run(folder: Path, *, rounds: int, process_count: int, seed: int, is_told: bool = False) -> Storm:
-    """A whole storm below ``folder``; stops after the first round with a problem."""
+def run(folder: Path, *, kills: int, process_count: int, seed: int, is_told: bool = False) -> Storm:
+    """Rounds below ``folder`` until so many processes were killed; stops after the first one with a problem."""
     storm = Storm(folder, seed=seed, process_count=process_count)
-    for number in range(1, rounds + 1):
+    while storm.counts["kills"] < kills:
+        number = storm.counts["rounds"] + 1
         began_s = time.monotonic()
         storm.round(number)
         storm.counts["rounds"] += 1
@@ -326,7 +351,8 @@ def run(folder: Path, *, rounds: int, process_count: int, seed: int, is_told: bo
             entries = len(finished_entries(storm.home.store))
             took_s = time.monotonic() - began_s
             print(
-                f"round {number}: {took_s:.1f} s, {entries} finished entries, {len(storm.problems)} problems",
+                f"round {number}: {took_s:.1f} s, {storm.counts['kills']} kills, {entries} finished entries, "
+                f"{len(storm.problems)} problems",
                 flush=True,
             )
         if storm.problems:
@@ -337,13 +363,13 @@ def run(folder: Path, *, rounds: int, process_count: int, seed: int, is_told: bo
 def main() -> int:
     """The program; its exit code is 1 when a rule was broken."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--processes", type=int, default=16)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", action="store_true", help="leave the folder of the storm for a look at it")
     words = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="storm-"))
-    storm = run(folder, rounds=words.rounds, process_count=words.processes, seed=words.seed, is_told=True)
+    storm = run(folder, kills=words.kills, process_count=words.processes, seed=words.seed, is_told=True)
     for what, count in sorted(storm.counts.items()):
         print(f"{count:8d} {what}")
     for problem in storm.problems:

@@ -1,7 +1,8 @@
 """The rules that hold after every round of the storm, read from the disk without the engine's own reader.
 
 - Whatever ``_cm.json`` calls finished has a state and a whole file that prove the request that the entry records.
-- What was finished before is finished still, unless it was removed in the round, or renewed and then hit.
+- What was finished before answers still, unless it was removed in the round; after a renewal, failed, killed or not, it
+  or another entry with the same facts does. No file of a finished entry changes.
 - When no process is left, no lock is held.
 """
 
@@ -14,20 +15,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from storm_recipes import env_key, file_trouble, leaf, mid, tree
+from storm_recipes import METAS, QUERIES, env_key, file_trouble, leaf, mid, tree
 
 
 class Finished(NamedTuple):
-    """A finished entry: which recipe made it and the random word of the making."""
+    """A finished entry: which recipe made it, the random word of the making and the facts that it records."""
 
     recipe: str
     nonce: str
+    facts: tuple[str, ...]
 
 
 def entry_metas(store: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Every folder with a ``_cm.json``, and what that says."""
+    """Every entry of the storm's recipes, and what its ``_cm.json`` says."""
     for path in sorted(store.glob("*/_cm.json")):
-        yield path.parent, json.loads(path.read_text())
+        meta = json.loads(path.read_text())
+        if meta["associated_script_artifact"].partition(",")[0] in METAS:
+            yield path.parent, meta
 
 
 def state_of(folder: Path) -> dict[str, Any]:
@@ -45,7 +49,8 @@ def finished_entries(store: Path) -> dict[str, Finished]:
     for folder, meta in entry_metas(store):
         if "tmp" not in meta["tags"]:
             recipe = meta["associated_script_artifact"].partition(",")[0]
-            found[folder.name] = Finished(recipe, state_of(folder).get(env_key(recipe, "NONCE"), ""))
+            nonce = state_of(folder).get(env_key(recipe, "NONCE"), "")
+            found[folder.name] = Finished(recipe, nonce, recorded_facts(recipe, meta))
     return found
 
 
@@ -60,6 +65,8 @@ def recorded_facts(recipe: str, meta: dict[str, Any]) -> tuple[str, ...]:
         return mid("deep" if "deep" in names else "plain")
     if recipe == "get-tree":
         return tree("fir" if "fir" in names else "oak")
+    if recipe in ("get-child", "get-nest"):
+        return next(query.facts for query in QUERIES if query.recipe == recipe)
     (hue,) = names
     return ("hooked", hue.replace(".", "="))
 
@@ -84,27 +91,23 @@ class Ledger:
 
     def losses(self, before: dict[str, Finished], children: Sequence[Any]) -> Iterable[str]:
         """The entries of ``before``, and those that ``children`` answered with, that are gone without a reason."""
-        metas = {folder.name: meta for folder, meta in entry_metas(self.store)}
         now = finished_entries(self.store)
         removed = {child.action.removes for child in children}
         renewed = {child.action.query.recipe for child in children if child.action.flag == "--renew"}
-        answers = [child.answer for child in children if child.process.returncode == 0 and child.action.query]
-        given = {answer["cache_entry"]["uid"] for answer in answers if answer and "cache_entry" in answer}
-        recipe_of = {name: finished.recipe for name, finished in before.items()}
+        known = {name: (entry.recipe, entry.facts) for name, entry in before.items()}
         for child in children:
             answer = child.answer if child.process.returncode == 0 and child.action.query else None
             if answer and "cache_entry" in answer:
-                recipe_of[answer["cache_entry"]["uid"]] = child.action.query.recipe
-        for name in sorted(before.keys() | given):
-            recipe = recipe_of[name]
-            if name not in metas:
-                if recipe not in removed:
-                    yield f"the finished entry {name} of {recipe} is gone, and nobody removed it"
-            elif name not in now:
-                if recipe not in renewed:
-                    yield f"the finished entry {name} of {recipe} is unfinished ({metas[name]['tags']})"
-            elif name in before and now[name].nonce != before[name].nonce and recipe not in renewed | removed:
-                yield f"the finished entry {name} of {recipe} was made again, and nobody renewed it"
+                known[answer["cache_entry"]["uid"]] = (child.action.query.recipe, child.action.query.facts)
+        for name, (recipe, facts) in sorted(known.items()):
+            if recipe in removed or "everything" in removed:
+                continue
+            if name not in now and recipe not in renewed:
+                yield f"the finished entry {name} of {recipe} is gone, and no process removed or renewed it"
+            elif name not in now and not any(entry.facts == facts for entry in now.values()):
+                yield f"the finished entry {name} of {recipe} was renewed, and no entry answers in its place"
+            elif name in before and name in now and now[name].nonce != before[name].nonce:
+                yield f"the files of the finished entry {name} of {recipe} changed"
 
 
 DYING_S = 10.0

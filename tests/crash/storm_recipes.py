@@ -8,16 +8,19 @@ processes wrote can all be told from a right one.
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from helpers import TemporaryHome
+from helpers import TemporaryHome, uid_of
 
 PROVE = """
     # Sourced by every run.sh: prove PREFIX FACT... writes proof.txt and tells PREFIX_PROOF, _NONCE and _FILE.
     # Whatever of it is killed, the whole fails.
     set -u -o pipefail
+    [ "${STORM_FAIL:-}" != yes ] || [ "${CM_RENEW_CACHE_ENTRY:-}" != yes ] || exit 11
     [ ! -e proof.half ] || { echo "somebody else's proof.half is here" >&2; exit 9; }
     nonce="$(cat /proc/sys/kernel/random/uuid)" || exit 8
     prove() {
@@ -34,12 +37,15 @@ PROVE = """
       printf '%s\\n' "${prefix}_PROOF=$proof" "${prefix}_NONCE=$nonce" "${prefix}_FILE=$PWD/proof.txt" \\
         > tmp-run-env.out
     }
-    # The facts in a proof file; fails when it is not whole.
+    # The facts in the proof file of an entry in use. Starts no program, so only a change of the file makes it complain.
     facts_of() {
-      local first last
-      first="$(head -n 1 "$1")" && last="$(tail -n 1 "$1")" || return 7
-      [ "${first#begin }" = "${last#end }" ] || return 7
-      sed '1d;$d' "$1" | paste -s -d ';'
+      local lines=() IFS=";"
+      mapfile -t lines < "$1" || true
+      if [ "${#lines[@]}" -lt 3 ] || [ "${lines[0]#begin }" != "${lines[-1]#end }" ]; then
+        echo "$1 went while it was in use" >&2
+        return 6
+      fi
+      echo "${lines[*]:1:${#lines[@]}-2}"
     }
 """
 LEAF = """
@@ -76,6 +82,37 @@ TOP = """
     prove CM_TOP "top" "mid=[$mid]" "tree=[$tree]"
     rm proof.txt
 """
+CHILD = """
+    . "$CM_TMP_CURRENT_SCRIPT_PATH/prove.sh"
+    answer="$("$STORM_CM" run script --tags=get,tree --quiet --out=json 2> child.err)" || { cat child.err >&2; exit 7; }
+    pattern='"CM_TREE_FILE": "([^"]*)"'
+    [[ "$answer" =~ $pattern ]] || { echo "no file in the answer: $answer" >&2; exit 6; }
+    file="${BASH_REMATCH[1]}"
+    for _ in 1 2 3; do
+      tree="$(facts_of "$file")" || exit 6
+      sleep "0.0$((RANDOM % 9))"
+    done
+    rm child.err
+    prove CM_CHILD "child" "tree=$tree"
+"""
+NEST = """
+    . "$CM_TMP_CURRENT_SCRIPT_PATH/prove.sh"
+    for _ in 1 2 3; do
+      leaf="$(facts_of "$CM_INNER_FILE")" || exit 6
+      sleep "0.0$((RANDOM % 9))"
+    done
+    prove CM_NEST "nest" "leaf=$leaf"
+"""
+NESTED = '''
+    """A hook that starts a run of its own, as the benchmark recipes of the community do."""
+
+    def preprocess(i):
+        words = {"action": "run", "automation": "script", "tags": "get,leaf,_blue", "size": "0", "version": "2.0"}
+        answer = i["automation"].cmind.access({**words, "quiet": True})
+        if answer["return"] == 0:
+            i["env"]["CM_INNER_FILE"] = answer["new_env"]["CM_LEAF_FILE"]
+        return answer if answer["return"] else {"return": 0}
+'''
 HOOKED = '''
     """A hook that starts a process of its own, as many recipes of the community do."""
 
@@ -94,6 +131,8 @@ HOOKED = '''
 
     def preprocess(i):
         env = i["env"]
+        if os.environ.get("STORM_FAIL") == env.get("CM_RENEW_CACHE_ENTRY") == "yes":
+            return {"return": 1, "error": "fails as asked"}
         done = subprocess.run(["bash", "-c", SLOW], env={**os.environ, "FACT": f"hue={env['CM_HOOKED_HUE']}"})
         if done.returncode:
             return {"return": 1, "error": f"the process of the hook ended with {done.returncode}"}
@@ -140,6 +179,8 @@ METAS: dict[str, dict[str, Any]] = {
         "new_env_keys": ["CM_HOOKED_*"],
         "variations": {"hue.#": {"group": "hue", "env": {"CM_HOOKED_HUE": "#"}}},
     },
+    "get-child": {"cache": True, "new_env_keys": ["CM_CHILD_*"]},
+    "get-nest": {"cache": True, "new_env_keys": ["CM_NEST_*"]},
     "run-top": {
         "clean_files": ["proof.half"],  # it runs in a folder of the user's, where a killed run leaves its own
         "deps": [{"tags": "get,mid,_deep"}, {"tags": "get,tree"}],
@@ -147,7 +188,10 @@ METAS: dict[str, dict[str, Any]] = {
     },
 }
 CACHED = tuple(alias for alias, meta in METAS.items() if meta.get("cache"))
-SCRIPTS = {"get-leaf": LEAF, "get-mid": MID, "get-tree": TREE, "run-top": TOP}
+SCRIPTS = {"get-leaf": LEAF, "get-mid": MID, "get-tree": TREE, "get-child": CHILD, "get-nest": NEST, "run-top": TOP}
+HOOKS = {"get-hooked": HOOKED, "get-nest": NESTED}
+N_FOREIGN = 70
+"""Entries of another engine beside those of the storm: with so many the cache gets an index file."""
 
 
 class Query(NamedTuple):
@@ -193,6 +237,8 @@ QUERIES = (
     Query("get-tree", "get,tree,_fir", (), tree("fir")),
     Query("get-hooked", "get,hooked,_hue.1", (), ("hooked", "hue=1")),
     Query("get-hooked", "get,hooked,_hue.2", (), ("hooked", "hue=2")),
+    Query("get-child", "get,child", (), ("child", f"tree={';'.join(tree('oak'))}")),
+    Query("get-nest", "get,nest", (), ("nest", f"leaf={';'.join(leaf('blue', '0', '2.0'))}")),
     Query(
         "run-top", "run,top", (), ("top", f"mid=[{';'.join(mid('deep'))}]", f"tree=[{';'.join(tree('oak'))}]")
     ),
@@ -202,9 +248,21 @@ QUERIES = (
 
 def write_recipes(home: TemporaryHome) -> None:
     """Puts the recipes into the home's repository."""
-    for alias, meta in METAS.items():
-        customize = HOOKED if alias == "get-hooked" else ""
-        home.recipe(alias, meta, customize=customize, run_sh=SCRIPTS.get(alias, ""), files={"prove.sh": PROVE})
+    for alias in METAS:
+        write_one(home, alias)
+    for number in range(N_FOREIGN):
+        folder = home.store / f"f{number:015x}"
+        folder.mkdir(parents=True)
+        meta = {"automation_uid": "541d6f712a6b464e", "uid": folder.name, "tags": ["foreign"]}
+        text = json.dumps({**meta, "associated_script_artifact": f"get-foreign,{uid_of('get-foreign')}"})
+        (folder / "_cm.json").write_text(text)
+        os.utime(folder / "_cm.json", (1e9, 1e9))
+
+
+def write_one(home: TemporaryHome, alias: str) -> None:
+    """Writes a recipe, again too: the index of recipes has to read it and to be written."""
+    texts = {"customize": HOOKS.get(alias, ""), "run_sh": SCRIPTS.get(alias, ""), "files": {"prove.sh": PROVE}}
+    home.recipe(alias, METAS[alias], **texts)
 
 
 def env_key(recipe: str, what: str) -> str:

@@ -22,7 +22,8 @@ def finish_thing(home: TemporaryHome) -> Path:
 SCRIPT = """
     if [ ! -e "$CM_TMP_CURRENT_PATH/second" ]; then
       touch "$CM_TMP_CURRENT_PATH/second"
-      ( while [ ! -e "$CM_TMP_CURRENT_PATH/go" ]; do sleep 0.02; done; echo orphan >> thing.txt;
+      ( for turn in $(seq 3000); do [ -e "$CM_TMP_CURRENT_PATH/go" ] && break; sleep 0.02; done
+        echo orphan >> thing.txt
         echo $$ > "$CM_TMP_CURRENT_PATH/late" ) &
       echo $! > "$CM_TMP_CURRENT_PATH/orphan"
       %s
@@ -48,7 +49,7 @@ HOOK = """
     import os, subprocess
 
     WAIT = 'echo $$ > orphan.pid; mv orphan.pid "$HOME_WORK/orphan";' \\
-        ' while [ ! -e "$HOME_WORK/go" ]; do sleep 0.02; done; echo orphan >> thing.txt'
+        ' for turn in $(seq 3000); do [ -e "$HOME_WORK/go" ] && break; sleep 0.02; done; echo orphan >> thing.txt'
 
     def preprocess(i):
         work = i["env"]["CM_TMP_CURRENT_PATH"]

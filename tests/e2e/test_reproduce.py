@@ -70,7 +70,7 @@ def result(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 def reproduced(checkout: Path, result: Path, tmp_path_factory: pytest.TempPathFactory) -> TemporaryHome:
     """A home that was empty, in which the result was made again."""
     home = new_home(tmp_path_factory.mktemp("second"), checkout)
-    done = cm(home, "reproduce", "script", str(result), "--out=json")
+    done = cm(home, "reproduce", "script", str(result), "--yes", "--out=json")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert answer["verdict"] == "reproduced"

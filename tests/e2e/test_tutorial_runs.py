@@ -70,7 +70,7 @@ def test_a_command_as_it_stands_is_refused_without_a_gpu_before_anything_is_inst
     done = cm(home, "run", "script", *words_of(TUTORIAL[0], home, is_small=False))
     assert done.returncode != 0
     assert "--device=cuda: no GPU answers through nvidia-smi" in done.stderr
-    assert not list((home.path / "repos" / "local" / "cache").glob("*"))
+    assert not list((home.path / "repos" / "local" / "cache").glob("*/_cm.json"))
 
 
 def test_a_plan_of_a_command_names_its_runs_and_changes_nothing(home):

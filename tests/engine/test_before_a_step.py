@@ -9,7 +9,7 @@ import pytest
 from helpers import TemporaryHome
 from recipe_engine.disk.store import Store
 from recipe_engine.rules.errors import RequestError
-from recipe_engine.running import frame as frame_module
+from recipe_engine.running import host as host_module
 
 INSIDE = {"CM_RUN_STATE_DOCKER": True}
 MARK = {"run_sh": "touch ran.txt"}
@@ -52,7 +52,7 @@ def test_inside_one_only_dependencies_of_a_recipe_without_real_run_run(home: Tem
 def test_the_disk_space_of_recipe_and_variations_adds_up_and_stands_beside_what_is_free(
     home: TemporaryHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(frame_module, "free_disk_mb", lambda folder: 77)
+    monkeypatch.setattr(host_module, "free_disk_mb", lambda folder: 77)
     meta = {"cache": True, "required_disk_space": 1000, "variations": {"big": {"required_disk_space": 500}}}
     home.recipe("fetch-x", meta)
     home.run("fetch,x,_big")
@@ -77,7 +77,7 @@ def test_the_disk_space_of_recipe_and_variations_adds_up_and_stands_beside_what_
 def test_a_recipe_that_needs_a_newer_cm_is_refused_before_its_dependencies_run(
     home: TemporaryHome, monkeypatch: pytest.MonkeyPatch, wanted: str, present: str, is_refused: bool
 ) -> None:
-    monkeypatch.setattr(frame_module, "cm_version", lambda: present)
+    monkeypatch.setattr(host_module, "cm_version", lambda: present)
     home.recipe("inner-x", {}, **MARK)
     home.recipe("new-x", {"min_cm_version": wanted, "deps": [{"tags": "inner,x"}]})
     if is_refused:

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 import pytest
-from helpers import TemporaryHome, wait_until
+from helpers import TemporaryHome, Terminal, shell_wait, wait_until
 from recipe_engine.actions import cache_actions
 from recipe_engine.actions.cache_actions import (
     NothingFound,
@@ -65,6 +65,8 @@ def test_entries_are_chosen_by_tags_uid_or_all(filled: TemporaryHome) -> None:
     assert shown(tags="get,-_v") == ["get-b"]
     assert shown(artifact="get b") == ["get-b"]
     assert shown(artifact=filled.entry("get-b").name) == ["get-b"]
+    assert shown(artifact=filled.entry("get-b").name[:6] + "*") == ["get-b"]
+    assert shown(artifact="*") == ["get-a", "get-b"]
     assert shown(tags="none") == []
 
 
@@ -103,22 +105,14 @@ def test_entries_are_removed_by_force(filled: TemporaryHome, flag: str) -> None:
     assert filled.entry("get-a") != entry
 
 
-class Terminal:
-    """Stands for a user at a terminal."""
-
-    def isatty(self) -> bool:
-        return True
-
-
 @pytest.mark.parametrize(
-    ("answer", "is_removed"), [("y", True), ("Y ", True), ("", False), ("n", False), ("yes!", False)]
+    ("answer", "is_removed"), [("y", True), ("Y ", True), ("", False), ("n", False), ("yes!\nn", False)]
 )
 def test_without_force_each_entry_is_asked_for(
     filled: TemporaryHome, monkeypatch: pytest.MonkeyPatch, answer: str, is_removed: bool
 ) -> None:
     entry = filled.entry("get-a")
-    monkeypatch.setattr(sys, "stdin", Terminal())
-    monkeypatch.setattr("builtins.input", lambda question: answer)
+    monkeypatch.setattr(sys, "stdin", Terminal(answer + "\n"))
     remove_action({"tags": "get,a"}, filled.engine_home)
     assert entry.exists() is not is_removed
 
@@ -142,7 +136,7 @@ def test_removing_what_is_not_there_is_code_16(filled: TemporaryHome) -> None:
 
 
 def test_an_entry_that_a_process_is_making_stays(filled: TemporaryHome) -> None:
-    filled.recipe("get-c", {"cache": True}, run_sh="touch started; while [ ! -e go ]; do sleep 0.02; done")
+    filled.recipe("get-c", {"cache": True}, run_sh="touch started; " + shell_wait("[ -e go ]"))
     child = filled.start_run("get,c")
     (path,) = wait_until(lambda: list(filled.store.glob("*/started")), "the script")
     answer = remove_action({"f": True}, filled.engine_home)

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import TemporaryHome, wait_until
+from helpers import TemporaryHome, finish, shell_wait, wait_until
 from recipe_engine.actions.cache_actions import NothingFound
-from recipe_engine.actions.cache_check import KINDS, verify_action
+from recipe_engine.actions.cache_check import KINDS, check_entry, verify_action
 from recipe_engine.disk.entryfile import CACHE_AUTOMATION_UID
+from recipe_engine.disk.repos import RecipeSource
 from recipe_engine.rules.errors import RequestError
 
 
@@ -86,7 +87,7 @@ DAMAGE: dict[str, tuple[Callable[[TemporaryHome, Path], object], str, str]] = {
         "bytes instead of 6",
     ),
     "lost results": (lambda home, entry: (entry / "cm-cached-state.json").unlink(), "state", "is gone"),
-    "cut results": (lambda home, entry: (entry / "cm-cached-state.json").write_text("{"), "state", "cannot be read"),
+    "cut results": (lambda home, entry: (entry / "cm-cached-state.json").write_text("{"), "state", "was edited"),
     "edited results": (
         lambda home, entry: (entry / "cm-cached-state.json").write_text('{"new_env": {"CM_X": "2"}}'),
         "state",
@@ -209,27 +210,23 @@ def test_a_cache_that_was_moved_is_whole(filled: TemporaryHome, monkeypatch: pyt
     assert [kind for kind, _ in problems(filled)] == ["dependency"]
 
 
-def test_an_entry_that_is_being_made_again_is_left_alone(filled: TemporaryHome) -> None:
-    filled.recipe(
-        "get-w", {"cache": True}, run_sh="touch started; [ ! -e hold ] || while [ ! -e go ]; do sleep 0.02; done"
-    )
+HOLDING = 'touch started; [ -z "${HOLD:-}" ] || ' + shell_wait("[ -e go ]")
+
+
+def test_an_entry_is_checked_while_it_is_renewed_and_left_alone_once_it_was_replaced(filled: TemporaryHome) -> None:
+    filled.recipe("get-w", {"cache": True}, run_sh=HOLDING)
     filled.run("get,w")
     entry = filled.entry("get-w")
-    (entry / "started").unlink()
-    (entry / "hold").touch()
-    finished = filled.open_store().entries()
-    child = filled.start_run("get,w", "--renew")
-    wait_until((entry / "started").exists, "the script")
-    from recipe_engine.actions.cache_check import check_entry
-    from recipe_engine.disk.repos import RecipeSource
-
-    (known,) = [one for one in finished if one.path == entry]
+    (known,) = [one for one in filled.open_store().entries() if one.path == entry]
     index = RecipeSource(filled.engine_home.repos, filled.engine_home.index_folder).index
+    child = filled.start_run("get,w", "--renew", env={"HOLD": "yes"})
+    started = entry / "started"
+    (renewed,) = wait_until(lambda: set(filled.store.glob("*/started")) - {started}, "the script")
     checked = check_entry(known, filled.open_store(), index)
-    assert checked.problems == ()
-    assert "being made again" in checked.note
-    (entry / "go").touch()
-    child.communicate()
+    assert (checked.problems, checked.note) == ((), "")
+    (renewed.parent / "go").touch()
+    assert finish(child).code == 0
+    assert "replaced or removed" in check_entry(known, filled.open_store(), index).note
 
 
 def test_the_command_ends_with_code_1_and_one_json_object(filled: TemporaryHome) -> None:

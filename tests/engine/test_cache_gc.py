@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import TemporaryHome, wait_until
+from helpers import TemporaryHome, Terminal, shell_wait, wait_until
+from recipe_engine.actions import cache_gc
 from recipe_engine.actions.cache_actions import NothingFound, show_action
 from recipe_engine.actions.cache_gc import LEFT_FOR_S, gc_action, limits_of, pin_action
 from recipe_engine.disk.entryfile import CACHE_AUTOMATION_UID
+from recipe_engine.disk.store import Store
 from recipe_engine.disk.usage import EntriesInUse
 from recipe_engine.rules.errors import RequestError, StoreError
 from recipe_engine.rules.retention import Limits
@@ -141,8 +143,8 @@ def test_a_pin_survives_a_renewal_and_one_that_was_broken_off(filled: TemporaryH
         filled.run("get,old", renew=True)
     filled.recipe("get-old", {"cache": True}, run_sh="true")
     filled.run("get,old")
-    (row,) = show_action({"tags": "get,old"}, filled.engine_home)["entries"]
-    assert row["is_pinned"]
+    rows = show_action({"tags": "get,old"}, filled.engine_home)["entries"]
+    assert {row["is_complete"]: row["is_pinned"] for row in rows} == {True: True, False: False}
 
 
 def test_pinning_needs_a_name_and_finished_entries(filled: TemporaryHome) -> None:
@@ -166,8 +168,8 @@ def test_a_pin_that_cannot_be_written_is_an_error(filled: TemporaryHome, monkeyp
 
 
 def test_an_entry_in_use_stays_with_what_it_needs(filled: TemporaryHome) -> None:
-    user = EntriesInUse()
-    user.add(filled.entry("get-new"))
+    user = EntriesInUse(filled.store)
+    user.claim(filled.entry("get-new"))
     answer = gc(filled, f=True, max_size="0")
     assert aliases(filled) == {"get-new", "get-base"}
     assert {row["recipe"]: row["reason"] for row in answer["kept"]}["get-new"] == "in use by a running process"
@@ -175,7 +177,7 @@ def test_an_entry_in_use_stays_with_what_it_needs(filled: TemporaryHome) -> None
 
 
 def test_what_a_running_process_reused_or_is_making_stays(filled: TemporaryHome) -> None:
-    run_sh = "touch started; while [ ! -e go ]; do sleep 0.02; done"
+    run_sh = "touch started; " + shell_wait("[ -e go ]")
     filled.recipe("get-slow", {"cache": True, "deps": [{"tags": "get,old"}]}, run_sh=run_sh)
     child = filled.start_run("get,slow")
     (path,) = wait_until(lambda: list(filled.store.glob("*/started")), "the script")
@@ -193,15 +195,15 @@ def test_what_a_running_process_reused_or_is_making_stays(filled: TemporaryHome)
 def test_an_entry_taken_between_the_look_and_the_removal_stays(
     filled: TemporaryHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    users = [EntriesInUse()]
+    users = [EntriesInUse(filled.store)]
 
-    def answer(_: str) -> str:
-        users[0].add(filled.entry("get-old"))
-        pin_action({"tags": "get,base"}, filled.engine_home, is_pinned=True)
-        return "y"
+    class SlowTerminal(Terminal):
+        def readline(self, *_: Any) -> str:
+            users[0].claim(filled.entry("get-old"))
+            pin_action({"tags": "get,base"}, filled.engine_home, is_pinned=True)
+            return "y\n"
 
-    monkeypatch.setattr(sys, "stdin", Terminal())
-    monkeypatch.setattr("builtins.input", answer)
+    monkeypatch.setattr(sys, "stdin", SlowTerminal())
     gc(filled, max_size="0")
     assert aliases(filled) == {"get-old", "get-base"}
 
@@ -234,20 +236,44 @@ def test_a_broken_entry_goes_unless_another_names_it(filled: TemporaryHome) -> N
     filled.recipe("get-c", {"cache": True, "deps": [{"tags": "get,b"}], "new_env_keys": ["CM_B"]})
     filled.run("get,c")
     first = filled.entry("get-b")
-    (first / "data").write_text("2")
+    (first / "data").write_text("2\n")
     filled.run("get,b")
     assert going(filled) == {}
     answer = gc(filled, dry_run=True)
     assert [row["uid"] for row in answer["kept"]] == [first.name]
     assert "needed by" in answer["kept"][0]["reason"]
     filled.run("get,c", renew=True)
-    assert going(filled) == {"get-b": "its files were changed, no run takes it"}
+    assert going(filled) == {"get-b": f"its file {first / 'data'} was edited (the SHA-256 differs)"}
 
 
 def test_an_entry_whose_time_is_over_goes(filled: TemporaryHome) -> None:
     path = filled.entry("get-old") / "_cm.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "cache_expiration": time.time() - 1}))
     assert going(filled) == {"get-old": "its time is over (cache_expiration)"}
+
+
+def test_a_renewed_entry_that_was_in_use_goes_once_no_process_uses_it(filled: TemporaryHome) -> None:
+    user, old = EntriesInUse(filled.store), filled.entry("get-old")
+    user.claim(old)
+    filled.run("get,old", renew=True)
+    new = filled.entry("get-old")
+    assert new != old
+    (row,) = gc(filled, f=True)["kept"]
+    assert (row["uid"], row["reason"]) == (old.name, f"replaced by {new.name}, but in use by a running process")
+    assert old.exists()
+    user.close()
+    assert going(filled) == {"get-old": f"replaced by {new.name}"}
+    gc(filled, f=True)
+    assert not old.exists()
+    assert filled.entry("get-old") == new
+
+
+def test_a_removal_of_many_entries_lists_the_cache_once(filled: TemporaryHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = []
+    listed = Store.entries
+    monkeypatch.setattr(Store, "entries", lambda store, **how: looks.append(how) or listed(store, **how))
+    assert len(gc(filled, f=True, max_size="0")["removed"]) == 3
+    assert len(looks) == 1
 
 
 def foreign_entry(home: TemporaryHome, name: str, tags: list[str]) -> Path:
@@ -290,19 +316,21 @@ def test_what_killed_processes_left_goes_when_it_is_surely_theirs(filled: Tempor
     assert aliases(filled) == ALL
 
 
+def test_a_lock_file_that_goes_during_the_look_is_no_error(
+    filled: TemporaryHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = cache_gc._paths_in
+    gone = [filled.store / ".locks" / name for name in ("a.lock", "b.new")]
+    monkeypatch.setattr(cache_gc, "_paths_in", lambda folder: [*listed(folder), *gone])
+    assert going(filled) == {}
+
+
 def test_an_empty_or_missing_cache_is_no_error(home: TemporaryHome) -> None:
     assert gc(home, f=True, max_size="0")["to_remove"] == []
     assert not home.store.exists()
 
 
 # --- asking and telling ---
-
-
-class Terminal:
-    """Stands for a user at a terminal."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 @contextlib.contextmanager
@@ -314,7 +342,7 @@ def no_terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_without_force_and_terminal_nothing_goes(filled: TemporaryHome, monkeypatch: pytest.MonkeyPatch) -> None:
     with no_terminal(monkeypatch):
-        with pytest.raises(RequestError, match="nobody can be asked") as caught:
+        with pytest.raises(RequestError, match="stdin is not a terminal") as caught:
             gc(filled, max_size="0")
         assert "--dry-run" in caught.value.hint
         assert gc(filled)["to_remove"] == [], "nothing to remove, nothing to ask"
@@ -323,13 +351,15 @@ def test_without_force_and_terminal_nothing_goes(filled: TemporaryHome, monkeypa
 
 @pytest.mark.parametrize(("answer", "is_removed"), [("y", True), ("Y", True), ("", False), ("n", False)])
 def test_at_a_terminal_one_question_is_asked(
-    filled: TemporaryHome, monkeypatch: pytest.MonkeyPatch, answer: str, is_removed: bool
+    filled: TemporaryHome,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    answer: str,
+    is_removed: bool,
 ) -> None:
-    asked = []
-    monkeypatch.setattr(sys, "stdin", Terminal())
-    monkeypatch.setattr("builtins.input", lambda question: asked.append(question) or answer)
+    monkeypatch.setattr(sys, "stdin", Terminal(answer + "\n"))
     gc(filled, max_size="0")
-    assert len(asked) == 1
+    assert capsys.readouterr().err.count("[y/N]") == 1
     assert aliases(filled) == (set() if is_removed else ALL)
 
 

@@ -112,6 +112,30 @@ def test_a_version_may_stand_behind_the_name(tmp_path: Path, search_path: Path, 
     assert find(automation(tmp_path), {})["return"] == (0 if is_found else 16)
 
 
+def test_a_list_key_that_holds_a_text_keeps_it_as_one_folder(tmp_path: Path, search_path: Path) -> None:
+    tool(tmp_path / "opt", "tool")
+    env: dict[str, Any] = {"CM_TMP_PATH": str(tmp_path / "opt"), "+MY_PATH": "/old"}
+    find(automation(tmp_path), env)
+    assert env["+MY_PATH"] == [str(tmp_path / "opt"), "/old"]
+
+
+@pytest.mark.parametrize("quiet", [{}, {"CM_QUIET": "yes"}])
+def test_no_program_is_started_behind_the_one_that_is_taken(
+    tmp_path: Path, search_path: Path, quiet: dict[str, str]
+) -> None:
+    started: list[str] = []
+
+    class Versions(dict[str, str]):
+        def __getitem__(self, file: str) -> str:
+            started.append(Path(file).name)
+            return "1.0"
+
+    files = tool(search_path, "tool", "tool-7", "tool3.11")
+    helpers = automation(tmp_path, Versions(dict.fromkeys(files, "1.0")))
+    assert find(helpers, dict(quiet), detect_version=True)["found_file_path"] == files[0]
+    assert started == ["tool"]
+
+
 def test_a_link_to_the_same_file_is_found_once(tmp_path: Path, search_path: Path) -> None:
     (file,) = tool(search_path, "tool")
     (search_path / "tool3").symlink_to(file)
@@ -175,7 +199,7 @@ def test_detect_version_using_script_refuses_another_version(tmp_path: Path, wan
 def test_update_deps_changes_named_entries_in_place_and_ignores_unknown_handles(tmp_path: Path) -> None:
     deps: list[dict[str, Any]] = [{"tags": "get,a", "names": ["a"]}, {"tags": "get,b", "names": ["b"]}]
     changes = {"a": {"tags": "_v", "version": "2"}, "unknown": {"tags": "x"}}
-    assert automation(tmp_path).update_deps({"deps": deps, "update_deps": changes})["return"] == 0
+    assert automation(tmp_path).update_deps({"deps": deps[:1] + deps[1:], "update_deps": changes})["return"] == 0
     assert (deps[0]["tags"], deps[0]["version"]) == ("get,a,_v", "2")
     assert deps[1] == {"tags": "get,b", "names": ["b"]}
 

@@ -37,7 +37,7 @@ TABLE: list[tuple[list[str], object, bool, bool]] = [
     # mixed lists, which no community recipe has: a true-word decides, then a false-word
     (["yes", "cpu"], "gpu", True, True),
     (["yes", "no"], "no", False, False),
-    (["yes", "no"], MISSING, False, False),
+    (["yes", "no"], MISSING, True, False),
     (["no", "cpu"], "off", True, True),
     (["no", "cpu"], "cpu", True, True),
     (["no", "cpu"], "gpu", False, False),

@@ -240,9 +240,10 @@ def test_placeholders_of_the_env_are_filled_in_at_the_end() -> None:
     assert configured({"env": {"A": "<<<NONE>>>"}}).env["A"] == "<<<NONE>>>"
 
 
-def test_a_plus_key_without_a_list_is_refused() -> None:
-    with pytest.raises(RequestError, match=r"'\+PATH' must hold a list, found str '/bin'"):
-        configured({"env": {"+PATH": "/bin"}})
+def test_a_plus_key_with_one_text_is_a_list_of_one() -> None:
+    assert configured({"env": {"+PATH": "/bin"}}).env["+PATH"] == ["/bin"]
+    with pytest.raises(RequestError, match=r"'\+PATH' must hold a list, found dict"):
+        configured({"env": {"+PATH": {"a": "/bin"}}})
 
 
 def test_an_error_in_a_variation_says_where_it_is() -> None:
@@ -475,35 +476,45 @@ def test_a_variation_may_replace_the_default_version() -> None:
     assert default(meta, tags="get,x,_v").env["BLOCK"] == "3.0"
 
 
-@pytest.mark.parametrize("inputs", [{}, {"version": "1.5"}], ids=["by default", "asked for"])
-def test_a_version_means_the_same_whether_it_is_asked_for_or_the_default(inputs: dict[str, Any]) -> None:
-    meta = {
-        **TOOLS,
-        "input_mapping": {"x": "X"},
-        "default_version": "1.5",
-        "adr": {"y": {"version": "recipe", "name": "recipe"}},
-        "variations": {"v": {"env": {"A": "variation"}, "adr": {"y": {"version": "variation"}}}},
-        "versions": {
-            "1.5": {
-                "env": {"A": "version", "X": "version"},
-                "deps": [{"tags": "get,new", "names": ["tool", "y"]}],
-                "adr": {"y": {"version": "version", "tags": "_n"}},
-            }
-        },
-    }
-    asked = {"x": "user", "ad": {"z": {"tags": "_c"}, "y": {"env": {"E": "caller"}}}, "adr": {"y": {"md5sum": "1"}}}
-    made = default(meta, {**asked, **inputs}, "get,x,_v")
-    first = made.layer.deps[0]
+VERSION_BLOCK: dict[str, Any] = {
+    **TOOLS,
+    "input_mapping": {"x": "X"},
+    "default_version": "1.5",
+    "adr": {"y": {"version": "recipe"}},
+    "variations": {"v": {"env": {"A": "variation"}, "adr": {"y": {"version": "variation"}}}},
+    "versions": {
+        "1.5": {
+            "env": {"A": "version", "X": "version"},
+            "deps": [{"tags": "get,new", "names": ["tool", "y"]}, {"tags": "get,more", "names": ["more"]}],
+            "add_deps_recursive": {"y": {"version": "version", "tags": "_n"}},
+        }
+    },
+}
+CALLERS: dict[str, Any] = {
+    "x": "user",
+    "ad": {"z": {"tags": "_c"}},
+    "adr": {"y": {"md5sum": "1"}, "more": {"tags": "_c"}},
+}
+
+
+def test_a_version_that_is_asked_for_changes_dependencies_before_the_caller_does() -> None:
+    made = default(VERSION_BLOCK, {**CALLERS, "version": "1.5"}, "get,x,_v")
+    first, second, third = made.layer.deps
     assert (made.env["A"], made.env["X"], made.env["CM_VERSION"]) == ("version", "user", "1.5")
-    assert first.tags_text == "get,new,_n"
-    assert {key: first.entry[key] for key in ("version", "name", "md5sum", "env")} == {
-        "version": "version",
-        "name": "recipe",
-        "md5sum": "1",
-        "env": {"E": "caller"},
+    assert (first.tags_text, first.entry["version"], first.entry["md5sum"]) == ("get,new,_n", "version", "1")
+    assert (second.tags_text, third.tags_text) == ("get,z,_c", "get,more,_c")
+
+
+def test_the_block_of_a_default_version_comes_after_all_overrides() -> None:
+    made = default(VERSION_BLOCK, CALLERS, "get,x,_v")
+    first, second, third = made.layer.deps
+    assert (made.env["A"], made.env["X"], made.env["CM_VERSION"]) == ("version", "user", "1.5")
+    assert first.entry == {"tags": "get,new", "names": ["tool", "y"]}
+    assert (second.tags_text, third.tags_text) == ("get,z,_c", "get,more")
+    assert made.recursive_overrides == {
+        "y": {"version": "version", "tags": "_n", "md5sum": "1"},
+        "more": {"tags": "_c"},
     }
-    assert made.recursive_overrides["y"]["version"] == "version"
-    assert made.layer.deps[1].tags_text == "get,z,_c"
 
 
 def test_the_whole_block_of_a_default_version_counts() -> None:
@@ -525,10 +536,3 @@ def test_the_whole_block_of_a_default_version_counts() -> None:
     assert made.env == {"NEW": "yes", "LATE": "yes", "C": "const", "P": "const", "CM_VERSION": "1.5"}
     assert (made.const, made.const_state, made.state) == ({"C": "const"}, {"k": 1}, {"s": {"a": 1, "b": 2}})
     assert made.layer.new_env_keys == ("N",)
-
-
-def test_the_caller_wins_over_the_block_of_a_default_version() -> None:
-    meta = {**TOOLS, "default_version": "1.5", "versions": {"1.5": {"adr": {"y": {"version": "block"}}}}}
-    made = default(meta, {"adr": {"y": {"version": "caller"}}})
-    assert made.layer.deps[0].entry["version"] == "caller"
-    assert made.recursive_overrides == {"y": {"version": "caller"}}

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import TemporaryHome, finish, is_alive, wait_until
+from helpers import TemporaryHome, finish, is_alive, shell_wait, wait_until
+from recipe_engine.actions.cache_gc import gc_action
 from recipe_engine.disk.files import is_locked
 
 KILLER = """
@@ -41,8 +42,8 @@ WRITES = (
     "README.md",
     "CACHEDIR.TAG",
     "_cm.json",
-    "tmp-state.json",
     "tmp-run.sh",
+    "tmp-state.json",
     "tmp-env.sh",
     "tmp-env-all.sh",
     "cm-cached-state.json",
@@ -118,8 +119,9 @@ def assert_right(home: TemporaryHome, *words: str) -> Path:
 
 
 def folders(home: TemporaryHome) -> list[Path]:
-    """The folders of the store but that of the locks."""
-    return [path for path in home.store.iterdir() if path.is_dir() and path.name != ".locks"]
+    """The folders of the store but that of the locks and an empty trash."""
+    kept = [path for path in home.store.iterdir() if path.is_dir() and path.name != ".locks"]
+    return [path for path in kept if path.name != ".trash" or any(path.iterdir())]
 
 
 def scratch_files(folder: Path) -> list[str]:
@@ -144,14 +146,14 @@ def test_a_process_killed_at_a_write_of_the_store_leaves_nothing_that_is_trusted
     was_finished = moment == f"after {len(WRITES)}"
     entry = assert_right(home)
     assert scratch_files(entry) == []
-    had_run = len(written) > WRITES.index("tmp-run.sh") + 1
+    had_run = len(written) > WRITES.index("tmp-state.json") + 1
     assert runs(home) == (1 if was_finished or not had_run else 2)
 
 
 @pytest.mark.parametrize(
     "moment", [f"{side} {number}" for number in range(1, len(WRITES) - 1) for side in ("before", "after")]
 )
-def test_a_renewal_killed_at_any_write_leaves_the_old_entry_or_one_that_is_made_again_in_its_place(
+def test_a_renewal_killed_at_any_write_leaves_the_old_entry_answering_and_after_the_last_one_the_new_entry(
     killed: KilledHome, moment: str
 ) -> None:
     home = killed.home
@@ -159,7 +161,13 @@ def test_a_renewal_killed_at_any_write_leaves_the_old_entry_or_one_that_is_made_
     code, written = killed.run(moment, "--renew")
     assert code == -signal.SIGKILL
     assert written == list(WRITES[2 : 2 + int(moment.split()[1])])
-    assert assert_right(home) == entry
+    n_runs = runs(home)
+    answered = Path(home.run("get,thing")["new_env"]["CM_THING_FILE"]).parent
+    assert runs(home) == n_runs, "made again"
+    assert (answered == entry) is (moment != f"after {len(WRITES) - 2}")
+    home.run("get,thing", renew=True)
+    gc_action({"f": True}, home.engine_home)
+    assert assert_right(home) not in (entry, answered)
 
 
 @pytest.mark.parametrize("victim", ["process", "group"])
@@ -239,7 +247,7 @@ def test_a_script_that_outlives_its_killed_cm_keeps_the_entry_locked_and_the_nex
         echo begin >> "{home.work}/story"
         if [ ! -e "{home.work}/pid" ]; then
           echo $$ > "{home.work}/pid"
-          while [ ! -e "{home.work}/go" ]; do sleep 0.05; done
+          {shell_wait(f'[ -e "{home.work}/go" ]')}
           echo orphan > thing.txt
         else
           echo right > thing.txt

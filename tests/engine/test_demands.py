@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from helpers import TemporaryHome
+from recipe_engine.actions.lock_action import lock_action
 from recipe_engine.actions.plan_action import make_plan
 from recipe_engine.actions.run import new_engine, parse_request
+from recipe_engine.documents.lockfile import LockMismatch
 from recipe_engine.rules.demands import VersionConflict
 from recipe_engine.rules.errors import VariationError
 from recipe_engine.rules.version import VersionRange, intersection
@@ -57,6 +60,9 @@ def tools(home: TemporaryHome) -> Iterator[TemporaryHome]:
             "variations": {"dev": {}},
         },
         customize="""
+        def plan(i):
+            return {"return": 0, "version": i["env"]["CM_VERSION"]}
+
         def postprocess(i):
             i["env"]["CM_TOOL"] = i["env"]["CM_VERSION"]
             return {"return": 0, "version": i["env"]["CM_VERSION"]}
@@ -85,9 +91,8 @@ def test_a_later_exact_demand_decides_for_the_earlier_open_one(tools: TemporaryH
     answer = tools.run("app,main")
     assert answer["new_env"]["CM_TOOL"] == "2"
     assert made(tools) == ["3", "2"]
-    assert any(
-        "starting over: get-tool 3 was taken, but later asked for was == 2 for app-main" in line for line in tools.story
-    )
+    again = "starting over: get-tool 3 was already selected; a later step requires == 2 for app-main"
+    assert any(again in line for line in tools.story)
     assert [line for line in tools.story if "get-tool 2: reused" in line]
 
 
@@ -140,6 +145,53 @@ def test_the_plan_shows_the_choice_that_suits_all(tools: TemporaryHome) -> None:
     versions = [step.version for _, step in plan.root.walk() if step.label.startswith("get-tool")]
     assert versions == ["2", "2"]
     assert plan.root.label == "app-main"
+
+
+@pytest.mark.parametrize("steps", [["12.2", "12.2"], ["12.2", ""], ["", "12.2"], ["12.2", "12.2.140"]])
+def test_an_exact_version_that_is_reported_in_full_still_answers_the_same_request(
+    home: TemporaryHome, steps: list[str]
+) -> None:
+    home.recipe(
+        "get-tool",
+        {"cache": True, "default_version": "12.2", "new_env_keys": ["CM_TOOL"]},
+        customize="""
+        def postprocess(i):
+            i["env"]["CM_TOOL"] = "12.2.140"
+            return {"return": 0, "version": "12.2.140"}
+        """,
+    )
+    home.recipe("app-main", {"deps": [wish("get,tool", **({"version": one} if one else {})) for one in steps]})
+    home.run("app,main")
+    n_made = len(home.entries("get-tool"))
+    assert n_made == (1 if steps[0] else 2)
+    home.run("app,main")
+    assert len(home.entries("get-tool")) == n_made, "the second run makes nothing"
+
+
+def test_a_lock_holds_an_exact_request_that_is_reported_in_full(home: TemporaryHome) -> None:
+    home.recipe(
+        "get-tool",
+        {"cache": True},
+        customize='def postprocess(i):\n    return {"return": 0, "version": i["env"]["CM_VERSION"] + ".140"}\n',
+    )
+    home.run("get,tool", version="12.2")
+    lock = lock_action({"tags": "get,tool", "version": "12.2"}, home.engine_home)["lock"]
+    (home.work / "crowdperf.lock").write_text(json.dumps(lock), encoding="utf-8")
+    home.run("get,tool", version="12.2", frozen=True)
+    with pytest.raises(LockMismatch, match=r"its version is 12\.3\.140, locked is 12\.2\.140"):
+        home.run("get,tool", version="12.3", frozen=True)
+
+
+def test_a_recipe_that_ignores_its_bounds_is_asked_twice_and_no_more(tools: TemporaryHome) -> None:
+    tools.recipe(
+        "get-tool",
+        {"cache": True, "new_env_keys": ["CM_TOOL"]},
+        customize='def postprocess(i):\n    return {"return": 0, "version": "1"}\n',
+    )
+    deps = [wish("app,a"), wish("get,tool", version_min="2"), wish("get,tool", version_min="2")]
+    tools.recipe("app-main", {"deps": deps})
+    tools.run("app,main")
+    assert len([line for line in tools.story if "starting over" in line]) == 1
 
 
 def test_other_variations_and_inputs_are_other_things(tools: TemporaryHome) -> None:

@@ -236,7 +236,6 @@ def test_the_flags_of_the_whole_tree_go_down_and_those_of_one_recipe_do_not() ->
         "silent",
         "verbose",
         "show_time",
-        "only_from_cache",
         "fake_deps",
         "lock_timeout_s",
         "mixed_versions",

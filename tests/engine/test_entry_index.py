@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from recipe_engine.disk import entry_index
+from recipe_engine.disk import database, entry_index
 from recipe_engine.disk.database import Database
 from recipe_engine.disk.entry_index import EntryIndex
 from recipe_engine.disk.entryfile import CACHE_AUTOMATION_UID, EntryPaths, meta_row
@@ -130,7 +130,7 @@ def test_an_entry_that_cm_itself_makes_is_seen_in_every_state(root: Path) -> Non
 
 def test_a_known_entry_that_is_written_again_is_read_again(root: Path) -> None:
     (entry, *_) = EntryIndex(root).of_recipe(key_of("get-a").recipe.uid)
-    Store(root).retire(entry)
+    Store(root).retire(entry, "edited")
     states = {found.path.name: found.is_complete for found in EntryIndex(root).of_recipe(entry.recipe.uid)}
     assert states[entry.path.name] is False
     assert sum(states.values()) == 4
@@ -191,6 +191,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "a lost table": lambda path: tell(path, "DROP TABLE entries"),
     "a row of nonsense": lambda path: tell(path, "UPDATE entries SET meta = 'nonsense'"),
     "a row without numbers": lambda path: tell(path, "UPDATE entries SET mtime_ns = NULL, meta = NULL"),
+    "columns of other types": lambda path: tell(path, "UPDATE entries SET meta = 7, name = CAST(name AS BLOB)"),
     "a folder in its place": lambda path: (path.unlink(), path.mkdir()),
 }
 
@@ -214,6 +215,17 @@ def test_a_python_without_sqlite_reads_all_entries(root: Path, monkeypatch: pyte
     names = names_of(root, "get-a")
     monkeypatch.setitem(sys.modules, "sqlite3", None)
     assert names_of(root, "get-a") == names
+
+
+def test_an_index_that_another_process_keeps_locked_is_not_waited_for_without_end(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "BUSY_S", 0.05)
+    names = names_of(root, "get-a")
+    holder = sqlite3.connect(file_of(root), isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    assert names_of(root, "get-a") == names
+    holder.close()
 
 
 def test_a_cache_whose_index_cannot_be_written_is_read(root: Path, reads: list[Path]) -> None:

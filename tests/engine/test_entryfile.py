@@ -8,15 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from recipe_engine.disk.content import declared_files, dependency_row, file_problem, file_row, record_file
 from recipe_engine.disk.entryfile import (
     CACHE_AUTOMATION_UID,
     EntryPaths,
-    declared_files,
-    dependency_row,
-    file_problem,
-    file_row,
     parse_entry,
-    record_file,
     record_row,
     stamp_of,
 )

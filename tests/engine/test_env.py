@@ -7,23 +7,24 @@ from typing import Any
 
 import pytest
 from recipe_engine.rules.env import (
-    ENGINE_LOCAL_KEYS,
+    DEPENDENT_PATH_KEYS,
+    LOCAL_KEYS,
     append_unique,
-    check_list_keys,
     env_for_dependency,
     expand_env,
     expand_text,
     expand_value,
     fill_env,
     has_placeholder,
-    is_secret,
     merge_env,
     merge_state,
     new_items,
     select_keys,
-    without_secrets,
+    with_lists,
 )
 from recipe_engine.rules.errors import RequestError
+
+HIDDEN = (*LOCAL_KEYS, *DEPENDENT_PATH_KEYS)
 
 
 @pytest.mark.parametrize(
@@ -80,9 +81,8 @@ def test_no_function_changes_what_it_is_given() -> None:
     merge_env(env, {"+P": ["x"], "B": "c"})
     fill_env(env, {"C": "c"})
     expand_env(env)
-    env_for_dependency(env, ENGINE_LOCAL_KEYS, ())["+P"] = []
+    env_for_dependency(env, HIDDEN, ())["+P"] = []
     new_items(env, {"+P": []})
-    without_secrets(env)
     merge_state(state, {"a": {"k": [2]}})["a"]["k"].append(3)
     assert (env, state) == before
 
@@ -182,12 +182,12 @@ ENGINE_KEYS = [
 
 @pytest.mark.parametrize("key", ENGINE_KEYS)
 def test_the_engines_local_keys_are_hidden_from_dependencies(key: str) -> None:
-    assert env_for_dependency({key: "1", "CM_OTHER": "2"}, ENGINE_LOCAL_KEYS, ()) == {"CM_OTHER": "2"}
+    assert env_for_dependency({key: "1", "CM_OTHER": "2"}, HIDDEN, ()) == {"CM_OTHER": "2"}
 
 
 @pytest.mark.parametrize("key", ["CM_VERSIONS", "CM_NAME_OF_X", "MY_CM_TMP_X", "CM_INPUTS", "CM_QUIET"])
 def test_a_key_that_only_looks_like_a_local_one_is_handed_down(key: str) -> None:
-    assert env_for_dependency({key: "1"}, ENGINE_LOCAL_KEYS, ()) == {key: "1"}
+    assert env_for_dependency({key: "1"}, HIDDEN, ()) == {key: "1"}
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_a_key_that_only_looks_like_a_local_one_is_handed_down(key: str) -> None
 )
 def test_shown_keys_and_globs_win_over_hidden_ones(shown: tuple[str, ...], visible: set[str]) -> None:
     env = {"A": "1", "CM_TMP_X": "1", "CM_TMP_Y": "1", "OPEN": "<<<NONE>>>", "+OPEN": ["<<<NONE>>>"]}
-    assert set(env_for_dependency(env, ENGINE_LOCAL_KEYS, shown)) == visible
+    assert set(env_for_dependency(env, HIDDEN, shown)) == visible
 
 
 def test_a_dependency_gets_lists_of_its_own() -> None:
@@ -250,41 +250,22 @@ def test_of_a_list_only_the_items_that_were_not_there_before_leave(
     assert new_items(env, before) == new
 
 
-@pytest.mark.parametrize("value", ["/a", 5, {"a": 1}, None])
-def test_a_plus_key_without_a_list_is_refused_with_the_way_to_write_one(value: object) -> None:
+@pytest.mark.parametrize(
+    ("value", "items"),
+    [("/a", ["/a"]), ("/a:/b", ["/a:/b"]), (5, [5]), (None, []), ("", []), (("/a",), ["/a"]), (["/a"], ["/a"])],
+)
+def test_a_plus_key_with_one_text_is_a_list_of_one(value: object, items: list[object]) -> None:
+    assert with_lists({"A": "text", "+PATH": value}) == {"A": "text", "+PATH": items}
+
+
+def test_a_plus_key_that_holds_a_mapping_is_refused_with_the_way_to_write_a_list() -> None:
     with pytest.raises(RequestError) as caught:
-        check_list_keys({"A": "text", "+PATH": value})
+        with_lists({"A": "text", "+PATH": {"a": 1}})
     assert "'+PATH' must hold a list" in caught.value.message
-    assert repr(value) in caught.value.message
+    assert "{'a': 1}" in caught.value.message
     assert caught.value.hint == "write --env.+PATH,=VALUE1,VALUE2 to give a list"
 
 
-def test_plus_keys_with_lists_and_other_keys_with_anything_are_fine() -> None:
-    check_list_keys({"+PATH": [], "A": "text", "B": ["list"], "C+": "text"})
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        "CM_GH_TOKEN",
-        "HF_TOKEN",
-        "token",
-        "DB_PASSWORD",
-        "CM_SSH_PASSPHRASE",
-        "AWS_SECRET_ACCESS_KEY",
-        "CM_SECRET_KEY",
-        "OPENAI_API_KEY",
-        "APIKEY",
-        "CM_PRIVATE_KEY",
-        "GOOGLE_CREDENTIALS",
-        "CLIENT_SECRET",
-    ],
-)
-def test_keys_that_name_secrets_are_kept_from_files_and_logs(key: str) -> None:
-    assert is_secret(key)
-    assert without_secrets({key: "s", "CM_X": "1"}) == {"CM_X": "1"}
-
-
-@pytest.mark.parametrize("key", ["CM_TOKENIZER", "CM_MAX_TOKENS", "CM_TOKEN_PATH", "CM_KEY", "CM_NOTOKEN", "CM_MONKEY"])
-def test_keys_that_only_look_like_secrets_are_ordinary(key: str) -> None:
-    assert not is_secret(key)
+def test_keys_without_a_plus_in_front_hold_anything() -> None:
+    env = {"+PATH": [], "A": "text", "B": ["list"], "C+": "text"}
+    assert with_lists(env) == env

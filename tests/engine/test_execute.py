@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome
+from recipe_engine.actions.plan_action import plan_action
 from recipe_engine.rules.errors import CacheMiss, CycleError, HookFailed, RecipeError, ScriptNotFound
 
 TRACED = """
@@ -110,6 +111,43 @@ def test_only_execute_from_cache_refuses_to_make_and_takes_what_is_there(family:
     assert "get-top run.sh" not in take_trace(family)
 
 
+def test_only_execute_from_cache_is_asked_of_the_named_recipe_only(home: TemporaryHome) -> None:
+    home.recipe("get-part", {"cache": True})
+    home.recipe("get-plain", {"deps": [{"tags": "get,part"}]})
+    home.recipe("get-kept", {"cache": True, "deps": [{"tags": "get,part,_v", "dynamic": True}]})
+    home.recipe("get-part", {"cache": True, "variations": {"v": {}}})
+    home.run("get,plain", only_execute_from_cache=True)
+    home.run("get,kept")
+    home.cm("rm", "cache", "--tags=get,part", "-f")
+    home.run("get,kept", only_execute_from_cache=True)
+    assert len(home.entries("get-part")) == 1
+
+
+@pytest.mark.parametrize(
+    ("entry", "adr"),
+    [({"only_execute_from_cache": True}, {}), ({"names": ["part"]}, {"part": {"only_execute_from_cache": "yes"}})],
+)
+def test_only_execute_from_cache_of_a_dependency_counts_for_that_dependency(
+    home: TemporaryHome, entry: dict[str, Any], adr: dict[str, Any]
+) -> None:
+    home.recipe("get-part", {"cache": True, "deps": [{"tags": "get,inner"}]})
+    home.recipe("get-inner", {"cache": True})
+    home.recipe("get-top", {"deps": [{"tags": "get,part", **entry}]})
+    with pytest.raises(CacheMiss, match="get-part is not in the cache"):
+        home.run("get,top", adr=adr)
+    home.run("get,part")
+    assert home.run("get,top", adr=adr)["return"] == 0
+
+
+def test_fake_run_of_a_dependency_counts_for_that_dependency(home: TemporaryHome) -> None:
+    traced(home, "get-inner")
+    traced(home, "get-part", {"cache": True, "deps": [{"tags": "get,inner"}], "new_env_keys": ["CM_TMP_FAKE_RUN"]})
+    traced(home, "get-top", {"deps": [{"tags": "get,part", "fake_run": True}], "new_env_keys": ["CM_TMP_FAKE_RUN"]})
+    assert home.run("get,top")["new_env"] == {"CM_TMP_FAKE_RUN": "yes"}
+    assert take_trace(home) == [*steps("get-inner"), *steps("get-top")]
+    assert home.entries("get-part") == []
+
+
 @pytest.mark.parametrize("phase", ["prehook_deps", "posthook_deps", "post_deps"])
 @pytest.mark.parametrize("value", ["yes", "no"])
 def test_a_condition_of_a_later_phase_sees_what_preprocess_set(home: TemporaryHome, phase: str, value: str) -> None:
@@ -161,6 +199,32 @@ def test_the_env_of_a_dependency_entry_is_for_the_dependency_alone(home: Tempora
         assert new_env["CM_BACK"] == "p-c"
         assert "CM_P" not in new_env
         assert "CM_C" not in new_env
+
+
+@pytest.mark.parametrize("phase", ["deps", "prehook_deps", "posthook_deps", "post_deps"])
+def test_a_local_key_with_a_value_is_not_changed_by_a_dependency(home: TemporaryHome, phase: str) -> None:
+    for name in ("first", "second"):
+        keys = ["CM_GIT_REPO_NAME", "CM_MINE", "CM_OPEN", "CM_TMP_SHOWN", "CM_SHARED", "+CM_GIT_LIST", "CM_VERSION"]
+        env = {key: [name] if key.startswith("+") else name for key in keys}
+        home.recipe(f"get-{name}", {"env": env, "new_env_keys": keys})
+    meta = {
+        "env": {"CM_OPEN": "<<<CM_NONE>>>", "CM_TMP_SHOWN": "own"},
+        "local_env_keys": ["CM_MI*"],
+        phase: [{"tags": "get,first", "force_env_keys": ["CM_TMP_SHOWN"]}, {"tags": "get,second"}],
+        "new_env_keys": ["CM_*", "+CM_*"],
+    }
+    home.recipe("get-top", meta)
+    wanted = {
+        "CM_GIT_REPO_NAME": "first",  # of the first that gave it
+        "CM_MINE": "caller",
+        "CM_OPEN": "<<<CM_NONE>>>",
+        "CM_TMP_SHOWN": "own",
+        "CM_SHARED": "second",
+        "+CM_GIT_LIST": ["first", "second"],  # its name starts with a +
+        "CM_VERSION": "first",
+    }
+    answer = home.run("get,top", env={"CM_MINE": "caller"})
+    assert {key: value for key, value in answer["new_env"].items() if key in wanted} == wanted
 
 
 def test_the_earlier_producer_stays_first_in_a_list_key(home: TemporaryHome) -> None:
@@ -216,8 +280,13 @@ def test_a_skip_leaves_no_env_no_entry_and_the_folder_as_it_was(home: TemporaryH
 
 
 def test_a_skip_may_name_another_recipe_that_answers_in_its_place(home: TemporaryHome) -> None:
-    home.recipe("get-z", {"new_env_keys": ["CM_Z"]}, run_sh='echo "CM_Z=$CM_GIVEN" > tmp-run-env.out')
-    home.recipe("get-y", {"cache": True}, customize=skipping(', "script": {"tags": "get,z"}'))
+    home.recipe(
+        "get-z",
+        {"new_env_keys": ["CM_Z", "CM_Q"], "env": {"CM_Q": "q"}},
+        run_sh='echo "CM_Z=$CM_GIVEN" > tmp-run-env.out',
+    )
+    meta = {"cache": True, "new_env_keys": ["CM_Z"]}
+    home.recipe("get-y", meta, customize=skipping(', "script": {"tags": "get,z"}'))
     answer = home.run("get,y", env={"CM_GIVEN": "9"})
     assert answer["new_env"] == {"CM_Z": "9"}
     assert "CM_LEAK" not in answer["env"]
@@ -317,12 +386,59 @@ def test_validate_cache_decides_whether_an_entry_is_reused(home: TemporaryHome) 
     flag.unlink()
 
 
+def test_an_entry_whose_library_changed_behind_it_is_made_again(home: TemporaryHome) -> None:
+    library = home.folder / "library"
+    library.mkdir()
+    home.recipe(
+        "get-x",
+        {"cache": True, "new_env_keys": ["CM_X_VERSION"]},
+        customize=f"""
+        import pathlib
+
+        def preprocess(i):
+            pathlib.Path("{library}/version").write_text(i["env"].get("CM_VERSION", "3"))
+            return {{"return": 0}}
+
+        def detect_version(i):
+            return i["automation"].parse_version({{
+                "match_text": r"(.+)", "group_number": 1, "env_key": "CM_X_VERSION", "which_env": i["env"]}})
+
+        def postprocess(i):
+            return detect_version(i)
+        """,
+        files={"run.sh": f"cp {library}/version tmp-ver.out", "validate_cache.sh": f"cp {library}/version tmp-ver.out"},
+    )
+    for version in ("1", "2", "1", "1"):
+        home.run("get,x", version=version)
+        assert (library / "version").read_text(encoding="utf-8") == version
+    assert any("reused" in line for line in home.story)
+    home.run("get,x", version="2")
+    assert any("it is of version 2, detect_version now finds 1" in line for line in home.story)
+    (library / "version").write_text("", encoding="utf-8")
+    home.run("get,x", version="1")
+    assert any("not reusing" in line and "no version matching" in line for line in home.story)
+
+
 def test_save_env_leaves_files_that_a_shell_can_source(home: TemporaryHome) -> None:
-    home.recipe("get-x", {"env": {"CM_A": "it's $HOME"}, "new_env_keys": ["CM_A"]})
+    home.recipe("get-x", {"env": {"CM_A": "it's $(HOME)"}, "new_env_keys": ["CM_A"]})
     home.run("get,x")
     assert list(home.work.iterdir()) == [], "without --save_env nothing is left in the user's folder"
     home.run("get,x", save_env=True)
-    assert "export CM_A='it'\"'\"'s $HOME'" in (home.work / "tmp-env.sh").read_text(encoding="utf-8")
+    assert "export CM_A='it'\"'\"'s $(HOME)'" in (home.work / "tmp-env.sh").read_text(encoding="utf-8")
+
+
+def test_save_env_leaves_what_a_cached_recipe_gives_whether_made_or_reused(home: TemporaryHome) -> None:
+    meta = {"cache": True, "env": {"CM_A": "it's"}, "new_env_keys": ["CM_A"], "new_state_keys": ["script_prefix"]}
+    home.recipe("get-x", {**meta, "state": {"script_prefix": ["echo first"]}})
+    home.recipe("get-y", {"deps": [{"tags": "get,x"}]})
+    for _ in ("made", "reused"):
+        home.run("get,x", save_env=True)
+        assert [path.name for path in home.work.iterdir()] == ["tmp-env.sh"]
+        lines = (home.work / "tmp-env.sh").read_text(encoding="utf-8").splitlines()
+        assert lines == ["#!/bin/bash", "", "echo first", "export CM_A='it'\"'\"'s'"]
+        (home.work / "tmp-env.sh").unlink()
+    plan_action({"tags": "get,x", "save_env": True, "quiet": True}, home.engine_home)
+    assert list(home.work.iterdir()) == []
 
 
 # --- hooks ---
@@ -399,6 +515,7 @@ def test_customize_may_import_the_module_beside_it(home: TemporaryHome) -> None:
     ],
 )
 def test_a_value_reaches_the_script_and_comes_back_unchanged(home: TemporaryHome, value: str) -> None:
+    home.write_cmr(values="literal")
     home.recipe(
         "get-x",
         {"new_env_keys": ["CM_BACK"]},

@@ -25,6 +25,93 @@ def count(home: TemporaryHome, monkeypatch: pytest.MonkeyPatch) -> Callable[[], 
     return lambda: len(counter.read_text().split()) if counter.exists() else 0
 
 
+# --- dynamic dependencies that decide on tags of the entry ---
+
+NOTE = 'echo "{name} $CM_SEEN" >> "$CM_TRACE"\n'
+
+
+def dynamic_family(home: TemporaryHome) -> Path:
+    """get-top (cached), whose dynamic dependency gives CM_KIND_TAG and reads what the one before it gives."""
+    keys = {"new_env_keys": ["CM_SEEN"], "env": {"CM_SEEN": "seen"}}
+    home.recipe("get-before", keys, run_sh=NOTE.format(name="before"))
+    tag = NOTE.format(name="dynamic") + 'echo "CM_KIND_TAG=$CM_KIND" > tmp-run-env.out'
+    home.recipe("get-kind", {"new_env_keys": ["CM_KIND_TAG"]}, run_sh=tag)
+    home.recipe("get-after", run_sh=NOTE.format(name="after"))
+    meta = {
+        "cache": True,
+        "extra_cache_tags_from_env": [{"env": "CM_KIND_TAG", "prefix": "kind-"}],
+        "deps": [{"tags": "get,before"}, {"tags": "get,kind", "dynamic": True}, {"tags": "get,after"}],
+        "new_env_keys": ["CM_KIND_TAG"],
+    }
+    home.recipe("get-top", meta, run_sh=NOTE.format(name="top"))
+    return home.folder / "trace"
+
+
+def run_kind(home: TemporaryHome, trace: Path, kind: str, **more: Any) -> list[str]:
+    """What a run of get-top did, step by step."""
+    trace.unlink(missing_ok=True)
+    answer = home.run("get,top", env={"CM_TRACE": str(trace), "CM_KIND": kind}, **more)
+    assert answer["new_env"] == {"CM_KIND_TAG": kind}
+    return trace.read_text(encoding="utf-8").splitlines()
+
+
+def kind_tags(home: TemporaryHome) -> list[list[str]]:
+    return sorted([tag for tag in entry["tags"] if tag.startswith("deps-")] for entry in home.entries("get-top"))
+
+
+def test_a_dynamic_dependency_runs_once_and_at_its_place_when_the_entry_is_made(home: TemporaryHome) -> None:
+    trace = dynamic_family(home)
+    assert run_kind(home, trace, "a") == ["before seen", "dynamic seen", "after seen", "top seen"]
+    assert kind_tags(home) == [["deps-kind-a"]]
+    assert run_kind(home, trace, "a") == ["dynamic "]
+    assert run_kind(home, trace, "a", new=True) == ["before seen", "dynamic seen", "after seen", "top seen"]
+    assert kind_tags(home) == [["deps-kind-a"], ["deps-kind-a"]]
+
+
+def test_an_entry_that_another_result_of_a_dynamic_dependency_made_is_not_reused(home: TemporaryHome) -> None:
+    trace = dynamic_family(home)
+    for kind in ("a", "b"):
+        assert run_kind(home, trace, kind)[-1] == "top seen"
+    for kind in ("a", "b"):
+        assert run_kind(home, trace, kind) == ["dynamic "]
+    assert kind_tags(home) == [["deps-kind-a"], ["deps-kind-b"]]
+    assert run_kind(home, trace, "a", renew=True)[-1] == "top seen"
+    assert kind_tags(home) == [["deps-kind-a"], ["deps-kind-b"]]
+
+
+def test_steps_behind_different_results_of_a_dynamic_dependency_may_have_different_versions(
+    home: TemporaryHome,
+) -> None:
+    dynamic_family(home)
+    meta = {
+        "cache": True,
+        "extra_cache_tags_from_env": [{"env": "CM_KIND_TAG", "prefix": "kind-"}],
+        "deps": [{"tags": "get,kind", "dynamic": True}],
+        "default_version": "3.0",
+    }
+    home.recipe(
+        "get-lib",
+        meta,
+        customize="""
+        def postprocess(i):
+            return {"return": 0, "version": i["env"]["CM_VERSION"]}
+    """,
+    )
+    deps = [
+        {"tags": "get,lib", "env": {"CM_KIND": "a"}},
+        {"tags": "get,lib", "env": {"CM_KIND": "b"}, "version": "1.0"},
+        {"tags": "get,lib", "env": {"CM_KIND": "a"}, "version": "2.0"},
+    ]
+    home.recipe("use-libs", {"deps": deps})
+    home.run("use,libs", env={"CM_TRACE": str(home.folder / "trace")})
+    assert any(line.startswith("starting over: ") for line in home.story)
+    made = {
+        (*[tag for tag in entry["tags"] if tag.startswith("deps-")], entry["version"])
+        for entry in home.entries("get-lib")
+    }
+    assert made == {("deps-kind-a", "3.0"), ("deps-kind-a", "2.0"), ("deps-kind-b", "1.0")}
+
+
 # --- reuse ---
 
 
@@ -270,7 +357,8 @@ def test_renew_never_turns_an_entry_into_one_of_another_request(home: TemporaryH
     for tags, inputs, expected in wishes:
         assert home.run(tags, renew=True, **inputs)["new_env"] == {"CM_OUT": expected}
     assert count() == 7
-    assert {entry["path"] for entry in home.entries()} == set(after)
+    assert len(home.entries()) == len(after), "each was replaced by another"
+    assert {path for path in after if path.exists()} == set(after) - set(before)
 
 
 def test_a_path_on_which_one_dependency_depends_is_none_of_its_siblings(home: TemporaryHome) -> None:
@@ -301,21 +389,98 @@ def counted(home: TemporaryHome, count: Callable[[], int]) -> Callable[[], int]:
     return count
 
 
-def test_renew_makes_the_same_entry_again(home: TemporaryHome, counted: Callable[[], int]) -> None:
+def test_renew_makes_an_entry_that_takes_the_place_of_the_old_one(
+    home: TemporaryHome, counted: Callable[[], int]
+) -> None:
     home.run("get,x,_v", extra_cache_tags="mine")
     before = home.entries("get-x")[0]
     (before["path"] / "kept").touch()
     answer = home.run("get,x,_v", renew=True)
     (after,) = home.entries("get-x")
     assert counted() == 3, "the dependency is not renewed"
-    assert after["path"] == before["path"]
+    assert after["path"] != before["path"]
     assert "version-2" in before["tags"]
     assert set(after["tags"]) == set(before["tags"]) - {"version-2"} | {"version-3"}
     assert {"mine", "_v"} <= set(after["tags"])
-    assert (after["path"] / "kept").exists(), "a recipe may go on with what is there"
+    assert not (after["path"] / "kept").exists()
     assert (after["path"] / "renewed").read_text() == "yes\n"
     assert answer["new_env"] == {"CM_N": "3"}
     assert home.run("get,x,_v")["new_env"] == {"CM_N": "3"}
+
+
+@pytest.mark.parametrize("place", ["preprocess", "run.sh", "a file that is not made"])
+def test_a_renewal_that_fails_leaves_the_old_entry_answering(
+    home: TemporaryHome, count: Callable[[], int], place: str
+) -> None:
+    hook = """
+        import os
+
+        def preprocess(i):
+            return {"return": int(os.environ.get("FAIL") == "preprocess"), "error": "no network"}
+
+        def postprocess(i):
+            i["env"]["CM_X"] = os.path.abspath("big")
+            return {"return": 0, "files": ["big", *(["none"] if os.environ.get("FAIL", "").startswith("a ") else [])]}
+    """
+    run_sh = COUNT + '\necho data > big; [ "${FAIL:-}" != run.sh ]'
+    home.recipe("get-x", {"cache": True, "new_env_keys": ["CM_X"]}, customize=hook, run_sh=run_sh)
+    good = home.run("get,x")
+    with pytest.MonkeyPatch.context() as failing:
+        failing.setenv("FAIL", place)
+        with pytest.raises(RecipeError):
+            home.run("get,x", renew=True)
+        n_runs = count()
+        again = home.run("get,x", only_execute_from_cache=True)
+    assert again["new_env"] == good["new_env"]
+    assert (home.entry("get-x") / "big").read_text() == "data\n"
+    assert count() == n_runs
+    renewed = home.run("get,x", renew=True)
+    assert renewed["new_env"] != good["new_env"]
+    assert len(home.entries()) == 1
+
+
+@pytest.mark.parametrize("damage", ["{}", "", "[]", "edited", "deep"])
+def test_an_entry_whose_results_were_damaged_is_made_again_and_reported(
+    home: TemporaryHome, count: Callable[[], int], damage: str
+) -> None:
+    home.recipe("get-x", {"cache": True, "env": {"CM_X": "/bin/x"}, "new_env_keys": ["CM_X"]}, run_sh=COUNT)
+    home.run("get,x")
+    state = home.entry("get-x") / "cm-cached-state.json"
+    texts = {"edited": state.read_text().replace("/bin/x", "/etc/x"), "deep": "[" * 200_000}
+    state.write_text(texts.get(damage, damage))
+    assert home.run("get,x")["new_env"] == {"CM_X": "/bin/x"}
+    assert count() == 2
+    (line,) = [line for line in home.story if line.startswith("! ")]
+    assert f"its file {state} was edited" in line
+
+
+def test_entries_whose_time_is_over_do_not_pile_up(home: TemporaryHome, count: Callable[[], int]) -> None:
+    home.recipe("get-x", {"cache": True, "cache_expiration": 0}, run_sh=COUNT)
+    for _ in range(4):
+        home.run("get,x")
+    assert count() == 4
+    assert len(home.entries()) == 1
+
+
+def test_an_entry_is_in_use_before_its_dynamic_dependencies_run(home: TemporaryHome, count: Callable[[], int]) -> None:
+    hook = """
+        import subprocess
+
+        def preprocess(i):
+            from recipe_engine.actions.cache_gc import gc_action
+            from recipe_engine.actions.run import Home
+            from pathlib import Path
+
+            gc_action({"max_size": 0, "f": True}, Home([], Path(HOME), Path(HOME) / "repos/local"))
+            return {"return": 0}
+    """.replace("Path(HOME)", f"Path({str(home.path)!r})")
+    home.recipe("get-y", customize=hook)
+    home.recipe("get-x", {"cache": True, "deps": [{"tags": "get,y", "dynamic": True}]}, run_sh=COUNT)
+    home.run("get,x")
+    entry = home.entry("get-x")
+    home.run("get,x")
+    assert home.entry("get-x") == entry
+    assert count() == 1
 
 
 def test_renew_without_an_entry_makes_one(home: TemporaryHome, counted: Callable[[], int]) -> None:
@@ -355,6 +520,12 @@ def test_force_cache_needs_the_consent_of_the_recipe(home: TemporaryHome) -> Non
     assert [entry["associated_script_artifact"].split(",")[0] for entry in home.entries()] == ["get-b"]
 
 
+def test_force_cache_is_stronger_than_skip_cache(home: TemporaryHome) -> None:
+    home.recipe("get-b", {"can_force_cache": True})
+    home.run("get,b", force_cache=True, skip_cache=True)
+    assert len(home.entries("get-b")) == 1
+
+
 def test_a_fake_run_caches_nothing_and_leaves_nothing(home: TemporaryHome, count: Callable[[], int]) -> None:
     home.recipe("get-y", run_sh=COUNT)
     deps = [{"tags": "get,y"}, {"tags": "get,y", "skip_if_fake_run": True}]
@@ -384,6 +555,14 @@ def test_ignore_script_error_goes_on_after_the_script_of_the_recipe_asked_for(ho
     assert any("--ignore_script_error" in line for line in home.story)
     with pytest.raises(ScriptFailed):
         home.run("get,p", ignore_script_error=True)
+
+
+@pytest.mark.parametrize("is_cached", [False, True])
+def test_ignore_script_error_keeps_what_the_failing_script_had_written(home: TemporaryHome, is_cached: bool) -> None:
+    script = "echo CM_X=1 > tmp-run-env.out\necho '{\"s\": 2}' > tmp-run-state.json\nexit 3"
+    home.recipe("get-x", {"cache": is_cached, "new_env_keys": ["CM_X"], "new_state_keys": ["s"]}, run_sh=script)
+    answer = home.run("get,x", ignore_script_error=True)
+    assert (answer["new_env"], answer["new_state"]) == ({"CM_X": "1"}, {"s": 2})
 
 
 # --- the folder of an uncached run ---
@@ -447,6 +626,16 @@ def test_files_to_clean_first_are_removed_but_never_folders(home: TemporaryHome)
     assert [path.name for path in home.work.iterdir()] == ["folder"]
 
 
+def test_files_to_clean_first_never_lie_outside_the_folder(home: TemporaryHome) -> None:
+    outside = home.folder / "outside.txt"
+    outside.touch()
+    names = [str(outside), "../outside.txt", "folder/../../outside.txt"]
+    home.recipe("get-x", {"clean_output_files": names, "clean_files": names})
+    (home.work / "folder").mkdir()
+    home.run("get,x")
+    assert outside.exists()
+
+
 @pytest.mark.parametrize("is_cached", [False, True])
 def test_a_hook_that_changes_the_folder_does_not_lead_others_astray(home: TemporaryHome, is_cached: bool) -> None:
     customize = """
@@ -489,7 +678,7 @@ def test_a_token_reaches_the_scripts_and_stays_out_of_every_file(
     shown = "".join(capfd.readouterr()) + "\n".join(home.story) + json.dumps(answer)
     texts = {"what was shown": shown}
     texts |= {str(path): path.read_text(errors="replace") for path in home.folder.rglob("*") if path.is_file()}
-    assert "using ***, ***" in shown
+    assert "using ********, ********" in shown
     assert not [name for name, text in texts.items() if secret in text or other in text]
 
 
@@ -595,3 +784,46 @@ def test_after_an_error_the_next_run_starts_a_chain_and_a_folder_of_its_own(home
             home.run("get,x")
         assert caught.value.trace == ("get-x",)
     assert not (home.work / "deeper" / "deeper").exists()
+
+
+def test_an_input_that_a_dynamic_dependency_waits_for_acts_on_the_entry_that_is_there(home: TemporaryHome) -> None:
+    pull = {"tags": "pull,it", "dynamic": True, "enable_if_env": {"CM_PULL": ["yes"]}, "force_env_keys": ["CM_CLONE"]}
+    home.recipe(
+        "get-clone",
+        {
+            "cache": True,
+            "input_mapping": {"pull": "CM_PULL", "url": "CM_URL"},
+            "new_env_keys": ["CM_CLONE"],
+            "post_deps": [pull],
+        },
+        run_sh='echo "CM_CLONE=$PWD" > tmp-run-env.out',
+    )
+    home.recipe("pull-it", run_sh='echo pulled >> "$CM_CLONE/history"')
+    first = home.run("get,clone", url="a")["new_env"]["CM_CLONE"]
+    assert home.run("get,clone", url="a", pull="yes")["new_env"]["CM_CLONE"] == first
+    assert (home.entry("get-clone") / "history").read_text(encoding="utf-8") == "pulled\n"
+    assert home.run("get,clone", url="b", pull="yes")["new_env"]["CM_CLONE"] != first
+    assert home.run("get,clone", url="b")["new_env"]["CM_CLONE"] != first
+    assert len(home.entries("get-clone")) == 2
+
+
+def test_one_address_with_different_logins_is_one_entry_that_keeps_none(home: TemporaryHome) -> None:
+    home.recipe(
+        "get-x",
+        {"cache": True, "input_mapping": {"url": "CM_X_URL"}, "new_env_keys": ["CM_X_*"]},
+        run_sh='[ "$CM_X_URL" = https://me:first-login@example.org/x ]',
+    )
+    first = home.run("get,x", url="https://me:first-login@example.org/x")
+    assert first["new_env"]["CM_X_URL"] == "https://me:first-login@example.org/x"
+    for url in ("https://you:second-login@example.org/x", "https://example.org/x"):
+        again = home.run("get,x", url=url)
+        assert again["cache_entry"] == first["cache_entry"]
+        assert again["new_env"]["CM_X_URL"] == url
+    texts = [path.read_bytes() for path in home.store.rglob("*") if path.is_file()]
+    assert not [text for text in texts if b"-login" in text]
+
+
+def test_a_script_gives_back_the_state_that_it_was_shown_without_secrets(home: TemporaryHome) -> None:
+    home.recipe("get-x", {"new_state_keys": ["x"]}, run_sh="cp tmp-state.json tmp-run-state.json; grep -v s3cret tmp-*")
+    state = {"x": {"api_key": "s3cret-1", "urls": ["https://me:s3cret-2@h/", "b"], "n": 1}}
+    assert home.run("get,x", state=state)["new_state"] == state

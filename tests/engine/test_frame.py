@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -27,6 +28,31 @@ KEYS_THAT_RECIPES_READ = {
     "variation_tags",
 }
 """Section 5.2 of the format: what hooks of the CM community find in their dict."""
+
+
+NATIVE = """
+    def postprocess(i):
+        answer = i["automation"].run_native_script({"env": {**i["env"], "+SEEN": "/native"}, "script_name": "also"})
+        i["env"]["CM_NATIVE"] = answer["env_tmp"]["CM_NATIVE"]
+        return {"return": 0}
+"""
+
+
+def test_one_text_in_a_plus_key_is_one_folder_wherever_it_comes_from(home: TemporaryHome) -> None:
+    hook = "def preprocess(i):\n    i['env']['+SEEN'] = '/hook'\n    return {'return': 0}"
+    home.recipe("get-hook", {"new_env_keys": ["+SEEN"]}, customize=hook)
+    home.recipe("get-meta", {"new_env_keys": ["+SEEN"], "env": {"+SEEN": "/meta"}})
+    home.recipe("get-script", {"new_env_keys": ["+SEEN"]}, run_sh="echo '+SEEN=/script' > tmp-run-env.out")
+    home.recipe(
+        "get-x",
+        {"deps": [{"tags": f"get,{name}"} for name in ("hook", "meta", "script")], "new_env_keys": ["CM_*"]},
+        run_sh='echo "CM_SEEN=$SEEN" > tmp-run-env.out',
+        customize=NATIVE,
+        files={"also.sh": 'echo "CM_NATIVE=$SEEN" > tmp-run-env.out'},
+    )
+    new_env = home.run("get,x", env={"+SEEN": "/given"})["new_env"]
+    assert new_env["CM_SEEN"].strip(":").split(":") == ["/given", "/hook", "/meta", "/script"]
+    assert new_env["CM_NATIVE"].strip(":") == "/native"
 
 
 @pytest.fixture
@@ -102,6 +128,44 @@ def test_a_hook_sees_the_dependencies_as_they_are_after_overrides(
     home.recipe("get-x", {"deps": [{"tags": "get,y", "names": ["y"]}]}, customize=SPYING)
     home.run("get,x", adr={"y": {"tags": "_v"}})
     assert spy[0][1]["meta"]["deps"][0]["tags"] == "get,y,_v"
+
+
+SPOIL = """
+    def preprocess(i):
+        i["os_info"]["platform"] = i["os_info"]["env"]["spoilt"] = "spoilt"
+        i["run_script_input"]["os_info"]["bits"] = "spoilt"
+        i["artifact"].meta["customize"]["words"].append("spoilt")
+        i["customize"]["words"].append("spoilt")
+        i["meta"]["env"]["CM_A"] = "spoilt"
+        i["const_state"]["deep"]["list"].append("spoilt")
+        i["input"]["nested"]["list"].append("spoilt")
+        return {"return": 0}
+"""
+
+
+def test_what_a_hook_changes_in_its_input_reaches_no_other_recipe(
+    home: TemporaryHome, spy: list[tuple[str, dict[str, Any]]]
+) -> None:
+    home.recipe("get-x", customize=SPYING)
+    meta = {
+        "customize": {"words": ["own"]},
+        "env": {"CM_A": "1"},
+        "new_env_keys": ["CM_A"],
+        "const_state": {"deep": {"list": ["own"]}},
+        "new_state_keys": ["deep"],
+    }
+    home.recipe("get-spoil", meta, customize=SPOIL)
+    home.recipe(
+        "get-p", {"deps": [{"tags": "get,spoil", "nested": {"list": ["own"]}} for _ in range(2)]}, customize=SPYING
+    )
+    given = {"list": ["own"]}
+    home.run("get,p", nested=given)
+    answer = home.run("get,spoil", nested=given)
+    assert (given, answer["new_env"]) == ({"list": ["own"]}, {"CM_A": "1"})
+    assert answer["new_state"]["deep"]["list"] == ["own", "spoilt"], "its own step's constants, once"
+    home.run("get,x")
+    seen = spy[-1][1]
+    assert "spoilt" not in json.dumps([seen["os_info"], seen["run_script_input"]["os_info"], seen["artifact"].meta])
 
 
 def test_a_dependency_list_that_a_hook_breaks_is_an_error_that_names_it(home: TemporaryHome) -> None:

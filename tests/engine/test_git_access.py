@@ -69,3 +69,21 @@ def test_git_itself_takes_the_ssh_address(home: TemporaryHome) -> None:
     )
     answer = home.run("get,x", git_ssh="yes")
     assert answer["new_env"] == {"CM_ADDRESS": "ssh://git@git.example.org/team/tool"}
+
+
+@pytest.mark.parametrize("login", ["me:very-secret", "abcdefgh0123456789"])
+def test_git_uses_the_login_of_an_address_and_a_clone_does_not_keep_it(home: TemporaryHome, login: str) -> None:
+    home.recipe(
+        "get-x",
+        {"env": {"CM_GIT_CLONE_CMD": "git remote add origin <<<CM_GIT_URL>>>"}, "new_env_keys": ["CM_ADDRESS"]},
+        run_sh="""
+            git init -q tmp-clone && cd tmp-clone && $CM_GIT_CLONE_CMD
+            test "$(git remote get-url origin)" = "$EXPECTED_WORD" || exit 1
+            git config remote.origin.url | sed s/^/CM_ADDRESS=/ > ../tmp-run-env.out
+        """,
+    )
+    address = f"https://{login}@git.example.org/team/tool"
+    answer = home.run("get,x", dirty=True, env={"CM_GIT_URL": address, "EXPECTED_WORD": address})
+    assert answer["new_env"] == {"CM_ADDRESS": ADDRESS}
+    texts = [path.read_text(errors="replace") for path in home.work.rglob("*") if path.is_file()]
+    assert texts and not [text for text in texts if login in text]

@@ -24,9 +24,10 @@ from recipe_engine.documents.lockfile import (
     portable,
 )
 from recipe_engine.rules.cachemodel import RecipeId
-from recipe_engine.rules.demands import Thing, VersionConflict
+from recipe_engine.rules.demands import Thing
 from recipe_engine.rules.errors import RequestError
 from recipe_engine.rules.symbols import symbol
+from recipe_engine.running import locked
 
 A, B = "a" * 64, "b" * 64
 
@@ -197,6 +198,20 @@ def test_an_empty_home_gets_the_same_though_newer_versions_exist(
     assert pipeline.run("run,app", frozen=put_lock(pipeline, lock))["new_env"]["CM_APP"] == "app-2"
 
 
+def test_only_small_text_files_are_searched_for_the_place_of_the_cache(
+    home: TemporaryHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    customize = "def postprocess(i):\n    return {'return': 0, 'files': ['plain.txt', 'named.txt', 'weights.bin']}"
+    run_sh = "echo text > plain.txt; pwd > named.txt; printf '\\0%s' \"$PWD\" > weights.bin"
+    home.recipe("get-model", {"cache": True}, customize=customize, run_sh=run_sh)
+    home.run("get,model")
+    (thing,) = make_lock(new_engine(home.engine_home, None), {"tags": "get,model"}).things
+    assert thing.files.keys() == {"plain.txt", "weights.bin"}
+    monkeypatch.setattr(locked, "SEARCHED_BYTES", 1)
+    (thing,) = make_lock(new_engine(home.engine_home, None), {"tags": "get,model"}).things
+    assert thing.files.keys() == {"plain.txt", "named.txt", "weights.bin"}
+
+
 def test_a_changed_recipe_is_refused_by_name(pipeline: TemporaryHome, elsewhere: TemporaryHome) -> None:
     pipeline.run("run,app")
     lock = put_lock(elsewhere, lock_of(pipeline, tags="run,app"))
@@ -214,7 +229,7 @@ def test_a_changed_version_is_refused_by_name(pipeline: TemporaryHome, elsewhere
     next(row for row in lock["things"] if "version" in row)["version"] = "2"
     with pytest.raises(LockMismatch, match=r"get-tool is not what(.|\n)*tool\.bin"):
         elsewhere.run("run,app", frozen=put_lock(elsewhere, lock))
-    with pytest.raises(VersionConflict, match=r"== 2 for the lock(.|\n)*== 3 for the command line"):
+    with pytest.raises(LockMismatch, match="its version is 3, locked is 2"):
         elsewhere.run("get,tool", version="3", locked=put_lock(elsewhere, lock))
 
 
@@ -331,3 +346,24 @@ def test_a_lock_that_is_not_there_is_an_error_with_the_command(pipeline: Tempora
     assert failed.code == 1
     assert "crowdperf.lock cannot be read" in failed.stderr
     assert "cm lock script" in failed.stderr
+
+
+def test_a_lock_leaves_out_text_and_compiled_files_that_name_the_cache_and_reads_no_data(
+    home: TemporaryHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_sh = """
+        echo "prefix=$PWD" > settings
+        { head -c 5000 /dev/zero | tr '\\0' x; echo "$PWD"; } > long.txt
+        { printf '\\x7fELF\\0'; head -c 5000 /dev/zero; echo "$PWD"; } > tool
+        { printf '\\0\\0'; echo "$PWD"; } > module.pyc
+        { printf '\\xff\\xd8\\0'; echo "$PWD"; } > image.jpg
+        echo plain > plain.txt
+    """
+    customize = "def postprocess(i):\n    return {'return': 0, 'files': ['.']}\n"
+    home.recipe("get-x", {"cache": True}, customize=customize, run_sh=run_sh)
+    home.run("get,x")
+    (entry,) = home.open_store().entries()
+    assert {name for name, _ in locked._portable_files(entry, str(home.store))} == {"image.jpg", "plain.txt"}
+    monkeypatch.setattr(locked, "SEARCHED_BYTES", 4000)
+    found = {name for name, _ in locked._portable_files(entry, str(home.store))}
+    assert found == {"image.jpg", "plain.txt", "long.txt", "tool"}

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import TemporaryHome, uid_of
+from helpers import CHECKOUT, TemporaryHome, uid_of
 from recipe_engine.actions.plan_action import plan_action
-from recipe_engine.disk.metafile import MAX_BASES, MissingBase, meta_files, read_meta
+from recipe_engine.disk.metafile import MAX_BASES, MAX_META_BYTES, MissingBase, meta_files, read_meta
 from recipe_engine.rules.conditions import decide
-from recipe_engine.rules.errors import ConditionError, MetaError, RecipeError
+from recipe_engine.rules.errors import ConditionError, MetaError, RecipeError, VariationError
 from recipe_engine.rules.schema import parse_condition_blocks
 
 
@@ -187,6 +187,75 @@ def test_a_version_in_env_is_asked_for_by_the_recipes_own_prefix(home: Temporary
     assert home.run("new,x", env={"MLC_VERSION": "2.0"})["new_env"] == {"MLC_X": "two"}
 
 
+VERSIONED = """
+    cache: true
+    new_env_keys: [MLC_ROUND]
+    variations:
+      "version.#": {group: version, env: {MLC_ROUND: "any #"}}
+      version.4_1: {group: version, env: {MLC_ROUND: four}}
+      version.6_0: {group: version, default: true, env: {MLC_ROUND: six}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "given", "expected"),
+    [
+        ("", {}, "six"),
+        ("", {"version": "4_1"}, "four"),
+        ("", {"version": "5_0"}, "any 5_0"),
+        ("", {"env": {"MLC_VERSION": "4_1"}}, "four"),
+        (",_version.4_1", {"version": "4_1"}, "four"),
+        (",_version.4_1", {}, "four"),
+    ],
+)
+def test_a_version_selects_the_variation_of_that_name(
+    home: TemporaryHome, words: str, given: dict[str, Any], expected: str
+) -> None:
+    successor(home, "get-round", VERSIONED)
+    answer = home.run("get,round" + words, **given)
+    assert answer["new_env"] == {"MLC_ROUND": expected}
+    assert home.run("get,round" + words, **given) == answer
+    assert len(home.entries("get-round")) == 1
+
+
+def test_a_version_selects_the_variation_of_that_name_in_a_dependency_too(home: TemporaryHome) -> None:
+    successor(home, "get-round", VERSIONED)
+    deps = "deps: [{tags: 'get,round', names: [round], version: '4_1'}]"
+    successor(home, "get-top", deps + "\nnew_env_keys: [MLC_ROUND]\n")
+    assert home.run("get,top")["new_env"] == {"MLC_ROUND": "four"}
+    assert home.run("get,top", adr={"round": {"version": "5_0"}})["new_env"] == {"MLC_ROUND": "any 5_0"}
+    tags = [entry["tags"] for entry in home.entries("get-round")]
+    assert sorted(tag for words in tags for tag in words if tag.startswith("_")) == ["_version.4_1", "_version.5_0"]
+
+
+def test_a_version_and_another_variation_of_the_group_contradict_each_other(home: TemporaryHome) -> None:
+    successor(home, "get-round", VERSIONED)
+    with pytest.raises(VariationError, match="several variations of the group 'version' are on"):
+        home.run("get,round,_version.6_0", version="4_1")
+
+
+def test_a_version_selects_no_variation_of_a_recipe_of_cm(home: TemporaryHome) -> None:
+    variations = {"version.4_1": {"group": "v", "env": {"CM_ROUND": "four"}}, "version.#": {"group": "v"}}
+    home.recipe("get-round", {"variations": variations, "new_env_keys": ["CM_ROUND"]})
+    assert home.run("get,round", version="4_1")["new_env"] == {}
+
+
+def test_an_entry_of_the_successor_carries_every_variation_that_was_applied_as_a_tag(home: TemporaryHome) -> None:
+    successor(home, "get-round", VERSIONED)
+    home.run("get,round")
+    (entry,) = home.entries("get-round")
+    assert [tag for tag in entry["tags"] if tag.startswith("_")] == ["_version.6_0"]
+
+
+def test_recipes_of_the_successor_know_the_folder_where_the_user_called(home: TemporaryHome) -> None:
+    body = "cache: true\nenv: {MLC_SEEN: <<<MLC_USER_RUN_DIR>>>}\nnew_env_keys: [MLC_SEEN]\n"
+    successor(home, "get-inner", body)
+    successor(home, "get-top", "cache: true\ndeps: [{tags: 'get,inner'}]\nnew_env_keys: [MLC_SEEN]\n")
+    assert home.run("get,top")["new_env"] == {"MLC_SEEN": str(home.work)}
+    given = home.run("get,inner", new=True, env={"MLC_USER_RUN_DIR": "/given"})
+    assert given["new_env"] == {"MLC_SEEN": "/given"}
+
+
 def test_keys_of_the_engine_do_not_reach_a_dependency(home: TemporaryHome) -> None:
     successor(home, "new-x", "deps: [{tags: 'inner,x'}]\nnew_env_keys: [MLC_SEEN]\n")
     successor(
@@ -318,6 +387,34 @@ def test_a_hook_imports_what_the_successor_offers_without_its_package(home: Temp
     assert "told by a recipe" in done.stderr
 
 
+WHO = """
+from utils import who
+
+def preprocess(i):
+    import utils  # as late as it gets
+    i["env"]["MLC_{0}"] = who + utils.who
+    return {{"return": 0}}
+"""
+
+
+def test_each_successors_repository_has_its_own_utils(home: TemporaryHome) -> None:
+    """In a real ``cm``: one run with recipes of two repositories, each called twice."""
+    first, second = home.repo, home.folder / "second"
+    (second / "script").mkdir(parents=True)
+    (second / "cmr.yaml").write_text('alias: second\nuid: "fedcba9876543210"\n', encoding="utf-8")
+    home.register(CHECKOUT, first, second)
+    for repo, name in ((second, "second"), (first, "first")):
+        home.repo = repo
+        (repo / "automation").mkdir()
+        (repo / "automation" / "utils.py").write_text(f"who = '{name}'\n", encoding="utf-8")
+        successor(home, f"of-{name}", f"new_env_keys: [MLC_{name.upper()}]\n", customize=WHO.format(name.upper()))
+    deps = "".join(f"- {{tags: 'of,{name}'}}\n" for name in ("first", "second", "first", "second"))
+    successor(home, "new-x", f"deps:\n{deps}new_env_keys: [MLC_FIRST, MLC_SECOND]\n")
+    done = home.run_cm("new,x")
+    assert done.code == 0, done.stderr + done.stdout
+    assert done.answer["new_env"] == {"MLC_FIRST": "firstfirst", "MLC_SECOND": "secondsecond"}
+
+
 @pytest.mark.parametrize("first", ["cm", "successor"])
 def test_recipes_of_both_kinds_with_one_uid_never_share_an_entry(home: TemporaryHome, first: str) -> None:
     """Most recipes of the successor kept the uid and the tags of CM's, with other env keys."""
@@ -347,7 +444,7 @@ def test_a_plan_does_not_run_predeps_and_leaves_open_what_it_may_decide(home: Te
     successor(home, "new-x", body, customize=code)
     answer = plan_action({"tags": "new,x"}, home.engine_home)
     (child,) = answer["plan"]["steps"]["children"]
-    assert child["waits_for"] == ["MLC_PICK from new-x"]
+    assert child["waits_for"] == ["predeps of new-x, which has no plan(i)", "MLC_PICK from new-x"]
     assert not list(home.folder.rglob("touched-by-predeps"))
     home.run("new,x")
     assert any("get-a" in line for line in home.story)
@@ -360,3 +457,49 @@ def test_a_mapping_in_the_place_of_a_value_never_holds_in_a_successors_recipe() 
     assert decide((condition,), {"MLC_OS": "linux", "adr": "x"}).answer == "no"
     with pytest.raises(ConditionError):
         parse_condition_blocks(block, "x/_cm.yaml: update_meta_if_env[0]")
+
+
+# --- files that expand ---
+
+LEVELS = 10
+
+
+def _bomb(leaf: str, level: str) -> str:
+    """Anchors a0 to a9, each of which holds the one before ten times."""
+    lines = [f"a0: &a0 {leaf}"]
+    lines += [f"a{n}: &a{n} {level.format(', '.join([f'*a{n - 1}'] * 10))}" for n in range(1, LEVELS)]
+    return "\n".join(lines) + "\n"
+
+
+BOMBS = {
+    "lists": _bomb("[lol, lol]", "[{}]") + "tags: [big, bomb]\n",
+    "env": _bomb("[lol]", "[{}]") + f"tags: [big, bomb]\nenv: {{CM_X: *a{LEVELS - 1}}}\n",
+    "deps": _bomb("[{tags: 'good,x'}]", "[{}]") + f"tags: [big, bomb]\ndeps: *a{LEVELS - 1}\n",
+    "variations": _bomb("{env: {CM_X: '1'}}", "{{v: [{}]}}") + f"tags: [big, bomb]\nvariations: *a{LEVELS - 1}\n",
+    "tags": _bomb("[lol]", "[{}]") + f"tags: *a{LEVELS - 1}\n",
+    "merge keys": _bomb("{x: 1}", "{{<<: [{}]}}") + "tags: [big, bomb]\n",
+    "one long file": "tags: [big, bomb]\nenv: {CM_X: '" + "x" * MAX_META_BYTES + "'}\n",
+}
+
+
+@pytest.mark.parametrize("text", BOMBS.values(), ids=BOMBS)
+def test_a_recipe_that_expands_without_measure_is_left_out_and_named(home: TemporaryHome, text: str) -> None:
+    home.recipe("good-x", {"env": {"CM_X": "1"}, "new_env_keys": ["CM_X"]})
+    folder = home.repo / "script" / "big-bomb"
+    folder.mkdir()
+    head = f"alias: big-bomb\nautomation_alias: script\nautomation_uid: 5b4e0237da074764\nuid: '{uid_of('bomb')}'\n"
+    (folder / "_cm.yaml").write_text(head + text, encoding="utf-8")
+    assert home.run("good,x")["new_env"] == {"CM_X": "1"}
+    with pytest.raises(RecipeError) as caught:
+        home.run("big,bomb")
+    assert str(folder / "_cm.yaml") in str(caught.value) + caught.value.hint
+    assert f"the limit is {MAX_META_BYTES}" in str(caught.value) + caught.value.hint
+
+
+def test_the_limit_is_far_above_anchors_as_people_use_them(tmp_path: Path) -> None:
+    text = "a: &a {env: {CM_X: '1'}, deps: [{tags: 'x,y'}]}\nvariations:\n" + "".join(
+        f"  v{n}:\n    <<: *a\n    b: *a\n" for n in range(500)
+    )
+    found = read_meta(write(tmp_path, "x", _cm__yaml=text)).values
+    assert len(found["variations"]) == 500
+    assert found["variations"]["v499"]["deps"] == [{"tags": "x,y"}]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome
+from plan_comparison import planned_rows
 from recipe_engine.actions.plan_action import make_plan
 from recipe_engine.actions.run import new_engine, parse_request
 from recipe_engine.disk.files import working_folder
@@ -16,6 +17,7 @@ from recipe_engine.documents.plan import Plan
 from recipe_engine.documents.plan_text import GRAPHS, plan_json, plan_lines
 from recipe_engine.rules.errors import RecipeError
 from recipe_engine.rules.events import StepEvent
+from recipe_engine.rules.symbols import START, has_symbol
 from recipe_engine.running.execute import run_request
 
 Step = tuple[str, str]
@@ -89,7 +91,7 @@ HOOK_THAT_DECIDES = """
 HOOK_THAT_FINDS = HOOK_THAT_DECIDES.replace("CM_KIND", "CM_NAME_FOUND")
 
 
-def test_a_condition_on_what_a_hook_sets_is_not_known_yet(home: TemporaryHome) -> None:
+def test_a_condition_after_a_hook_is_not_known_yet(home: TemporaryHome) -> None:
     home.recipe("get-a")
     home.recipe(
         "main-step",
@@ -98,33 +100,209 @@ def test_a_condition_on_what_a_hook_sets_is_not_known_yet(home: TemporaryHome) -
     )
     plan = plan_of(home, tags="main,step")
     (child,) = plan.root.children
-    assert child.waits_for == ("CM_KIND from main-step",)
+    assert child.waits_for == ("preprocess of main-step, which has no plan(i)", "CM_KIND from main-step")
     assert not child.is_certain
     assert planned_steps(plan) == [("main-step", "run")]
 
 
-def test_a_condition_on_a_key_that_no_hook_touches_is_decided(home: TemporaryHome) -> None:
+WRITES_ENV = {
+    "another name": "e = i['env']\n    e['CM_KIND'] = 'a'",
+    "a helper function": "helper(i)",
+    "an operator": "env = i['env']\n    env |= {'CM_KIND': 'a'}",
+    "get": "i.get('env')['CM_KIND'] = 'a'",
+    "a new env": "i['env'] = {**i['env'], 'CM_KIND': 'a'}",
+    "a module": "other.write(i)",
+    "setattr of a loop": "for name in ('CM_' + 'KIND',): i['env'].__setitem__(name, 'a')",
+}
+
+
+@pytest.mark.parametrize("statements", WRITES_ENV.values(), ids=WRITES_ENV.keys())
+def test_no_way_of_writing_env_makes_a_sure_skip_run(home: TemporaryHome, statements: str) -> None:
     home.recipe("get-a")
     home.recipe(
         "main-step",
-        {"env": {"CM_OTHER": "yes"}, "prehook_deps": [{"tags": "get,a", "enable_if_env": {"CM_OTHER": ["yes"]}}]},
-        customize=HOOK_THAT_DECIDES,
+        {
+            "env": {"CM_KIND": "b"},
+            "posthook_deps": [{"tags": "get,a", "enable_if_env": {"CM_KIND": ["a"]}}],
+        },
+        customize="from . import other\n\ndef helper(given):\n    given['env']['CM_KIND'] = 'a'\n\n"
+        f"def preprocess(i):\n    {statements}\n    return {{'return': 0}}\n",
+        files={"other.py": "def write(given):\n    given['env']['CM_KIND'] = 'a'\n"},
     )
-    assert planned_steps(plan_of(home, tags="main,step")) == [("main-step", "run"), ("get-a", "run")]
+    plan = plan_of(home, tags="main,step")
+    assert [step.is_certain for step in plan.root.children] == [False]
+    assert steps_of_run(home, tags="main,step") == [("main-step", "run"), ("get-a", "run")]
 
 
-def test_a_constant_beats_what_a_hook_may_set(home: TemporaryHome) -> None:
+def test_what_a_program_writes_into_the_env_file_is_not_known_yet(home: TemporaryHome) -> None:
+    home.recipe("get-a")
+    home.recipe(
+        "main-step",
+        {"posthook_deps": [{"tags": "get,a", "enable_if_env": {"CM_KIND": ["a"]}}]},
+        run_sh='python3 "$CM_TMP_CURRENT_SCRIPT_PATH/write.py"\n',
+        files={"write.py": "open('tmp-run-' + 'env.out', 'w').write('CM_KIND=a')\n"},
+    )
+    assert open_steps(plan_of(home, tags="main,step")) == ["get-a"]
+    assert steps_of_run(home, tags="main,step") == [("main-step", "run"), ("get-a", "run")]
+
+
+def test_a_recipe_below_a_dependency_that_runs_later_does_not_know_what_the_hook_set(home: TemporaryHome) -> None:
+    home.recipe("get-a")
+    home.recipe("get-b", {"deps": [{"tags": "get,a", "skip_if_env": {"CM_KIND": ["a"]}}]})
+    home.recipe("main-step", {"post_deps": [{"tags": "get,b"}]}, run_sh="echo CM_KIND=a > tmp-run-env.out\n")
+    plan = plan_of(home, tags="main,step")
+    assert planned_steps(plan) == [("main-step", "run"), ("get-b", "run")]
+    assert open_steps(plan) == ["get-a"]
+
+
+def test_only_the_keys_that_new_env_keys_let_out_are_unknown_to_the_parent(home: TemporaryHome) -> None:
+    home.recipe("get-tool", {"new_env_keys": ["CM_TOOL*"]}, customize="def preprocess(i):\n    return {'return': 0}\n")
+    home.recipe("get-a")
+    deps = [{"tags": "get,tool"}] + [
+        {"tags": "get,a", "enable_if_env": {key: ["yes"]}} for key in ("CM_TOOL_PATH", "CM_OTHER")
+    ]
+    home.recipe("main-step", {"deps": deps})
+    assert [(step.action, step.is_certain) for step in plan_of(home, tags="main,step").root.children] == [
+        ("run", True),
+        ("run", False),
+        ("skip", True),
+    ]
+
+
+HOOKS_THAT_END_OR_CHANGE_A_STEP = {
+    "skip": "return {'return': 0, 'skip': True}",
+    "another recipe": "return {'return': 0, 'skip': True, 'script': {'tags': 'get,b'}}",
+    "other dependencies": "i['meta']['prehook_deps'] = []; return {'return': 0}",
+}
+
+
+@pytest.mark.parametrize("statements", HOOKS_THAT_END_OR_CHANGE_A_STEP.values(), ids=HOOKS_THAT_END_OR_CHANGE_A_STEP)
+def test_after_a_hook_that_may_end_or_change_the_step_nothing_of_it_is_certain(
+    home: TemporaryHome, statements: str
+) -> None:
+    home.recipe("get-a")
+    home.recipe("get-b", {"env": {"CM_INNER": "yes", "CM_OWN": "1"}, "new_env_keys": ["CM_INNER", "CM_OWN"]})
+    home.recipe(
+        "get-tool",
+        {"cache": True, "const": {"CM_OWN": "c"}, "new_env_keys": ["CM_OWN"], "prehook_deps": [{"tags": "get,a"}]},
+        customize=f"def preprocess(i):\n    {statements}\n",
+    )
+    deps = [
+        {"tags": "get,tool"},
+        {"tags": "get,tool"},
+        *({"tags": "get,a", "enable_if_env": {key: ["yes", "c"]}} for key in ("CM_INNER", "CM_OWN")),
+    ]
+    home.recipe("main-step", {"deps": deps})
+    plan = plan_of(home, tags="main,step")
+    first, second, inner, own = plan.root.children
+    assert [step.is_certain for step in (first, second, own)] == [True, False, False]
+    assert [step.is_certain for step in first.children] == [False]
+    assert (inner.action, inner.is_certain) == ("skip", True)
+    assert "get-a" not in [label for label, _ in steps_of_run(home, tags="main,step")][:2]
+
+
+def test_a_constant_is_what_no_hook_changes(home: TemporaryHome) -> None:
     home.recipe("get-a")
     home.recipe(
         "main-step",
         {
             "input_mapping": {"kind": "CM_KIND"},
-            "prehook_deps": [{"tags": "get,a", "enable_if_env": {"CM_KIND": ["a"]}}],
+            "posthook_deps": [{"tags": "get,a", "enable_if_env": {"CM_KIND": ["a"]}}],
         },
-        customize=HOOK_THAT_DECIDES,
+        run_sh="echo CM_KIND=b > tmp-run-env.out\n",
     )
     assert planned_steps(plan_of(home, tags="main,step", kind="a")) == [("main-step", "run"), ("get-a", "run")]
     assert planned_steps(plan_of(home, tags="main,step", kind="c")) == [("main-step", "run")]
+    assert open_steps(plan_of(home, tags="main,step", kind="c")) == []
+
+
+def test_a_plan_hook_that_reads_what_is_not_known_yet_does_not_count(home: TemporaryHome) -> None:
+    home.recipe("get-a")
+    home.recipe("get-tool", {"new_env_keys": ["CM_TOOL"]}, run_sh="echo CM_TOOL=2 > tmp-run-env.out\n")
+    home.recipe(
+        "main-step",
+        {"deps": [{"tags": "get,tool"}], "prehook_deps": [{"tags": "get,a", "enable_if_env": {"CM_KIND": ["a"]}}]},
+        customize="def preprocess(i):\n    i['env']['CM_KIND'] = 'a' if i['env'].get('CM_TOOL') == '2' else 'b'\n"
+        "    return {'return': 0}\n\ndef plan(i):\n    return preprocess(i)\n",
+    )
+    plan = plan_of(home, tags="main,step")
+    assert open_steps(plan) == ["get-a"]
+    assert plan.root.children[-1].waits_for[0].startswith("plan(i) of main-step, which reads CM_TOOL from get-tool")
+
+
+def test_a_block_of_metadata_that_rests_on_an_unknown_key_leaves_the_step_open(home: TemporaryHome) -> None:
+    home.recipe("get-a")
+    block = {"enable_if_env": {"CM_TOOL": ["2"]}, "env": {"CM_KIND": "a"}}
+    home.recipe("get-tool", {"new_env_keys": ["CM_TOOL"]}, run_sh="echo CM_TOOL=2 > tmp-run-env.out\n")
+    home.recipe(
+        "use-tool",
+        {"update_meta_if_env": [block], "deps": [{"tags": "get,a", "enable_if_env": {"CM_KIND": ["a"]}}]},
+    )
+    home.recipe("main-step", {"deps": [{"tags": "get,tool"}, {"tags": "use,tool"}]})
+    assert open_steps(plan_of(home, tags="main,step")) == ["use-tool", "get-a"]
+    assert ("get-a", "run") in steps_of_run(home, tags="main,step")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"update_tags_from_env_with_prefix": {"_name.": ["CM_TOOL"]}},
+        {"update_tags_from_env": ["CM_TOOL"]},
+        {"update_tags_if_env": {"_name.b": {"enable_if_env": {"CM_TOOL": ["2"]}}}},
+        {"update_meta_if_env": [{"enable_if_env": {"CM_TOOL": ["2"]}, "env": {"CM_X": "1"}}]},
+        {"tags": "get,model,_name.<<<CM_TOOL>>>"},
+    ],
+)
+def test_a_dependency_whose_entry_rests_on_an_unknown_key_is_open(home: TemporaryHome, entry: dict[str, Any]) -> None:
+    home.recipe("get-tool", {"new_env_keys": ["CM_TOOL"]}, run_sh="echo CM_TOOL=2 > tmp-run-env.out\n")
+    home.recipe("get-model", {"variations": {"name.#": {}}})
+    home.recipe("main-step", {"deps": [{"tags": "get,tool"}, {"tags": "get,model", **entry}]})
+    plan = plan_of(home, tags="main,step")
+    assert plan.errors == ()
+    assert [step.is_certain for step in plan.root.children] == [True, False]
+
+
+def test_an_entry_that_a_script_may_refuse_is_no_sure_reuse(home: TemporaryHome) -> None:
+    home.recipe("get-tool", {"cache": True}, files={"validate_cache.sh": "exit 1\n"})
+    home.run(tags="get,tool")
+    assert open_steps(plan_of(home, tags="get,tool")) == ["get-tool"]
+    assert steps_of_run(home, tags="get,tool") == [("get-tool", "run")]
+
+
+@pytest.mark.parametrize(("usable", "action"), [("0", "reuse"), ("1", "run")])
+def test_a_recipe_can_answer_for_its_own_check_of_an_entry(home: TemporaryHome, usable: str, action: str) -> None:
+    home.recipe(
+        "get-tool",
+        {"cache": True},
+        customize=f"def plan_reuse(i):\n    return {{'return': {usable}, 'error': 'gone'}}\n",
+        files={"validate_cache.sh": f"exit {usable}\n"},
+    )
+    home.run(tags="get,tool")
+    plan = plan_of(home, tags="get,tool")
+    assert [(plan.root.action, plan.root.is_certain)] == [(action, True)]
+    assert steps_of_run(home, tags="get,tool") == [("get-tool", action)]
+
+
+def test_a_version_that_a_step_to_come_may_ask_for_makes_the_choice_open(home: TemporaryHome) -> None:
+    home.recipe(
+        "get-tool",
+        {"cache": True, "default_version": "3", "versions": {"2": {}, "3": {}}, "new_env_keys": ["CM_TOOL"]},
+        customize="def postprocess(i):\n    return {'return': 0, 'version': i['env']['CM_VERSION']}\n",
+    )
+    home.recipe("get-name", run_sh="echo CM_KIND=a > tmp-run-env.out\n", meta={"new_env_keys": ["CM_KIND"]})
+    deps = [
+        {"tags": "get,tool"},
+        {"tags": "get,name"},
+        {"tags": "get,tool", "version": "2", "enable_if_env": {"CM_KIND": ["a"]}},
+    ]
+    home.recipe("main-step", {"deps": deps})
+    home.run(tags="get,tool")
+    assert open_steps(plan_of(home, tags="main,step")) == ["get-tool", "get-tool"]
+
+
+def test_a_dependency_that_may_fail_gives_nothing_for_sure_and_stops_no_run(home: TemporaryHome) -> None:
+    home.recipe("main-step", {"deps": [{"tags": "get,nothing", "continue_on_error": True}]})
+    assert plan_of(home, tags="main,step").errors == ()
 
 
 def test_what_a_cached_step_gives_is_known_and_what_a_new_one_gives_is_not(home: TemporaryHome) -> None:
@@ -203,6 +381,18 @@ def test_an_error_that_several_steps_end_with_is_told_once_with_every_way_to_it(
     lines = "\n".join(plan_lines(plan, with_skipped=False)).splitlines()
     assert [line for line in lines if line.startswith("would fail:")] == ["would fail: get-data: get it by hand"]
     assert [line for line in lines if line.startswith("  also:")] == ["  also: main-step -> get-second -> get-data"]
+
+
+def test_the_line_that_runs_a_failed_step_again_holds_known_values_only(home: TemporaryHome) -> None:
+    home.recipe("get-tool", {"new_env_keys": ["CM_TOOL", "+PATH"]}, run_sh="echo CM_TOOL=2 > tmp-run-env.out\n")
+    fails = "def plan(i):\n    return {'return': 1, 'error': 'no'}\n"
+    home.recipe("use-tool", {"env": {"CM_B": "<<<CM_TOOL>>> <<<CM_A>>>"}}, customize=fails)
+    home.recipe("main-step", {"deps": [{"tags": "get,tool"}, {"tags": "use,tool", "env": {"CM_A": "a <<<CM_TOOL>>>"}}]})
+    (error,) = plan_of(home, tags="main,step").errors
+    text = error.describe()
+    assert "again: cm run script --tags=use,tool\n" in text
+    assert "--env.CM_A (not known before the run), --env.CM_TOOL (not known before the run)" in text
+    assert START not in text
 
 
 def test_an_error_in_a_step_that_may_never_happen_is_no_failure_of_the_plan(home: TemporaryHome) -> None:
@@ -354,10 +544,10 @@ def test_a_value_that_a_plan_hook_confirms_stays_known(home: TemporaryHome) -> N
             return {"return": 0}
 
         def preprocess(i):
-            i["env"]["CM_KIND"] = i["env"]["CM_OTHER"] = i["env"]["CM_UNTOLD"] = input()
+            i["env"]["CM_KIND"] = i["env"]["CM_OTHER"] = input()
     """
     conditions = [{"tags": "get,a", "enable_if_env": {key: ["b", "c"]}} for key in ("CM_KIND", "CM_OTHER", "CM_UNTOLD")]
-    home.recipe("main-step", {"prehook_deps": conditions}, customize=hooks)
+    home.recipe("main-step", {"posthook_deps": conditions}, customize=hooks, run_sh="true\n")
     plan = plan_of(home, tags="main,step", env={"CM_KIND": "b", "CM_OTHER": "c", "CM_UNTOLD": "b"})
     assert [step.is_certain for step in plan.root.children] == [True, True, False]
 
@@ -381,3 +571,57 @@ def test_a_token_is_what_the_code_of_a_recipe_names_as_a_key(
 def test_a_token_that_a_script_uses_is_named(home: TemporaryHome) -> None:
     home.recipe("get-x", run_sh='curl -H "Bearer ${HF_TOKEN}" x')
     assert plan_of(home, tags="get,x").root.needs.tokens == ("HF_TOKEN (named in its code)",)
+
+
+@pytest.mark.parametrize("condition", [{}, {"enable_if_env": {"CM_UNKNOWN": ["yes"]}}])
+def test_a_plan_keeps_local_keys_from_later_dependencies_as_a_run_does(
+    home: TemporaryHome, condition: dict[str, Any]
+) -> None:
+    for name in ("first", "second"):
+        home.recipe(f"get-{name}", {"env": {"CM_GIT_NAME": name}, "new_env_keys": ["CM_GIT_NAME"]})
+    home.recipe("get-third")
+    home.recipe("get-fact", {"new_env_keys": ["CM_UNKNOWN"]}, run_sh="echo CM_UNKNOWN=yes > tmp-run-env.out")
+    deps = [
+        {"tags": "get,fact"},
+        {"tags": "get,first", **condition},
+        {"tags": "get,second"},
+        {"tags": "get,third", "enable_if_env": {"CM_GIT_NAME": ["first"]}},
+    ]
+    home.recipe("get-top", {"deps": deps})
+    plan = plan_of(home, tags="get,top")
+    steps = steps_of_run(home, tags="get,top")
+    assert ("get-third", "run") in steps
+    if condition:  # whether the first one gives the key is not known yet
+        assert open_steps(plan) == ["get-first", "get-third"]
+    else:
+        assert planned_steps(plan) == steps
+
+
+def test_what_leaves_a_step_of_a_list_is_not_known_while_the_list_of_its_caller_is_not(home: TemporaryHome) -> None:
+    sets = "def preprocess(i):\n    i['env']['+CM_LIST'] = ['a']\n    return {'return': 0}\n"
+    home.recipe("get-a", {"new_env_keys": ["+CM_LIST"]}, customize=sets)
+    home.recipe("get-b", {"new_env_keys": ["+CM_LIST"]}, customize=f"{sets}\ndef plan(i):\n    return preprocess(i)\n")
+    home.recipe("main-step", {"deps": [{"tags": "get,a"}, {"tags": "get,b"}]})
+    with working_folder(home.work):
+        planned = {row.trace[-1]: row.env for row in planned_rows({"tags": "main,step"}, home.engine_home)}
+    assert has_symbol((planned["get-b"] or {})["+CM_LIST"])
+    assert home.run("get,b", env={"+CM_LIST": ["a"]})["new_env"] == {}
+
+
+def test_the_folder_of_an_entry_that_is_not_there_yet_is_not_known(home: TemporaryHome) -> None:
+    home.recipe("get-a", {"new_env_keys": ["CM_TMP_*"]})
+    home.recipe("get-b", {"cache": True, "new_env_keys": ["CM_TMP_*"], "deps": [{"tags": "get,a"}]})
+    with working_folder(home.work):
+        rows = planned_rows({"tags": "get,b"}, home.engine_home)
+    assert [has_symbol((row.env or {})["CM_TMP_CURRENT_SCRIPT_WORK_PATH"]) for row in rows] == [True, True]
+
+
+def test_an_unknown_tag_is_one_word_though_the_step_that_gives_it_has_commas_in_its_name(home: TemporaryHome) -> None:
+    unsure = {"tags": "get,x,_v", "enable_if_env": {"CM_PICK": ["yes"]}}
+    home.recipe("pick-it", {"new_env_keys": ["CM_PICK"]}, run_sh="echo CM_PICK=yes > tmp-run-env.out")
+    home.recipe("get-x", {"variations": {"v": {}}, "env": {"CM_X": "word"}, "new_env_keys": ["CM_X"]})
+    home.recipe("use-y", {"tags": ["use", "word"]})
+    home.recipe("all-of", {"deps": [{"tags": "pick,it"}, unsure, {"tags": "use", "update_tags_from_env": ["CM_X"]}]})
+    plan = plan_of(home, tags="all,of")
+    assert plan.errors == ()
+    assert open_steps(plan) == ["get-x,_v", "use-y"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import Finished, TemporaryHome, cm_command, finish, wait_until
+from helpers import Finished, TemporaryHome, cm_command, finish, shell_wait, wait_until
 
 TOGETHER = 8
 COUNT = 'echo run >> "$CM_TMP_CURRENT_PATH/runs"'
@@ -34,7 +34,7 @@ def all_at_once(home: TemporaryHome, *words: str, **options: Any) -> list[Finish
 
 
 def test_many_processes_that_want_the_same_recipe_run_it_once_and_all_get_it(home: TemporaryHome) -> None:
-    wait = f'while [ "$(ls "$CM_TMP_CURRENT_PATH/started" | wc -l)" -lt {TOGETHER} ]; do sleep 0.02; done'
+    wait = shell_wait(f'[ "$(ls "$CM_TMP_CURRENT_PATH/started" | wc -l)" -ge {TOGETHER} ]')
     run_sh = f"{COUNT}\n{wait}\nhead -c 100000 /dev/zero > data; echo CM_X=$RANDOM$RANDOM > tmp-run-env.out"
     customize = "def postprocess(i):\n    return {'return': 0, 'files': ['data']}\n"
     home.recipe("get-x", {"cache": True, "new_env_keys": ["CM_X"]}, run_sh=run_sh, customize=customize)
@@ -126,7 +126,7 @@ def test_uncached_recipes_in_one_folder_do_not_mix_their_scratch_files(home: Tem
 
 
 def test_who_waits_for_a_folder_is_told_and_may_give_up(home: TemporaryHome) -> None:
-    home.recipe("get-x", run_sh="touch began; while [ ! -e go ]; do sleep 0.02; done")
+    home.recipe("get-x", run_sh="touch began; " + shell_wait("[ -e go ]"))
     first = home.start_run("get,x")
     wait_until((home.work / "began").exists, "the first run")
     impatient = home.run_cm("get,x", "--lock_timeout=0.2")
@@ -139,7 +139,7 @@ def test_who_waits_for_a_folder_is_told_and_may_give_up(home: TemporaryHome) -> 
 
 
 def test_recipes_without_scripts_and_other_folders_do_not_wait(home: TemporaryHome) -> None:
-    home.recipe("get-x", run_sh="touch began; while [ ! -e go ]; do sleep 0.02; done")
+    home.recipe("get-x", run_sh="touch began; " + shell_wait("[ -e go ]"))
     home.recipe("get-y", customize="def preprocess(i):\n    return {'return': 0}\n")
     first = home.start_run("get,x")
     wait_until((home.work / "began").exists, "the first run")

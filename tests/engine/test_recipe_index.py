@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import io
 import os
 import shutil
 import signal
@@ -15,8 +18,8 @@ import pytest
 from helpers import write_recipe
 from recipe_engine.disk import database, recipe_index, repos
 from recipe_engine.disk.database import Database
-from recipe_engine.disk.recipe_index import FORMAT, RecipeRow, StoredIndex
-from recipe_engine.disk.repos import RecipeSource
+from recipe_engine.disk.recipe_index import RecipeRow, StoredIndex
+from recipe_engine.disk.repos import RecipeSource, index_name
 from recipe_engine.rules.index import RepoInfo
 
 
@@ -29,7 +32,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def file_of(root: Path) -> Path:
-    return root.parent / "index" / f"recipes-{FORMAT}.sqlite"
+    return root.parent / "index" / index_name()
 
 
 def source(*roots: Path) -> RecipeSource:
@@ -235,6 +238,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "a row of another kind": lambda path: tell(path, "UPDATE recipes SET info = '[1]'"),
     "a scan of nonsense": lambda path: tell(path, "UPDATE repos SET numbers = x'00'"),
     "a scan of another kind": lambda path: tell(path, "UPDATE repos SET paths = NULL, numbers = 7"),
+    "names of another type": lambda path: tell(path, "UPDATE recipes SET name = id"),
     "a folder in its place": lambda path: (path.unlink(), path.mkdir()),
 }
 
@@ -259,10 +263,32 @@ def test_a_damaged_file_is_made_anew(root: Path, damage: Callable[[Path], object
         assert index.broken == {}
 
 
+def test_a_revision_of_another_type_is_damage(root: Path) -> None:
+    source(root)
+    tell(file_of(root), "UPDATE repos SET revision = 'x'")
+    write_recipe(root, "get-c")
+    assert sorted(aliases(root)) == ["get-a", "get-b", "get-c"]
+
+
 def test_a_file_that_is_damaged_while_it_is_used_is_made_anew(root: Path) -> None:
     index = source(root).index
     tell(file_of(root), "DROP TABLE tags")
     assert [entry.alias for entry in index.by_tags(["get", "a"], [])] == ["get-a"]
+
+
+@pytest.mark.parametrize("name", ["stat", "open", "listdir"])
+def test_a_disk_that_fails_once_is_not_remembered(root: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    plain = io.open if name == "open" else getattr(os, name)
+
+    def failing(path: object, *arguments: object, **options: object) -> object:
+        if str(path).endswith(("get-a/_cm.json", "/script")):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+        return plain(path, *arguments, **options)
+
+    with monkeypatch.context() as patch, contextlib.suppress(OSError):
+        patch.setattr(io if name == "open" else os, name, failing)
+        aliases(root)
+    assert sorted(aliases(root)) == ["get-a", "get-b"]
 
 
 @pytest.fixture
@@ -313,6 +339,20 @@ def test_a_lock_that_never_ends_costs_only_time(root: Path, monkeypatch: pytest.
         write_recipe(root, "get-c")
         assert sorted(aliases(root)) == ["get-a", "get-b", "get-c"]
     assert sorted(aliases(root)) == ["get-a", "get-b", "get-c"]
+
+
+def test_an_index_that_another_process_keeps_locked_is_not_waited_for_without_end(
+    root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(database, "BUSY_S", 0.05)
+    source(root)
+    holder = sqlite3.connect(file_of(root), isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    assert sorted(aliases(root)) == ["get-a", "get-b"]
+    told = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert told == [f"! cannot read the recipe index {file_of(root)} (database is locked): reading all recipes"]
+    holder.close()
+    assert sorted(aliases(root)) == ["get-a", "get-b"]
 
 
 def test_a_process_killed_while_it_writes_leaves_an_index_that_works(

@@ -15,7 +15,7 @@ import pytest
 from helpers import CHECKOUT
 from recipe_engine.actions.report import answer_cm, clean_termination, set_up_logging, stdout_to_stderr, to_cm
 from recipe_engine.rules.cachemodel import CacheEntry, RecipeId
-from recipe_engine.rules.errors import HookFailed, NotFound, RecipeError, ScriptFailed, VariationNotFound
+from recipe_engine.rules.errors import ErrorText, HookFailed, NotFound, RecipeError, ScriptFailed, VariationNotFound
 from recipe_engine.rules.model import StepResult
 
 
@@ -37,23 +37,30 @@ RESULT = StepResult(
     status="ran",
     new_env={"CM_X": "1", "CM_GH_TOKEN": "s"},
     new_state={"s": 1},
-    env={"CM_X": "1", "CM_A": "2", "CM_GH_TOKEN": "s"},
-    state={"s": 1},
     dependency_tags=("get,y",),
 )
 
 
 def test_an_answer_that_is_shown_has_no_secrets() -> None:
-    shown = to_cm(RESULT, is_shown=True)
+    shown = to_cm(RESULT, {"env": {"CM_A": "2", "CM_HF_TOKEN": "t"}, "out": "json"})
     assert (shown["env"], shown["new_env"]) == ({"CM_X": "1", "CM_A": "2"}, {"CM_X": "1"})
-    assert to_cm(RESULT, is_shown=False)["new_env"]["CM_GH_TOKEN"] == "s"
+    assert to_cm(RESULT, {})["new_env"]["CM_GH_TOKEN"] == "s"
+
+
+def test_the_dicts_of_the_caller_are_updated_and_are_those_of_the_answer() -> None:
+    env: dict[str, Any] = {"CM_X": "0", "CM_A": "2"}
+    state: dict[str, Any] = {"kept": {"a": 1}}
+    answer = to_cm(RESULT, {"env": env, "state": state})
+    assert (env, state) == ({"CM_X": "1", "CM_A": "2", "CM_GH_TOKEN": "s"}, {"kept": {"a": 1}, "s": 1})
+    assert answer["env"] is env
+    assert answer["state"] is state
 
 
 def test_an_answer_says_whether_it_was_skipped_its_version_and_its_entry() -> None:
-    plain = to_cm(RESULT, is_shown=False)
+    plain = to_cm(RESULT, {})
     assert set(plain) == {"return", "env", "new_env", "state", "new_state", "deps"}
     entry = CacheEntry("u", Path("/c/u"), (), "", RecipeId("get-x", "a"), "", None)
-    full = to_cm(RESULT._replace(status="skipped", version="1.2", entry=entry), is_shown=False)
+    full = to_cm(RESULT._replace(status="skipped", version="1.2", entry=entry), {})
     assert (full["skipped"], full["version"]) == (True, "1.2")
     assert full["cache_entry"] == {"uid": "u", "path": "/c/u"}
 
@@ -156,3 +163,17 @@ def test_the_story_is_set_up_once_and_more_is_told_on_request() -> None:
     assert logger.level == logging.INFO
     set_up_logging(is_verbose=True)
     assert logger.level == logging.DEBUG
+
+
+def test_an_internal_error_shows_no_secret_of_the_environment_or_the_input(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_PAT", "planted-pat")
+    i = {"out": "con", "hf_token": "planted-input", "debug": True}
+    answer = answer_cm(failing(ValueError("bad planted-pat planted-input https://u:p@h/")), i, None)
+    assert "internal error: ValueError: bad ******** ******** https://********@h/" in answer["error"]
+    assert "planted" not in "".join(capsys.readouterr())
+
+
+def test_an_error_that_is_shown_still_knows_where_it_comes_from() -> None:
+    assert isinstance(answer_cm(failing(NotFound("no x")), {"out": "con"}, None)["error"], ErrorText)

@@ -49,12 +49,49 @@ def test_a_second_start_parses_nothing_and_writes_nothing(root: Path, monkeypatc
     assert (file.read_bytes(), file.stat().st_mtime_ns) == before
 
 
+def test_a_start_never_leaves_the_current_folder(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other threads of the process have the same one."""
+    source(root)
+    monkeypatch.setattr(os, "chdir", never)
+    monkeypatch.setattr(os, "fchdir", never)
+    monkeypatch.setattr(repos, "read_meta", never)
+    assert [entry.alias for entry in source(root).index.entries] == ["get-a", "get-b"]
+
+
 def test_an_updated_engine_reads_all_recipes_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source(root)
     monkeypatch.setattr(repos, "_maker", lambda: "of another version")
     monkeypatch.setattr(repos, "read_meta", never)
     with pytest.raises(AssertionError, match="parsed again"):
         source(root)
+
+
+@pytest.mark.parametrize("name", ["rules/env.py", "rules/schema.py", "disk/metafile.py"])
+def test_every_module_that_reads_recipes_counts_as_the_engines_update(
+    root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    copied = tmp_path / "engine"
+    shutil.copytree(repos.ENGINE, copied, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(repos, "ENGINE", copied)
+    source(root)
+    with (copied / name).open("a") as file:
+        file.write("# updated")
+    monkeypatch.setattr(repos, "read_meta", never)
+    with pytest.raises(AssertionError, match="parsed again"):
+        source(root)
+
+
+def test_two_checkouts_with_one_home_each_keep_their_index(
+    root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    source(root)
+    first = repos.ENGINE
+    monkeypatch.setattr(repos, "ENGINE", Path(shutil.copytree(first, tmp_path / "engine")))
+    source(root)
+    monkeypatch.setattr(repos, "read_meta", never)
+    source(root)
+    monkeypatch.setattr(repos, "ENGINE", first)
+    assert [entry.alias for entry in source(root).index.entries] == ["get-a", "get-b"]
 
 
 def test_an_edited_recipe_is_noticed(root: Path) -> None:

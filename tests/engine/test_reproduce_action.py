@@ -6,12 +6,13 @@ import json
 import os
 import re
 import shutil
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import CHECKOUT, TemporaryHome
+from helpers import CHECKOUT, TemporaryHome, Terminal, uid_of
 from recipe_engine.actions.record_action import record_action
 from recipe_engine.actions.reproduce import parse_tolerance, reproduce_action
 from recipe_engine.actions.results import NoResult
@@ -31,7 +32,7 @@ MAKE_PARTS = """
             json.dump({"files": {"data.bin": {"sha256": digest}}}, file)
         i["env"]["CM_PARTS"] = os.getcwd()
         return {"return": 0, "version": i["env"]["CM_VERSION"], "files": ["weights.bin", "data.json"],
-                "locked": {"packages": {"numpy": "2.0"}}}
+                "locked": {"python_packages": {"numpy": {"version": "2.0"}}}}
 """
 MAKE_RESULT = """
     import json, os
@@ -48,8 +49,8 @@ MAKE_RESULT = """
         score, speed = len(weights) + len(text) + chance["luck"], chance["speed"]
         with open(os.path.join(folder, "score.txt"), "w") as file:
             file.write(str(score))
-        asked = {"tags": "make,result", "quiet": True, "env": {"CM_WORD": env.get("CM_WORD", "word")}}
-        asked.update({name: i["input"][name] for name in ("my_token", "data_path") if name in i["input"]})
+        asked = {"tags": "make,result", "quiet": True, "word": env.get("CM_WORD", "word")}
+        asked.update({name: i["input"][name] for name in ("my_token", "data_path", "adr") if name in i["input"]})
         if text:
             asked["conf"] = "<record>/conf"
         record = {
@@ -92,7 +93,19 @@ def write_recipes(home: TemporaryHome) -> None:
                 "conf": "CM_CONF",
                 "my_token": "CM_MY_TOKEN",
                 "speed": "CM_SPEED",
+                "word": "CM_WORD",
+                "bad": "CM_BAD",
             },
+            "input_description": {
+                "out_folder": "",
+                "conf": {"is_path": True},
+                "my_token": "",
+                "word": "",
+                "bad": {"choices": ["yes", "no"]},
+                "data_path": {"is_path": True},
+            },
+            "result_folder_input": "out_folder",
+            "variations": {"fast": {}, "size.#": {}},
         },
         customize=MAKE_RESULT,
     )
@@ -123,7 +136,8 @@ def make(home: TemporaryHome, name: str = "results", **inputs: Any) -> Path:
 
 def reproduce(home: TemporaryHome, folder: Path, **i: Any) -> dict[str, Any]:
     with working_folder(home.work):
-        answer: dict[str, Any] = reproduce_action({"artifact": str(folder), **i}, home.engine_home, Cmind(home))
+        asked = {"artifact": str(folder), "yes": True, **i}
+        answer: dict[str, Any] = reproduce_action(asked, home.engine_home, Cmind(home))
     return answer
 
 
@@ -169,12 +183,20 @@ def test_a_recipe_that_was_edited_while_it_ran_gives_no_record(maker: TemporaryH
         ({"name": ""}, "needs the name"),
         ({"request": "x"}, "needs the name of the result and the request"),
         ({"inputs": ["x"]}, "the inputs of a record must be given by name"),
+        ({"request": {"tags": "get,parts"}}, "declares result_folder_input, found get-parts"),
+        ({"folder_input": "conf"}, "must be the input --out_folder of make-result, found --conf"),
     ],
 )
 def test_a_record_of_nothing_is_refused(maker: TemporaryHome, change: dict[str, Any], words: str) -> None:
-    row = {"folder": str(maker.work), "name": "x", "request": {"tags": "get,parts"}, **change}
+    row = {
+        "folder": str(maker.work),
+        "name": "x",
+        "request": {"tags": "make,result"},
+        "folder_input": "out_folder",
+        **change,
+    }
     with pytest.raises(RequestError, match=words):
-        record_action(row, maker.engine_home)
+        record_action({**row, **change}, maker.engine_home)
 
 
 # --- making it again ---
@@ -253,10 +275,10 @@ def test_an_exact_figure_must_be_equal(maker: TemporaryHome) -> None:
 
 
 def test_a_run_that_makes_nothing_ends_with_its_own_error(maker: TemporaryHome) -> None:
-    folder = make(maker, env={"CM_WORD": "w"})
+    folder = make(maker, word="w")
     recorded = folder / "run" / "one" / "record.json"
     text = recorded.read_text()
-    recorded.write_text(resealed(text, lambda row: row["request"]["inputs"]["env"].update(CM_BAD="yes")))
+    recorded.write_text(resealed(text, lambda row: row["request"]["inputs"].update(bad="yes")))
     with pytest.raises(Exception, match="nothing came out") as caught:
         reproduce(maker, folder)
     assert "while making thing/one again in" in str(getattr(caught.value, "notes", ""))
@@ -380,7 +402,7 @@ def test_a_plan_says_what_would_be_run_and_does_none_of_it(maker: TemporaryHome,
     assert answer["return"] == 0
     (row,) = answer["plan"]
     assert (row["duration_s"], row["unmade"]) == (3.0, ["get-parts"])
-    assert row["command"].startswith("cm run script --tags=make,result ")
+    assert row["command"].startswith(f"cm run script make-result,{uid_of('make-result')} --tags=make,result ")
     assert not elsewhere.entries()
     assert not (elsewhere.work / "reproduced").exists()
 
@@ -397,7 +419,8 @@ def test_a_nested_secret_is_named_and_never_kept(maker: TemporaryHome) -> None:
     row = {
         "folder": str(maker.work),
         "name": "x",
-        "request": {"tags": "get,parts", "quiet": True, "env": {"CM_HF_TOKEN": "s3cr3t-value", "CM_A": "b"}},
+        "folder_input": "out_folder",
+        "request": {"tags": "make,result", "quiet": True, "env": {"CM_HF_TOKEN": "s3cr3t-value", "CM_A": "b"}},
         "settings": {"source": "https://me:s3cr3t-word@host/x"},
     }
     record_action(row, maker.engine_home)
@@ -405,3 +428,164 @@ def test_a_nested_secret_is_named_and_never_kept(maker: TemporaryHome) -> None:
     assert "s3cr3t" not in text
     request = json.loads(text)["request"]
     assert (request["secrets"], request["inputs"]["env"]) == (["env.CM_HF_TOKEN"], {"CM_A": "b"})
+
+
+# --- a folder that a stranger made ---
+
+
+def hostile(home: TemporaryHome, change: Any) -> Path:
+    """A sound result whose record was changed and sealed anew."""
+    folder = make(home)
+    path = folder / "run" / "one" / "record.json"
+    path.write_text(resealed(path.read_text(), change))
+    (path.parent / "python3").write_text(f"#!/bin/bash\ntouch {home.work / 'ran'}\n")
+    (path.parent / "python3").chmod(0o755)
+    return folder
+
+
+LOADER_KEYS = ("PATH", "+PATH", "LD_PRELOAD", "PYTHONPATH", "BASH_ENV", "PIP_INDEX_URL", "GIT_SSH_COMMAND", "CM_WORD")
+HOSTILE_INPUTS: list[tuple[dict[str, Any], str]] = [
+    ({"tags": "get,parts"}, "may only ask for a recipe that declares result_folder_input, found get-parts"),
+    ({"path": "<result>"}, "--path: not an input that make-result describes"),
+    ({"state": {"script_prefix": ["touch ran"]}}, "--state.script_prefix: not an input"),
+    ({"const_state": {"script_prefix": ["touch ran"]}}, "--const_state.script_prefix: not an input"),
+    ({"const": {"CM_A": "b"}}, "--const.CM_A: not an input"),
+    *[({"env": {key: "x"}}, f"--env.{re.escape(key)}: not an input") for key in LOADER_KEYS],
+    ({"env": "x"}, "--env: not an input"),
+    ({"adr": {"parts": {"tags": "_evil"}}}, "--adr.parts.tags: not an input"),
+    ({"add_deps_recursive": {"parts": {"tags": "_evil"}}}, "--add_deps_recursive.parts.tags: not an input"),
+    *[({name: "x"}, f"--{name}: not an input") for name in ("extra", "index_url", "find_links", "version", "input")],
+    *[({name: "x"}, f"--{name}: not an input") for name in ("action", "frozen", "debug_script", "shell")],
+    ({"artifact": "get-parts", "tags": ""}, "may only ask for a recipe that declares"),
+    ({"artifact": "make-result"}, "--artifact: not an input"),
+    ({"tags": ["make", "result"]}, "--tags: not an input"),
+    ({"tags": "make,result,_size.9"}, "--tags: not a variation that make-result lists by name: size.9"),
+    ({"tags": "make,result,_size.#"}, "--tags: not a variation that make-result lists by name: size.#"),
+    ({"word": {"a": "b"}}, "--word.a: not an input"),
+    ({"word": ["a"]}, "--word: not an input"),
+    ({"word": "<result>/python3"}, "--word: must not lead into the folder of the result"),
+    ({"word": "run/one/python3"}, "--word: must not lead into"),
+    ({"word": "attachments/python3"}, "--word: must not lead into"),
+    ({"word": "a:./attachments/x"}, "--word: must not lead into"),
+    ({"word": "--x=../../run/one/python3"}, "--word: must not lead into"),
+    ({"word": "<record>/conf"}, "--word: must not be a file of the record"),
+    ({"word": "a\x1b[2Jb"}, "request is not what a record"),
+    ({"tags": "make,result,\x1b[2J"}, "request is not what a record"),
+    ({"\x1b[2J": "x"}, "request is not what a record"),
+    ({"conf": "<record>/other"}, "--conf: must not be a file of the record"),
+    ({"conf": "conf.txt"}, "--conf: must be an absolute path"),
+    ({"bad": "$(touch ran)"}, "--bad: must be one of yes, no"),
+]
+
+
+@pytest.mark.parametrize(("inputs", "reason"), HOSTILE_INPUTS)
+def test_a_folder_cannot_ask_for_what_its_recipe_does_not_offer(
+    maker: TemporaryHome, inputs: dict[str, Any], reason: str
+) -> None:
+    folder = hostile(maker, lambda row: row["request"]["inputs"].update(inputs))
+    modes: tuple[dict[str, Any], ...] = ({}, {"check_only": True}, {"plan": True})
+    for mode in modes:
+        with pytest.raises(RequestError, match=reason) as caught:
+            reproduce(maker, folder, **mode)
+        assert "\x1b" not in caught.value.describe()
+    assert not (maker.work / "reproduced").exists()
+    assert not (maker.work / "ran").exists()
+
+
+def test_an_absolute_path_into_the_folder_is_refused_through_links_too(maker: TemporaryHome) -> None:
+    folder = make(maker)
+    (maker.work / "link").symlink_to(folder)
+    path = folder / "run" / "one" / "record.json"
+    text = path.read_text()
+    for place in (folder, maker.work / "link"):
+        for value in (f"{place}/run", f"x={place}/run/one/score.txt", str(place)):
+            path.write_text(resealed(text, lambda row, value=value: row["request"]["inputs"].update(word=value)))
+            with pytest.raises(RequestError, match="--word: must not lead into the folder"):
+                reproduce(maker, folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda row: row["request"].update(folder_input="conf"), "must be the input --out_folder"),
+        (lambda row: row["request"].update(secrets=["x --y"]), "is not a flag"),
+        (lambda row: row["lock"]["things"][0].update(version="1\x1b[2J"), "lock is not what a record"),
+        (lambda row: row["lock"]["things"][0].update(version="1;x"), "'1;x' is not a version"),
+        (lambda row: row["lock"]["things"][0].update(version="--upload-pack=x"), "is not a version"),
+        (lambda row: row["attachments"].update({"../../x": "text"}), "attachments is not what a record"),
+        (lambda row: row["attachments"].update({"/tmp/x": "text"}), "attachments is not what a record"),
+        (lambda row: row.update(name="x\x1b[2J"), "name is not what a record"),
+        (lambda row: row["files"].update({"../../x": "0"}), "files is not what a record"),
+    ],
+)
+def test_a_record_that_leads_astray_is_refused(maker: TemporaryHome, change: Any, words: str) -> None:
+    folder = hostile(maker, change)
+    modes: tuple[dict[str, Any], ...] = ({}, {"check_only": True}, {"plan": True})
+    for mode in modes:
+        with pytest.raises(RequestError, match=words):
+            reproduce(maker, folder, **mode)
+
+
+def test_an_input_that_no_folder_may_ask_for_counts_when_the_user_gives_it(maker: TemporaryHome) -> None:
+    folder = make(maker, adr={"parts": {"version_min": "1"}})
+    with pytest.raises(RequestError, match=r"--adr\.parts\.version_min: not an input") as caught:
+        reproduce(maker, folder)
+    assert "when you give it yourself" in caught.value.hint
+    with pytest.raises(RequestError, match=r"--adr\.parts\.version_min"):
+        reproduce(maker, folder, adr={"parts": {"version_min": "2"}})
+    assert reproduce(maker, folder, adr={"parts": {"version_min": "1"}})["return"] == 0
+
+
+def test_nothing_runs_before_the_user_agrees(
+    maker: TemporaryHome, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    folder = make(maker)
+    for typed in ("", "n\n", "what\n"):
+        monkeypatch.setattr(sys, "stdin", Terminal(typed))
+        with pytest.raises(RequestError, match="nothing was run") as caught:
+            reproduce(maker, folder, yes=None)
+        assert f"cm reproduce script {folder} --yes" in caught.value.hint
+        assert not (maker.work / "reproduced").exists()
+    assert "recipes: get-parts, make-result" in caplog.text
+    assert "Python packages: numpy 2.0" in caplog.text
+    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
+    assert reproduce(maker, folder, yes=None)["return"] == 0
+
+
+def test_attachments_of_one_name_in_two_folders_stay_two_files(maker: TemporaryHome) -> None:
+    def change(row: dict[str, Any]) -> None:
+        row["attachments"] = {"a/conf": "a = 1", "b/conf": "b"}
+        row["request"]["inputs"]["conf"] = "<record>/a/conf"
+        row["outcome"]["exact"]["score"] += len("a = 1")
+
+    answer = reproduce(maker, hostile(maker, change))
+    made = Path(answer["folder"]) / "01" / "attachments"
+    assert [(made / name / "conf").read_text() for name in "ab"] == ["a = 1", "b"]
+    assert answer["results"][0]["figures"][0]["is_same"]
+
+
+def test_control_characters_of_a_record_reach_no_terminal(
+    maker: TemporaryHome, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def change(row: dict[str, Any]) -> None:
+        row["outcome"]["exact"] = {"score\x1b]0;title\x07": "\x1b[2J"}
+
+    with pytest.raises(RequestError, match="not reproduced"):
+        reproduce(maker, hostile(maker, change), out="con")
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert "score\\x1b]0;title\\x07: recorded \\x1b[2J" in shown
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, "null", '{"format": 1}'])
+def test_what_is_no_record_is_refused_by_its_file(maker: TemporaryHome, text: str) -> None:
+    (maker.work / "record.json").write_text(text)
+    with pytest.raises(RequestError, match=r"record\.json"):
+        reproduce(maker, maker.work)
+
+
+def test_a_pipe_in_place_of_a_record_is_not_read(maker: TemporaryHome) -> None:
+    os.mkfifo(maker.work / "record.json")
+    with pytest.raises(NoResult, match=r"holds a record\.json"):
+        reproduce(maker, maker.work)

@@ -14,9 +14,7 @@ from recipe_engine.rules.rerun import (
     flag,
     flat,
     given_line,
-    holds_secret,
     rerun_line,
-    without_secret_flags,
 )
 
 
@@ -37,31 +35,10 @@ def test_a_flag_is_one_word_for_a_shell(name: str, value: Any, word: str) -> Non
     assert len(shlex.split(flag(name, value))) == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "expected"),
-    [
-        ("hf_token", "x", True),
-        ("gh-token", "x", True),
-        ("env.CM_API_KEY", "x", True),
-        ("adr.x.env.MY_PASSWORD", "x", True),
-        ("url", "https://user:pass@host/x", True),
-        ("url,", ["https://host/x", "https://u:p@host/x"], True),
-        ("unparsed_cmd", ["--a", "--hf_token=x"], True),
-        ("unparsed_cmd", ["--a", "token"], False),
-        ("url", "https://host:8080/x@y", False),
-        ("tags", "get,token", False),
-        ("env.CM_TOKENIZER", "x", False),
-    ],
-)
-def test_a_secret_is_known_by_its_name_or_by_a_login_in_an_address(name: str, value: Any, expected: bool) -> None:
-    assert holds_secret(name, value) is expected
-
-
 def test_secrets_are_left_out_and_named() -> None:
     line = command_line(["run", "my script"], [("a", "1"), ("hf_token", "hunter2")])
     assert line.text == "cm run 'my script' --a=1"
     assert line.left_out == ("--hf_token (a secret)",)
-    assert without_secret_flags({"a": 1, "b": {"c_token": 2, "d": 3}}) == {"a": 1, "b": {"d": 3}}
 
 
 def test_nested_values_have_dotted_names() -> None:

@@ -74,7 +74,7 @@ def test_each_flag_is_read_in_cms_ways_of_writing_it(flag: str, field: str) -> N
         ({"lock_timeout": "soon"}, "--lock_timeout='soon'"),
         ({"env": "CM_X=1"}, "--env must be given by key, found 'CM_X=1'"),
         ({"state": ["x"]}, "--state"),
-        ({"env": {"+PATH": "/a"}}, "+PATH"),
+        ({"env": {"+PATH": {"a": "b"}}}, "+PATH"),
     ],
 )
 def test_a_flag_that_makes_no_sense_is_named_with_its_value(i: dict[str, Any], text: str) -> None:
@@ -235,3 +235,28 @@ def test_a_wish_to_only_look_is_never_run(home: TemporaryHome, name: str) -> Non
     assert not (home.work / "ran").exists()
     home.recipe("get-y", {"input_mapping": {name: "CM_ONLY_LOOK"}})
     home.run("get,y", **{name: True})
+
+
+@pytest.mark.parametrize(
+    ("given", "of_the_process", "token"),
+    [
+        ({"GH_TOKEN": "given"}, "", "given"),
+        ({"GH_TOKEN": "given"}, "of the process", "given"),
+        ({}, "of the process", "of the process"),
+        ({"CM_GH_TOKEN": "ours", "GH_TOKEN": "given"}, "of the process", "ours"),
+        ({}, "", None),
+    ],
+)
+def test_a_github_token_that_is_given_wins_over_that_of_the_process(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], of_the_process: str, token: str | None
+) -> None:
+    monkeypatch.setenv("GH_TOKEN", of_the_process)
+    env = parse_request({"tags": "get,x", "env": given}).env
+    assert (env.get("CM_GH_TOKEN"), env.get("GH_TOKEN")) == (token, None)
+
+
+def test_the_answer_has_no_env_that_only_the_engine_added(home: TemporaryHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://me:planted-proxy@proxy:3128")
+    home.recipe("get-x", {"env": {"CM_X": "1"}, "new_env_keys": ["CM_X"]}, run_sh='test -n "$http_proxy"')
+    env = home.run("get,x", verbose=True, env={"CM_MINE": "2"})["env"]
+    assert env == {"CM_X": "1", "CM_MINE": "2"}

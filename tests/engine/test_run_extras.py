@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import TemporaryHome
+from helpers import TemporaryHome, Terminal
 from recipe_engine.rules.errors import RecipeError, RequestError, ScriptFailed
 
 SECRET = "tok-very-secret"
@@ -160,7 +160,7 @@ def test_a_shell_gets_the_result_and_its_secrets(pair: TemporaryHome, monkeypatc
         seen.append((command, folder, extra_env))
         return 0
 
-    monkeypatch.setattr(run_extras, "_has_user", lambda: True)
+    monkeypatch.setattr(run_extras, "has_terminal", lambda: True)
     monkeypatch.setattr(process, "hand_over", hand_over)
     pair.run("make,x", shell=True, env={"MY_TOKEN": SECRET})
     ((command, folder, extra_env),) = seen
@@ -170,6 +170,14 @@ def test_a_shell_gets_the_result_and_its_secrets(pair: TemporaryHome, monkeypatc
     text = (pair.work / "tmp-env.sh").read_text()
     assert "export CM_X=1" in text
     assert SECRET not in text
+
+
+@pytest.mark.parametrize("typed", ["\n", ""])
+def test_a_pause_ends_with_enter_or_the_end_of_the_input(
+    pair: TemporaryHome, monkeypatch: pytest.MonkeyPatch, typed: str
+) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal(typed))
+    assert pair.run("make,x", pause=True)["return"] == 0
 
 
 def test_a_pause_without_a_terminal_goes_on(pair: TemporaryHome, monkeypatch: pytest.MonkeyPatch) -> None:

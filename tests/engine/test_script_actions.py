@@ -203,6 +203,6 @@ def test_removing_needs_a_name_and_somebody_to_ask(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(RequestError, match="no recipe was named"):
         actions.check_removal({"f": True, "out": "con"})
-    with pytest.raises(RequestError, match="nobody can be asked"):
+    with pytest.raises(RequestError, match="stdin is not a terminal"):
         actions.check_removal({"artifact": "get-x", "out": "con"})
     actions.check_removal({"artifact": "get-x", "out": "con", "f": True})

@@ -49,6 +49,21 @@ def test_a_name_chooses_the_recipe_without_tags(index: RecipeIndex, name: str) -
     assert [match.alias for match in candidates(parse_query("_cudnn"), name, index)] == ["get-cuda"]
 
 
+@pytest.mark.parametrize(("name", "found"), [("detect-o*", ["detect-os"]), ("get-?c*", ["get-gcc"])])
+def test_a_name_may_be_a_pattern(index: RecipeIndex, name: str, found: list[str]) -> None:
+    assert [match.alias for match in candidates(parse_query(""), name, index)] == found
+
+
+@pytest.mark.parametrize(
+    ("tags", "problem"),
+    [("gcc", "does not have the tag 'gcc'"), ("get,-cuda", "has the excluded tag 'cuda'")],
+)
+def test_a_recipe_that_is_named_must_have_the_tags_asked_for(index: RecipeIndex, tags: str, problem: str) -> None:
+    with pytest.raises(NotFound, match=f"recipe 'get-cuda' {problem}; its tags: cuda,get,toolkit"):
+        candidates(parse_query(tags), "get-cuda", index)
+    assert candidates(parse_query("get,toolkit,-gcc"), "get-cuda", index)[0].alias == "get-cuda"
+
+
 @pytest.mark.parametrize("tags", ["", "-get", "_cudnn", "-_cudnn"])
 def test_a_query_without_any_tag_is_refused_instead_of_taking_some_recipe(index: RecipeIndex, tags: str) -> None:
     with pytest.raises(RequestError) as caught:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_engine.disk import entryfile, files, removal, store
-from recipe_engine.disk.entryfile import EntryPaths
+from recipe_engine.disk import content, files, removal, usage
+from recipe_engine.disk.entryfile import CACHE_AUTOMATION_UID, SCRATCH_NAMES, EntryPaths
 from recipe_engine.disk.store import Maker, Outcome, Store
+from recipe_engine.rules.cachekey import match_tags
 from recipe_engine.rules.cachemodel import CacheEntry, CacheKey, RecipeId
 from recipe_engine.rules.errors import StoreError
 from recipe_engine.rules.version import VersionRange
@@ -169,7 +170,7 @@ def declare(root: Path, **outcome: Any) -> CacheEntry:
         ("tool", "remove", "tool is gone"),
         ("cm-cached-state.json", "remove", "cm-cached-state.json is gone"),
         ("entry.json", "remove", "entry.json is gone or damaged"),
-        ("_cm.json", "remove", "removed meanwhile"),
+        ("_cm.json", "remove", "just removed it"),
     ],
 )
 def test_a_changed_file_of_an_entry_is_noticed(root: Path, name: str, change: str, text: str) -> None:
@@ -189,8 +190,8 @@ def test_an_entry_changed_by_another_process_is_noticed(root: Path) -> None:
     entry = make(root)
     looking = Store(root)
     looking.find(KEY)
-    Store(root).retire(entry)
-    assert looking.problem(entry) == "it was changed meanwhile"
+    Store(root).retire(entry, "edited")
+    assert looking.problem(entry) == "another process has just changed it"
 
 
 def test_a_path_on_which_an_entry_depends_is_looked_at(root: Path, tmp_path: Path) -> None:
@@ -211,11 +212,11 @@ def test_a_declared_file_that_does_not_exist_is_an_error_and_the_entry_stays_unf
 def test_a_recipe_may_declare_its_whole_folder(root: Path) -> None:
     made = Store(root)
     entry = made.start(KEY, MAKER)
-    for name in ("a", *entryfile.SCRATCH_NAMES, "log.txt"):
+    for name in ("a", *SCRATCH_NAMES, "log.txt"):
         (entry.path / name).write_text("x")
     entry = made.commit(entry, KEY, NOTHING._replace(files=(".",)))
     assert Store(root).problem(entry) == ""
-    declared = entryfile.declared_files(entry)
+    declared = content.declared_files(entry)
     assert declared is not None
     assert [record.path for record in declared] == ["a"]
 
@@ -231,60 +232,125 @@ def test_a_retired_entry_is_kept_but_never_found_nor_reused_as_a_left_over(root:
     entry = make(root)
     (entry.path / "data").write_text("x")
     made = Store(root)
-    made.retire(entry)
+    made.retire(entry, "edited")
     assert made.find(KEY, refresh=True) == []
     assert make(root).path != entry.path
     assert (entry.path / "data").exists()
 
 
-def test_a_renewed_entry_keeps_its_folder_tags_and_variations(root: Path) -> None:
+def renew(root: Path, entry: CacheEntry, key: CacheKey = KEY, **outcome: Any) -> CacheEntry:
+    """The finished entry that answers in place of ``entry``."""
+    made = Store(root)
+    return made.commit(made.start(key, Maker("newer", "newer"), entry), key, NOTHING._replace(**outcome))
+
+
+def test_a_renewal_makes_an_entry_with_a_folder_of_its_own_and_the_tags_variations_and_pin_of_the_old_one(
+    root: Path,
+) -> None:
     key = KEY._replace(required_tags=("get", "x", "_v", "mine"), variations=("v",), extra_tags=("mine",))
     entry = make(root, key, version="1.0")
-    made = Store(root)
+    EntryPaths(entry.path).pinned.touch()
     plain = KEY._replace(variations=("v",))
-    reopened = made.reopen(entry, plain, Maker("newer", "newer"))
-    assert Store(root).find(plain) == []
-    renewed = made.commit(reopened, plain, NOTHING._replace(version="2.0"))
-    assert renewed.path == entry.path
+    renewed = renew(root, entry, plain, version="2.0")
+    assert renewed.path != entry.path
     assert set(renewed.tags) == {"get", "x", "_v", "mine", "version-2.0"}
     assert renewed.record is not None
     assert (renewed.record.variations, renewed.record.recipe_digest) == (("v",), "newer")
+    assert EntryPaths(renewed.path).pinned.exists()
+    assert not entry.path.exists()
+    assert Store(root).find(plain) == [renewed]
+
+
+def test_while_an_entry_is_renewed_and_when_that_fails_the_old_one_answers(root: Path) -> None:
+    entry = make(root, new_env={"CM_X": "1"})
+    for _ in range(2):
+        Store(root).start(KEY, MAKER, entry)
+        assert Store(root).find(KEY) == [entry]
+        assert Store(root).problem(entry) == ""
+    assert len(Store(root).entries()) == 2, "the second attempt takes over what the first one left"
+
+
+def test_what_a_failed_renewal_left_is_no_renewal_when_an_entry_is_made_from_it(root: Path) -> None:
+    entry = make(root, KEY._replace(required_tags=("get", "x", "mine"), extra_tags=("mine",)))
+    left = Store(root).start(KEY, MAKER, entry)
+    made = make(root)
+    assert made.path == left.path
+    assert "mine" not in made.tags
+    assert {found.path for found in Store(root).entries() if found.is_complete} == {entry.path, made.path}
+
+
+def test_a_replaced_entry_that_is_in_use_or_needed_is_kept_but_does_not_answer(root: Path) -> None:
+    for number, is_used in enumerate((True, False)):
+        key = KEY._replace(variations=(str(number),))
+        user, entry = Store(root), make(root, key)
+        if is_used:
+            assert user.claim(entry) == ""
+        else:
+            make(root, KEY._replace(variations=("needs it",)), new_env={"CM_X": str(entry.path / "x")})
+        renewed = renew(root, entry, key)
+        assert Store(root).find(key) == [renewed]
+        (old,) = [found for found in Store(root).entries() if found.uid == entry.uid]
+        assert old.retired == f"replaced by {renewed.uid}"
+        assert not old.is_complete
+        del user
+
+
+def test_killed_after_the_swap_a_renewal_leaves_an_old_entry_that_never_answers_again(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = make(root)
+    monkeypatch.setattr(Store, "put_away", lambda *_: None)
+    renewed = renew(root, entry)
+    monkeypatch.undo()
+    assert Store(root).find(KEY) == [renewed]
+    again = Store(root)
+    with again.lock(KEY, "get-x"):
+        latest = again.commit(again.start(KEY, MAKER, again.find(KEY)[0]), KEY, NOTHING)
+    assert Store(root).entries() == [latest]
+    monkeypatch.setattr(Store, "put_away", lambda *_: None)
+    renew(root, latest)
+    monkeypatch.undo()
+    opened = Store(root)
+    opened.remove(opened.find(KEY)[0])
+    assert Store(root).find(KEY) == []
 
 
 def test_a_renewed_entry_counts_as_made_with_the_inputs_of_now(root: Path) -> None:
-    entry = make(root, KEY._replace(inputs={"model": "a"}))
-    made = Store(root)
-    made.commit(made.reopen(entry, KEY, MAKER), KEY, NOTHING)
+    renew(root, make(root, KEY._replace(inputs={"model": "a"})))
     assert Store(root).find(KEY._replace(inputs={"model": "a"})) == []
     assert len(Store(root).find(KEY)) == 1
 
 
-def test_an_entry_being_renewed_is_busy_and_no_left_over_of_the_request_that_made_it(root: Path) -> None:
-    first = KEY._replace(inputs={"model": "a"})
-    entry = make(root, first)
-    made = Store(root)
-    with made.lock(KEY, "get-x"):
-        reopened = made.reopen(entry, KEY, MAKER)
-        assert Store(root).is_busy(reopened)
-        assert Store(root).start(first, MAKER).path != entry.path
+def test_an_entry_whose_results_were_edited_cut_or_lost_has_a_problem(root: Path) -> None:
+    state = EntryPaths(make(root, new_env={"CM_X": "/bin/x"}).path).state
+    text = state.read_text()
+    for damage in ("{}", "", text.replace("/bin/x", "/etc/x"), "[" * 200_000):
+        state.write_text(damage)
+        assert Store(root).problem(Store(root).find(KEY)[0]) == f"its file {state} was edited (the SHA-256 differs)"
+    state.write_text(text)
+    os.utime(state, (1, 1))
+    assert Store(root).problem(Store(root).find(KEY)[0]) == ""
 
 
-def test_a_renewal_that_was_broken_off_goes_on_in_the_same_entry_with_its_tags(root: Path) -> None:
-    key = KEY._replace(required_tags=("get", "x", "mine"), extra_tags=("mine",))
-    entry = make(root, key)
-    Store(root).reopen(entry, KEY, MAKER)
-    again = make(root, KEY)
-    assert again.path == entry.path
-    assert "mine" in again.tags
-
-
-def test_a_renewal_without_anything_to_do_leaves_the_entry_as_it_was(root: Path) -> None:
-    entry = make(root, new_env={"CM_X": "1"})
-    made = Store(root)
-    made.reopen(entry, KEY, MAKER)
-    made.reinstate(entry)
-    assert Store(root).find(KEY) == [entry]
-    assert Store(root).problem(entry) == ""
+@pytest.mark.parametrize("name", ["_cm.json", "cm-cached-state.json", "entry.json", "used"])
+@pytest.mark.parametrize("what", ["fifo", "folder", "deep"])
+def test_an_entry_with_something_else_in_place_of_a_file_is_a_broken_one(root: Path, name: str, what: str) -> None:
+    entry = make(root)
+    (entry.path / name).unlink(missing_ok=True)
+    if what == "fifo":
+        os.mkfifo(entry.path / name)
+    elif what == "folder":
+        (entry.path / name).mkdir()
+    else:
+        (entry.path / name).write_text("[" * 200_000 + "]" * 200_000)
+    opened = Store(root)
+    found = opened.find(KEY)
+    assert [bool(opened.problem(known)) for known in found] == {"_cm.json": [], "used": [False]}.get(name, [True])
+    for known in found:
+        opened.claim(known)
+        assert not usage.dependencies(known, ())
+        opened.put_away(known, "broken", KEY)
+    assert make(root).path != entry.path
 
 
 def test_a_removed_entry_is_gone_at_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -337,7 +403,7 @@ def test_an_entry_of_cm_itself_serves_the_same_explicit_variations(root: Path) -
     folder = root / "b123456789abcdef"
     folder.mkdir(parents=True)
     meta = {
-        "automation_uid": entryfile.CACHE_AUTOMATION_UID,
+        "automation_uid": CACHE_AUTOMATION_UID,
         "uid": folder.name,
         "tags": ["get", "x", "_v", "script-artifact-a123456789abcdef"],
         "associated_script_artifact": KEY.recipe.text,
@@ -357,7 +423,7 @@ def test_entries_are_matched_by_tags_like_cm_does(root: Path) -> None:
     first = make(root, KEY._replace(required_tags=("get", "x", "_v", "b"), variations=("v",)))
     second = make(root, KEY._replace(required_tags=("get", "x", "a")))
     entries = Store(root).entries()
-    assert list(store.match_tags(entries, ["get"])) == [first, second]
-    assert list(store.match_tags(entries, ["get", "_v"])) == [first]
-    assert list(store.match_tags(entries, ["get", "-_v"])) == [second]
-    assert list(store.match_tags(entries, ["none"])) == []
+    assert list(match_tags(entries, ["get"])) == [first, second]
+    assert list(match_tags(entries, ["get", "_v"])) == [first]
+    assert list(match_tags(entries, ["get", "-_v"])) == [second]
+    assert list(match_tags(entries, ["none"])) == []

@@ -10,7 +10,7 @@ import sys
 import tarfile
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -320,3 +320,34 @@ def test_without_a_desktop_the_clipboard_is_an_error_or_a_warning(monkeypatch: p
     with pytest.raises(RequestError, match="clipboard"):
         actions.copy_to_clipboard({"string": "x"})
     assert "tkinter" in actions.copy_to_clipboard({"string": "x", "skip_fail": True})["warning"]
+
+
+@pytest.mark.parametrize(
+    ("action", "extra", "text"),
+    [
+        (actions.dos2unix, {}, "#!/bin/sh\necho a\n"),
+        (actions.replace_string_in_file, {"string": "echo a", "replacement": "true"}, "#!/bin/sh\r\ntrue\r\n"),
+    ],
+)
+@pytest.mark.parametrize("mode", [0o755, 0o640, 0o4711])
+def test_a_rewritten_file_keeps_its_mode_and_a_link_stays_a_link(
+    work: Path, action: Callable[[dict[str, Any]], dict[str, Any]], extra: dict[str, str], text: str, mode: int
+) -> None:
+    Path("real").mkdir()
+    script = Path("real/run.sh")
+    script.write_bytes(b"#!/bin/sh\r\necho a\r\n")
+    script.chmod(mode)
+    link = Path("link.sh")
+    link.symlink_to(script)
+    action({"input": str(link), **extra})
+    assert link.is_symlink()
+    assert script.read_bytes().decode() == text
+    assert script.stat().st_mode & 0o7777 == mode
+    assert os.listdir("real") == ["run.sh"], "nothing else is left"
+
+
+def test_sort_json_keeps_the_mode(work: Path) -> None:
+    Path("a.json").write_text('{"b": 1, "a": 2}')
+    Path("a.json").chmod(0o600)
+    actions.sort_json({"input": "a.json"})
+    assert Path("a.json").stat().st_mode & 0o777 == 0o600

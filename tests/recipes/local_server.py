@@ -25,6 +25,8 @@ class Status:
 
     code: int
     retry_after_s: int | None = None
+    reason: str | None = None
+    location: str | None = None
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,12 @@ class IgnoreRange:
     """Answer 200 with the whole body though a range was asked for."""
 
 
-Fault = Status | Truncate | Slow | IgnoreRange
+@dataclass(frozen=True)
+class Unpromised:
+    """Send the body without its length and close the connection."""
+
+
+Fault = Status | Truncate | Slow | IgnoreRange | Unpromised
 
 
 @dataclass
@@ -123,7 +130,8 @@ class _Handler(BaseHTTPRequestHandler):
         fault = file.faults.pop(0) if file.faults else None
         if isinstance(fault, Status):
             extra = {} if fault.retry_after_s is None else {"Retry-After": str(fault.retry_after_s)}
-            self._answer(fault.code, b"fault", extra)
+            extra |= {} if fault.location is None else {"Location": fault.location}
+            self._answer(fault.code, b"fault", extra, fault)
             return
         self._send_file(file, fault)
 
@@ -154,11 +162,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.server_state.requests.append(
             SeenRequest(self.path, self.headers.get("Range"), self.headers.get("If-Range"), status)
         )
-        self.send_response(status)
+        self.send_response(status, fault.reason if isinstance(fault, Status) else None)
         for name, value in (headers or {}).items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        if isinstance(fault, Truncate):
+        if not isinstance(fault, Unpromised):
+            self.send_header("Content-Length", str(len(body)))
+        if isinstance(fault, Truncate | Unpromised):
             self.send_header("Connection", "close")
         self.end_headers()
         if isinstance(fault, Truncate):

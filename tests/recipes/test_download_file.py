@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from local_server import IgnoreRange, LocalServer, Slow, Status, Truncate
+from local_server import IgnoreRange, LocalServer, Slow, Status, Truncate, Unpromised
 from recipe_loader import exported, load_module, load_recipe, recipe_meta
 
 recipe = load_recipe("download-file")
@@ -99,6 +99,22 @@ def test_the_file_name_is_the_last_part_of_the_address(url: str, name: str) -> N
         ({"CM_DOWNLOAD_URL": "https://h/%2Fetc%2Fpasswd"}, "not the name of a file"),
         ({"CM_DOWNLOAD_URL": "https://h/f", "CM_DOWNLOAD_FINAL_ENV_NAME": "A-B"}, "--env_key"),
         ({"CM_DOWNLOAD_LOCAL_FILE_PATH": "/no/such/file"}, "does not exist"),
+        ({"CM_DOWNLOAD_URL": "http://[::1/f"}, "is not an address"),
+        ({"CM_DOWNLOAD_URL": "http://[1:2/f]/x"}, "is not an address"),
+        ({"CM_DOWNLOAD_URL": "http://a]b/f"}, "is not an address"),
+        ({"CM_DOWNLOAD_URL": "file://[::1/f"}, "is not an address"),
+        ({"CM_DOWNLOAD_URL": "https://h/f", "CM_DOWNLOAD_MIRRORS": "http://[::1/f"}, "is not an address"),
+        ({"CM_DOWNLOAD_URL": "https://h/f", "CM_DOWNLOAD_MAX_SIZE_BYTES": "1 GB"}, "--max_size_bytes must be"),
+        *(
+            ({"CM_DOWNLOAD_URL": f"https://h/{name}"}, "is a name that the engine uses")
+            for name in ("_cm.json", "_CM.JSON", "%5fcm.json", "tmp-run.sh", "entry.json", "log.txt", "used")
+        ),
+        ({"CM_DOWNLOAD_URL": "https://h/f", "CM_DOWNLOAD_FILENAME": "cm-cached-state.json"}, "the engine uses"),
+        ({"CM_DOWNLOAD_URL": "https://h/-rf"}, "would be read as a flag"),
+        *(
+            ({"CM_DOWNLOAD_URL": f"https://h/{name}"}, "is not the name of a file")
+            for name in ("a%0Ab", "%1b[31mx", "a%00", "a%E2%80%AEb", "a%E2%80%8Bb", "%C2%85", "%2e", "n" * 241)
+        ),
     ],
 )
 def test_an_order_that_cannot_be_is_refused_with_a_hint(env: dict[str, str], says: str) -> None:
@@ -106,6 +122,15 @@ def test_an_order_that_cannot_be_is_refused_with_a_hint(env: dict[str, str], say
         order.from_env(env)
     assert says in str(caught.value)
     assert "hint:" in str(caught.value)
+    assert str(caught.value).isprintable()
+
+
+def test_a_local_file_may_have_any_name_where_it_lies(tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_bytes(DATA)
+    env = {"CM_DOWNLOAD_LOCAL_FILE_PATH": str(tmp_path / "log.txt")}
+    assert order.from_env(env).target == tmp_path / "log.txt"
+    with pytest.raises(order.OrderError, match="the engine uses"):
+        order.from_env({**env, "CM_DOWNLOAD_PATH": str(tmp_path / "elsewhere")})
 
 
 @pytest.mark.parametrize(
@@ -292,6 +317,60 @@ def test_a_server_without_ranges_sends_all_and_nothing_is_doubled(server: LocalS
     get(tmp_path / "f", server.url("/f"))
     assert (tmp_path / "f").read_bytes() == DATA
     assert server.statuses == [200, 200]
+
+
+def get_limited(server: LocalServer, tmp_path: Path, limit: int | None) -> Any:
+    request = download.DownloadRequest(
+        urls=(server.url("/f"),), target=tmp_path / "f", max_size_bytes=limit, first_delay_s=0.001
+    )
+    return download.download(request)
+
+
+def test_a_stream_without_a_length_ends_at_the_default_limit(
+    server: LocalServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "MAX_UNPROMISED_BYTES", len(DATA) - 1)
+    server.put("/f", DATA, faults=[Unpromised()])
+    with pytest.raises(download.DownloadError, match=rf"more than {len(DATA) - 1} bytes came.*--max_size_bytes=N"):
+        get_limited(server, tmp_path, None)
+    assert names_in(tmp_path) == set()
+    assert server.statuses == [200], "an endless stream is not tried again"
+
+
+def test_the_users_limit_allows_more_and_counts_for_a_promised_length_too(
+    server: LocalServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "MAX_UNPROMISED_BYTES", 1000)
+    server.put("/f", DATA, faults=[Unpromised()])
+    assert get_limited(server, tmp_path, len(DATA)).size_bytes == len(DATA)
+    (tmp_path / "f").unlink()
+    with pytest.raises(download.DownloadError, match=f"has {len(DATA)} bytes, --max_size_bytes allows 1000"):
+        get_limited(server, tmp_path, 1000)
+    assert names_in(tmp_path) == set()
+
+
+def test_the_free_space_is_watched_while_bytes_come(
+    server: LocalServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = namedtuple("usage", "total used free")
+    sizes = iter([usage(10**9, 0, 10**9), usage(10**9, 0, 1000)])
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: next(sizes))
+    monkeypatch.setattr(download, "BLOCKS_PER_LOOK", 2)
+    server.put("/f", DATA, faults=[Unpromised()])
+    with pytest.raises(download.DownloadError, match="1000 are free"):
+        get(tmp_path / "f", server.url("/f"))
+
+
+def test_what_a_server_says_is_shown_without_escapes(server: LocalServer, tmp_path: Path) -> None:
+    server.put("/f", DATA, faults=[Status(404, reason="\x1b[31mgone\x9b")])
+    with pytest.raises(download.DownloadError, match=r"answered 404 \\x1b\[31mgone\\x9b"):
+        get(tmp_path / "f", server.url("/f"))
+
+
+def test_a_redirect_to_no_address_is_an_error_of_the_download(server: LocalServer, tmp_path: Path) -> None:
+    server.put("/f", DATA, faults=[Status(302, location="http://[::1/f")] * 4)
+    with pytest.raises(download.DownloadError, match="Invalid"):
+        get(tmp_path / "f", server.url("/f"))
 
 
 def test_too_little_disk_is_noticed_before_the_first_byte(

@@ -328,6 +328,23 @@ def test_exactly_what_is_locked_is_installed_though_newer_versions_exist(
     assert facts(hook_input, python, wheels, "bigthing", locked) == locked
 
 
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [
+        ("--index-url=http://localhost/", {"version": "1"}),
+        ("evil @ http://localhost/evil.tar.gz #", {"version": "1"}),
+        ("evil", {"version": "1\n--index-url=http://localhost/"}),
+        ("evil", {"version": "1 --index-url=http://localhost/"}),
+        ("evil", {"version": "1\n"}),
+        ("evil", {}),
+        ("evil", {"version": "1", "sha256": "0\n-r /x"}),
+    ],
+)
+def test_a_lock_cannot_give_pip_options_or_addresses(name: str, row: dict[str, str]) -> None:
+    with pytest.raises(requirement.RequirementError, match="the lock names the package"):
+        requirement.check_locked({"smallthing": {"version": "1.5", "sha256": "0" * 64}, name: row})
+
+
 def test_an_archive_that_is_not_the_locked_one_is_refused_by_name(
     hook_input: Any, python: Path, wheels: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -169,7 +169,7 @@ def test_hostile_archives_write_nothing(hook_input: Any, tmp_path: Path, entry: 
 def test_names_that_go_through_a_link_are_refused(hook_input: Any, tmp_path: Path, entry: Path) -> None:
     entries = [*made.tensorrt_entries(), ("TensorRT-8.6.1.6/lib/libextra.so", b"x")]
     answer, _ = unpack(hook_input, made.tar(tmp_path / NAME, entries))
-    assert "goes through the link 'TensorRT-8.6.1.6/lib'" in answer["error"]
+    assert "'TensorRT-8.6.1.6/lib': another member has this name, or goes through this link" in answer["error"]
     assert not (entry / "unpacked").exists() or not list((entry / "unpacked").iterdir())
 
 

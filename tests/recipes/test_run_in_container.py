@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from machine_builder import build, every_shipped, shipped, t4
-from recipe_engine.rules.env import is_secret
+from recipe_engine.rules.secrets import is_secret
 from recipe_loader import exported, load_module, load_recipe
 
 bases = load_module("run-in-container", "bases")

@@ -2,15 +2,15 @@
 
 import hashlib
 import os
+import re
 import time
 from pathlib import Path
 
 import pytest
-from mlperf_results import privacy
+from mlperf_results import privacy, secretshapes
 from mlperf_results.privacy import Kind, Known, Person, find_leaks, find_leaks_in_file, find_leaks_in_folder, known_of
 from mlperf_results.secretshapes import is_secret_name
-from recipe_engine.rules.env import is_secret
-from recipe_engine.rules.rerun import holds_secret
+from recipe_engine.rules.secrets import holds_secret, is_secret
 
 ROOT = Path(__file__).resolve().parents[2]
 ANNA = Known(
@@ -200,6 +200,42 @@ def test_many_leaks_in_one_long_line_are_found_quickly() -> None:
     begin = time.process_time()
     assert len(find_leaks("/home/bsmith/x " * 20_000)) == 20_000
     assert time.process_time() - begin < 3
+
+
+def test_no_more_leaks_are_looked_for_than_are_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "/home/bsmith/x\n" * 1000
+    assert [leak.line for leak in find_leaks(text, limit=3)] == [1, 2, 3]
+    assert len(find_leaks(text, limit=5000)) == 1000
+    monkeypatch.setattr(privacy, "BLOCK_BYTES", 4096)
+    monkeypatch.setattr(privacy, "OVERLAP_BYTES", 512)
+    read: list[int] = []
+    search = privacy._all_spans
+    monkeypatch.setattr(privacy, "_all_spans", lambda data, known: read.append(len(data)) or search(data, known))
+    assert len(find_leaks(text, limit=10)) == 10
+    assert len(read) == 1
+
+
+@pytest.mark.parametrize("unit", ["token=", "api_key=", "--password ", "HF_TOKEN:", "token='", 'secret="x'])
+def test_a_text_of_assignments_without_an_end_is_read_once(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = unit * 20_000
+    matched = [0]
+    match_end = secretshapes._match_end
+
+    def counted(pattern: re.Pattern[bytes], data: bytes, start: int, end: int) -> int:
+        found = match_end(pattern, data, start, end)
+        matched[0] += found - start
+        return found
+
+    monkeypatch.setattr(secretshapes, "_match_end", counted)
+    find_leaks(text, limit=1)
+    assert matched[0] <= 2 * len(text)
+
+
+def test_names_that_are_no_utf_8_are_looked_for_and_looked_at() -> None:
+    known = Known(users=("anna\udcff",), public=("org\udce9",), secrets=("pass\udc80word",))
+    assert [leak.kind for leak in find_leaks("by anna\udcff", known)] == [Kind.USER_NAME]
+    assert [leak.kind for leak in find_leaks(b"is pass\x80word", known)] == [Kind.SECRET]
+    assert find_leaks("org\udce9 of half a \ud800", known) == ()
 
 
 def test_an_excerpt_masks_its_neighbours_too() -> None:

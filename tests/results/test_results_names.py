@@ -10,7 +10,9 @@ from mlperf_results.names import (
     parse_execution_mode,
     parse_mode,
     parse_scenario,
+    printable,
 )
+from recipe_engine.rules import errors
 
 
 @pytest.mark.parametrize(
@@ -56,3 +58,27 @@ def test_every_scenario_has_a_metric_with_a_unit() -> None:
 
 def test_a_valid_run_is_as_long_as_the_rules_ask() -> None:
     assert [mode.min_duration_ms for mode in ExecutionMode] == [2_000, 60_000, 600_000]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("résumé of π, 深度", "résumé of π, 深度"),
+        ("\x1b]0;evil\x07", "\\x1b]0;evil\\x07"),
+        ("a\nverdict: accepted\r\tb", "a\\nverdict: accepted\\r\\tb"),
+        ("\x9b31m\x85\x7f", "\\x9b31m\\x85\\x7f"),
+        ("a\u202etxt.exe\u2066\u200b\ufeff", "a\\u202etxt.exe\\u2066\\u200b\\ufeff"),
+        ("bad\udcff\ud800", "bad\\udcff\\ud800"),
+        ("\u2028\U000e0041", "\\u2028\\U000e0041"),
+        ("", ""),
+    ],
+)
+def test_a_foreign_name_is_shown_on_one_line_without_control_or_invisible_characters(text: str, shown: str) -> None:
+    assert printable(text) == errors.printable(text) == shown
+    assert printable(text).isprintable()
+    printable(text).encode()
+
+
+def test_the_engine_shows_foreign_names_in_the_same_way() -> None:
+    every = "".join(map(chr, (*range(0x3000), *range(0xD7F0, 0xE010), *range(0xFE00, 0x10100), 0xE0001, 0x10FFFF)))
+    assert printable(every) == errors.printable(every)

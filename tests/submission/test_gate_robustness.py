@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from pathlib import Path
 
 import pytest
 from gate_support import refusing_rules, trees, verdict  # noqa: F401
+from mlperf_gate import command, report
+from mlperf_results import privacy
 from tree_builder import OPEN_MODEL, SUBMITTER, SYSTEM
 
 OFFLINE = f"open/{SUBMITTER}/results/{SYSTEM}/{OPEN_MODEL}/Offline"
@@ -88,6 +91,64 @@ def test_names_that_are_no_text_are_a_finding_and_can_be_printed(trees):  # noqa
     assert "NAME-003" in refusing_rules(found)
     for finding in found.findings:
         finding.path.encode()
+
+
+EVIL_NAMES = (
+    b"x\x1b]0;title\x07",
+    b"x\x1b[2J\x1b[31m",
+    b"x\nverdict: accepted",
+    "x\u202egpj".encode(),
+    "x\u200b".encode(),
+    b"x\x9b\xff",
+)
+
+
+@pytest.mark.parametrize("name", EVIL_NAMES, ids=ascii)
+def test_names_of_others_are_shown_without_escapes_and_forge_no_line(name, trees):  # noqa: F811
+    with trees.changed("open") as root:
+        for folder in ("src", "systems", "results", f"results/{SYSTEM}", f"results/{SYSTEM}/{OPEN_MODEL}"):
+            place = os.fsencode(root / "open" / SUBMITTER / folder) + b"/" + name
+            os.mkdir(place)
+            Path(os.fsdecode(place + b"/" + name)).write_text("/home/annab/secret\n")
+        os.symlink(name, os.fsencode(root / "open" / SUBMITTER / "src") + b"/link")
+        found = verdict(root)
+        text = report.as_text(found, str(root))
+    assert found.is_accepted is False
+    assert all(line.isprintable() for line in text.splitlines())
+    assert [line for line in text.splitlines() if line.startswith("verdict:")] == [f"verdict: {found.text}"]
+    json.dumps(report.as_json(found, str(root))).encode()
+
+
+def test_leaks_are_found_though_a_submitter_has_a_name_that_is_no_utf_8(trees):  # noqa: F811
+    with trees.changed("open") as root:
+        os.mkdir(os.fsencode(root / "open") + b"/Org\xff")
+        os.mkdir(os.fsencode(root / "open" / SUBMITTER / "results") + b"/sys\xe9")
+        (root / "open" / SUBMITTER / "src" / "leak.py").write_text("HF_TOKEN=q9w8e7r6t5\n")
+        known = privacy.known_here(public=command.public_names(root))
+        found = verdict(root, known=known)
+    assert "PRIV-001" in refusing_rules(found)
+    assert not any("PRIV-001" in finding.found for finding in found.findings if finding.rule == "GATE-001")
+
+
+def test_of_the_leaks_of_one_file_some_are_shown_and_the_others_counted(trees):  # noqa: F811
+    with trees.changed("open") as root:
+        folder = root / "open" / SUBMITTER / "src"
+        (folder / "few.txt").write_text("/home/annab/x\n" * 5)
+        (folder / "many.txt").write_text("/home/annab/x\n" * 5000)
+        found = [one for one in verdict(root).findings if one.rule == "PRIV-001"]
+    assert [one.line for one in found] == [1, 2, 3, 1, 2, 3]
+    assert found[2].found.endswith("(and 2 more in this file)")
+    assert found[5].found.endswith("(and at least 997 more in this file)")
+
+
+def test_the_text_shows_a_thousand_findings_and_counts_the_others(trees):  # noqa: F811
+    with trees.changed("open") as root:
+        for number in range(1005):
+            (root / "open" / SUBMITTER / "src" / f"a {number}").write_text("x")
+        found = verdict(root)
+    lines = report.as_text(found, str(root)).splitlines()
+    assert f"and {len(found.findings) - 1000} more findings; --format=json shows all of them" in lines
+    assert len(report.as_json(found, "x")["findings"]) == len(found.findings) > 1000
 
 
 def test_a_file_larger_than_memory_is_not_read(trees):  # noqa: F811

@@ -9,16 +9,20 @@ import sys
 import time
 from calendar import timegm
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from typing import Any
 
-from ..disk.entryfile import EntryPaths
+from ..disk.entryfile import EntryPaths, parse_state
 from ..disk.files import read_json, tree_size
-from ..disk.store import Store, match_tags
-from ..disk.usage import is_in_use, last_use_s
+from ..disk.store import Store
+from ..disk.usage import is_in_use, last_use_s, unused, users_of
+from ..rules.amounts import size_text as size_text  # other actions import it from here
+from ..rules.cachekey import match_tags
 from ..rules.cachemodel import CacheEntry
-from ..rules.env import without_secrets
-from ..rules.errors import RecipeError, RequestError
+from ..rules.errors import RecipeError
 from ..rules.schema import is_yes
+from ..rules.secrets import without_secrets
+from ..running.prompts import confirm
 from .run import Home, split_artifact
 
 logger = logging.getLogger(__name__)
@@ -31,11 +35,14 @@ class NothingFound(RecipeError):
 
 
 def find_entries(i: Mapping[str, Any], store: Store) -> list[CacheEntry]:
-    """The entries that ``--tags``, a first word with blanks (tags too), or a uid ask for, in order of their tags."""
+    """The entries that ``--tags``, a first word with blanks (tags too), or a uid or a pattern of uids ask for.
+
+    They come in order of their tags.
+    """
     words, name = split_artifact(i)
     entries = store.entries(refresh=True)
     if name:
-        entries = [entry for entry in entries if entry.uid == name]
+        entries = [entry for entry in entries if fnmatchcase(entry.uid, name)]
     return list(match_tags(entries, words))
 
 
@@ -56,6 +63,7 @@ def describe_entry(entry: CacheEntry, now_s: float) -> dict[str, Any]:
         "age_s": round(now_s - made_s(entry)),
         "unused_s": None if used_s is None else max(0, round(now_s - used_s)),
         "is_complete": entry.is_complete,
+        "retired": entry.retired,
         "is_pinned": EntryPaths(entry.path).pinned.exists(),
         "is_in_use": is_in_use(entry.path),
         "depends_on": entry.dependent_path,
@@ -97,7 +105,7 @@ def _lines(row: Mapping[str, Any]) -> list[str]:
     if row["is_pinned"]:
         lines.append("  Pinned: cm gc cache keeps it and all that it needs")
     if not row["is_complete"]:
-        lines.append("  State: unfinished or broken, never reused")
+        lines.append(f"  State: {row['retired'] or 'unfinished'}; never reused")
     if row["depends_on"]:
         lines.append(f"  Depends on: {row['depends_on']}")
     return lines
@@ -108,22 +116,12 @@ def _print(text: str) -> None:
 
 
 def _print_state(entry: CacheEntry) -> None:
-    state = read_json(EntryPaths(entry.path).state) or {}
-    for title, key in (("New env", "new_env"), ("New state", "new_state")):
-        values = without_secrets(state.get(key) or {})
+    state = parse_state(read_json(EntryPaths(entry.path).state)) or ({}, {})
+    for title, given in zip(("New env", "New state"), state, strict=True):
+        values = without_secrets(given)
         if values:
             body = json.dumps(values, indent=6, sort_keys=True)
             _print(f"    {title}:\n{body}")
-
-
-def size_text(size_bytes: int) -> str:
-    """A size for people, in units of 1000: ``1.2 MB``."""
-    size = float(size_bytes)
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} TB"
 
 
 def age_text(age_s: float) -> str:
@@ -148,30 +146,45 @@ def search_entries(i: Mapping[str, Any], home: Home) -> list[CacheEntry]:
 
 
 def remove_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
-    """Answers ``cm rm cache [--tags=...] [-f]``; entries that a process is making stay.
+    """Answers ``cm rm cache [--tags=...] [-f] [--in_use]``; code 1 when an entry stays because a process needs it.
 
-    Raises NothingFound when no entry fits, RequestError when nobody can be asked and ``-f`` is not given.
+    An entry that a process uses goes only with ``--in_use``, one that a process is making never. Raises NothingFound
+    when no entry fits, RequestError when the removal is not confirmed and ``-f`` is not given.
     """
     store = Store(home.store_path)
     entries = find_entries(i, store)
     if not entries:
         raise NothingFound(f"no cache entry to remove in {home.store_path}", hint="cm show cache lists what there is")
     is_forced = is_yes(i.get("f")) or is_yes(i.get("force"))
-    if not is_forced and not sys.stdin.isatty():
-        raise RequestError(
-            f"{len(entries)} cache entries would be removed and nobody can be asked",
-            hint="look with the same tags at cm show cache, then add -f",
-        )
-    removed, busy = [], []
+    refusal = f"would remove {len(entries)} cache entries"
+    hint = "see which with cm show cache and the same tags, then pass -f to confirm"
+    removed: list[str] = []
+    kept: dict[str, str] = {}
     for entry in entries:
-        if not is_forced and input(f"Remove {entry.path} ({','.join(entry.tags)})? [y/N] ").strip().lower() != "y":
+        if not is_forced and not confirm(f"Remove {entry.path} ({','.join(entry.tags)})?", refusal=refusal, hint=hint):
             continue
-        with store.held(entry) as is_free:
-            if not is_free:
-                busy.append(entry.uid)
-                logger.warning("! %s stays: a process is making it right now", entry.path)
-                continue
-            store.remove(entry)
-        removed.append(entry.uid)
-        logger.info("- removed %s (%s)", entry.path, entry.recipe.alias)
-    return {"return": 0, "removed": removed, "busy": busy}
+        reason = _remove(store, entry, may_be_in_use=is_yes(i.get("in_use", i.get("in-use"))))
+        if reason:
+            kept[entry.uid] = reason
+            logger.warning("! kept %s (%s): %s", entry.path, entry.recipe.alias, reason)
+        else:
+            removed.append(entry.uid)
+            logger.info("- removed %s (%s)", entry.path, entry.recipe.alias)
+    answer: dict[str, Any] = {"return": 0, "removed": removed, "busy": list(kept)}
+    if kept:
+        advice = "wait until that process ends, or add --in_use to remove what is in use, which may break it"
+        answer.update({"return": 1, "error": f"{len(kept)} of {len(entries)} cache entries were kept\nhint: {advice}"})
+    return answer
+
+
+def _remove(store: Store, entry: CacheEntry, *, may_be_in_use: bool) -> str:
+    """Removes an entry; why it stays, in words, or empty."""
+    with store.held(entry) as is_free:
+        if not is_free:
+            return "a process is making it" if store.is_busy(entry) else "a process renews it or has just changed it"
+        with unused(entry.path) as is_idle:
+            if is_idle or may_be_in_use:
+                store.remove(entry)
+                return ""
+    users = ", ".join(str(pid) for pid in users_of(entry.path))
+    return f"in use by process {users}" if users else "in use by a running process"

@@ -13,8 +13,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..disk.entryfile import EntryPaths, Stamp, declared_files, file_problem, relocated, stamp_of
-from ..disk.files import read_json, sha256_of
+from ..disk.content import declared_files, file_problem, state_problem
+from ..disk.entryfile import EntryPaths, Stamp, relocated, stamp_of
+from ..disk.files import read_json
 from ..disk.repos import RecipeSource, recipe_digest, recipe_stamp
 from ..disk.store import Store
 from ..disk.usage import recorded_dependencies
@@ -110,8 +111,8 @@ def check_entry(entry: CacheEntry, store: Store, index: RecipeIndex, skipped: Se
     before = _stamp(entry)
     files = declared_files(entry) or []
     problems = [*_own_problems(entry), *_file_problems(entry), *_missing(entry, store), *_recipe(entry, index)]
-    if store.is_busy(entry) or before is None or _stamp(entry) != before:
-        return Checked(entry, (), 0, 0, "not looked at: it is being made again or removed right now")
+    if before is None or _stamp(entry) != before:
+        return Checked(entry, (), 0, 0, "not looked at: it was replaced or removed just now")
     return Checked(
         entry,
         tuple(problem for problem in problems if problem.kind not in skipped),
@@ -134,19 +135,16 @@ def _own_problems(entry: CacheEntry) -> Iterator[Problem]:
     details = read_json(paths.details) if entry.record else {}
     if not isinstance(details, dict):
         yield Problem("entry", f"its file {paths.details} is gone or damaged")
-        details = {}
+        return
     if entry.record:
         request = details.get("request")
         told = request if isinstance(request, dict) else {}
         if told.get("variations", list(entry.record.variations)) != list(entry.record.variations):
             text = f"_cm.json says the variations {list(entry.record.variations)}, entry.json {told['variations']}"
             yield Problem("entry", text)
-    if not paths.state.is_file():
-        yield Problem("state", f"its file {paths.state} is gone")
-    elif not isinstance(read_json(paths.state), dict):
-        yield Problem("state", f"its file {paths.state} cannot be read")
-    elif details.get("state_sha256") and sha256_of(paths.state) != details["state_sha256"]:
-        yield Problem("state", f"its file {paths.state} was edited (the SHA-256 differs)")
+    trouble = state_problem(entry, details)
+    if trouble:
+        yield Problem("state", trouble)
 
 
 def _file_problems(entry: CacheEntry) -> Iterator[Problem]:

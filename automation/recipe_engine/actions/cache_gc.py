@@ -7,6 +7,7 @@ pinned or in use stays, with all that it was made with (retention.py).
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sys
@@ -22,10 +23,12 @@ from ..disk.removal import discard, empty_trash, trash_in
 from ..disk.store import Store
 from ..disk.usage import dependencies, is_in_use, last_use_s, unused
 from ..rules.amounts import parse_age_s, parse_size_bytes
+from ..rules.cachekey import replacements
 from ..rules.cachemodel import CacheEntry
 from ..rules.errors import RequestError, StoreError
 from ..rules.retention import Item, Limits, decide
 from ..rules.schema import is_yes
+from ..running.prompts import confirm
 from .cache_actions import NothingFound, age_text, find_entries, made_s, size_text
 from .run import Home
 
@@ -37,11 +40,10 @@ a day: the next run goes on with the first, and nobody knows whether the others 
 
 
 class Candidate(NamedTuple):
-    """Something that would go, or that stays although a limit asks for it; ``uid`` is empty for left-over folders."""
+    """Something that would go, or that stays although a limit asks for it; ``entry`` is None for left-over folders."""
 
     path: Path
-    uid: str
-    label: str
+    entry: CacheEntry | None
     size_bytes: int
     last_use_s: float
     reason: str
@@ -49,9 +51,9 @@ class Candidate(NamedTuple):
     def row(self, now_s: float) -> dict[str, Any]:
         """This as JSON."""
         return {
-            "uid": self.uid,
+            "uid": self.entry.path.name if self.entry else "",
             "path": str(self.path),
-            "recipe": self.label,
+            "recipe": self.entry.recipe.alias if self.entry else "",
             "size_bytes": self.size_bytes,
             "unused_s": round(now_s - self.last_use_s),
             "reason": self.reason,
@@ -69,7 +71,7 @@ class GcPlan(NamedTuple):
 def gc_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     """Answers ``cm gc cache [--max-size=20GB] [--older-than=30d] [--dry-run] [-f]``.
 
-    Raises RequestError for a limit that makes no sense, and when nobody can be asked and neither ``-f`` nor
+    Raises RequestError for a limit that makes no sense, and when the removal is not confirmed and neither ``-f`` nor
     ``--dry-run`` is given.
     """
     store = Store(home.store_path)
@@ -117,6 +119,7 @@ def plan_gc(store: Store, limits: Limits, now_s: float) -> GcPlan:
     entries = {entry.path.name: entry for entry in store.entries(refresh=True)}
     sizes = {name: tree_size(entry.path) for name, entry in entries.items()}
     used = {name: max(last_use_s(entry.path) or 0.0, made_s(entry)) for name, entry in entries.items()}
+    replaced = replacements(entries.values())
     items = [
         Item(
             uid=name,
@@ -124,20 +127,24 @@ def plan_gc(store: Store, limits: Limits, now_s: float) -> GcPlan:
             last_use_s=used[name],
             depends_on=dependencies(entry, entries),
             kept_because=_kept_because(store, entry, now_s),
-            useless=_useless_because(entry, now_s),
+            useless=_useless_because(entry, replaced, now_s),
         )
         for name, entry in entries.items()
     ]
     decisions = decide(items, limits, now_s)
 
     def candidate(name: str, reason: str) -> Candidate:
-        entry = entries[name]
-        return Candidate(entry.path, name, entry.recipe.alias, sizes[name], used[name], reason)
+        return Candidate(entries[name].path, entries[name], sizes[name], used[name], reason)
 
+    useless = {item.uid: item.useless for item in items}
     folders = list(_left_folders(store, entries, now_s))
     return GcPlan(
         going=(*folders, *(candidate(one.uid, one.reason) for one in decisions if one.is_removed)),
-        staying=tuple(candidate(one.uid, one.reason) for one in decisions if not one.is_removed),
+        staying=tuple(
+            candidate(one.uid, _stay_text(entries[one.uid], useless[one.uid], one.reason))
+            for one in decisions
+            if not one.is_removed
+        ),
         size_bytes=sum(sizes.values()) + sum(folder.size_bytes for folder in folders),
     )
 
@@ -149,22 +156,32 @@ def _kept_because(store: Store, entry: CacheEntry, now_s: float) -> str:
         return "being made right now"
     if is_in_use(entry.path):
         return "in use by a running process"
-    if not entry.is_complete and "broken" not in entry.tags:
+    if not os.access(entry.path, os.W_OK):
+        return "this user may not change it"
+    if not entry.is_complete and not entry.retired:
         is_foreign = entry.record is None
         has_parts = any(path.suffix == RESUMABLE_SUFFIX for path in _files_in(entry.path))
         if (is_foreign or has_parts) and now_s - _newest_s(entry.path) < LEFT_FOR_S:
-            return "maybe being made by CM" if is_foreign else "half-loaded today, for the next run to go on with"
+            return "maybe being made by CM" if is_foreign else "partial download from today, which the next run resumes"
     return ""
 
 
-def _useless_because(entry: CacheEntry, now_s: float) -> str:
-    if "broken" in entry.tags and not entry.is_complete:
-        return "its files were changed, no run takes it"
+def _useless_because(entry: CacheEntry, replaced: Mapping[str, str], now_s: float) -> str:
+    """Why no run can use the entry; ``replaced`` gives the successors of entries."""
+    if entry.retired:
+        return entry.retired
     if not entry.is_complete:
         return "it was never finished"
-    if entry.expires_s is not None and now_s >= entry.expires_s:
+    if entry.uid in replaced:
+        return f"replaced by {replaced[entry.uid]}"
+    if entry.is_expired(now_s):
         return "its time is over (cache_expiration)"
     return ""
+
+
+def _stay_text(entry: CacheEntry, useless: str, reason: str) -> str:
+    """Why an entry stays, after what is known of one that was finished and can never be used again."""
+    return f"{useless}, but {reason}" if useless and (entry.is_complete or entry.retired) else reason
 
 
 def _left_folders(store: Store, known: Mapping[str, Any], now_s: float) -> Iterator[Candidate]:
@@ -174,13 +191,18 @@ def _left_folders(store: Store, known: Mapping[str, Any], now_s: float) -> Itera
     for path in _paths_in(store.root / ".locks"):
         if path.suffix == ".new" and path.is_dir() and not is_locked(path.with_suffix(".lock")):
             yield _folder(path, "left by a start that was killed")
-        elif path.suffix == ".lock" and not is_locked(path) and now_s - _newest_s(path) > LEFT_FOR_S:
+        elif path.suffix == ".lock" and not is_locked(path) and _is_left(path, now_s):
             yield _folder(path, "a lock that nobody holds")
     for path in _paths_in(store.root):
         is_scratch = path.name.startswith(".") and path.suffix == ".new"
         is_nameless = path.is_dir() and not path.name.startswith(".") and path.name not in known
-        if (is_scratch or is_nameless) and not path.is_symlink() and now_s - _newest_s(path) > LEFT_FOR_S:
+        if (is_scratch or is_nameless) and not path.is_symlink() and _is_left(path, now_s):
             yield _folder(path, "left by a process that was killed" if is_scratch else _nameless_text(path))
+
+
+def _is_left(path: Path, now_s: float) -> bool:
+    """Whether it is there and nothing in it has changed for long."""
+    return 0 < _newest_s(path) < now_s - LEFT_FOR_S
 
 
 def _nameless_text(path: Path) -> str:
@@ -188,8 +210,10 @@ def _nameless_text(path: Path) -> str:
 
 
 def _folder(path: Path, reason: str) -> Candidate:
-    size_bytes = tree_size(path) if path.is_dir() else path.lstat().st_size
-    return Candidate(path, "", "", size_bytes, _newest_s(path), reason)
+    size_bytes = tree_size(path)
+    with contextlib.suppress(OSError):  # a process that ends removes its own
+        size_bytes += 0 if path.is_dir() else path.lstat().st_size
+    return Candidate(path, None, size_bytes, _newest_s(path), reason)
 
 
 def _paths_in(folder: Path) -> list[Path]:
@@ -215,27 +239,22 @@ def _newest_s(path: Path) -> float:
 def _is_agreed(i: Mapping[str, Any], count: int, freed_bytes: int) -> bool:
     if is_yes(i.get("f")) or is_yes(i.get("force")):
         return True
-    if not sys.stdin or not sys.stdin.isatty():
-        raise RequestError(
-            f"{count} things of {size_text(freed_bytes)} would be removed and nobody can be asked",
-            hint="look with --dry-run, then add -f",
-        )
-    return input(f"Remove these {count}? [y/N] ").strip().lower() == "y"
+    what = f"{count} cache entries and left-over folders ({size_text(freed_bytes)})"
+    hint = "see which with --dry-run, then pass -f to confirm"
+    return confirm(f"Remove {what}?", refusal=f"would remove {what}", hint=hint)
 
 
 def _remove(store: Store, candidate: Candidate) -> bool:
     """Removes what is still as it was when it was looked at; whether it went."""
-    if not candidate.uid:
+    entry = candidate.entry
+    if entry is None:
         with folder_lock_if_free(candidate.path) as is_free:
             if is_free:
                 discard(store.root, candidate.path)
         return is_free and not candidate.path.exists()
-    entry = next((entry for entry in store.entries(refresh=True) if entry.path == candidate.path), None)
-    if entry is None:
-        return False
     with store.held(entry) as is_free, unused(entry.path) as is_idle:
         if not is_free or not is_idle or EntryPaths(entry.path).pinned.exists():
-            logger.warning("! %s stays: it was taken meanwhile", entry.path)
+            logger.warning("! kept %s: in use, pinned or changed since it was looked at", entry.path)
             return False
         store.remove(entry)
     if entry.path.exists():
@@ -256,7 +275,8 @@ def _lines(plan: GcPlan, now_s: float, *, is_dry: bool) -> Iterator[str]:
 
 
 def _text(candidate: Candidate, now_s: float) -> str:
-    name = f"{candidate.uid} ({candidate.label})" if candidate.uid else str(candidate.path)
+    entry = candidate.entry
+    name = f"{entry.path.name} ({entry.recipe.alias})" if entry else str(candidate.path)
     unused = age_text(now_s - candidate.last_use_s)
     return f"{name}, {size_text(candidate.size_bytes)}, not used for {unused}: {candidate.reason}"
 

@@ -7,15 +7,15 @@ configuration, which may take over another file with ``_base: file.yaml`` or ``_
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..disk.metafile import meta_files, read_mapping, read_meta
 from ..rules.env import merge_state
-from ..rules.errors import Ambiguous, MetaError, RecipeError
+from ..rules.errors import MetaError, RecipeError
 from ..rules.tags import split_words
+from ..running.prompts import pick
 from .run import Home, split_artifact
 
 logger = logging.getLogger(__name__)
@@ -137,7 +137,7 @@ def _described(meta: dict[str, Any], path: Path, found: CfgArtifact) -> dict[str
 def select_cfg(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     """One configuration by ``alias`` (its file's name) or ``uid``, as ``selection``; asks when several fit.
 
-    Raises CfgMissing when none fits, Ambiguous when several do and nobody can be asked.
+    Raises CfgMissing when none fits, Ambiguous when several do and none is picked.
     """
     asked = i if i.get("tags") or i.get("artifact") else {**i, "tags": DEFAULT_TAGS}
     rows: list[dict[str, Any]] = []
@@ -155,12 +155,6 @@ def select_cfg(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
 
 
 def _ask(title: str, rows: Sequence[Mapping[str, Any]]) -> int:
-    lines = [f"{number}) {row['meta'].get('name', row['alias'])} ({row['path']})" for number, row in enumerate(rows)]
-    text = "\n".join([f"Several {title + ' ' if title else ''}configurations fit:", *lines])
-    if not sys.stdin or not sys.stdin.isatty():
-        raise Ambiguous(text, hint="name one with --alias=NAME or --uid=UID")
-    print(text, file=sys.stderr)  # noqa: T201
-    answer = input("Which one? [0] ").strip() or "0"
-    if not answer.isdigit() or int(answer) >= len(rows):
-        raise Ambiguous(f"{answer!r} is none of the numbers 0 to {len(rows) - 1}")
-    return int(answer)
+    lines = [f"{row['meta'].get('name', row['alias'])} ({row['path']})" for row in rows]
+    words = f"several {title + ' ' if title else ''}configurations match:"
+    return pick(words, lines, hint="name one with --alias=NAME or --uid=UID")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..documents.comparison import Comparison, compare
-from ..documents.comparison_text import diff_lines, difference_line
+from ..documents.comparison_text import diff_lines, difference_line, visible
 from ..rules.errors import RequestError
 from ..rules.schema import is_yes
 from .reproduce import parse_tolerance
@@ -35,7 +35,7 @@ def diff_action(i: Mapping[str, Any]) -> dict[str, Any]:
     is_identical = not any(alone.values()) and all(comparison.is_identical for comparison in comparisons)
     if i.get("out") == "con":
         lines = (*_lines(pairs, comparisons, tolerance_percent), *_alone_lines(alone))
-        sys.stdout.write("".join(line + "\n" for line in lines))
+        sys.stdout.write("".join(visible(line) + "\n" for line in lines))
     answer = {
         "return": 0,
         "identical": is_identical,

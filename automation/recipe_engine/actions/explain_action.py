@@ -19,8 +19,8 @@ from ..documents.explain_text import explanation_json, explanation_lines
 from ..documents.plan import PlannedStep
 from ..planning.explained import ExplainEngine, SeenStep, SkippedStep
 from ..rules.errors import RequestError
-from ..rules.masking import Masker, masker
 from ..rules.model import Request
+from ..rules.secrets import hidden, learn
 from ..rules.symbols import shown
 from ..rules.tags import nearest, split_words
 from .plan_action import make_plan
@@ -53,12 +53,12 @@ def explain_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     explanation = _explain(found, patterns)._replace(
         command=plan.command, others=tuple(" -> ".join(place.chain) for place in others)
     )
-    hidden = _masker(places)
-    explanation = hidden.text(explanation)
+    _learn_secrets(places)
+    explanation = hidden(explanation)
     if i.get("out") == "con":
-        lines = list(explanation_lines(explanation, hidden, is_asked_for_keys=bool(patterns)))
+        lines = list(explanation_lines(explanation, is_asked_for_keys=bool(patterns)))
         sys.stdout.write("\n".join(lines) + "\n")
-    return {"return": 0, "explanation": explanation_json(explanation, hidden)}
+    return {"return": 0, "explanation": explanation_json(explanation)}
 
 
 def _without_own_flags(i: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -129,15 +129,13 @@ def _no_such_step(name: str, places: list[Place]) -> RequestError:
     return RequestError(f"the plan has no step '{name}'", hint=hint)
 
 
-def _masker(places: list[Place]) -> Masker:
-    """Hides every secret that any step had in its env."""
-    values: dict[str, Any] = {}
-    for number, place in enumerate(places):
+def _learn_secrets(places: list[Place]) -> None:
+    """Every secret that any step had in its env is hidden, also one that another value took the place of."""
+    for place in places:
         if place.seen:
-            values.update({f"{number}_{key}": value for key, value in place.seen.first.request.inputs.items()})
-            for key, items in place.seen.trace.items.items():
-                values.update({f"{number}_{at}_{key}": origin.value for at, origin in enumerate(items)})
-    return masker(values)
+            learn(place.seen.first.request.inputs)
+            for key, origins in place.seen.trace.items.items():
+                learn([origin.value for origin in origins], key)
 
 
 def _explain(place: Place, patterns: tuple[str, ...]) -> Explanation:

@@ -10,17 +10,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..disk.entryfile import EntryPaths, declared_files, file_problem
+from ..disk.content import declared_files, file_problem
+from ..disk.entryfile import EntryPaths
 from ..disk.files import read_json
 from ..disk.store import Store
 from ..disk.usage import dependencies, is_in_use, last_use_s
 from ..documents.explain_text import FORMAT, entry_lines
 from ..rules.cachekey import cache_key, misfit
 from ..rules.cachemodel import CacheEntry
-from ..rules.env import without_secrets
 from ..rules.errors import RecipeError
 from ..rules.model import Recipe
 from ..rules.rerun import VERSION_FLAGS, command_line
+from ..rules.secrets import without_secrets
 from ..rules.select import candidates
 from ..rules.tags import nearest
 from ..running.choose import Engine
@@ -113,8 +114,8 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _state(store: Store, entry: CacheEntry) -> str:
-    if "broken" in entry.tags:
-        return "broken: its files were changed, it is never reused"
+    if entry.retired:
+        return f"never reused: {entry.retired}"
     if not entry.is_complete:
         return "being made right now" if store.is_busy(entry) else "unfinished, never reused"
     return store.problem(entry) or "finished and whole"
@@ -208,7 +209,9 @@ def _reached(engine: Engine, entry: CacheEntry, recipe: Recipe, inputs: Mapping[
         return False, f"a run would not reuse it: {reason}{hidden or ''}"
     if len(found) > 1 and found[0].uid != recipe.id.uid:
         return False, f"several recipes fit these tags; name it: cm run script {recipe.id.alias}"
-    best = engine.store.find(key)[0]
+    best = next(iter(engine.store.find(key)), None)
+    if best is None:
+        return False, "a run would not reuse it: it was replaced"
     if best.uid != entry.uid:
         return False, f"fits, but a run prefers the entry {best.uid}"
     return True, "a run of this reuses the entry"

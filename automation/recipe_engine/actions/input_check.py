@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..disk.entryfile import declared_files
+from ..disk.content import declared_files
 from ..disk.files import sha256_of
 from ..disk.repos import RecipeSource, recipe_files
 from ..disk.store import Store

@@ -18,6 +18,7 @@ from ..rules.demands import Thing
 from ..rules.errors import RecipeError
 from ..rules.events import StepEvent
 from ..rules.model import Recipe, Request, StepResult
+from ..rules.secrets import hidden_texts
 from ..rules.symbols import has_symbol
 from ..running.choose import Engine
 from ..running.execute import run_consistently
@@ -87,7 +88,8 @@ def lock_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     """Answers ``cm lock script``: the lock goes to standard output, or to the file that ``--file`` names."""
     inputs = {key: value for key, value in i.items() if key != "file"}
     lock = make_lock(new_engine(home, None), inputs)
-    text = json.dumps(lock_json(lock), indent=2) + "\n"
+    row = hidden_texts(lock_json(lock))
+    text = json.dumps(row, indent=2) + "\n"
     if i.get("file"):
         write_text(Path(os.path.abspath(str(i["file"]))), text)
         logger.info("+ wrote %s: %d recipes, %d things", i["file"], len(lock.recipes), len(lock.things))
@@ -99,7 +101,7 @@ def lock_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
             "! not in the cache yet, so their versions and files are not locked: %s\n  hint: run it once, then lock",
             ", ".join(unmade),
         )
-    return {"return": 0, "lock": lock_json(lock), "unmade": unmade}
+    return {"return": 0, "lock": row, "unmade": unmade}
 
 
 def make_lock(engine: Engine, i: Mapping[str, Any]) -> Lock:

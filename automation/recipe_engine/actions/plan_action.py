@@ -14,6 +14,7 @@ from ..planning.planned import PlannedEngine
 from ..rules.errors import RecipeError, RequestError
 from ..rules.model import Request
 from ..rules.schema import is_yes
+from ..rules.secrets import hidden_text
 from ..running.choose import Engine
 from ..running.execute import run_consistently
 from ..running.locked import guard_of
@@ -70,4 +71,4 @@ def _free_bytes(path: Path) -> int:
 
 def request_text(request: Request) -> str:
     """The query of a request as words of a command line."""
-    return f"--tags={request.query.text}" if request.query.text else request.alias
+    return hidden_text(f"--tags={request.query.text}" if request.query.text else request.alias)

@@ -21,13 +21,14 @@ from ..disk.repos import recipe_files
 from ..documents.lockfile import Lock, lock_json
 from ..documents.resultrecord import RECORD_FILE, portable_value, sealed
 from ..rules.errors import RequestError
-from ..rules.masking import Masker
-from ..rules.rerun import flat, given_line, holds_secret, without_secret_flags
+from ..rules.rerun import flat, given_line
+from ..rules.secrets import hidden, hidden_texts, holds_secret, without_secret_flags
 from ..running.execute import run_consistently
 from ..running.journal import iso
 from ..running.locked import places
 from ..running.recording import rows_until_now
 from .lock_action import LockingEngine, lock_of
+from .record_request import recording_recipe
 from .run import Home, new_engine, parse_request
 
 KEPT_ROWS = 300
@@ -48,12 +49,12 @@ def record_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     started_s = time.time()
     engine = LockingEngine(new_engine(home, None))
     folder_input = str(i.get("folder_input") or "")
-    run_consistently(engine, parse_request({**request, **({folder_input: str(folder)} if folder_input else {})}))
+    recording_recipe(request, folder_input, engine.source)
+    run_consistently(engine, parse_request({**request, folder_input: str(folder)}))
     lock = lock_of(engine, parse_request(request))
     rows = rows_until_now()
     refuse_changed_recipes(lock, rows)
     known = [(str(folder), "<result>"), *places(engine.store)]
-    shown = Masker(()).text
     plain = without_secret_flags(request)
     content = {
         "name": name,
@@ -65,12 +66,12 @@ def record_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
             "secrets": sorted(key for key, value in flat(request) if holds_secret(key, value)),
             "folder_input": folder_input,
         },
-        "attachments": dict(_mapping(i, "attachments")),
+        "attachments": hidden_texts(dict(_mapping(i, "attachments"))),
         "lock": lock_json(lock),
         "recipe_files": {key: recipe_files(recipe.path) for key, recipe in sorted(engine.recipes.items())},
-        "journal": shown(portable_value(journal_rows(rows), known)),
-        **{part: shown(portable_value(_mapping(i, part), known)) for part in ("inputs", "settings", "machine")},
-        "outcome": portable_value(_mapping(i, "outcome"), known),
+        "journal": hidden_texts(portable_value(journal_rows(rows), known)),
+        **{part: hidden(portable_value(_mapping(i, part), known)) for part in ("inputs", "settings", "machine")},
+        "outcome": hidden_texts(portable_value(_mapping(i, "outcome"), known)),
         "files": {file: sha256_of(folder / file) for file in i.get("files") or () if (folder / file).is_file()},
     }
     write_text(folder / RECORD_FILE, record_text(content))

@@ -1,16 +1,19 @@
 """``cm reproduce script RESULT``: makes a result again from its record, under its lock, and compares the two.
 
+    check     may a folder ask for this? (record_request.py: nobody knows who made the folder)
     look      is the result still what was recorded? are recipes, files and packages still those of its lock?
+    confirm   the user sees the line that would run, and agrees
     run       its request, frozen to the lock, with its output in a new folder
     compare   inputs equal, exact figures equal, the others within the tolerance; else what differs, by name
 
-``--check_only`` ends after the first step, ``--plan`` tells what the second would do.
+``--check_only`` ends after the second step, ``--plan`` shows what the fourth would do.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import shlex
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,21 +21,31 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..disk.files import working_folder, write_json, write_text
+from ..disk.repos import RecipeSource
 from ..documents.comparison import DEFAULT_TOLERANCE_PERCENT, Comparison, Difference, compare
-from ..documents.comparison_text import difference_line, reproduction_lines
+from ..documents.comparison_text import difference_line, reproduction_lines, visible
 from ..documents.resultrecord import ATTACHED, ResultRecord, here
 from ..rules.errors import RecipeError, RequestError
 from ..rules.schema import is_yes
+from ..rules.secrets import hidden_texts
+from ..running.prompts import confirm
 from .input_check import InputCheck, check_inputs
+from .record_request import (
+    ATTACHMENTS_FOLDER,
+    LOCK_NAME,
+    RequestCheck,
+    locked_packages,
+    recipes_of,
+    recording_recipe,
+)
 from .results import FoundResult, edited_files, find_results, result_folder
 from .resume import with_secrets
-from .run import Home, run_action
+from .run import Home, new_engine, run_action
 
 logger = logging.getLogger(__name__)
 
 TITLES = ("recorded", "now")
 REPORT_FILE = "reproduction.json"
-ATTACHMENTS_FOLDER = "attachments"
 NEW_FOLDERS = "reproduced"
 """Below the current folder; each call makes a folder of its own in it, unless ``--output_dir`` names one."""
 
@@ -59,13 +72,16 @@ class Task(NamedTuple):
 def reproduce_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any]:
     """Answers ``cm reproduce script RESULT``; code 0 only when every result was reproduced (or could be, for a check).
 
-    Raises RequestError for what is no result, for an edited record, and for secrets that have to be given again.
+    Raises RequestError for what is no result, for an edited record, for a request that a folder must not make, for
+    secrets that have to be given again, and when the run is not confirmed.
     """
     tolerance_percent = parse_tolerance(i.get("tolerance"))
     source = result_folder(i)
     results = find_results(source)
     new = new_folder(i, source)
-    tasks = [_looked_at(_task(result, new, i, number), home) for number, result in enumerate(results, start=1)]
+    recipes = new_engine(home, None).source
+    tasks = [_task(result, new / f"{number:02d}", i, recipes) for number, result in enumerate(results, start=1)]
+    tasks = [_looked_at(task, home) for task in tasks]
     is_plan = is_yes(i.get("plan"))
     if is_plan or is_yes(i.get("check_only")):
         return _answer_check(i, tasks, new if is_plan else None)
@@ -74,7 +90,19 @@ def reproduce_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, 
         names = [difference.name for task in tasks for difference in task.blocking]
         error = f"the inputs are not those of the result, nothing was run: {', '.join(dict.fromkeys(names))}"
         return _failed(i, error, {**_check_row(tasks), "verdict": "inputs differ"})
+    _confirm(i, tasks, source)
     return _reproduce(i, tasks, new, tolerance_percent, Runner(home, cmind))
+
+
+def _confirm(i: Mapping[str, Any], tasks: list[Task], source: Path) -> None:
+    """Shows what would run; raises RequestError unless ``--yes`` was given or the user agrees."""
+    for line in run_lines(tasks):
+        logger.info("%s", visible(line))
+    again = shlex.join(["cm", "reproduce", "script", str(source), "--yes"])
+    hint = f"the folder says what to run, and is not known to be yours; if you want to run it: {again}"
+    refusal = f"{source} asks for the runs above, and nothing was run"
+    if not is_yes(i.get("yes")) and not confirm("Run this?", refusal=refusal, hint=hint):
+        raise RequestError(refusal, hint=hint)
 
 
 def parse_tolerance(given: Any) -> float:
@@ -105,15 +133,18 @@ def new_folder(i: Mapping[str, Any], source: Path) -> Path:
     return path
 
 
-def _task(result: FoundResult, new: Path, i: Mapping[str, Any], number: int) -> Task:
-    """The inputs that make a result again, as they are for this machine and the new folder."""
+def _task(result: FoundResult, folder: Path, i: Mapping[str, Any], recipes: RecipeSource) -> Task:
+    """The inputs that make a result again, as they are for this machine and the new folder.
+
+    Raises RequestError when a folder must not ask for them.
+    """
     record = result.record
-    folder = new / f"{number:02d}"
-    places = {"<home>": os.path.expanduser("~"), "<result>": str(result.folder)}
-    plain = here(record.inputs_again, places, record.name)
+    plain = here(record.inputs_again, {"<home>": os.path.expanduser("~")}, record.name)
+    recipe = recording_recipe(plain, record.folder_input, recipes)
+    RequestCheck(recipe, record, (result_folder(i), result.folder)).check(plain, i)
     inputs = {name: _attached(value, folder, record) for name, value in plain.items()}
     inputs = with_secrets(inputs, i, record.secrets, f"reproduce script {result.folder}")
-    return Task(result, {**inputs, **({record.folder_input: str(folder)} if record.folder_input else {})})
+    return Task(result, {**inputs, "artifact": recipe.id.text, record.folder_input: str(folder)})
 
 
 def _attached(value: Any, folder: Path, record: ResultRecord) -> Any:
@@ -173,6 +204,18 @@ def plan_lines(tasks: Iterable[Task], new: Path) -> Iterator[str]:
         yield f"  {row['name']}: {row['duration_s']:.0f} s, {row['command']}"
 
 
+def run_lines(tasks: Iterable[Task]) -> Iterator[str]:
+    """What the records ask to run: the line, its recipes with the versions wanted, the packages that it may install."""
+    for task in tasks:
+        lock = task.result.record.lock
+        yield f"{task.name} would run:"
+        yield f"    {_plan_row(task)['command']}"
+        yield "    recipes: " + ", ".join(recipes_of(lock))
+        packages = locked_packages(lock)
+        if packages:
+            yield "    Python packages: " + ", ".join(f"{name} {found}" for name, found in sorted(packages.items()))
+
+
 def _plan_row(task: Task) -> dict[str, Any]:
     from ..rules.rerun import given_line  # here, because only a plan shows it
 
@@ -209,9 +252,10 @@ class Runner(NamedTuple):
         record, folder = task.result.record, new / f"{number:02d}"
         folder.mkdir(parents=True)
         for name, content in record.attachments.items():
-            (folder / ATTACHMENTS_FOLDER).mkdir(exist_ok=True)
-            write_text(folder / ATTACHMENTS_FOLDER / os.path.basename(name), content)
-        lock_path = folder / "crowdperf.lock"
+            path = folder / ATTACHMENTS_FOLDER / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_text(path, content)
+        lock_path = folder / LOCK_NAME
         write_json(lock_path, record.lock_row)
         logger.info("making %s again in %s", record.name, folder)
         failure: RecipeError | None = None
@@ -254,7 +298,7 @@ def _reproduce(
         "folder": str(new),
         "results": [{**one.row(tolerance_percent), "is_reproduced": is_good} for one, is_good in pairs],
     }
-    write_json(new / REPORT_FILE, answer)
+    write_json(new / REPORT_FILE, hidden_texts(answer))
     _print(i, [f"{answer['verdict']}: {sum(good)} of {len(good)}, in {new}"])
     if all(good):
         return {"return": 0, **answer}
@@ -265,11 +309,11 @@ def _reproduce(
 def _failed(i: Mapping[str, Any], error: str, answer: Mapping[str, Any]) -> dict[str, Any]:
     """The answer for a result that was not reproduced, whole for programs; on a console RequestError, told once."""
     if i.get("out") == "con":
-        raise RequestError(error, hint="--out=json gives every difference whole")
+        raise RequestError(visible(error), hint="--out=json gives every difference whole")
     return {"return": RequestError.code, "error": error, **answer}
 
 
 def _print(i: Mapping[str, Any], lines: Iterable[str]) -> None:
     if i.get("out") == "con":
-        sys.stdout.write("".join(line + "\n" for line in lines))
+        sys.stdout.write("".join(visible(line) + "\n" for line in lines))
         sys.stdout.flush()

@@ -55,7 +55,7 @@ def find_results(folder: Path) -> tuple[FoundResult, ...]:
 def _places(folder: Path) -> Iterator[Path]:
     for place, names, files in os.walk(folder):
         names[:] = [name for name in names if not name.startswith(".")]
-        if RECORD_FILE in files:
+        if RECORD_FILE in files and os.path.isfile(os.path.join(place, RECORD_FILE)):  # a pipe would wait for ever
             yield Path(place)
 
 

@@ -13,8 +13,9 @@ from typing import Any
 from ..disk.files import working_folder
 from ..disk.repos import recipe_digest
 from ..rules.errors import RecipeError, RequestError
-from ..rules.rerun import flat, holds_secret
+from ..rules.rerun import flat
 from ..rules.schema import is_yes
+from ..rules.secrets import holds_secret
 from ..rules.tags import nearest
 from ..running.journal import NOT_KEPT, RecordedRun, RunStep, read_run, recorded_runs
 from ..running.recording import RUNS_FOLDER

@@ -3,7 +3,7 @@
 request = parse_request(i)              what was asked for
 engine  = Engine(recipes, store)        what there is
 result  = run_consistently(engine, request)  select, configure, reuse or make; dependencies first (execute.py)
-answer  = to_cm(result)
+answer  = to_cm(result, i)
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..disk.repos import RecipeSource, RepoInfo
 from ..disk.store import Store
 from ..rules.deps import request_from_inputs
-from ..rules.env import Env, check_list_keys
+from ..rules.env import Env, with_lists
 from ..rules.errors import RequestError
 from ..rules.flags import EXTRA_FLAGS, FLAGS_AS_ENV, NO_CONTAINER
 from ..rules.flags import FLAGS as FLAGS  # the audit knows it from here
 from ..rules.model import Recipe, Request, RunOptions, StepResult
 from ..rules.schema import is_yes
-from ..rules.select import candidates
+from ..rules.secrets import known_from
+from ..rules.select import candidates, named
 from ..rules.tags import TagQuery, nearest, parse_query, split_words
 from ..running.choose import Engine
 from ..running.execute import run_consistently, run_request, running_trace
@@ -68,7 +68,7 @@ def new_engine(home: Home, cmind: Any, kind: type[Engine] = Engine) -> Engine:
     sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
     return kind(
         source=RecipeSource(home.repos, home.index_folder),
-        store=Store(home.store_path),
+        store=Store.current(home.store_path),
         cmind=cmind,
         top_folder=os.getcwd(),
         run=run_request,
@@ -77,15 +77,16 @@ def new_engine(home: Home, cmind: Any, kind: type[Engine] = Engine) -> Engine:
 
 def run_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any]:
     """Answers ``cm run script``; raises RecipeError."""
-    if EXTRA_FLAGS.isdisjoint(i):
-        engine = new_engine(home, cmind)
-        with recorded(engine, i, home.path):
-            return _run(i, engine)
-    from .run_extras import ExtrasEngine, run_with_extras  # here, because few calls have such a flag
+    with known_from(os.environ, i), Store.opened(home.store_path):
+        if EXTRA_FLAGS.isdisjoint(i):
+            engine = new_engine(home, cmind)
+            with recorded(engine, i, home.path):
+                return _run(i, engine)
+        from .run_extras import ExtrasEngine, run_with_extras  # here, because few calls have such a flag
 
-    engine = new_engine(home, cmind, ExtrasEngine)
-    with recorded(engine, i, home.path):
-        return run_with_extras(i, engine, _run)
+        engine = new_engine(home, cmind, ExtrasEngine)
+        with recorded(engine, i, home.path):
+            return run_with_extras(i, engine, _run)
 
 
 def _run(i: Mapping[str, Any], engine: Engine) -> dict[str, Any]:
@@ -99,7 +100,7 @@ def _run(i: Mapping[str, Any], engine: Engine) -> dict[str, Any]:
         result = run_consistently(engine, request)
     if recipe and i.get("out"):
         _show_env(recipe, result)
-    answer = to_cm(result, is_shown=bool(i.get("out")))
+    answer = to_cm(result, i)
     if is_yes(i.get("print_deps")):
         prefix = str(i.get("script_call_prefix") or "cm run script").strip()
         answer["new_state"] = {**answer["new_state"], "print_deps": _show_dependencies(result, prefix)}
@@ -114,11 +115,8 @@ def search_action(i: Mapping[str, Any], home: Home) -> list[Path]:
     index = RecipeSource(home.repos, home.index_folder).index
     query, name = parse_query_input(i)
     found = index.by_tags(query.all_of, query.none_of)
-    if "*" in name or "?" in name:
-        found = tuple(entry for entry in found if fnmatchcase(entry.alias, name))
-    elif name:
-        named = index.by_name(name)
-        found = tuple(entry for entry in named if entry in found)
+    if name:
+        found = tuple(entry for entry in named(name, index) if entry in found)
     repo = str(i.get("artifact") or "").strip().rpartition(":")[0]
     if repo and " " not in repo:
         wanted = {part.strip() for part in repo.split(",")}
@@ -190,13 +188,11 @@ def parse_request(i: Mapping[str, Any]) -> Request:
     options = parse_options(i)
     query, alias = parse_query_input(i)
     repo = str(i.get("artifact") or "").strip().rpartition(":")[0]
-    env: Env = {**passed_on_env(), **_mapping(i, "env")}
-    check_list_keys(env)
-    if env.pop("GH_TOKEN", None) and "CM_GH_TOKEN" not in env:
-        env["CM_GH_TOKEN"] = os.environ.get("GH_TOKEN", "")
+    env = with_lists({**passed_on_env(), **_mapping(i, "env")})
+    if token := env.pop("GH_TOKEN", None):
+        env.setdefault("CM_GH_TOKEN", token)
     env.update(_flags_as_env(options, i))
-    inputs = {key: value for key, value in i.items() if key not in ("cmd", "parsed_automation", "parsed_artifact")}
-    request = request_from_inputs(inputs, options=options)
+    request = request_from_inputs(_inputs_of(i), options=options)
     return request._replace(
         query=query,
         alias=f"{repo}:{alias}" if repo and alias else alias,
@@ -206,6 +202,18 @@ def parse_request(i: Mapping[str, Any]) -> Request:
         const_state=_mapping(i, "const_state"),
         trace=running_trace(),
     )
+
+
+def _inputs_of(i: Mapping[str, Any]) -> dict[str, Any]:
+    """What hooks see as ``i['input']``.
+
+    ``cmd``, the words of the command line, is also that of the recipe which hands on its own ``input``, as in CM.
+    """
+    inputs = {key: value for key, value in i.items() if key not in ("parsed_automation", "parsed_artifact")}
+    handed_on = i.get("input")
+    if not inputs.get("cmd") and isinstance(handed_on, Mapping) and "cmd" in handed_on:
+        inputs["cmd"] = handed_on["cmd"]
+    return inputs
 
 
 def _flags_as_env(options: RunOptions, i: Mapping[str, Any]) -> Env:

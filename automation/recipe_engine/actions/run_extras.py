@@ -12,27 +12,26 @@ import logging
 import os
 import shlex
 import shutil
-import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..disk.files import write_json, write_text
-from ..rules.env import is_secret, without_secrets
 from ..rules.errors import RecipeError, RequestError
 from ..rules.events import StepEvent
 from ..rules.index import IndexEntry
 from ..rules.model import Configured, StepResult
 from ..rules.rerun import given_line
 from ..rules.schema import is_yes
+from ..rules.secrets import hidden, hidden_text, hidden_texts, without_secrets
 from ..rules.tags import split_words
 from ..running.choose import Engine
 from ..running.execute import running_trace
 from ..running.frame import Frame
 from ..running.host import cm_version
-from ..running.shell import RUN_FILE, export_lines
+from ..running.prompts import has_terminal, wait_for_enter
+from ..running.shell import ENV_FILE, RUN_FILE, secret_variables, write_env_file
 
 logger = logging.getLogger(__name__)
 
@@ -67,13 +66,13 @@ class WatchedFrame(Frame):
     def run_script(self) -> None:
         """Runs the script; shows its env before, keeps a copy of it after."""
         if self.watch.shows_env:
-            values = json.dumps(without_secrets(self.env), indent=2, sort_keys=True, default=str)
+            values = json.dumps(hidden(without_secrets(self.env)), indent=2, sort_keys=True, default=str)
             logger.info("%senv of %s:\n%s", self.indent, self.configured.label, values)
         try:
             super().run_script()
         finally:
             if self.watch.is_debugged(self) and os.path.isfile(RUN_FILE):
-                shutil.copyfile(RUN_FILE, DEBUG_FILE)
+                shutil.copy(RUN_FILE, DEBUG_FILE)
                 logger.info("%s* %s: to try by hand: bash %s", self.indent, self.configured.label, _here(DEBUG_FILE))
 
 
@@ -123,7 +122,7 @@ def run_with_extras(
 
     Raises RequestError for ``--shell`` where nobody can type, else what ``run`` raises.
     """
-    if is_yes(i.get("shell")) and not _has_user():
+    if is_yes(i.get("shell")) and not has_terminal():
         raise RequestError("--shell opens a shell, and there is no terminal", hint="--save_env leaves tmp-env.sh")
     watch = ScriptWatch(
         shows_env=is_yes(i.get("print_env")),
@@ -152,6 +151,7 @@ class Extras:
 
     def __init__(self, i: Mapping[str, Any]) -> None:
         self._i = i
+        self._input = _shown(i)
         self._steps: list[Step] = []
         self._prefix = str(i.get("script_call_prefix") or STEP_COMMAND).strip()
         self._folder = Path.cwd()
@@ -175,7 +175,7 @@ class Extras:
             for name in VERSION_FILES:
                 write_json(self._folder / name, self._version_info())
         if self._asks("print_readme"):
-            write_text(self._folder / README_FILE, self._readme())
+            write_text(self._folder / README_FILE, hidden_text(self._readme()))
             logger.info("* how this was made is in %s", self._folder / README_FILE)
         if self._asks("repro"):
             self._write_repro(answer)
@@ -201,21 +201,20 @@ class Extras:
         if self._asks("shell") and self._steps:
             from ..running.process import hand_over
 
-            new_env = self._steps[-1].result.new_env
-            path = self._folder / "tmp-env.sh"
-            write_text(path, "\n".join(["#!/bin/bash", "", *export_lines(new_env), ""]))
-            secrets = {key: str(value) for key, value in new_env.items() if is_secret(key) and value}
+            new_env, rule = self._steps[-1].result.new_env, self._steps[-1].configured.recipe.values
+            path = self._folder / ENV_FILE
+            write_env_file(path, new_env, rule)
             logger.info("* a shell with the env of the result (%s); exit ends it", path)
-            hand_over(["bash", "--rcfile", str(path), "-i"], self._folder, extra_env=secrets)
+            hand_over(["bash", "--rcfile", str(path), "-i"], self._folder, extra_env=secret_variables(new_env))
         if self._asks("pause"):
-            if _has_user():
-                input("Press Enter to go on ...")
+            if has_terminal():
+                wait_for_enter("Press Enter to go on ...")
             else:
                 logger.warning("! --pause: there is no terminal, going on")
 
     def _version_info(self) -> list[dict[str, dict[str, str]]]:
         """A row for each step in order of their ends, by the words it was asked for."""
-        return [
+        rows = [
             {
                 step.query: {
                     "script_uid": step.configured.recipe.id.uid,
@@ -228,6 +227,8 @@ class Extras:
             }
             for step in self._steps
         ]
+        shown: list[dict[str, dict[str, str]]] = hidden_texts(rows)
+        return shown
 
     def _readme(self) -> str:
         lines = ["# How this result was made", "", f"    {self._command}", ""]
@@ -263,14 +264,14 @@ class Extras:
         prefix = str(self._i.get("repro_prefix") or REPRO_PREFIX)
         steps = self._version_info()
         values: dict[str, Any] = {
-            "input": _shown(self._i),
+            "input": self._input,
             "info": self._host(),
             "output": _shown(answer),
             "run-state": {"version_info": steps},
         }
         for name, value in values.items():
             write_json(folder / f"{prefix}-{name}.json", value)
-        write_text(folder / f"{prefix}-{README_FILE}", self._readme())
+        write_text(folder / f"{prefix}-{README_FILE}", hidden_text(self._readme()))
         write_json(
             self._folder / REPRO_ANSWER,
             {**{name: values[name] for name in ("input", "info", "output")}, "version_info": steps},
@@ -280,17 +281,8 @@ class Extras:
 
 def _shown(values: Mapping[str, Any]) -> dict[str, Any]:
     """A CM input or answer that a file may hold: nothing of cmind's own, no secrets at any depth."""
-    return {
-        key: _shown(value) if isinstance(value, Mapping) else value
-        for key, value in without_secrets(dict(values)).items()
-        if key not in ("cmd", "parsed_automation", "parsed_artifact", "parsed_artifacts")
-    }
-
-
-def _has_user() -> bool:
-    with suppress(ValueError):  # a closed stream
-        return sys.stdin is not None and sys.stdin.isatty()
-    return False
+    own = ("cmd", "parsed_automation", "parsed_artifact", "parsed_artifacts")
+    return {key: hidden(value) for key, value in without_secrets(values).items() if key not in own}
 
 
 def _here(name: str) -> str:

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from ..disk.checkout import AUTOMATION, CHECKOUT
-from ..disk.files import write_text
+from ..disk.files import private_opener, write_text
 from ..disk.repos import RecipeSource
 from ..documents.recipe_help import help_json, help_lines, readme_text, summary_of
-from ..rules.env import is_secret
 from ..rules.errors import Ambiguous, RecipeError, RequestError, ScriptFailed
 from ..rules.model import Recipe
 from ..rules.schema import is_yes
 from ..rules.select import candidates
 from ..running.host import cm_version
+from ..running.prompts import has_terminal
 from .run import Home, parse_query_input, run_action
 
 logger = logging.getLogger(__name__)
@@ -123,7 +123,7 @@ def native_run_action(i: Mapping[str, Any]) -> Answer:
     command. Secrets among the env reach the command and not the file. Raises ScriptFailed when the command fails.
     """
     from ..running.process import exit_text, run_process
-    from ..running.shell import export_lines
+    from ..running.shell import export_lines, secret_variables, writable_code
 
     command = str(i.get("command") or "").strip()
     before = [str(line) for line in i.get("script") or ()]
@@ -131,9 +131,10 @@ def native_run_action(i: Mapping[str, Any]) -> Answer:
         raise RequestError("no command was given", hint="cm native-run script --command='echo $A' --env.A=1")
     env = i.get("env") or {}
     path = Path(str(i.get("script_name") or "tmp-native-run.sh")).absolute()
-    lines = [*(before or ["#!/bin/bash", ""]), *export_lines(env), "", command]
-    write_text(path, "\n".join(lines) + "\n")
-    secrets = {key: str(value) for key, value in env.items() if is_secret(key) and value}
+    secrets = secret_variables(env)
+    first = writable_code(before or ["#!/bin/bash", ""], "CROWDPERF_FIRST_LINES", secrets)
+    lines = [*first, *export_lines(env), "", *writable_code([command], "CROWDPERF_COMMAND", secrets)]
+    write_text(path, "\n".join(lines) + "\n", private_opener)
     ended = run_process(["bash", str(path)], path.parent, extra_env=secrets, log_path=None)
     if ended.status != 0:
         rows = ended.errors or ended.output
@@ -157,8 +158,11 @@ def check_removal(i: Mapping[str, Any]) -> None:
     if not name and not query.all_of:
         raise RequestError("no recipe was named, and all of them would be removed", hint="cm rm script NAME")
     is_forced = is_yes(i.get("f")) or is_yes(i.get("force"))
-    if i.get("out") == "con" and not is_forced and not (sys.stdin and sys.stdin.isatty()):
-        raise RequestError("nobody can be asked whether to remove it", hint="look with cm find script, then add -f")
+    if i.get("out") == "con" and not is_forced and not has_terminal():
+        raise RequestError(
+            "would remove a recipe; stdin is not a terminal, so nobody can confirm it",
+            hint="see which with cm find script, then pass -f to confirm",
+        )
 
 
 def test_action(i: Mapping[str, Any], home: Home, run: Callable[[dict[str, Any]], Answer]) -> Answer:

@@ -10,15 +10,15 @@ import json
 import os
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ..disk.checkout import CHECKOUT
-from ..disk.files import write_text
 from ..disk.metafile import read_meta
-from ..rules.env import Env
+from ..rules.env import Env, plain_copy
 from ..rules.errors import RecipeError, RequestError
 from ..rules.schema import is_yes, parse_recipe
 from ..rules.version import compare
@@ -42,7 +42,7 @@ class FileMissing(RecipeError):
 
 def get_host_os_info(i: Mapping[str, Any]) -> Answer:
     """CM's ``os_info`` as ``info``; ``bits`` replaces the bits of the host."""
-    info = {**os_info(), "env": dict(os_info()["env"])}
+    info = plain_copy(os_info())
     if i.get("bits"):
         info["bits"] = str(i["bits"])
     _show(i, json.dumps(info, indent=2, sort_keys=True))
@@ -63,6 +63,7 @@ def download_file(i: Mapping[str, Any]) -> Answer:
         "CM_DOWNLOAD_PATH": str(i.get("path") or os.getcwd()),
         "CM_DOWNLOAD_CHECKSUM": str(i.get("md5sum") or ""),
         "CM_DOWNLOAD_SHA256": str(i.get("sha256sum") or ""),
+        "CM_DOWNLOAD_MAX_SIZE_BYTES": str(i.get("max_size_bytes") or ""),
         "CM_VERIFY_SSL": "yes" if verifies else "no",
     }
     _run_hook("download-file", "preprocess", env)
@@ -87,6 +88,7 @@ def unzip_file(i: Mapping[str, Any]) -> Answer:
         "CM_EXTRACT_PATH": str(i.get("path") or os.getcwd()),
         "CM_EXTRACT_STRIP_FOLDERS": strip_folders,
         "CM_EXTRACT_OVERWRITE": "yes",
+        "CM_EXTRACT_MAX_SIZE_BYTES": str(i.get("max_size_bytes") or ""),
     }
     _run_hook("extract-file", "postprocess", env)
     return {"return": 0, "path": str(env["CM_EXTRACT_EXTRACTED_PATH"])}
@@ -331,6 +333,15 @@ def _yaml_text(value: Any) -> str:
 
 
 def _write(i: Mapping[str, Any], default: Path, text: str) -> Answer:
+    """Writes ``output`` as a whole; a file that is there keeps its mode, and a link stays a link to its target."""
     target = Path(str(i.get("output") or default))
-    write_text(target, text)
+    real = Path(os.path.realpath(target))
+    scratch = real.with_name(f".{real.name}.{os.getpid()}.new")
+    try:
+        scratch.write_text(text, encoding="utf-8")
+        if real.exists():
+            shutil.copymode(real, scratch)
+        os.replace(scratch, real)
+    finally:
+        scratch.unlink(missing_ok=True)
     return {"return": 0, "path": str(target)}

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..rules.env import is_secret
 from ..rules.errors import VariationError
 from ..rules.index import dynamic_name
 from ..rules.keys import unknown_keys
 from ..rules.model import Recipe, Variation
+from ..rules.secrets import is_secret
 from ..rules.tags import nearest
 from ..rules.variations import declared_name, groups_of, resolve_variations
 from .findings import Finding

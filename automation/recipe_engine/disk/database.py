@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 BUSY_S = 5.0
 """How long a write waits for another process: writes take fractions of a second even for 10,000 recipes."""
 
+SQLITE_BUSY, SQLITE_LOCKED = 5, 6
+"""Result codes of SQLite (https://www.sqlite.org/rescode.html, 2026-11-22); Python names them since 3.11."""
+
 
 class DamagedDatabase(Exception):
     """The file is no database, or not the one that this engine writes: what it held has to be read again."""
@@ -104,20 +107,34 @@ class Database:
             with contextlib.suppress(OSError):
                 os.unlink(f"{self.path}{ending}")
 
-    def move_to_memory(self, *, is_emptied: bool = False) -> None:
+    def move_to_memory(self, *, is_emptied: bool = False) -> str:
         """From now on works in memory, for this process only; on a copy of the file unless ``is_emptied``.
 
-        Raises UnwritableDatabase when this Python has no SQLite.
+        Gives why the file could not be copied; empty when it was, and when there is none. Raises UnwritableDatabase
+        when this Python has no SQLite.
         """
+        trouble = ""
         with _translated():
             import sqlite3  # here, because hardly any process needs it
 
             copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
             if not is_emptied and not self._is_in_memory and self.path.exists():
-                with contextlib.suppress(sqlite3.Error):
-                    self._open().backup(copy)
+                try:
+                    self._open().execute("PRAGMA busy_timeout = 0")  # what led here has waited already
+                    self._open().backup(copy, progress=_stop_if_locked)
+                except sqlite3.Error as error:
+                    trouble = str(error)
         self.close()
         self._connection, self._is_in_memory, self._is_complete = copy, True, False
+        return trouble
+
+
+def _stop_if_locked(status: int, _remaining: int, _total: int) -> None:
+    """Ends a backup that cannot have its lock; Python would try again without end."""
+    import sqlite3  # here, because hardly any process needs it
+
+    if status in (SQLITE_BUSY, SQLITE_LOCKED):
+        raise sqlite3.OperationalError("database is locked")
 
 
 @contextlib.contextmanager

@@ -65,10 +65,18 @@ class EntryIndex:
         """The entries that the recipe ``uid`` made, unfinished ones too."""
         return [entry for entry in self._entries(uid, refresh=refresh) if entry.recipe.uid == uid]
 
-    def stamp(self, entry: CacheEntry) -> Stamp | None:
-        """The stamp of the ``_cm.json`` that was read last; None when ``entry`` is not known."""
+    def is_current(self, entry: CacheEntry) -> bool:
+        """Whether ``entry`` is what its ``_cm.json`` on disk says right now; raises OSError when that is gone."""
+        meta = EntryPaths(entry.path).meta
+        stamp = stamp_of(meta)
         known = self._read.get(entry.path.name)
-        return known[0] if known else None
+        if known and known[0] == stamp:
+            return known[1] is entry or known[1] == entry
+        return parse_entry(read_json(meta), entry.path) == entry
+
+    def expire(self) -> None:
+        """Makes the next look read the folder again."""
+        self._names = None
 
     def note(self, entry: CacheEntry) -> None:
         """This process wrote the ``_cm.json`` of ``entry``."""
@@ -84,8 +92,8 @@ class EntryIndex:
         """What is known after a look at the entries of ``recipe``, or at all; others may be among them."""
         try:
             self._look(recipe, refresh=refresh)
-        except (DamagedDatabase, UnwritableDatabase, ValueError) as error:
-            logger.debug("reading all of %s, because its index is of no use: %s", self.root, error)
+        except (DamagedDatabase, UnwritableDatabase, TypeError, ValueError) as error:
+            logger.info("reading all entries of %s, because its index cannot be read: %s", self.root, error)
             if not isinstance(error, UnwritableDatabase):
                 self._database.discard()
             self._is_usable = False
@@ -110,7 +118,7 @@ class EntryIndex:
         is_first = self._names is None
         try:
             names = set(os.listdir(self.root))
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):  # a disk that fails is no empty cache
             names = set()
         names -= {name for name in names if name[0] == "."}
         if is_first:
@@ -133,7 +141,8 @@ class EntryIndex:
             if known and known[0] == stamp:
                 continue
             is_stored = row is not None and row.stamp == stamp
-            entry = parse_entry(json.loads(row.meta) if row and is_stored else read_json(path / "_cm.json"), path)
+            entry = parse_entry(json.loads(row.meta), path) if row and is_stored else None
+            entry = entry or parse_entry(read_json(path / "_cm.json"), path)
             if entry is None:
                 self._read.pop(name, None)
                 continue
@@ -149,7 +158,7 @@ class EntryIndex:
 
     def _rows(self, recipe: str | None) -> dict[str, Row]:
         """What the file holds of the entries of one recipe, or of all."""
-        question = "SELECT name, mtime_ns, inode, meta FROM entries"
+        question = "SELECT CAST(name AS TEXT), mtime_ns, inode, meta FROM entries"
         where, values = ("", ()) if recipe is None else (" WHERE recipe = ?", (_printable(recipe),))
         rows = self._database.rows(question + where, values)
         return {name: Row((mtime_ns, inode), meta) for name, mtime_ns, inode, meta in rows}

@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..rules.cachemodel import CacheEntry, CacheKey, EntryRecord, FileRecord, RecipeId
-from ..rules.env import without_secrets
-from ..rules.errors import StoreError
-from .files import read_json, remove_tree, sha256_of
+from ..rules.cachemodel import CacheEntry, CacheKey, EntryRecord, RecipeId
+from .files import remove_tree, write_text
+from .os_errors import CACHE_MARK, explained
 
 CACHE_AUTOMATION_UID = "541d6f712a6b464e"
 FORMAT = 1
@@ -28,6 +28,8 @@ SCRATCH_NAMES = (
     "tmp-env-all.sh",
 )
 """What CM's engine and this one leave in a working folder beside the files of the recipe."""
+OWN_NAMES = frozenset([*SCRATCH_NAMES, "_cm.json", "_cm.yaml", "cm-cached-state.json", "entry.json", "log.txt", "used"])
+"""Names with a meaning in a working folder or a cache entry: no downloaded or unpacked file may have one."""
 
 
 RESUMABLE_SUFFIX = ".part"
@@ -36,6 +38,25 @@ Stamp = tuple[int, int]
 """Time (ns) and inode of an ``_cm.json``: each new one has another inode, even within one tick of the clock."""
 POSITIVE = (1 << 63) - 1
 """What an index keeps of a number at most; some file systems have longer inodes."""
+
+
+README = """# Cache of CM recipes
+
+Each folder is one result of a recipe: a detected tool, a virtual environment, a data set, a model.
+`cm show cache` lists them; `cm rm cache --tags=... -f` removes some. Nothing here is precious:
+what is missing is made again by the recipe that needs it. Do not edit entries by hand.
+"""
+CACHEDIR_TAG = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is a cache of CM recipes.\n"
+
+
+def prepare_cache(root: Path) -> None:
+    """Makes the folder of a cache with the files that say what it is; raises StoreError when that cannot be."""
+    with explained():
+        root.mkdir(parents=True, exist_ok=True)
+    for name, text in (("README.md", README), (CACHE_MARK, CACHEDIR_TAG)):
+        if not (root / name).exists():
+            with contextlib.suppress(OSError):  # a full or read-only disk
+                write_text(root / name, text)
 
 
 class EntryPaths(NamedTuple):
@@ -91,6 +112,8 @@ def record_row(record: EntryRecord) -> dict[str, Any]:
         "extra_tags": list(record.extra_tags),
         "inputs": dict(record.inputs),
         "created_utc": record.created_utc,
+        "asked_version": record.asked_version,
+        **({"replaces": list(record.replaces)} if record.replaces else {}),
     }
 
 
@@ -127,8 +150,12 @@ def meta_row(entry: CacheEntry) -> dict[str, Any]:
         meta["dependent_cached_path"] = entry.dependent_path
     if entry.expires_s is not None:
         meta["cache_expiration"] = entry.expires_s
-    if entry.record:
-        meta["crowdperf"] = {"format": FORMAT, **record_row(entry.record)}
+    ours = {
+        **(record_row(entry.record) if entry.record else {}),
+        **({"retired": entry.retired} if entry.retired else {}),
+    }
+    if ours:
+        meta["crowdperf"] = {"format": FORMAT, **ours}
     return meta
 
 
@@ -142,15 +169,16 @@ def parse_entry(meta: Any, path: Path) -> CacheEntry | None:
         return None
     try:
         return _parse_entry(meta, path)
-    except (TypeError, ValueError):  # edited by hand
+    except (TypeError, ValueError):  # edited by a user
         return None
 
 
 def _parse_entry(meta: Mapping[str, Any], path: Path) -> CacheEntry:
     alias, _, uid = str(meta.get("associated_script_artifact", "")).partition(",")
     ours = meta.get("crowdperf")
+    ours = ours if isinstance(ours, dict) and ours.get("format") == FORMAT else {}
     record = None
-    if isinstance(ours, dict) and ours.get("format") == FORMAT:
+    if "fingerprint" in ours:
         record = EntryRecord(
             fingerprint=str(ours.get("fingerprint", "")),
             recipe_digest=str(ours.get("recipe_digest", "")),
@@ -160,6 +188,8 @@ def _parse_entry(meta: Mapping[str, Any], path: Path) -> CacheEntry:
             extra_tags=tuple(ours.get("extra_tags", ())),
             inputs=dict(ours.get("inputs", {})),
             created_utc=str(ours.get("created_utc", "")),
+            asked_version=str(ours.get("asked_version", "")),
+            replaces=tuple(ours.get("replaces", ())),
         )
     return CacheEntry(
         uid=str(meta.get("uid") or path.name),
@@ -170,49 +200,16 @@ def _parse_entry(meta: Mapping[str, Any], path: Path) -> CacheEntry:
         dependent_path=str(meta.get("dependent_cached_path", "") or ""),
         expires_s=_seconds(meta.get("cache_expiration")),
         record=record,
+        retired=str(ours.get("retired", "")),
     )
 
 
-def file_row(record: FileRecord) -> dict[str, Any]:
-    """A FileRecord as JSON."""
-    return {
-        "path": record.path,
-        "size_bytes": record.size_bytes,
-        "mtime_ns": record.mtime_ns,
-        "sha256": record.sha256,
-    }
-
-
-def record_file(path: Path, folder: Path) -> FileRecord:
-    """What is noted of a declared file; its path is relative to the entry when it lies inside."""
-    status = path.stat()
-    name = os.path.relpath(path, folder) if path.is_relative_to(folder) else str(path)
-    return FileRecord(name, status.st_size, status.st_mtime_ns, sha256_of(path))
-
-
-def declared_files(entry: CacheEntry) -> list[FileRecord] | None:
-    """The files that an entry declared; None when the file that lists them cannot be read."""
-    details = read_json(EntryPaths(entry.path).details)
-    rows = details.get("files") if isinstance(details, dict) else None
-    if not isinstance(rows, list):
+def parse_state(value: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """The new_env and new_state of a ``cm-cached-state.json``; None when it holds anything else."""
+    if not isinstance(value, dict):
         return None
-    try:
-        return [FileRecord(row["path"], row["size_bytes"], row["mtime_ns"], row["sha256"]) for row in rows]
-    except (KeyError, TypeError):
-        return None
-
-
-def file_problem(path: Path, declared: FileRecord, *, is_thorough: bool) -> str:
-    """What is wrong with a declared file, in words; empty when it is as it was."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return f"its file {path} is gone"
-    if status.st_size != declared.size_bytes:
-        return f"its file {path} has {status.st_size} bytes instead of {declared.size_bytes}"
-    if (is_thorough or status.st_mtime_ns != declared.mtime_ns) and sha256_of(path) != declared.sha256:
-        return f"its file {path} was edited (the SHA-256 differs)"
-    return ""
+    new_env, new_state = (value.get(key) or {} for key in ("new_env", "new_state"))
+    return (new_env, new_state) if isinstance(new_env, dict) and isinstance(new_state, dict) else None
 
 
 def stamp_of(path: Path) -> Stamp:
@@ -252,43 +249,13 @@ def _relocated_path(path: str, root: str) -> str:
     return path
 
 
-def dependency_row(dependency: Mapping[str, Any]) -> dict[str, Any]:
-    """A dependency entry without the secrets that overrides may have put there."""
-    return {
-        key: without_secrets(value) if isinstance(value, Mapping) else value
-        for key, value in without_secrets(dependency).items()
-    }
-
-
-def output_files(folder: Path, declared: Iterable[str], new_env: Mapping[str, Any]) -> set[Path]:
-    """The declared files of an entry, those in declared folders, and files of the entry that ``new_env`` names.
-
-    Raises StoreError when a declared one does not exist.
-    """
-    found: set[Path] = set()
-    for name in declared:
-        path = folder / name
-        if path.is_dir():
-            own = set(EntryPaths(folder).of_the_engine)
-            found.update(item for item in path.rglob("*") if item.is_file() and item not in own)
-        elif path.is_file():
-            found.add(path)
-        else:
-            raise StoreError(f"the recipe declared the file '{name}', but {path} does not exist")
-    prefix = str(folder) + os.sep
-    for value in new_env.values():
-        if isinstance(value, str) and value.startswith(prefix) and os.path.isfile(value):
-            found.add(Path(value))
-    return found
-
-
 def empty_folder(folder: Path) -> None:
-    """Removes what a broken-off attempt left, except half-loaded files, the mark that protects the entry, and its
-    ``_cm.json``: killed at any moment, the folder is still an entry, which the next attempt finds.
+    """Removes what an interrupted attempt left, except partial downloads and the entry's ``_cm.json``: killed at any
+    moment, the folder is still an entry, which the next attempt finds.
     """
-    kept = (EntryPaths(folder).meta, EntryPaths(folder).pinned)
+    meta = EntryPaths(folder).meta
     for path in folder.iterdir():
         if path.is_dir() and not path.is_symlink():
             remove_tree(path)
-        elif path.suffix != RESUMABLE_SUFFIX and path not in kept:
+        elif path.suffix != RESUMABLE_SUFFIX and path != meta:
             path.unlink(missing_ok=True)

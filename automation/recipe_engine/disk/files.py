@@ -11,18 +11,22 @@ import errno
 import json
 import logging
 import os
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..rules.env import is_secret
 from ..rules.errors import CycleError, LockTimeout
+from ..rules.secrets import hidden_text, holds_secret
+from .flocks import open_existing, open_lock, share_like
+from .flocks import try_lock as try_lock  # most who need it know it from here
+from .os_errors import NO_LOCKS, naming, no_locks
 
 try:
     import fcntl
-except ImportError:  # Windows: exclusive creation of the lock file stands in
+except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 logger = logging.getLogger(__name__)
@@ -34,15 +38,23 @@ HELD_VARIABLE = "CROWDPERF_HELD_LOCKS"
 Got = TypeVar("Got")
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str, opener: Callable[[str, int], int] | None = None) -> None:
     """Writes a file as a whole: readers see the old text or the new one, never a part."""
     scratch = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
-        scratch.write_text(text, encoding="utf-8", errors="surrogateescape")  # paths may hold any bytes
-        os.replace(scratch, path)
+        with naming(path, len(text)):
+            with open(scratch, "w", encoding="utf-8", errors="surrogateescape", opener=opener) as file:
+                file.write(text)  # paths may hold any bytes
+            os.replace(scratch, path)
     except BaseException:
-        scratch.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            scratch.unlink()
         raise
+
+
+def private_opener(path: str, flags: int) -> int:
+    """Opens a file that, when it is new, nobody but its owner can read: it may hold parts of the user's env."""
+    return os.open(path, flags, 0o600)
 
 
 def write_json(path: Path, value: Any, *, indent: int | None = 2) -> None:
@@ -51,11 +63,29 @@ def write_json(path: Path, value: Any, *, indent: int | None = 2) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """The value in a JSON file, or None when the file is missing or is no JSON."""
+    """The value in a JSON file; None when it is missing, not a regular file, not JSON, or nested too deeply."""
     try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError):
+        return json.loads(read_regular(path))
+    except (OSError, ValueError, RecursionError):
         return None
+
+
+def read_regular(path: Path) -> bytes:
+    """The content of a regular file; raises OSError for anything else, such as a FIFO, which would block."""
+    no_wait = getattr(os, "O_NONBLOCK", 0)
+    with open(path, "rb", buffering=0, opener=lambda name, flags: os.open(name, flags | no_wait)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        return file.read()
+
+
+def make_folder(path: Path) -> None:
+    """Makes a folder; in a shared one so that its other users can write to it too."""
+    try:
+        path.mkdir(parents=True)
+    except FileExistsError:
+        return
+    share_like(path.parent, path, 0o7777)
 
 
 def sha256_of(path: Path) -> str:
@@ -164,27 +194,15 @@ def is_locked(path: Path) -> bool:
     """Whether some process holds the lock file right now."""
     if str(path) in _held:
         return True
-    try:
-        handle = os.open(path, os.O_RDWR)
-    except OSError:
+    handle = open_existing(path)
+    if handle is None:
         return False
     try:
-        return not try_lock(handle)
+        return not try_lock(handle, is_shared=True)  # two looks at once do not disturb each other
+    except OSError:  # a file system without locks
+        return False
     finally:
         os.close(handle)
-
-
-def try_lock(handle: int) -> bool:
-    """Locks an open file unless somebody else holds it; whether it is ours now."""
-    if fcntl is None:
-        return True
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in (errno.EAGAIN, errno.EACCES, errno.EINTR):
-            return False
-        raise
-    return True
 
 
 def _wait(
@@ -206,13 +224,19 @@ def _wait(
 
 def _attempt(path: Path, what: str) -> int | None:
     """The open and locked file, or None when another process holds it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle = _open_lock(path)
+    with naming(path):
+        make_folder(path.parent)
+        handle = open_lock(path)
     if handle is None:
         return None
-    if try_lock(handle) and _is_current(handle, path) and not _has_orphans(path):
-        _note_holder(handle, what)
-        return handle
+    try:
+        if try_lock(handle) and _is_current(handle, path) and not _has_orphans(path):
+            with contextlib.suppress(OSError):  # on a full disk: the facts are for messages only
+                _note_holder(handle, what)
+            return handle
+    except OSError as error:
+        os.close(handle)
+        raise no_locks(error, path.parent) if error.errno in NO_LOCKS else error from None
     os.close(handle)
     facts = read_json(path)
     if isinstance(facts, dict) and f"{facts.get('pid')}:{path}" in os.environ.get(HELD_VARIABLE, "").splitlines():
@@ -231,24 +255,16 @@ def _has_orphans(path: Path) -> bool:
         return False
     mark = f"{facts.get('pid')}:{path}\n".encode()
     others = (name for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid())
-    return any(mark in _first_environment(name) for name in others)
+    return any(mark in first_environment(name) for name in others)
 
 
-def _first_environment(pid: str) -> bytes:
+def first_environment(pid: str) -> bytes:
     """The environment that a process was started with; empty when it has ended or is not ours."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             return file.read()
     except OSError:
         return b""
-
-
-def _open_lock(path: Path) -> int | None:
-    flags = os.O_RDWR | os.O_CREAT | (os.O_EXCL if fcntl is None else 0)
-    try:
-        return os.open(path, flags, 0o666)
-    except FileExistsError:
-        return None
 
 
 def _is_current(handle: int, path: Path) -> bool:
@@ -264,17 +280,12 @@ def _note_holder(handle: int, what: str) -> None:
         "pid": os.getpid(),
         "host": platform_node(),
         "user": _user(),
-        "what": what,
-        "command": " ".join(word for word in sys.argv if not _names_secret(word)),
+        "what": hidden_text(what),
+        "command": hidden_text(" ".join(word for word in sys.argv if not holds_secret("", [word]))),
         "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
     os.ftruncate(handle, 0)
     os.pwrite(handle, json.dumps(facts).encode(), 0)
-
-
-def _names_secret(word: str) -> bool:
-    """Whether a word of a command line gives a secret: ``--gh_token=...``, ``--env.CM_API_KEY=...``."""
-    return is_secret(word.partition("=")[0].rpartition(".")[2].lstrip("-").replace("-", "_"))
 
 
 def platform_node() -> str:
@@ -329,7 +340,10 @@ def holder_text(path: Path) -> str:
 
 def _release(handle: int, path: Path) -> None:
     """Frees the lock; the file goes first, so that no second process can hold a lock on a removed file unnoticed."""
-    with contextlib.suppress(OSError):
+    try:
         path.unlink()
+    except OSError:  # of another user, in a folder with the sticky bit; facts would look like those of a killed holder
+        with contextlib.suppress(OSError):
+            os.ftruncate(handle, 0)
     with contextlib.suppress(OSError):
         os.close(handle)

@@ -18,6 +18,8 @@ from ..rules.model import SUCCESSOR_FILE
 CM_NAMES = ("_cm.yaml", "_cm.json")
 MAX_BASES = 10
 """Recipes that inherit from each other, one below the other (cmind 4.2.0)."""
+MAX_META_BYTES = 1024 * 1024
+"""Size of one file with its anchors expanded; the largest of 665 community recipes has 62 kB (November 2026)."""
 
 
 class MetaFile(NamedTuple):
@@ -91,20 +93,50 @@ def _folders_of(wanted: str, roots: Sequence[Path]) -> Iterator[Path]:
 
 
 def read_mapping(path: Path) -> dict[str, Any]:
-    """The mapping in one YAML or JSON file; raises MetaError when it is none or does not parse."""
+    """The mapping in one YAML or JSON file; raises MetaError when it is none, does not parse or is too large."""
+    _check_size(path, path.stat().st_size)
     text = path.read_text(encoding="utf-8")
     value = _parse_json(text, path) if path.suffix == ".json" else _parse_yaml(text, path)
     if not isinstance(value, dict):
         raise MetaError(f"{path}: expected a mapping, found {type(value).__name__}")
+    _check_size(path, _expanded_bytes(value, {}))
     return value
+
+
+def _check_size(path: Path, size_bytes: int) -> None:
+    if size_bytes > MAX_META_BYTES:
+        raise MetaError(f"{path}: {size_bytes} bytes with its anchors expanded, the limit is {MAX_META_BYTES}")
+
+
+def _expanded_bytes(value: Any, known: dict[int, int]) -> int:
+    """About the size of a value as JSON; what several anchors share is looked at once (``known``, by identity)."""
+    if not isinstance(value, dict | list | tuple):
+        return len(value) + 3 if isinstance(value, str) else 8
+    if id(value) not in known:
+        known[id(value)] = 0  # what holds itself is found when the index is written
+        pairs = (part for pair in value.items() for part in pair) if isinstance(value, dict) else value
+        known[id(value)] = 2 + sum(_expanded_bytes(part, known) for part in pairs)
+    return known[id(value)]
 
 
 def _parse_yaml(text: str, path: Path) -> Any:
     import yaml  # here, because a start that finds its index fresh never needs it
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        """Counts what merge keys (``<<``) copy, which happens before there is a value to measure."""
+
+        def flatten_mapping(self, node: Any) -> None:
+            for key, value in node.value:
+                if key.tag == "tag:yaml.org,2002:merge":
+                    merged = value.value if isinstance(value, yaml.SequenceNode) else [value]
+                    for part in merged:
+                        if isinstance(part, yaml.MappingNode):
+                            self.flatten_mapping(part)
+                    _check_size(path, 8 * sum(len(part.value) for part in merged))
+            super().flatten_mapping(node)
+
     try:
-        return yaml.load(text, Loader=loader)
+        return yaml.load(text, Loader=Loader)
     except yaml.YAMLError as error:
         raise MetaError(f"{path}: no YAML: {' '.join(str(error).split())}") from None
 

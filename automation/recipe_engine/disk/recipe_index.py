@@ -49,7 +49,8 @@ class RecipeRow(NamedTuple):
     """What one folder of ``script/`` turned out to be.
 
     ``files`` are those that were read or looked for, absolute; they tell when it changes. ``error`` is why it cannot be
-    used; without one, an empty ``uid`` means that it is no recipe. ``meta`` is the whole metadata as JSON.
+    used; without one, an empty ``uid`` means that it is no recipe. ``meta`` is the whole metadata as JSON. Without
+    ``is_certain``, because the disk failed, the folder is read again at the next start.
     """
 
     files: tuple[str, ...] = ()
@@ -61,6 +62,7 @@ class RecipeRow(NamedTuple):
     sort: int = 0
     is_cached: bool = False
     meta: str = ""
+    is_certain: bool = True
 
     @property
     def info(self) -> str:
@@ -127,12 +129,16 @@ class StoredIndex:
         """
         try:
             return action()
-        except DamagedDatabase as error:
+        except (DamagedDatabase, TypeError, ValueError) as error:  # the latter: columns of other types
             logger.info("the recipe index %s is damaged (%s); reading all recipes again", self._database.path, error)
             self._database.discard()
         except UnwritableDatabase as error:
             logger.debug("the recipe index %s is not written: %s", self._database.path, error)
-            self._database.move_to_memory()
+            trouble = self._database.move_to_memory()
+            if trouble:
+                logger.warning(
+                    "! cannot read the recipe index %s (%s): reading all recipes", self._database.path, trouble
+                )
         try:
             self._refresh()
             return action()
@@ -194,10 +200,7 @@ class StoredIndex:
     def _known(self, place: RepoInfo) -> Known | None:
         question = "SELECT id, revision, paths, numbers FROM repos WHERE path = ? AND maker = ?"
         for repo_id, revision, paths, numbers in self._database.rows(question, (_path_key(place), self._maker)):
-            try:
-                return Known(repo_id, revision, FolderScan.of_blocks(paths, numbers))
-            except (TypeError, ValueError) as error:
-                raise DamagedDatabase(str(error)) from None
+            return Known(repo_id, revision, FolderScan.of_blocks(paths, numbers))
         return None
 
     def _read_changes(
@@ -220,6 +223,8 @@ class StoredIndex:
                 began_ns = time.time_ns()
                 changed[name] = self._reader(Path(root, name))
                 groups[name] = look_at(root, name, changed[name].files, began_ns)
+                if not changed[name].is_certain:
+                    groups[name] = FolderGroup((name,), UNTRUSTED)
             suspects = [name for name in suspects if not groups[name].is_trusted]
         return groups, changed
 
@@ -291,10 +296,7 @@ class StoredIndex:
         """The recipes behind the rows that a question gives, ordered by rank and path."""
 
         def look() -> list[IndexEntry]:
-            try:
-                return [self._entry(*row) for row in self._database.rows(question, values) if row[1] in self._repos]
-            except (TypeError, ValueError) as error:
-                raise DamagedDatabase(str(error)) from None
+            return [self._entry(*row) for row in self._database.rows(question, values) if row[1] in self._repos]
 
         return tuple(sorted(self._rescued(look), key=lambda entry: (entry.sort, str(entry.path))))
 

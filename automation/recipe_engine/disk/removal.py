@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
-from .files import remove_tree
+from .files import make_folder, remove_file, remove_tree
 from .flocks import folder_lock_if_free
 
 META = "_cm.json"
@@ -29,7 +30,7 @@ def discard(root: Path, path: Path) -> None:
     trash = trash_of(root) / f"{path.name}.{os.urandom(4).hex()}"
     with contextlib.ExitStack() as stack:
         try:
-            trash.parent.mkdir(exist_ok=True)
+            make_folder(trash.parent)
             if path.is_dir() and not path.is_symlink():
                 stack.enter_context(folder_lock_if_free(path))  # goes with the folder to its new name
             os.rename(path, trash)
@@ -59,3 +60,10 @@ def trash_in(root: Path) -> list[Path]:
         return sorted(trash_of(root) / name for name in os.listdir(trash_of(root)))
     except OSError:
         return []
+
+
+def remove_below(folder: Path, names: Iterable[str]) -> None:
+    """Removes files of a folder; a name that leads out of it is left alone."""
+    for path in map(Path, names):
+        if not path.is_absolute() and ".." not in path.parts:
+            remove_file(folder / path)

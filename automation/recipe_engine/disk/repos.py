@@ -31,11 +31,12 @@ class RecipeSource:
 
     def __init__(self, repos: Sequence[RepoInfo], index_folder: Path) -> None:
         self._roots = [repo.path for repo in repos]
+        self._values = {str(repo.path): repo.values for repo in repos}
         self._recipes: dict[str, Recipe] = {}
         self._digests: dict[str, str] = {}
         self._stored: StoredIndex | None = None
         try:
-            self._stored = StoredIndex(repos, index_folder / f"recipes-{FORMAT}.sqlite", self._read_row, _maker())
+            self._stored = StoredIndex(repos, index_folder / index_name(), self._read_row, _maker())
             self.index: RecipeIndex = self._stored
         except UnwritableDatabase:  # a Python without SQLite reads all files each time
             self.index = _read_all(repos, self._read_row)
@@ -51,7 +52,8 @@ class RecipeSource:
             meta = json.loads(text) if text else as_json(read_meta(entry.path, self._roots).values)
             files = meta_files(entry.path)
             name = files[0].name if files else CM_NAMES[0]
-            self._recipes[key] = parse_recipe(meta, entry.path, entry.repo_path, name)
+            recipe = parse_recipe(meta, entry.path, entry.repo_path, name)
+            self._recipes[key] = recipe._replace(values=self._values.get(str(entry.repo_path), recipe.values))
         return self._recipes[key]
 
     def _read_row(self, folder: Path) -> RecipeRow:
@@ -69,22 +71,23 @@ class RecipeSource:
         return recipe_stamp(recipe.path) == stamp or self.digest(recipe) == digest
 
 
-MAKERS = (
-    "disk/metafile.py",
-    "disk/recipe_index.py",
-    "disk/repos.py",
-    "disk/scan.py",
-    "rules/conditions.py",
-    "rules/schema.py",
-    "rules/tags.py",
-    "rules/version.py",
-)
-"""The modules that decide what a row says."""
+MAKER_PACKAGES = ("rules", "disk")
+"""The packages of the engine whose modules decide what a row says."""
+
+
+def index_name() -> str:
+    """The file of the index: one for each checkout, so that two with one CM home do not rebuild it in turns."""
+    return f"recipes-{FORMAT}-{zlib.crc32(os.fsencode(ENGINE)):08x}.sqlite"
 
 
 def _maker() -> str:
     """Changes with the code that makes rows: an engine that was updated reads all recipes again."""
-    return " ".join(f"{name}:{os.stat(ENGINE / name).st_mtime_ns}" for name in MAKERS)
+    rows = []
+    for package in MAKER_PACKAGES:
+        with os.scandir(ENGINE / package) as items:
+            found = [(item.name, item.stat()) for item in items if item.name.endswith(".py")]
+        rows += [(package, name, status.st_mtime_ns, status.st_size) for name, status in found]
+    return f"{zlib.crc32(repr(sorted(rows)).encode()):08x}"
 
 
 def _read_all(repos: Sequence[RepoInfo], reader: Callable[[Path], RecipeRow]) -> RecipeIndex:
@@ -116,7 +119,9 @@ def _read_row(folder: Path, roots: Sequence[Path]) -> RecipeRow:
         recipe = parse_recipe(meta, folder, folder.parent.parent, found.name)
     except MissingBase as error:
         return RecipeRow(tuple(dict.fromkeys((*own, *(str(path) for path in error.files)))), error=str(error))
-    except (MetaError, OSError, ValueError) as error:
+    except OSError as error:
+        return RecipeRow(files, error=str(error), is_certain=False)
+    except (MetaError, ValueError) as error:
         return RecipeRow(files, error=str(error))
     except RecursionError:
         return RecipeRow(files, error=f"{files[0]}: blocks too deep inside each other, or inside themselves")

@@ -8,7 +8,12 @@ Layout of an entry (``EntryPaths`` owns the names)::
     <16 hex digits>/log.txt                output of the recipe's scripts
 
 An unfinished entry carries the tag ``tmp``. The last act of making one is replacing ``_cm.json`` by one without that
-tag, so a process killed at any instant leaves either a finished entry or one that nobody trusts.
+tag, so a process killed at any instant leaves either a finished entry or one that is never used. Nothing is synced to
+the disk: that holds for a kill, not for a power loss.
+
+A renewal makes a new entry, whose ``_cm.json`` names the one that it replaces. So the same last act finishes the new
+entry and ends the old one: ``find`` leaves out what a finished entry replaces. The old folder is removed after that,
+or, while a process or another entry needs it, marked as retired (``tmp``, and the reason) for ``cm gc cache``.
 """
 
 from __future__ import annotations
@@ -17,66 +22,36 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from ..rules.cachekey import entry_tags, misfit, preference
-from ..rules.cachemodel import CacheEntry, CacheKey, EntryRecord
-from ..rules.env import without_secrets
+from ..rules.cachekey import entry_tags, misfit, preference, replacements
+from ..rules.cachemodel import CacheEntry, CacheKey, EntryRecord, Maker, Outcome
 from ..rules.errors import CycleError, LockTimeout, StoreError
+from ..rules.secrets import stored
+from .content import file_problem, recorded_files, state_problem, write_content
 from .entry_index import EntryIndex
 from .entryfile import (
-    FORMAT,
     EntryPaths,
-    declared_files,
-    dependency_row,
     empty_folder,
-    file_problem,
-    file_row,
-    key_row,
     meta_row,
-    output_files,
     parse_entry,
-    record_file,
+    parse_state,
+    prepare_cache,
     relocated,
-    stamp_of,
 )
-from .files import is_locked, lock, read_json, remove_tree, sha256_of, write_json, write_text
+from .files import is_locked, lock, read_json, remove_tree, write_json
+from .os_errors import DiskFull, require_writable
 from .removal import discard, empty_trash
-from .usage import EntriesInUse
+from .usage import EntriesInUse, dependencies, unused
 
 logger = logging.getLogger(__name__)
 
-README = """# Cache of CM recipes
 
-Each folder is one result of a recipe: a detected tool, a virtual environment, a data set, a model.
-`cm show cache` lists them; `cm rm cache --tags=... -f` removes some. Nothing here is precious:
-what is missing is made again by the recipe that needs it. Do not edit entries by hand.
-"""
-CACHEDIR_TAG = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is a cache of CM recipes.\n"
-
-
-class Maker(NamedTuple):
-    """The recipe that makes an entry: SHA-256 over its files, and their times and sizes as one short text."""
-
-    digest: str
-    stamp: str
-
-
-class Outcome(NamedTuple):
-    """What a recipe leaves in its entry besides files of its own."""
-
-    new_env: Mapping[str, Any]
-    new_state: Mapping[str, Any]
-    dependencies: Sequence[Mapping[str, Any]]
-    version: str
-    added_tags: tuple[str, ...]
-    files: tuple[str, ...]
-    dependent_path: str
-    details: Mapping[str, Any]
-    lifetime_s: float | None = None
+_open: dict[Path, Store] = {}
+"""The stores of the runs in progress in this process."""
 
 
 class Store:
@@ -85,13 +60,37 @@ class Store:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._index = EntryIndex(root)
-        self._in_use = EntriesInUse()
-        self._used: list[str] = []
+        self._in_use = EntriesInUse(root)
         self._used_before: dict[str, int] = {}
+
+    @classmethod
+    def current(cls, root: Path) -> Store:
+        """The store of the run in progress in this process, which looks at the disk again; else a new one."""
+        known = _open.get(root)
+        if known is None:
+            return cls(root)
+        known._index.expire()
+        return known
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened(cls, root: Path) -> Iterator[None]:
+        """Until the block ends, ``current`` gives one store: what the runs started by recipes use is in use for the
+        whole outer run, and recorded as needed by what that makes.
+        """
+        if root in _open:
+            yield
+            return
+        _open[root] = store = cls(root)
+        try:
+            yield
+        finally:
+            del _open[root]
+            store._in_use.close()
 
     def lock(self, key: CacheKey, what: str, timeout_s: float | None = None) -> AbstractContextManager[None]:
         """Holds the right to make the entry of ``key``."""
-        self._prepare()
+        prepare_cache(self.root)
         return lock(self._lock_path(key.fingerprint), what, timeout_s=timeout_s)
 
     def _lock_path(self, fingerprint: str) -> Path:
@@ -100,15 +99,6 @@ class Store:
     def _lock_of(self, entry: CacheEntry) -> Path:
         """The lock of whoever makes an entry; one that CM made is known by its own name."""
         return self._lock_path(entry.record.fingerprint if entry.record else entry.uid)
-
-    def _prepare(self) -> None:
-        try:
-            self.root.mkdir(parents=True, exist_ok=True)
-            for name, text in (("README.md", README), ("CACHEDIR.TAG", CACHEDIR_TAG)):
-                if not (self.root / name).exists():
-                    write_text(self.root / name, text)
-        except OSError as error:
-            raise StoreError(f"cannot write to the cache {self.root}: {error}") from None
 
     def entries(self, *, refresh: bool = False) -> list[CacheEntry]:
         """All entries, unfinished ones too. ``refresh`` looks at the disk again."""
@@ -119,60 +109,76 @@ class Store:
         return self._index.of_recipe(recipe_uid, refresh=refresh)
 
     def find(self, key: CacheKey, *, refresh: bool = False) -> list[CacheEntry]:
-        """The finished entries that fit ``key`` as far as ``_cm.json`` tells, best first."""
-        fitting = [entry for entry in self.entries_of(key.recipe.uid, refresh=refresh) if not misfit(entry, key)]
+        """The finished entries that fit ``key`` as far as ``_cm.json`` says, best first."""
+        entries = self.entries_of(key.recipe.uid, refresh=refresh)
+        replaced = replacements(entries)
+        fitting = [entry for entry in entries if entry.uid not in replaced and not misfit(entry, key)]
         return sorted(fitting, key=lambda entry: preference(entry, key))
 
     def problem(self, entry: CacheEntry, *, is_thorough: bool = False) -> str:
         """What is wrong with a finished entry on disk, in words; empty when nothing is.
 
-        Compares the declared files' sizes and times, and their SHA-256 where the time differs or when ``is_thorough``.
+        Compares the SHA-256 of its results, the declared files' sizes and times, and their SHA-256 where the time
+        differs or when ``is_thorough``.
         """
-        paths = EntryPaths(entry.path)
-        if entry.expires_s is not None and time.time() >= entry.expires_s:
+        if entry.is_expired(time.time()):
             return "its time is over (cache_expiration)"
         if entry.dependent_path and not os.path.exists(relocated(entry.dependent_path, self.root)):
             return f"{entry.dependent_path}, on which it depends, is gone"
-        try:
-            stamp = stamp_of(paths.meta)
-        except OSError:
-            return "it was removed meanwhile"
-        if (self._index.stamp(entry) or stamp) != stamp:
-            return "it was changed meanwhile"
-        if not paths.state.is_file():
-            return f"its file {paths.state} is gone"
-        files = declared_files(entry) if entry.record else ()
+        trouble = self._change(entry)
+        if trouble:
+            return trouble
+        details = read_json(EntryPaths(entry.path).details) if entry.record else None
+        files = recorded_files(details) if entry.record else ()
         if files is None:
-            return f"its file {paths.details} is gone or damaged"
+            return f"its file {EntryPaths(entry.path).details} is gone or damaged"
+        trouble = state_problem(entry, details)
+        if trouble:
+            return trouble
         for declared in files:
             trouble = file_problem(entry.path / declared.path, declared, is_thorough=is_thorough)
             if trouble:
                 return trouble
         return ""
 
-    def start(self, key: CacheKey, maker: Maker) -> CacheEntry:
-        """A new unfinished entry for ``key``, or the one that an earlier, broken-off attempt left, emptied.
+    def _change(self, entry: CacheEntry) -> str:
+        """Whether another process changed or removed the entry since it was read, in words; empty when none did."""
+        try:
+            return "" if self._index.is_current(entry) else "another process has just changed it"
+        except OSError:
+            return "another process has just removed it"
 
-        Half-loaded files (``*.part``) of that attempt stay, so that a big download goes on. The caller holds the lock.
+    def claim(self, entry: CacheEntry) -> str:
+        """Marks ``entry`` as in use until this process ends; why that failed, in words, or empty."""
+        return self._change(entry) if self._in_use.claim(entry.path) else "another process is removing it"
+
+    def start(self, key: CacheKey, maker: Maker, replaced: CacheEntry | None = None) -> CacheEntry:
+        """A new unfinished entry for ``key``, or the one that an earlier, interrupted attempt left, emptied.
+
+        When it is finished, it answers in place of ``replaced``, and keeps the tags that this one was known by. Partial
+        downloads (``*.part``) of the earlier attempt stay, so that they are resumed. The caller holds the lock.
         """
-        self._prepare()
+        prepare_cache(self.root)
         empty_trash(self.root)
+        old = replaced.record if replaced else None
         record = EntryRecord(
             fingerprint=key.fingerprint,
             recipe_digest=maker.digest,
             recipe_stamp=maker.stamp,
-            explicit=key.explicit,
+            explicit=old.explicit if old else key.explicit,
             variations=key.variations,
-            extra_tags=key.extra_tags,
+            extra_tags=old.extra_tags if old else key.extra_tags,
             inputs=dict(key.inputs),
             created_utc=utc_now(),
+            asked_version=key.version.exact,
+            replaces=tuple(known.uid for known in (replaced, *self._replaced_by(replaced))) if replaced else (),
         )
         left = self._left_over(key)
         if left:
             logger.info("cleaning up after an attempt that did not finish: %s", left.path)
             empty_folder(left.path)
         path = left.path if left else self._free_path()
-        known_by = left.tags if left else ()
+        known_by = replaced.tags if replaced else ()
         tags = tuple(dict.fromkeys(("tmp", *(tag for tag in key.required_tags if not tag.startswith("-")), *known_by)))
         entry = CacheEntry(
             uid=path.name, path=path, tags=tags, version="", recipe=key.recipe, dependent_path="", record=record
@@ -181,7 +187,7 @@ class Store:
             self._write_meta(entry)
         else:
             self._place(entry)
-        self._used_before[entry.uid] = len(self._used)
+        self._used_before[entry.uid] = len(self._in_use.used)
         return entry
 
     def _place(self, entry: CacheEntry) -> None:
@@ -198,9 +204,9 @@ class Store:
 
     def _left_over(self, key: CacheKey) -> CacheEntry | None:
         for known in self.entries_of(key.recipe.uid):
-            if not known.is_complete and known.record and known.record.fingerprint == key.fingerprint:
-                entry = parse_entry(read_json(EntryPaths(known.path).meta), known.path)  # maybe finished meanwhile
-                if entry and not entry.is_complete and entry.record and entry.record.fingerprint == key.fingerprint:
+            if known.is_left_over_of(key):
+                entry = parse_entry(read_json(EntryPaths(known.path).meta), known.path)  # finished since, maybe
+                if entry and entry.is_left_over_of(key) and os.access(known.path, os.W_OK):  # not of another user
                     return entry
         return None
 
@@ -210,84 +216,65 @@ class Store:
             if any(letter in "abcdf" for letter in path.name) and not path.exists():
                 return path  # YAML would read digits, or digits around one e, as a number
 
-    def reopen(self, entry: CacheEntry, key: CacheKey, maker: Maker) -> CacheEntry:
-        """``entry`` marked unfinished for ``--renew``: same folder, tags and variations, content kept for the recipe.
+    def retire(self, entry: CacheEntry, reason: str) -> None:
+        """Marks a finished entry as never to be used again; its files stay."""
+        with contextlib.suppress(OSError):  # of another user, or on a full disk: it is not taken anyway
+            self._write_meta(entry._replace(tags=tuple(dict.fromkeys(("tmp", *entry.tags))), retired=reason))
 
-        It is now made with the inputs of ``key`` and guarded by its lock, which the caller holds.
+    def put_away(self, entry: CacheEntry, reason: str, key: CacheKey | None = None) -> None:
+        """Removes an entry that answers no request any more; one that is in use, pinned or needed is only marked.
+
+        Leaves it alone when another request than ``key`` makes it or removes it right now, and where it cannot write.
         """
-        record = entry.record and entry.record._replace(
-            fingerprint=key.fingerprint,
-            inputs=dict(key.inputs),
-            recipe_digest=maker.digest,
-            recipe_stamp=maker.stamp,
-            created_utc=utc_now(),
-        )
-        reopened = entry._replace(tags=tuple(dict.fromkeys(("tmp", *entry.tags))), record=record)
-        self._write_meta(reopened)
-        self._used_before[entry.uid] = len(self._used)
-        return reopened
+        with contextlib.suppress(OSError, StoreError), self.held(entry, key) as is_free:
+            is_ours = os.access(entry.path, os.W_OK)
+            if is_free and is_ours and not self._removed_if_idle(entry):
+                self.retire(entry, reason)
 
-    def keeps_identity(self, entry: CacheEntry, key: CacheKey) -> bool:
-        """Whether ``entry``, made again for ``key``, still answers the request that it was made for.
+    def _removed_if_idle(self, entry: CacheEntry) -> bool:
+        is_needed = EntryPaths(entry.path).pinned.exists() or self._is_needed(entry)
+        with unused(entry.path) as is_idle:
+            if is_idle and not is_needed:
+                self.remove(entry)
+            return is_idle and not is_needed
 
-        It would not if that gave an input, or a bound of the version, that ``key`` lacks.
-        """
-        if entry.record is None or entry.record.fingerprint == key.fingerprint:
-            return True
-        details = read_json(EntryPaths(entry.path).details)
-        asked = details.get("request") if isinstance(details, dict) else None
-        now = key_row(key)
-        bounds = ("version", "version_min", "version_max")
-        keeps_version = all((asked or {}).get(name, "") in ("", now[name]) for name in bounds)
-        return keeps_version and dict(entry.record.inputs) == dict(key.inputs)
-
-    def reinstate(self, entry: CacheEntry) -> None:
-        """Undoes ``reopen`` when the recipe found nothing to do; ``entry`` is the finished one from before."""
-        self._write_meta(entry)
-
-    def retire(self, entry: CacheEntry) -> None:
-        """Marks a finished entry whose files were changed as not to be trusted; the files stay."""
-        self._write_meta(entry._replace(tags=("tmp", "broken", *entry.tags), record=None))
+    def _is_needed(self, entry: CacheEntry) -> bool:
+        """Whether another entry was made with this one."""
+        others = (other for other in self.entries(refresh=True) if other.path != entry.path)
+        return any(dependencies(other, (entry.uid,)) for other in others)
 
     def commit(self, entry: CacheEntry, key: CacheKey, outcome: Outcome) -> CacheEntry:
-        """Finishes an entry: state and details first, ``_cm.json`` without ``tmp`` last."""
-        paths = EntryPaths(entry.path)
-        records = [
-            record_file(path, entry.path) for path in sorted(output_files(entry.path, outcome.files, outcome.new_env))
-        ]
-        write_json(
-            paths.state,
-            {
-                "new_env": without_secrets(outcome.new_env),
-                "new_state": outcome.new_state,
-                "deps": [dependency_row(dependency) for dependency in outcome.dependencies],
-                "version": outcome.version,
-            },
-        )
-        details = {
-            "format": FORMAT,
-            "files": [file_row(record) for record in records],
-            "state_sha256": sha256_of(paths.state),
-            "dependencies": self._used_since(entry),
-            "recipe_digest": entry.record.recipe_digest if entry.record else "",
-            **outcome.details,
-            "request": {**outcome.details.get("request", {}), **key_row(key)},
-        }
-        write_json(paths.details, details)
-        tags = entry_tags(key, outcome.version, outcome.added_tags)
+        """Finishes an entry: state and details first, ``_cm.json`` without ``tmp`` last. Puts away what it replaces."""
+        write_content(entry, key, outcome, self._used_since(entry))
+        tags = entry_tags(key, outcome.version, stored(outcome.added_tags))
         known_by = (tag for tag in entry.tags if tag != "tmp" and not tag.startswith("version-"))
         tags = tuple(dict.fromkeys((*tags, *known_by)))  # a renewed entry keeps the tags it was known by
         expires_s = None if outcome.lifetime_s is None else time.time() + outcome.lifetime_s
         finished = entry._replace(
             tags=tags, version=outcome.version, dependent_path=outcome.dependent_path, expires_s=expires_s
         )
+        self.claim(entry)
+        replaced = self._replaced_by(finished)
+        pins = [EntryPaths(old.path).pinned for old in replaced if EntryPaths(old.path).pinned.exists()]
+        if pins:
+            EntryPaths(entry.path).pinned.touch()
         self._write_meta(finished)
         self.note_use(finished)
+        for pin in pins:
+            pin.unlink(missing_ok=True)
+        for old in replaced:
+            self.put_away(old, f"replaced by {finished.uid}", key)
         return finished
+
+    def _replaced_by(self, entry: CacheEntry) -> list[CacheEntry]:
+        """The finished entries in whose place ``entry`` answers."""
+        names = entry.record.replaces if entry.record else ()
+        return [old for old in self.entries_of(entry.recipe.uid) if old.uid in names and old.is_complete]
 
     def _used_since(self, entry: CacheEntry) -> list[str]:
         """The entries that were used, or made, while this one was made: what it depends on, directly or not."""
-        return sorted(set(self._used[self._used_before.pop(entry.uid, len(self._used)) :]) - {entry.uid})
+        used = self._in_use.used
+        return sorted(set(used[self._used_before.pop(entry.uid, len(used)) :]) - {entry.uid})
 
     def _write_meta(self, entry: CacheEntry) -> None:
         write_json(EntryPaths(entry.path).meta, meta_row(entry))
@@ -298,22 +285,25 @@ class Store:
 
         Raises StoreError when the file that holds them cannot be read.
         """
-        value = relocated(read_json(EntryPaths(entry.path).state), self.root)
-        if not isinstance(value, dict):
+        values = parse_state(relocated(read_json(EntryPaths(entry.path).state), self.root))
+        if values is None:
             raise StoreError(
                 f"the cache entry {entry.path} has no readable state",
                 hint=f"cm rm cache {entry.uid} -f, then run again",
             )
-        return dict(value.get("new_env") or {}), dict(value.get("new_state") or {})
+        return values
 
     def is_busy(self, entry: CacheEntry) -> bool:
-        """Whether a process is making this entry right now."""
-        return is_locked(self._lock_of(entry))
+        """Whether a process is making this entry right now; while one is renewed, the process makes another."""
+        return not entry.is_complete and is_locked(self._lock_of(entry))
 
     def note_use(self, entry: CacheEntry) -> None:
-        """Remembers that ``entry`` is used from now on, until this process ends."""
-        self._in_use.add(entry.path)
-        self._used.append(entry.uid)
+        """Records that ``entry``, which was claimed, is used by the runs in progress."""
+        self._in_use.note(entry.uid)
+
+    def watch_child_uses(self) -> None:
+        """From now on, entries that ``cm`` processes started by this one use count as used by the runs in progress."""
+        self._in_use.watch_children()
 
     @contextlib.contextmanager
     def held(self, entry: CacheEntry, key: CacheKey | None = None) -> Iterator[bool]:
@@ -322,15 +312,22 @@ class Store:
         with contextlib.ExitStack() as stack:
             try:
                 if key is None or path != self._lock_path(key.fingerprint):
-                    self._prepare()
-                    stack.enter_context(lock(path, str(entry.path), timeout_s=0))
-                is_unchanged = self._index.stamp(entry) == stamp_of(EntryPaths(entry.path).meta)
+                    prepare_cache(self.root)
+                    with contextlib.suppress(DiskFull):  # without an inode left nobody else can make a lock file
+                        stack.enter_context(lock(path, str(entry.path), timeout_s=0))
+                is_unchanged = self._index.is_current(entry)
             except (LockTimeout, CycleError, FileNotFoundError):
                 is_unchanged = False
             yield is_unchanged
 
     def remove(self, entry: CacheEntry) -> None:
-        """Deletes an entry; it stops being one at once, before its files go."""
+        """Deletes an entry; it stops being one at once, before its files go. Raises StoreError when it is not ours.
+
+        What it replaced and a killed process left for later goes first, or it would answer again.
+        """
+        require_writable(entry.path)
+        for old in self._replaced_by(entry) if entry.is_complete or entry.retired else ():
+            self.put_away(old, f"replaced by {entry.uid}")
         discard(self.root, entry.path)
         self._index.forget(entry)
 
@@ -338,11 +335,3 @@ class Store:
 def utc_now() -> str:
     """The time as ``2026-11-21T01:02:03Z``."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-
-
-def match_tags(entries: Iterable[CacheEntry], words: Sequence[str]) -> Iterator[CacheEntry]:
-    """The entries that have all plain ``words`` as tags and none of those written ``-word``, in order of their tags."""
-    need = {word for word in words if not word.startswith("-")}
-    avoid = {word[1:] for word in words if word.startswith("-")}
-    fitting = [entry for entry in entries if need <= set(entry.tags) and avoid.isdisjoint(entry.tags)]
-    return iter(sorted(fitting, key=lambda entry: sorted(entry.tags)))

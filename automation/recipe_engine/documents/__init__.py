@@ -2,6 +2,6 @@
 
 In order, each module imports only earlier ones and earlier packages:
 
-written, plan, plan_text, needs, origins, explain, explain_text, lockfile, resultrecord, comparison,
+plan, plan_text, needs, origins, explain, explain_text, lockfile, resultrecord, comparison,
 comparison_text, recipe_help.
 """

@@ -24,6 +24,11 @@ def difference_line(difference: Difference, titles: tuple[str, str]) -> str:
     return f"{where}: {'; '.join(parts)}"
 
 
+def visible(line: str) -> str:
+    """A line for a terminal: control characters of a foreign text are shown as escapes and not obeyed."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+
+
 def value_text(value: Any) -> str:
     """A value in a few words; of a digest the first digits."""
     if value is None:

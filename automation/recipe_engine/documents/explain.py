@@ -13,7 +13,7 @@ from ..rules.cachekey import misfits
 from ..rules.cachemodel import CacheEntry, CacheKey
 from ..rules.index import IndexEntry, RecipeIndex
 from ..rules.model import Configured, Request
-from ..rules.select import named
+from ..rules.select import Choice, ChoiceRule, Refusal, Verdict, named, refusal
 from ..rules.symbols import is_glob, shown
 from ..rules.tags import TagQuery, nearest
 from ..rules.variations import ASKED_FOR
@@ -24,10 +24,6 @@ NEAR_COUNT = 3
 NEAR_LIMIT = 10
 """When more recipes than this lack the same tag, it is what the query is about, and they are not near."""
 
-Verdict = Literal[
-    "chosen", "fits", "excluded tag", "no such variation", "variations clash", "other repository", "lacks a tag"
-]
-DecidedBy = Literal["only one fits", "name", "remembered", "cached", "first by sort and path"]
 Part = Literal["", "unfinished", "broken", "expired", "tags", "version", "variations", "inputs", "files"]
 
 
@@ -38,26 +34,18 @@ class Candidate(NamedTuple):
     uid: str
     path: str
     sort: int
-    verdict: Verdict
+    verdict: Verdict | Literal["chosen", "lacks a tag"]
     reason: str
 
 
-class Choice(NamedTuple):
+class ExplainedChoice(NamedTuple):
     """Why this recipe answers the query and not another."""
 
     query: str
     asked_by: str
-    decided_by: DecidedBy
+    decided_by: ChoiceRule
     reason: str
     candidates: tuple[Candidate, ...]
-
-
-class Facts(NamedTuple):
-    """What selection knew: the uid remembered for the query, the refused recipes with the reason, the cached ones."""
-
-    remembered: str = ""
-    refused: Mapping[str, str] = {}
-    cached: frozenset[str] = frozenset()
 
 
 class WordOrigin(NamedTuple):
@@ -118,7 +106,7 @@ class Explanation(NamedTuple):
     others: tuple[str, ...] = ()
     recipe: str = ""
     path: str = ""
-    choice: Choice | None = None
+    choice: ExplainedChoice | None = None
     variations: tuple[WordOrigin, ...] = ()
     excluded: tuple[WordOrigin, ...] = ()
     bounds: tuple[Bound, ...] = ()
@@ -128,50 +116,36 @@ class Explanation(NamedTuple):
     error: str = ""
 
 
-def choice_of(index: RecipeIndex, request: Request, chosen: IndexEntry, facts: Facts, asked: Asked) -> Choice:
-    """Why ``chosen`` answers the query of ``request``, with every recipe that came near."""
+REASONS: Mapping[ChoiceRule, str] = {
+    "only one fits": "the only recipe that fits",
+    "name": "named by alias or uid",
+    "own repository": "it is in the repository of the recipe that asks",
+    "remembered": "the same query was answered by it before in this run",
+    "variations": "the only one whose variations go together as asked",
+    "cached": "it has a finished entry with these tags in the cache",
+    "tags_help": "its tags_help is the query, word for word",
+    "first by sort and path": "the first by sort and path, as --quiet takes",
+    "picked on the terminal": "picked on the terminal",
+}
+
+
+def choice_of(index: RecipeIndex, request: Request, choice: Choice, asked: Asked) -> ExplainedChoice:
+    """What decided for a recipe, with every recipe that came near."""
     query = request.query
     considered = named(request.alias, index) if request.alias else index.by_tags(query.all_of, ())
-    rows = [_candidate(request, entry, chosen, facts) for entry in considered]
-    fitting = [row for row in rows if row.verdict in ("chosen", "fits")]
-    decided_by, reason = _decision(request, chosen, facts, len(fitting))
+    passed_over = {entry.path: why for entry, why in choice.passed_over}
+    rows = []
+    for entry in considered:
+        why = passed_over.get(entry.path) or refusal(query, entry) or Refusal("fits", "")
+        row = _candidate(entry, why.verdict, why.reason)
+        rows.append(row._replace(verdict="chosen", reason="") if entry.path == choice.entry.path else row)
     source = asked.text if asked.dependency is None else f"{asked.text} ({asked.entry.declared_by})"
-    return Choice(query.text or request.alias, source, decided_by, reason, (*rows, *_near(index, query, rows)))
+    text = query.text or request.alias
+    return ExplainedChoice(text, source, choice.rule, REASONS[choice.rule], (*rows, *_near(index, query, rows)))
 
 
-def _candidate(request: Request, entry: IndexEntry, chosen: IndexEntry, facts: Facts) -> Candidate:
-    query = request.query
-    verdict: Verdict = "fits"
-    reason = ""
-    unwanted = [tag for tag in query.none_of if tag in entry.tags]
-    missing = [name for name in (*query.variations, *query.excluded_variations) if not entry.declares(name)]
-    if entry.path == chosen.path:
-        verdict = "chosen"
-    elif unwanted:
-        verdict, reason = "excluded tag", f"has the excluded tag '{unwanted[0]}'"
-    elif missing:
-        verdict, reason = "no such variation", f"has no variation {', '.join('_' + name for name in missing)}"
-    elif str(entry.path) in facts.refused:
-        verdict, reason = "variations clash", facts.refused[str(entry.path)]
-    elif request.asked_by and chosen.repo_path == request.asked_by.repo_path != entry.repo_path:
-        verdict, reason = "other repository", f"is in {entry.repo_alias}, and the recipe that asks is not"
-    elif facts.remembered == chosen.uid:
-        reason = "the same query was answered by the chosen one before"
-    elif chosen.uid in facts.cached and entry.uid not in facts.cached:
-        reason = "has no finished entry with these tags in the cache; the chosen one has"
-    else:
-        reason = f"comes after the chosen one by sort and path (sort {entry.sort}, {entry.path})"
+def _candidate(entry: IndexEntry, verdict: Verdict | Literal["lacks a tag"], reason: str) -> Candidate:
     return Candidate(entry.alias, entry.uid, str(entry.path), entry.sort, verdict, reason)
-
-
-def _decision(request: Request, chosen: IndexEntry, facts: Facts, count: int) -> tuple[DecidedBy, str]:
-    if count == 1:
-        return ("name", "named by alias or uid") if request.alias else ("only one fits", "the only recipe that fits")
-    if facts.remembered == chosen.uid:
-        return "remembered", "the same query was answered by it before in this run"
-    if chosen.uid in facts.cached and len(facts.cached) < count:
-        return "cached", "it has a finished entry with these tags in the cache"
-    return "first by sort and path", "the first by sort and path, as --quiet takes"
 
 
 def _near(index: RecipeIndex, query: TagQuery, rows: Sequence[Candidate]) -> Iterator[Candidate]:
@@ -184,8 +158,7 @@ def _near(index: RecipeIndex, query: TagQuery, rows: Sequence[Candidate]) -> Ite
                 return
             if str(entry.path) not in known:
                 known.add(str(entry.path))
-                reason = f"lacks the tag '{tag}'"
-                yield Candidate(entry.alias, entry.uid, str(entry.path), entry.sort, "lacks a tag", reason)
+                yield _candidate(entry, "lacks a tag", f"lacks the tag '{tag}'")
 
 
 def word_source(asked: Asked, word: str) -> str:
@@ -334,9 +307,7 @@ def _absent(trace: StepTrace, key: str) -> EnvRow:
 def entry_row(entry: CacheEntry, key: CacheKey, problem: str, is_expired: bool) -> EntryRow:
     """Whether an entry serves a step; ``problem`` is what the store has against its files, or empty."""
     if not entry.is_complete:
-        is_broken = "broken" in entry.tags
-        reason = "its files were changed, so it is not trusted any more" if is_broken else "it was never finished"
-        return _entry(entry, "broken" if is_broken else "unfinished", reason)
+        return _entry(entry, "broken" if entry.retired else "unfinished", entry.retired or "it was never finished")
     found = list(misfits(entry, key))
     if found:
         return _entry(entry, found[0][0], "; ".join(str(shown(reason)) for _, reason in found))

@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..rules.masking import Masker
-from .explain import CacheAnswer, Choice, EnvRow, Explanation, WordOrigin, decides
+from ..rules.secrets import hidden
+from .explain import CacheAnswer, EnvRow, ExplainedChoice, Explanation, WordOrigin, decides
 from .origins import Origin
 
 FORMAT = 1
@@ -31,7 +31,7 @@ def wrapped(text: str, indent: int, *, hanging: int = 2) -> Iterator[str]:
     ) or [""]
 
 
-def explanation_lines(found: Explanation, masker: Masker, *, is_asked_for_keys: bool) -> Iterator[str]:
+def explanation_lines(found: Explanation, *, is_asked_for_keys: bool) -> Iterator[str]:
     """The explanation of one step for a terminal."""
     yield from wrapped(f"explain: {found.label}", 0)
     yield from wrapped(f"in: {found.command}", 2)
@@ -58,7 +58,7 @@ def explanation_lines(found: Explanation, masker: Masker, *, is_asked_for_keys: 
             yield from wrapped(f"{bound.name} {bound.value}: {bound.source}", 2)
         if not found.bounds:
             yield "  any: nobody asks for one, and the recipe has no default"
-    yield from _env_lines(found, masker, is_asked_for_keys=is_asked_for_keys)
+    yield from _env_lines(found, is_asked_for_keys=is_asked_for_keys)
     if found.cache:
         yield from _cache_lines(found.cache)
 
@@ -68,7 +68,7 @@ def _action_text(found: Explanation) -> str:
     return words.get(found.action, found.action) + (f" ({found.reason})" if found.reason else "")
 
 
-def _choice_lines(choice: Choice) -> Iterator[str]:
+def _choice_lines(choice: ExplainedChoice) -> Iterator[str]:
     yield from ["", "recipe"]
     yield from wrapped(f"query: {choice.query}", 2)
     for row in choice.candidates:
@@ -95,16 +95,16 @@ def _variation_text(row: WordOrigin) -> str:
     return f"_{row.name}: {row.reason}{by}"
 
 
-def _env_lines(found: Explanation, masker: Masker, *, is_asked_for_keys: bool) -> Iterator[str]:
+def _env_lines(found: Explanation, *, is_asked_for_keys: bool) -> Iterator[str]:
     if not found.env and not found.recipe:
         return
     yield from ["", "env"]
     if is_asked_for_keys or not found.recipe:
         for row in found.env:
             sure = _sure(row)
-            value = value_text(masker.text(sure.value if sure else row.value, row.key), None)
+            value = value_text(hidden(sure.value if sure else row.value, row.key), None)
             yield from wrapped(f"{row.key}{': ' + row.note if row.note else f' = {value}{_changer(row)}'}", 2)
-            yield from _history_lines(row, masker)
+            yield from _history_lines(row)
         return
     givers: dict[str, list[str]] = {}
     for row in found.env:
@@ -112,7 +112,7 @@ def _env_lines(found: Explanation, masker: Masker, *, is_asked_for_keys: bool) -
         if sure and (sure.kind in OWN_KINDS or sure.kind.startswith("input")):
             rivals = [o for o in row.history if o != sure and o.effect not in ("same", "handed down", "may change")]
             more = f" ({len(rivals)} more in its history)" if rivals else ""
-            value = value_text(masker.text(sure.value, row.key), SHORT_VALUE)
+            value = value_text(hidden(sure.value, row.key), SHORT_VALUE)
             text = f"{row.key} = {value}: {source_text(sure)}{more}{_changer(row)}"
             yield from wrapped(text, 2, hanging=4)
         else:
@@ -138,7 +138,7 @@ def _changer(row: EnvRow) -> str:
     return f"; may be changed: {source_text(last._replace(detail=''))}" if last and is_open else ""
 
 
-def _history_lines(row: EnvRow, masker: Masker) -> Iterator[str]:
+def _history_lines(row: EnvRow) -> Iterator[str]:
     step = ""
     sure = _sure(row)
     for origin in row.history:
@@ -146,7 +146,7 @@ def _history_lines(row: EnvRow, masker: Masker) -> Iterator[str]:
             step = origin.step
             yield from wrapped(f"in {step}", 4)
         mark = "*" if origin is sure else " "
-        value = value_text(masker.text(origin.value, row.key), None)
+        value = value_text(hidden(origin.value, row.key), None)
         effect = f"{origin.effect}: " if origin.effect not in ("set", "handed down") else ""
         yield from wrapped(f"{mark} {source_text(origin)}: {effect}{value}", 6, hanging=4)
 
@@ -180,7 +180,7 @@ def _cache_lines(answer: CacheAnswer) -> Iterator[str]:
         yield "  this recipe has no entry"
 
 
-def explanation_json(found: Explanation, masker: Masker) -> dict[str, Any]:
+def explanation_json(found: Explanation) -> dict[str, Any]:
     """The explanation as plain values; every key is always there."""
     return {
         "format": FORMAT,
@@ -201,19 +201,19 @@ def explanation_json(found: Explanation, masker: Masker) -> dict[str, Any]:
         "variations": [item._asdict() for item in found.variations],
         "excluded_variations": [item._asdict() for item in found.excluded],
         "version": [item._asdict() for item in found.bounds],
-        "env": [_env_json(item, masker) for item in found.env],
+        "env": [_env_json(item) for item in found.env],
         "other_env_count": found.other_count,
         "cache": _cache_json(found.cache),
     }
 
 
-def _choice_json(choice: Choice | None) -> dict[str, Any] | None:
+def _choice_json(choice: ExplainedChoice | None) -> dict[str, Any] | None:
     return {**choice._asdict(), "candidates": [row._asdict() for row in choice.candidates]} if choice else None
 
 
-def _env_json(row: EnvRow, masker: Masker) -> dict[str, Any]:
-    history = [{**item._asdict(), "value": masker.text(item.value, row.key)} for item in row.history]
-    return {"key": row.key, "value": masker.text(row.value, row.key), "note": row.note, "history": history}
+def _env_json(row: EnvRow) -> dict[str, Any]:
+    history = [{**item._asdict(), "value": hidden(item.value, row.key)} for item in row.history]
+    return {"key": row.key, "value": hidden(row.value, row.key), "note": row.note, "history": history}
 
 
 def _cache_json(answer: CacheAnswer | None) -> dict[str, Any] | None:

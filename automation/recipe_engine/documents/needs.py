@@ -25,8 +25,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..rules.env import expand_value, is_secret
+from ..rules.env import expand_value
 from ..rules.model import Configured
+from ..rules.secrets import is_secret
 from ..rules.symbols import shown
 from .plan import Download, Needs
 

@@ -77,17 +77,13 @@ class EntryOrigin(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """Where a step comes from: a dependency of ``parent``, a run that its hook starts, or the command line (None).
-
-    ``remembered`` is the recipe's uid when the same query was answered before in this run.
-    """
+    """Where a step comes from: a dependency of ``parent``, a run that its hook starts, or the command line (None)."""
 
     parent: StepTrace | None = None
     dependency: Dependency | None = None
     phase: Phase | None = None
     entry: EntryOrigin = EntryOrigin("")
     words: tuple[tuple[str, str], ...] = ()
-    remembered: str = ""
 
     @property
     def text(self) -> str:

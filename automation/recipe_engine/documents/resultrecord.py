@@ -23,6 +23,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from ..rules.errors import RequestError
@@ -103,7 +104,7 @@ def parse_record(text: str, where: str) -> ResultRecord:
     hint = "nothing can be made again from it; make the result anew, which writes a new record"
     try:
         row = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadRecord(f"{where} is no record: {error}", hint=hint) from None
     if not isinstance(row, dict) or row.get("format") != FORMAT:
         found = row.get("format") if isinstance(row, dict) else type(row).__name__
@@ -122,6 +123,8 @@ def _check_parts(row: Mapping[str, Any], where: str, hint: str) -> None:
     if edited:
         raise BadRecord(f"{where} was edited after it was written: {', '.join(edited)}", hint=hint)
     wrong = [name for name, kind in PARTS.items() if not isinstance(row[name], kind)]
+    wrong += [part for part in ("attachments", "files") if part not in wrong and not all(map(is_inside, row[part]))]
+    wrong += [part for part in ("name", "request", "lock") if not _is_printable(row[part])]
     if wrong:
         raise BadRecord(f"{where}: {', '.join(wrong)} is not what a record of format {FORMAT} holds", hint=hint)
 
@@ -155,6 +158,21 @@ def _record(row: Mapping[str, Any], where: str, hint: str) -> ResultRecord:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadRecord(f"{where} is no record ({type(error).__name__}: {error})", hint=hint) from None
+
+
+def _is_printable(value: Any) -> bool:
+    """Whether no text of a value of JSON holds control characters, which a terminal would obey."""
+    if isinstance(value, Mapping):
+        return all(map(_is_printable, (*value.keys(), *value.values())))
+    if isinstance(value, list):
+        return all(map(_is_printable, value))
+    return not isinstance(value, str) or value.isprintable()
+
+
+def is_inside(name: str) -> bool:
+    """Whether a file's name in a record is that of a file in its folder or below."""
+    parts = PurePosixPath(name).parts
+    return bool(parts) and name.isprintable() and not name.startswith("/") and ".." not in parts
 
 
 def portable_value(value: Any, places: Iterable[tuple[str, str]]) -> Any:

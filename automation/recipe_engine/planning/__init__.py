@@ -2,5 +2,5 @@
 
 In order, each module imports only earlier ones and earlier packages:
 
-planned_store, planned_tree, planned, explained.
+planned_store, planned_tree, planned_frame, planned, explained.
 """

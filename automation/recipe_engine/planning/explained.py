@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..disk.store import Store
-from ..documents.explain import CacheAnswer, Choice, EntryRow, Facts, choice_of, entry_row, last_source
+from ..documents.explain import CacheAnswer, EntryRow, ExplainedChoice, choice_of, entry_row, last_source
 from ..documents.origins import Asked, EntryOrigin, StepTrace
 from ..rules.cachemodel import CacheEntry, CacheKey
 from ..rules.conditions import Verdict
 from ..rules.deps import tag_origins
-from ..rules.errors import RecipeError, VariationError
 from ..rules.events import StepEvent
 from ..rules.model import PHASES, Configured, Dependency, HookResult, Phase, Recipe, Request, StepResult
-from ..rules.select import named
-from ..running.choose import Engine, is_cached
+from ..rules.select import Choice
+from ..running.choose import Engine
 from ..running.frame import Frame
-from .planned import PlannedEngine, PlannedFrame
+from .planned import PlannedEngine
+from .planned_frame import PlannedFrame
 from .planned_store import PREFIX, PlannedStore
 
 
@@ -32,15 +31,17 @@ class SeenStep:
         self.last = configured
         self.trace = trace
         self.chain = chain
-        self.choice: Choice | None = None
+        self.choice: ExplainedChoice | None = None
         self.key: CacheKey | None = None
         self.entries: tuple[EntryRow, ...] = ()
 
     def cache_answer(self, action: str, reason: str) -> CacheAnswer:
         """Whether the step is served from the cache, and why."""
         options = self.first.request.options
-        is_kept = self.first.is_cached or (self.first.recipe.can_force_cache and options.force_cache)
-        flags = [name for name in ("skip_cache", "fake_run", "new", "renew") if getattr(options, name)]
+        is_forced = self.first.recipe.can_force_cache and options.force_cache
+        is_kept = self.first.is_cached or is_forced
+        names = ("fake_run", "new", "renew") if is_forced else ("skip_cache", "fake_run", "new", "renew")
+        flags = [name for name in names if getattr(options, name)]
         if not is_kept:
             return CacheAnswer(False, "the recipe does not keep its result (no 'cache: true'), so it runs each time")
         if flags:
@@ -81,7 +82,7 @@ class ExplainEngine(PlannedEngine):
         self.finished: StepTrace | None = None
         self._open: list[SeenStep] = []
         self._asked: Asked = Asked()
-        self._refused: dict[str, str] = {}
+        self._choice: Choice | None = None
 
     def run_dependency(self, frame: Frame, dependency: Dependency, phase: Phase, verdict: Verdict) -> None:
         """Notes which entry of which parent asks for the step to come."""
@@ -97,11 +98,8 @@ class ExplainEngine(PlannedEngine):
         super().run_dependency(frame, dependency, phase, verdict)
 
     def plan_request(self, frame: PlannedFrame, label: str, request: Request, pending: tuple[str, ...]) -> None:
-        """Notes what is remembered of the query before it is answered."""
-        asked = self._asked if request.phase else Asked(parent=trace_of(frame.configured))
-        known = self.chosen.get(frozenset(request.query.all_of + request.query.variations))
-        self._asked = asked._replace(remembered=known.uid if known else "")
-        self._refused = {}
+        """Notes who starts a run that is no dependency."""
+        self._asked = self._asked if request.phase else Asked(parent=trace_of(frame.configured))
         super().plan_request(frame, label, request, pending)
         trace_of(frame.configured).changed("dependency that cannot be chosen yet", label, frame.env)
 
@@ -112,11 +110,12 @@ class ExplainEngine(PlannedEngine):
         label = ",".join([recipe.id.alias, *("_" + name for name in request.query.variations)])
         trace = StepTrace(label, asked)
         trace.is_narrowed = isinstance(before, StepTrace)
-        try:
-            return super().configure(recipe, request._replace(origins=trace))
-        except VariationError as error:
-            self._refused[str(recipe.path)] = error.message
-            raise
+        return super().configure(recipe, request._replace(origins=trace))
+
+    def choose(self, request: Request) -> Choice:
+        """Keeps what decided."""
+        self._choice = super().choose(request)
+        return self._choice
 
     def emit(self, event: StepEvent) -> None:
         """Keeps the steps beside the plan's tree."""
@@ -125,9 +124,8 @@ class ExplainEngine(PlannedEngine):
             step = SeenStep(event.configured, trace_of(event.configured), event.trace)
             self.steps.append(step)
             self._open.append(step)
-            if self.is_wanted(event.trace, event.configured.recipe.id.alias):
-                with contextlib.suppress(RecipeError):
-                    step.choice = self._choice(step)
+            if self._choice and self.is_wanted(event.trace, event.configured.recipe.id.alias):
+                step.choice = choice_of(self.source.index, event.configured.request, self._choice, step.trace.asked)
         elif event.kind == "run" and event.configured:
             self._open[-1].last = event.configured
             self._open[-1].trace = trace_of(event.configured)
@@ -156,18 +154,6 @@ class ExplainEngine(PlannedEngine):
         keys = [key for dependency in found for condition in dependency.conditions for key, _ in condition.wanted]
         self.skipped.append(SkippedStep(event, step.trace, tuple(dict.fromkeys(keys))))
 
-    def _choice(self, step: SeenStep) -> Choice | None:
-        recipe, request = step.first.recipe, step.first.request
-        index = self.source.index
-        chosen = next((entry for entry in index.by_name(recipe.id.uid) if entry.path == recipe.path), None)
-        if chosen is None:
-            return None
-        words = {*request.query.all_of, *("_" + name for name in request.query.variations)}
-        near = named(request.alias, index) if request.alias else index.by_tags(request.query.all_of, ())
-        cached = frozenset(entry.uid for entry in near if is_cached(self.store, entry, words))
-        asked = step.trace.asked
-        return choice_of(index, request, chosen, Facts(asked.remembered, self._refused, cached), asked)
-
     def _saw_key(self, key: CacheKey) -> None:
         """Explains the entries of the step at hand the first time it looks for one."""
         step = self._open[-1] if self._open else None
@@ -186,7 +172,7 @@ class ExplainEngine(PlannedEngine):
             return "made earlier in this plan"
         record = entry.record
         if record is None:
-            return "broken" if "broken" in entry.tags else "made by CM"
+            return "broken" if entry.retired else "made by CM"
         is_same = self.source.is_unchanged(recipe, record.recipe_digest, record.recipe_stamp)
         return "" if is_same else "made by another version of this recipe"
 
@@ -255,10 +241,10 @@ class WitnessFrame(PlannedFrame):
         self.trace_kept.changed("native script", self.recipe.id.alias, self.env)
         self.trace_kept.unknown = self.unknown
 
-    def take_planned(self, result: StepResult, *, is_certain: bool) -> None:
+    def take_planned(self, result: StepResult, phase: Phase, *, is_certain: bool) -> None:
         """What a dependency gives."""
         child = self.engine.finished
-        super().take_planned(result, is_certain=is_certain)
+        super().take_planned(result, phase, is_certain=is_certain)
         details = {key: last_source(child.history(key)) for key in result.new_env} if child else {}
         self.trace_kept.offers("dependency", result.label, result.new_env, self.env, details)
         self.trace_kept.unknown = self.unknown

@@ -1,84 +1,39 @@
 """Carries a request out on paper: the same executor, with an engine, a store and frames that change nothing.
 
-What a hook or a native script would set becomes a symbol (symbols.py), judged from the recipe's text (written.py); what
-a finished cache entry holds is known. A dependency whose condition rests on a symbol is planned as *not known yet*, and
-what it gives counts as unknown. So a plan never decides what it cannot know, and what it decides a run does likewise.
-
-A recipe may help with a function ``plan(i)`` in its ``customize.py``: called instead of ``preprocess``, it must change
-nothing outside ``i['env']``. The keys it sets there are known, other keys that preprocess names are not;
-``{'return': 0, 'runs': [...]}`` lists inputs of further runs that the recipe will start itself; an error means that a
-run would end with that error.
+What is known of each step is the business of its frame (planned_frame.py). A dependency whose condition rests on a
+symbol is planned as *not known yet*, and what it gives counts as unknown: a plan never decides what it cannot know.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..disk.store import Maker, Store
-from ..documents.written import ANY, NotedEnv, Written, written_by
-from ..rules.cachemodel import CacheEntry, CacheKey
-from ..rules.conditions import Verdict
+from ..disk.store import Store
+from ..rules.cachemodel import CacheEntry, CacheKey, Maker
+from ..rules.conditions import Verdict, decide
 from ..rules.configure import configure
+from ..rules.demands import Restart, Thing, thing_of
 from ..rules.deps import dependency_request
-from ..rules.env import PREFIX, SUCCESSOR_PREFIX, Env, State, expand_env, key_matcher, merge_env, merge_state
+from ..rules.env import PREFIX, SUCCESSOR_PREFIX, Env
 from ..rules.errors import Ambiguous, NotFound, RecipeError, VariationNotFound
 from ..rules.events import StepEvent
-from ..rules.model import Configured, Dependency, HookResult, Phase, Recipe, Request, StepResult
-from ..rules.symbols import has_symbol, is_glob, overlap, sources, symbol
+from ..rules.model import Configured, Dependency, Phase, Recipe, Request, StepResult
+from ..rules.schema import is_yes, parse_condition_blocks
+from ..rules.select import Choice
+from ..rules.symbols import env_names, has_symbol, sources, with_unknown
 from ..rules.version import VersionRange
 from ..running.choose import Engine
-from ..running.frame import VALIDATE_SCRIPT, Frame
-from ..running.hooks import call_hook
-from ..running.host import foreseen_os_env
-from ..running.shell import find_script
+from ..running.frame import Frame
+from .planned_frame import ANY, PlannedFrame, RecipeTexts
 from .planned_store import PlannedStore
 from .planned_tree import TreeBuilder
 
-PLAN_HOOK = "plan"
-OWN_PLACES = (f"{PREFIX}TMP_CURRENT_", f"{SUCCESSOR_PREFIX}TMP_CURRENT_")
-"""What the keys start with that the engine sets for each step, whatever hooks do."""
-OS_TAGS = frozenset({"detect", "os"})
-TEXT_LIMIT_BYTES = 1 << 20
-"""Longer files of a recipe are data, not code."""
-
-
-class RecipeTexts:
-    """The code of recipes as text, and what it may change; read once."""
-
-    def __init__(self) -> None:
-        self._texts: dict[str, tuple[dict[str, str], dict[str, str]]] = {}
-        self._written: dict[str, Written] = {}
-
-    def of(self, recipe: Recipe) -> tuple[dict[str, str], dict[str, str]]:
-        """File name to text of the recipe's Python files and of its native scripts."""
-        key = str(recipe.path)
-        if key not in self._texts:
-            found: tuple[dict[str, str], dict[str, str]] = ({}, {})
-            for name in sorted(os.listdir(recipe.path)):
-                kind = 0 if name.endswith(".py") else 1 if name.endswith(".sh") else None
-                path = recipe.path / name
-                if kind is not None and path.is_file() and path.stat().st_size <= TEXT_LIMIT_BYTES:
-                    found[kind][name] = path.read_text(encoding="utf-8", errors="replace")
-            self._texts[key] = found
-        return self._texts[key]
-
-    def written(self, recipe: Recipe) -> Written:
-        """What the recipe's code may change."""
-        key = str(recipe.path)
-        if key not in self._written:
-            python, scripts = self.of(recipe)
-            hooks = python if "customize.py" in python else {}
-            native = {name: text for name, text in scripts.items() if name != VALIDATE_SCRIPT}
-            self._written[key] = written_by(hooks, native.values())
-        return self._written[key]
-
-    def has_plan_hook(self, recipe: Recipe) -> bool:
-        """Whether customize.py defines ``plan``; only then is it ever loaded for a plan."""
-        return f"\ndef {PLAN_HOOK}(" in "\n" + self.of(recipe)[0].get("customize.py", "")
+MOST_STEPS = 1000
+"""A longer plan leaves out steps that may not happen: one that is not certain is planned again at each place that may
+need it, which for recipes with hooks that nothing is known of grows without measure."""
+RUN_STATE_KEYS = (f"{PREFIX}RUN_STATE_DOCKER", f"{SUCCESSOR_PREFIX}RUN_STATE_DOCKER")
 
 
 class PlannedEngine(Engine):
@@ -97,10 +52,17 @@ class PlannedEngine(Engine):
         self.tree = TreeBuilder(engine.source, self.texts.of)
         self.planned_store = PlannedStore(engine.store, self.tree.pending_now)
         self.store: Store = self.planned_store
+        self._choices: dict[Thing, list[tuple[bool, VersionRange, str, CacheEntry | None]]] = {}
+        self._starts_over = False
+        self._maybe_chosen: set[frozenset[str]] = set()
+        self._choice_waits: tuple[str, ...] = ()
 
     def frame(self, configured: Configured, folder: Path, log_path: Path | None) -> Frame:
         """A frame that runs nothing."""
-        uncertain = self.planned_store.is_open_for(folder)
+        given = {**configured.env, **configured.request.env, **configured.request.local_env}
+        undecided = [text for key in configured.undecided for text in sources(given.get(key, "")) or (key,)]
+        undecided += sources(list(configured.version))
+        uncertain = tuple(dict.fromkeys((*self.planned_store.is_open_for(folder), *undecided)))
         self.tree.explain(self.planned_store.take_reason(), uncertain)
         return self.new_frame(configured, folder, uncertain)
 
@@ -108,27 +70,62 @@ class PlannedEngine(Engine):
         """The frame itself; ``is_open`` tells what could make the step a reuse."""
         return PlannedFrame(self, configured, folder, is_open)
 
+    def choose(self, request: Request) -> Choice:
+        """As the engine does; which of several recipes answers may depend on steps that may not happen."""
+        key = frozenset(request.query.all_of + request.query.variations)
+        is_unsure = key in self._maybe_chosen
+        self._choice_waits = ()
+        choice = super().choose(request)
+        fitting = [choice.entry, *(entry for entry, why in choice.passed_over if why.verdict == "fits")]
+        if len(fitting) > 1:
+            if request.pending:
+                self._maybe_chosen.add(key)
+            if is_unsure or any(self.planned_store.has_doubtful(entry.uid) for entry in fitting):
+                self._choice_waits = (f"which of {', '.join(entry.alias for entry in fitting)} is taken",)
+        return choice
+
     def configure(self, recipe: Recipe, request: Request) -> Configured:
-        """As the engine does, but a default counts as unknown where an earlier step may have set the key."""
+        """As the engine does; a key that metadata decides by, and that an earlier step may have set, is unknown."""
         if request.unknown.rules:
-            maybe = request.unknown.outside(request.env)
-            names = {key for source in _default_envs(recipe) for key in source if key in maybe}
-            filled = {key: symbol(key, request.unknown.source(key)) for key in sorted(names)}
-            request = request._replace(env={**request.env, **filled})
-        return configure(recipe, request)
+            changes = env_names([request.overrides, request.recursive_overrides, request.local_env])
+            names = (*self.texts.env_names(recipe), *changes, *RUN_STATE_KEYS)
+            request = request._replace(env=with_unknown(request.env, names, request.unknown))
+        waits, self._choice_waits = self._choice_waits, ()
+        return configure(recipe, request._replace(pending=(*request.pending, *waits)))
 
     def narrowed_version(self, frame: Frame, key: CacheKey) -> VersionRange:
-        """A step that may not happen, or whose wish is not known yet, puts no bounds on others."""
+        """A step that may not happen, or whose version is not known yet, puts no bounds on others."""
+        if thing_of(key) in self.planned_store.doubtful and isinstance(frame, PlannedFrame):
+            frame.open_by(self.planned_store.doubtful[thing_of(key)])
         return key.version if _is_open(frame, key) else super().narrowed_version(frame, key)
 
     def note_choice(self, frame: Frame, key: CacheKey, result: StepResult) -> None:
         """What may not happen decides nothing; a version that is not known yet counts as unknown."""
+        self._compare_choices(frame, key, result)
         if not _is_open(frame, key):
             version = "" if has_symbol(result.version) else result.version
             is_planned = result.entry is None or self.planned_store.is_planned(result.entry)
-            self.demands.note(key, version, result.entry.uid if result.entry else "")
+            self.demands.note(key, version, result.entry)
             if self.guard and result.entry and not is_planned:
                 self.guard.verify(key, result.entry, frame.configured.label)
+
+    def _compare_choices(self, frame: Frame, key: CacheKey, result: StepResult) -> None:
+        """Starts over when a step that may not happen would change which entry a sure one reuses."""
+        thing, doubtful = thing_of(key), self.planned_store.doubtful
+        rows = self._choices.setdefault(thing, [])
+        rows.append((_is_open(frame, key), key.version, result.version, result.entry))
+        sure = [
+            (version, entry.uid)
+            for is_open, _, version, entry in rows
+            if entry and not is_open and not self.planned_store.is_planned(entry)
+        ]
+        for is_open, asked, _, entry in rows:
+            mine = entry.uid if entry else ""
+            is_other = any(mine != uid or has_symbol(asked.text) or not asked.holds(version) for version, uid in sure)
+            if is_open and is_other and thing not in doubtful:
+                doubtful[thing] = f"which version of {key.recipe.alias} suits all steps"
+                self._starts_over = True
+                raise Restart(doubtful[thing])
 
     def maker(self, recipe: Recipe) -> Maker:
         """Nobody: nothing is made."""
@@ -142,6 +139,12 @@ class PlannedEngine(Engine):
     def emit(self, event: StepEvent) -> None:
         """Grows the plan, and shows at which step the lock would stop the run."""
         self.tree.take(event)
+        if event.kind == "again":
+            self._choices.clear()
+            if self._starts_over and self.tree.is_empty:
+                self._starts_over = False
+                self.planned_store.forget_planned()
+                self.chosen.clear()
         if self.guard:
             self.guard.take(event)
 
@@ -149,15 +152,23 @@ class PlannedEngine(Engine):
         """Plans a dependency; what is not known for sure is marked, and an error stays where it is."""
         assert isinstance(frame, PlannedFrame)
         request = dependency_request(dependency, frame.as_parent(), phase)
-        waits = [f"{key} from {frame.source_of(key)}" for key in verdict.waiting_for]
-        words = (*request.query.all_of, *request.query.variations)
-        waits += sources([word for word in words if has_symbol(word)])
+        waits = [
+            f"{key} from {frame.source_of(key)}" for key in (*verdict.waiting_for, *_undecided(dependency, frame.env))
+        ]
+        query = request.query
+        waits += sources((*query.all_of, *query.variations, *query.none_of, *query.excluded_variations))
+        if is_yes(dependency.entry.get("continue_on_error")):
+            waits.append(f"whether {dependency.label} succeeds (continue_on_error)")
         self.plan_request(frame, dependency.label, _without_symbols(request), (*frame.pending, *waits))
 
     def plan_request(self, frame: PlannedFrame, label: str, request: Request, pending: tuple[str, ...]) -> None:
         """Plans one request below ``frame`` and hands on what it gives."""
         request = request._replace(pending=tuple(dict.fromkeys(pending)))
         count = self.tree.count
+        if request.pending and count >= MOST_STEPS:
+            self.tree.note(f"{label} is not looked into: the plan has {count} steps already; plan that recipe alone")
+            frame.set_unknown([ANY], label)
+            return
         try:
             result = self.run(self, request)
         except RecipeError as error:
@@ -168,19 +179,18 @@ class PlannedEngine(Engine):
                 frame.set_unknown([ANY], label)
             return
         if request.phase:
-            frame.take_planned(result, is_certain=not request.pending)
+            frame.take_planned(result, request.phase, is_certain=not request.pending)
 
 
 def _is_open(frame: Frame, key: CacheKey) -> bool:
     return isinstance(frame, PlannedFrame) and bool(frame.pending or has_symbol(key.version.text))
 
 
-def _default_envs(recipe: Recipe) -> Iterable[Mapping[str, Any]]:
-    yield recipe.layer.default_env
-    for variation in recipe.variations.values():
-        yield variation.source.get("default_env") or {}
-    for block in recipe.versions.values():
-        yield block.get("default_env") or {}
+def _undecided(dependency: Dependency, env: Env) -> list[str]:
+    """The unknown keys on which blocks inside a dependency's entry depend."""
+    entry = dependency.entry
+    blocks = [*(entry.get("update_meta_if_env") or ()), *(entry.get("update_tags_if_env") or {}).values()]
+    return [key for block in blocks for key in decide(parse_condition_blocks(block, dependency.label), env).waiting_for]
 
 
 def _without_symbols(request: Request) -> Request:
@@ -192,150 +202,3 @@ def _without_symbols(request: Request) -> Request:
             variations=tuple(word for word in query.variations if not has_symbol(word)),
         )
     )
-
-
-class PlannedFrame(Frame):
-    """One step on paper.
-
-    ``pending`` must turn out true for it to happen; ``is_open`` tells what could make it a reuse instead of a run.
-    """
-
-    def __init__(self, engine: PlannedEngine, configured: Configured, folder: Path, is_open: tuple[str, ...]) -> None:
-        super().__init__(configured, folder=folder, log_path=None, top_folder=engine.top_folder, cmind=None)
-        self.engine = engine
-        self.written = engine.texts.written(self.recipe)
-        self.is_open = is_open
-        self.pending: tuple[str, ...] = (*configured.request.pending, *is_open)
-        self._own_pending: tuple[str, ...] = ()
-
-    def source_of(self, key: str) -> str:
-        """The step that gives the key, as far as that is known."""
-        waiting = sources(self.env.get(key, ""))
-        return waiting[0].partition(" from ")[2] if waiting else self.unknown.source(key)
-
-    def set_unknown(self, patterns: Iterable[str], source: str) -> None:
-        """Notes that keys may be changed: those that are there become symbols, the others are remembered."""
-        for pattern in patterns:
-            matches = key_matcher((pattern,)).match
-            keys = [key for key in self.env if matches(key)] if is_glob(pattern) else [pattern]
-            self.env.update({key: symbol(key, source) for key in keys if not key.startswith(OWN_PLACES)})
-            self.unknown = self.unknown.with_rules([(pattern, source)])
-        self.enforce_const()
-
-    def hook(self, name: str) -> HookResult:
-        """What is known of a hook without calling it; ``plan`` is called in place of preprocess."""
-        written, label = self.written, self.recipe.id.alias
-        if name == "postprocess":
-            self.set_unknown(written.after, label)
-            if set(self.recipe.tags) >= OS_TAGS:  # the one recipe whose answer most others wait for
-                prefix = self.recipe.prefix
-                self.env.update({prefix + key[len(PREFIX) :]: value for key, value in foreseen_os_env().items()})
-        if name == "predeps":  # its keys are not told apart from those of preprocess
-            self.set_unknown(written.before, label)
-        if name != "preprocess":
-            return HookResult()
-        if self.engine.texts.has_plan_hook(self.recipe):
-            known = self._call_plan_hook()
-            told = known.touched if isinstance(known, NotedEnv) else set(known)
-            self.set_unknown([key for key in written.before if not is_glob(key) and key not in told], label)
-            self.env.update({key: known[key] for key in told if key in known})
-            self.enforce_const()
-        else:
-            self.set_unknown(written.before, label)
-            self._note_what_a_hook_hides(written)
-        return HookResult()
-
-    def _call_plan_hook(self) -> Env:
-        meta = self._meta()
-        extra = self._common_input(meta)
-        i = {"env": NotedEnv(self.env), "state": self.state, "meta": meta, "customize": {}, "artifact": None, **extra}
-        result = call_hook(self.recipe, PLAN_HOOK, i) or HookResult()
-        self.version = result.version
-        self.added_tags = result.extra_cache_tags
-        for inputs in result.runs:
-            request = self.engine.parse(inputs)._replace(trace=self.trace)
-            self.engine.plan_request(self, request.query.text or request.alias, request, self.pending)
-        known: Env = i["env"]
-        return known
-
-    def _note_what_a_hook_hides(self, written: Written) -> None:
-        label = self.recipe.id.alias
-        if written.runs_recipes:
-            self.engine.tree.note("its customize.py runs further recipes that a plan cannot see")
-        if written.may_end_early:
-            self._own_pending += (f"whether preprocess of {label} ends it early",)
-        if written.may_change_lists:
-            self._own_pending += (f"whether preprocess of {label} changes its dependencies",)
-        self.pending = (*self.pending, *self._own_pending)
-
-    def run_script(self) -> None:
-        """Marks what the native script may set."""
-        for old, new in self.recipe.env_key_mappings.items():
-            self.env.update({new + key[len(old) :]: value for key, value in self.env.items() if key.startswith(old)})
-        if find_script(self.recipe.path, self.script_name, self.env, self.recipe.prefix):
-            self.set_unknown(self.written.after, self.recipe.id.alias)
-
-    def take_planned(self, result: StepResult, *, is_certain: bool) -> None:
-        """Adds what a planned dependency gives; when it may not happen, its keys are unknown afterwards."""
-        new_env = result.new_env
-        if not is_certain:
-            same = {key for key, value in new_env.items() if self.env.get(key) == value}
-            new_env = {key: value if key in same else symbol(key, result.label) for key, value in new_env.items()}
-        self.env = expand_env(merge_env(self.env, new_env))
-        if is_certain:
-            self.state = merge_state(self.state, result.new_state)
-        for pattern, source in result.unknown:
-            self.set_unknown([pattern], source)
-        self.enforce_const()
-
-    def take_entry(self, store: Store, entry: CacheEntry) -> None:
-        """Adds what an entry holds, be it on disk or planned."""
-        super().take_entry(store, entry)
-        self.unknown = self.unknown.with_rules(self.engine.planned_store.rules_of(entry))
-
-    def results(self) -> tuple[Env, State]:
-        """What would leave the step; keys that only an entry or a run would tell are symbols."""
-        new_env, new_state = super().results()
-        layer, request = self.configured.layer, self.configured.request
-        allowed = layer.new_env_keys if request.new_env_keys is None else request.new_env_keys
-        source = self.recipe.id.alias
-        rules = {rule: self.unknown.source(rule) or source for rule in overlap(self._patterns(), allowed)}
-        missing = [key for key in rules if key in allowed and key not in self.env]
-        new_env.update({key: symbol(key, rules[key]) for key in missing})
-        if self.is_open:
-            new_env = {key: symbol(key, source) for key in new_env}
-        self.exported = tuple((rule, origin) for rule, origin in rules.items() if rule not in new_env)
-        self.engine.planned_store.keep_rules(self.folder, self.exported)
-        return new_env, new_state
-
-    def _patterns(self) -> list[str]:
-        return [pattern for pattern, _ in self.unknown.rules]
-
-    def inside(self, folder: Path) -> AbstractContextManager[None]:
-        """The folder of an entry that is never made."""
-        return nullcontext()
-
-    def alone_in(self, folder: Path) -> AbstractContextManager[None]:
-        """Nothing is run, so nobody is disturbed."""
-        return nullcontext()
-
-    def remove_outputs(self) -> None:
-        """Nothing is removed."""
-
-    def output_folder(self) -> Path:
-        """The folder is not made."""
-        return Path.cwd()
-
-    def clean_up(self, folder: Path, *, with_scratch: bool) -> None:
-        """Nothing is removed."""
-
-    def write_env_files(self, new_env: Env) -> None:
-        """Nothing is written."""
-
-    def validation_problem(self, new_env: Env) -> str:
-        """The recipe's own check is a script, so it is not run."""
-        text = f"the {VALIDATE_SCRIPT} of {self.recipe.id.alias} has the last word when it is run"
-        if text not in self.engine.told:  # once is enough for all its entries
-            self.engine.told.add(text)
-            self.engine.tree.note(text)
-        return ""

@@ -7,11 +7,13 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..disk.store import Maker, Outcome, Store
+from ..disk.store import Store
 from ..rules.cachekey import entry_tags, misfit, preference
-from ..rules.cachemodel import CacheEntry, CacheKey, EntryRecord
+from ..rules.cachemodel import CacheEntry, CacheKey, EntryRecord, Maker, Outcome
+from ..rules.demands import Thing, thing_of
 from ..rules.errors import CycleError
-from ..rules.symbols import START, has_symbol, shown, sources
+from ..rules.symbols import has_symbol, shown, sources
+from ..rules.version import ANY_VERSION, VersionRange, intersection
 
 PREFIX = "planned-"
 
@@ -32,11 +34,20 @@ class PlannedStore(Store):
         self._rules: dict[str, tuple[tuple[str, str], ...]] = {}
         self._open: dict[str, tuple[str, ...]] = {}
         self._held: set[str] = set()
+        self._replaced: set[str] = set()
+        self._unknown_versions: dict[str, VersionRange] = {}
+        self.doubtful: dict[Thing, str] = {}
         self._reason = ""
+        self.examined: CacheEntry | None = None
 
-    def is_planned(self, entry: CacheEntry) -> bool:
+    def is_planned(self, entry: CacheEntry | None) -> bool:
         """Whether the entry would only be made."""
-        return entry.uid in self._planned
+        return entry is not None and entry.uid in self._planned
+
+    @property
+    def is_making(self) -> bool:
+        """Whether steps work in the folder of an entry that gets it only when it is made."""
+        return bool(self._held)
 
     def take_reason(self) -> str:
         """Why the entry that was started last is not a reused one; told once."""
@@ -46,6 +57,21 @@ class PlannedStore(Store):
     def is_open_for(self, folder: Path) -> tuple[str, ...]:
         """What it depends on whether the entry planned in ``folder`` would be made at all; empty when it surely is."""
         return self._open.get(folder.name, ())
+
+    def forget_planned(self) -> None:
+        """Starts again with what is on disk; what is doubtful stays so."""
+        for known in (self._planned, self._made_under, self._rules, self._open, self._unknown_versions):
+            known.clear()
+
+    def doubt(self, folder: Path, text: str) -> None:
+        """The entry planned in ``folder`` is there for later steps only if ``text`` turns out so."""
+        if folder.name in self._planned:
+            self._made_under[folder.name] = (*self._made_under[folder.name], text)
+
+    def has_doubtful(self, recipe_uid: str) -> bool:
+        """Whether a planned entry of a recipe may not be there, or may have tags that are not known yet."""
+        planned = [uid for uid, (entry, outcome) in self._planned.items() if outcome and entry.recipe.uid == recipe_uid]
+        return any(self._made_under.get(uid) or uid in self._unknown_versions for uid in planned)
 
     def rules_of(self, entry: CacheEntry) -> tuple[tuple[str, str], ...]:
         """The keys and globs that a planned entry may give beside those it surely gives, with their step."""
@@ -89,17 +115,21 @@ class PlannedStore(Store):
         fitting = [
             entry
             for entry in finished
-            if entry.recipe.uid == key.recipe.uid and not misfit(entry, key) and not self._conditions_of(entry)
+            if entry.recipe.uid == key.recipe.uid and not misfit(entry, key) and not self._conditions_of(entry, key)
         ]
-        found = sorted((*self._real.find(key), *fitting), key=lambda entry: preference(entry, key))
+        real = [entry for entry in self._real.find(key) if entry.uid not in self._replaced]
+        found = sorted((*real, *fitting), key=lambda entry: preference(entry, key))
         if not found and refresh:
             self._reason = self.nearest_text(key)
         return found
 
-    def _conditions_of(self, entry: CacheEntry) -> tuple[str, ...]:
-        """What must turn out true for an entry to be there, beyond what the step at hand needs anyway."""
+    def _conditions_of(self, entry: CacheEntry, key: CacheKey) -> tuple[str, ...]:
+        """What must turn out so for an entry to serve ``key``, beyond what the step at hand needs anyway."""
         given = self._pending_now()
-        return tuple(text for text in self._made_under.get(entry.uid, ()) if text not in given)
+        found = tuple(text for text in self._made_under.get(entry.uid, ()) if text not in given)
+        asked = self._unknown_versions.get(entry.uid)
+        is_within = asked is None or intersection(asked, key.version) == asked
+        return found if is_within else (*found, f"the version that {entry.recipe.alias} finds")
 
     def nearest_text(self, key: CacheKey) -> str:
         """Why nothing in the cache serves ``key``: the nearest entry on disk and what differs."""
@@ -115,6 +145,7 @@ class PlannedStore(Store):
 
     def problem(self, entry: CacheEntry, *, is_thorough: bool = False) -> str:
         """What is wrong with an entry on disk; nothing with a planned one."""
+        self.examined = entry
         return "" if entry.uid in self._planned else self._real.problem(entry, is_thorough=is_thorough)
 
     def load(self, entry: CacheEntry) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -122,8 +153,10 @@ class PlannedStore(Store):
         _, outcome = self._planned.get(entry.uid, (None, None))
         return (dict(outcome.new_env), dict(outcome.new_state)) if outcome else self._real.load(entry)
 
-    def start(self, key: CacheKey, maker: Maker) -> CacheEntry:
+    def start(self, key: CacheKey, maker: Maker, replaced: CacheEntry | None = None) -> CacheEntry:
         """A planned entry; notes what it depends on whether it would be made."""
+        if replaced:
+            self._replaced.add(replaced.uid)
         uid = f"{PREFIX}{len(self._planned) + 1}"
         record = EntryRecord(
             fingerprint=key.fingerprint,
@@ -134,6 +167,7 @@ class PlannedStore(Store):
             extra_tags=key.extra_tags,
             inputs=dict(key.inputs),
             created_utc="",
+            asked_version=key.version.exact,
         )
         path = self.root / uid
         entry = CacheEntry(uid, path, ("tmp", *key.required_tags), "", key.recipe, "", record)
@@ -144,49 +178,52 @@ class PlannedStore(Store):
 
     def _waits_for(self, key: CacheKey) -> tuple[str, ...]:
         """What is unknown in ``key`` or in an entry so that the entry might serve after all; empty when none could."""
-        unknown_tags = [tag for tag in (*key.required_tags, *key.extra_tags) if has_symbol(tag)]
+        if thing_of(key) in self.doubtful:
+            return (self.doubtful[thing_of(key)],)
         for entry in self.entries_of(key.recipe.uid):
             if not entry.is_complete:
                 continue
-            conditions = self._conditions_of(entry)
-            if conditions and not misfit(entry, key):
-                return conditions
+            conditions = self._conditions_of(entry, key)
             own_unknown = [tag for tag in entry.tags if has_symbol(tag)]
-            prefixes = tuple(tag.partition(START)[0] for tag in own_unknown if not tag.startswith(START))
-            prefixes += ("version-",) if entry.uid in self._planned and not entry.version else ()
+            asked_unknown = [tag for tag in (*key.required_tags, *key.extra_tags) if has_symbol(tag)]
             lenient = key._replace(
-                required_tags=tuple(
-                    tag
-                    for tag in key.required_tags
-                    if not has_symbol(tag) and not (prefixes and tag not in entry.tags and tag.startswith(prefixes))
-                ),
+                required_tags=tuple(tag for tag in key.required_tags if not has_symbol(tag)),
                 inputs={name: value for name, value in key.inputs.items() if not has_symbol(value)},
             )
-            if lenient != key and not misfit(entry, lenient):
-                return sources([*unknown_tags, *own_unknown, *key.inputs.values()]) or ("its version",)
+            if conditions or own_unknown:  # its hooks may add tags and find any version
+                lenient = lenient._replace(required_tags=(), excluded_tags=(), version=ANY_VERSION)
+            if (conditions or lenient != key) and not misfit(entry, lenient):
+                unknown = sources([*asked_unknown, *own_unknown, *key.inputs.values()])
+                return (*conditions, *unknown) or ("its version",)
         return ()
-
-    def reopen(self, entry: CacheEntry, key: CacheKey, maker: Maker) -> CacheEntry:
-        """The same entry, as if it were new."""
-        self._planned.setdefault(entry.uid, (entry, None))
-        return entry
 
     def commit(self, entry: CacheEntry, key: CacheKey, outcome: Outcome) -> CacheEntry:
         """A planned entry that later steps of the plan find."""
         version = "" if has_symbol(outcome.version) else outcome.version
+        if has_symbol(outcome.version):
+            self._unknown_versions[entry.uid] = key.version
         tags = entry_tags(key, version, outcome.added_tags)
+        if not version:  # not the one that was asked for: a hook may find another
+            tags = tuple(tag for tag in tags if not tag.startswith("version-"))
         finished = entry._replace(tags=tags, version=version)
         self._planned[entry.uid] = (finished, outcome)
         return finished
 
-    def reinstate(self, entry: CacheEntry) -> None:
-        """Nothing was changed."""
+    def retire(self, entry: CacheEntry, reason: str) -> None:
+        """A run would mark the entry; a plan does not."""
 
-    def retire(self, entry: CacheEntry) -> None:
-        """A run would mark the entry as broken; a plan does not."""
+    def put_away(self, entry: CacheEntry, reason: str, key: CacheKey | None = None) -> None:
+        """A run would remove the entry; a plan does not."""
+
+    def claim(self, entry: CacheEntry) -> str:
+        """A plan uses nothing."""
+        return ""
 
     def note_use(self, entry: CacheEntry) -> None:
         """A plan uses nothing."""
+
+    def watch_child_uses(self) -> None:
+        """A plan starts no processes."""
 
     def remove(self, entry: CacheEntry) -> None:
         """Forgets a planned entry."""

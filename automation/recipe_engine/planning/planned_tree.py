@@ -27,6 +27,7 @@ class _OpenStep:
     is_run: bool = False
     reason: str = ""
     waits_for: tuple[str, ...] = ()
+    later_waits_for: tuple[str, ...] = ()
     notes: list[str] = dataclasses.field(default_factory=list)
     children: list[PlannedStep] = dataclasses.field(default_factory=list)
 
@@ -68,7 +69,12 @@ class TreeBuilder:
         """Why the step that is looked at is not served by the cache, and what it depends on whether it is."""
         step = self._stack[-1]
         step.reason = reason or step.reason
-        step.waits_for = tuple(dict.fromkeys((*step.waits_for, *waits_for)))
+        step.waits_for = tuple(dict.fromkeys((*step.waits_for, *(str(shown(text)) for text in waits_for))))
+
+    def doubt_later(self, text: str) -> None:
+        """What the step that is looked at does from here on depends on ``text``."""
+        step = self._stack[-1]
+        step.later_waits_for = (*step.later_waits_for, text)
 
     def take(self, event: StepEvent) -> None:
         """Adds what an event tells."""
@@ -81,8 +87,9 @@ class TreeBuilder:
             self._stack[-1].is_run = True
             self._stack[-1].configured = event.configured
         elif event.kind == "skip":
-            step = PlannedStep(str(shown(event.label)), "skip", reason=event.reason)
-            self._stack[-1].children.append(step)
+            parent = self._stack[-1]
+            waits_for = (*parent.waits_for, *parent.later_waits_for)
+            parent.children.append(PlannedStep(str(shown(event.label)), "skip", event.reason, waits_for))
         elif event.kind == "done":
             self._close(event)
         elif event.kind == "again":

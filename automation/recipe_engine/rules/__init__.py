@@ -2,7 +2,7 @@
 
 In order, each module imports only earlier ones and earlier packages:
 
-errors, tags, version, env, symbols, conditions, amounts, advice, cachemodel, model, retention, keys, schema, index,
-select, overrides, variations, configure, deps, cachekey, flags, demands, events, places, git_access, rerun,
-masking.
+secrets, errors, tags, version, env, quoting, symbols, conditions, amounts, advice, cachemodel, model, retention, keys,
+schema, index, select, overrides, variations, configure, deps, cachekey, flags, demands, events, places, git_access,
+rerun.
 """

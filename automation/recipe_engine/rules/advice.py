@@ -23,7 +23,7 @@ ADVICE = (
     Rule(
         "disk full",
         r"No space left on device|Disk quota exceeded|ENOSPC",
-        "free disk space (df -h shows where; cm show cache what could go), or put the cache elsewhere: "
+        "free disk space (df -h shows where; cm gc cache --dry-run what can be removed), or put the cache elsewhere: "
         "export CROWDPERF_CACHE=/big/disk/cache",
     ),
     Rule(

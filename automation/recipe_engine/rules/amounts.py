@@ -65,5 +65,15 @@ def parse_age_s(text: object, flag: str) -> float:
     return sum(float(number) * UNITS_S[unit] for number, unit in parts)
 
 
+def size_text(size_bytes: int) -> str:
+    """A size for people, in units of 1000: ``1.2 MB``."""
+    size = float(size_bytes)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"
+
+
 def _cleaned(text: object) -> str:
     return str(text).strip().lower()

@@ -7,12 +7,13 @@ another variation, which tags alone allow.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from .cachemodel import CacheEntry, CacheKey
-from .env import EnvValue, expand_text, is_secret
-from .model import SUCCESSOR_TAG, Configured
+from .env import EnvValue, expand_text
+from .model import PHASES, SUCCESSOR_TAG, Configured
+from .secrets import is_secret, stored
 from .tags import split_words
 
 
@@ -37,7 +38,10 @@ def asked_tags(configured: Configured, env: Mapping[str, EnvValue]) -> tuple[str
 
 
 def cache_key(configured: Configured, env: Mapping[str, EnvValue]) -> CacheKey:
-    """The key of the recipe in ``env`` (with the results of dynamic dependencies when there are any)."""
+    """The key of the recipe in ``env`` (with the results of dynamic dependencies when there are any).
+
+    It goes into files, so it holds no secret: whoever gives an address with another login asks for the same entry.
+    """
     recipe, query = configured.recipe, configured.request.query
     extra = asked_tags(configured, env)
     kept = tuple(tag for tag in (*query.all_of, *extra) if not tag.startswith("-") and tag not in recipe.tags)
@@ -52,17 +56,19 @@ def cache_key(configured: Configured, env: Mapping[str, EnvValue]) -> CacheKey:
         (*query.all_of, *recipe.tags, *("_" + name for name in configured.explicit), *version, *kept, *derived)
     )
     names = {variation.name for variation in configured.applied} | set(configured.explicit)
-    return CacheKey(
+    key = CacheKey(
         recipe=recipe.id,
         required_tags=(*required, f"script-artifact-{recipe.id.uid}"),
         excluded_tags=(*query.none_of, *("_" + name for name in query.excluded_variations), *excluded),
         explicit=configured.explicit,
         variations=tuple(sorted(names)),
         extra_tags=tuple(dict.fromkeys(kept)),
-        inputs=visible_inputs(configured),
+        inputs=entry_inputs(configured),
         version=configured.version,
         derived_tags=derived,
     )
+    without: CacheKey = stored(key)
+    return without
 
 
 def visible_inputs(configured: Configured) -> dict[str, str]:
@@ -71,6 +77,31 @@ def visible_inputs(configured: Configured) -> dict[str, str]:
     mapping = configured.layer.input_mapping
     names = [name for name in sorted(mapping) if not (is_secret(name) or is_secret(mapping[name]))]
     return {name: str(inputs[name]) for name in names if inputs.get(name) is not None}
+
+
+def entry_inputs(configured: Configured) -> dict[str, str]:
+    """The inputs that an entry is made with.
+
+    One that decides whether a dynamic dependency runs (``--pull`` of get-git-repo) is none: such a dependency runs on
+    reuse too, so the input is a request to an entry that may be there already.
+    """
+    layer = configured.layer
+    dynamic = [dependency for phase in PHASES for dependency in layer.dependencies(phase) if dependency.is_dynamic]
+    deciding = {key for dependency in dynamic for block in dependency.conditions for key, _ in block.wanted}
+    inputs = visible_inputs(configured)
+    return {name: value for name, value in inputs.items() if layer.input_mapping[name] not in deciding}
+
+
+def applied_tags(configured: Configured) -> tuple[str, ...]:
+    """The variations that were applied as tags, defaults too, as only CM's successor writes them into an entry."""
+    return tuple("_" + applied.name for applied in configured.applied if configured.recipe.is_successor)
+
+
+def with_derived_tags(key: CacheKey, derived: tuple[str, ...]) -> CacheKey:
+    """The key with other tags derived from env values."""
+    old = set(key.derived_tags) - set(key.extra_tags)
+    kept = [tag for tag in key.required_tags if tag not in old]
+    return key._replace(required_tags=tuple(dict.fromkeys((*kept, *derived))), derived_tags=derived)
 
 
 def misfit(entry: CacheEntry, key: CacheKey) -> str:
@@ -88,7 +119,10 @@ def misfits(entry: CacheEntry, key: CacheKey) -> Iterator[tuple[Part, str]]:
     tags = set(entry.tags)
     missing = [tag for tag in key.required_tags if tag not in tags]
     if entry.record:  # its whole set of variations is compared below; it may have one as a default that is asked for
-        missing = [tag for tag in missing if tag not in {"_" + name for name in key.explicit}]
+        settled = {"_" + name for name in key.explicit}
+        if key.version.exact and key.version.exact == entry.record.asked_version:
+            settled.add(f"version-{key.version.exact}")
+        missing = [tag for tag in missing if tag not in settled]
     if missing:
         yield "tags", f"it lacks the tag '{missing[0]}'"
     unwanted = [tag for tag in key.excluded_tags if tag in tags]
@@ -125,3 +159,17 @@ def entry_tags(key: CacheKey, version: str, added: tuple[str, ...]) -> tuple[str
     if version:
         words = [word for word in words if not word.startswith("version-")] + [f"version-{version}"]
     return tuple(dict.fromkeys(word for word in words if not word.startswith("-")))
+
+
+def replacements(entries: Iterable[CacheEntry]) -> dict[str, str]:
+    """The uids of the entries that were replaced, each with that of the entry that answers in its place."""
+    renewals = [entry for entry in entries if entry.record and (entry.is_complete or entry.retired)]
+    return {old: entry.uid for entry in renewals if entry.record for old in entry.record.replaces}
+
+
+def match_tags(entries: Iterable[CacheEntry], words: Sequence[str]) -> Iterator[CacheEntry]:
+    """The entries that have all plain ``words`` as tags and none of those written ``-word``, in order of their tags."""
+    need = {word for word in words if not word.startswith("-")}
+    avoid = {word[1:] for word in words if word.startswith("-")}
+    fitting = [entry for entry in entries if need <= set(entry.tags) and avoid.isdisjoint(entry.tags)]
+    return iter(sorted(fitting, key=lambda entry: sorted(entry.tags)))

@@ -1,9 +1,9 @@
 """The types of the cache: what an entry must be to serve a request, and what an entry is."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .version import VersionRange
 
@@ -69,7 +69,10 @@ class FileRecord(NamedTuple):
 
 
 class EntryRecord(NamedTuple):
-    """What this engine notes in an entry beside CM's keys; None of it exists in entries made by CM itself."""
+    """What this engine notes in an entry beside CM's keys; None of it exists in entries made by CM itself.
+
+    ``asked_version`` is the exact version that was asked for; the recipe may have reported a longer one.
+    """
 
     fingerprint: str
     recipe_digest: str
@@ -79,10 +82,16 @@ class EntryRecord(NamedTuple):
     extra_tags: tuple[str, ...]
     inputs: Mapping[str, str]
     created_utc: str
+    asked_version: str = ""
+    replaces: tuple[str, ...] = ()
+    """The uids of the entries that stop answering when this one is finished."""
 
 
 class CacheEntry(NamedTuple):
-    """One folder of the store as its ``_cm.json`` describes it. ``expires_s`` (since 1970) is when its time is over."""
+    """One folder of the store as its ``_cm.json`` describes it.
+
+    ``expires_s`` (since 1970) is when its time is over; ``retired`` says why a once finished entry is never used again.
+    """
 
     uid: str
     path: Path
@@ -92,8 +101,39 @@ class CacheEntry(NamedTuple):
     dependent_path: str
     record: EntryRecord | None
     expires_s: float | None = None
+    retired: str = ""
 
     @property
     def is_complete(self) -> bool:
-        """Whether the recipe that made this entry finished; CM marks an unfinished one with the tag ``tmp``."""
+        """Whether the entry may be used; CM marks an unfinished one, and this engine a retired one, with ``tmp``."""
         return "tmp" not in self.tags
+
+    def is_expired(self, now_s: float) -> bool:
+        """Whether the time that its recipe gave it (``cache_expiration``) is over."""
+        return self.expires_s is not None and now_s >= self.expires_s
+
+    def is_left_over_of(self, key: CacheKey) -> bool:
+        """Whether an attempt to make an entry for ``key`` began this one and has not finished it."""
+        is_unfinished = not self.is_complete and not self.retired
+        return is_unfinished and self.record is not None and self.record.fingerprint == key.fingerprint
+
+
+class Maker(NamedTuple):
+    """The recipe that makes an entry: SHA-256 over its files, and their times and sizes as one short text."""
+
+    digest: str
+    stamp: str
+
+
+class Outcome(NamedTuple):
+    """What a recipe leaves in its entry besides files of its own."""
+
+    new_env: Mapping[str, Any]
+    new_state: Mapping[str, Any]
+    dependencies: Sequence[Mapping[str, Any]]
+    version: str
+    added_tags: tuple[str, ...]
+    files: tuple[str, ...]
+    dependent_path: str
+    details: Mapping[str, Any]
+    lifetime_s: float | None = None

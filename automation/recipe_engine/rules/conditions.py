@@ -49,10 +49,10 @@ def key_matches(accepted: tuple[str, ...], value: object, *, is_any: bool) -> bo
     a missing key, in an any-condition also false-words. Otherwise the texts must be equal, ignoring case and blanks.
     """
     text = "" if value is None else str(value).strip().lower()
-    if not TRUE_WORDS.isdisjoint(accepted):
-        return value is not None and text != "" and text not in FALSE_WORDS
     if value is None:
         return not is_any and ("" in accepted or not FALSE_WORDS.isdisjoint(accepted))
+    if not TRUE_WORDS.isdisjoint(accepted):
+        return text != "" and text not in FALSE_WORDS
     if not FALSE_WORDS.isdisjoint(accepted):
         return text == "" or text in FALSE_WORDS or text in accepted
     if text in accepted:

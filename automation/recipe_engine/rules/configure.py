@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .conditions import decide
-from .env import Env, State, check_list_keys, expand_env, expand_text, fill_env, merge_state, successor_twins
+from .conditions import Condition, decide
+from .env import Env, State, expand_env, expand_text, fill_env, merge_state, successor_twins, with_lists
 from .errors import RequestError
+from .index import dynamic_name
 from .model import PHASES, ConditionalLayer, Configured, Dependency, Layer, Overrides, Phase, Recipe, Request
 from .overrides import append_dependencies, apply_overrides, merge_needs, merge_overrides, unknown_handles
-from .schema import lifetime_s, parse_layer
+from .schema import lifetime_s, parse_condition_blocks, parse_layer, parse_overrides
 from .variations import resolve_variations, variation_blocks
 from .version import VersionRange
 
@@ -35,6 +36,17 @@ def requested_version(recipe: Recipe, request: Request, env: Env) -> VersionRang
         maximum=pick("maximum", f"{prefix}VERSION_MAX"),
         maximum_usable=pick("maximum_usable", f"{prefix}VERSION_MAX_USABLE"),
     )
+
+
+def version_variation(recipe: Recipe, request: Request, version: str) -> tuple[str, ...]:
+    """The variation ``version.X`` that version X selects in a recipe of CM's successor, if it has one.
+
+    Source: automation/script/module.py of mlcommons/mlperf-automations 20d3d94c4, before its step 800.
+    """
+    name = f"version.{version}"
+    is_declared = name in recipe.variations or dynamic_name(name, recipe.variations)
+    is_asked = name in (*request.query.variations, *request.query.excluded_variations)
+    return (name,) if recipe.is_successor and version and is_declared and not is_asked else ()
 
 
 def entry_lifetime_s(configured: Configured, env: Env) -> int | None:
@@ -66,6 +78,8 @@ def configure(recipe: Recipe, request: Request) -> Configured:
     merger.set_version(request.version)
     merger.merge(recipe.layer, "recipe")
     preferred = merger.preferred_variations(recipe.layer.default_variations)
+    version = requested_version(recipe, request, expand_env(merger.env))
+    explicit = (*explicit, *version_variation(recipe, request, version.exact))
     applied = resolve_variations(recipe, explicit, request.query.excluded_variations, preferred)
     recursive: Overrides = {}
     for name, block in variation_blocks(recipe, [variation.name for variation in applied]):
@@ -84,7 +98,7 @@ def configure(recipe: Recipe, request: Request) -> Configured:
     merger.override(own, is_strict=True)
     merger.override(request.overrides, is_strict=True)
     merger.override(recursive, is_strict=False)
-    check_list_keys(merger.env)
+    merger.env = with_lists(merger.env)
     configured = Configured(
         recipe=recipe,
         request=request,
@@ -97,6 +111,7 @@ def configure(recipe: Recipe, request: Request) -> Configured:
         layer=merger.layer,
         recursive_overrides=recursive,
         version=version,
+        undecided=tuple(merger.undecided),
     )
     if "<<<" not in configured.cache_expiration:  # else a step to come decides it
         entry_lifetime_s(configured, configured.env)
@@ -107,7 +122,9 @@ def apply_default_version(configured: Configured) -> Configured:
     """The recipe with its default version, moved into the bounds, when nobody asked for an exact one.
 
     Called once a recipe is about to run (on a cache hit the entry's version counts). The version's block is the one of
-    the version that was chosen; the reference engine merges the default's block even when a bound moved it.
+    the version that was chosen; the reference engine merges the default's block even when a bound moved it. As there,
+    the block comes after all overrides: those of the caller do not reach dependencies that it adds, and its own
+    ``add_deps_recursive`` (not its ``adr``) counts for deeper recipes only.
     """
     chosen = configured.version.clamp(configured.layer.default_version)
     if configured.version.exact or not chosen:
@@ -118,13 +135,9 @@ def apply_default_version(configured: Configured) -> Configured:
     merger.set_version(VersionRange(exact=chosen))
     recursive = configured.recursive_overrides
     if chosen in recipe.versions:
-        layer = parse_layer(recipe.versions[chosen], f"{recipe.meta_path}: versions.{chosen}")
-        merger.merge(layer, f"versions {chosen}")
-        recursive = merge_overrides(
-            merge_overrides(recursive, layer.recursive_overrides), configured.request.recursive_overrides
-        )
-        merger.override(configured.request.overrides, is_strict=False)
-        merger.override(recursive, is_strict=False)
+        where, block = f"{recipe.meta_path}: versions.{chosen}", recipe.versions[chosen]
+        merger.merge(parse_layer(block, where), f"versions {chosen}")
+        recursive = merge_overrides(recursive, parse_overrides(block.get("add_deps_recursive"), where))
     return configured._replace(
         env=merger.settled_env(),
         state=merger.state,
@@ -133,6 +146,7 @@ def apply_default_version(configured: Configured) -> Configured:
         layer=merger.layer,
         recursive_overrides=recursive,
         version=configured.version._replace(exact=chosen),
+        undecided=tuple(dict.fromkeys((*configured.undecided, *merger.undecided))),
     )
 
 
@@ -152,6 +166,7 @@ class _Merger:
         self.const_state = dict(request.const_state)
         self.layer = Layer()
         self.conditional: tuple[Any, ...] = ()
+        self.undecided: dict[str, None] = {}
 
     def continue_from(self, configured: Configured) -> None:
         """Starts from what an earlier ``configure`` gave."""
@@ -241,14 +256,20 @@ class _Merger:
     def _active_blocks(self) -> Iterator[ConditionalLayer]:
         """The blocks of ``update_meta_if_env`` that hold, newest first; each sees what those before it changed."""
         for block in reversed(self.conditional):
-            if decide(block.conditions, self.env).answer == "yes":
+            if self._holds(block.conditions):
                 yield block
+
+    def _holds(self, conditions: tuple[Condition, ...]) -> bool:
+        """Whether the conditions hold for sure; keeps the keys that are not known yet."""
+        verdict = decide(conditions, self.env)
+        self.undecided.update(dict.fromkeys(verdict.waiting_for))
+        return verdict.answer == "yes"
 
     def preferred_variations(self, own: Mapping[str, str]) -> dict[str, str]:
         """Group to the member that the recipe wants where none is chosen: the first block that holds, then its own."""
         preferred: dict[str, str] = {}
         for block in self.conditional:
-            if block.layer.default_variations and decide(block.conditions, self.env).answer == "yes":
+            if block.layer.default_variations and self._holds(block.conditions):
                 preferred = {**block.layer.default_variations, **preferred}
         return {**own, **preferred}
 
@@ -286,6 +307,10 @@ class _Merger:
                 hint="known names: " + (", ".join(self._names()) or "none"),
             )
         env = expand_env(self.env)
+        names = self._names()
+        for handle in (name for name in overrides if name in names):
+            verdict = decide(parse_condition_blocks(overrides[handle], handle), env)
+            self.undecided.update(dict.fromkeys(verdict.waiting_for))
         lists: dict[str, Any] = {phase: apply_overrides(self.dependencies(phase), overrides, env) for phase in PHASES}
         self.layer = self.layer._replace(**lists)
         if self.witness:

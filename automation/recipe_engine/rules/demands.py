@@ -56,49 +56,70 @@ class VersionConflict(RecipeError):
     """No version suits all who asked for one thing."""
 
 
+class Choice(NamedTuple):
+    """What a step got: the version that was reported, the exact one that was asked for, and the cache entry."""
+
+    version: str
+    asked: str
+    entry_uid: str
+
+    def satisfies(self, wanted: VersionRange) -> bool:
+        """Whether ``wanted`` allows the version reported, or is the very request that led to it."""
+        return (bool(wanted.exact) and wanted.exact == self.asked) or wanted.holds(self.version)
+
+
 class Demands:
     """The demands of one run, and the bounds that earlier attempts at it ended with."""
 
     def __init__(self) -> None:
         self._bounds: dict[Thing, Demand] = {}
         self._demands: dict[Thing, list[Demand]] = {}
-        self._chosen: dict[Thing, tuple[str, str]] = {}
+        self._chosen: dict[Thing, Choice] = {}
 
     def start_over(self) -> None:
         """Forgets all but the bounds."""
         self._demands.clear()
         self._chosen.clear()
 
+    def knows(self, key: CacheKey) -> bool:
+        """Whether the recipe was asked for with these variations before, whatever its tags and inputs were."""
+        asked = (key.recipe.uid, key.variations)
+        return any(thing[:2] == asked for thing in (*self._bounds, *self._chosen))
+
     def narrowed(self, key: CacheKey, trace: tuple[str, ...], given: Demand | None = None) -> VersionRange:
         """The version that the step at the end of ``trace`` has to ask for: what suits it and all others known so far.
 
-        ``given`` is a bound from elsewhere, such as a lock.
+        ``given`` is the version of a lock. An exact request may be reported in full (12.2 as 12.2.140), so it stays as
+        it is, and the lock is compared with what comes of it. A recipe that reports a version outside the bounds it was
+        asked for is not asked again: each attempt must narrow a bound, so the search ends.
 
-        Raises VersionConflict when nothing does, and Restart when the thing was chosen before and does not suit.
+        Raises VersionConflict when nothing suits all, and Restart when a tighter bound may.
         """
         thing = thing_of(key)
-        bound = self._bounds.get(thing) or given
+        bound = self._bounds.get(thing) or (None if key.version.exact else given)
         demands = self._demands.setdefault(thing, [bound] if bound else [])
         demand = Demand(key.version, trace)
         if all(known.version != demand.version for known in demands):
             demands.append(demand)
-        common = _common(demands)
-        if common is None:
-            raise _conflict(trace[-1], demands)
-        version, _ = self._chosen.get(thing, ("", ""))
-        if version and not common.holds(version):
-            self._bounds[thing] = Demand(common, trace)
-            raise Restart(f"{trace[-1]} {version} was taken, but later asked for was {demand.text}")
+        choice = self._chosen.get(thing)
+        if choice is None or not choice.satisfies(key.version):
+            common = _common(demands)
+            if common is None:
+                raise _conflict(trace[-1], demands)
+            if choice and (bound is None or common != bound.version):
+                self._bounds[thing] = Demand(common, trace)
+                raise Restart(f"{trace[-1]} {choice.version} was already selected; a later step requires {demand.text}")
         return intersection(key.version, bound.version) or key.version if bound else key.version
 
-    def note(self, key: CacheKey, version: str, entry_uid: str) -> None:
+    def note(self, key: CacheKey, version: str, entry: CacheEntry | None) -> None:
         """Remembers what a step got; an empty ``version`` is an unknown one."""
-        self._chosen.setdefault(thing_of(key), (version, entry_uid))
+        asked = key.version.exact or (entry.record.asked_version if entry and entry.record else "")
+        self._chosen.setdefault(thing_of(key), Choice(version, asked, entry.uid if entry else ""))
 
     def preferred(self, key: CacheKey, entries: Iterable[CacheEntry]) -> list[CacheEntry]:
         """The entries with the one first that this run took before."""
-        _, uid = self._chosen.get(thing_of(key), ("", ""))
-        return sorted(entries, key=lambda entry: entry.uid != uid)
+        choice = self._chosen.get(thing_of(key))
+        return sorted(entries, key=lambda entry: choice is None or entry.uid != choice.entry_uid)
 
 
 def _common(demands: Iterable[Demand]) -> VersionRange | None:

@@ -6,7 +6,19 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .conditions import Verdict, decide
-from .env import ENGINE_LOCAL_KEYS, Env, EnvValue, State, env_for_dependency, expand_text, expand_value, merge_state
+from .env import (
+    DEPENDENT_PATH_KEYS,
+    LOCAL_KEYS,
+    Env,
+    EnvValue,
+    State,
+    env_for_dependency,
+    expand_text,
+    expand_value,
+    has_placeholder,
+    key_matcher,
+    merge_state,
+)
 from .errors import RequestError
 from .keys import DEPENDENCY_KEYS
 from .model import Configured, Dependency, Overrides, Phase, Request, RunOptions
@@ -52,10 +64,20 @@ def should_run(
 
 def hidden_keys(configured: Configured, phase: Phase) -> tuple[str, ...]:
     """The env keys that dependencies of this phase do not see."""
+    return (*_local_keys(configured, phase), *DEPENDENT_PATH_KEYS)
+
+
+def _local_keys(configured: Configured, phase: Phase) -> tuple[str, ...]:
     own = configured.recipe.local_env_keys
     if phase == "post_deps":
         own = (*own, *configured.recipe.post_deps_clean_env_keys)
-    return (*ENGINE_LOCAL_KEYS, *own)
+    return (*LOCAL_KEYS, *own)
+
+
+def kept_env(env: Mapping[str, EnvValue], configured: Configured, phase: Phase) -> Env:
+    """The part of a parent's env that its dependencies do not change: local keys, and values with open placeholders."""
+    is_local = key_matcher(_local_keys(configured, phase)).match
+    return {key: value for key, value in env.items() if is_local(key) or has_placeholder(value)}
 
 
 def dependency_tags(dependency: Dependency, parent: ParentView) -> tuple[str, ...]:
@@ -150,18 +172,17 @@ def dependency_request(dependency: Dependency, parent: ParentView, phase: Phase)
         trace=parent.trace,
         phase=phase,
         asked_by=parent.configured.recipe,
-        unknown=parent.unknown.hiding(hidden_keys(parent.configured, phase)),
+        unknown=parent.unknown.hiding(hidden_keys(parent.configured, phase), shown),
     )
 
 
 def _inherited_options(options: RunOptions) -> RunOptions:
-    """The flags that hold for the whole tree; new, renew and the like are meant for the recipe asked for alone."""
+    """The flags that hold for the whole tree; the others are meant for the recipe asked for alone."""
     return RunOptions(
         quiet=options.quiet,
         silent=options.silent,
         verbose=options.verbose,
         show_time=options.show_time,
-        only_from_cache=options.only_from_cache,
         fake_deps=options.fake_deps,
         lock_timeout_s=options.lock_timeout_s,
         mixed_versions=options.mixed_versions,
@@ -193,9 +214,17 @@ def request_from_inputs(inputs: Mapping[str, Any], *, options: RunOptions) -> Re
 
     Raises MetaError for a malformed ``ad`` or ``adr``.
     """
-    local_env: Env = {key: str(inputs[name]) for name, key in INPUT_TO_ENV.items() if inputs.get(name) is not None}
+    given = {name: inputs[name] for name in INPUT_TO_ENV if inputs.get(name) is not None}
+    local_env: Env = {
+        INPUT_TO_ENV[name]: str(value)
+        for name, value in given.items()
+        if not isinstance(value, Mapping)  # a recipe in Python hands on all its inputs as ``input``
+    }
     if isinstance(inputs.get("extra_cache_tags"), list):
         local_env["CM_EXTRA_CACHE_TAGS"] = ",".join(str(tag) for tag in inputs["extra_cache_tags"])
+    is_fake = is_yes(inputs.get("fake_run"))
+    if is_fake:
+        local_env["CM_TMP_FAKE_RUN"] = "yes"
     paths = inputs.get("path")
     if paths:
         local_env["CM_TMP_PATH"] = ":".join(str(path) for path in paths) if isinstance(paths, list) else str(paths)
@@ -220,6 +249,8 @@ def request_from_inputs(inputs: Mapping[str, Any], *, options: RunOptions) -> Re
             new=options.new or is_yes(inputs.get("new")),
             renew=options.renew or is_yes(inputs.get("renew")),
             ignore_script_error=options.ignore_script_error or is_yes(inputs.get("ignore_script_error")),
+            only_from_cache=options.only_from_cache or is_yes(inputs.get("only_execute_from_cache")),
+            fake_run=options.fake_run or is_fake,
         ),
     )
 

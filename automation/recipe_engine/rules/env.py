@@ -42,13 +42,13 @@ _LOCAL_NAMES = (
     "GIT_*",
     "RENEW_CACHE_ENTRY",
 )
-ENGINE_LOCAL_KEYS = tuple(
-    prefix + name for prefix in (PREFIX, SUCCESSOR_PREFIX) for name in (*_LOCAL_NAMES, "GET_DEPENDENT_CACHED_PATH")
-)
-"""Keys that a recipe does not hand down to its dependencies (reference engine, cm4mlops e1d5c7cf0, module.py).
+DEPENDENT_PATH_KEYS = tuple(prefix + "GET_DEPENDENT_CACHED_PATH" for prefix in (PREFIX, SUCCESSOR_PREFIX))
+"""Keys in which a recipe names the path outside its entry that the entry depends on; not handed down to dependencies,
+because the path on which one dependency depends is none of what its sibling depends on."""
 
-The last one is ours: the path on which one dependency depends is none of what its sibling depends on.
-"""
+LOCAL_KEYS = tuple(prefix + name for prefix in (PREFIX, SUCCESSOR_PREFIX) for name in _LOCAL_NAMES)
+"""Keys that a recipe neither hands down to its dependencies nor takes from them when it has a value of its own
+(reference engine, cm4mlops e1d5c7cf0, module.py)."""
 
 
 ENGINE_KEYS = tuple(
@@ -86,14 +86,25 @@ def select_keys(env: Mapping[str, EnvValue], patterns: Sequence[str]) -> Env:
     return {key: value for key, value in env.items() if matches(key)}
 
 
-def check_list_keys(env: Mapping[str, EnvValue]) -> None:
-    """Raises RequestError when a ``+KEY`` holds something other than a list."""
-    for key, value in env.items():
-        if key.startswith("+") and not isinstance(value, list):
-            raise RequestError(
-                f"env key '{key}' must hold a list, found {type(value).__name__} {value!r}",
-                hint=f"write --env.{key},=VALUE1,VALUE2 to give a list",
-            )
+def with_lists(env: Mapping[str, EnvValue]) -> Env:
+    """``env`` with a list behind every ``+KEY``: a text is a list of one, an empty one an empty list.
+
+    Raises RequestError for what is neither a text, a number nor a list.
+    """
+    return {key: _as_list(key, value) if key.startswith("+") else value for key, value in env.items()}
+
+
+def _as_list(key: str, value: EnvValue) -> list[EnvValue]:
+    if isinstance(value, list | tuple):
+        return list(value)
+    if value is None or value == "":
+        return []
+    if isinstance(value, str | int | float):
+        return [value]
+    raise RequestError(
+        f"env key '{key}' must hold a list, found {type(value).__name__} {value!r}",
+        hint=f"write --env.{key},=VALUE1,VALUE2 to give a list",
+    )
 
 
 def append_unique(first: Iterable[EnvValue], second: Iterable[EnvValue]) -> list[EnvValue]:
@@ -162,6 +173,13 @@ def expand_value(value: EnvValue, *sources: Mapping[str, EnvValue]) -> EnvValue:
     return expand_text(value, *sources)
 
 
+def plain_copy(value: Any) -> Any:
+    """A copy of a value of JSON that shares no dict and no list with it; anything else is the same object."""
+    if isinstance(value, Mapping):
+        return {key: plain_copy(item) for key, item in value.items()}
+    return [plain_copy(item) for item in value] if isinstance(value, list) else value
+
+
 def has_placeholder(value: EnvValue) -> bool:
     """Whether a value (or an item of a list) still holds ``<<<...>>>``."""
     if isinstance(value, str):
@@ -215,19 +233,3 @@ def new_items(env: Mapping[str, EnvValue], before: Mapping[str, EnvValue]) -> En
         else:
             result[key] = value
     return result
-
-
-_SECRET = re.compile(
-    r"(?:^|_)(?:TOKEN|PASSWORD|PASSWD|PASSPHRASE|SECRET|(?:API|ACCESS|PRIVATE|SECRET)_?KEY|CREDENTIALS?)$",
-    re.IGNORECASE,
-)
-
-
-def is_secret(key: str) -> bool:
-    """Whether a key names a secret, by the words usual for them; its value must not reach a file or a log."""
-    return _SECRET.search(key) is not None
-
-
-def without_secrets(env: Mapping[str, EnvValue]) -> Env:
-    """``env`` without the keys that name secrets."""
-    return {key: value for key, value in env.items() if not is_secret(key)}

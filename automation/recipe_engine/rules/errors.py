@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .secrets import hidden_text
+
 
 class RecipeError(Exception):
     """Expected failure with a message for the user.
@@ -22,6 +24,7 @@ class RecipeError(Exception):
     code = 1
 
     def __init__(self, message: str, *, hint: str = "", trace: Sequence[str] = (), log_path: str = "") -> None:
+        message = hidden_text(message)
         super().__init__(message)
         self.message = message
         self.hint = hint
@@ -60,7 +63,7 @@ class RecipeError(Exception):
             lines.append(f"    which leaves out: {', '.join(self.left_out)}")
         if self.run_id:
             lines.append(f"  resume: cm resume script {self.run_id}")
-        return "\n".join(lines)
+        return hidden_text("\n".join(lines))
 
 
 class Interrupted(KeyboardInterrupt):
@@ -120,7 +123,7 @@ class VariationError(RecipeError):
 
 
 class Ambiguous(RecipeError):
-    """Several recipes match and nobody can be asked which one is meant."""
+    """Several recipes match and none was picked."""
 
 
 class ConditionError(MetaError):
@@ -176,3 +179,13 @@ class CacheMiss(RecipeError):
 
 class LockTimeout(RecipeError):
     """Another process holds a lock for longer than the caller wanted to wait."""
+
+
+def printable(text: str) -> str:
+    """A foreign text (a file name, what a server says) for one line of a terminal.
+
+    Control, bidirectional and invisible characters, line ends and bytes that are not UTF-8 are shown as escapes.
+    """
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape", "surrogatepass").decode() for letter in text
+    )

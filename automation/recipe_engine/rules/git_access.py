@@ -3,7 +3,8 @@
 The address in the env stays as it is. Git itself is told what to do, in its environment variables for configuration
 (https://git-scm.com/docs/git-config#ENVIRONMENT, 2.31 of March 2021): with ``CM_GH_TOKEN`` a credential helper reads
 the token out of the process environment, so that it stands in no address, file or log; with ``CM_GIT_SSH`` the https
-address is replaced by the SSH one.
+address is replaced by the SSH one. A login in the address itself is given to git in the same way, so that the clone's
+own configuration does not hold it either.
 """
 
 from __future__ import annotations
@@ -17,32 +18,51 @@ from .env import PREFIX, SUCCESSOR_PREFIX, Env, EnvValue
 ADDRESS = re.compile(r"https://(?P<place>(?P<host>[^/@:\s]+)(?::\d+)?)/")
 """An https address without a user in it; ``place`` is the host with its port."""
 
+WITH_LOGIN = re.compile(r"(?P<scheme>https?://)(?:[^/?#@\s:]*:[^/?#\s]+|[A-Za-z0-9_-]{16,})@(?P<place>[^/@\s]+/)")
+GIT_KEYS = re.compile(r"(?:CM|MLC)_(?:TMP_)?GIT_")
+"""Env keys that git commands are made of (get-git-repo of cm4mlops e1d5c7cf0)."""
 HELPER = '!f() {{ echo username=git; echo "password=${{{key}}}"; }}; f'
 """A git credential helper (gitcredentials(7)): the token is filled in by the shell that runs it."""
 
 
 def git_access(env: Mapping[str, EnvValue], count_before: str) -> Env:
-    """The env keys that let git at ``CM_GIT_URL``; none when ``CM_GIT_AUTH`` is not on or nothing is given for it.
+    """The env keys that let git at ``CM_GIT_URL``, those with its login without it.
+
+    None when the address has no login, and ``CM_GIT_AUTH`` is not on or nothing is given for it.
 
     ``count_before`` is the user's own ``GIT_CONFIG_COUNT``, maybe empty; the settings that it counts stay.
     """
     number = int(count_before) if count_before.isdecimal() else 0
     for prefix in (PREFIX, SUCCESSOR_PREFIX):
-        if _is_on(env, prefix + "GIT_AUTH"):
-            setting, value = _setting(env, prefix)
-            if setting:
-                return {
-                    "GIT_CONFIG_COUNT": str(number + 1),
-                    f"GIT_CONFIG_KEY_{number}": setting,
-                    f"GIT_CONFIG_VALUE_{number}": value,
-                }
+        setting, value = _setting(env, prefix)
+        if setting:
+            return {
+                "GIT_CONFIG_COUNT": str(number + 1),
+                f"GIT_CONFIG_KEY_{number}": setting,
+                f"GIT_CONFIG_VALUE_{number}": value,
+                **_without_login(env, prefix),
+            }
     return {}
+
+
+def _without_login(env: Mapping[str, EnvValue], prefix: str) -> Env:
+    """The keys that git commands are made of, with the address without its login."""
+    found = WITH_LOGIN.match(str(env.get(prefix + "GIT_URL") or ""))
+    if not found:
+        return {}
+    texts = {key: value for key, value in env.items() if isinstance(value, str) and GIT_KEYS.match(key)}
+    plain = found["scheme"] + found["place"]
+    return {key: text.replace(found[0], plain) for key, text in texts.items() if found[0] in text}
 
 
 def _setting(env: Mapping[str, EnvValue], prefix: str) -> tuple[str, str]:
     """The name and the value of the setting for git; empty texts when there is nothing to set."""
-    found = ADDRESS.match(str(env.get(prefix + "GIT_URL") or ""))
-    if not found:
+    address = str(env.get(prefix + "GIT_URL") or "")
+    login = WITH_LOGIN.match(address)
+    if login:
+        return f"url.{login[0]}.insteadOf", login["scheme"] + login["place"]
+    found = ADDRESS.match(address)
+    if not found or not _is_on(env, prefix + "GIT_AUTH"):
         return "", ""
     if env.get(prefix + "GH_TOKEN"):
         return f"credential.https://{found['place']}.helper", HELPER.format(key=prefix + "GH_TOKEN")

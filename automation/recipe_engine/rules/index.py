@@ -6,13 +6,19 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from .quoting import ValueRule
+
 
 class RepoInfo(NamedTuple):
-    """One registered CM repository; ``path`` is the folder that holds ``script/``."""
+    """One registered CM repository; ``path`` is the folder that holds ``script/``.
+
+    ``values`` is how its recipes' native scripts see env values: what its ``cmr.yaml`` says, or CM's rule.
+    """
 
     path: Path
     alias: str
     uid: str
+    values: ValueRule = "cm"
 
 
 class IndexEntry(NamedTuple):
@@ -27,6 +33,10 @@ class IndexEntry(NamedTuple):
     variations: frozenset[str]
     sort: int
     is_cached: bool
+
+    def has_tags(self, wanted: Iterable[str], unwanted: Iterable[str]) -> bool:
+        """Whether the recipe has all ``wanted`` tags and none of the ``unwanted``."""
+        return self.tags.issuperset(wanted) and self.tags.isdisjoint(unwanted)
 
     def declares(self, variation: str) -> bool:
         """Whether the recipe has this variation, by exact name or as ``name.#``."""
@@ -74,8 +84,8 @@ class ListedIndex(NamedTuple):
 
     def by_tags(self, wanted: Iterable[str], unwanted: Iterable[str]) -> tuple[IndexEntry, ...]:
         """The recipes that have all ``wanted`` tags and none of the ``unwanted``."""
-        need, avoid = frozenset(wanted), frozenset(unwanted)
-        return tuple(entry for entry in self.entries if need <= entry.tags and avoid.isdisjoint(entry.tags))
+        wanted, unwanted = frozenset(wanted), frozenset(unwanted)
+        return tuple(entry for entry in self.entries if entry.has_tags(wanted, unwanted))
 
     @property
     def all_tags(self) -> frozenset[str]:

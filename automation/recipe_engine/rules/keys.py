@@ -93,6 +93,7 @@ FOR_PEOPLE: Mapping[str, Mapping[str, str]] = {
         "min_mlc_version": "counts versions of CM's successor",
         "private": "tells that a recipe needs private access",
         "repo_to_report_errors": "documentation",
+        "result_folder_input": "the recipe writes result records; its input that says where a result goes",
         "variation_groups_order": "documentation",
     },
     "variation": {

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 from .cachemodel import CacheEntry, RecipeId
 from .conditions import Condition
 from .env import PREFIX, SUCCESSOR_PREFIX, Env, State
+from .quoting import ValueRule
 from .symbols import NOTHING_UNKNOWN, Unknown
 from .tags import TagQuery
 from .version import VersionRange
@@ -151,6 +152,7 @@ class Recipe(NamedTuple):
     file_name: str = "_cm.yaml"
     min_cm_version: str = ""
     has_predeps: bool = True
+    values: ValueRule = "cm"
 
     @property
     def meta_path(self) -> Path:
@@ -216,7 +218,7 @@ class Request(NamedTuple):
     new_state_keys: tuple[str, ...] | None = None
     options: RunOptions = RunOptions()
     trace: tuple[str, ...] = ()
-    phase: str = ""
+    phase: Phase | Literal[""] = ""
     unknown: Unknown = NOTHING_UNKNOWN
     pending: tuple[str, ...] = ()
     asked_by: Recipe | None = None
@@ -256,7 +258,11 @@ class AppliedVariation(NamedTuple):
 
 
 class Configured(NamedTuple):
-    """A recipe with everything decided that can be decided before its dependencies run."""
+    """A recipe with everything decided that can be decided before its dependencies run.
+
+    ``undecided`` are the env keys on which a part of its metadata depends and which are not known yet; only a plan has
+    such keys.
+    """
 
     recipe: Recipe
     request: Request
@@ -269,6 +275,7 @@ class Configured(NamedTuple):
     layer: "Layer"
     recursive_overrides: Overrides
     version: VersionRange
+    undecided: tuple[str, ...] = ()
 
     @property
     def cache_expiration(self) -> str:
@@ -306,8 +313,6 @@ class StepResult(NamedTuple):
     status: Literal["ran", "reused", "skipped", "faked"]
     new_env: Env
     new_state: State
-    env: Env
-    state: State
     version: str = ""
     entry: CacheEntry | None = None
     dependency_tags: tuple[str, ...] = ()

@@ -11,8 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from .deps import INPUT_TO_ENV
-from .env import ENGINE_KEYS, is_secret, key_matcher, successor_twins
+from .env import ENGINE_KEYS, key_matcher, successor_twins
 from .model import Recipe, Request
+from .secrets import hidden_text, holds_secret
+from .symbols import has_symbol
 
 PLUMBING = frozenset(
     [
@@ -46,15 +48,6 @@ VERSION_FLAGS = {
     "version_max": "maximum",
     "version_max_usable": "maximum_usable",
 }
-LOGIN_IN_ADDRESS = re.compile(r"://(?:[^/@\s:]*:[^/@\s]+|[A-Za-z0-9_-]{16,})@")
-TOKEN = re.compile(
-    r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}"
-    r"|gl(?:pat|dt|rt|cbt|ptt|ft|soat)-[A-Za-z0-9_-]{18,}|hf_[A-Za-z0-9]{30,}|A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])"
-    r"|pypi-AgE[A-Za-z0-9_-]{16,}|xox[abeoprs]-[A-Za-z0-9-]{10,}|AIza[A-Za-z0-9_-]{35}|npm_[A-Za-z0-9]{30,}"
-    r"|nvapi-[A-Za-z0-9_-]{40,}|dckr_pat_[A-Za-z0-9_-]{20,}|eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,})"
-)
-"""Access tokens as services shape them. `mlperf_results.secretshapes` looks for the same in files: it works without an
-engine, and the engine imports no recipe; tests/results/test_privacy.py compares them."""
 
 
 class CommandLine(NamedTuple):
@@ -62,18 +55,6 @@ class CommandLine(NamedTuple):
 
     text: str
     left_out: tuple[str, ...] = ()
-
-
-def holds_secret(name: str, value: Any) -> bool:
-    """Whether a flag (``hf_token``, ``env.CM_API_KEY``) or its value is secret.
-
-    A value is when it holds an access token or an address with a login, or is a list of words that give a secret flag.
-    """
-    words = value if isinstance(value, list | tuple) else ()
-    flags = [str(word).partition("=")[0] for word in words if str(word).startswith("-")]
-    lasts = [text.rpartition(".")[2].lstrip("+-").replace("-", "_") for text in (name, *flags)]
-    text = str(value)
-    return any(map(is_secret, lasts)) or bool(LOGIN_IN_ADDRESS.search(text) or TOKEN.search(text))
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -97,25 +78,18 @@ def flag(name: str, value: Any) -> str:
 
 
 def command_line(words: Iterable[str], flags: Iterable[tuple[str, Any]]) -> CommandLine:
-    """The line of ``cm`` with these plain words and flags; secret flags are left out and named."""
-    shown, hidden = [shlex.quote(word) for word in words], []
+    """The line of ``cm`` with these plain words and flags; secret flags, and values that a plan does not know, are left
+    out and named.
+    """
+    shown, hidden = [shlex.quote(hidden_text(word)) for word in words], []
     for name, value in flags:
         if holds_secret(name, value):
             hidden.append(f"--{name} (a secret)")
+        elif has_symbol(value):
+            hidden.append(f"--{name} (not known before the run)")
         else:
             shown.append(flag(name, value))
-    return CommandLine(" ".join(["cm", *shown]), tuple(hidden))
-
-
-def without_secret_flags(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """The values of a nested mapping that hold no secret."""
-    kept: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            kept[str(name)] = without_secret_flags(value, f"{prefix}{name}.")
-        elif not holds_secret(f"{prefix}{name}", value):
-            kept[str(name)] = value
-    return kept
+    return CommandLine(hidden_text(" ".join(["cm", *shown])), tuple(hidden))
 
 
 def given_line(inputs: Mapping[str, Any], action: str = "run") -> CommandLine:
@@ -150,8 +124,9 @@ def rerun_line(request: Request, recipe: Recipe, texts: Iterable[str]) -> Comman
     named = _named_env({**request.env, **request.local_env}, request, recipe, text)
     own_env = {**named, **(given_env if isinstance(given_env, Mapping) else {})}
     flags.update({"env": {key: value for key, value in own_env.items() if const.get(key) != value}, "const": const})
-    words = ["run", "script"] if request.query.text else ["run", "script", recipe.id.alias]
-    query = {"tags": request.query.text} if request.query.text else {}
+    is_by_tags = bool(request.query.text) and not has_symbol(request.query.text)
+    words = ["run", "script"] if is_by_tags else ["run", "script", recipe.id.alias]
+    query = {"tags": request.query.text} if is_by_tags else {}
     line = command_line(words, flat({**query, **{name: value for name, value in flags.items() if value != {}}}))
     state = tuple(f"state {key}" for key in sorted({**request.state, **request.const_state}))
     return line._replace(left_out=(*line.left_out, *state))

@@ -3,23 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 from .errors import NotFound, RequestError, VariationNotFound
 from .index import IndexEntry, RecipeIndex
 from .tags import TagQuery, nearest
 
+Verdict = Literal["excluded tag", "no such variation", "variations clash", "other repository", "fits"]
+ChoiceRule = Literal[
+    "only one fits",
+    "name",
+    "own repository",
+    "remembered",
+    "variations",
+    "cached",
+    "tags_help",
+    "first by sort and path",
+    "picked on the terminal",
+]
+"""What decided between recipes that fit, in the order in which the rules count."""
+
 
 def candidates(query: TagQuery, alias: str, index: RecipeIndex) -> tuple[IndexEntry, ...]:
     """The recipes that fit, best first; never empty.
 
-    ``alias`` may have a repository in front (``repo:name``). Raises RequestError for an empty query, NotFound when no
-    recipe has the tags or the name, VariationNotFound when those that have them lack a variation.
+    ``alias`` may be a pattern (``get-*``) and have a repository in front (``repo:name``). Raises RequestError for an
+    empty query, NotFound when no recipe has tags and name, VariationNotFound when those that do lack a variation.
     """
     if alias:
-        found = named(alias, index)
-        if not found:
+        called = named(alias, index)
+        if not called:
             raise _no_such_name(alias, index)
+        found = tuple(entry for entry in called if entry.has_tags(query.all_of, query.none_of))
+        if not found:
+            raise _other_tags(query, called)
     elif not query.all_of:
         raise RequestError(
             "no recipe was asked for",
@@ -29,17 +48,51 @@ def candidates(query: TagQuery, alias: str, index: RecipeIndex) -> tuple[IndexEn
         found = index.by_tags(query.all_of, query.none_of)
         if not found:
             raise _no_such_tags(query, index)
-    asked = query.variations + query.excluded_variations
-    fitting = tuple(entry for entry in found if all(entry.declares(name) for name in asked))
+    fitting = tuple(entry for entry in found if not _undeclared(query, entry))
     if not fitting:
         raise _no_such_variation(query, found)
     return fitting
 
 
+class Refusal(NamedTuple):
+    """What kept a recipe from answering a query, and in which words to say it."""
+
+    verdict: Verdict
+    reason: str
+
+
+def refusal(query: TagQuery, entry: IndexEntry) -> Refusal | None:
+    """Why a recipe with all the tags, or the name, of ``query`` cannot answer it; None when it can."""
+    missing = _undeclared(query, entry)
+    unwanted = [tag for tag in query.none_of if tag in entry.tags]
+    if unwanted:
+        return Refusal("excluded tag", f"has the excluded tag '{unwanted[0]}'")
+    if missing:
+        return Refusal("no such variation", f"has no variation {', '.join('_' + name for name in missing)}")
+    return None
+
+
+def _undeclared(query: TagQuery, entry: IndexEntry) -> list[str]:
+    return [name for name in query.variations + query.excluded_variations if not entry.declares(name)]
+
+
+class Choice(NamedTuple):
+    """The recipe that answers a query, the rule that decided, and why each other one that fits was passed over."""
+
+    entry: IndexEntry
+    rule: ChoiceRule
+    passed_over: tuple[tuple[IndexEntry, Refusal], ...] = ()
+
+
 def named(alias: str, index: RecipeIndex) -> tuple[IndexEntry, ...]:
-    """The recipes called ``name`` or ``repo:name``, where the repository is named by its alias or its folder."""
+    """The recipes called ``name`` or ``repo:name``, where the repository is named by its alias or its folder.
+
+    A name with ``*`` or ``?`` is a pattern of aliases.
+    """
     repo, _, name = alias.rpartition(":")
-    found = index.by_name(name)
+    is_pattern = "*" in name or "?" in name
+    every = index.entries if is_pattern else index.by_name(name)
+    found = tuple(entry for entry in every if not is_pattern or fnmatchcase(entry.alias, name))
     names = set(repo.split(","))
     return tuple(entry for entry in found if not repo or names & {entry.repo_alias, entry.repo_path.name})
 
@@ -67,6 +120,16 @@ def _no_such_name(alias: str, index: RecipeIndex) -> NotFound:
         "\n".join([f"no recipe is called '{name}'", *_broken_lines(index)]),
         hint=f"the nearest are: {', '.join(close)}" if close else "cm find script lists all recipes",
     )
+
+
+def _other_tags(query: TagQuery, called: Sequence[IndexEntry]) -> NotFound:
+    lines = []
+    for entry in called:
+        missing = [tag for tag in query.all_of if tag not in entry.tags]
+        unwanted = [tag for tag in query.none_of if tag in entry.tags]
+        problem = f"does not have the tag '{missing[0]}'" if missing else f"has the excluded tag '{unwanted[0]}'"
+        lines.append(f"recipe '{entry.alias}' {problem}; its tags: {','.join(sorted(entry.tags))}")
+    return NotFound("\n".join(lines), hint="name the recipe by its alias or by tags, or by both where they fit")
 
 
 def _no_such_tags(query: TagQuery, index: RecipeIndex) -> NotFound:

@@ -7,8 +7,11 @@ from typing import NamedTuple
 
 _SHAPE = re.compile(r"(\D*)([\d.]*)(.*)", re.DOTALL)
 _RUN = re.compile(r"\d+|[a-z]+")
+_PATCH_LETTER = re.compile(r"z?[a-z](?![a-z0-9])")
+"""A later patch of OpenSSL up to 1.1.1, directly behind the last number: 1.1.1 < 1.1.1a, 0.9.8z < 0.9.8za."""
 PRE_RELEASE_WORDS = frozenset({"a", "alpha", "b", "beta", "c", "rc", "pre", "preview", "dev"})
-"""Words after the numbers that make a version earlier than the numbers alone (PEP 440's, with their spellings)."""
+"""Words after the numbers that make a version earlier than the numbers alone (PEP 440's, with their spellings). A
+single letter does only with a number behind it (``1.0a1``): see ``_PATCH_LETTER``."""
 
 MOST_DIGITS = 4000
 """Python reads no longer numbers (``sys.get_int_max_str_digits``), and no version has one."""
@@ -29,7 +32,10 @@ def version_key(text: str) -> VersionKey:
     while numbers and numbers[-1] == 0:
         numbers.pop()
     word = "" if before == "v" else before
-    return (0 if word else 1, word), tuple(numbers), (*(_piece(run) for run in _RUN.findall(after)), (0, 0, ""))
+    patch = _PATCH_LETTER.match(after) if dotted and not dotted.endswith(".") else None
+    pieces = [(1, 0, patch[0])] if patch else []
+    pieces += [_piece(run) for run in _RUN.findall(after, patch.end() if patch else 0)]
+    return (0 if word else 1, word), tuple(numbers), (*pieces, (0, 0, ""))
 
 
 def _piece(run: str) -> Piece:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..disk.checkout import AUTOMATION
-from ..rules.env import PREFIX
+from ..rules.env import PREFIX, with_lists
 from ..rules.errors import RecipeError
 from ..rules.overrides import change_entry
 from ..rules.schema import is_yes, parse_condition_blocks
@@ -129,16 +129,19 @@ class Automation:
         return {"return": 0, "detected_version": version}
 
     def update_deps(self, i: Mapping[str, Any]) -> Answer:
-        """Changes the entries of ``deps`` in place by handle; unknown handles are ignored."""
+        """Changes the entries of ``deps`` by handle; unknown handles are ignored.
+
+        The entries themselves change, as recipes hand in lists made of several: ``prehook_deps + posthook_deps``.
+        """
         from ..rules.conditions import decide  # compat is the only user of both
 
         env = i.get("env") or {}
         for handle, changes in i["update_deps"].items():
             if decide(parse_condition_blocks(changes, handle), env).answer != "yes":
                 continue
-            for number, entry in enumerate(i["deps"]):
+            for entry in i["deps"]:
                 if handle in _names(entry):
-                    i["deps"][number] = change_entry(entry, changes, env)
+                    entry.update(change_entry(entry, changes, env))
         return dict(OK)
 
     def clean_some_tmp_files(self, i: Mapping[str, Any]) -> Answer:
@@ -184,7 +187,7 @@ class Automation:
         file_name, paths, problem = self._where_to_look(i, env)
         if problem:
             return problem
-        found = self.find_file_in_paths({**i, "paths": paths, "file_name": file_name})
+        found = self.find_file_in_paths({**i, "paths": paths, "file_name": file_name, "select": True})
         if found["return"] > 0:
             return found
         files = found["found_files"]
@@ -210,7 +213,7 @@ class Automation:
 
     def find_file_in_paths(self, i: Mapping[str, Any]) -> Answer:
         """The files called ``file_name`` (or with a version behind the name) in ``paths``; with ``detect_version``
-        only those that run and whose version fits.
+        only those that run and whose version fits. With ``select``, or when quiet, only the first of them.
         """
         hook = i.get("hook")
         wanted = _range_of(i["env"], self._prefix)
@@ -231,7 +234,7 @@ class Automation:
                     tried.append(f"{path} ({version or 'does not run'})")
                     continue
             fitting.append(path)
-            if is_yes(i["env"].get(self._prefix + "QUIET", "")):
+            if i.get("select") or is_yes(i["env"].get(self._prefix + "QUIET", "")):
                 break
         if not fitting and tried:
             return {"return": 16, "error": f"none fits the wanted version ({wanted.text}): {', '.join(tried)}"}
@@ -264,7 +267,7 @@ def _names(entry: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _put_first(env: dict[str, Any], key: str, folder: str) -> None:
-    rest = [item for item in env.get(key, []) if item != folder]
+    rest = [item for item in with_lists({key: env.get(key)})[key] if item != folder]
     env[key] = [folder, *rest]
 
 

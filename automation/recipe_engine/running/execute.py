@@ -12,27 +12,31 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..disk.content import keeps_identity
 from ..disk.entryfile import EntryPaths
-from ..disk.store import Outcome
-from ..rules.cachekey import cache_key, tags_from_env
-from ..rules.cachemodel import CacheEntry, CacheKey
+from ..disk.os_errors import explained
+from ..rules.cachekey import applied_tags, cache_key, misfit, tags_from_env, with_derived_tags
+from ..rules.cachemodel import CacheEntry, CacheKey, Outcome
 from ..rules.configure import entry_lifetime_s
 from ..rules.demands import Restart, VersionConflict
-from ..rules.env import PREFIX, SUCCESSOR_PREFIX
+from ..rules.env import DEPENDENT_PATH_KEYS, PREFIX, fill_env, merge_state
 from ..rules.errors import CacheMiss, CycleError, Interrupted, RecipeError
 from ..rules.events import StepEvent
 from ..rules.model import Configured, Recipe, Request, StepResult
 from ..rules.schema import is_yes
-from .choose import Engine, choose
+from .choose import Engine
 from .frame import VALIDATE_SCRIPT, Frame
 from .phases import make, run_dependencies, step_result
-from .shell import find_script
+from .shell import ALL_ENV_FILE, ENV_FILE, find_script
 
 MAX_DEPTH = 100
 """Recipes below each other; the deepest chains of the CM community have about ten."""
 
-MAX_ATTEMPTS = 50
-"""Each new attempt narrows the version of one thing; nothing sensible narrows that often."""
+MAX_ATTEMPTS = 20
+"""Each new attempt narrows the version of one thing (demands.py); nothing sensible narrows that often."""
+
+USER_FOLDER_KEY = "MLC_USER_RUN_DIR"
+"""Where the user called, for recipes of CM's successor."""
 
 logger = logging.getLogger(__name__)
 
@@ -68,15 +72,19 @@ def run_request(engine: Engine, request: Request) -> StepResult:
     """
     if len(request.trace) >= MAX_DEPTH:
         raise CycleError.endless(request.trace)
-    recipe = engine.source.recipe(choose(engine, request))
+    recipe = engine.source.recipe(engine.choose(request).entry)
     label = ",".join([recipe.id.alias, *("_" + name for name in request.query.variations)])
     trace = (*request.trace, label)
     started_s = time.perf_counter()
     _running.append(label)
     try:
-        configured = engine.configure(recipe, with_absolute_paths(recipe, request, engine.top_folder))
-        engine.emit(StepEvent("start", trace, configured))
-        result = _run_configured(engine, configured)._replace(duration_s=time.perf_counter() - started_s)
+        with explained():
+            request = with_absolute_paths(recipe, request, engine.top_folder)
+            if recipe.is_successor:
+                request = request._replace(env=fill_env(request.env, {USER_FOLDER_KEY: engine.top_folder}))
+            configured = engine.configure(recipe, request)
+            engine.emit(StepEvent("start", trace, configured))
+            result = _run_configured(engine, configured)._replace(duration_s=time.perf_counter() - started_s)
         engine.emit(StepEvent("done", trace, configured, result))
     except RecipeError as error:
         if not error.trace:
@@ -125,46 +133,79 @@ def _run_configured(engine: Engine, asked: Configured) -> StepResult:
     recipe, options = configured.recipe, configured.request.options
     frame = engine.frame(configured, Path.cwd(), None)
     frame.remove_outputs()
-    wants_cache = configured.is_cached or (recipe.can_force_cache and options.force_cache)
-    if wants_cache and not options.skip_cache and not options.fake_run:
-        return _run_cached(engine, frame)
-    if not configured.request.trace or find_script(recipe.path, "run", configured.env, recipe.prefix):
-        engine.tell(configured, "*", f"{configured.label}: running")
-    return make(engine, frame, None)
+    is_forced = recipe.can_force_cache and options.force_cache
+    if (is_forced or (configured.is_cached and not options.skip_cache)) and not options.fake_run:
+        result = _run_cached(engine, frame)
+    else:
+        if not configured.request.trace or find_script(recipe.path, "run", configured.env, recipe.prefix):
+            engine.tell(configured, "*", f"{configured.label}: running")
+        engine.store.watch_child_uses()
+        result = make(engine, frame, None)
+    if options.save_env and result.status != "skipped":
+        state = merge_state(configured.request.state, result.new_state)
+        frame.write_env_file(ENV_FILE, result.new_env, state.get("script_prefix") or ())
+    return result
 
 
 def _run_cached(engine: Engine, probe: Frame) -> StepResult:
     """Reuses an entry, or makes one while holding its lock; who waited for the lock looks again first."""
     configured = probe.configured
-    if configured.recipe.extra_cache_tags_from_env:
-        _run_dynamic(engine, probe)
     key = cache_key(configured, probe.env)
+    if _tags_are_open(probe):
+        if not _may_matter(engine, configured, key):
+            key, result = _run_with_key(engine, probe, key)
+            engine.narrowed_version(probe, key)
+            engine.note_choice(probe, key, result)
+            return result
+        _run_dynamic(engine, probe)
+        key = cache_key(configured, probe.env)
     version = engine.narrowed_version(probe, key)
     if version != key.version:
         bound = engine.configure(configured.recipe, configured.request._replace(version=version))
         key = cache_key(bound, probe.env)
         probe = engine.frame(bound, Path.cwd(), None)
-    result = _run_with_key(engine, probe, key)
+    key, result = _run_with_key(engine, probe, key)
     engine.note_choice(probe, key, result)
     return result
 
 
-def _run_with_key(engine: Engine, probe: Frame, key: CacheKey) -> StepResult:
+def _tags_are_open(probe: Frame) -> bool:
+    """Whether dynamic dependencies that have not run yet may decide on tags of the entry."""
+    is_derived = bool(probe.recipe.extra_cache_tags_from_env) and not probe.has_run_dynamic
+    return is_derived and any(dependency.is_dynamic for dependency in probe.lists["deps"])
+
+
+def _may_matter(engine: Engine, configured: Configured, key: CacheKey, *, refresh: bool = False) -> bool:
+    """Whether the tags that dynamic dependencies decide on make a difference: to which entry is reused, or to versions.
+
+    Where they do not, the entry is made and all its dependencies run in their order, once.
+    """
+    if engine.guard or engine.demands.knows(key):
+        return True
+    any_tags = with_derived_tags(key, ())
+    entries = engine.store.entries_of(configured.recipe.id.uid, refresh=refresh)
+    return not configured.request.options.new and any(not misfit(entry, any_tags) for entry in entries)
+
+
+def _run_with_key(engine: Engine, probe: Frame, key: CacheKey) -> tuple[CacheKey, StepResult]:
+    """The result and its key, which is complete only once the dependencies ran."""
     configured, options = probe.configured, probe.configured.request.options
     if not (options.new or options.renew):
         found = _usable(engine, key, probe)
         if found:
-            return _reuse(engine, probe, found)
+            return key, _reuse(engine, probe, found)
     if options.only_from_cache:
         raise CacheMiss(f"{configured.label} is not in the cache", hint="run it once without --only_execute_from_cache")
     with engine.store.lock(key, configured.label, options.lock_timeout_s):
+        if _tags_are_open(probe) and _may_matter(engine, configured, key, refresh=True):
+            _run_dynamic(engine, probe)
+            complete = cache_key(configured, probe.env)
+            if complete.fingerprint != key.fingerprint:
+                return _run_with_key(engine, probe, complete)
         found = None if options.new else _usable(engine, key, probe, refresh=True)
         if found and not options.renew:
-            return _reuse(engine, probe, found)
-        if found is None:
-            return _make_entry(engine, configured, key, None)
-        with engine.store.held(found, key) as is_free:  # else somebody works in it for another request
-            return _make_entry(engine, configured, key, found if is_free else None)
+            return key, _reuse(engine, probe, found)
+        return _make_entry(engine, configured, key, found)
 
 
 def _run_dynamic(engine: Engine, probe: Frame) -> None:
@@ -175,25 +216,30 @@ def _run_dynamic(engine: Engine, probe: Frame) -> None:
 
 
 def _usable(engine: Engine, key: CacheKey, probe: Frame, *, refresh: bool = False) -> CacheEntry | None:
-    """The first entry that fits and is whole; the others are named with what is wrong."""
+    """The first entry that fits and is whole, in use from now on unless it is to be renewed.
+
+    The others are reported with what is wrong.
+    """
     is_renewal = probe.configured.request.options.renew
     for entry in engine.demands.preferred(key, engine.store.find(key, refresh=refresh)):
-        if is_renewal and not engine.store.keeps_identity(entry, key):
+        if is_renewal and not keeps_identity(entry, key):
             continue
-        trouble = engine.store.problem(entry)
+        trouble = engine.store.problem(entry) or ("" if is_renewal else engine.store.claim(entry))
         if not trouble and (probe.recipe.path / VALIDATE_SCRIPT).is_file():
             _run_dynamic(engine, probe)
-            trouble = probe.validation_problem(engine.store.load(entry)[0])
+            trouble = probe.validation_problem(engine.store.load(entry)[0], entry.version)
         if not trouble:
             return entry
         text = f"{probe.configured.label}: not reusing {entry.path}: {trouble}"
         if text not in engine.told:
             engine.told.add(text)
             engine.tell(probe.configured, "!", text)
-        if refresh and not trouble.endswith("meanwhile"):
+        if refresh and entry.is_expired(time.time()):
+            engine.store.put_away(entry, trouble, key)
+        elif refresh:
             with engine.store.held(entry, key) as is_free:
                 if is_free:
-                    engine.store.retire(entry)
+                    engine.store.retire(entry, trouble)
     return None
 
 
@@ -210,9 +256,9 @@ def _reuse(engine: Engine, probe: Frame, entry: CacheEntry) -> StepResult:
             probe.configured, "=", f"{probe.configured.label}{version}: reused from the cache ({entry.uid}){note}"
         )
     engine.before_reuse(probe, entry)
+    engine.store.note_use(entry)
     _run_dynamic(engine, probe)
     run_dependencies(engine, probe, "prehook_deps", only_dynamic=True)
-    engine.store.note_use(entry)
     probe.take_entry(engine.store, entry)
     run_dependencies(engine, probe, "posthook_deps", only_dynamic=True)
     run_dependencies(engine, probe, "post_deps", only_dynamic=True)
@@ -220,14 +266,16 @@ def _reuse(engine: Engine, probe: Frame, entry: CacheEntry) -> StepResult:
     return step_result(probe, "reused", result_env, result_state, entry)
 
 
-def _make_entry(engine: Engine, configured: Configured, key: CacheKey, found: CacheEntry | None) -> StepResult:
-    """Runs the recipe inside a new entry (or, to renew it, inside the found one) and finishes the entry."""
+def _make_entry(
+    engine: Engine, configured: Configured, key: CacheKey, replaced: CacheEntry | None
+) -> tuple[CacheKey, StepResult]:
+    """Runs the recipe inside a new entry and finishes the entry, which then answers in place of ``replaced``."""
     store = engine.store
-    maker = engine.maker(configured.recipe)
-    entry = store.reopen(found, key, maker) if found else store.start(key, maker)
+    entry = store.start(key, engine.maker(configured.recipe), replaced)
+    store.watch_child_uses()
     paths = EntryPaths(entry.path)
     engine.tell(configured, "*", f"{configured.label}: running in {entry.path}")
-    if found:
+    if replaced:
         renewing = {prefix + "RENEW_CACHE_ENTRY": "yes" for prefix in (PREFIX, configured.recipe.prefix)}
         configured = configured._replace(env={**configured.env, **renewing})
     frame = engine.frame(configured, entry.path, paths.log)
@@ -239,19 +287,20 @@ def _make_entry(engine: Engine, configured: Configured, key: CacheKey, found: Ca
             error.log_path = error.log_path or (str(paths.log) if paths.log.exists() else "")
             raise
         if result.status == "skipped":
-            if found:
-                store.reinstate(found)
-            else:
-                store.remove(entry)
-            return result
-        frame.write_env_files(result.new_env)
+            store.remove(entry)
+            return key, result
+        frame.write_env_file(ENV_FILE, result.new_env)
+        frame.write_env_file(ALL_ENV_FILE, frame.env)
     configured = frame.configured
+    if entry.record and any(dependency.is_dynamic for dependency in frame.lists["deps"]):
+        key = with_derived_tags(key, frame.derived_tags)
+        entry = entry._replace(record=entry.record._replace(fingerprint=key.fingerprint))
     outcome = Outcome(
         new_env=result.new_env,
         new_state=result.new_state,
         dependencies=[dict(dependency.entry) for dependency in frame.lists["deps"]],
         version=frame.version or configured.version.exact,
-        added_tags=(*tags_from_env(configured, frame.env), *frame.added_tags),
+        added_tags=(*applied_tags(configured), *tags_from_env(configured, frame.env), *frame.added_tags),
         files=frame.files,
         dependent_path=_dependent_path(frame.env, entry.path),
         lifetime_s=entry_lifetime_s(configured, frame.env),
@@ -264,11 +313,10 @@ def _make_entry(engine: Engine, configured: Configured, key: CacheKey, found: Ca
         },
     )
     finished = store.commit(entry, key, outcome)
-    return result._replace(entry=finished, version=outcome.version)
+    return key, result._replace(entry=finished, version=outcome.version)
 
 
 def _dependent_path(env: Mapping[str, Any], folder: Path) -> str:
     """The path outside the entry on which it depends, when the recipe named one that exists."""
-    keys = (prefix + "GET_DEPENDENT_CACHED_PATH" for prefix in (PREFIX, SUCCESSOR_PREFIX))
-    path = next((str(env[key]) for key in keys if env.get(key)), "")
+    path = next((str(env[key]) for key in DEPENDENT_PATH_KEYS if env.get(key)), "")
     return path if path and os.path.exists(path) and not Path(path).is_relative_to(folder) else ""

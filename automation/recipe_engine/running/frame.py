@@ -9,24 +9,45 @@ from __future__ import annotations
 import copy
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from ..disk.files import lock_folder, remove_file, remove_tree, working_folder
+from ..disk.files import lock_folder, remove_tree, working_folder
+from ..disk.removal import remove_below
 from ..disk.store import Store
 from ..rules.cachemodel import CacheEntry
-from ..rules.deps import ParentView
-from ..rules.env import PREFIX, Env, State, expand_env, merge_env, merge_state, new_items, select_keys
-from ..rules.errors import RequestError, ScriptFailed
+from ..rules.deps import ParentView, kept_env
+from ..rules.env import (
+    PREFIX,
+    Env,
+    State,
+    expand_env,
+    merge_env,
+    merge_state,
+    new_items,
+    plain_copy,
+    select_keys,
+    with_lists,
+)
+from ..rules.errors import HookFailed, RequestError, ScriptFailed
 from ..rules.model import PHASES, Configured, Dependency, HookResult, Phase, StepResult
 from ..rules.schema import parse_dependency
-from ..rules.version import compare
+from ..rules.secrets import learn
 from .compat import Automation
 from .hooks import call_hook, has_hook, hook_input
-from .host import cm_version, free_disk_mb, os_info
-from .shell import ENV_OUT, RUN_FILE, STATE_IN, STATE_OUT, ScriptCall, find_script, run_script, write_env_files
+from .host import os_info, remarks
+from .shell import (
+    ENV_OUT,
+    RUN_FILE,
+    STATE_IN,
+    STATE_OUT,
+    ScriptCall,
+    find_script,
+    run_script,
+    write_env_file,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -46,18 +67,20 @@ class Frame:
         self.cmind = cmind
         self.env: Env = dict(configured.env)
         self.state: State = copy.deepcopy(configured.state)
-        self.const: Env = dict(configured.const)
-        self.const_state: State = dict(configured.const_state)
+        self.const: Env = plain_copy(configured.const)
+        self.const_state: State = plain_copy(configured.const_state)
         self.lists: dict[Phase, tuple[Dependency, ...]] = {p: configured.layer.dependencies(p) for p in PHASES}
         self.version = ""
         self.locked: Mapping[str, Any] = {}
         self.facts: dict[str, Any] = {}
         self.added_tags: tuple[str, ...] = ()
+        self.derived_tags: tuple[str, ...] = ()
         self.files: tuple[str, ...] = ()
         self.dependency_tags: list[str] = []
         self.chosen_script = ""
         self.has_run_dynamic = False
         self.unknown = configured.request.unknown
+        self.pending = configured.request.pending
         self.exported: tuple[tuple[str, str], ...] = ()
         repo = str(self.recipe.repo_path)
         self.tell_hooks(
@@ -67,6 +90,16 @@ class Frame:
             TMP_CURRENT_SCRIPT_REPO_PATH=repo,
             TMP_CURRENT_SCRIPT_REPO_PATH_WITH_PREFIX=repo,
         )
+
+    @property
+    def env(self) -> Env:
+        """The env as it is now; secrets that come into it are hidden from then on."""
+        return self._env
+
+    @env.setter
+    def env(self, env: Env) -> None:
+        learn(env)
+        self._env = env
 
     def tell_hooks(self, **values: str) -> None:
         """Sets keys of the engine's own, named without prefix: with CM's, and with the recipe's where that differs."""
@@ -98,9 +131,10 @@ class Frame:
         self.state = merge_state(self.state, new_state)
         self.enforce_const()
 
-    def take(self, result: StepResult) -> None:
-        """Adds what a dependency gave."""
-        self.env = expand_env(merge_env(self.env, result.new_env))
+    def take(self, result: StepResult, phase: Phase) -> None:
+        """Adds what a dependency of this phase gave."""
+        kept = kept_env(self.env, self.configured, phase)
+        self.env = expand_env({**merge_env(self.env, result.new_env), **kept})
         self.state = merge_state(self.state, result.new_state)
         self.enforce_const()
 
@@ -115,31 +149,8 @@ class Frame:
         return self.recipe.has_predeps and has_hook(self.recipe, "predeps")
 
     def check_host(self) -> list[str]:
-        """What the user should know of this machine and of the inputs before the step runs.
-
-        Raises RequestError when the recipe needs a newer CM.
-        """
-        wanted, present = self.recipe.min_cm_version, cm_version()
-        if wanted and present and compare(present, wanted) < 0:
-            raise RequestError(
-                f"{self.configured.label} needs CM {wanted} or newer (min_cm_version), this is {present}",
-                hint="python3 -m pip install --upgrade cmind",
-            )
-        lines = self._unusual_inputs()
-        needed_mb = self.configured.layer.required_disk_space_mb
-        if needed_mb:
-            lines.append(f"needs about {needed_mb} MB of disk; {free_disk_mb(Path.cwd())} MB are free in {Path.cwd()}")
-        return lines
-
-    def _unusual_inputs(self) -> list[str]:
-        """Inputs whose value is none of the choices that the recipe describes; it may still take them."""
-        lines = []
-        for name, described in self.recipe.inputs.items():
-            given = self.configured.request.inputs.get(name)
-            is_one = str(given).strip().lower() in {choice.lower() for choice in described.choices}
-            if described.choices and isinstance(given, str | bool | int | float) and not is_one:
-                lines.append(f"--{name}={given} is none of its choices: {', '.join(described.choices)}")
-        return lines
+        """What the user should know before the step runs; see ``remarks``."""
+        return remarks(self.configured)
 
     def hook(self, name: str) -> HookResult:
         """Calls a function of customize.py, if there is one, and takes over what it changed."""
@@ -148,7 +159,7 @@ class Frame:
         result = call_hook(self.recipe, name, i)
         if result is None:
             return HookResult()
-        self.env, self.state = i["env"], i["state"]
+        self.env, self.state = with_lists(i["env"]), i["state"]
         self._take_lists(meta)
         chosen = i["run_script_input"].get("script_name")
         self.chosen_script = str(chosen or "")
@@ -165,10 +176,10 @@ class Frame:
 
     def _meta(self) -> dict[str, Any]:
         """A copy of the recipe's metadata with the dependency lists as they are now, for hooks to read and change."""
-        meta = copy.deepcopy(dict(self.recipe.meta))
+        meta: dict[str, Any] = plain_copy(self.recipe.meta)
         for phase in PHASES:
             if self.lists[phase] or phase in meta:
-                meta[phase] = [copy.deepcopy(dict(dependency.entry)) for dependency in self.lists[phase]]
+                meta[phase] = [plain_copy(dependency.entry) for dependency in self.lists[phase]]
         return meta
 
     def _take_lists(self, meta: Mapping[str, Any]) -> None:
@@ -180,11 +191,12 @@ class Frame:
 
     def _common_input(self, meta: Mapping[str, Any]) -> dict[str, Any]:
         query = self.configured.request.query
+        host = plain_copy(os_info())
         run_script_input = {
             "path": str(self.recipe.path),
             "script_name": self.script_name,
-            "bat_ext": os_info()["bat_ext"],
-            "os_info": os_info(),
+            "bat_ext": host["bat_ext"],
+            "os_info": host,
             "env": self.env,
             "state": self.state,
             "const": self.const,
@@ -199,12 +211,12 @@ class Frame:
             "tmp_file_state": STATE_IN,
         }
         return {
-            "input": dict(self.configured.request.inputs),
-            "locked": self.locked,
+            "input": plain_copy(self.configured.request.inputs),
+            "locked": plain_copy(self.locked),
             "automation": self.automation(),
             "const": self.const,
             "const_state": self.const_state,
-            "os_info": os_info(),
+            "os_info": host,
             "recursion_spaces": self.indent,
             "script_tags": list(query.all_of),
             "variation_tags": list(query.variations),
@@ -231,7 +243,7 @@ class Frame:
         return run_script(self._call(script, env))[0] if script else dict(env)
 
     def _detect_version(self, env: dict[str, Any]) -> dict[str, Any]:
-        meta = dict(self.recipe.meta)
+        meta = self._meta()
         i = hook_input(recipe=self.recipe, env=env, state=self.state, meta=meta, extra=self._common_input(meta))
         result = call_hook(self.recipe, "detect_version", i)
         return {"version": result.version} if result else {}
@@ -241,10 +253,11 @@ class Frame:
             label=self.configured.label,
             script=script,
             folder=Path.cwd(),
-            env=env,
+            env=with_lists(env),
             state=self.state,
             log_path=self.log_path,
             shown_if_error=self.recipe.print_files_if_script_error,
+            values=self.recipe.values,
         )
 
     @property
@@ -273,29 +286,26 @@ class Frame:
         script = find_script(self.recipe.path, self.script_name, self.env, self.recipe.prefix)
         if not script:
             return
-        try:
-            self.env, self.state = run_script(self._call(script, self.env))
-        except ScriptFailed as error:
-            if not self.configured.request.options.ignore_script_error:
-                raise
-            logger.warning("! %s\n  going on because of --ignore_script_error", error.message)
+        call = self._call(script, self.env)
+        ignores_failure = self.configured.request.options.ignore_script_error
+        self.env, self.state = run_script(call._replace(ignores_failure=ignores_failure))
+
+    def let_out(self, env: Env) -> Env:
+        """What of ``env`` the recipe's ``new_env_keys``, or the caller's, let out of the step."""
+        own, asked = self.configured.layer.new_env_keys, self.configured.request.new_env_keys
+        return new_items(select_keys(env, own if asked is None else asked), self.configured.request.env)
 
     def results(self) -> tuple[Env, State]:
         """The part of env and state that leaves the step."""
         request, layer = self.configured.request, self.configured.layer
-        env_keys = layer.new_env_keys if request.new_env_keys is None else request.new_env_keys
         state_keys = layer.new_state_keys if request.new_state_keys is None else request.new_state_keys
         self.enforce_const()
-        new_env = new_items(select_keys(self.env, env_keys), request.env)
-        return new_env, copy.deepcopy(select_keys(self.state, [key for key in state_keys if key]))
+        return self.let_out(self.env), copy.deepcopy(select_keys(self.state, [key for key in state_keys if key]))
 
     def clean_up(self, folder: Path, *, with_scratch: bool) -> None:
         """Removes files that the recipe declares as scratch, and maybe the engine's own, from a working folder."""
         own = (RUN_FILE, STATE_IN, STATE_OUT, ENV_OUT, "tmp-ver.out") if with_scratch else ()
-        for name in (*self.recipe.clean_files, *own):
-            path = Path(name)
-            if not path.is_absolute() and ".." not in path.parts:
-                remove_file(folder / path)
+        remove_below(folder, (*self.recipe.clean_files, *own))
 
     def inside(self, folder: Path) -> AbstractContextManager[None]:
         """The current folder is ``folder`` inside the block."""
@@ -307,23 +317,31 @@ class Frame:
 
     def remove_outputs(self) -> None:
         """Removes the files of an earlier run that the recipe names, before it is decided whether it runs."""
-        for name in self.recipe.clean_output_files:
-            remove_file(Path(name))
+        remove_below(self.folder, self.recipe.clean_output_files)
 
-    def validation_problem(self, new_env: Env) -> str:
-        """What the recipe's validate_cache.sh, run in a scratch folder, has against an entry that gave ``new_env``."""
+    def validation_problem(self, new_env: Env, version: str) -> str:
+        """What the recipe has against a cache entry of ``version`` that gave ``new_env``, empty when it is still right.
+
+        Its validate_cache.sh runs in a scratch folder, then its detect_version reads there what the script left.
+        """
         import tempfile  # here, because most calls never need it
 
         scratch = Path(tempfile.mkdtemp(prefix="cm-validate-"))
         call = self._call(self.recipe.path / VALIDATE_SCRIPT, merge_env(self.env, new_env))
         try:
-            run_script(call._replace(folder=scratch, state={}, log_path=None, shown_if_error=()))
+            env, _ = run_script(call._replace(folder=scratch, state={}, log_path=None, shown_if_error=()))
+            found = ""
+            if version and has_hook(self.recipe, "detect_version"):
+                with working_folder(scratch):
+                    found = str(self._detect_version(env).get("version") or "")
         except ScriptFailed as error:
             return error.last_words or f"its recipe's {VALIDATE_SCRIPT} refused it"
+        except HookFailed as error:
+            return error.message
         finally:
             remove_tree(scratch)
-        return ""
+        return f"it is of version {version}, detect_version now finds {found}" if found not in ("", version) else ""
 
-    def write_env_files(self, new_env: Env) -> None:
-        """Leaves tmp-env.sh and tmp-env-all.sh in the current folder."""
-        write_env_files(Path.cwd(), new_env, self.env)
+    def write_env_file(self, name: str, env: Env, lines_before: Sequence[str] = ()) -> None:
+        """Leaves a file in the current folder that sets ``env`` in the shell which sources it."""
+        write_env_file(Path.cwd() / name, env, self.recipe.values, lines_before)

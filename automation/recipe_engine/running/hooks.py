@@ -13,24 +13,34 @@ import re
 import sys
 import traceback
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
-from ..rules.env import Env, State
+from ..rules.env import Env, State, plain_copy
 from ..rules.errors import ErrorText, HookFailed, RecipeError
 from ..rules.model import HookResult, Recipe
+from ..rules.secrets import learn
+from ..rules.symbols import WatchedEnv
 
 FILE_NAME = "customize.py"
 _loaded: dict[str, tuple[int, ModuleType]] = {}
 
 
-class Artifact(NamedTuple):
-    """What recipes get as ``i['artifact']``."""
+class Artifact:
+    """What recipes get as ``i['artifact']``; ``meta`` is a copy, made when it is asked for."""
 
-    path: str
-    meta: Mapping[str, Any]
-    repo_path: str
+    def __init__(self, recipe: Recipe) -> None:
+        self._recipe = recipe
+        self.path = str(recipe.path)
+        self.repo_path = str(recipe.repo_path)
+
+    @cached_property
+    def meta(self) -> dict[str, Any]:
+        """The recipe's metadata as it is in its file."""
+        copied: dict[str, Any] = plain_copy(self._recipe.meta)
+        return copied
 
 
 def load_customize(recipe: Recipe) -> ModuleType | None:
@@ -45,6 +55,7 @@ def load_customize(recipe: Recipe) -> ModuleType | None:
         return None
     known = _loaded.get(str(path))
     if known and known[0] == mtime_ns:
+        _offer_imports(recipe)
         return known[1]
     if known:  # Python's own compiled file tells edits within a second apart by size only
         with contextlib.suppress(OSError):
@@ -58,16 +69,20 @@ def load_customize(recipe: Recipe) -> ModuleType | None:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        if recipe.is_successor:
-            from .successor import offer_imports  # here, because no other recipe needs it
-
-            offer_imports(recipe)
+        _offer_imports(recipe)
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         sys.modules.pop(name, None)
         raise HookFailed(f"{recipe.id.alias}: cannot load {path}: {_own_lines(error, recipe.path)}") from error
     _loaded[str(path)] = (mtime_ns, module)
     return module
+
+
+def _offer_imports(recipe: Recipe) -> None:
+    if recipe.is_successor:
+        from .successor import offer_imports  # here, because no other recipe needs it
+
+        offer_imports(recipe)
 
 
 def has_hook(recipe: Recipe, name: str) -> bool:
@@ -99,21 +114,16 @@ def call_hook(recipe: Recipe, name: str, i: dict[str, Any]) -> HookResult | None
     except RecipeError:
         raise
     except (Exception, SystemExit) as error:
+        _learn(i)
         text = f"{recipe.id.alias}: {name} in {FILE_NAME} raised {type(error).__name__}: {error}\n"
-        raise HookFailed(_without_secrets(text + _own_lines(error, recipe.path), i)) from error
-    try:
-        return check_answer(recipe, name, answer)
-    except HookFailed as failure:
-        text = _without_secrets(failure.message, i)
-        if failure.trace or text == failure.message:  # with a trace, it is of a recipe that this one ran
-            raise
-        raise HookFailed(text, code=failure.code) from None
+        raise HookFailed(text + _own_lines(error, recipe.path)) from error
+    _learn(i)
+    return check_answer(recipe, name, answer)
 
 
-def _without_secrets(text: str, i: Mapping[str, Any]) -> str:
-    from ..rules.masking import masked  # here, because only failures need it
-
-    return masked(text, {**os.environ, **(i.get("env") or {})})
+def _learn(i: Mapping[str, Any]) -> None:
+    env = i.get("env")
+    learn((env.plain if isinstance(env, WatchedEnv) else env, i.get("state")))
 
 
 def check_answer(recipe: Recipe, name: str, answer: Any) -> HookResult:
@@ -158,12 +168,12 @@ def _own_lines(error: BaseException, folder: Path) -> str:
 def hook_input(
     *, recipe: Recipe, env: Env, state: State, meta: dict[str, Any], extra: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The dict ``i`` that recipes expect; ``env``, ``state`` and ``meta`` are theirs to change."""
+    """The dict ``i`` that recipes expect; all of it is theirs to change."""
     return {
         "env": env,
         "state": state,
         "meta": meta,
-        "artifact": Artifact(str(recipe.path), recipe.meta, str(recipe.repo_path)),
-        "customize": recipe.meta.get("customize") or {},
+        "artifact": Artifact(recipe),
+        "customize": meta.get("customize") or {},
         **extra,
     }

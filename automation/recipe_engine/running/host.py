@@ -9,6 +9,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from ..rules.errors import RequestError
+from ..rules.model import Configured
+from ..rules.version import compare
+
 PASSED_ON_KEYS = (
     "GH_TOKEN",
     "ftp_proxy",
@@ -107,3 +111,32 @@ def free_disk_mb(folder: Path) -> int:
     import shutil  # here, because few recipes ask
 
     return shutil.disk_usage(folder).free // 1_000_000
+
+
+def remarks(configured: Configured) -> list[str]:
+    """What the user should know of this machine and of the inputs before a step runs, a line each.
+
+    Raises RequestError when the recipe needs a newer CM.
+    """
+    wanted, present = configured.recipe.min_cm_version, cm_version()
+    if wanted and present and compare(present, wanted) < 0:
+        raise RequestError(
+            f"{configured.label} needs CM {wanted} or newer (min_cm_version), this is {present}",
+            hint="python3 -m pip install --upgrade cmind",
+        )
+    lines = _unusual_inputs(configured)
+    needed_mb = configured.layer.required_disk_space_mb
+    if needed_mb:
+        lines.append(f"needs about {needed_mb} MB of disk; {free_disk_mb(Path.cwd())} MB are free in {Path.cwd()}")
+    return lines
+
+
+def _unusual_inputs(configured: Configured) -> list[str]:
+    """Inputs whose value is none of the choices that the recipe describes; it may still take them."""
+    lines = []
+    for name, described in configured.recipe.inputs.items():
+        given = configured.request.inputs.get(name)
+        is_one = str(given).strip().lower() in {choice.lower() for choice in described.choices}
+        if described.choices and isinstance(given, str | bool | int | float) and not is_one:
+            lines.append(f"--{name}={given} is none of its choices: {', '.join(described.choices)}")
+    return lines

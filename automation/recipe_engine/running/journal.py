@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 from ..disk.files import is_locked, platform_node, read_json, remove_tree, try_lock
 from ..rules.errors import Interrupted, RecipeError
 from ..rules.events import StepEvent
-from ..rules.masking import masked
-from ..rules.rerun import CommandLine, given_line, without_secret_flags
+from ..rules.rerun import CommandLine, given_line
+from ..rules.secrets import hidden_text, hidden_texts, without_secret_flags
 from .choose import Engine
 
 logger = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class Journal:
         self._started_s = time.time()
         try:
             folder = self._make_folder(root)
-            text = json.dumps(request_row(inputs, self._started_s, engine), indent=2, default=str)
+            text = json.dumps(hidden_texts(request_row(inputs, self._started_s, engine)), indent=2, default=str)
             (folder / REQUEST_FILE).write_text(text + "\n")  # as it is: nothing runs before it is there
             self._handle = os.open(folder / JOURNAL_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
             try_lock(self._handle)
@@ -58,11 +58,12 @@ class Journal:
             self._give_up(error)
 
     def _make_folder(self, root: Path) -> Path:
+        root.mkdir(parents=True, exist_ok=True)
         while True:
             stamp = iso(self._started_s).replace("-", "").replace(":", "")  # names sort by time
             folder = root / f"{stamp}-{os.urandom(2).hex()}"
             try:
-                folder.mkdir(parents=True)
+                folder.mkdir(mode=0o700)  # the inputs are the user's own business
             except FileExistsError:
                 continue
             return folder
@@ -105,7 +106,8 @@ class Journal:
         try:
             rows = [{"at": iso(moment_s), **event_row(event, self._engine)} for moment_s, event in waiting]
             encode = json.JSONEncoder(default=str).encode
-            block = "".join(encode(row) + "\n" for row in (*rows, *([last] if last else ()))).encode()
+            lines = (encode(hidden_texts(row)) for row in (*rows, *([last] if last else ())))
+            block = "".join(line + "\n" for line in lines).encode()
             while block:
                 block = block[os.write(self._handle, block) :]
         except OSError as error:
@@ -166,11 +168,11 @@ def end_row(error: BaseException | None) -> dict[str, Any]:
         return {"code": 130, "signal": "SIGINT"}
     if isinstance(error, RecipeError):
         return {"code": error.code, "error": _first_line(error), "step": list(error.trace), "again": error.rerun}
-    return {"code": 1, "error": masked(f"{type(error).__name__}: {error}", os.environ)}
+    return {"code": 1, "error": hidden_text(f"{type(error).__name__}: {error}")}
 
 
 def _first_line(error: RecipeError) -> str:
-    return masked((error.message.splitlines() or [""])[0], os.environ)
+    return (error.message.splitlines() or [""])[0]
 
 
 def iso(moment_s: float) -> str:

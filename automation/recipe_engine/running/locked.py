@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..disk.entryfile import EntryPaths, declared_files
+from ..disk.content import declared_files
+from ..disk.entryfile import EntryPaths
 from ..disk.files import read_json
 from ..disk.repos import RecipeSource
 from ..disk.store import Store
@@ -25,6 +26,9 @@ from ..rules.version import VersionRange
 logger = logging.getLogger(__name__)
 
 DEFAULT_NAME = "crowdperf.lock"
+SEARCHED_BYTES = 16 << 20
+"""Larger files are not searched for the path of the cache: what recipes write or build with it (scripts, settings,
+lists of files, libraries with an rpath) is smaller, and weights and data sets come from elsewhere."""
 _active: list[Guard] = []
 
 
@@ -164,17 +168,19 @@ def _portable_files(entry: CacheEntry, root: str) -> Iterator[tuple[str, LockedF
     own = os.path.realpath(entry.path) + os.sep
     for record in declared_files(entry) or ():
         path = entry.path / record.path
-        if os.path.realpath(path).startswith(own) and not _holds(path, root.encode()):
+        may_name_it = record.size_bytes <= SEARCHED_BYTES
+        if os.path.realpath(path).startswith(own) and not (may_name_it and _holds(path, root.encode())):
             yield record.path, LockedFile(record.size_bytes, record.sha256)
 
 
 def _holds(path: Path, text: bytes) -> bool:
-    import mmap  # here, because only locks ask
-
+    """Whether a text file or something that was compiled holds ``text``; other binary files are data and not read."""
     try:
-        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            return content.find(text) >= 0
-    except (OSError, ValueError):  # gone, or empty
+        with open(path, "rb") as file:
+            start = file.read(4096)
+            is_compiled = path.suffix == ".pyc" or start.startswith((b"\x7fELF", b"!<arch>"))
+            return (is_compiled or b"\0" not in start) and text in start + file.read()
+    except OSError:
         return False
 
 

@@ -12,10 +12,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from ..rules.cachekey import tags_from_env
 from ..rules.cachemodel import CacheEntry
 from ..rules.configure import apply_default_version
 from ..rules.deps import dependency_tags, request_from_inputs, should_run
-from ..rules.env import Env, State, merge_env, merge_state, select_keys
+from ..rules.env import Env, State, select_keys
 from ..rules.errors import RecipeError
 from ..rules.events import StepEvent
 from ..rules.model import Phase, StepResult
@@ -42,6 +43,7 @@ def make(engine: Engine, frame: Frame, entry: CacheEntry | None) -> StepResult:
     if frame.has_predeps and not options.fake_run:
         frame.hook("predeps")
     run_dependencies(engine, frame, "deps")
+    frame.derived_tags = tags_from_env(configured, frame.env)
     frame.tell_hooks(TMP_PIP_VERSION_STRING=configured.version.pip_text)
     frame.enforce_const()
     with ExitStack() as stack:
@@ -57,8 +59,6 @@ def make(engine: Engine, frame: Frame, entry: CacheEntry | None) -> StepResult:
     if replaced:
         return replaced
     new_env, new_state = frame.results()
-    if entry is None and options.save_env:
-        frame.write_env_files(new_env)
     engine.tell(configured, "+", f"{configured.label}: done in {time.perf_counter() - started_s:.2f} s")
     return step_result(frame, "faked" if options.fake_run else "ran", new_env, new_state, entry)
 
@@ -98,9 +98,12 @@ def _skipped(engine: Engine, frame: Frame, replacement: Mapping[str, Any] | None
         const=frame.const,
         const_state=frame.const_state,
         trace=frame.trace,
+        unknown=frame.unknown,
+        pending=frame.pending,
     )
     inner = engine.run(engine, request)
-    return step_result(frame, "skipped", inner.new_env, inner.new_state, None)._replace(label=inner.label)
+    result = step_result(frame, "skipped", frame.let_out(inner.new_env), inner.new_state, None)
+    return result._replace(label=inner.label, unknown=inner.unknown)
 
 
 def run_dependencies(engine: Engine, frame: Frame, phase: Phase, *, only_dynamic: bool = False) -> None:
@@ -125,14 +128,11 @@ def run_dependencies(engine: Engine, frame: Frame, phase: Phase, *, only_dynamic
 
 
 def step_result(frame: Frame, status: Any, new_env: Env, new_state: State, entry: CacheEntry | None) -> StepResult:
-    request = frame.configured.request
     return StepResult(
         label=frame.configured.label,
         status=status,
         new_env=new_env,
         new_state=new_state,
-        env=merge_env(request.env, new_env),
-        state=merge_state(request.state, new_state),
         version=(entry.version if entry else "") or frame.version,
         entry=entry,
         dependency_tags=tuple(frame.dependency_tags),

@@ -9,22 +9,25 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from ..disk.files import held_descriptors
+from ..disk.files import first_environment, held_descriptors, private_opener
+from ..disk.os_errors import naming
+from ..rules.errors import ScriptFailed
+from ..rules.secrets import learn
 from .interrupts import held_back
+from .masked_output import StreamMask
 from .memory import MemoryFacts, MemoryWatch
 
 TAIL_LINES = 15
 TAIL_BYTES = 8192
-MASK = b"***"
-MASKED_BYTES = 6
-"""Shorter values are no secrets but words such as ``yes``, and would be found everywhere."""
 LINGER_S = 0.5
 """How long the output of a process that has ended is still read while something it started holds it open."""
 GRACE_S = 3.0
+MARKS_VARIABLE = "CROWDPERF_STARTED_BY"
+"""In the environment of each child: a mark of the call that started it, after those of its ancestors."""
 
 
 class Ended(NamedTuple):
@@ -40,37 +43,58 @@ class Ended(NamedTuple):
 
 
 def run_process(command: Sequence[str], folder: Path, *, extra_env: Mapping[str, str], log_path: Path | None) -> Ended:
-    """Runs a command with its output shown live and kept in the log; how it ended.
+    """Runs a command with its output, without secrets, shown live and kept in the log; how it ended.
 
-    Standard input is the user's only when that is a terminal. On Ctrl-C or an error here the whole process group ends.
+    Standard input is the user's only when that is a terminal. On Ctrl-C or an error here all that it started ends.
     """
     interactive = sys.stdin is not None and sys.stdin.isatty()
+    learn(extra_env)
+    mark = f";{os.getpid()}-{time.monotonic_ns()};"
+    marks = os.environ.get(MARKS_VARIABLE, "") + mark
     memory = MemoryWatch()
     process: subprocess.Popen[bytes] | None = None
     try:
         with held_back():  # else a child that was just started could be lost
-            process = subprocess.Popen(
-                command,
-                cwd=folder,
-                env={**os.environ, **extra_env, "PWD": str(folder)},
-                stdin=None if interactive else subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=not interactive,
-                pass_fds=held_descriptors() if os.name == "posix" else (),
-            )
+            env = {**os.environ, **extra_env, "PWD": str(folder), MARKS_VARIABLE: marks}
+            process = _start(command, folder, env, is_shared=interactive)
         with contextlib.ExitStack() as stack:
-            log = stack.enter_context(log_path.open("ab")) if log_path else None
-            tails = _pump(process, log, [os.fsencode(value) for value in extra_env.values()])
+            log = stack.enter_context(open(log_path, "ab", opener=private_opener)) if log_path else None
+            tails = _pump(process, log)
         status = process.wait()
         if status:  # what it left running must not write into the entry that the next run makes
-            end_group(process, is_group=not interactive)
+            end_group(process, mark, is_group=not interactive)
         facts = memory.facts() if is_kill(status) else MemoryFacts()
         return Ended(status, last_lines(tails[0]), last_lines(tails[1]), facts)
     except BaseException:
         if process is not None:
-            end_group(process, is_group=not interactive)
+            end_group(process, mark, is_group=not interactive)
         raise
+
+
+def _start(command: Sequence[str], folder: Path, env: Mapping[str, str], *, is_shared: bool) -> subprocess.Popen[bytes]:
+    """The started process, in the user's group and on the user's terminal when ``is_shared``.
+
+    Raises ScriptFailed when there is no such program.
+    """
+    try:
+        return subprocess.Popen(
+            command,
+            cwd=folder,
+            env=env,
+            stdin=None if is_shared else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=not is_shared,
+            pass_fds=held_descriptors() if os.name == "posix" else (),
+        )
+    except FileNotFoundError as error:
+        if error.filename != command[0]:
+            raise
+        failure = ScriptFailed(
+            f"the program {command[0]} was not found; PATH is {env.get('PATH', 'not set')!r}",
+            hint=f"install {command[0]}, or add its folder to PATH",
+        )
+        raise failure from None
 
 
 def answer_of(command: Sequence[str]) -> str:
@@ -87,38 +111,65 @@ def hand_over(command: Sequence[str], folder: Path, *, extra_env: Mapping[str, s
     return subprocess.run(command, cwd=folder, env={**os.environ, **extra_env, "PWD": str(folder)}).returncode
 
 
-def _pump(process: subprocess.Popen[bytes], log: IO[bytes] | None, secrets: Sequence[bytes]) -> tuple[bytes, bytes]:
+class _Output:
+    """One stream of a child on its way to ours and to the log; ``tail`` are its last bytes."""
+
+    def __init__(self, target: int, log: IO[bytes] | None) -> None:
+        self.tail = b""
+        self._target = target
+        self._log = log
+        self._mask = StreamMask()
+
+    def take(self, block: bytes) -> None:
+        """Passes on what the child wrote; the empty block ends the stream."""
+        self._write(self._mask.feed(block))
+
+    def settle(self) -> None:
+        """Passes on the end of a question, which has no line break."""
+        self._write(self._mask.settle())
+
+    def _write(self, block: bytes) -> None:
+        if not block:
+            return
+        with contextlib.suppress(BrokenPipeError), naming("standard output"):
+            _write_all(self._target, block)
+        if self._log:
+            with naming(self._log.name, len(block)):
+                self._log.write(block)
+                self._log.flush()
+        self.tail = (self.tail + block)[-TAIL_BYTES:]
+
+
+def _pump(process: subprocess.Popen[bytes], log: IO[bytes] | None) -> tuple[bytes, bytes]:
     """Copies the child's output to ours and to the log until it ends; the last bytes of its output and of its errors.
 
     What the child left running in the background may hold the output open; that is not waited for.
     """
     sys.stdout.flush()
-    tails = {1: b"", 2: b""}
+    outputs = {1: _Output(1, log), 2: _Output(2, log)}
     ended_s = 0.0
     with selectors.DefaultSelector() as selector, contextlib.ExitStack() as stack:
         for stream, target in ((process.stdout, 1), (process.stderr, 2)):
             assert stream is not None
             stack.enter_context(stream)
-            selector.register(stream, selectors.EVENT_READ, (target, Mask(secrets)))
+            selector.register(stream, selectors.EVENT_READ, outputs[target])
         while selector.get_map():
             ready = selector.select(LINGER_S)
             for key, _ in ready:
                 block = os.read(key.fd, 65536)
                 if not block:
                     selector.unregister(key.fileobj)
-                target, mask = key.data
-                block = mask.feed(block)
-                with contextlib.suppress(BrokenPipeError):
-                    _write_all(target, block)
-                if log:
-                    log.write(block)
-                    log.flush()
-                tails[target] = (tails[target] + block)[-TAIL_BYTES:]
+                key.data.take(block)
             if process.poll() is not None:
                 ended_s = ended_s or time.monotonic()
                 if not ready or time.monotonic() > ended_s + LINGER_S:
                     break
-    return tails[1], tails[2]
+            elif not ready:
+                for key in selector.get_map().values():
+                    key.data.settle()
+        for key in selector.get_map().values():  # held open in the background
+            key.data.take(b"")
+    return outputs[1].tail, outputs[2].tail
 
 
 def last_lines(tail: bytes) -> tuple[str, ...]:
@@ -128,50 +179,26 @@ def last_lines(tail: bytes) -> tuple[str, ...]:
     return tuple([line for line in shown if line][-TAIL_LINES:])
 
 
-class Mask:
-    """Hides secrets in one stream, also where a secret comes in two blocks; lives as long as the stream."""
-
-    def __init__(self, secrets: Sequence[bytes]) -> None:
-        self._secrets = sorted((secret for secret in secrets if len(secret) >= MASKED_BYTES), key=len, reverse=True)
-        self._kept = b""
-
-    def feed(self, block: bytes) -> bytes:
-        """What may be shown after one more block; the empty block ends the stream."""
-        if not self._secrets:
-            return block
-        text = self._kept + block
-        for secret in self._secrets:
-            text = text.replace(secret, MASK)
-        kept = 0
-        if block:
-            starts = (size for secret in self._secrets for size in range(1, min(len(secret), len(text) + 1)))
-            kept = max((size for size in starts if self._may_go_on(text[-size:])), default=0)
-        self._kept = text[len(text) - kept :]
-        return text[: len(text) - kept]
-
-    def _may_go_on(self, ending: bytes) -> bool:
-        return any(secret.startswith(ending) for secret in self._secrets)
-
-
 def _write_all(descriptor: int, block: bytes) -> None:
     while block:
         block = block[os.write(descriptor, block) :]
 
 
-def end_group(process: subprocess.Popen[bytes], *, is_group: bool) -> None:
+def end_group(process: subprocess.Popen[bytes], mark: str, *, is_group: bool) -> None:
     """Ends a child and everything it started: asks first, then kills.
 
-    A child that shares our group (it may read from the terminal) is ended with its descendants, one by one.
+    What left its group (setsid) is found by ``mark`` on Linux. A child that shares our group (it may read from the
+    terminal) is ended with its descendants, one by one.
     """
-    family = () if is_group else descendants(process.pid)
+    family = tuple(dict.fromkeys((*(() if is_group else descendants(process.pid)), *_marked(process, mark))))
     try:
         _signal(process, signal.SIGTERM, is_group=is_group)
         _signal_each(family, signal.SIGTERM)
-        _wait(process, is_group=is_group)
+        _wait(process, family, is_group=is_group)
     finally:  # also when the user presses Ctrl-C once more
         _signal(process, signal.SIGKILL, is_group=is_group)
         _signal_each(family, signal.SIGKILL)
-        _wait(process, is_group=is_group)
+        _wait(process, family, is_group=is_group)
 
 
 Birth = tuple[int, str]
@@ -193,6 +220,14 @@ def descendants(pid: int) -> tuple[Birth, ...]:
     return tuple(found)
 
 
+def _marked(process: subprocess.Popen[bytes], mark: str) -> Iterator[Birth]:
+    """The processes outside the group of ``process`` that were started with ``mark`` in their environment."""
+    for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
+        fields = _stat_fields(int(name)) if name.isdigit() and mark.encode() in first_environment(name) else []
+        if fields and process.pid not in (int(name), int(fields[2])):
+            yield int(name), fields[19]
+
+
 def _stat_fields(pid: int) -> list[str]:
     """The fields of /proc/<pid>/stat from the state on (proc(5): parent second, start time twentieth)."""
     try:
@@ -203,11 +238,14 @@ def _stat_fields(pid: int) -> list[str]:
 
 
 def _signal_each(family: Sequence[Birth], number: int) -> None:
-    for pid, birth in family:
-        fields = _stat_fields(pid)
-        if fields and fields[19] == birth:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, number)
+    for pid, _ in filter(_is_running, family):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def _is_running(known: Birth) -> bool:
+    fields = _stat_fields(known[0])
+    return bool(fields) and fields[19] == known[1] and fields[0] != "Z"
 
 
 def _signal(process: subprocess.Popen[bytes], number: int, *, is_group: bool) -> bool:
@@ -222,11 +260,13 @@ def _signal(process: subprocess.Popen[bytes], number: int, *, is_group: bool) ->
     return True
 
 
-def _wait(process: subprocess.Popen[bytes], *, is_group: bool) -> None:
+def _wait(process: subprocess.Popen[bytes], family: Sequence[Birth], *, is_group: bool) -> None:
     end_s = time.monotonic() + GRACE_S
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(GRACE_S)
-    while is_group and time.monotonic() < end_s and _signal(process, 0, is_group=True):
+    while time.monotonic() < end_s and (
+        any(map(_is_running, family)) or (is_group and _signal(process, 0, is_group=True))
+    ):
         time.sleep(0.02)
 
 

@@ -1,29 +1,40 @@
 """Native scripts: chooses ``run-<os>.sh``, writes ``tmp-run.sh``, runs it, and reads what it left.
 
-Values reach the shell as data: single-quoted, never expanded; only a ``+KEY``
-list is joined with the old value of the variable. Secrets travel in the process environment and in no file.
+rules/quoting.py says what a script sees of a value; no value ever runs. A value that is secret, or has a secret in it,
+travels in the process environment and in no file.
 """
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..disk.files import read_json, write_json, write_text
-from ..rules.env import PREFIX, SUCCESSOR_PREFIX, Env, EnvValue, State, is_secret, merge_env, merge_state
+from ..disk.files import private_opener, read_json, write_text
+from ..rules.env import PREFIX, SUCCESSOR_PREFIX, Env, EnvValue, State, merge_env, merge_state, with_lists
 from ..rules.errors import RequestError, ScriptFailed, ScriptNotFound
+from ..rules.quoting import ValueRule, quoted
+from ..rules.secrets import hidden, hidden_text, holds_secret, learn, stored
 
 if TYPE_CHECKING:
     from .process import Ended
+
+logger = logging.getLogger(__name__)
 
 ENV_OUT = "tmp-run-env.out"
 STATE_OUT = "tmp-run-state.json"
 STATE_IN = "tmp-state.json"
 RUN_FILE = "tmp-run.sh"
+VERSION_OUT = "tmp-ver.out"
+ENV_FILE = "tmp-env.sh"
+ALL_ENV_FILE = "tmp-env-all.sh"
+PREFIX_VARIABLE = "CROWDPERF_SCRIPT_PREFIX"
+"""Holds the lines that recipes put before a script when there is a secret in them."""
 SHELL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -37,6 +48,8 @@ class ScriptCall(NamedTuple):
     state: State
     log_path: Path | None
     shown_if_error: tuple[str, ...] = ()
+    values: ValueRule = "literal"
+    ignores_failure: bool = False
 
 
 def find_script(recipe_path: Path, name: str, env: Mapping[str, EnvValue], prefix: str = PREFIX) -> Path | None:
@@ -57,7 +70,7 @@ def find_script(recipe_path: Path, name: str, env: Mapping[str, EnvValue], prefi
     for ending in endings:
         if all(ending):
             path = recipe_path / ("-".join((name, *ending)) + ".sh")
-            if path.is_file():
+            if os.path.isfile(path):  # False, too, for a name that is too long: in a plan it may hold unknown values
                 return path
     if name in ("", "run"):
         return None
@@ -65,23 +78,29 @@ def find_script(recipe_path: Path, name: str, env: Mapping[str, EnvValue], prefi
     raise ScriptNotFound(f"recipe folder {recipe_path} has no native script '{name}.sh'; it has: {present}")
 
 
-def export_line(key: str, value: EnvValue) -> str:
+def export_line(key: str, value: EnvValue, rule: ValueRule = "literal", known: Container[str] = ()) -> str:
     """The shell line that sets one env key, or an empty text when its name is none a shell can hold.
 
     ``+NAME`` lists are joined with ``:`` (or with the character after ``+`` when it is no letter or digit) in front of
     the variable's old value.
     """
+    name, separator = variable_of(key)
+    if not name:
+        return ""
+    if not separator:
+        return f"export {name}={quoted(passable(key, value), rule, known)}"
+    items = quoted(separator.join(passable(key, item) for item in value), rule, known)
+    return f'export {name}={items}${{{name}:+{shlex.quote(separator)}"${name}"}}'
+
+
+def variable_of(key: str) -> tuple[str, str]:
+    """The variable that an env key sets, and what joins the items of a ``+KEY``; no name when no shell can hold it."""
+    name, separator = key, ""
     if key.startswith("+"):
         name, separator = key[1:], ":"
         if name and not (name[0].isalnum() or name[0] == "_"):
             name, separator = name[1:].strip(), name[0]
-        if not SHELL_NAME.fullmatch(name):
-            return ""
-        items = shlex.quote(separator.join(passable(key, item) for item in value))
-        return f'export {name}={items}${{{name}:+{shlex.quote(separator)}"${name}"}}'
-    if not SHELL_NAME.fullmatch(key):
-        return ""
-    return f"export {key}={shlex.quote(passable(key, value))}"
+    return (name, separator) if SHELL_NAME.fullmatch(name) else ("", "")
 
 
 def passable(key: str, value: EnvValue) -> str:
@@ -97,38 +116,114 @@ def passable(key: str, value: EnvValue) -> str:
     return text
 
 
-def export_lines(env: Mapping[str, EnvValue]) -> list[str]:
-    """The export lines of all keys that are no secrets, in order of their names."""
-    return [line for key in sorted(env) if not is_secret(key) and (line := export_line(key, env[key]))]
+def export_lines(env: Mapping[str, EnvValue], rule: ValueRule = "literal") -> list[str]:
+    """The export lines of all keys that hold no secret, in order of their names."""
+    known = {*env, *os.environ} if rule == "cm" else ()
+    keys = [key for key in sorted(env) if not holds_secret(key, env[key])]
+    return [line for key in keys if (line := export_line(key, env[key], rule, known))]
+
+
+def secret_variables(env: Mapping[str, EnvValue]) -> dict[str, str]:
+    """The process variables for what ``export_lines`` leaves out."""
+    found = {}
+    for key, value in env.items():
+        name, separator = variable_of(key)
+        if name and value and holds_secret(key, value):
+            before = [os.environ[name]] if separator and os.environ.get(name) else []
+            found[name] = separator.join(passable(key, item) for item in (*(value if separator else [value]), *before))
+    return found
+
+
+def writable_code(lines: Iterable[Any], variable: str, secrets: dict[str, str]) -> list[str]:
+    """Lines for a script file; with a secret in them they go into ``variable`` of ``secrets``, which the file runs."""
+    code = [str(line) for line in lines]
+    learn(code)
+    if not holds_secret("", code):
+        return code
+    secrets[variable] = "\n".join(code)
+    return [f'eval "${variable}"']
 
 
 def run_script(call: ScriptCall) -> tuple[Env, State]:
     """Runs a native script in ``call.folder``; env and state as the script changed them.
 
-    Writes tmp-state.json and tmp-run.sh, reads tmp-run-env.out and tmp-run-state.json. Raises ScriptFailed with the
-    decoded exit and the last lines of output when the script does not end with 0.
+    Writes tmp-state.json and tmp-run.sh, reads tmp-run-env.out and tmp-run-state.json. Raises ScriptFailed, with the
+    decoded exit and the last lines of output, when the script does not end with 0.
     """
-    from ..rules.git_access import git_access  # here, because a call that reuses everything starts no process
-    from .process import run_process
+    from .process import run_process  # here, because a call that reuses everything starts no process
 
     for name in (ENV_OUT, STATE_OUT):
         (call.folder / name).unlink(missing_ok=True)
-    write_json(call.folder / STATE_IN, call.state)
-    lines = ["#!/bin/bash", "", *(str(line) for line in call.state.get("script_prefix", ())), ""]
-    access = git_access(call.env, os.environ.get("GIT_CONFIG_COUNT", ""))
-    lines += [*export_lines(call.env), *export_lines(access), "", f". {shlex.quote(str(call.script))}", ""]
-    write_text(call.folder / RUN_FILE, "\n".join(lines))
-    secrets = {key: passable(key, value) for key, value in call.env.items() if is_secret(key) and value}
-    ended = run_process(["bash", "-c", f". ./{RUN_FILE}"], call.folder, extra_env=secrets, log_path=call.log_path)
+    learn(call.state)
+    secrets = _write_run_file(call)
+    shown_state = stored(call.state)
+    _write_private(call.folder / STATE_IN, json.dumps(shown_state, indent=2, sort_keys=True, default=str))
+    try:
+        ended = run_process(["bash", "-c", f". ./{RUN_FILE}"], call.folder, extra_env=secrets, log_path=call.log_path)
+        env = merge_env(call.env, read_env_file(call.folder / ENV_OUT))
+        written = read_json(call.folder / STATE_OUT)
+        learn([env, written])
+    finally:
+        for name in (ENV_OUT, STATE_OUT, VERSION_OUT):
+            _clean(call.folder / name)
     if ended.status != 0:
-        raise _failure(call, ended)
-    env = merge_env(call.env, read_env_file(call.folder / ENV_OUT))
-    written = read_json(call.folder / STATE_OUT)
+        error = _failure(call, ended)
+        if not call.ignores_failure:
+            raise error
+        logger.warning("! %s\n  going on because of --ignore_script_error", error.message)
     if isinstance(written, dict):
-        return env, merge_state(call.state, written)
+        return env, merge_state(call.state, _restored(written, shown_state, call.state))
     if (call.folder / STATE_OUT).exists():
         raise ScriptFailed(f"{call.label}: {call.script.name} wrote a {STATE_OUT} that is no JSON object")
     return env, dict(call.state)
+
+
+def _write_run_file(call: ScriptCall) -> dict[str, str]:
+    """Writes tmp-run.sh; what its script gets in the process environment instead."""
+    from ..rules.git_access import git_access
+
+    access = git_access(call.env, os.environ.get("GIT_CONFIG_COUNT", ""))
+    secrets = secret_variables({**call.env, **access})
+    prefix = writable_code(call.state.get("script_prefix", ()), PREFIX_VARIABLE, secrets)
+    lines = [
+        "#!/bin/bash",
+        "",
+        *prefix,
+        "",
+        *export_lines(call.env, call.values),
+        *export_lines(access),
+        "",
+        f". {shlex.quote(str(call.script))}",
+        "",
+    ]
+    _write_private(call.folder / RUN_FILE, "\n".join(lines))
+    return secrets
+
+
+def _write_private(path: Path, text: str) -> None:
+    write_text(path, text if text.endswith("\n") else text + "\n", private_opener)
+
+
+def _clean(path: Path) -> None:
+    """Hides the secrets in what a script left for the engine, once that has read it."""
+    if not path.is_file() or not os.access(path, os.R_OK):
+        return
+    text = path.read_bytes().decode(errors="surrogateescape")
+    lines = (line.partition("=") for line in text.split("\n")) if path.name == ENV_OUT else ()
+    rows = [f"{key}{sign}{hidden(value, key.strip()) if sign else ''}" for key, sign, value in lines]
+    clean = hidden_text("\n".join(rows) if rows else text)
+    if clean != text:
+        write_text(path, clean, private_opener)
+
+
+def _restored(written: Any, shown: Any, state: Any) -> Any:
+    """What a script wrote, with the secrets of ``state`` where it repeats the text that it was ``shown`` instead."""
+    if isinstance(written, dict) and isinstance(shown, Mapping) and isinstance(state, Mapping):
+        return {key: _restored(item, shown.get(key), state.get(key)) for key, item in written.items()}
+    if isinstance(written, list) and isinstance(shown, list) and isinstance(state, list):
+        pairs = list(zip(shown, state, strict=True))
+        return [next((real for text, real in pairs if text == item), item) for item in written]
+    return state if written == shown and shown is not None else written
 
 
 def _failure(call: ScriptCall, ended: Ended) -> ScriptFailed:
@@ -148,10 +243,12 @@ def read_env_file(path: Path) -> Env:
         key, equals, value = line.partition("=")
         if equals and key.strip():
             env[key.strip()] = value.strip()
-    return env
+    return with_lists(env)
 
 
-def write_env_files(folder: Path, new_env: Mapping[str, Any], env: Mapping[str, Any]) -> None:
-    """Leaves ``tmp-env.sh`` (what the recipe gives) and ``tmp-env-all.sh`` (all it saw), to be sourced by a shell."""
-    for name, values in (("tmp-env.sh", new_env), ("tmp-env-all.sh", env)):
-        write_text(folder / name, "\n".join(["#!/bin/bash", "", *export_lines(values), ""]))
+def write_env_file(
+    path: Path, env: Mapping[str, Any], rule: ValueRule = "literal", lines_before: Iterable[str] = ()
+) -> None:
+    """Leaves a file that sets ``env`` in the shell that sources it; it holds no secrets."""
+    before = [line for line in map(str, lines_before) if not holds_secret("", [line])]
+    _write_private(path, "\n".join(["#!/bin/bash", "", *before, *export_lines(env, rule), ""]))

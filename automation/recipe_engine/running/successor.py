@@ -21,14 +21,21 @@ PACKAGE = "mlc"
 HELPERS = "utils"
 
 
+_helpers: dict[str, ModuleType] = {}
+"""The modules ``utils`` of this process by their file; the empty name is for ours."""
+
+
 def offer_imports(recipe: Recipe) -> None:
-    """Makes ``mlc`` and ``utils`` importable; does nothing where no cmind called the engine."""
+    """Makes ``mlc`` and the ``utils`` of the recipe's repository importable; does nothing where no cmind called us.
+
+    A ``utils`` that something else has put there stays.
+    """
     cmind = sys.modules.get("cmind")
     if cmind is None:
         return
     if not hasattr(sys.modules.get(PACKAGE), "crowdperf"):
         _offer_package(cmind)
-    if HELPERS not in sys.modules:
+    if HELPERS not in sys.modules or sys.modules[HELPERS] in _helpers.values():
         _offer_helpers(recipe)
 
 
@@ -44,6 +51,10 @@ def _offer_package(cmind: ModuleType) -> None:
 def _offer_helpers(recipe: Recipe) -> None:
     roots = (recipe.repo_path, Path(os.path.realpath(recipe.path)).parent.parent)
     path = next((found for root in roots if (found := root / "automation" / f"{HELPERS}.py").is_file()), None)
+    known = _helpers.get(str(path or ""))
+    if known:
+        sys.modules[HELPERS] = known
+        return
     spec = importlib.util.spec_from_file_location(HELPERS, path) if path else None
     module = importlib.util.module_from_spec(spec) if spec else ModuleType(HELPERS)
     sys.modules[HELPERS] = module
@@ -53,9 +64,10 @@ def _offer_helpers(recipe: Recipe) -> None:
         except BaseException:
             del sys.modules[HELPERS]
             raise
-        return
-    vars(module).update(vars(sys.modules[f"{PACKAGE}.{HELPERS}"]))
-    vars(module).update(__name__=HELPERS, is_true=is_true, is_false=is_false)
+    else:
+        vars(module).update(vars(sys.modules[f"{PACKAGE}.{HELPERS}"]))
+        vars(module).update(__name__=HELPERS, is_true=is_true, is_false=is_false)
+    _helpers[str(path or "")] = module
 
 
 def is_true(value: object) -> bool:

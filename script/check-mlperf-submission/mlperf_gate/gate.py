@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mlperf_results.names import printable
 from mlperf_results.rounds import ROUNDS
 
 from mlperf_gate import (  # noqa: F401 - the rules register themselves
@@ -75,6 +76,10 @@ class Verdict:
         return "accepted"
 
 
+_LONGEST = 5000
+"""Characters: a path has at most 4,096 bytes (PATH_MAX of Linux)."""
+
+
 class _Collector:
     """The findings so far."""
 
@@ -94,14 +99,14 @@ class _Collector:
             Finding(
                 rule=rule.identity,
                 severity=severity,
-                path=_printable(found.path),
+                path=_shown(found.path),
                 line=found.line,
                 text=rule.text,
-                found=_printable(found.found),
-                allowed=_printable(found.allowed),
+                found=_shown(found.found),
+                allowed=_shown(found.allowed),
                 source=rule.source,
                 step=step.value,
-                fix=command_of(step, subject, self.shown_root, self.tree.round.name),
+                fix=_shown(command_of(step, subject, self.shown_root, self.tree.round.name)),
             )
         )
 
@@ -138,8 +143,9 @@ _OWN_RULES = {
 }
 
 
-def _printable(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+def _shown(text: str) -> str:
+    """A foreign text as a finding has it: on one line, without control characters, not longer than people read."""
+    return printable(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...")
 
 
 def _of_step(found: Found, view: Any) -> Found:
@@ -210,7 +216,7 @@ def check(root: Path, round_name: str, options: Options | None = None) -> Verdic
         round_name=round_name,
         findings=tuple(findings),
         results=tuple(
-            Result(path=folder, is_accepted=not any(_holds(one, subject) for one in collector.refused))
+            Result(path=_shown(folder), is_accepted=not any(_holds(one, subject) for one in collector.refused))
             for folder, subject in found
         ),
         is_accepted=not any(finding.severity is Severity.ERROR for finding in findings),

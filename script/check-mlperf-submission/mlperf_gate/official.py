@@ -12,9 +12,12 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from mlperf_results.names import printable
+
 from mlperf_gate.documents import Json
 
 TIMEOUT_S = 1800
+_LONGEST_MESSAGE = 2000
 _ACCEPTS = "SUMMARY: submission looks OK"
 _REFUSES = "SUMMARY: submission has errors"
 _ROUNDS = {"newer": ("v5.0", "v5.1", "v6.0", "v6.1"), "older": ("v6.0", "v6.1")}
@@ -108,7 +111,7 @@ def as_text(is_accepted: bool, verdicts: list[OfficialVerdict]) -> str:
     lines = []
     for one in verdicts:
         lines.append(f"official checker ({one.checker}): {one.word}")
-        lines += [f"  {message}" for message in one.messages[:5]]
+        lines += [f"  {printable(message[:_LONGEST_MESSAGE])}" for message in one.messages[:5]]
     found = disagreements(is_accepted, verdicts)
     lines += [f"disagreement: {text}" for text in found] or ["no disagreement with the official checkers"]
     return "\n".join(lines) + "\n"

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mlperf_results.names import printable
+
 from mlperf_gate.documents import Json
 from mlperf_gate.gate import Finding, Verdict
 from mlperf_gate.rulebook import Severity
 
 FORMAT = 1
+SHOWN_FINDINGS = 1000
+"""Findings that the text shows; the JSON has all of them."""
 
 
 def as_json(verdict: Verdict, root: str) -> dict[str, Json]:
@@ -44,12 +48,13 @@ def _finding(finding: Finding) -> dict[str, Json]:
 
 
 def as_text(verdict: Verdict, root: str) -> str:
-    """Return the verdict for people: every finding, then one line."""
+    """Return the verdict for people: the findings, then one line."""
     return "\n".join(_lines(verdict, root)) + "\n"
 
 
 def _lines(verdict: Verdict, root: str) -> Iterator[str]:
-    for finding in verdict.findings:
+    root = printable(root)
+    for finding in verdict.findings[:SHOWN_FINDINGS]:
         where = finding.path or "(the tree)"
         place = where if finding.line is None else f"{where}:{finding.line}"
         yield f"{finding.severity.value} {finding.rule} {place}"
@@ -59,6 +64,8 @@ def _lines(verdict: Verdict, root: str) -> Iterator[str]:
         yield f"  source:  {finding.source}"
         yield f"  made by: {finding.step}"
         yield f"  hint: {finding.fix}"
+    if len(verdict.findings) > SHOWN_FINDINGS:
+        yield f"and {len(verdict.findings) - SHOWN_FINDINGS} more findings; --format=json shows all of them"
     warnings = sum(finding.severity is Severity.WARNING for finding in verdict.findings)
     good = sum(result.is_accepted for result in verdict.results)
     yield f"{root}: round {verdict.round_name}, {good} of {len(verdict.results)} results good, {warnings} warnings"

@@ -16,7 +16,8 @@ SYNTHETIC_RULES = ("SYN-001", "SYN-002")
 """Findings that `--allow_synthetic` turns into a note of the verdict."""
 
 OWN_KEY = "crowdperf"
-_SHOWN_LEAKS = 3
+_SHOWN_LEAKS, _COUNTED_LEAKS = 3, 1000
+"""Of one file; behind the last one that is counted nothing more is looked for."""
 _REAL = "real weights and the real data set (--allow_synthetic: as the proof of a pipeline only)"
 
 
@@ -68,7 +69,14 @@ def holds_nothing_private(owner: SubmitterView) -> Iterator[Found]:
     listing, known = owner.tree.listing, owner.tree.options.known
     for path in listing.below(owner.folder):
         content = read_bytes(listing, path)
-        leaks = find_leaks(content, known) if isinstance(content, bytes) else ()
-        for leak in (*find_leaks(path, known)[:1], *leaks[:_SHOWN_LEAKS]):
-            found = f"{leak.kind.value}: {leak.excerpt}"
+        leaks = find_leaks(content, known, _COUNTED_LEAKS) if isinstance(content, bytes) else ()
+        in_name = find_leaks(path, known)[:1]
+        for number, leak in enumerate((*in_name, *leaks[:_SHOWN_LEAKS]), start=1):
+            is_last = number == len(in_name) + _SHOWN_LEAKS and len(leaks) > _SHOWN_LEAKS
+            found = f"{leak.kind.value}: {leak.excerpt}{_more(len(leaks)) if is_last else ''}"
             yield Found(path=masked(path, known), found=found, allowed="nothing private", line=leak.line)
+
+
+def _more(counted: int) -> str:
+    limit = "at least " if counted == _COUNTED_LEAKS else ""
+    return f" (and {limit}{counted - _SHOWN_LEAKS} more in this file)"

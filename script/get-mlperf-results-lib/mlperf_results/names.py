@@ -128,3 +128,14 @@ def parse_mode(text: str) -> Mode:
 def parse_execution_mode(text: str) -> ExecutionMode:
     """Return the execution mode that `text` names; raises UnknownName."""
     return _parse(ExecutionMode, "execution mode", text)
+
+
+def printable(text: str) -> str:
+    """Return a foreign text (a file name, a value of a log) for one line of a terminal.
+
+    Control, bidirectional and invisible characters, line ends and bytes that are not UTF-8 are shown as escapes. The
+    engine has the same function (`rules/errors.py`): it can import nothing from here; a test compares them.
+    """
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape", "surrogatepass").decode() for letter in text
+    )

@@ -11,18 +11,21 @@ compressed files.
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import socket
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from typing import IO
 
 from mlperf_results.secretshapes import HOME, Kind, Span, is_secret_name, shape_spans
 
 MASK = "********"
-BLOCK_BYTES = 8 * 1024 * 1024
+BLOCK_BYTES = 1024 * 1024
 OVERLAP_BYTES = 8 * 1024
 """Blocks of a file share this much; nothing that is looked for is longer."""
 LEFT_BYTES = 256
@@ -133,34 +136,37 @@ def _worth_finding(names: Iterable[str], public: frozenset[str]) -> tuple[str, .
     return tuple(name for name in names if len(name) >= SHORTEST_NAME and name.lower() not in public)
 
 
-def find_leaks(text: str | bytes, known: Known = NOTHING_KNOWN) -> tuple[Leak, ...]:
-    """Return what `text` gives away, in its order."""
-    data = _as_utf8(text)
-    spans = _all_spans(data, known)
-    return tuple(_leaks(data, spans, spans, 1, 0))
+def find_leaks(text: str | bytes, known: Known = NOTHING_KNOWN, limit: int | None = None) -> tuple[Leak, ...]:
+    """Return what `text` gives away, in its order; with a `limit` no more than so many are looked for."""
+    return _search(io.BytesIO(_as_utf8(text)), known, limit)
 
 
-def find_leaks_in_file(path: Path, known: Known = NOTHING_KNOWN) -> tuple[Leak, ...]:
+def find_leaks_in_file(path: Path, known: Known = NOTHING_KNOWN, limit: int | None = None) -> tuple[Leak, ...]:
     """Return what a file gives away; it is read in blocks. Raises OSError."""
+    with path.open("rb") as file:
+        is_utf_16 = file.read(2) in UTF_16_MARKS
+        file.seek(0)
+        return find_leaks(file.read(), known, limit) if is_utf_16 else _search(file, known, limit)
+
+
+def _search(file: IO[bytes], known: Known, limit: int | None) -> tuple[Leak, ...]:
     found: list[Leak] = []
     line, begin, rest = 1, 0, b""
-    with path.open("rb") as file:
-        block = file.read(BLOCK_BYTES)
-        if block.startswith(UTF_16_MARKS):
-            return find_leaks(block + file.read(), known)
-        while True:
-            following = file.read(BLOCK_BYTES)
-            data = rest + block
-            end = max(begin, len(data) - OVERLAP_BYTES) if following else len(data)
-            spans = _all_spans(data, known)
-            chosen = [span for span in spans if begin <= span.start < end]
-            found += _leaks(data, spans, chosen, line, begin)
-            if not following:
-                return tuple(found)
-            read_to = max([end, *(span.end for span in chosen)])
-            line += data.count(b"\n", begin, read_to)
-            kept_from = max(0, read_to - LEFT_BYTES)
-            rest, begin, block = data[kept_from:], read_to - kept_from, following
+    block = file.read(BLOCK_BYTES)
+    while True:
+        following = file.read(BLOCK_BYTES)
+        data = rest + block
+        end = max(begin, len(data) - OVERLAP_BYTES) if following else len(data)
+        spans = _all_spans(data, known)
+        chosen = [span for span in spans if begin <= span.start < end]
+        left = None if limit is None else limit - len(found)
+        found += islice(_leaks(data, spans, chosen, line, begin), left)
+        if not following or len(found) == limit:
+            return tuple(found)
+        read_to = max([end, *(span.end for span in chosen)])
+        line += data.count(b"\n", begin, read_to)
+        kept_from = max(0, read_to - LEFT_BYTES)
+        rest, begin, block = data[kept_from:], read_to - kept_from, following
 
 
 def find_leaks_in_folder(
@@ -198,7 +204,10 @@ _SIGNS = {
 
 def _as_utf8(text: str | bytes) -> bytes:
     if isinstance(text, str):
-        return text.encode("utf-8", "surrogatepass")
+        try:
+            return text.encode("utf-8", "surrogateescape")  # names of files that are not UTF-8
+        except UnicodeEncodeError:
+            return text.encode("utf-8", "surrogatepass")  # texts of JSON with half a character
     if text.startswith(UTF_16_MARKS):
         return text.decode("utf-16", "replace").encode()
     return text
@@ -209,7 +218,7 @@ def _all_spans(data: bytes, known: Known) -> list[Span]:
     lowered = data.lower()
     spans = [*_known_spans(data, lowered, known), *shape_spans(data, lowered)]
     if known.public:
-        public = {name.lower().encode() for name in known.public}
+        public = {_as_utf8(name.lower()) for name in known.public}
         spans = [span for span in spans if span.kind not in _SIGNS or lowered[span.start : span.end] not in public]
     spans.sort(key=lambda span: (span.start, -span.end))
     kept: list[Span] = []
@@ -223,17 +232,17 @@ def _all_spans(data: bytes, known: Known) -> list[Span]:
 
 def _known_spans(data: bytes, lowered: bytes, known: Known) -> Iterator[Span]:
     for secret in known.secrets:
-        yield from _occurrences(data, secret.encode(), Kind.SECRET)
+        yield from _occurrences(data, _as_utf8(secret), Kind.SECRET)
     for home in known.homes:
         # Deep ones are also found behind a mount point; "/root" alone is the end of many a path.
         is_deep = home.count("/") + home.count("\\") > 1
-        yield from _words(data, data, home.encode(), Kind.HOME_PATH, is_start_free=is_deep)
+        yield from _words(data, data, _as_utf8(home), Kind.HOME_PATH, is_start_free=is_deep)
     for email in known.emails:
-        yield from _words(lowered, data, email.lower().encode(), Kind.EMAIL)
+        yield from _words(lowered, data, _as_utf8(email.lower()), Kind.EMAIL)
     for host in known.hosts:
-        yield from _words(lowered, data, host.lower().encode(), Kind.HOST_NAME)
+        yield from _words(lowered, data, _as_utf8(host.lower()), Kind.HOST_NAME)
     for user in known.users:
-        yield from _words(data, data, user.encode(), Kind.USER_NAME)
+        yield from _words(data, data, _as_utf8(user), Kind.USER_NAME)
 
 
 def _occurrences(data: bytes, wanted: bytes, kind: Kind) -> Iterator[Span]:

@@ -107,11 +107,14 @@ _SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 
-_NAME_BEFORE = re.compile(rb"[A-Za-z0-9_.-]*$")
-_ASSIGNED = re.compile(
-    rb"[\"']?(?P<sign>[ \t]{0,4}[:=][ \t]{0,4}|(?<=[a-zA-Z]) )"
-    rb"(?:[bru]?[\"'](?P<quoted>[^\"'\r\n]*)|(?P<bare>[^\s\"',;&|<>(){}\[\]]+)(?P<after>[(\[{]?))"
-)
+_NAME_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+_SIGN = re.compile(rb"[\"']?(?P<sign>[ \t]{0,4}[:=][ \t]{0,4}|(?<=[a-zA-Z]) )(?P<quote>[bru]?[\"'])?")
+_QUOTED = re.compile(rb"[^\"'\r\n]*")
+_BARE = re.compile(rb"[^\s\"',;&|<>(){}\[\]]*")
+_VALUE_BYTES, _JUDGED_BYTES = 4096, 256
+"""The longest value that is found, and how much of it decides what it is."""
+_LOOKS = 100
+"""Names that are looked at in one text without a blank, quote or bracket."""
 _NO_VALUE = re.compile(
     rb"(?i)(?:your|my[_-]|xxx|example|change_?-?me|none$|null$|true$|false$|yes$|no$|on$|off$|not\b|required|optional|hidden"
     rb"|masked|redacted|env\b|str\b|int\b|bytes\b|password$|token$|secret$|key$|[$%*.<{\[\\])"
@@ -157,46 +160,69 @@ def _shape(data: bytes, searched: bytes, shape: _Shape) -> Iterator[Span]:
         yield Span(*(found.span("hide") if "hide" in groups else found.span()), shape.kind)
 
 
+class _Value(NamedTuple):
+    """What is given to a name; `sign` stands between the two."""
+
+    start: int
+    end: int
+    sign: bytes
+    is_quoted: bool
+
+
 def _assignments(data: bytes, lowered: bytes, word: bytes) -> Iterator[Span]:
     """Values given to secret names: `--password=x`, `HF_TOKEN=x`, `"api_key": "x"`, `?token=x`, and so on."""
+    # The end of the bare value looked at last, and how often: a text of assignments without an end is read once.
+    run_end = looks = 0
     at = lowered.find(word)
     while at >= 0:
         end = at + len(word)
-        if not lowered[end : end + 1].isalpha():
-            found = _ASSIGNED.match(data, end, end + 4096)
-            before = _NAME_BEFORE.search(data, max(0, at - 80), at)
-            if found and before:
-                span = _assigned(data, before.start(), end, found)
-                if span:
-                    yield span
+        found = None if lowered[end : end + 1].isalpha() else _SIGN.match(data, end, end + 16)
+        if found:
+            value_start, is_quoted = found.end(), found["quote"] is not None
+            if is_quoted:
+                value_end = _match_end(_QUOTED, data, value_start, end + _VALUE_BYTES)
+            else:
+                looks += 1
+                if value_start >= run_end:
+                    run_end, looks = _match_end(_BARE, data, value_start, len(data)), 0
+                value_end = min(run_end, end + _VALUE_BYTES)
+            if is_quoted or (value_end > value_start and looks < _LOOKS):
+                before = data[max(0, at - 80) : at]
+                start = at - len(before) + len(before.rstrip(_NAME_BYTES))
+                value = _Value(value_start, value_end, found["sign"], is_quoted)
+                if _is_leak(data, start, end, value):
+                    yield Span(value.start, value.end, Kind.SECRET)
         at = lowered.find(word, end)
 
 
-def _assigned(data: bytes, start: int, end: int, found: re.Match[bytes]) -> Span | None:
+def _match_end(pattern: re.Pattern[bytes], data: bytes, start: int, end: int) -> int:
+    found = pattern.match(data, start, end)
+    return found.end() if found else start
+
+
+def _is_leak(data: bytes, start: int, end: int, given: _Value) -> bool:
+    """Whether the value given to the name `data[start:end]` is a secret."""
     name = data[start:end]
-    group = "bare" if found["bare"] is not None else "quoted"
-    value = found[group]
-    if not is_secret_name(name.decode("ascii")) or _NO_VALUE.match(value) or len(value) < 4:
-        return None
+    value = data[given.start : min(given.end, given.start + _JUDGED_BYTES)]
+    if len(value) < 4 or not is_secret_name(name.decode("ascii")) or _NO_VALUE.match(value):
+        return False
     is_flag = name.startswith(b"-")
     is_given = is_flag or name.isupper() or data[max(0, start - 1) : start] in (b"?", b"&")
     parts = re.split(rb"[_.-]", name.lower().lstrip(b"-"))
     is_of_model = parts[-1] == b"token" and len(parts) > 1 and parts[-2] in _MODEL_WORDS
     if is_of_model or (value.isdigit() and parts[-1] == b"token"):
-        return None
-    is_spaced = not found["sign"].strip()
-    if (is_spaced and (not is_flag or value.startswith(b"-"))) or re.search(rb"\s", value):
-        return None
+        return False
+    is_spaced = not given.sign.strip()
+    has_blank = given.is_quoted and re.search(rb"\s", data[given.start : given.end])
+    if (is_spaced and (not is_flag or value.startswith(b"-"))) or has_blank:
+        return False
     has_shape = len(value) >= 8 and re.search(rb"\d", value) and re.search(rb"[A-Za-z]", value)
-    is_expression = group == "bare" and (found["after"] or re.fullmatch(rb"[A-Za-z_]\w*(?:\.\w+)+", value))
+    is_called = data[given.end : given.end + 1] in (b"(", b"[", b"{")
+    is_expression = not given.is_quoted and (is_called or re.fullmatch(rb"[A-Za-z_]\w*(?:\.\w+)+", value))
     is_token_text = parts[-1] != b"token" or (len(value) >= 16 and has_shape)
     if is_given and not is_expression:
-        is_leak = True
-    elif group == "quoted":
-        is_leak = bool(is_token_text)
-    else:
-        is_leak = bool(is_token_text and has_shape and not is_expression)
-    return Span(found.start(group), found.end(group), Kind.SECRET) if is_leak else None
+        return True
+    return bool(is_token_text and (given.is_quoted or (has_shape and not is_expression)))
 
 
 _ACCOUNT = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9_.-]*")

@@ -14,6 +14,7 @@ Building with TensorRT-RTX was run; with TensorRT it was not (its wheels need NV
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import json
 import os
@@ -87,6 +88,7 @@ def build_engine(task: Task, spec: NetworkSpec, onnx_file: Path, precision: str)
     trt: Any = load_library(task.library)
     said: list[str] = []
     logger = _logger(trt, said)
+    gc.collect()  # an old builder in a cycle, freed inside a call of the library, would wait for that call's own lock
     builder = trt.Builder(logger)
     typed = getattr(trt.NetworkDefinitionCreationFlag, "STRONGLY_TYPED", None)
     network = builder.create_network(0 if typed is None else 1 << int(typed))

@@ -1,0 +1,148 @@
+"""What a shell or a machine may do to ``cm``: an error in plain words, or no error at all, never "internal error"."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from helpers import PATIENCE_S, Finished, TemporaryHome, cm_command
+from recipe_engine.actions.cache_actions import show_action
+from recipe_engine.actions.cache_gc import gc_action
+from recipe_engine.actions.explain_cache import explain_cache_action
+from recipe_engine.actions.report import answer_cm
+
+LONG = "x" * 5000
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TemporaryHome]:
+    """A home with get-thing in the cache, and a recipe that prints; warm, so that a ``cm`` is quick."""
+    home = TemporaryHome(tmp_path_factory.mktemp("circumstances"))
+    write_recipes(home)
+    assert home.cm("show", "cache", env=compiled(home)).code == 0
+    yield home
+    home.close()
+
+
+def write_recipes(home: TemporaryHome) -> None:
+    home.recipe("get-thing", {"cache": True, "new_env_keys": ["CM_*"]}, run_sh="echo CM_THING=1 > tmp-run-env.out")
+    home.recipe("print-thing", run_sh="echo unusual''-words")
+    home.run("get,thing")
+
+
+def compiled(home: TemporaryHome) -> dict[str, str]:
+    """What makes Python compile the engine once for all tests of this file."""
+    return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(home.folder / "compiled")}
+
+
+def in_shell(home: TemporaryHome, before: str, *words: str, after: str = "") -> Finished:
+    """Runs ``cm`` in a shell after some commands, with redirections or a pipe behind it."""
+    line = f"{before} {shlex.join(cm_command(words))} {after}"
+    done = subprocess.run(
+        ["bash", "-c", line],
+        cwd=home.work,
+        env=home.process_env(compiled(home)),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert "internal error" not in done.stdout + done.stderr
+    return Finished(done.returncode, done.stdout, done.stderr)
+
+
+RUN = ("run", "script", "--tags=print,thing", "--quiet")
+
+
+def test_in_a_folder_that_was_deleted_the_error_says_so(ready: TemporaryHome) -> None:
+    failed = in_shell(ready, 'mkdir gone && cd gone && rmdir "$PWD" &&', *RUN)
+    assert failed.code == 1
+    assert "the current folder was deleted" in failed.stderr
+    assert in_shell(ready, 'mkdir gone && cd gone && rmdir "$PWD" &&', "show", "cache").code == 0
+
+
+@pytest.mark.parametrize("streams", [">&-", "2>&-", ">&- 2>&- <&-"])
+@pytest.mark.parametrize("words", [RUN, ("show", "cache")], ids=["run", "show"])
+def test_closed_streams_are_no_error(ready: TemporaryHome, streams: str, words: tuple[str, ...]) -> None:
+    assert in_shell(ready, "", *words, after=streams).code == 0
+
+
+def test_what_a_script_prints_never_reaches_a_file_that_got_the_number_of_a_closed_stream(ready: TemporaryHome) -> None:
+    assert in_shell(ready, "", *RUN, after=">&-").code == 0
+    written = [path for path in ready.path.rglob("*") if path.is_file() and b"unusual-words" in path.read_bytes()]
+    assert written == []
+
+
+def test_a_reader_that_ends_early_is_named(ready: TemporaryHome) -> None:
+    done = in_shell(ready, "set -o pipefail;", "plan", "script", "--tags=print,thing", after="| true")
+    assert done.code in (0, 1), "the reader may be slower"
+    assert not done.stderr or "the program that read standard output ended early" in done.stderr
+
+
+def test_a_full_disk_behind_standard_output_is_named(ready: TemporaryHome) -> None:
+    failed = in_shell(ready, "", *RUN, after="> /dev/full")
+    assert failed.code == 1
+    assert "cannot write standard output" in failed.stderr
+
+
+def test_without_bash_the_program_and_the_path_are_named(ready: TemporaryHome) -> None:
+    failed = in_shell(ready, "PATH=/nowhere", *RUN)
+    assert failed.code == 2
+    assert "the program bash was not found; PATH is '/nowhere'" in failed.stderr
+    assert "install bash" in failed.stderr
+
+
+@pytest.mark.parametrize("count", [6, 10])
+def test_too_few_descriptors_are_named(ready: TemporaryHome, count: int) -> None:
+    failed = in_shell(ready, f"ulimit -n {count};", *RUN)
+    assert failed.code == 1
+    assert "Too many open files" in failed.stderr
+    assert "ulimit -n" in failed.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("diff", "script", LONG, "b"), ("add", "script", LONG, "--tags=a"), ("doc", "script", f"--output_dir={LONG}")],
+    ids=lambda words: words[0],
+)
+def test_a_name_that_is_too_long_is_named_and_cut(ready: TemporaryHome, words: tuple[str, ...]) -> None:
+    failed = ready.cm(*words, env=compiled(ready))
+    assert failed.code == 1
+    assert "File name too long" in failed.stderr
+    assert len(failed.stderr) < 600
+
+
+def deep(path: Path) -> None:
+    path.write_text('{"new_env":' * 100_000 + "1" + "}" * 100_000)
+
+
+def fifo(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def other_types(path: Path) -> None:
+    values = {"new_env": [1], "new_state": "x", "files": {"a": 1}, "request": [], "dependencies": {"a": 1}, "deps": 7}
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+
+
+@pytest.mark.parametrize("damage", [deep, fifo, other_types], ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("name", ["_cm.json", "entry.json", "cm-cached-state.json"])
+def test_a_damaged_file_of_an_entry_stops_no_command(
+    home: TemporaryHome, name: str, damage: Callable[[Path], None]
+) -> None:
+    write_recipes(home)
+    damage(home.entry("get-thing") / name)
+    for action in (
+        lambda _: home.run("get,thing"),
+        lambda _: show_action({"env": True, "out": "con"}, home.engine_home),
+        lambda _: explain_cache_action({}, home.engine_home),
+        lambda _: gc_action({"dry_run": True}, home.engine_home),
+    ):
+        answer = answer_cm(action, {}, None)
+        assert "internal error" not in str(answer.get("error"))

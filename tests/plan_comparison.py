@@ -1,0 +1,157 @@
+"""Compares a plan with the run that follows it, event by event: what the plan called certain is what happens.
+
+A contradiction is a step that the plan calls certain and that does not happen so or not in that order, a dependency
+that it surely skips and that runs, a failure that does not come, a further dependency of a recipe that has no hooks,
+and an env value, a key or a version that it knows and that differs. A run that fails is compared as far as it came.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from recipe_engine.actions.plan_action import make_plan
+from recipe_engine.actions.run import Home, new_engine, parse_request
+from recipe_engine.planning.planned import PlannedEngine
+from recipe_engine.rules.env import key_matcher
+from recipe_engine.rules.events import StepEvent
+from recipe_engine.rules.symbols import has_symbol
+
+
+class Row(NamedTuple):
+    """One step of a plan or of a run: ``run``, ``reuse``, ``skip`` or ``fail``.
+
+    ``env`` is what it gives, None when it gives nothing; ``unknown`` are globs of keys that it may give beside.
+    """
+
+    trace: tuple[str, ...]
+    action: str
+    is_certain: bool = True
+    env: dict[str, Any] | None = None
+    unknown: tuple[str, ...] = ()
+    version: str = ""
+    has_hooks: bool = True
+
+
+def rows_of(events: Iterable[StepEvent]) -> list[Row]:
+    """The steps that events tell of, in the order in which they start; of several attempts, those of the last one."""
+    rows: list[Row] = []
+    begun: list[int] = []
+    for event in events:
+        if event.kind == "again" and len(event.trace) == 1:
+            rows, begun = [], []
+        elif event.kind == "start":
+            assert event.configured is not None
+            begun.append(len(rows))
+            has_hooks = (event.configured.recipe.path / "customize.py").is_file()
+            rows.append(Row(event.trace, "reuse", has_hooks=has_hooks))
+        elif event.kind == "skip":
+            rows.append(Row(event.trace, "skip"))
+        elif event.kind == "run":
+            rows[begun[-1]] = rows[begun[-1]]._replace(action="run")
+        elif event.kind in ("done", "fail", "again") and begun and rows[begun[-1]].trace == event.trace:
+            at = begun.pop()
+            if event.kind == "fail":
+                rows[at] = rows[at]._replace(action="fail")
+            elif event.result:
+                found = event.result
+                unknown = tuple(pattern for pattern, _ in found.unknown)
+                rows[at] = rows[at]._replace(env=found.new_env, unknown=unknown, version=found.version)
+    return rows
+
+
+def planned_rows(inputs: Mapping[str, Any], home: Home) -> list[Row]:
+    """The plan's steps; a failing one that has no recipe is left out."""
+    events: list[StepEvent] = []
+
+    class Listening(PlannedEngine):
+        def emit(self, event: StepEvent) -> None:
+            super().emit(event)
+            events.append(event)
+
+    engine = Listening(new_engine(home, None), parse_request)
+    plan = make_plan(engine, parse_request(inputs), engine)
+    rows = rows_of(events)
+    steps = [step for _, step in plan.root.walk() if step.recipe or step.action == "skip"]
+    assert len(steps) == len(rows), (len(steps), len(rows))
+    return [
+        row._replace(is_certain=step.is_certain, action=step.action, version=step.version)
+        for row, step in zip(rows, steps, strict=True)
+    ]
+
+
+def compare(planned: list[Row], done: list[Row], counts: Counter[str], *, has_failed: bool) -> list[str]:
+    """What the plan called certain and the run did otherwise."""
+    found: list[str] = []
+    at = 0
+    places = {}
+    for number, row in enumerate(planned):
+        counts[row.action if row.is_certain else "open"] += 1
+        if not row.is_certain:
+            continue
+        if row.action == "fail":
+            if not has_failed:
+                found.append(f"did not fail: {' -> '.join(row.trace)}")
+            break  # what comes after it is only planned to show all errors at once
+        position = next(
+            (n for n in range(at, len(done)) if (done[n].trace, done[n].action) == (row.trace, row.action)), -1
+        )
+        if position < 0:
+            failing = [n for n in range(at, len(done)) if (done[n].trace, done[n].action) == (row.trace, "fail")]
+            if failing and has_failed:
+                at = failing[0] + 1
+                continue
+            if not has_failed:
+                found.append(f"not done: {row.action} {' -> '.join(row.trace)}")
+            break
+        at = position + 1
+        places[number] = position
+        real = done[position]
+        if row.version and real.version and row.version != real.version:
+            found.append(f"version {real.version} instead of {row.version}: {' -> '.join(row.trace)}")
+        if row.env is None or real.env is None:
+            continue
+        may_be_there = key_matcher(row.unknown).match
+        for key, value in real.env.items():
+            if key not in row.env and not may_be_there(key):
+                found.append(f"{key}={value!r:.60} was not expected from {' -> '.join(row.trace)}")
+        for key, value in row.env.items():
+            if not has_symbol(value):
+                counts["values"] += 1
+                if real.env.get(key) != value:
+                    found.append(f"{key}={real.env.get(key)!r:.60} instead of {value!r:.60}: {' -> '.join(row.trace)}")
+    return [*found, *unplanned(planned, done, places, has_failed=has_failed)]
+
+
+def unplanned(planned: list[Row], done: list[Row], places: dict[int, int], *, has_failed: bool) -> list[str]:
+    """Further dependencies of certain steps whose recipes have no hooks that could add any."""
+    found = []
+    for number, position in places.items() if not has_failed else ():
+        parent = planned[number]
+        below = children(planned, number)
+        if not parent.has_hooks and all(row.is_certain for row in below):
+            real = [(row.trace, row.action) for row in children(done, position)]
+            if real != [(row.trace, row.action) for row in below]:
+                found.append(f"other steps below {' -> '.join(parent.trace)}: {real!r:.300}")
+    return found
+
+
+def children(rows: list[Row], number: int) -> list[Row]:
+    """The direct children of a row."""
+    depth = len(rows[number].trace)
+    found = []
+    for row in rows[number + 1 :]:
+        if len(row.trace) <= depth:
+            break
+        if len(row.trace) == depth + 1:
+            found.append(row)
+    return found
+
+
+def files_below(*folders: Path) -> dict[str, int]:
+    """Times of all files but those of the indexes."""
+    paths = [path for folder in folders for path in folder.rglob("*")]
+    names = ("recipe-index", "index.json")
+    return {str(path): path.lstat().st_mtime_ns for path in paths if not any(name in path.parts for name in names)}
