@@ -45,6 +45,21 @@ FACTS = {
     "host_networking_topology": "N/A",
     "host_network_card_count": "1",
     "cooling": "air",
+    # What a run does not record; detected only where the machine is the one that the runs were made on.
+    "number_of_nodes": "1",
+    "host_processors_per_node": "1",
+    "host_processor_core_count": "2",
+    "accelerators_per_node": "0",
+    **dict.fromkeys(
+        (
+            "accelerator_model_name",
+            "accelerator_memory_capacity",
+            "accelerator_host_interconnect",
+            "accelerator_interconnect",
+            "accelerator_memory_configuration",
+        ),
+        "N/A",
+    ),
 }
 
 
