@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..disk.store import Store
 from ..documents.explain import CacheAnswer, EntryRow, ExplainedChoice, choice_of, entry_row, last_source
 from ..documents.origins import Asked, EntryOrigin, StepTrace
 from ..rules.cachemodel import CacheEntry, CacheKey
@@ -16,11 +15,13 @@ from ..rules.deps import tag_origins
 from ..rules.events import StepEvent
 from ..rules.model import PHASES, Configured, Dependency, HookResult, Phase, Recipe, Request, StepResult
 from ..rules.select import Choice
-from ..running.choose import Engine
-from ..running.frame import Frame
+from ..rules.env import Env, State
+from ..running.context import StepContext
+from ..running.engine import Engine
 from .planned import PlannedEngine
-from .planned_frame import PlannedFrame
-from .planned_store import PREFIX, PlannedStore
+from .planned_effects import PlannedEffects
+from .planned_step import PlannedStep
+from .planned_store import PREFIX
 
 
 class SeenStep:

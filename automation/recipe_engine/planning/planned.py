@@ -1,6 +1,6 @@
-"""Carries a request out on paper: the same executor, with an engine, a store and frames that change nothing.
+"""Carries a request out on paper: the same straight line (running/step.py), with effects that change nothing.
 
-What is known of each step is the business of its frame (planned_frame.py). A dependency whose condition rests on a
+What is known of each step is the business of its context (planned_step.py). A dependency whose condition rests on a
 symbol is planned as *not known yet*, and what it gives counts as unknown: a plan never decides what it cannot know.
 """
 
@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..disk.store import Store
-from ..rules.cachemodel import CacheEntry, CacheKey, Maker
+from ..rules.cachemodel import CacheEntry, CacheKey
 from ..rules.conditions import Verdict, decide
 from ..rules.configure import configure
 from ..rules.demands import Restart, Thing, thing_of
@@ -24,9 +23,10 @@ from ..rules.schema import is_yes, parse_condition_blocks
 from ..rules.select import Choice
 from ..rules.symbols import env_names, has_symbol, sources, with_unknown
 from ..rules.version import VersionRange
-from ..running.choose import Engine
-from ..running.frame import Frame
-from .planned_frame import ANY, PlannedFrame, RecipeTexts
+from ..running.context import StepContext
+from ..running.engine import Engine
+from .planned_effects import PlannedEffects
+from .planned_step import ANY, PlannedStep, RecipeTexts
 from .planned_store import PlannedStore
 from .planned_tree import TreeBuilder
 
@@ -43,32 +43,29 @@ class PlannedEngine(Engine):
     """
 
     def __init__(self, engine: Engine, parse: Callable[[Mapping[str, Any]], Request]) -> None:
-        super().__init__(
-            source=engine.source, store=engine.store, cmind=None, top_folder=engine.top_folder, run=engine.run
-        )
         self.parse = parse
-        self.guard = engine.guard
         self.texts = RecipeTexts()
         self.tree = TreeBuilder(engine.source, self.texts.of)
         self.planned_store = PlannedStore(engine.store, self.tree.pending_now)
-        self.store: Store = self.planned_store
+        super().__init__(engine.source, PlannedEffects(self), engine.top_folder, engine.run)
+        self.guard = engine.guard
         self._choices: dict[Thing, list[tuple[bool, VersionRange, str, CacheEntry | None]]] = {}
         self._starts_over = False
         self._maybe_chosen: set[frozenset[str]] = set()
         self._choice_waits: tuple[str, ...] = ()
 
-    def frame(self, configured: Configured, folder: Path, log_path: Path | None) -> Frame:
-        """A frame that runs nothing."""
+    def step(self, configured: Configured, folder: Path, log_path: Path | None) -> PlannedStep:
+        """A context that knows what is unknown."""
         given = {**configured.env, **configured.request.env, **configured.request.local_env}
         undecided = [text for key in configured.undecided for text in sources(given.get(key, "")) or (key,)]
         undecided += sources(list(configured.version))
         uncertain = tuple(dict.fromkeys((*self.planned_store.is_open_for(folder), *undecided)))
         self.tree.explain(self.planned_store.take_reason(), uncertain)
-        return self.new_frame(configured, folder, uncertain)
+        return self.new_step(configured, folder, uncertain)
 
-    def new_frame(self, configured: Configured, folder: Path, is_open: tuple[str, ...]) -> PlannedFrame:
-        """The frame itself; ``is_open`` tells what could make the step a reuse."""
-        return PlannedFrame(self, configured, folder, is_open)
+    def new_step(self, configured: Configured, folder: Path, is_open: tuple[str, ...]) -> PlannedStep:
+        """The context itself; ``is_open`` says what could make the step a reuse."""
+        return PlannedStep(self, configured, folder, is_open)
 
     def choose(self, request: Request) -> Choice:
         """As the engine does; which of several recipes answers may depend on steps that may not happen."""
@@ -93,27 +90,27 @@ class PlannedEngine(Engine):
         waits, self._choice_waits = self._choice_waits, ()
         return configure(recipe, request._replace(pending=(*request.pending, *waits)))
 
-    def narrowed_version(self, frame: Frame, key: CacheKey) -> VersionRange:
+    def narrowed_version(self, step: StepContext, key: CacheKey) -> VersionRange:
         """A step that may not happen, or whose version is not known yet, puts no bounds on others."""
-        if thing_of(key) in self.planned_store.doubtful and isinstance(frame, PlannedFrame):
-            frame.open_by(self.planned_store.doubtful[thing_of(key)])
-        return key.version if _is_open(frame, key) else super().narrowed_version(frame, key)
+        if thing_of(key) in self.planned_store.doubtful and isinstance(step, PlannedStep):
+            step.open_by(self.planned_store.doubtful[thing_of(key)])
+        return key.version if _is_open(step, key) else super().narrowed_version(step, key)
 
-    def note_choice(self, frame: Frame, key: CacheKey, result: StepResult) -> None:
+    def note_choice(self, step: StepContext, key: CacheKey, result: StepResult) -> None:
         """What may not happen decides nothing; a version that is not known yet counts as unknown."""
-        self._compare_choices(frame, key, result)
-        if not _is_open(frame, key):
+        self._compare_choices(step, key, result)
+        if not _is_open(step, key):
             version = "" if has_symbol(result.version) else result.version
             is_planned = result.entry is None or self.planned_store.is_planned(result.entry)
             self.demands.note(key, version, result.entry)
             if self.guard and result.entry and not is_planned:
-                self.guard.verify(key, result.entry, frame.configured.label)
+                self.guard.verify(key, result.entry, step.configured.label)
 
-    def _compare_choices(self, frame: Frame, key: CacheKey, result: StepResult) -> None:
+    def _compare_choices(self, step: StepContext, key: CacheKey, result: StepResult) -> None:
         """Starts over when a step that may not happen would change which entry a sure one reuses."""
         thing, doubtful = thing_of(key), self.planned_store.doubtful
         rows = self._choices.setdefault(thing, [])
-        rows.append((_is_open(frame, key), key.version, result.version, result.entry))
+        rows.append((_is_open(step, key), key.version, result.version, result.entry))
         sure = [
             (version, entry.uid)
             for is_open, _, version, entry in rows
@@ -127,15 +124,6 @@ class PlannedEngine(Engine):
                 self._starts_over = True
                 raise Restart(doubtful[thing])
 
-    def maker(self, recipe: Recipe) -> Maker:
-        """Nobody: nothing is made."""
-        return Maker("", "")
-
-    def tell(self, configured: Configured, symbol: str, text: str) -> None:
-        """Keeps what needs attention as a note of the step."""
-        if symbol == "!":
-            self.tree.note(text)
-
     def emit(self, event: StepEvent) -> None:
         """Grows the plan, and shows at which step the lock would stop the run."""
         self.tree.take(event)
@@ -148,42 +136,42 @@ class PlannedEngine(Engine):
         if self.guard:
             self.guard.take(event)
 
-    def run_dependency(self, frame: Frame, dependency: Dependency, phase: Phase, verdict: Verdict) -> None:
+    def run_dependency(self, step: StepContext, dependency: Dependency, phase: Phase, verdict: Verdict) -> None:
         """Plans a dependency; what is not known for sure is marked, and an error stays where it is."""
-        assert isinstance(frame, PlannedFrame)
-        request = dependency_request(dependency, frame.as_parent(), phase)
+        assert isinstance(step, PlannedStep)
+        request = dependency_request(dependency, step.as_parent(), phase)
         waits = [
-            f"{key} from {frame.source_of(key)}" for key in (*verdict.waiting_for, *_undecided(dependency, frame.env))
+            f"{key} from {step.source_of(key)}" for key in (*verdict.waiting_for, *_undecided(dependency, step.env))
         ]
         query = request.query
         waits += sources((*query.all_of, *query.variations, *query.none_of, *query.excluded_variations))
         if is_yes(dependency.entry.get("continue_on_error")):
             waits.append(f"whether {dependency.label} succeeds (continue_on_error)")
-        self.plan_request(frame, dependency.label, _without_symbols(request), (*frame.pending, *waits))
+        self.plan_request(step, dependency.label, _without_symbols(request), (*step.pending, *waits))
 
-    def plan_request(self, frame: PlannedFrame, label: str, request: Request, pending: tuple[str, ...]) -> None:
-        """Plans one request below ``frame`` and hands on what it gives."""
+    def plan_request(self, step: PlannedStep, label: str, request: Request, pending: tuple[str, ...]) -> None:
+        """Plans one request below ``step`` and hands on what it gives."""
         request = request._replace(pending=tuple(dict.fromkeys(pending)))
         count = self.tree.count
         if request.pending and count >= MOST_STEPS:
             self.tree.note(f"{label} is not looked into: the plan has {count} steps already; plan that recipe alone")
-            frame.set_unknown([ANY], label)
+            step.set_unknown([ANY], label)
             return
         try:
             result = self.run(self, request)
         except RecipeError as error:
-            error.trace = error.trace or frame.trace
+            error.trace = error.trace or step.trace
             if self.tree.count == count:  # it did not get as far as a step of its own
-                self.tree.add_failure((*frame.trace, label), request, error)
+                self.tree.add_failure((*step.trace, label), request, error)
             if request.pending and isinstance(error, NotFound | Ambiguous | VariationNotFound):
-                frame.set_unknown([ANY], label)
+                step.set_unknown([ANY], label)
             return
         if request.phase:
-            frame.take_planned(result, request.phase, is_certain=not request.pending)
+            step.take_planned(result, request.phase, is_certain=not request.pending)
 
 
-def _is_open(frame: Frame, key: CacheKey) -> bool:
-    return isinstance(frame, PlannedFrame) and bool(frame.pending or has_symbol(key.version.text))
+def _is_open(step: StepContext, key: CacheKey) -> bool:
+    return isinstance(step, PlannedStep) and bool(step.pending or has_symbol(key.version.text))
 
 
 def _undecided(dependency: Dependency, env: Env) -> list[str]:

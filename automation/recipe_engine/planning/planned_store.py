@@ -7,26 +7,26 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..disk.store import Store
 from ..rules.cachekey import entry_tags, misfit, preference
 from ..rules.cachemodel import CacheEntry, CacheKey, EntryRecord, Maker, Outcome
 from ..rules.demands import Thing, thing_of
 from ..rules.errors import CycleError
 from ..rules.symbols import has_symbol, shown, sources
 from ..rules.version import ANY_VERSION, VersionRange, intersection
+from ..running.effects import Entries
 
 PREFIX = "planned-"
 
 
-class PlannedStore(Store):
-    """A store over another one; entries that would be made live in memory under the name ``planned-<number>``.
+class PlannedStore:
+    """The cache over the ``real`` one, of which it only reads; entries that would be made live in memory under the name ``planned-<number>``.
 
     ``pending_now`` tells what must turn out true for the step at hand: an entry made under a condition surely serves
     only steps that happen under the same one.
     """
 
-    def __init__(self, real: Store, pending_now: Callable[[], tuple[str, ...]]) -> None:
-        super().__init__(real.root)
+    def __init__(self, real: Entries, pending_now: Callable[[], tuple[str, ...]]) -> None:
+        self.root = real.root
         self._real = real
         self._pending_now = pending_now
         self._made_under: dict[str, tuple[str, ...]] = {}
@@ -38,7 +38,6 @@ class PlannedStore(Store):
         self._unknown_versions: dict[str, VersionRange] = {}
         self.doubtful: dict[Thing, str] = {}
         self._reason = ""
-        self.examined: CacheEntry | None = None
 
     def is_planned(self, entry: CacheEntry | None) -> bool:
         """Whether the entry would only be made."""
@@ -145,7 +144,6 @@ class PlannedStore(Store):
 
     def problem(self, entry: CacheEntry, *, is_thorough: bool = False) -> str:
         """What is wrong with an entry on disk; nothing with a planned one."""
-        self.examined = entry
         return "" if entry.uid in self._planned else self._real.problem(entry, is_thorough=is_thorough)
 
     def load(self, entry: CacheEntry) -> tuple[dict[str, Any], dict[str, Any]]:

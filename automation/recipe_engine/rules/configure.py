@@ -16,7 +16,7 @@ from .errors import RequestError
 from .index import dynamic_name
 from .model import PHASES, ConditionalLayer, Configured, Dependency, Layer, Overrides, Phase, Recipe, Request
 from .overrides import append_dependencies, apply_overrides, merge_needs, merge_overrides, unknown_handles
-from .schema import lifetime_s, parse_condition_blocks, parse_layer, parse_overrides
+from .schema import is_yes, lifetime_s, parse_condition_blocks, parse_layer, parse_overrides
 from .variations import resolve_variations, variation_blocks
 from .version import VersionRange
 
@@ -116,6 +116,19 @@ def configure(recipe: Recipe, request: Request) -> Configured:
     if "<<<" not in configured.cache_expiration:  # else a step to come decides it
         entry_lifetime_s(configured, configured.env)
     return configured
+
+
+def in_container(configured: Configured) -> Configured | None:
+    """What a recipe is inside a container: None when its ``docker.run`` says no, faked when ``real_run`` does."""
+    docker = configured.layer.docker
+    if not is_yes(configured.env.get(configured.recipe.prefix + "RUN_STATE_DOCKER")) or not docker:
+        return configured
+    if not is_yes(docker.get("run", True)):
+        return None
+    if is_yes(docker.get("real_run", True)):
+        return configured
+    request = configured.request._replace(options=configured.request.options._replace(fake_run=True))
+    return configured._replace(request=request, env={**configured.env, "CM_TMP_FAKE_RUN": "yes"})
 
 
 def apply_default_version(configured: Configured) -> Configured:

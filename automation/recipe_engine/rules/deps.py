@@ -176,6 +176,21 @@ def dependency_request(dependency: Dependency, parent: ParentView, phase: Phase)
     )
 
 
+def replacement_request(inputs: Mapping[str, Any], step: ParentView) -> Request:
+    """The request that runs what a preprocess named in place of its own recipe."""
+    request = request_from_inputs(inputs, options=step.configured.request.options)
+    return request._replace(
+        query=parse_query(inputs.get("tags", "")),
+        alias=str(inputs.get("artifact", "") or ""),
+        env=step.env,
+        state=step.state,
+        const=step.const,
+        const_state=step.const_state,
+        trace=step.trace,
+        unknown=step.unknown,
+    )
+
+
 def _inherited_options(options: RunOptions) -> RunOptions:
     """The flags that hold for the whole tree; the others are meant for the recipe asked for alone."""
     return RunOptions(

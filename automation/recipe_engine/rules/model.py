@@ -306,11 +306,14 @@ class HookResult(NamedTuple):
     locked: Mapping[str, Any] = {}
 
 
+StepStatus = Literal["ran", "reused", "skipped", "faked"]
+
+
 class StepResult(NamedTuple):
     """What one recipe gave to its caller."""
 
     label: str
-    status: Literal["ran", "reused", "skipped", "faked"]
+    status: StepStatus
     new_env: Env
     new_state: State
     version: str = ""

@@ -18,11 +18,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..rules.env import Env, State, plain_copy
+from ..rules.env import plain_copy
 from ..rules.errors import ErrorText, HookFailed, RecipeError
 from ..rules.model import HookResult, Recipe
 from ..rules.secrets import learn
 from ..rules.symbols import WatchedEnv
+from .compat import Automation
+from .context import StepContext
+from .host import os_info
+from .shell import STATE_IN, STATE_OUT
 
 FILE_NAME = "customize.py"
 _loaded: dict[str, tuple[int, ModuleType]] = {}
@@ -165,15 +169,39 @@ def _own_lines(error: BaseException, folder: Path) -> str:
     return f"{type(error).__name__}: {error}" + "".join("\n" + line for line in lines)
 
 
-def hook_input(
-    *, recipe: Recipe, env: Env, state: State, meta: dict[str, Any], extra: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The dict ``i`` that recipes expect; all of it is theirs to change."""
-    return {
-        "env": env,
-        "state": state,
+def hook_input(step: StepContext, meta: dict[str, Any], automation: Automation) -> dict[str, Any]:
+    """The dict ``i`` that recipes expect, at this point of a step; all of it is theirs to change."""
+    configured, recipe, host = step.configured, step.recipe, plain_copy(os_info())
+    query = configured.request.query
+    shared = {
+        "env": step.env,
+        "state": step.state,
         "meta": meta,
+        "const": step.const,
+        "const_state": step.const_state,
+        "os_info": host,
+        "recursion_spaces": step.indent,
+    }
+    run_script_input = {
+        **shared,
+        "path": str(recipe.path),
+        "script_name": step.script_name,
+        "bat_ext": host["bat_ext"],
+        "recursion": True,
+        "run_state": {"script_id": recipe.id.text, "script_variation_tags": list(configured.explicit)},
+        "found_script_tags": list(recipe.tags),
+        "tmp_file_run": "tmp-run",
+        "tmp_file_run_state": STATE_OUT,
+        "tmp_file_state": STATE_IN,
+    }
+    return {
+        **shared,
         "artifact": Artifact(recipe),
         "customize": meta.get("customize") or {},
-        **extra,
+        "input": plain_copy(configured.request.inputs),
+        "locked": plain_copy(step.locked),
+        "automation": automation,
+        "script_tags": list(query.all_of),
+        "variation_tags": list(query.variations),
+        "run_script_input": run_script_input,
     }

@@ -9,8 +9,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from ..rules.env import fill_env
 from ..rules.errors import RequestError
-from ..rules.model import Configured
+from ..rules.model import Configured, Recipe, Request
 from ..rules.version import compare
 
 PASSED_ON_KEYS = (
@@ -27,6 +28,10 @@ PASSED_ON_KEYS = (
     "SOCKS_PROXY",
 )
 """Process variables that become env of every recipe (reference engine, cm4mlops e1d5c7cf0)."""
+
+
+USER_FOLDER_KEY = "MLC_USER_RUN_DIR"
+"""Where the user called, for recipes of CM's successor."""
 
 
 @lru_cache(maxsize=1)
@@ -99,6 +104,19 @@ def _os_release() -> dict[str, str]:
 def passed_on_env() -> dict[str, str]:
     """The user's proxy settings and GitHub token, as far as they are set."""
     return {key: os.environ[key] for key in PASSED_ON_KEYS if os.environ.get(key)}
+
+
+def with_own_places(recipe: Recipe, request: Request, top_folder: str) -> Request:
+    """The request with its relative ``is_path`` inputs counted from ``top_folder``, where the command was given.
+
+    A recipe of CM's successor learns that folder, too.
+    """
+    given = {name: request.inputs.get(name) for name, described in recipe.inputs.items() if described.is_path}
+    paths = {name: path for name, path in given.items() if isinstance(path, str) and path and "<<<" not in path}
+    absolute = {name: os.path.abspath(os.path.join(top_folder, os.path.expanduser(paths[name]))) for name in paths}
+    if absolute:
+        request = request._replace(inputs={**request.inputs, **absolute})
+    return request._replace(env=fill_env(request.env, {USER_FOLDER_KEY: top_folder})) if recipe.is_successor else request
 
 
 def cm_version() -> str:

@@ -14,12 +14,10 @@ error means that a run would end with that error. When it reads a key that is no
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from ..disk.store import Store
 from ..rules.cachemodel import CacheEntry
 from ..rules.deps import kept_env
 from ..rules.env import (
@@ -33,35 +31,16 @@ from ..rules.env import (
     merge_env,
     merge_state,
 )
-from ..rules.errors import RecipeError
-from ..rules.model import Configured, HookResult, Phase, Recipe, Request, StepResult
-from ..rules.symbols import (
-    NOTHING_UNKNOWN,
-    WatchedEnv,
-    env_names,
-    has_symbol,
-    is_glob,
-    overlap,
-    sources,
-    symbol,
-    with_unknown,
-)
-from ..running.frame import VALIDATE_SCRIPT, Frame
-from ..running.hooks import FILE_NAME, call_hook
-from ..running.host import foreseen_os_env
-from ..running.shell import find_script
+from ..rules.model import Configured, Phase, Recipe, StepResult
+from ..rules.symbols import env_names, has_symbol, is_glob, overlap, sources, symbol, with_unknown
+from ..running.context import StepContext
+from ..running.hooks import FILE_NAME
 from .planned_store import PlannedStore
 from .planned_tree import TreeBuilder
 
-PLAN_HOOK = "plan"
-REUSE_HOOK = "plan_reuse"
 OWN_PLACES = (f"{PREFIX}TMP_CURRENT_", f"{SUCCESSOR_PREFIX}TMP_CURRENT_")
 """What the keys start with that the engine sets for each step, whatever hooks do."""
 ANY = "*"
-HOST_KEYS = ("HOST_OS_FLAVOR", "HOST_OS_FLAVOR_LIKE", "HOST_OS_TYPE", "HOST_OS_VERSION", "HOST_PLATFORM_FLAVOR")
-"""What a native script is chosen by."""
-DETECT_OS_UID = "863735b7db8c44fc"
-"""The recipe detect-os of cm4mlops and of mlperf-automations, for whose answer most others wait: facts of this host."""
 TEXT_LIMIT_BYTES = 1 << 20
 """Longer files of a recipe are data, not code."""
 
@@ -105,31 +84,28 @@ class Planner(Protocol):
     texts: RecipeTexts
     tree: TreeBuilder
     planned_store: PlannedStore
-    parse: Callable[[Mapping[str, Any]], Request]
-
-    def plan_request(self, frame: PlannedFrame, label: str, request: Request, pending: tuple[str, ...]) -> None:
-        """Plans one request below ``frame``."""
 
 
-class PlannedFrame(Frame):
+class PlannedStep(StepContext):
     """One step on paper.
 
     ``pending`` must turn out true for it to happen; ``is_open`` tells what could make it a reuse instead of a run, or
-    change what it is made of.
+    change what it is made of. ``promised`` are the keys that ``plan(i)`` set, when ``is_promised``; ``facts_of_host``
+    what is known of them without running anything.
     """
 
-    def __init__(self, engine: Planner, configured: Configured, folder: Path, is_open: tuple[str, ...]) -> None:
-        super().__init__(configured, folder=folder, log_path=None, top_folder=engine.top_folder, cmind=None)
-        self.engine: Planner = engine
-        self.has_new_folder = folder != Path.cwd() or engine.planned_store.is_making
+    def __init__(self, planner: Planner, configured: Configured, folder: Path, is_open: tuple[str, ...]) -> None:
+        super().__init__(configured, folder=folder, log_path=None, top_folder=planner.top_folder)
+        self.planner = planner
+        self.has_new_folder = folder != Path.cwd() or planner.planned_store.is_making
         if self.has_new_folder:
-            self.tell_hooks(TMP_CURRENT_SCRIPT_WORK_PATH=symbol("folder", self.recipe.id.alias))
+            self.set_own_keys(TMP_CURRENT_SCRIPT_WORK_PATH=symbol("folder", self.recipe.id.alias))
         self.is_open = is_open
         self.pending: tuple[str, ...] = (*configured.request.pending, *is_open)
         self.may_end_early = False
-        self._told: set[str] = set()
-        self._is_promised = False
-        self._facts: Env = {}
+        self.promised: set[str] = set()
+        self.is_promised = False
+        self.facts_of_host: Env = {}
         self._note_undecided()
 
     def _note_undecided(self) -> None:
@@ -139,17 +115,17 @@ class PlannedFrame(Frame):
             self.const, self.const_state = dict(request.const), dict(request.const_state)
             self.set_unknown([ANY], "update_meta_if_env")
 
+    def apply_default_version(self) -> None:
+        """As for a run; the block of a default version may depend on unknown keys."""
+        super().apply_default_version()
+        self._note_undecided()
+        self.open_by(*(key for key in self.configured.undecided if not self.is_open))
+
     def open_by(self, *texts: str) -> None:
         """What the step is made of, or whether it is reused, depends on ``texts``."""
         new = tuple(text for text in texts if text not in self.is_open)
         self.is_open, self.pending = (*self.is_open, *new), (*self.pending, *new)
-        self.engine.tree.explain("", new)
-
-    def check_host(self) -> list[str]:
-        """As for a run; the block of a default version, merged just now, may depend on unknown keys."""
-        self._note_undecided()
-        self.open_by(*(key for key in self.configured.undecided if not self.is_open))
-        return super().check_host()
+        self.planner.tree.explain("", new)
 
     def source_of(self, key: str) -> str:
         """The step that gives the key, as far as that is known."""
@@ -164,93 +140,24 @@ class PlannedFrame(Frame):
             self.env.update({key: symbol(key, source) for key in keys if not key.startswith(OWN_PLACES)})
             self.unknown = self.unknown.with_rules([(pattern, source)])
         names = env_names([dependency.entry for entries in self.lists.values() for dependency in entries])
-        self.env = with_unknown(self.env, (*self.engine.texts.env_names(self.recipe), *names), self.unknown)
+        self.env = with_unknown(self.env, (*self.planner.texts.env_names(self.recipe), *names), self.unknown)
         self.enforce_const()
 
-    def _forget(self, what: str) -> None:
+    def forget(self, what: str) -> None:
         """Something of the recipe ran that may have changed any key but constants and what ``plan(i)`` promised."""
-        kept = {key: self.env[key] for key in self._told if key in self.env}
+        kept = {key: self.env[key] for key in self.promised if key in self.env}
         self.set_unknown([ANY], what)
         self.env.update(kept)
         self.enforce_const()
 
-    def hook(self, name: str) -> HookResult:
-        """What is known of a hook without calling it; ``plan`` is called in place of preprocess."""
-        label, texts = self.recipe.id.alias, self.engine.texts
-        if FILE_NAME not in texts.of(self.recipe)[0]:
-            return HookResult()
-        has_plan = texts.has_function(self.recipe, PLAN_HOOK)
-        if name == "preprocess" and has_plan:
-            return self._plan_hook()
-        if name == "predeps" or not has_plan:
-            self._forget(label)
-            self._wait_for(f"{name} of {label}, which has no plan(i)", may_end_early=name == "preprocess")
-        elif texts.has_function(self.recipe, name):
-            self._forget(label)
-        if name == "postprocess" and self.recipe.id.uid == DETECT_OS_UID:
-            prefix = self.recipe.prefix
-            self._facts = {prefix + key[len(PREFIX) :]: value for key, value in foreseen_os_env().items()}
-            self.env.update(self._facts)
-        return HookResult()
-
-    def _wait_for(self, text: str, *, may_end_early: bool) -> None:
+    def wait_for(self, text: str, *, may_end_early: bool) -> None:
         """The rest of the step depends on what a hook does."""
         self.pending = (*self.pending, text)
-        self.engine.tree.doubt_later(text)
+        self.planner.tree.doubt_later(text)
         self.version = symbol("version", self.recipe.id.alias)
         if may_end_early:
             self.may_end_early = True
-            self.engine.planned_store.doubt(self.folder, text)
-
-    def _plan_hook(self) -> HookResult:
-        label = self.recipe.id.alias
-        meta = self._meta()
-        extra = self._common_input(meta)
-        env, given = WatchedEnv(self.env, self.unknown), WatchedEnv(self.configured.request.inputs, NOTHING_UNKNOWN)
-        i = {**extra, "env": env, "input": given, "state": self.state, "meta": meta, "customize": {}, "artifact": None}
-        error: RecipeError | None = None
-        try:
-            result = call_hook(self.recipe, PLAN_HOOK, i) or HookResult()
-        except RecipeError as caught:
-            result, error = HookResult(), caught
-        unknown = {**env.read_unknown, **given.read_unknown}
-        if error and not unknown:
-            raise error
-        if unknown:
-            waits = [f"{key} from {self.source_of(key)}" for key in unknown]
-            self._forget(label)
-            self._wait_for(f"plan(i) of {label}, which reads {', '.join(waits)}", may_end_early=True)
-        else:
-            self._told, self._is_promised = env.changed - self._below_another_folder(env), True
-            self.env = env.plain
-            self.set_unknown(env.changed - self._told, label)
-            self._take_lists(meta)
-            self.enforce_const()
-            self.added_tags = result.extra_cache_tags
-            self.version = result.version or symbol("version", label)
-        for inputs in result.runs:
-            request = self.engine.parse(inputs)._replace(trace=self.trace)
-            self.engine.plan_request(self, request.query.text or request.alias, request, self.pending)
-        return HookResult() if unknown else result
-
-    def _below_another_folder(self, env: WatchedEnv) -> set[str]:
-        """The keys that ``plan`` gave a path below the current folder, where a run works in its cache entry."""
-        here = str(Path.cwd())
-        given = {str(value) for value in (*self.env.values(), *self.configured.request.inputs.values())}
-        found = {key for key in env.changed if here in str(env.plain.get(key, "")) and str(env.plain[key]) not in given}
-        return found if self.has_new_folder else set()
-
-    def run_script(self) -> None:
-        """Marks what the native script may set."""
-        for old, new in self.recipe.env_key_mappings.items():
-            self.env.update({new + key[len(old) :]: value for key, value in self.env.items() if key.startswith(old)})
-        if self.unknown.rules:
-            self.set_unknown([new + ANY for new in self.recipe.env_key_mappings.values()], self.recipe.id.alias)
-        python, scripts = self.engine.texts.of(self.recipe)
-        if FILE_NAME not in python and not any(has_symbol(self.env.get(self.recipe.prefix + key)) for key in HOST_KEYS):
-            find_script(self.recipe.path, self.script_name, self.env, self.recipe.prefix)  # raises when there is none
-        if any(name != VALIDATE_SCRIPT for name in scripts):
-            self._forget(self.recipe.id.alias)
+            self.planner.planned_store.doubt(self.folder, text)
 
     def take_planned(self, result: StepResult, phase: Phase, *, is_certain: bool) -> None:
         """Adds what a planned dependency gives; when it may not happen, its keys are unknown afterwards."""
@@ -273,10 +180,10 @@ class PlannedFrame(Frame):
         local = kept_env({key: value for key, value in new_env.items() if key in maybe}, self.configured, phase)
         return {**new_env, **{key: symbol(key, self.unknown.source(key)) for key in local}}
 
-    def take_entry(self, store: Store, entry: CacheEntry) -> None:
+    def take_entry(self, entry: CacheEntry, new_env: Env, new_state: State) -> None:
         """Adds what an entry holds, be it on disk or planned."""
-        super().take_entry(store, entry)
-        self.unknown = self.unknown.with_rules(self.engine.planned_store.rules_of(entry))
+        super().take_entry(entry, new_env, new_state)
+        self.unknown = self.unknown.with_rules(self.planner.planned_store.rules_of(entry))
 
     def let_out(self, env: Env) -> Env:
         """As for a run; of a list just what the caller's lacks leaves the step, which is unknown when that list is."""
@@ -292,56 +199,18 @@ class PlannedFrame(Frame):
         own = self.configured.layer.new_env_keys if request.new_env_keys is None else request.new_env_keys
         allowed = [ANY if has_symbol(expand_text(key, self.env)) else str(expand_text(key, self.env)) for key in own]
         rules = {rule: self.unknown.source(rule) or source for rule in overlap(self._patterns(), allowed)}
-        if self._is_promised:  # of what leaves the step, just what plan(i) set and constants are known
+        if self.is_promised:  # of what leaves the step, just what plan(i) set and constants are known
             rules = {**dict.fromkeys(allowed, source), **rules}
-            kept = {*self._told, *self.const}
+            kept = {*self.promised, *self.const}
             new_env = {key: value if key in kept else symbol(key, source) for key, value in new_env.items()}
         missing = [key for key in rules if key in allowed and key not in self.env and not is_glob(key)]
         new_env.update({key: symbol(key, rules[key]) for key in missing})
         if self.is_open or self.may_end_early:
-            same = {key for key, value in new_env.items() if value in (request.env.get(key), self._facts.get(key))}
+            same = {key for key, value in new_env.items() if value in (request.env.get(key), self.facts_of_host.get(key))}
             new_env = {key: value if key in same else symbol(key, source) for key, value in new_env.items()}
         self.exported = tuple((rule, origin) for rule, origin in rules.items() if rule not in new_env)
-        self.engine.planned_store.keep_rules(self.folder, self.exported)
+        self.planner.planned_store.keep_rules(self.folder, self.exported)
         return new_env, new_state
 
     def _patterns(self) -> list[str]:
         return [pattern for pattern, _ in self.unknown.rules]
-
-    def inside(self, folder: Path) -> AbstractContextManager[None]:
-        """The folder of an entry that is never made."""
-        return nullcontext()
-
-    def alone_in(self, folder: Path) -> AbstractContextManager[None]:
-        """Nothing is run, so nobody is disturbed."""
-        return nullcontext()
-
-    def remove_outputs(self) -> None:
-        """Nothing is removed."""
-
-    def output_folder(self) -> Path:
-        """The folder is not made."""
-        return Path.cwd()
-
-    def clean_up(self, folder: Path, *, with_scratch: bool) -> None:
-        """Nothing is removed."""
-
-    def write_env_file(self, name: str, env: Env, lines_before: Sequence[str] = ()) -> None:
-        """Nothing is written."""
-
-    def validation_problem(self, new_env: Env, version: str) -> str:
-        """What ``plan_reuse(i)`` answers; without it, whether validate_cache.sh accepts an entry is not known."""
-        if self.engine.texts.has_function(self.recipe, REUSE_HOOK):
-            env = WatchedEnv(merge_env(self.env, new_env), self.unknown)
-            problem = ""
-            try:
-                call_hook(self.recipe, REUSE_HOOK, {"env": env})
-            except RecipeError as error:
-                problem = error.message
-            if not env.read_unknown:
-                return problem
-            if self.engine.planned_store.is_planned(self.engine.planned_store.examined):
-                return ""  # made earlier in this plan, by the recipe as it is
-        text = f"the {VALIDATE_SCRIPT} of {self.recipe.id.alias}, which may refuse the entry"
-        self.open_by(text)
-        return ""

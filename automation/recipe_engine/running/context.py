@@ -1,0 +1,223 @@
+"""The changing side of one step: its env, state and dependency lists, and the rules for what comes in and goes out.
+
+A context lives for one step. It changes its own env and state and nothing else, and it reaches nothing outside itself
+(effects.py does); what leaves the step is computed at the end, so an error or a skip leaves no trace in the caller.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..rules.cachekey import applied_tags, tags_from_env
+from ..rules.cachemodel import CacheEntry, CacheKey, Outcome
+from ..rules.configure import apply_default_version, entry_lifetime_s
+from ..rules.deps import ParentView, dependency_tags, kept_env
+from ..rules.env import (
+    PREFIX,
+    Env,
+    State,
+    expand_env,
+    merge_env,
+    merge_state,
+    new_items,
+    plain_copy,
+    select_keys,
+    with_lists,
+)
+from ..rules.model import PHASES, Configured, Dependency, HookResult, Phase, StepResult, StepStatus
+from ..rules.schema import parse_dependency
+from ..rules.secrets import learn
+
+
+class StepContext:
+    """What one step knows; ``folder`` is where it works, ``log_path`` takes its scripts' output."""
+
+    def __init__(self, configured: Configured, *, folder: Path, log_path: Path | None, top_folder: str) -> None:
+        self.configured = configured
+        self.recipe = configured.recipe
+        self.folder = folder
+        self.log_path = log_path
+        self.env: Env = dict(configured.env)
+        self.state: State = copy.deepcopy(configured.state)
+        self.const: Env = plain_copy(configured.const)
+        self.const_state: State = plain_copy(configured.const_state)
+        self.lists: dict[Phase, tuple[Dependency, ...]] = {p: configured.layer.dependencies(p) for p in PHASES}
+        self.version = ""
+        self.locked: Mapping[str, Any] = {}
+        self.facts: dict[str, Any] = {}
+        self.added_tags: tuple[str, ...] = ()
+        self.derived_tags: tuple[str, ...] = ()
+        self.files: tuple[str, ...] = ()
+        self.dependency_tags: list[str] = []
+        self.chosen_script = ""
+        self.has_run_dynamic = False
+        self.unknown = configured.request.unknown
+        self.pending = configured.request.pending
+        self.exported: tuple[tuple[str, str], ...] = ()
+        repo = str(self.recipe.repo_path)
+        self.set_own_keys(
+            TMP_CURRENT_PATH=top_folder,
+            TMP_CURRENT_SCRIPT_PATH=str(self.recipe.path),
+            TMP_CURRENT_SCRIPT_WORK_PATH=str(folder),
+            TMP_CURRENT_SCRIPT_REPO_PATH=repo,
+            TMP_CURRENT_SCRIPT_REPO_PATH_WITH_PREFIX=repo,
+        )
+
+    @property
+    def env(self) -> Env:
+        """The env as it is now; secrets that come into it are hidden from then on."""
+        return self._env
+
+    @env.setter
+    def env(self, env: Env) -> None:
+        learn(env)
+        self._env = env
+
+    @property
+    def trace(self) -> tuple[str, ...]:
+        """The labels of the recipes that led here, this one last."""
+        return (*self.configured.request.trace, self.configured.label)
+
+    @property
+    def indent(self) -> str:
+        """The spaces in front of a recipe's own log lines."""
+        return "  " * len(self.trace)
+
+    @property
+    def script_name(self) -> str:
+        """The base name of the native script to run."""
+        return self.chosen_script or self.configured.layer.script_name or "run"
+
+    @property
+    def has_open_tags(self) -> bool:
+        """Whether dynamic dependencies that have not run yet may decide on tags of the cache entry."""
+        is_derived = bool(self.recipe.extra_cache_tags_from_env) and not self.has_run_dynamic
+        return is_derived and any(dependency.is_dynamic for dependency in self.lists["deps"])
+
+    def set_own_keys(self, **values: str) -> None:
+        """Sets keys of the engine's own, named without prefix: with CM's, and with the recipe's where that differs."""
+        for prefix in {PREFIX, self.recipe.prefix}:
+            self.env.update({prefix + name: value for name, value in values.items()})
+
+    def apply_default_version(self) -> None:
+        """The recipe is about to run: its default version counts when no exact one was asked for."""
+        configured = apply_default_version(self.configured)
+        if configured is not self.configured:
+            self.configured = configured
+            self.env = {**configured.env, **select_keys(self.env, ("*_TMP_CURRENT_*",))}
+            self.lists = {phase: configured.layer.dependencies(phase) for phase in self.lists}
+
+    def as_parent(self) -> ParentView:
+        """What a dependency of this step gets to know."""
+        return ParentView(
+            configured=self.configured,
+            env=self.env,
+            state=self.state,
+            const=self.const,
+            const_state=self.const_state,
+            recursive_overrides=self.configured.recursive_overrides,
+            trace=self.trace,
+            unknown=self.unknown,
+        )
+
+    def note_dependency(self, dependency: Dependency) -> None:
+        """Keeps the words by which a dependency is asked for."""
+        self.dependency_tags.append(",".join(dependency_tags(dependency, self.as_parent())))
+
+    def take_entry(self, entry: CacheEntry, new_env: Env, new_state: State) -> None:
+        """Adds what a finished cache entry of this very recipe holds."""
+        self.env = merge_env(self.env, new_env)
+        self.state = merge_state(self.state, new_state)
+        self.enforce_const()
+
+    def take(self, result: StepResult, phase: Phase) -> None:
+        """Adds what a dependency of this phase gave."""
+        kept = kept_env(self.env, self.configured, phase)
+        self.env = expand_env({**merge_env(self.env, result.new_env), **kept})
+        self.state = merge_state(self.state, result.new_state)
+        self.enforce_const()
+
+    def take_hook(self, i: Mapping[str, Any], meta: Mapping[str, Any], result: HookResult) -> None:
+        """Adds what a hook changed in its input ``i`` and in ``meta``, and what it answered."""
+        self.env, self.state = with_lists(i["env"]), i["state"]
+        self.take_lists(meta)
+        self.chosen_script = str(i["run_script_input"].get("script_name") or "")
+        self.version = result.version or self.version
+        self.added_tags = tuple(dict.fromkeys((*self.added_tags, *result.extra_cache_tags)))
+        self.files = (*self.files, *result.files)
+        self.facts.update(result.locked)
+
+    def meta(self) -> dict[str, Any]:
+        """A copy of the recipe's metadata with the dependency lists as they are now, for hooks to read and change."""
+        meta: dict[str, Any] = plain_copy(self.recipe.meta)
+        for phase in PHASES:
+            if self.lists[phase] or phase in meta:
+                meta[phase] = [plain_copy(dependency.entry) for dependency in self.lists[phase]]
+        return meta
+
+    def take_lists(self, meta: Mapping[str, Any]) -> None:
+        """Adds what a hook changed in the dependency lists of ``meta``."""
+        for phase in PHASES:
+            entries = meta.get(phase) or []
+            if entries != [dependency.entry for dependency in self.lists[phase]]:
+                where = f"{self.recipe.id.alias}: {phase} after its hook"
+                self.lists[phase] = tuple(parse_dependency(entry, where) for entry in entries)
+
+    def map_env_keys(self) -> None:
+        """Copies the keys of ``env_key_mappings`` for the native script."""
+        for old, new in self.recipe.env_key_mappings.items():
+            self.env.update({new + key[len(old) :]: value for key, value in self.env.items() if key.startswith(old)})
+
+    def enforce_const(self) -> None:
+        """Puts the constants back over whatever was changed."""
+        self.env.update(self.const)
+        self.state = merge_state(self.state, self.const_state) if self.const_state else self.state
+
+    def let_out(self, env: Env) -> Env:
+        """What of ``env`` the recipe's ``new_env_keys``, or the caller's, let out of the step."""
+        own, asked = self.configured.layer.new_env_keys, self.configured.request.new_env_keys
+        return new_items(select_keys(env, own if asked is None else asked), self.configured.request.env)
+
+    def results(self) -> tuple[Env, State]:
+        """The part of env and state that leaves the step."""
+        request, layer = self.configured.request, self.configured.layer
+        state_keys = layer.new_state_keys if request.new_state_keys is None else request.new_state_keys
+        self.enforce_const()
+        return self.let_out(self.env), copy.deepcopy(select_keys(self.state, [key for key in state_keys if key]))
+
+    def result(self, status: StepStatus, new_env: Env, new_state: State, entry: CacheEntry | None = None) -> StepResult:
+        """What the step gives to its caller."""
+        return StepResult(
+            label=self.configured.label,
+            status=status,
+            new_env=new_env,
+            new_state=new_state,
+            version=(entry.version if entry else "") or self.version,
+            entry=entry,
+            dependency_tags=tuple(self.dependency_tags),
+            unknown=self.exported,
+        )
+
+    def outcome(self, key: CacheKey, result: StepResult, dependent_path: str) -> Outcome:
+        """What the finished cache entry of this step holds."""
+        configured = self.configured
+        return Outcome(
+            new_env=result.new_env,
+            new_state=result.new_state,
+            dependencies=[dict(dependency.entry) for dependency in self.lists["deps"]],
+            version=self.version or configured.version.exact,
+            added_tags=(*applied_tags(configured), *tags_from_env(configured, self.env), *self.added_tags),
+            files=self.files,
+            dependent_path=dependent_path,
+            lifetime_s=entry_lifetime_s(configured, self.env),
+            details={
+                "request": {"tags": configured.request.query.text, "inputs": dict(key.inputs)},
+                "recipe": configured.recipe.id.text,
+                "variations": [{"name": applied.name, "reason": applied.reason} for applied in configured.applied],
+                "chain": list(self.trace),
+                **({"locked": dict(self.facts)} if self.facts else {}),
+            },
+        )

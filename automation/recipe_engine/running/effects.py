@@ -1,0 +1,247 @@
+"""Everything that steps do to the world and ask of it, behind one port: a run acts, a plan answers without acting.
+
+``Effects`` lists it; ``RealEffects`` does it. planning/planned_effects.py is the other side of the port. What steps
+share and decide (engine.py), what one of them knows (context.py) and the order of things (step.py) act through here.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..disk.files import lock_folder, remove_tree, working_folder
+from ..disk.removal import remove_below
+from ..disk.repos import RecipeSource, recipe_stamp
+from ..disk.store import Store
+from ..rules.cachemodel import CacheEntry, CacheKey, Maker, Outcome
+from ..rules.env import Env, merge_env, with_lists
+from ..rules.errors import HookFailed, RequestError, ScriptFailed
+from ..rules.model import Configured, HookResult, Recipe
+from .compat import Automation
+from .context import StepContext
+from .hooks import call_hook, has_hook, hook_input
+from .host import remarks
+from .shell import ENV_OUT, RUN_FILE, STATE_IN, STATE_OUT, ScriptCall, find_script, run_script, write_env_file
+
+logger = logging.getLogger(__name__)
+
+VALIDATE_SCRIPT = "validate_cache.sh"
+
+
+class Entries(Protocol):
+    """The cache as steps use it; ``disk.store.Store`` says what each method does."""
+
+    root: Path
+
+    def entries(self, *, refresh: bool = False) -> list[CacheEntry]: ...
+    def entries_of(self, recipe_uid: str, *, refresh: bool = False) -> list[CacheEntry]: ...
+    def find(self, key: CacheKey, *, refresh: bool = False) -> list[CacheEntry]: ...
+    def problem(self, entry: CacheEntry, *, is_thorough: bool = False) -> str: ...
+    def load(self, entry: CacheEntry) -> tuple[dict[str, Any], dict[str, Any]]: ...
+    def claim(self, entry: CacheEntry) -> str: ...
+    def note_use(self, entry: CacheEntry) -> None: ...
+    def watch_child_uses(self) -> None: ...
+    def lock(self, key: CacheKey, what: str, timeout_s: float | None = None) -> AbstractContextManager[None]: ...
+    def held(self, entry: CacheEntry, key: CacheKey | None = None) -> AbstractContextManager[bool]: ...
+    def start(self, key: CacheKey, maker: Maker, replaced: CacheEntry | None = None) -> CacheEntry: ...
+    def commit(self, entry: CacheEntry, key: CacheKey, outcome: Outcome) -> CacheEntry: ...
+    def retire(self, entry: CacheEntry, reason: str) -> None: ...
+    def put_away(self, entry: CacheEntry, reason: str, key: CacheKey | None = None) -> None: ...
+    def remove(self, entry: CacheEntry) -> None: ...
+
+
+class Effects(Protocol):
+    """The port: each method is one thing that a step does to the world outside of its context, or asks of it."""
+
+    entries: Entries
+
+    def hook(self, step: StepContext, name: str) -> HookResult:
+        """Calls a function of customize.py, if there is one; the step takes over what it changed."""
+
+    def run_script(self, step: StepContext) -> None:
+        """Runs the recipe's native script, if it has one; the step takes over what it wrote."""
+
+    def reuse_problem(self, step: StepContext, entry: CacheEntry) -> str:
+        """What the recipe's validate_cache.sh and detect_version have against an entry; empty when it is still right.
+
+        Asked of every recipe; one without validate_cache.sh has nothing against any.
+        """
+
+    def inside(self, folder: Path) -> AbstractContextManager[None]:
+        """The current folder is ``folder`` inside the block."""
+
+    def workplace(self, step: StepContext, entry: CacheEntry | None) -> AbstractContextManager[None]:
+        """Inside the block the recipe works in its output folder, which has no scratch files and no other user."""
+
+    def remove_outputs(self, step: StepContext) -> None:
+        """Removes the files of an earlier run that the recipe names, before it is decided whether it runs."""
+
+    def write_env_file(self, step: StepContext, name: str, env: Env, lines_before: Sequence[str] = ()) -> None:
+        """Leaves a file in the current folder that sets ``env`` in the shell which sources it."""
+
+    def maker(self, recipe: Recipe) -> Maker:
+        """What a cache entry records of the recipe that makes it."""
+
+    def remarks(self, step: StepContext) -> list[str]:
+        """What the user should know of this machine before the step runs, a line each."""
+
+    def tell(self, configured: Configured, mark: str, text: str) -> None:
+        """One line of progress: ``*`` starts, ``+`` done, ``=`` reused, ``-`` ended early, ``!`` needs attention."""
+
+
+class RealEffects:
+    """What a run does. ``cmind`` is CM's own object, which hooks may call."""
+
+    def __init__(self, source: RecipeSource, store: Store, cmind: Any) -> None:
+        self.entries: Entries = store
+        self._source = source
+        self._cmind = cmind
+
+    def hook(self, step: StepContext, name: str) -> HookResult:
+        """Calls a function of customize.py, if there is one; the step takes over what it changed."""
+        if name == "predeps" and not (step.recipe.has_predeps and has_hook(step.recipe, name)):
+            return HookResult()  # not even loaded: a dependency may have to make that possible first
+        meta = step.meta()
+        i = hook_input(step, meta, self._automation(step))
+        result = call_hook(step.recipe, name, i)
+        if result is None:
+            return HookResult()
+        step.take_hook(i, meta, result)
+        return result
+
+    def _automation(self, step: StepContext) -> Automation:
+        def run_native(name: str, env: dict[str, Any]) -> dict[str, Any]:
+            script = find_script(step.recipe.path, name, env, step.recipe.prefix)
+            return run_script(self._call(step, script, env))[0] if script else dict(env)
+
+        def detect_version(env: dict[str, Any]) -> dict[str, Any]:
+            version = self._detected_version(step, env)
+            return {} if version is None else {"version": version}
+
+        return Automation(
+            self._cmind,
+            run_native=run_native,
+            detect_version=detect_version,
+            work_path=os.getcwd(),
+            prefix=step.recipe.prefix,
+        )
+
+    def _detected_version(self, step: StepContext, env: Env) -> str | None:
+        i = hook_input(step, step.meta(), self._automation(step))
+        result = call_hook(step.recipe, "detect_version", {**i, "env": env})
+        return result.version if result else None
+
+    @staticmethod
+    def _call(step: StepContext, script: Path, env: Env) -> ScriptCall:
+        return ScriptCall(
+            label=step.configured.label,
+            script=script,
+            folder=Path.cwd(),
+            env=with_lists(env),
+            state=step.state,
+            log_path=step.log_path,
+            shown_if_error=step.recipe.print_files_if_script_error,
+            values=step.recipe.values,
+        )
+
+    def run_script(self, step: StepContext) -> None:
+        """Runs the recipe's native script, if it has one; the step takes over what it wrote."""
+        step.map_env_keys()
+        script = find_script(step.recipe.path, step.script_name, step.env, step.recipe.prefix)
+        if script:
+            ignores_failure = step.configured.request.options.ignore_script_error
+            step.env, step.state = run_script(
+                self._call(step, script, step.env)._replace(ignores_failure=ignores_failure)
+            )
+
+    def reuse_problem(self, step: StepContext, entry: CacheEntry) -> str:
+        """What the recipe's validate_cache.sh and detect_version have against an entry; empty when it is still right.
+
+        The script runs in a scratch folder, then detect_version reads there what it left.
+        """
+        import tempfile  # here, because most calls never need it
+
+        scratch = Path(tempfile.mkdtemp(prefix="cm-validate-"))
+        env = merge_env(step.env, self.entries.load(entry)[0])
+        call = self._call(step, step.recipe.path / VALIDATE_SCRIPT, env)
+        try:
+            env, _ = run_script(call._replace(folder=scratch, state={}, log_path=None, shown_if_error=()))
+            found = ""
+            if entry.version and has_hook(step.recipe, "detect_version"):
+                with working_folder(scratch):
+                    found = self._detected_version(step, env) or ""
+        except ScriptFailed as error:
+            return error.last_words or f"its recipe's {VALIDATE_SCRIPT} refused it"
+        except HookFailed as error:
+            return error.message
+        finally:
+            remove_tree(scratch)
+        is_other = found not in ("", entry.version)
+        return f"it is of version {entry.version}, detect_version now finds {found}" if is_other else ""
+
+    def inside(self, folder: Path) -> AbstractContextManager[None]:
+        """The current folder is ``folder`` inside the block."""
+        return working_folder(folder)
+
+    @contextmanager
+    def workplace(self, step: StepContext, entry: CacheEntry | None) -> Iterator[None]:
+        """Inside the block the recipe works in its output folder, which has no scratch files and no other user.
+
+        Scratch files of the recipe go at its end too, unless an entry keeps them or ``--dirty`` is given.
+        """
+        options = step.configured.request.options
+        with ExitStack() as stack:
+            stack.enter_context(working_folder(_output_folder(step)))
+            folder = Path.cwd()
+            has_scratch = entry is not None or (_has_scripts(step.recipe) and not options.fake_run)
+            if has_scratch and entry is None:
+                stack.enter_context(lock_folder(folder, timeout_s=options.lock_timeout_s))
+            scratch = (RUN_FILE, STATE_IN, STATE_OUT, ENV_OUT, "tmp-ver.out") if has_scratch else ()
+            remove_below(folder, (*step.recipe.clean_files, *scratch))
+            yield
+            if entry is None and not options.dirty:
+                remove_below(folder, (*step.recipe.clean_files, *scratch))
+
+    def remove_outputs(self, step: StepContext) -> None:
+        """Removes the files of an earlier run that the recipe names, before it is decided whether it runs."""
+        remove_below(step.folder, step.recipe.clean_output_files)
+
+    def write_env_file(self, step: StepContext, name: str, env: Env, lines_before: Sequence[str] = ()) -> None:
+        """Leaves a file in the current folder that sets ``env`` in the shell which sources it."""
+        write_env_file(Path.cwd() / name, env, step.recipe.values, lines_before)
+
+    def maker(self, recipe: Recipe) -> Maker:
+        """What a cache entry records of the recipe that makes it."""
+        return Maker(self._source.digest(recipe), recipe_stamp(recipe.path))
+
+    def remarks(self, step: StepContext) -> list[str]:
+        """What the user should know of this machine before the step runs, a line each."""
+        return remarks(step.configured)
+
+    def tell(self, configured: Configured, mark: str, text: str) -> None:
+        """One line of progress: ``*`` starts, ``+`` done, ``=`` reused, ``-`` ended early, ``!`` needs attention."""
+        options = configured.request.options
+        if not options.silent or mark == "!":
+            logger.info("%s%s %s", "  " * len(configured.request.trace), mark, text)
+
+
+def _has_scripts(recipe: Recipe) -> bool:
+    """Whether the recipe has native scripts, which leave scratch files of fixed names in the working folder."""
+    return any(name.endswith(".sh") and name != VALIDATE_SCRIPT for name in os.listdir(recipe.path))
+
+
+def _output_folder(step: StepContext) -> Path:
+    """The current folder, or the one below it that ``--outdirname`` asks for."""
+    name = str(step.env.get(step.recipe.prefix + "OUTDIRNAME", "") or "")
+    if not name or step.configured.request.options.fake_run:
+        return Path.cwd()
+    try:
+        os.makedirs(name, exist_ok=True)
+    except OSError as error:
+        label = step.configured.label
+        raise RequestError(f"{label}: cannot make the folder of --outdirname={name}: {error}") from None
+    return Path(name)

@@ -1,0 +1,268 @@
+"""What all steps of one call share and decide together: recipes, choices made, versions required, who listens."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..disk.os_errors import explained
+from ..disk.repos import RecipeSource
+from ..rules.cachemodel import CacheEntry, CacheKey
+from ..rules.conditions import Verdict
+from ..rules.configure import configure
+from ..rules.demands import Demands, Restart, VersionConflict
+from ..rules.deps import dependency_request
+from ..rules.errors import CycleError, Interrupted, RecipeError, VariationError
+from ..rules.events import StepEvent
+from ..rules.index import IndexEntry
+from ..rules.model import Configured, Dependency, Phase, Recipe, Request, StepResult
+from ..rules.select import Choice, ChoiceRule, Refusal, candidates, nearest_to_asker
+from ..rules.version import VersionRange
+from .context import StepContext
+from .effects import Effects, Entries
+from .locked import Guard
+
+MAX_DEPTH = 100
+"""Recipes below each other; the deepest chains of the CM community have about ten."""
+MAX_ATTEMPTS = 20
+"""Each new attempt narrows the version of one artifact (demands.py); nothing sensible narrows that often."""
+
+logger = logging.getLogger(__name__)
+_running: list[str] = []
+
+Runner = Callable[["Engine", Request], StepResult]
+
+
+def running_trace() -> tuple[str, ...]:
+    """The labels of the recipes that run right now in this process, outermost first.
+
+    A recipe that calls ``cm.access`` itself starts a new request; its chain goes on from here.
+    """
+    return tuple(_running)
+
+
+def refuse_endless(request: Request) -> None:
+    """Raises CycleError when recipes below each other need each other without end."""
+    if len(request.trace) >= MAX_DEPTH:
+        raise CycleError.endless(request.trace)
+
+
+class Engine:
+    """What all steps of one call share.
+
+    ``top_folder`` is where the call was made, ``chosen`` remembers which recipe was picked for an ambiguous query, and
+    ``reported`` which lines were printed already. ``run`` carries out a request: a step's dependencies and replacements
+    go through it. ``observers`` get every event; ``guard`` holds the run to a lockfile.
+    """
+
+    def __init__(self, source: RecipeSource, effects: Effects, top_folder: str, run: Runner) -> None:
+        self.source = source
+        self.effects = effects
+        self.top_folder = top_folder
+        self.run = run
+        self.chosen: dict[frozenset[str], IndexEntry] = {}
+        self.remembers_choices = True
+        self.reported: set[str] = set()
+        self.demands = Demands()
+        self.guard: Guard | None = None
+        self.observers: list[Callable[[StepEvent], None]] = []
+
+    @property
+    def store(self) -> Entries:
+        """The cache."""
+        return self.effects.entries
+
+    def run_consistently(self, request: Request) -> StepResult:
+        """Runs one request; starts over with tighter bounds when a later step needs another version than was chosen.
+
+        What was made before that is in the cache; recipes that do not use it run again. Raises RecipeError.
+        """
+        for _ in range(MAX_ATTEMPTS):
+            try:
+                return self.run(self, request)
+            except Restart as again:
+                logger.info("starting over: %s", again.text)
+                self.demands.start_over()
+        raise VersionConflict(f"no choice of versions suits all recipes after {MAX_ATTEMPTS} attempts")
+
+    def configure(self, recipe: Recipe, request: Request) -> Configured:
+        """The recipe with all that is decided before its dependencies run."""
+        return configure(recipe, request)
+
+    def step(self, configured: Configured, folder: Path, log_path: Path | None) -> StepContext:
+        """The context of a step that works in ``folder``."""
+        return StepContext(configured, folder=folder, log_path=log_path, top_folder=self.top_folder)
+
+    def run_dependency(self, parent: StepContext, dependency: Dependency, phase: Phase, verdict: Verdict) -> None:
+        """Runs a dependency that ``verdict`` lets run, and hands what it gives to its parent."""
+        parent.take(self.run(self, dependency_request(dependency, parent.as_parent(), phase)), phase)
+
+    def narrowed_version(self, step: StepContext, key: CacheKey) -> VersionRange:
+        """The version a cached step asks for, after what else is known to be asked of the same artifact."""
+        if step.configured.request.options.mixed_versions:
+            return key.version
+        bound = self.guard.bound(key, step.configured.label) if self.guard else None
+        return self.demands.narrowed(key, step.trace, bound)
+
+    def before_reuse(self, step: StepContext, entry: CacheEntry) -> None:
+        """Called before an entry is reused; only ``cm lock`` has something to do."""
+
+    def note_choice(self, step: StepContext, key: CacheKey, result: StepResult) -> None:
+        """Remembers what a cached step gave, so that later steps get the same."""
+        self.demands.note(key, result.version, result.entry)
+        if self.guard and result.entry:
+            self.guard.verify(key, result.entry, step.configured.label)
+
+    def tell_once(self, configured: Configured, mark: str, text: str, name: str = "") -> None:
+        """A line of progress, unless it, or one of the same ``name``, was printed before in this call."""
+        if (name or text) not in self.reported:
+            self.reported.add(name or text)
+            self.effects.tell(configured, mark, text)
+
+    def emit(self, event: StepEvent) -> None:
+        """Hands an event to all observers, the lockfile's guard first."""
+        if self.guard:
+            self.guard.take(event)
+        if event.kind == "skip":
+            logger.debug("%s- %s: skipped (%s)", "  " * (len(event.trace) - 1), event.label, event.reason)
+        for observer in self.observers:
+            observer(event)
+
+    @contextmanager
+    def reporting(self, recipe: Recipe, request: Request) -> Iterator[StepReport]:
+        """The observers learn how the step of the block goes; an error gets its chain of recipes, facts and hints."""
+        label = ",".join([recipe.id.alias, *("_" + name for name in request.query.variations)])
+        trace = (*request.trace, label)
+        _running.append(label)
+        try:
+            with explained():
+                yield StepReport(self, trace)
+        except RecipeError as error:
+            if not error.trace:
+                from .failure import complete  # here, because only failures need it
+
+                complete(error, self.source.index, request, recipe, trace)
+            self.emit(StepEvent("fail", trace, error=error))
+            raise
+        except Interrupted as stop:
+            stop.trace = stop.trace or trace
+            raise
+        except Restart as again:
+            self.emit(StepEvent("again", trace, reason=again.text))
+            raise
+        finally:
+            _running.pop()
+
+    def choose(self, request: Request) -> Choice:
+        """The recipe for a query, and what decided: the only one, the one picked before, one that is cached, the first.
+
+        Raises NotFound, VariationError, or Ambiguous when the user is asked and does not answer.
+        """
+        query = request.query
+        fitting = candidates(query, request.alias, self.source.index)
+        if len(fitting) == 1:
+            return Choice(fitting[0], "name" if request.alias else "only one fits")
+        field = _Field(fitting)
+        own = nearest_to_asker(fitting, request.asked_by.repo_path if request.asked_by else None)
+        other = Refusal("other repository", "is in another repository than the asking recipe")
+        field.narrow(own, "own repository", other)
+        key = frozenset(query.all_of + query.variations)
+        remembered = self.chosen.get(key)
+        if remembered in field.left:
+            field.narrow((remembered,), "remembered", Refusal("fits", "the same query was answered by the chosen one"))
+        if len(field.left) == 1:
+            return field.choice()
+        field.refuse(self._clashing(request, field.left))
+        words = {*query.all_of, *("_" + name for name in query.variations)}
+        cached = tuple(entry for entry in field.left if self._is_cached(entry, words))
+        field.narrow(cached, "cached", Refusal("fits", "has no finished entry with these tags in the cache"))
+        if len(field.left) > 1 and not (request.options.quiet or str(request.env.get("CM_QUIET", "")) == "yes"):
+            helped = tuple(entry for entry in field.left if self._help_words(entry) == words)
+            field.narrow(helped, "tags_help", Refusal("fits", "its tags_help is not the query, word for word"))
+            if len(field.left) > 1:
+                picked = field.left[_ask_which(query.text or request.alias, field.left)]
+                field.narrow((picked,), "picked on the terminal", Refusal("fits", "was not picked on the terminal"))
+        field.narrow(field.left[:1], "first by sort and path", Refusal("fits", "comes later by sort and path"))
+        if self.remembers_choices:
+            self.chosen[key] = field.left[0]
+        return field.choice()
+
+    def _clashing(self, request: Request, found: tuple[IndexEntry, ...]) -> list[tuple[IndexEntry, Refusal]]:
+        """The recipes whose variations do not go together as asked; raises VariationError when that is true of all."""
+        errors: list[tuple[IndexEntry, VariationError]] = []
+        for entry in found:
+            try:
+                self.configure(self.source.recipe(entry), request)
+            except VariationError as error:
+                logger.debug("not taking %s for '%s': %s", entry.alias, request.query.text, error)
+                errors.append((entry, error))
+            except RecipeError:
+                pass  # it is reported when the recipe is chosen
+        if len(errors) == len(found):
+            raise errors[0][1]
+        return [(entry, Refusal("variations clash", error.message)) for entry, error in errors]
+
+    def _is_cached(self, recipe: IndexEntry, words: set[str]) -> bool:
+        """Whether the recipe has a finished entry with all these tags."""
+        return any(entry.is_complete and words <= set(entry.tags) for entry in self.store.entries_of(recipe.uid))
+
+    def _help_words(self, entry: IndexEntry) -> set[str]:
+        """The recipe's own ``tags_help``: a query of just these words means it and no other."""
+        return set(str(self.source.recipe(entry).meta.get("tags_help") or "").replace(",", " ").split())
+
+
+class StepReport:
+    """Tells the observers of one step that it started and that it is done."""
+
+    def __init__(self, engine: Engine, trace: tuple[str, ...]) -> None:
+        self._engine = engine
+        self._trace = trace
+        self._configured: Configured | None = None
+        self._started_s = time.perf_counter()
+
+    def start(self, configured: Configured) -> None:
+        """The step is configured."""
+        self._configured = configured
+        self._engine.emit(StepEvent("start", self._trace, configured))
+
+    def done(self, result: StepResult) -> StepResult:
+        """The result with the time it took."""
+        result = result._replace(duration_s=time.perf_counter() - self._started_s)
+        self._engine.emit(StepEvent("done", self._trace, self._configured, result))
+        return result
+
+
+class _Field:
+    """The recipes that are left to choose from, and why the others are not."""
+
+    def __init__(self, fitting: tuple[IndexEntry, ...]) -> None:
+        self.left = fitting
+        self._rule: ChoiceRule = "only one fits"
+        self._passed: list[tuple[IndexEntry, Refusal]] = []
+
+    def narrow(self, kept: tuple[IndexEntry, ...], rule: ChoiceRule, why: Refusal) -> None:
+        """Leaves those that a rule prefers, if it prefers any, and remembers it when that was a decision."""
+        if kept and len(kept) < len(self.left):
+            self._passed += [(entry, why) for entry in self.left if entry not in kept]
+            self.left, self._rule = kept, rule
+
+    def refuse(self, refused: Sequence[tuple[IndexEntry, Refusal]]) -> None:
+        """Leaves out those whose variations do not go together."""
+        for entry, why in refused:
+            self.narrow(tuple(other for other in self.left if other != entry), "variations", why)
+
+    def choice(self) -> Choice:
+        """The first of those that are left."""
+        return Choice(self.left[0], self._rule, tuple(self._passed))
+
+
+def _ask_which(text: str, found: tuple[IndexEntry, ...]) -> int:
+    """Asks on the terminal which recipe is meant; raises Ambiguous without a valid answer."""
+    from .prompts import pick  # here, because few calls ask
+
+    rows = [f"{entry.alias} ({','.join(sorted(entry.tags))})" for entry in found]
+    hint = "name one by its alias, add a tag that only it has, or take the first with --quiet"
+    return pick(f"several recipes match '{text}':", rows, hint=hint)
