@@ -66,7 +66,7 @@ class Engine:
         frame.take(self.run(self, dependency_request(dependency, frame.as_parent(), phase)), phase)
 
     def narrowed_version(self, frame: Frame, key: CacheKey) -> VersionRange:
-        """The version a cached step asks for, after what else is known to be asked of the same thing."""
+        """The version a cached step asks for, after what else is known to be asked of the same artifact."""
         if frame.configured.request.options.mixed_versions:
             return key.version
         bound = self.guard.bound(key, frame.configured.label) if self.guard else None

@@ -33,7 +33,7 @@ MAX_DEPTH = 100
 """Recipes below each other; the deepest chains of the CM community have about ten."""
 
 MAX_ATTEMPTS = 20
-"""Each new attempt narrows the version of one thing (demands.py); nothing sensible narrows that often."""
+"""Each new attempt narrows the version of one artifact (demands.py); nothing sensible narrows that often."""
 
 USER_FOLDER_KEY = "MLC_USER_RUN_DIR"
 """Where the user called, for recipes of CM's successor."""
