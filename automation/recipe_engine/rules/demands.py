@@ -1,8 +1,8 @@
 """Who asked for which version of one artifact in one run, and what suits all of them.
 
 An *artifact* is what a recipe makes for one set of variations, tags and inputs: two steps that ask for it must get the
-same version, because each hands it on in the same env keys. When a later step asks for less than was chosen, the run starts
-over with the bounds of both (``Restart``); when nothing suits both, ``VersionConflict`` names them.
+same version, because each hands it on in the same env keys. When a later step asks for less than was chosen, the run
+starts over with the bounds of both (``Restart``); when nothing suits both, ``VersionConflict`` names them.
 """
 
 from __future__ import annotations
