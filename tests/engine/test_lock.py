@@ -15,8 +15,8 @@ from recipe_engine.actions.run import new_engine
 from recipe_engine.disk.files import working_folder
 from recipe_engine.documents.lockfile import (
     Lock,
+    LockedArtifact,
     LockedFile,
-    LockedThing,
     LockMismatch,
     differences,
     lock_json,
@@ -24,7 +24,7 @@ from recipe_engine.documents.lockfile import (
     portable,
 )
 from recipe_engine.rules.cachemodel import RecipeId
-from recipe_engine.rules.demands import Thing
+from recipe_engine.rules.demands import Artifact
 from recipe_engine.rules.errors import RequestError
 from recipe_engine.rules.symbols import symbol
 from recipe_engine.running import locked
@@ -32,12 +32,12 @@ from recipe_engine.running import locked
 A, B = "a" * 64, "b" * 64
 
 
-def thing(**changes: Any) -> LockedThing:
-    base = LockedThing(RecipeId("get-x", "u"), (), (), (), "1.2", {"x.bin": LockedFile(3, A)}, {}, True)
+def thing(**changes: Any) -> LockedArtifact:
+    base = LockedArtifact(RecipeId("get-x", "u"), (), (), (), "1.2", {"x.bin": LockedFile(3, A)}, {}, True)
     return base._replace(**changes)
 
 
-WHOLE = Thing("u", ("v",), ("a", "b"), (("name", "n"),))
+WHOLE = Artifact("u", ("v",), ("a", "b"), (("name", "n"),))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ WHOLE = Thing("u", ("v",), ("a", "b"), (("name", "n"),))
         (WHOLE._replace(inputs=(("name", symbol("KEY", "get-y")), ("other", "1"))), False),
     ],
 )
-def test_what_a_plan_does_not_know_whole_may_be_any_locked_thing_that_fits(asked: Thing, is_found: bool) -> None:
+def test_what_a_plan_does_not_know_whole_may_be_any_locked_thing_that_fits(asked: Artifact, is_found: bool) -> None:
     locked = thing(variations=WHOLE.variations, tags=WHOLE.tags, inputs=WHOLE.inputs)
     assert Lock("", {}, {}, (locked,)).find(asked) == ([locked] if is_found else [])
 
@@ -89,7 +89,7 @@ DIFFERENCES = {
 
 
 @pytest.mark.parametrize(("locked", "now", "words"), DIFFERENCES.values(), ids=DIFFERENCES.keys())
-def test_differences_are_named(locked: LockedThing, now: LockedThing, words: list[str]) -> None:
+def test_differences_are_named(locked: LockedArtifact, now: LockedArtifact, words: list[str]) -> None:
     found = differences(locked, now)
     assert len(found) == len(words)
     assert all(word in text for word, text in zip(words, found, strict=True))
@@ -205,10 +205,10 @@ def test_only_small_text_files_are_searched_for_the_place_of_the_cache(
     run_sh = "echo text > plain.txt; pwd > named.txt; printf '\\0%s' \"$PWD\" > weights.bin"
     home.recipe("get-model", {"cache": True}, customize=customize, run_sh=run_sh)
     home.run("get,model")
-    (thing,) = make_lock(new_engine(home.engine_home, None), {"tags": "get,model"}).things
+    (thing,) = make_lock(new_engine(home.engine_home, None), {"tags": "get,model"}).artifacts
     assert thing.files.keys() == {"plain.txt", "weights.bin"}
     monkeypatch.setattr(locked, "SEARCHED_BYTES", 1)
-    (thing,) = make_lock(new_engine(home.engine_home, None), {"tags": "get,model"}).things
+    (thing,) = make_lock(new_engine(home.engine_home, None), {"tags": "get,model"}).artifacts
     assert thing.files.keys() == {"plain.txt", "named.txt", "weights.bin"}
 
 

@@ -15,14 +15,14 @@ from ..documents.comparison import Difference, recipe_differences
 from ..documents.lockfile import Lock, differences
 from ..documents.resultrecord import ResultRecord
 from ..rules.cachemodel import CacheEntry, CacheKey
-from ..rules.demands import Thing
+from ..rules.demands import Artifact
 from ..rules.errors import RecipeError
 from ..rules.model import Configured, StepResult
 from ..rules.version import VersionRange
 from ..running.choose import Engine
 from ..running.execute import run_consistently
 from ..running.frame import Frame
-from ..running.locked import Guard, thing_in
+from ..running.locked import Guard, locked_artifact
 from .lock_action import LockingEngine, is_open
 from .run import Home, new_engine, parse_request
 
@@ -32,7 +32,7 @@ MANIFEST_LIMIT_BYTES = 1 << 20
 
 class InputCheck(NamedTuple):
     """What was found: ``differing`` inputs, which a run under the lock would refuse or which it would not notice;
-    ``damaged`` cache entries, which a run makes anew; ``unmade`` things, which it has to make first."""
+    ``damaged`` cache entries, which a run makes anew; ``unmade`` artifacts, which it has to make first."""
 
     differing: tuple[Difference, ...] = ()
     damaged: tuple[Difference, ...] = ()
@@ -44,7 +44,7 @@ class _CheckingEngine(LockingEngine):
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
-        self.entries: dict[Thing, list[tuple[CacheEntry, CacheKey]]] = {}
+        self.entries: dict[Artifact, list[tuple[CacheEntry, CacheKey]]] = {}
         self.damaged: dict[str, Difference] = {}
 
     def tell(self, configured: Configured, symbol: str, text: str) -> None:
@@ -63,8 +63,8 @@ class _CheckingEngine(LockingEngine):
         super().note_choice(frame, key, result)
         entry = result.entry
         if entry and not self.planned_store.is_planned(entry):
-            thing = thing_in(self.planned_store, entry, key).thing
-            self.entries.setdefault(thing, []).append((entry, key))
+            artifact = locked_artifact(self.planned_store, entry, key).artifact
+            self.entries.setdefault(artifact, []).append((entry, key))
 
 
 def check_inputs(record: ResultRecord, inputs: Mapping[str, Any], home: Home) -> InputCheck:
@@ -87,11 +87,13 @@ def check_inputs(record: ResultRecord, inputs: Mapping[str, Any], home: Home) ->
     for planned in plan_errors(checking):
         label = (planned.trace or ("request",))[-1]
         found["made", label] = Difference("made", label, note=_first_lines(planned))
-    for asked in sorted({thing.thing for thing in record.lock.things}):
+    for asked in sorted({artifact.artifact for artifact in record.lock.artifacts}):
         for difference in _entry_differences(asked, record.lock, checking, engine.store):
             found[difference.group, difference.name] = difference
-    missing = [thing for thing in record.lock.things if thing.is_made and thing.thing not in checking.entries]
-    unmade = sorted({thing.label for thing in missing})
+    missing = [
+        artifact for artifact in record.lock.artifacts if artifact.is_made and artifact.artifact not in checking.entries
+    ]
+    unmade = sorted({artifact.label for artifact in missing})
     return InputCheck(tuple(found.values()), tuple(checking.damaged.values()), tuple(unmade))
 
 
@@ -121,11 +123,11 @@ def _recipes(record: ResultRecord, source: RecipeSource) -> Iterator[Difference]
             yield from recipe_differences(key, (locked, now), (recorded, recipe_files(recipe.path)))
 
 
-def _entry_differences(asked: Thing, lock: Lock, engine: _CheckingEngine, store: Store) -> Iterator[Difference]:
-    """What of the entries that serve a locked thing is not what was locked, by their content now."""
-    locked = [thing for thing in lock.find(asked) if thing.is_made]
+def _entry_differences(asked: Artifact, lock: Lock, engine: _CheckingEngine, store: Store) -> Iterator[Difference]:
+    """What of the entries that serve a locked artifact is not what was locked, by their content now."""
+    locked = [artifact for artifact in lock.find(asked) if artifact.is_made]
     for entry, key in engine.entries.get(asked, ()) if locked else ():
-        different = [differences(thing, thing_in(store, entry, key)) for thing in locked]
+        different = [differences(artifact, locked_artifact(store, entry, key)) for artifact in locked]
         if all(different):
             note = "; ".join(sorted(different, key=len)[0])
             yield Difference("made", locked[0].label, note=f"{note}; cm rm cache {entry.uid} -f makes it anew")

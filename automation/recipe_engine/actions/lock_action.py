@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from ..disk.files import write_text
-from ..documents.lockfile import Lock, LockedThing, lock_json, portable_thing
+from ..documents.lockfile import Lock, LockedArtifact, lock_json, portable_artifact
 from ..planning.planned import PlannedEngine
 from ..rules.cachemodel import CacheEntry, CacheKey
-from ..rules.demands import Thing
+from ..rules.demands import Artifact
 from ..rules.errors import RecipeError
 from ..rules.events import StepEvent
 from ..rules.model import Recipe, Request, StepResult
@@ -24,7 +24,7 @@ from ..running.choose import Engine
 from ..running.execute import run_consistently
 from ..running.frame import Frame
 from ..running.host import os_info
-from ..running.locked import places, thing_in
+from ..running.locked import locked_artifact, places
 from ..running.phases import make
 from .plan_action import request_text
 from .run import Home, new_engine, parse_request
@@ -33,12 +33,12 @@ logger = logging.getLogger(__name__)
 
 
 class LockingEngine(PlannedEngine):
-    """A plan that looks below reused entries, once each, and notes all recipes and things it meets."""
+    """A plan that looks below reused entries, once each, and notes all recipes and artifacts it meets."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine, parse_request)
         self.recipes: dict[str, Recipe] = {}
-        self.things: dict[Thing, LockedThing] = {}
+        self.artifacts: dict[Artifact, LockedArtifact] = {}
         self._seen: set[str] = set()
 
     def emit(self, event: StepEvent) -> None:
@@ -46,7 +46,7 @@ class LockingEngine(PlannedEngine):
         super().emit(event)
         if event.kind == "again":
             self.recipes.clear()
-            self.things.clear()
+            self.artifacts.clear()
             self._seen.clear()
         elif event.kind == "start" and event.configured:
             recipe = event.configured.recipe
@@ -68,15 +68,15 @@ class LockingEngine(PlannedEngine):
         super().note_choice(frame, key, result)
         entry = result.entry
         if entry and not self.planned_store.is_planned(entry):
-            thing = thing_in(self.planned_store, entry, key)
+            artifact = locked_artifact(self.planned_store, entry, key)
         else:
             if is_open(key):
                 return  # nobody can tell yet what is asked for
-            asked = portable_thing(key, places(self.planned_store))
-            thing = LockedThing(key.recipe, asked.variations, asked.tags, asked.inputs)
-        known = self.things.get(thing.thing)
+            asked = portable_artifact(key, places(self.planned_store))
+            artifact = LockedArtifact(key.recipe, asked.variations, asked.tags, asked.inputs)
+        known = self.artifacts.get(artifact.artifact)
         if known is None or not known.is_made:
-            self.things[thing.thing] = thing
+            self.artifacts[artifact.artifact] = artifact
 
 
 def is_open(key: CacheKey) -> bool:
@@ -92,10 +92,10 @@ def lock_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     text = json.dumps(row, indent=2) + "\n"
     if i.get("file"):
         write_text(Path(os.path.abspath(str(i["file"]))), text)
-        logger.info("+ wrote %s: %d recipes, %d things", i["file"], len(lock.recipes), len(lock.things))
+        logger.info("+ wrote %s: %d recipes, %d artifacts", i["file"], len(lock.recipes), len(lock.artifacts))
     elif i.get("out") == "con":
         sys.stdout.write(text)
-    unmade = sorted({thing.label for thing in lock.things if not thing.is_made})
+    unmade = sorted({artifact.label for artifact in lock.artifacts if not artifact.is_made})
     if unmade:
         logger.warning(
             "! not in the cache yet, so their versions and files are not locked: %s\n  hint: run it once, then lock",
@@ -121,5 +121,5 @@ def lock_of(planned: LockingEngine, request: Request) -> Lock:
         command=f"cm run script {request_text(request)}",
         host={"system": str(os_info()["platform"]), "machine": os.uname().machine if hasattr(os, "uname") else ""},
         recipes={recipe.id.text: planned.source.digest(recipe) for recipe in planned.recipes.values()},
-        things=tuple(planned.things.values()),
+        artifacts=tuple(planned.artifacts.values()),
     )

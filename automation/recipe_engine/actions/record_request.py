@@ -137,25 +137,25 @@ def folder_input_of(recipe: Recipe) -> str:
 
 def _lock_refusals(lock: Lock) -> Iterator[tuple[str, str]]:
     """The versions in a lock that are none: hooks put them into addresses and command lines."""
-    for thing in lock.things:
-        if thing.version and (not _VERSION.fullmatch(thing.version) or ".." in thing.version):
-            yield thing.label, f"{thing.version!r} is not a version"
+    for artifact in lock.artifacts:
+        if artifact.version and (not _VERSION.fullmatch(artifact.version) or ".." in artifact.version):
+            yield artifact.label, f"{artifact.version!r} is not a version"
 
 
 def recipes_of(lock: Lock) -> list[str]:
     """The recipes of a lock by alias, with the versions of what they make, packages aside."""
     versions: dict[str, dict[str, None]] = {}
-    for thing in lock.things:
-        if PACKAGES not in thing.facts:
-            versions.setdefault(thing.recipe.text, {})[thing.version] = None
+    for artifact in lock.artifacts:
+        if PACKAGES not in artifact.facts:
+            versions.setdefault(artifact.recipe.text, {})[artifact.version] = None
     return sorted(" ".join([name.partition(",")[0], *filter(None, versions.get(name, ()))]) for name in lock.recipes)
 
 
 def locked_packages(lock: Lock) -> dict[str, str]:
     """The Python packages that a lock names, with their versions."""
     found = {}
-    for thing in lock.things:
-        rows = thing.facts.get(PACKAGES)
+    for artifact in lock.artifacts:
+        rows = artifact.facts.get(PACKAGES)
         for name, row in rows.items() if isinstance(rows, Mapping) else ():
             found[str(name)] = str(row.get("version", "")) if isinstance(row, Mapping) else str(row)
     return found

@@ -184,7 +184,7 @@ def check_lines(tasks: Iterable[Task]) -> Iterator[str]:
         differs = [*task.blocking, *task.check.damaged]
         if not differs:
             unmade = f"; to be made first: {', '.join(task.check.unmade)}" if task.check.unmade else ""
-            counts = f"{len(lock.recipes)} recipes, {len(lock.things)} things that they make"
+            counts = f"{len(lock.recipes)} recipes, {len(lock.artifacts)} artifacts that they make"
             yield f"{task.name}: the inputs are those of the result ({counts}){unmade}"
             continue
         yield f"{task.name}: the inputs are NOT those of the result"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from ..rules.demands import Thing
-from .lockfile import LockedThing
+from ..rules.demands import Artifact
+from .lockfile import LockedArtifact
 from .resultrecord import ResultRecord
 
 DEFAULT_TOLERANCE_PERCENT = 10.0
@@ -21,7 +21,7 @@ MISSING = None
 
 
 class Difference(NamedTuple):
-    """One thing that is not the same: ``before`` in the first record, ``after`` in the second; None: not there.
+    """One fact that is not the same: ``before`` in the first record, ``after`` in the second; None: not there.
 
     ``group`` is ``recipe``, ``made``, a group of inputs that the recipe named, ``setting``, ``machine`` or ``result``.
     """
@@ -122,7 +122,7 @@ def _input_differences(before: ResultRecord, after: ResultRecord) -> Iterator[Di
         if digests[0] != digests[1]:
             files = (before.recipe_files.get(key, {}), after.recipe_files.get(key, {}))
             yield from recipe_differences(key, digests, files)
-    yield from _things(before.lock.things, after.lock.things)
+    yield from _artifacts(before.lock.artifacts, after.lock.artifacts)
     for group in sorted(before.inputs.keys() | after.inputs.keys()):
         yield from _mapping(group, before.inputs.get(group, {}), after.inputs.get(group, {}))
 
@@ -144,29 +144,29 @@ def recipe_differences(
         yield Difference("recipe", alias, *digests)
 
 
-def _things(before: Sequence[LockedThing], after: Sequence[LockedThing]) -> Iterator[Difference]:
-    """What recipes made, thing by thing; several of one kind are taken in order."""
-    first, second = _by_thing(before), _by_thing(after)
-    for thing in sorted(first.keys() | second.keys()):
-        pair = (first.get(thing, []), second.get(thing, []))
+def _artifacts(before: Sequence[LockedArtifact], after: Sequence[LockedArtifact]) -> Iterator[Difference]:
+    """What recipes made, artifact by artifact; several of one kind are taken in order."""
+    first, second = _by_artifact(before), _by_artifact(after)
+    for artifact in sorted(first.keys() | second.keys()):
+        pair = (first.get(artifact, []), second.get(artifact, []))
         label = (pair[0] or pair[1])[0].label
         if not (pair[0] and pair[1]):
             shown = ["used" if side else None for side in pair]
             yield Difference("made", label, shown[0], shown[1], "only one of them used it")
             continue
-        for one, other in zip(pair[0], pair[1]):  # noqa: B905 - more of one kind are the same thing at another place
-            yield from thing_differences(one, other)
+        for one, other in zip(pair[0], pair[1]):  # noqa: B905 - more of one kind are the same artifact at another place
+            yield from artifact_differences(one, other)
 
 
-def _by_thing(things: Sequence[LockedThing]) -> dict[Thing, list[LockedThing]]:
-    found: dict[Thing, list[LockedThing]] = {}
-    for thing in things:
-        found.setdefault(thing.thing, []).append(thing)
+def _by_artifact(artifacts: Sequence[LockedArtifact]) -> dict[Artifact, list[LockedArtifact]]:
+    found: dict[Artifact, list[LockedArtifact]] = {}
+    for artifact in artifacts:
+        found.setdefault(artifact.artifact, []).append(artifact)
     return {key: sorted(same, key=lambda one: (one.version, sorted(one.files))) for key, same in found.items()}
 
 
-def thing_differences(before: LockedThing, after: LockedThing) -> Iterator[Difference]:
-    """What differs of one thing that both have: version, files, facts such as packages."""
+def artifact_differences(before: LockedArtifact, after: LockedArtifact) -> Iterator[Difference]:
+    """What differs of one artifact that both have: version, files, facts such as packages."""
     if before.version != after.version:
         yield Difference("made", f"{before.label} version", before.version or None, after.version or None)
     for path in sorted(before.files.keys() | after.files.keys()):

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..rules.cachemodel import CacheKey, RecipeId
-from ..rules.demands import Thing, thing_of
+from ..rules.demands import Artifact, artifact_of
 from ..rules.errors import RequestError
 from ..rules.symbols import has_symbol
 
@@ -33,7 +33,7 @@ class LockedFile(NamedTuple):
     sha256: str
 
 
-class LockedThing(NamedTuple):
+class LockedArtifact(NamedTuple):
     """What a recipe made for one set of variations, tags and inputs.
 
     ``facts`` are what the recipe's hooks answered under ``locked`` (for example ``python_packages``), and ``git``:
@@ -51,9 +51,9 @@ class LockedThing(NamedTuple):
     is_made: bool = False
 
     @property
-    def thing(self) -> Thing:
+    def artifact(self) -> Artifact:
         """What it is asked for by."""
-        return Thing(self.recipe.uid, self.variations, self.tags, self.inputs)
+        return Artifact(self.recipe.uid, self.variations, self.tags, self.inputs)
 
     @property
     def label(self) -> str:
@@ -67,28 +67,28 @@ class Lock(NamedTuple):
     command: str
     host: Mapping[str, str]
     recipes: Mapping[str, str]
-    things: tuple[LockedThing, ...]
+    artifacts: tuple[LockedArtifact, ...]
 
-    def find(self, thing: Thing) -> list[LockedThing]:
-        """All that was locked for a portable thing; for one that a plan does not know whole, all that it may be."""
-        return [locked for locked in self.things if _may_be(thing, locked.thing)]
+    def find(self, artifact: Artifact) -> list[LockedArtifact]:
+        """All that was locked for a portable artifact; for one that a plan does not know whole, all that it may be."""
+        return [locked for locked in self.artifacts if _may_be(artifact, locked.artifact)]
 
 
-def _may_be(thing: Thing, locked: Thing) -> bool:
-    """Whether the known parts of a thing are those of a locked one; a tag that is not known may stand for several."""
+def _may_be(artifact: Artifact, locked: Artifact) -> bool:
+    """Whether the known parts of an artifact are those of a locked one; an unknown tag may stand for several."""
     return all(
         mine == other or (has_symbol(mine) and {part for part in mine if not has_symbol(part)} <= set(other))
-        for mine, other in zip(thing, locked, strict=True)
+        for mine, other in zip(artifact, locked, strict=True)
     )
 
 
-def portable_thing(key: CacheKey, places: Iterable[tuple[str, str]]) -> Thing:
-    """The thing of a key without the places of one machine; ``places`` maps the start of paths to a name for it."""
-    thing = thing_of(key)
-    tags = tuple(sorted({_HEX_ID.sub("<id>", portable(tag, places)) for tag in thing.tags}))
-    variations = tuple(portable(name, places) for name in thing.variations)
-    return Thing(
-        thing.recipe_uid, variations, tags, tuple((name, portable(value, places)) for name, value in thing.inputs)
+def portable_artifact(key: CacheKey, places: Iterable[tuple[str, str]]) -> Artifact:
+    """The artifact of a key without the places of one machine; ``places`` maps the start of paths to a name for it."""
+    artifact = artifact_of(key)
+    tags = tuple(sorted({_HEX_ID.sub("<id>", portable(tag, places)) for tag in artifact.tags}))
+    variations = tuple(portable(name, places) for name in artifact.variations)
+    return Artifact(
+        artifact.recipe_uid, variations, tags, tuple((name, portable(value, places)) for name, value in artifact.inputs)
     )
 
 
@@ -99,8 +99,8 @@ def portable(text: str, places: Iterable[tuple[str, str]]) -> str:
     return text
 
 
-def differences(locked: LockedThing, now: LockedThing) -> list[str]:
-    """What of a thing as it is now is not what was locked; files that only one side knows do not count."""
+def differences(locked: LockedArtifact, now: LockedArtifact) -> list[str]:
+    """What of an artifact as it is now is not what was locked; files that only one side knows do not count."""
     found = []
     if locked.version and now.version != locked.version:
         found.append(f"its version is {now.version or 'unknown'}, locked is {locked.version}")
@@ -139,24 +139,26 @@ def lock_json(lock: Lock) -> dict[str, Any]:
         "command": lock.command,
         "host": dict(lock.host),
         "recipes": dict(sorted(lock.recipes.items())),
-        "things": [_thing_row(thing) for thing in sorted(lock.things, key=lambda one: (one.label, one.thing))],
+        "things": [
+            _artifact_row(artifact) for artifact in sorted(lock.artifacts, key=lambda one: (one.label, one.artifact))
+        ],
     }
 
 
-def _thing_row(thing: LockedThing) -> dict[str, Any]:
+def _artifact_row(artifact: LockedArtifact) -> dict[str, Any]:
     row: dict[str, Any] = {
-        "recipe": thing.recipe.text,
-        "variations": list(thing.variations),
-        "tags": list(thing.tags),
-        "inputs": dict(thing.inputs),
-        "is_made": thing.is_made,
+        "recipe": artifact.recipe.text,
+        "variations": list(artifact.variations),
+        "tags": list(artifact.tags),
+        "inputs": dict(artifact.inputs),
+        "is_made": artifact.is_made,
     }
-    if thing.version:
-        row["version"] = thing.version
-    if thing.files:
-        row["files"] = {path: file._asdict() for path, file in sorted(thing.files.items())}
-    if thing.facts:
-        row["facts"] = dict(sorted(thing.facts.items()))
+    if artifact.version:
+        row["version"] = artifact.version
+    if artifact.files:
+        row["files"] = {path: file._asdict() for path, file in sorted(artifact.files.items())}
+    if artifact.facts:
+        row["facts"] = dict(sorted(artifact.facts.items()))
     return row
 
 
@@ -171,16 +173,16 @@ def parse_lock(text: str, where: str) -> Lock:
             command=str(value["command"]),
             host={str(key): str(item) for key, item in value["host"].items()},
             recipes={str(key): str(item) for key, item in value["recipes"].items()},
-            things=tuple(_parse_thing(row) for row in value["things"]),
+            artifacts=tuple(_parse_artifact(row) for row in value["things"]),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RequestError(f"{where} is no lock ({type(error).__name__}: {error})", hint=hint) from None
 
 
-def _parse_thing(row: Mapping[str, Any]) -> LockedThing:
+def _parse_artifact(row: Mapping[str, Any]) -> LockedArtifact:
     alias, _, uid = row["recipe"].partition(",")
     files = row.get("files") or {}
-    return LockedThing(
+    return LockedArtifact(
         recipe=RecipeId(alias, uid),
         variations=tuple(row["variations"]),
         tags=tuple(row["tags"]),

@@ -13,7 +13,7 @@ from typing import Any
 from ..rules.cachemodel import CacheEntry, CacheKey
 from ..rules.conditions import Verdict, decide
 from ..rules.configure import configure
-from ..rules.demands import Restart, Thing, thing_of
+from ..rules.demands import Artifact, Restart, artifact_of
 from ..rules.deps import dependency_request
 from ..rules.env import PREFIX, SUCCESSOR_PREFIX, Env
 from ..rules.errors import Ambiguous, NotFound, RecipeError, VariationNotFound
@@ -49,7 +49,7 @@ class PlannedEngine(Engine):
         self.planned_store = PlannedStore(engine.store, self.tree.pending_now)
         super().__init__(engine.source, PlannedEffects(self), engine.top_folder, engine.run)
         self.guard = engine.guard
-        self._choices: dict[Thing, list[tuple[bool, VersionRange, str, CacheEntry | None]]] = {}
+        self._choices: dict[Artifact, list[tuple[bool, VersionRange, str, CacheEntry | None]]] = {}
         self._starts_over = False
         self._maybe_chosen: set[frozenset[str]] = set()
         self._choice_waits: tuple[str, ...] = ()
@@ -92,8 +92,8 @@ class PlannedEngine(Engine):
 
     def narrowed_version(self, step: StepContext, key: CacheKey) -> VersionRange:
         """A step that may not happen, or whose version is not known yet, puts no bounds on others."""
-        if thing_of(key) in self.planned_store.doubtful and isinstance(step, PlannedStep):
-            step.open_by(self.planned_store.doubtful[thing_of(key)])
+        if artifact_of(key) in self.planned_store.doubtful and isinstance(step, PlannedStep):
+            step.open_by(self.planned_store.doubtful[artifact_of(key)])
         return key.version if _is_open(step, key) else super().narrowed_version(step, key)
 
     def note_choice(self, step: StepContext, key: CacheKey, result: StepResult) -> None:
@@ -108,8 +108,8 @@ class PlannedEngine(Engine):
 
     def _compare_choices(self, step: StepContext, key: CacheKey, result: StepResult) -> None:
         """Starts over when a step that may not happen would change which entry a sure one reuses."""
-        thing, doubtful = thing_of(key), self.planned_store.doubtful
-        rows = self._choices.setdefault(thing, [])
+        artifact, doubtful = artifact_of(key), self.planned_store.doubtful
+        rows = self._choices.setdefault(artifact, [])
         rows.append((_is_open(step, key), key.version, result.version, result.entry))
         sure = [
             (version, entry.uid)
@@ -119,10 +119,10 @@ class PlannedEngine(Engine):
         for is_open, asked, _, entry in rows:
             mine = entry.uid if entry else ""
             is_other = any(mine != uid or has_symbol(asked.text) or not asked.holds(version) for version, uid in sure)
-            if is_open and is_other and thing not in doubtful:
-                doubtful[thing] = f"which version of {key.recipe.alias} suits all steps"
+            if is_open and is_other and artifact not in doubtful:
+                doubtful[artifact] = f"which version of {key.recipe.alias} suits all steps"
                 self._starts_over = True
-                raise Restart(doubtful[thing])
+                raise Restart(doubtful[artifact])
 
     def emit(self, event: StepEvent) -> None:
         """Grows the plan, and shows at which step the lock would stop the run."""

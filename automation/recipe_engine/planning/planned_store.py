@@ -9,7 +9,7 @@ from typing import Any
 
 from ..rules.cachekey import entry_tags, misfit, preference
 from ..rules.cachemodel import CacheEntry, CacheKey, EntryRecord, Maker, Outcome
-from ..rules.demands import Thing, thing_of
+from ..rules.demands import Artifact, artifact_of
 from ..rules.errors import CycleError
 from ..rules.symbols import has_symbol, shown, sources
 from ..rules.version import ANY_VERSION, VersionRange, intersection
@@ -36,7 +36,7 @@ class PlannedStore:
         self._held: set[str] = set()
         self._replaced: set[str] = set()
         self._unknown_versions: dict[str, VersionRange] = {}
-        self.doubtful: dict[Thing, str] = {}
+        self.doubtful: dict[Artifact, str] = {}
         self._reason = ""
 
     def is_planned(self, entry: CacheEntry | None) -> bool:
@@ -176,8 +176,8 @@ class PlannedStore:
 
     def _waits_for(self, key: CacheKey) -> tuple[str, ...]:
         """What is unknown in ``key`` or in an entry so that the entry might serve after all; empty when none could."""
-        if thing_of(key) in self.doubtful:
-            return (self.doubtful[thing_of(key)],)
+        if artifact_of(key) in self.doubtful:
+            return (self.doubtful[artifact_of(key)],)
         for entry in self.entries_of(key.recipe.uid):
             if not entry.is_complete:
                 continue

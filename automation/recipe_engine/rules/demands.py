@@ -1,8 +1,8 @@
-"""Who asked for which version of one thing in one run, and what suits all of them.
+"""Who asked for which version of one artifact in one run, and what suits all of them.
 
-A *thing* is what a recipe makes for one set of variations, tags and inputs: two steps that ask for it must get the same
-version, because each hands it on in the same env keys. When a later step asks for less than was chosen, the run starts
-over with the bounds of both (``Restart``); when nothing suits both, ``VersionConflict`` names them.
+An *artifact* is what a recipe makes for one set of variations, tags and inputs: two steps that ask for it must get the
+same version, because each hands it on in the same env keys. When a later step asks for less than was chosen, the run
+starts over with the bounds of both (``Restart``); when nothing suits both, ``VersionConflict`` names them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .version import ANY_VERSION, VersionRange, intersection
 COMMAND_LINE = "the command line"
 
 
-class Thing(NamedTuple):
+class Artifact(NamedTuple):
     """What a CacheKey stands for when its version is left aside."""
 
     recipe_uid: str
@@ -26,14 +26,14 @@ class Thing(NamedTuple):
     inputs: tuple[tuple[str, str], ...]
 
 
-def thing_of(key: CacheKey) -> Thing:
-    """The thing that a key asks for."""
+def artifact_of(key: CacheKey) -> Artifact:
+    """The artifact that a key asks for."""
     tags = tuple(sorted({*key.extra_tags, *key.derived_tags}))
-    return Thing(key.recipe.uid, key.variations, tags, tuple(sorted(key.inputs.items())))
+    return Artifact(key.recipe.uid, key.variations, tags, tuple(sorted(key.inputs.items())))
 
 
 class Demand(NamedTuple):
-    """One step's wish; ``trace`` are the labels from the outermost recipe down to the thing."""
+    """One step's wish; ``trace`` are the labels from the outermost recipe down to the artifact."""
 
     version: VersionRange
     trace: tuple[str, ...]
@@ -53,7 +53,7 @@ class Restart(Exception):
 
 
 class VersionConflict(RecipeError):
-    """No version suits all who asked for one thing."""
+    """No version suits all who asked for one artifact."""
 
 
 class Choice(NamedTuple):
@@ -72,9 +72,9 @@ class Demands:
     """The demands of one run, and the bounds that earlier attempts at it ended with."""
 
     def __init__(self) -> None:
-        self._bounds: dict[Thing, Demand] = {}
-        self._demands: dict[Thing, list[Demand]] = {}
-        self._chosen: dict[Thing, Choice] = {}
+        self._bounds: dict[Artifact, Demand] = {}
+        self._demands: dict[Artifact, list[Demand]] = {}
+        self._chosen: dict[Artifact, Choice] = {}
 
     def start_over(self) -> None:
         """Forgets all but the bounds."""
@@ -84,7 +84,7 @@ class Demands:
     def knows(self, key: CacheKey) -> bool:
         """Whether the recipe was asked for with these variations before, whatever its tags and inputs were."""
         asked = (key.recipe.uid, key.variations)
-        return any(thing[:2] == asked for thing in (*self._bounds, *self._chosen))
+        return any(artifact[:2] == asked for artifact in (*self._bounds, *self._chosen))
 
     def narrowed(self, key: CacheKey, trace: tuple[str, ...], given: Demand | None = None) -> VersionRange:
         """The version that the step at the end of ``trace`` has to ask for: what suits it and all others known so far.
@@ -95,30 +95,30 @@ class Demands:
 
         Raises VersionConflict when nothing suits all, and Restart when a tighter bound may.
         """
-        thing = thing_of(key)
-        bound = self._bounds.get(thing) or (None if key.version.exact else given)
-        demands = self._demands.setdefault(thing, [bound] if bound else [])
+        artifact = artifact_of(key)
+        bound = self._bounds.get(artifact) or (None if key.version.exact else given)
+        demands = self._demands.setdefault(artifact, [bound] if bound else [])
         demand = Demand(key.version, trace)
         if all(known.version != demand.version for known in demands):
             demands.append(demand)
-        choice = self._chosen.get(thing)
+        choice = self._chosen.get(artifact)
         if choice is None or not choice.satisfies(key.version):
             common = _common(demands)
             if common is None:
                 raise _conflict(trace[-1], demands)
             if choice and (bound is None or common != bound.version):
-                self._bounds[thing] = Demand(common, trace)
+                self._bounds[artifact] = Demand(common, trace)
                 raise Restart(f"{trace[-1]} {choice.version} was already selected; a later step requires {demand.text}")
         return intersection(key.version, bound.version) or key.version if bound else key.version
 
     def note(self, key: CacheKey, version: str, entry: CacheEntry | None) -> None:
         """Remembers what a step got; an empty ``version`` is an unknown one."""
         asked = key.version.exact or (entry.record.asked_version if entry and entry.record else "")
-        self._chosen.setdefault(thing_of(key), Choice(version, asked, entry.uid if entry else ""))
+        self._chosen.setdefault(artifact_of(key), Choice(version, asked, entry.uid if entry else ""))
 
     def preferred(self, key: CacheKey, entries: Iterable[CacheEntry]) -> list[CacheEntry]:
         """The entries with the one first that this run took before."""
-        choice = self._chosen.get(thing_of(key))
+        choice = self._chosen.get(artifact_of(key))
         return sorted(entries, key=lambda entry: choice is None or entry.uid != choice.entry_uid)
 
 

@@ -14,7 +14,15 @@ from ..disk.entryfile import EntryPaths
 from ..disk.files import read_json
 from ..disk.repos import RecipeSource
 from ..disk.store import Store
-from ..documents.lockfile import Lock, LockedFile, LockedThing, LockMismatch, differences, parse_lock, portable_thing
+from ..documents.lockfile import (
+    Lock,
+    LockedArtifact,
+    LockedFile,
+    LockMismatch,
+    differences,
+    parse_lock,
+    portable_artifact,
+)
 from ..rules.cachemodel import CacheEntry, CacheKey
 from ..rules.demands import Demand
 from ..rules.errors import RequestError
@@ -70,8 +78,10 @@ class Guard:
             self._told.add(what)
             logger.warning("! %s says nothing about %s; it is chosen freely", self.name, what)
 
-    def _locked(self, key: CacheKey) -> list[LockedThing]:
-        return [thing for thing in self.lock.find(portable_thing(key, places(self._store))) if thing.is_made]
+    def _locked(self, key: CacheKey) -> list[LockedArtifact]:
+        return [
+            artifact for artifact in self.lock.find(portable_artifact(key, places(self._store))) if artifact.is_made
+        ]
 
     def bound(self, key: CacheKey, label: str) -> Demand | None:
         """The version that the lock wants; None when it wants none. Raises LockMismatch for what it does not know."""
@@ -79,7 +89,7 @@ class Guard:
         if not found:
             self._miss(f"{label} with these inputs, or it was not made yet when the lock was written")
             return None
-        versions = {thing.version for thing in found}
+        versions = {artifact.version for artifact in found}
         if len(versions) != 1 or not found[0].version:
             return None
         return Demand(VersionRange(exact=found[0].version), (f"the lock {self.name}", label))
@@ -94,7 +104,7 @@ class Guard:
         found = self._locked(key)
         if not found:
             return
-        now = thing_in(self._store, entry, key)
+        now = locked_artifact(self._store, entry, key)
         different = [differences(locked, now) for locked in found]
         if all(different):
             raise LockMismatch(
@@ -145,17 +155,17 @@ def places(store: Store) -> list[tuple[str, str]]:
     return [(str(store.root), "<cache>"), (os.path.expanduser("~"), "<home>")]
 
 
-def thing_in(store: Store, entry: CacheEntry, key: CacheKey) -> LockedThing:
+def locked_artifact(store: Store, entry: CacheEntry, key: CacheKey) -> LockedArtifact:
     """What a finished entry holds, as a lock notes it."""
-    thing = portable_thing(key, places(store))
+    artifact = portable_artifact(key, places(store))
     details = read_json(EntryPaths(entry.path).details)
     facts = dict(details.get("locked") or {}) if isinstance(details, Mapping) else {}
     commits = _git_commits(entry.path, store.load(entry)[0])
-    return LockedThing(
+    return LockedArtifact(
         recipe=entry.recipe,
-        variations=thing.variations,
-        tags=thing.tags,
-        inputs=thing.inputs,
+        variations=artifact.variations,
+        tags=artifact.tags,
+        inputs=artifact.inputs,
         version=entry.version,
         files=dict(_portable_files(entry, str(store.root))),
         facts={**facts, **({"git": commits} if commits else {})},
