@@ -13,7 +13,7 @@ from helpers import uid_of
 from recipe_engine.rules.cachemodel import RecipeId
 from recipe_engine.rules.errors import ErrorText, HookFailed, ScriptFailed
 from recipe_engine.rules.model import HookResult, Layer, Recipe
-from recipe_engine.running.hooks import call_hook, hook_input, load_customize
+from recipe_engine.running.hooks import Artifact, call_hook, load_customize
 
 
 def recipe(tmp_path: Path, customize: str = "", **files: str) -> Recipe:
@@ -26,7 +26,7 @@ def recipe(tmp_path: Path, customize: str = "", **files: str) -> Recipe:
 
 
 def preprocess(made: Recipe, env: dict[str, Any] | None = None) -> HookResult | None:
-    i = hook_input(recipe=made, env={} if env is None else env, state={}, meta={}, extra={})
+    i = {"env": {} if env is None else env, "state": {}, "meta": {}, "artifact": Artifact(made), "customize": {}}
     return call_hook(made, "preprocess", i)
 
 

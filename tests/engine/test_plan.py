@@ -18,7 +18,7 @@ from recipe_engine.documents.plan_text import GRAPHS, plan_json, plan_lines
 from recipe_engine.rules.errors import RecipeError
 from recipe_engine.rules.events import StepEvent
 from recipe_engine.rules.symbols import START, has_symbol
-from recipe_engine.running.execute import run_request
+from recipe_engine.running.step import run_request
 
 Step = tuple[str, str]
 NO_NETWORK = ("unshare", "--user", "--map-root-user", "--net")

@@ -19,7 +19,6 @@ from recipe_engine.disk.files import working_folder
 from recipe_engine.disk.store import Store
 from recipe_engine.rules.errors import RecipeError
 from recipe_engine.rules.events import StepEvent
-from recipe_engine.running.execute import run_consistently
 
 FEWER = settings(max_examples=max(8, settings.default.max_examples // 2) if settings.default else 8)
 KEYS = ("CM_A", "CM_B", "CM_C", "CM_TMP_D", "+CM_L")
@@ -216,7 +215,7 @@ def contradictions(home: TemporaryHome, inputs: dict[str, Any]) -> list[str]:
             engine = new_engine(home.engine_home, None)
             engine.observers.append(events.append)
             try:
-                run_consistently(engine, parse_request(inputs))
+                engine.run_consistently(parse_request(inputs))
             except RecipeError as error:
                 failure = error.message
     if refusal:

@@ -24,7 +24,7 @@ from ..rules.rerun import VERSION_FLAGS, command_line
 from ..rules.secrets import without_secrets
 from ..rules.select import candidates
 from ..rules.tags import nearest
-from ..running.choose import Engine
+from ..running.engine import Engine
 from .cache_actions import NothingFound, find_entries
 from .run import Home, new_engine, parse_request
 
@@ -41,14 +41,14 @@ class Use(NamedTuple):
 
 def explain_cache_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     """Answers ``cm explain cache [UID | --tags=...]``; raises NothingFound when no entry fits."""
-    engine = new_engine(home, None)
-    entries = find_entries(i, engine.store)
+    engine, store = new_engine(home, None), Store.current(home.store_path)
+    entries = find_entries(i, store)
     if not entries:
-        close = nearest(str(i.get("artifact") or ""), [entry.uid for entry in engine.store.entries()], 3, 0.4)
+        close = nearest(str(i.get("artifact") or ""), [entry.uid for entry in store.entries()], 3, 0.4)
         hint = f"the nearest are: {', '.join(close)}" if close else "cm show cache lists what there is"
         raise NothingFound(f"no cache entry fits in {home.store_path}", hint=hint)
-    uses = _uses(engine.store)
-    rows = [_entry_row(engine, entry, uses.get(entry.uid, [])) for entry in entries]
+    uses = _uses(store)
+    rows = [{"state": _state(store, entry), **_entry_row(engine, entry, uses.get(entry.uid, []))} for entry in entries]
     if i.get("out") == "con":
         sys.stdout.write("\n".join(line for row in rows for line in entry_lines(row)).lstrip("\n") + "\n")
     return {"return": 0, "format": FORMAT, "cache": str(home.store_path), "entries": rows}
@@ -88,7 +88,6 @@ def _entry_row(engine: Engine, entry: CacheEntry, uses: Sequence[Use]) -> dict[s
         "tags": list(entry.tags),
         "version": entry.version,
         "created_utc": record.created_utc if record else "",
-        "state": _state(engine.store, entry),
         "request": {
             "tags": str(asked.get("tags", "")),
             "inputs": dict(without_secrets(record.inputs if record else {})),

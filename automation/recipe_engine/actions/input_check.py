@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from ..disk.content import declared_files
 from ..disk.files import sha256_of
 from ..disk.repos import RecipeSource, recipe_files
-from ..disk.store import Store
 from ..documents.comparison import Difference, recipe_differences
 from ..documents.lockfile import Lock, differences
 from ..documents.resultrecord import ResultRecord
@@ -19,9 +18,9 @@ from ..rules.demands import Artifact
 from ..rules.errors import RecipeError
 from ..rules.model import Configured, StepResult
 from ..rules.version import VersionRange
-from ..running.choose import Engine
-from ..running.execute import run_consistently
-from ..running.frame import Frame
+from ..running.context import StepContext
+from ..running.effects import Entries
+from ..running.engine import Engine
 from ..running.locked import Guard, locked_artifact
 from .lock_action import LockingEngine, is_open
 from .run import Home, new_engine, parse_request
@@ -47,20 +46,20 @@ class _CheckingEngine(LockingEngine):
         self.entries: dict[Artifact, list[tuple[CacheEntry, CacheKey]]] = {}
         self.damaged: dict[str, Difference] = {}
 
-    def tell(self, configured: Configured, symbol: str, text: str) -> None:
+    def tell_once(self, configured: Configured, mark: str, text: str, name: str = "") -> None:
         """Keeps why an entry is not reused."""
-        super().tell(configured, symbol, text)
+        super().tell_once(configured, mark, text, name)
         label, _, reason = text.partition(": ")
-        if symbol == "!" and reason.startswith("not reusing "):
+        if mark == "!" and reason.startswith("not reusing "):
             self.damaged[label] = Difference("made", label, note=reason)
 
-    def narrowed_version(self, frame: Frame, key: CacheKey) -> VersionRange:
+    def narrowed_version(self, step: StepContext, key: CacheKey) -> VersionRange:
         """What is not known before a run cannot be looked up in a lock."""
-        return key.version if is_open(key) else super().narrowed_version(frame, key)
+        return key.version if is_open(key) else super().narrowed_version(step, key)
 
-    def note_choice(self, frame: Frame, key: CacheKey, result: StepResult) -> None:
+    def note_choice(self, step: StepContext, key: CacheKey, result: StepResult) -> None:
         """Keeps the entry that serves a step."""
-        super().note_choice(frame, key, result)
+        super().note_choice(step, key, result)
         entry = result.entry
         if entry and not self.planned_store.is_planned(entry):
             artifact = locked_artifact(self.planned_store, entry, key).artifact
@@ -80,7 +79,7 @@ def check_inputs(record: ResultRecord, inputs: Mapping[str, Any], home: Home) ->
     checking.guard = Guard(record.lock, "the record", is_frozen=True, source=engine.source, store=engine.store)
     found: dict[tuple[str, str], Difference] = {}
     try:
-        run_consistently(checking, parse_request(inputs))
+        checking.run_consistently(parse_request(inputs))
     except RecipeError as error:
         label = (error.trace or ("request",))[-1]
         found["made", label] = Difference("made", label, note=_first_lines(error))
@@ -123,7 +122,7 @@ def _recipes(record: ResultRecord, source: RecipeSource) -> Iterator[Difference]
             yield from recipe_differences(key, (locked, now), (recorded, recipe_files(recipe.path)))
 
 
-def _entry_differences(asked: Artifact, lock: Lock, engine: _CheckingEngine, store: Store) -> Iterator[Difference]:
+def _entry_differences(asked: Artifact, lock: Lock, engine: _CheckingEngine, store: Entries) -> Iterator[Difference]:
     """What of the entries that serve a locked artifact is not what was locked, by their content now."""
     locked = [artifact for artifact in lock.find(asked) if artifact.is_made]
     for entry, key in engine.entries.get(asked, ()) if locked else ():

@@ -20,12 +20,11 @@ from ..rules.events import StepEvent
 from ..rules.model import Recipe, Request, StepResult
 from ..rules.secrets import hidden_texts
 from ..rules.symbols import has_symbol
-from ..running.choose import Engine
-from ..running.execute import run_consistently
-from ..running.frame import Frame
+from ..running.context import StepContext
+from ..running.engine import Engine
 from ..running.host import os_info
 from ..running.locked import locked_artifact, places
-from ..running.phases import make
+from ..running.step import make
 from .plan_action import request_text
 from .run import Home, new_engine, parse_request
 
@@ -52,20 +51,20 @@ class LockingEngine(PlannedEngine):
             recipe = event.configured.recipe
             self.recipes[recipe.id.text] = recipe
 
-    def before_reuse(self, frame: Frame, entry: CacheEntry) -> None:
+    def before_reuse(self, step: StepContext, entry: CacheEntry) -> None:
         """Plans what would have to run if the entry were not there: on another machine it is not."""
         if self.planned_store.is_planned(entry) or entry.uid in self._seen:
             return
         self._seen.add(entry.uid)
-        below = self.frame(frame.configured, entry.path / "below", None)
+        below = self.step(step.configured, entry.path / "below", None)
         try:
             make(self, below, entry)
         except RecipeError as error:
             logger.debug("below %s: %s", entry.path, error)
 
-    def note_choice(self, frame: Frame, key: CacheKey, result: StepResult) -> None:
+    def note_choice(self, step: StepContext, key: CacheKey, result: StepResult) -> None:
         """Notes what the cache holds for a request, or that it holds nothing yet."""
-        super().note_choice(frame, key, result)
+        super().note_choice(step, key, result)
         entry = result.entry
         if entry and not self.planned_store.is_planned(entry):
             artifact = locked_artifact(self.planned_store, entry, key)
@@ -111,7 +110,7 @@ def make_lock(engine: Engine, i: Mapping[str, Any]) -> Lock:
     """
     planned = LockingEngine(engine)
     request = parse_request(i)
-    run_consistently(planned, request)
+    planned.run_consistently(request)
     return lock_of(planned, request)
 
 

@@ -15,8 +15,7 @@ from ..rules.errors import RecipeError, RequestError
 from ..rules.model import Request
 from ..rules.schema import is_yes
 from ..rules.secrets import hidden_text
-from ..running.choose import Engine
-from ..running.execute import run_consistently
+from ..running.engine import Engine
 from ..running.locked import guard_of
 from .run import Home, new_engine, parse_request
 
@@ -49,7 +48,7 @@ def make_plan(engine: Engine, request: Request, planned: PlannedEngine | None = 
     """
     planned = planned or PlannedEngine(engine, parse_request)
     try:
-        run_consistently(planned, request)
+        planned.run_consistently(request)
     except RecipeError:
         if planned.tree.is_empty:
             raise

@@ -23,7 +23,6 @@ from ..documents.resultrecord import RECORD_FILE, portable_value, sealed
 from ..rules.errors import RequestError
 from ..rules.rerun import flat, given_line
 from ..rules.secrets import hidden, hidden_texts, holds_secret, without_secret_flags
-from ..running.execute import run_consistently
 from ..running.journal import iso
 from ..running.locked import places
 from ..running.recording import rows_until_now
@@ -50,7 +49,7 @@ def record_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     engine = LockingEngine(new_engine(home, None))
     folder_input = str(i.get("folder_input") or "")
     recording_recipe(request, folder_input, engine.source)
-    run_consistently(engine, parse_request({**request, folder_input: str(folder)}))
+    engine.run_consistently(parse_request({**request, folder_input: str(folder)}))
     lock = lock_of(engine, parse_request(request))
     rows = rows_until_now()
     refuse_changed_recipes(lock, rows)

@@ -105,7 +105,7 @@ def _answer(action: Callable[[Mapping[str, Any]], dict[str, Any]], i: dict[str, 
             traceback.print_exc()
         return _failed(error.code, ErrorText.of(error), out, cmind)
     except KeyboardInterrupt as stop:
-        from ..running.execute import running_trace  # here, because most calls never need it
+        from ..running.engine import running_trace  # here, because most calls never need it
 
         if running_trace():  # a recipe made this call; the whole run ends
             raise

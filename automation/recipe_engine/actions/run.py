@@ -2,7 +2,7 @@
 
 request = parse_request(i)              what was asked for
 engine  = Engine(recipes, store)        what there is
-result  = run_consistently(engine, request)  select, configure, reuse or make; dependencies first (execute.py)
+result  = engine.run_consistently(request)   choose, configure, reuse or make; dependencies first (running/step.py)
 answer  = to_cm(result, i)
 """
 
@@ -27,12 +27,13 @@ from ..rules.schema import is_yes
 from ..rules.secrets import known_from
 from ..rules.select import candidates, named
 from ..rules.tags import TagQuery, nearest, parse_query, split_words
-from ..running.choose import Engine
-from ..running.execute import run_consistently, run_request, running_trace
+from ..running.effects import RealEffects
+from ..running.engine import Engine, running_trace
 from ..running.hooks import names_input
 from ..running.host import passed_on_env
 from ..running.locked import guard_of, guarding
 from ..running.recording import recorded
+from ..running.step import run_request
 from .report import to_cm
 
 logger = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ CACHE_VARIABLE = "CROWDPERF_CACHE"
 """Names the folder of the store; without it the store is the ``cache`` folder of CM's local repository."""
 
 RECURSION_LIMIT = 5000
-"""Enough for recipes as deep below each other as ``execute`` allows, also where they call ``cm.access`` themselves."""
+"""Enough for recipes as deep below each other as ``Engine`` allows, also where they call ``cm.access`` themselves."""
 
 
 class Home(NamedTuple):
@@ -63,16 +64,11 @@ class Home(NamedTuple):
         return Path(chosen).absolute() if chosen else self.local_repo / "cache"
 
 
-def new_engine(home: Home, cmind: Any, kind: type[Engine] = Engine) -> Engine:
+def new_engine(home: Home, cmind: Any, effects: type[RealEffects] = RealEffects) -> Engine:
     """What all steps of one call share: recipes, store, the folder of the call."""
     sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
-    return kind(
-        source=RecipeSource(home.repos, home.index_folder),
-        store=Store.current(home.store_path),
-        cmind=cmind,
-        top_folder=os.getcwd(),
-        run=run_request,
-    )
+    source, store = RecipeSource(home.repos, home.index_folder), Store.current(home.store_path)
+    return Engine(source, effects(source, store, cmind), os.getcwd(), run_request)
 
 
 def run_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any]:
@@ -82,9 +78,9 @@ def run_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any]:
             engine = new_engine(home, cmind)
             with recorded(engine, i, home.path):
                 return _run(i, engine)
-        from .run_extras import ExtrasEngine, run_with_extras  # here, because few calls have such a flag
+        from .run_extras import WatchedEffects, run_with_extras  # here, because few calls have such a flag
 
-        engine = new_engine(home, cmind, ExtrasEngine)
+        engine = new_engine(home, cmind, WatchedEffects)
         with recorded(engine, i, home.path):
             return run_with_extras(i, engine, _run)
 
@@ -97,7 +93,7 @@ def _run(i: Mapping[str, Any], engine: Engine) -> dict[str, Any]:
     if recipe and i.get("out"):
         warn_of_unknown_inputs(recipe, request)
     with guarding(engine.guard):
-        result = run_consistently(engine, request)
+        result = engine.run_consistently(request)
     if recipe and i.get("out"):
         _show_env(recipe, result)
     answer = to_cm(result, i)

@@ -20,15 +20,14 @@ from typing import Any, NamedTuple
 from ..disk.files import write_json, write_text
 from ..rules.errors import RecipeError, RequestError
 from ..rules.events import StepEvent
-from ..rules.index import IndexEntry
 from ..rules.model import Configured, StepResult
 from ..rules.rerun import given_line
 from ..rules.schema import is_yes
 from ..rules.secrets import hidden, hidden_text, hidden_texts, without_secrets
 from ..rules.tags import split_words
-from ..running.choose import Engine
-from ..running.execute import running_trace
-from ..running.frame import Frame
+from ..running.context import StepContext
+from ..running.effects import RealEffects
+from ..running.engine import Engine, running_trace
 from ..running.host import cm_version
 from ..running.prompts import has_terminal, wait_for_enter
 from ..running.shell import ENV_FILE, RUN_FILE, secret_variables, write_env_file
@@ -52,49 +51,29 @@ class ScriptWatch(NamedTuple):
     tags: frozenset[str]
     depth: int | None
 
-    def is_debugged(self, frame: Frame) -> bool:
+    def is_debugged(self, step: StepContext) -> bool:
         """Whether the script of this step is kept for debugging."""
-        is_top = len(frame.configured.request.trace) == self.depth
-        return is_top or bool(self.tags and self.tags <= set(frame.recipe.tags))
+        is_top = len(step.configured.request.trace) == self.depth
+        return is_top or bool(self.tags and self.tags <= set(step.recipe.tags))
 
 
-class WatchedFrame(Frame):
-    """A step whose native script is shown."""
+class WatchedEffects(RealEffects):
+    """Effects whose native scripts are shown."""
 
     watch = ScriptWatch(False, frozenset(), None)
 
-    def run_script(self) -> None:
+    def run_script(self, step: StepContext) -> None:
         """Runs the script; shows its env before, keeps a copy of it after."""
+        label = step.configured.label
         if self.watch.shows_env:
-            values = json.dumps(hidden(without_secrets(self.env)), indent=2, sort_keys=True, default=str)
-            logger.info("%senv of %s:\n%s", self.indent, self.configured.label, values)
+            values = json.dumps(hidden(without_secrets(step.env)), indent=2, sort_keys=True, default=str)
+            logger.info("%senv of %s:\n%s", step.indent, label, values)
         try:
-            super().run_script()
+            super().run_script(step)
         finally:
-            if self.watch.is_debugged(self) and os.path.isfile(RUN_FILE):
+            if self.watch.is_debugged(step) and os.path.isfile(RUN_FILE):
                 shutil.copy(RUN_FILE, DEBUG_FILE)
-                logger.info("%s* %s: to try by hand: bash %s", self.indent, self.configured.label, _here(DEBUG_FILE))
-
-
-class Forgetful(dict[frozenset[str], IndexEntry]):
-    """Choices that are not remembered, so that each is asked for again."""
-
-    def __setitem__(self, key: frozenset[str], value: IndexEntry) -> None:
-        """Keeps nothing."""
-
-
-class ExtrasEngine(Engine):
-    """An engine whose steps can be watched."""
-
-    watch: ScriptWatch | None = None
-
-    def frame(self, configured: Configured, folder: Path, log_path: Path | None) -> Frame:
-        """The running side of one step, watched when asked."""
-        if self.watch is None:
-            return super().frame(configured, folder, log_path)
-        made = WatchedFrame(configured, folder=folder, log_path=log_path, top_folder=self.top_folder, cmind=self.cmind)
-        made.watch = self.watch
-        return made
+                logger.info("%s* %s: to try by hand: bash %s", step.indent, label, _here(DEBUG_FILE))
 
 
 class Step(NamedTuple):
@@ -129,10 +108,9 @@ def run_with_extras(
         tags=frozenset(split_words(i.get("debug_script_tags") or "")),
         depth=len(running_trace()) if is_yes(i.get("debug_script")) else None,
     )
-    if isinstance(engine, ExtrasEngine) and (watch.shows_env or watch.tags or watch.depth is not None):
-        engine.watch = watch
-    if is_yes(i.get("skip_remembered_selections")):
-        engine.chosen = Forgetful()
+    if isinstance(engine.effects, WatchedEffects):
+        engine.effects.watch = watch
+    engine.remembers_choices = not is_yes(i.get("skip_remembered_selections"))
     extras = Extras(i)
     engine.observers.append(extras.take)
     try:

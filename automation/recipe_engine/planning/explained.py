@@ -12,10 +12,10 @@ from ..documents.origins import Asked, EntryOrigin, StepTrace
 from ..rules.cachemodel import CacheEntry, CacheKey
 from ..rules.conditions import Verdict
 from ..rules.deps import tag_origins
+from ..rules.env import Env, State
 from ..rules.events import StepEvent
 from ..rules.model import PHASES, Configured, Dependency, HookResult, Phase, Recipe, Request, StepResult
 from ..rules.select import Choice
-from ..rules.env import Env, State
 from ..running.context import StepContext
 from ..running.engine import Engine
 from .planned import PlannedEngine
@@ -75,8 +75,8 @@ class ExplainEngine(PlannedEngine):
         is_wanted: Callable[[tuple[str, ...], str], bool],
     ) -> None:
         super().__init__(engine, parse)
-        self.planned_store = WitnessStore(engine.store, self.tree.pending_now, self._saw_key)
-        self.store: Store = self.planned_store
+        self.effects = TracingEffects(self)
+        self.planned_store.asked = self._saw_key
         self.is_wanted = is_wanted
         self.steps: list[SeenStep] = []
         self.skipped: list[SkippedStep] = []
@@ -85,24 +85,24 @@ class ExplainEngine(PlannedEngine):
         self._asked: Asked = Asked()
         self._choice: Choice | None = None
 
-    def run_dependency(self, frame: Frame, dependency: Dependency, phase: Phase, verdict: Verdict) -> None:
+    def run_dependency(self, step: StepContext, dependency: Dependency, phase: Phase, verdict: Verdict) -> None:
         """Notes which entry of which parent asks for the step to come."""
-        parent = trace_of(frame.configured)
-        position = next((at for at, known in enumerate(frame.lists[phase]) if known is dependency), -1)
+        parent = trace_of(step.configured)
+        position = next((at for at, known in enumerate(step.lists[phase]) if known is dependency), -1)
         self._asked = Asked(
             parent=parent,
             dependency=dependency,
             phase=phase,
             entry=parent.entries.get((phase, position), EntryOrigin(f"{phase} of recipe, changed by its customize.py")),
-            words=tuple(tag_origins(dependency, frame.as_parent())),
+            words=tuple(tag_origins(dependency, step.as_parent())),
         )
-        super().run_dependency(frame, dependency, phase, verdict)
+        super().run_dependency(step, dependency, phase, verdict)
 
-    def plan_request(self, frame: PlannedFrame, label: str, request: Request, pending: tuple[str, ...]) -> None:
+    def plan_request(self, step: PlannedStep, label: str, request: Request, pending: tuple[str, ...]) -> None:
         """Notes who starts a run that is no dependency."""
-        self._asked = self._asked if request.phase else Asked(parent=trace_of(frame.configured))
-        super().plan_request(frame, label, request, pending)
-        trace_of(frame.configured).changed("dependency that cannot be chosen yet", label, frame.env)
+        self._asked = self._asked if request.phase else Asked(parent=trace_of(step.configured))
+        super().plan_request(step, label, request, pending)
+        trace_of(step.configured).changed("dependency that cannot be chosen yet", label, step.env)
 
     def configure(self, recipe: Recipe, request: Request) -> Configured:
         """Configures with a fresh trace; a step that is configured again with other bounds keeps its asker."""
@@ -177,12 +177,12 @@ class ExplainEngine(PlannedEngine):
         is_same = self.source.is_unchanged(recipe, record.recipe_digest, record.recipe_stamp)
         return "" if is_same else "made by another version of this recipe"
 
-    def new_frame(self, configured: Configured, folder: Path, is_open: tuple[str, ...]) -> PlannedFrame:
-        """A frame that tells the step's trace what changes its env."""
-        step = self._open[-1] if self._open else None
-        if step and step.trace is not trace_of(configured):  # configured again, with the bounds of other steps
-            step.first, step.last, step.trace = configured, configured, trace_of(configured)
-        return WitnessFrame(self, configured, folder, is_open)
+    def new_step(self, configured: Configured, folder: Path, is_open: tuple[str, ...]) -> PlannedStep:
+        """A context that tells the step's trace what changes its env."""
+        seen = self._open[-1] if self._open else None
+        if seen and seen.trace is not trace_of(configured):  # configured again, with the bounds of other steps
+            seen.first, seen.last, seen.trace = configured, configured, trace_of(configured)
+        return TracedStep(self, configured, folder, is_open)
 
 
 def trace_of(configured: Configured) -> StepTrace:
@@ -192,67 +192,48 @@ def trace_of(configured: Configured) -> StepTrace:
     return trace
 
 
-class WitnessStore(PlannedStore):
-    """Tells which key is looked for, before it is."""
+class TracingEffects(PlannedEffects):
+    """Planned effects that tell the step's trace what a hook or a script may change."""
 
-    def __init__(
-        self, real: Store, pending_now: Callable[[], tuple[str, ...]], saw_key: Callable[[CacheKey], None]
-    ) -> None:
-        super().__init__(real, pending_now)
-        self._saw_key = saw_key
+    def hook(self, step: StepContext, name: str) -> HookResult:
+        """What a hook may set."""
+        trace_of(step.configured).changed("engine", "", step.env)
+        result = super().hook(step, name)
+        _note(step, f"{name}() in customize.py")
+        return result
 
-    def find(self, key: CacheKey, *, refresh: bool = False) -> list[CacheEntry]:
-        """The entries that surely fit, best first."""
-        self._saw_key(key)
-        return super().find(key, refresh=refresh)
+    def run_script(self, step: StepContext) -> None:
+        """What a native script may set; the copies that ``env_key_mappings`` makes come first."""
+        trace, copies = trace_of(step.configured), step.map_env_keys()
+        trace.offers("env_key_mappings", "recipe", copies, {**trace.last, **copies})
+        super().run_script(step)
+        _note(step, "native script")
 
 
-class WitnessFrame(PlannedFrame):
-    """A planned frame whose changes of env are kept with their cause."""
-
-    engine: ExplainEngine
+class TracedStep(PlannedStep):
+    """A planned step whose changes of env are kept with their cause."""
 
     def __init__(self, engine: ExplainEngine, configured: Configured, folder: Path, is_open: tuple[str, ...]) -> None:
         super().__init__(engine, configured, folder, is_open)
-        self.trace_kept.restarts(self.env)
-
-    @property
-    def trace_kept(self) -> StepTrace:
-        """Where the step's origins are kept."""
-        return trace_of(self.configured)
-
-    def hook(self, name: str) -> HookResult:
-        """What a hook may set."""
-        self.trace_kept.changed("engine", "", self.env)
-        result = super().hook(name)
-        self.trace_kept.changed(f"{name}() in customize.py", self.recipe.id.alias, self.env)
-        self.trace_kept.unknown = self.unknown
-        return result
-
-    def run_script(self) -> None:
-        """What a native script may set; the copies that ``env_key_mappings`` makes come first."""
-        copies = {
-            new + key[len(old) :]: value
-            for old, new in self.recipe.env_key_mappings.items()
-            for key, value in self.env.items()
-            if key.startswith(old)
-        }
-        self.trace_kept.offers("env_key_mappings", "recipe", copies, {**self.trace_kept.last, **copies})
-        super().run_script()
-        self.trace_kept.changed("native script", self.recipe.id.alias, self.env)
-        self.trace_kept.unknown = self.unknown
+        self._engine = engine
+        trace_of(configured).restarts(self.env)
 
     def take_planned(self, result: StepResult, phase: Phase, *, is_certain: bool) -> None:
         """What a dependency gives."""
-        child = self.engine.finished
+        child = self._engine.finished
         super().take_planned(result, phase, is_certain=is_certain)
         details = {key: last_source(child.history(key)) for key in result.new_env} if child else {}
-        self.trace_kept.offers("dependency", result.label, result.new_env, self.env, details)
-        self.trace_kept.unknown = self.unknown
+        trace_of(self.configured).offers("dependency", result.label, result.new_env, self.env, details)
+        trace_of(self.configured).unknown = self.unknown
 
-    def take_entry(self, store: Store, entry: CacheEntry) -> None:
+    def take_entry(self, entry: CacheEntry, new_env: Env, new_state: State) -> None:
         """What a cache entry gives."""
-        new_env, _ = store.load(entry)
-        super().take_entry(store, entry)
-        self.trace_kept.offers("cache entry", entry.uid, new_env, self.env)
-        self.trace_kept.unknown = self.unknown
+        super().take_entry(entry, new_env, new_state)
+        trace_of(self.configured).offers("cache entry", entry.uid, new_env, self.env)
+        trace_of(self.configured).unknown = self.unknown
+
+
+def _note(step: StepContext, what: str) -> None:
+    trace = trace_of(step.configured)
+    trace.changed(what, step.recipe.id.alias, step.env)
+    trace.unknown = step.unknown

@@ -164,9 +164,7 @@ def _automation(step: PlannedStep) -> Automation:
     def refuse(*_: Any) -> NoReturn:
         raise RequestError(f"{step.recipe.id.alias}: plan(i) must not run a script or detect_version")
 
-    return Automation(
-        None, run_native=refuse, detect_version=refuse, work_path=os.getcwd(), prefix=step.recipe.prefix
-    )
+    return Automation(None, run_native=refuse, detect_version=refuse, work_path=os.getcwd(), prefix=step.recipe.prefix)
 
 
 def _below_another_folder(step: PlannedStep, env: WatchedEnv) -> set[str]:

@@ -206,7 +206,9 @@ class PlannedStep(StepContext):
         missing = [key for key in rules if key in allowed and key not in self.env and not is_glob(key)]
         new_env.update({key: symbol(key, rules[key]) for key in missing})
         if self.is_open or self.may_end_early:
-            same = {key for key, value in new_env.items() if value in (request.env.get(key), self.facts_of_host.get(key))}
+            same = {
+                key for key, value in new_env.items() if value in (request.env.get(key), self.facts_of_host.get(key))
+            }
             new_env = {key: value if key in same else symbol(key, source) for key, value in new_env.items()}
         self.exported = tuple((rule, origin) for rule, origin in rules.items() if rule not in new_env)
         self.planner.planned_store.keep_rules(self.folder, self.exported)

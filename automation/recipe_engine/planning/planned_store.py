@@ -19,8 +19,9 @@ PREFIX = "planned-"
 
 
 class PlannedStore:
-    """The cache over the ``real`` one, of which it only reads; entries that would be made live in memory under the name ``planned-<number>``.
+    """A cache over the ``real`` one, which it only reads; entries that would be made live in memory.
 
+    They are called ``planned-<number>``.
     ``pending_now`` tells what must turn out true for the step at hand: an entry made under a condition surely serves
     only steps that happen under the same one.
     """
@@ -38,6 +39,7 @@ class PlannedStore:
         self._unknown_versions: dict[str, VersionRange] = {}
         self.doubtful: dict[Artifact, str] = {}
         self._reason = ""
+        self.asked: Callable[[CacheKey], None] = lambda key: None
 
     def is_planned(self, entry: CacheEntry | None) -> bool:
         """Whether the entry would only be made."""
@@ -109,7 +111,8 @@ class PlannedStore:
         return [*self._real.entries_of(recipe_uid), *planned]
 
     def find(self, key: CacheKey, *, refresh: bool = False) -> list[CacheEntry]:
-        """The entries that surely fit, best first."""
+        """The entries that surely fit, best first; ``asked`` is called first."""
+        self.asked(key)
         finished = [entry for entry, outcome in self._planned.values() if outcome]
         fitting = [
             entry

@@ -2,6 +2,6 @@
 
 In order, each module imports only earlier ones and earlier packages:
 
-host, memory, interrupts, prompts, masked_output, process, failure, shell, compat, successor, hooks, frame, locked,
-choose, phases, execute, journal, recording.
+host, memory, interrupts, prompts, masked_output, process, failure, shell, compat, successor, context, hooks, effects,
+locked, engine, lookup, step, journal, recording.
 """

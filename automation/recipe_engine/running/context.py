@@ -166,10 +166,13 @@ class StepContext:
                 where = f"{self.recipe.id.alias}: {phase} after its hook"
                 self.lists[phase] = tuple(parse_dependency(entry, where) for entry in entries)
 
-    def map_env_keys(self) -> None:
-        """Copies the keys of ``env_key_mappings`` for the native script."""
+    def map_env_keys(self) -> Env:
+        """Copies the keys of ``env_key_mappings`` for the native script; the copies."""
+        copies: Env = {}
         for old, new in self.recipe.env_key_mappings.items():
-            self.env.update({new + key[len(old) :]: value for key, value in self.env.items() if key.startswith(old)})
+            copies.update({new + key[len(old) :]: value for key, value in self.env.items() if key.startswith(old)})
+            self.env.update(copies)
+        return copies
 
     def enforce_const(self) -> None:
         """Puts the constants back over whatever was changed."""

@@ -116,7 +116,9 @@ def with_own_places(recipe: Recipe, request: Request, top_folder: str) -> Reques
     absolute = {name: os.path.abspath(os.path.join(top_folder, os.path.expanduser(paths[name]))) for name in paths}
     if absolute:
         request = request._replace(inputs={**request.inputs, **absolute})
-    return request._replace(env=fill_env(request.env, {USER_FOLDER_KEY: top_folder})) if recipe.is_successor else request
+    return (
+        request._replace(env=fill_env(request.env, {USER_FOLDER_KEY: top_folder})) if recipe.is_successor else request
+    )
 
 
 def cm_version() -> str:

@@ -22,7 +22,7 @@ from ..rules.errors import Interrupted, RecipeError
 from ..rules.events import StepEvent
 from ..rules.rerun import CommandLine, given_line
 from ..rules.secrets import hidden_text, hidden_texts, without_secret_flags
-from .choose import Engine
+from .engine import Engine
 
 logger = logging.getLogger(__name__)
 

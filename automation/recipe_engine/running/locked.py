@@ -13,7 +13,6 @@ from ..disk.content import declared_files
 from ..disk.entryfile import EntryPaths
 from ..disk.files import read_json
 from ..disk.repos import RecipeSource
-from ..disk.store import Store
 from ..documents.lockfile import (
     Lock,
     LockedArtifact,
@@ -30,6 +29,7 @@ from ..rules.events import StepEvent
 from ..rules.model import Recipe
 from ..rules.schema import is_yes
 from ..rules.version import VersionRange
+from .effects import Entries
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ _active: list[Guard] = []
 class Guard:
     """Compares every step of a run with a lock. ``is_frozen`` refuses what the lock does not know, too."""
 
-    def __init__(self, lock: Lock, name: str, *, is_frozen: bool, source: RecipeSource, store: Store) -> None:
+    def __init__(self, lock: Lock, name: str, *, is_frozen: bool, source: RecipeSource, store: Entries) -> None:
         self.lock = lock
         self.name = name
         self.is_frozen = is_frozen
@@ -113,7 +113,7 @@ class Guard:
             )
 
 
-def guard_of(i: Mapping[str, Any], source: RecipeSource, store: Store) -> Guard | None:
+def guard_of(i: Mapping[str, Any], source: RecipeSource, store: Entries) -> Guard | None:
     """What ``--frozen`` and ``--locked=FILE`` hold a run to; else what the run is held to that started this one.
 
     Raises RequestError when the file cannot be read or is no lock.
@@ -150,12 +150,12 @@ def outer_guard() -> Guard | None:
     return _active[-1] if _active else None
 
 
-def places(store: Store) -> list[tuple[str, str]]:
+def places(store: Entries) -> list[tuple[str, str]]:
     """The paths of this machine that a lock must not name."""
     return [(str(store.root), "<cache>"), (os.path.expanduser("~"), "<home>")]
 
 
-def locked_artifact(store: Store, entry: CacheEntry, key: CacheKey) -> LockedArtifact:
+def locked_artifact(store: Entries, entry: CacheEntry, key: CacheKey) -> LockedArtifact:
     """What a finished entry holds, as a lock notes it."""
     artifact = portable_artifact(key, places(store))
     details = read_json(EntryPaths(entry.path).details)

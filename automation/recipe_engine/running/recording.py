@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..rules.errors import Interrupted, RecipeError
 from ..rules.events import StepEvent
-from .choose import Engine
+from .engine import Engine
 
 if TYPE_CHECKING:
     from .journal import Journal
