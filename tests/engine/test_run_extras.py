@@ -187,7 +187,7 @@ def test_a_pause_without_a_terminal_goes_on(pair: TemporaryHome, monkeypatch: py
 
 
 def test_choices_can_be_asked_for_each_time(home: TemporaryHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    from recipe_engine.running import choose
+    from recipe_engine.running import engine
 
     home.recipe("get-tool-a", {"tags": ["get", "tool"]})
     home.recipe("get-tool-b", {"tags": ["get", "tool"]})
@@ -198,7 +198,7 @@ def test_choices_can_be_asked_for_each_time(home: TemporaryHome, monkeypatch: py
         asked.append(text)
         return 0
 
-    monkeypatch.setattr(choose, "ask_which", ask)
+    monkeypatch.setattr(engine, "ask_which", ask)
     home.run("make,x", quiet=False)
     assert len(asked) == 1
     asked.clear()

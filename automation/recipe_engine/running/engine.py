@@ -183,7 +183,7 @@ class Engine:
             helped = tuple(entry for entry in field.left if self._help_words(entry) == words)
             field.narrow(helped, "tags_help", Refusal("fits", "its tags_help is not the query, word for word"))
             if len(field.left) > 1:
-                picked = field.left[_ask_which(query.text or request.alias, field.left)]
+                picked = field.left[ask_which(query.text or request.alias, field.left)]
                 field.narrow((picked,), "picked on the terminal", Refusal("fits", "was not picked on the terminal"))
         field.narrow(field.left[:1], "first by sort and path", Refusal("fits", "comes later by sort and path"))
         if self.remembers_choices:
@@ -259,7 +259,7 @@ class _Field:
         return Choice(self.left[0], self._rule, tuple(self._passed))
 
 
-def _ask_which(text: str, found: tuple[IndexEntry, ...]) -> int:
+def ask_which(text: str, found: tuple[IndexEntry, ...]) -> int:
     """Asks on the terminal which recipe is meant; raises Ambiguous without a valid answer."""
     from .prompts import pick  # here, because few calls ask
 
