@@ -33,7 +33,7 @@ class CAutomation(Automation):
         super().__init__(cmind, __file__)
 
     def run(self, i):
-        """Run a recipe: cm run script --tags=get,python3 [flags]; README.md lists the flags."""
+        """Run a recipe: cm run script --tags=get,python3 [flags]; docs/reference/command-line.md lists the flags."""
         if i.get("help") or i.get("h"):
             return self.describe(i)
         return answer_cm(lambda i: run_action(i, home_of(self.cmind), self.cmind), i, self.cmind)

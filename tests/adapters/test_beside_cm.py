@@ -49,7 +49,7 @@ def other(home: TemporaryHome) -> Path:
 def documented_commands() -> list[str]:
     """The blocks of commands in the section of docs/compat.md that this file tests."""
     text = (CHECKOUT / "docs" / "compat.md").read_text(encoding="utf-8")
-    section = text.partition("## Beside CM's own recipes\n")[2].partition("\n## ")[0]
+    section = text.partition("## Together with CM's own recipes\n")[2].partition("\n## ")[0]
     return re.findall(r"```bash\n(.*?)```", section, re.DOTALL)
 
 

@@ -17,8 +17,8 @@ PHASE_TITLES: Mapping[str, str] = {
     "post_deps": "after the recipe",
 }
 ENGINE_FLAGS = (
-    "--quiet --new --renew --skip_cache --version=V --adr.NAME.KEY=VALUE --env.KEY=VALUE --out=json -v; README.md of "
-    "crowdperf lists all"
+    "--quiet --new --renew --skip_cache --version=V --adr.NAME.KEY=VALUE --env.KEY=VALUE --out=json -v; docs/reference/"
+    "command-line.md of crowdperf lists all"
 )
 COMBINATION_MARK = ","
 
