@@ -599,7 +599,7 @@ INPUT: dict[str, Case] = {
     "choices": Case(
         {"choices": ["small", "big"]},
         True,
-        told("--size=huge is none of its choices: small, big"),
+        told("--size=huge is not one of its choices: small, big"),
         around={"input_mapping": {"size": "CM_X"}},
         inputs={"size": "huge"},
     ),
