@@ -202,7 +202,7 @@ def test_a_failing_native_command_tells_its_exit_code(tmp_path: Path, monkeypatc
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ScriptFailed, match="exit code 3") as caught:
         actions.native_run_action({"command": "echo why >&2; exit 3"})
-    assert "why" in caught.value.message
+    assert "why" in caught.value.describe()
     with pytest.raises(RequestError, match="no command"):
         actions.native_run_action({})
 

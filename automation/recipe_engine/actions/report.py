@@ -37,16 +37,15 @@ def to_cm(result: StepResult, i: Mapping[str, Any]) -> dict[str, Any]:
     in the answer.
     """
     is_shown = bool(i.get("out"))
-    env = _updated(i.get("env"), merge_env, result.new_env)
-    state = _updated(i.get("state"), merge_state, result.new_state)
-    answer: dict[str, Any] = {
-        "return": 0,
-        "env": without_secrets(env) if is_shown else env,
-        "new_env": without_secrets(result.new_env) if is_shown else result.new_env,
-        "state": without_secrets(state) if is_shown else state,
-        "new_state": without_secrets(result.new_state) if is_shown else result.new_state,
-        "deps": list(result.dependency_tags),
+    values = {
+        "env": _updated(i.get("env"), merge_env, result.new_env),
+        "new_env": result.new_env,
+        "state": _updated(i.get("state"), merge_state, result.new_state),
+        "new_state": result.new_state,
     }
+    if is_shown:
+        values = {key: without_secrets(value) for key, value in values.items()}
+    answer: dict[str, Any] = {"return": 0, **values, "deps": list(result.dependency_tags)}
     if result.status == "skipped":
         answer["skipped"] = True
     if result.version:

@@ -1,6 +1,6 @@
 """What a run does besides, when asked by a flag: records of a run, figures, a shell at its end.
 
-``--print_versions``, ``--dump_version_info``, ``--print_readme`` and ``--repro`` tell or write which recipes took part;
+``--print_versions``, ``--dump_version_info``, ``--print_readme`` and ``--repro`` show which recipes took part;
 ``--time`` and ``--space`` what they took; ``--print_env`` and ``--debug_script`` show native scripts at work;
 ``--shell`` and ``--pause`` wait for the user when all is done. Listens to the engine; steers nothing.
 """
@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 from ..disk.files import write_json, write_text
 from ..rules.errors import RecipeError, RequestError
 from ..rules.events import StepEvent
-from ..rules.index import IndexEntry
 from ..rules.model import Configured, StepResult
 from ..rules.rerun import given_line
 from ..rules.schema import is_yes
@@ -45,74 +44,56 @@ DEBUG_FILE = "tmp-run-without-cm.sh"
 """Names that users and CM's experiment tools know (reference engine, cm4mlops e1d5c7cf0)."""
 
 
-class ScriptWatch(NamedTuple):
-    """Which native scripts are shown: ``tags`` that a recipe must have, ``depth`` of the recipe asked for (or none)."""
-
-    shows_env: bool
-    tags: frozenset[str]
-    depth: int | None
-
-    def is_debugged(self, frame: Frame) -> bool:
-        """Whether the script of this step is kept for debugging."""
-        is_top = len(frame.configured.request.trace) == self.depth
-        return is_top or bool(self.tags and self.tags <= set(frame.recipe.tags))
-
-
 class WatchedFrame(Frame):
-    """A step whose native script is shown."""
+    """A step whose native script is shown as its ``engine`` was asked to."""
 
-    watch = ScriptWatch(False, frozenset(), None)
+    engine: ExtrasEngine
 
     def run_script(self) -> None:
         """Runs the script; shows its env before, keeps a copy of it after."""
-        if self.watch.shows_env:
+        if self.engine.shows_env:
             values = json.dumps(hidden(without_secrets(self.env)), indent=2, sort_keys=True, default=str)
             logger.info("%senv of %s:\n%s", self.indent, self.configured.label, values)
         try:
             super().run_script()
         finally:
-            if self.watch.is_debugged(self) and os.path.isfile(RUN_FILE):
+            if self._is_debugged() and os.path.isfile(RUN_FILE):
                 shutil.copy(RUN_FILE, DEBUG_FILE)
-                logger.info("%s* %s: to try by hand: bash %s", self.indent, self.configured.label, _here(DEBUG_FILE))
+                path = shlex.quote(os.path.abspath(DEBUG_FILE))
+                logger.info("%s* %s: run it without the engine: bash %s", self.indent, self.configured.label, path)
 
-
-class Forgetful(dict[frozenset[str], IndexEntry]):
-    """Choices that are not remembered, so that each is asked for again."""
-
-    def __setitem__(self, key: frozenset[str], value: IndexEntry) -> None:
-        """Keeps nothing."""
+    def _is_debugged(self) -> bool:
+        is_top = len(self.configured.request.trace) == self.engine.debugged_depth
+        return is_top or bool(self.engine.debugged_tags and self.engine.debugged_tags <= set(self.recipe.tags))
 
 
 class ExtrasEngine(Engine):
-    """An engine whose steps can be watched."""
+    """An engine that shows native scripts: their env, or the scripts of the recipe at ``debugged_depth`` or with all
+    ``debugged_tags``.
+    """
 
-    watch: ScriptWatch | None = None
+    shows_env = False
+    debugged_depth: int | None = None
+    debugged_tags: frozenset[str] = frozenset()
 
     def frame(self, configured: Configured, folder: Path, log_path: Path | None) -> Frame:
-        """The running side of one step, watched when asked."""
-        if self.watch is None:
-            return super().frame(configured, folder, log_path)
+        """The running side of one step."""
         made = WatchedFrame(configured, folder=folder, log_path=log_path, top_folder=self.top_folder, cmind=self.cmind)
-        made.watch = self.watch
+        made.engine = self
         return made
 
 
 class Step(NamedTuple):
-    """One recipe that took part, with the query that led to it."""
+    """One recipe that took part, and the label of the one that asked for it (empty: the command line)."""
 
-    trace: tuple[str, ...]
     configured: Configured
     result: StepResult
+    parent: str
 
     @property
     def query(self) -> str:
         """The words the step was asked for by."""
         return self.configured.request.query.text or self.configured.recipe.id.alias
-
-    @property
-    def parent(self) -> str:
-        """The label of the recipe that asked, empty for the one asked for on the command line."""
-        return self.trace[-2] if len(self.trace) > 1 else ""
 
 
 def run_with_extras(
@@ -124,15 +105,12 @@ def run_with_extras(
     """
     if is_yes(i.get("shell")) and not has_terminal():
         raise RequestError("--shell opens a shell, and there is no terminal", hint="--save_env leaves tmp-env.sh")
-    watch = ScriptWatch(
-        shows_env=is_yes(i.get("print_env")),
-        tags=frozenset(split_words(i.get("debug_script_tags") or "")),
-        depth=len(running_trace()) if is_yes(i.get("debug_script")) else None,
-    )
-    if isinstance(engine, ExtrasEngine) and (watch.shows_env or watch.tags or watch.depth is not None):
-        engine.watch = watch
+    if isinstance(engine, ExtrasEngine):
+        engine.shows_env = is_yes(i.get("print_env"))
+        engine.debugged_depth = len(running_trace()) if is_yes(i.get("debug_script")) else None
+        engine.debugged_tags = frozenset(split_words(i.get("debug_script_tags") or ""))
     if is_yes(i.get("skip_remembered_selections")):
-        engine.chosen = Forgetful()
+        engine.observers.append(lambda event: engine.chosen.clear())
     extras = Extras(i)
     engine.observers.append(extras.take)
     try:
@@ -141,7 +119,7 @@ def run_with_extras(
         extras.record({"return": error.code, "error": error.describe()})
         raise
     extras.record(answer)
-    extras.tell()
+    extras.print_figures()
     extras.wait_for_user()
     return answer
 
@@ -163,11 +141,11 @@ class Extras:
         return is_yes(self._i.get(flag))
 
     def take(self, event: StepEvent) -> None:
-        """One thing that happened; a run that starts over forgets what it did before."""
+        """Collects a step that ended; a run that starts over forgets what it did before."""
         if event.kind == "again":
             self._steps.clear()
         elif event.kind == "done" and event.configured and event.result:
-            self._steps.append(Step(event.trace, event.configured, event.result))
+            self._steps.append(Step(event.configured, event.result, event.trace[-2] if event.trace[1:] else ""))
 
     def record(self, answer: Mapping[str, Any]) -> None:
         """Writes the files that were asked for, also after a failure."""
@@ -180,14 +158,13 @@ class Extras:
         if self._asks("repro"):
             self._write_repro(answer)
 
-    def tell(self) -> None:
-        """Tells the figures that were asked for."""
+    def print_figures(self) -> None:
+        """Prints the figures that were asked for."""
         if self._asks("print_versions"):
             logger.info("Versions:")
-            for row in self._version_info():
-                for tags, facts in row.items():
-                    if facts["version"]:
-                        logger.info("  %s: %s", tags, facts["version"])
+            for step in self._steps:
+                if step.result.version:
+                    logger.info("  %s: %s", step.query, step.result.version)
         if self._asks("time"):
             logger.info("Seconds, dependencies included:")
             for step in self._steps:
@@ -208,7 +185,7 @@ class Extras:
             hand_over(["bash", "--rcfile", str(path), "-i"], self._folder, extra_env=secret_variables(new_env))
         if self._asks("pause"):
             if has_terminal():
-                wait_for_enter("Press Enter to go on ...")
+                wait_for_enter("Press Enter to continue ...")
             else:
                 logger.warning("! --pause: there is no terminal, going on")
 
@@ -262,20 +239,12 @@ class Extras:
         folder = Path(str(self._i.get("repro_dir") or self._folder / REPRO_FOLDER))
         folder.mkdir(parents=True, exist_ok=True)
         prefix = str(self._i.get("repro_prefix") or REPRO_PREFIX)
-        steps = self._version_info()
-        values: dict[str, Any] = {
-            "input": self._input,
-            "info": self._host(),
-            "output": _shown(answer),
-            "run-state": {"version_info": steps},
-        }
-        for name, value in values.items():
+        versions = {"version_info": self._version_info()}
+        values: dict[str, Any] = {"input": self._input, "info": self._host(), "output": _shown(answer)}
+        for name, value in {**values, "run-state": versions}.items():
             write_json(folder / f"{prefix}-{name}.json", value)
         write_text(folder / f"{prefix}-{README_FILE}", hidden_text(self._readme()))
-        write_json(
-            self._folder / REPRO_ANSWER,
-            {**{name: values[name] for name in ("input", "info", "output")}, "version_info": steps},
-        )
+        write_json(self._folder / REPRO_ANSWER, {**values, **versions})
         logger.info("* a record of this run is in %s", folder)
 
 
@@ -283,7 +252,3 @@ def _shown(values: Mapping[str, Any]) -> dict[str, Any]:
     """A CM input or answer that a file may hold: nothing of cmind's own, no secrets at any depth."""
     own = ("cmd", "parsed_automation", "parsed_artifact", "parsed_artifacts")
     return {key: hidden(value) for key, value in without_secrets(values).items() if key not in own}
-
-
-def _here(name: str) -> str:
-    return shlex.quote(os.path.join(os.getcwd(), name))

@@ -126,12 +126,9 @@ def native_run_action(i: Mapping[str, Any]) -> Answer:
     write_text(path, "\n".join(lines) + "\n", private_opener)
     ended = run_process(["bash", str(path)], path.parent, extra_env=secrets, log_path=None)
     if ended.status != 0:
-        rows = ended.errors or ended.output
-        shown = "".join(f"\n    {line}" for line in rows)
-        raise ScriptFailed(
-            f"the command {exit_text(ended.status)}" + (f"\n  last lines of its output:{shown}" if rows else ""),
-            hint=f"try by hand: bash {shlex.quote(str(path))}",
-        )
+        error = ScriptFailed(f"the command {exit_text(ended.status)}", hint=f"try: bash {shlex.quote(str(path))}")
+        error.output, error.output_title = ended.errors or ended.output, "last lines of its output"
+        raise error
     return {"return": 0, "return_code": ended.status, "path": str(path)}
 
 
@@ -149,7 +146,7 @@ def check_removal(i: Mapping[str, Any]) -> None:
     is_forced = is_yes(i.get("f")) or is_yes(i.get("force"))
     if i.get("out") == "con" and not is_forced and not has_terminal():
         raise RequestError(
-            "would remove a recipe; stdin is not a terminal, so nobody can confirm it",
+            "would remove a recipe; stdin is not a terminal, so it cannot be confirmed",
             hint="see which with cm find script, then pass -f to confirm",
         )
 
@@ -189,7 +186,7 @@ def chosen_tests(recipe: Recipe, i: Mapping[str, Any]) -> list[tuple[int, Mappin
     if wanted:
         digits = wanted[:-1] if wanted.endswith("+") else wanted
         if not digits.isdigit() or int(digits) < 1:
-            raise RequestError(f"--test_input_index={wanted} is no number from 1, nor one with a + behind it")
+            raise RequestError(f"--test_input_index must be a positive integer, or one followed by '+', got {wanted!r}")
         last = len(tests) if wanted.endswith("+") else int(digits)
         numbered = [(number, test) for number, test in numbered if int(digits) <= number <= last]
     name = str(i.get("test_input_id") or "")
