@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from ..disk.files import write_json, write_text
 from ..rules.errors import RecipeError, RequestError
 from ..rules.events import StepEvent
+from ..rules.index import IndexEntry
 from ..rules.model import Configured, StepResult
 from ..rules.rerun import given_line
 from ..rules.schema import is_yes
@@ -44,42 +45,55 @@ DEBUG_FILE = "tmp-run-without-cm.sh"
 """Names that users and CM's experiment tools know (reference engine, cm4mlops e1d5c7cf0)."""
 
 
-class WatchedFrame(Frame):
-    """A step whose native script is shown as its ``engine`` was asked to."""
+class ScriptWatch(NamedTuple):
+    """Which native scripts are shown: ``tags`` that a recipe must have, ``depth`` of the recipe asked for (or none)."""
 
-    engine: ExtrasEngine
+    shows_env: bool
+    tags: frozenset[str]
+    depth: int | None
+
+    def is_debugged(self, frame: Frame) -> bool:
+        """Whether the script of this step is kept for debugging."""
+        is_top = len(frame.configured.request.trace) == self.depth
+        return is_top or bool(self.tags and self.tags <= set(frame.recipe.tags))
+
+
+class WatchedFrame(Frame):
+    """A step whose native script is shown."""
+
+    watch = ScriptWatch(False, frozenset(), None)
 
     def run_script(self) -> None:
         """Runs the script; shows its env before, keeps a copy of it after."""
-        if self.engine.shows_env:
+        if self.watch.shows_env:
             values = json.dumps(hidden(without_secrets(self.env)), indent=2, sort_keys=True, default=str)
             logger.info("%senv of %s:\n%s", self.indent, self.configured.label, values)
         try:
             super().run_script()
         finally:
-            if self._is_debugged() and os.path.isfile(RUN_FILE):
+            if self.watch.is_debugged(self) and os.path.isfile(RUN_FILE):
                 shutil.copy(RUN_FILE, DEBUG_FILE)
-                path = shlex.quote(os.path.abspath(DEBUG_FILE))
-                logger.info("%s* %s: run it without the engine: bash %s", self.indent, self.configured.label, path)
+                logger.info("%s* %s: to try by hand: bash %s", self.indent, self.configured.label, _here(DEBUG_FILE))
 
-    def _is_debugged(self) -> bool:
-        is_top = len(self.configured.request.trace) == self.engine.debugged_depth
-        return is_top or bool(self.engine.debugged_tags and self.engine.debugged_tags <= set(self.recipe.tags))
+
+class Forgetful(dict[frozenset[str], IndexEntry]):
+    """Choices that are not remembered, so that each is asked for again."""
+
+    def __setitem__(self, key: frozenset[str], value: IndexEntry) -> None:
+        """Keeps nothing."""
 
 
 class ExtrasEngine(Engine):
-    """An engine that shows native scripts: their env, or the scripts of the recipe at ``debugged_depth`` or with all
-    ``debugged_tags``.
-    """
+    """An engine whose steps can be watched."""
 
-    shows_env = False
-    debugged_depth: int | None = None
-    debugged_tags: frozenset[str] = frozenset()
+    watch: ScriptWatch | None = None
 
     def frame(self, configured: Configured, folder: Path, log_path: Path | None) -> Frame:
-        """The running side of one step."""
+        """The running side of one step, watched when asked."""
+        if self.watch is None:
+            return super().frame(configured, folder, log_path)
         made = WatchedFrame(configured, folder=folder, log_path=log_path, top_folder=self.top_folder, cmind=self.cmind)
-        made.engine = self
+        made.watch = self.watch
         return made
 
 
@@ -105,12 +119,15 @@ def run_with_extras(
     """
     if is_yes(i.get("shell")) and not has_terminal():
         raise RequestError("--shell opens a shell, and there is no terminal", hint="--save_env leaves tmp-env.sh")
-    if isinstance(engine, ExtrasEngine):
-        engine.shows_env = is_yes(i.get("print_env"))
-        engine.debugged_depth = len(running_trace()) if is_yes(i.get("debug_script")) else None
-        engine.debugged_tags = frozenset(split_words(i.get("debug_script_tags") or ""))
+    watch = ScriptWatch(
+        shows_env=is_yes(i.get("print_env")),
+        tags=frozenset(split_words(i.get("debug_script_tags") or "")),
+        depth=len(running_trace()) if is_yes(i.get("debug_script")) else None,
+    )
+    if isinstance(engine, ExtrasEngine) and (watch.shows_env or watch.tags or watch.depth is not None):
+        engine.watch = watch
     if is_yes(i.get("skip_remembered_selections")):
-        engine.observers.append(lambda event: engine.chosen.clear())
+        engine.chosen = Forgetful()
     extras = Extras(i)
     engine.observers.append(extras.take)
     try:
@@ -252,3 +269,7 @@ def _shown(values: Mapping[str, Any]) -> dict[str, Any]:
     """A CM input or answer that a file may hold: nothing of cmind's own, no secrets at any depth."""
     own = ("cmd", "parsed_automation", "parsed_artifact", "parsed_artifacts")
     return {key: hidden(value) for key, value in without_secrets(values).items() if key not in own}
+
+
+def _here(name: str) -> str:
+    return shlex.quote(os.path.join(os.getcwd(), name))

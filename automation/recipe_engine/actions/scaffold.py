@@ -78,7 +78,7 @@ class NewRecipe(NamedTuple):
 def add_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     """Answers ``cm add script [repo:]alias[,uid] [--tags=...] [--template=...] [--program=...]``.
 
-    Raises RequestError for a name, uid, tag or template that cannot be taken, NotFound for an unknown repository.
+    Raises RequestError for a name, uid, tag or template that cannot be used, NotFound for an unknown repository.
     """
     recipe = parse_new(i, home)
     files = write_recipe(recipe)

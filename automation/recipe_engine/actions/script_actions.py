@@ -1,4 +1,4 @@
-"""``cm help|version|test|doc|prepare|native-run script``, and what is said instead of actions that are not there."""
+"""``cm help|version|test|doc|prepare|native-run script``, and what to use in place of actions that do not exist."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def version_action(i: Mapping[str, Any], checkout: Path = CHECKOUT) -> Answer:
 
 
 def project_version(checkout: Path) -> str:
-    """The version in the repository's ``pyproject.toml``; ``unknown`` when that is not there."""
+    """The version in the repository's ``pyproject.toml``; ``unknown`` without one."""
     path = checkout / "pyproject.toml"
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     found = re.search(r'^version\s*=\s*"([^"]+)"', text, re.MULTILINE)  # tomllib comes with Python 3.11
@@ -133,7 +133,7 @@ def native_run_action(i: Mapping[str, Any]) -> Answer:
 
 
 def unsupported_action(i: Mapping[str, Any]) -> Answer:
-    """Refuses an action of CM that is not there, and says what to use in its place."""
+    """Refuses an action of CM that this engine does not have, and says what to use in its place."""
     action = str(i.get("action"))
     raise RequestError(f"this engine has no 'cm {action} script'", hint=INSTEAD[action])
 
@@ -209,7 +209,7 @@ def variation_sets(recipe: Recipe, test: Mapping[str, Any]) -> list[list[str]]:
 
 
 TEST_KEYS = frozenset(["docker", "id", "test-all-variations", "test_all_variations", "variations_list"])
-"""Keys of a test that steer it and are no inputs of the recipe."""
+"""Keys of a test that steer it and are not inputs of the recipe."""
 
 
 def test_input(recipe: Recipe, test: Mapping[str, Any], words: list[str], i: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a recipe tells about itself: how to call it, inputs, variations, versions, dependencies, what it gives.
+"""What a recipe says of itself: how to call it, inputs, variations, versions, dependencies, what it gives.
 
 ``help_lines`` is the text for a terminal, ``readme_text`` the same as a Markdown page, ``help_json`` the facts.
 """

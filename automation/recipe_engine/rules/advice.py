@@ -76,7 +76,7 @@ no connection: Connection refused|Connection timed out|Network is unreachable|No
 address in use: [Aa]ddress already in use|EADDRINUSE
     another program listens on that port: end it (ss -ltnp shows which), or choose another port
 sudo: sudo: (?:a password is required|a terminal is required|no tty present)
-    sudo cannot ask for a password here: run the failed command once by hand, or ask an administrator to
+    sudo cannot ask for a password here: run the failed command once yourself, or ask an administrator to
 package lock: Could not get lock /var/lib/(?:dpkg|apt)|dpkg frontend lock|dpkg was interrupted
     another package manager is running, or was interrupted: wait for it, else run sudo dpkg --configure -a
 no system package: E: Unable to locate package (?P<package>\S+)
@@ -143,13 +143,13 @@ _NOT_FOUND = (
 )
 """How bash, dash, zsh, sudo and env say that they do not know a program."""
 _NO_SUCH_FILE = re.compile(r"^.*?: line \d+: (?P<name>\S+): No such file or directory$", re.MULTILINE)
-"""How bash says it of a program given with its path; it says the same of files, so the exit code must tell."""
+"""How bash says it of a program given with its path; it says the same of files, so the exit code must decide."""
 
 
 def missing_program(lines: Iterable[str], *, is_certain: bool) -> str:
     """The program that a shell did not find, by the shell's own words; empty when it did not say.
 
-    ``is_certain`` when the exit code (127) tells that there is one.
+    ``is_certain`` when the exit code (127) says that there is one.
     """
     text = "\n".join(lines)
     for pattern in (*_NOT_FOUND, _NO_SUCH_FILE) if is_certain else _NOT_FOUND:

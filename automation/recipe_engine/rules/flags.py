@@ -18,16 +18,7 @@ reference engine: recursion recursion_spaces remembered_selections repro_dir rep
 """
 _ROWS = [line.partition(":") for line in _TABLE.strip().splitlines()]
 
-
-def _keys(kind: str) -> frozenset[str]:
-    return frozenset(word for name, _, words in _ROWS if name == kind for word in words.split())
-
-
-CMIND_KEYS = _keys("cmind")
-"""What cmind itself puts into an input."""
-QUERY_KEYS = _keys("query")
-"""What says which recipe is asked for, in which version and with which dependencies."""
-EXTRA_FLAGS = _keys("extras")
+EXTRA_FLAGS = frozenset(word for kind, _, words in _ROWS if kind == "extras" for word in words.split())
 """The input keys that ask for something besides the run; see run_extras.py."""
 
 FLAGS_AS_ENV = {

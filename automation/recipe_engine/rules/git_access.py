@@ -1,8 +1,8 @@
 """How native scripts get at private git repositories: CM's ``CM_GIT_AUTH``, with a token or over SSH.
 
-The address in the env stays as it is. Git itself is told what to do, in its environment variables for configuration
+The address in the env stays as it is. Git itself gets its settings in its environment variables for configuration
 (https://git-scm.com/docs/git-config#ENVIRONMENT, 2.31 of March 2021): with ``CM_GH_TOKEN`` a credential helper reads
-the token out of the process environment, so that it stands in no address, file or log; with ``CM_GIT_SSH`` the https
+the token out of the process environment, so that it is in no address, file or log; with ``CM_GIT_SSH`` the https
 address is replaced by the SSH one. A login in the address itself is given to git in the same way, so that the clone's
 own configuration does not hold it either.
 """

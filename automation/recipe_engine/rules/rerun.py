@@ -12,13 +12,35 @@ from typing import Any, NamedTuple
 
 from .deps import INPUT_TO_ENV
 from .env import ENGINE_KEYS, key_matcher, successor_twins
-from .flags import CMIND_KEYS, QUERY_KEYS
 from .model import Recipe, Request
 from .secrets import hidden_text, holds_secret
 from .symbols import has_symbol
 
-PLUMBING = CMIND_KEYS | QUERY_KEYS
-"""Input keys that are not words of the line, or that the line takes from the request itself."""
+PLUMBING = frozenset(
+    [
+        "action",
+        "ad",
+        "add_deps",
+        "add_deps_recursive",
+        "adr",
+        "artifact",
+        "artifacts",
+        "automation",
+        "cmd",
+        "common",
+        "out",
+        "parsed_artifact",
+        "parsed_artifacts",
+        "parsed_automation",
+        "tags",
+        "unparsed_cmd",
+        "version",
+        "version_max",
+        "version_max_usable",
+        "version_min",
+    ]
+)
+"""Input keys that are no words of the line, or that the line takes from the request itself."""
 
 VERSION_FLAGS = {
     "version": "exact",
@@ -72,12 +94,19 @@ def command_line(words: Iterable[str], flags: Iterable[tuple[str, Any]]) -> Comm
 
 def given_line(inputs: Mapping[str, Any], action: str = "run") -> CommandLine:
     """The line that a user gave, from the input keys that cmind made of it."""
-    plain = (str(inputs.get("artifact") or ""), *(inputs.get("artifacts") or ()))
-    words = [action, "script", *(word for word in plain if word)]
-    names = inputs.keys() - CMIND_KEYS - {"add_deps", "add_deps_recursive"}
+    words = [action, "script", *_plain_words(inputs)]
+    names = [name for name in inputs if name not in PLUMBING or name in ("tags", *VERSION_FLAGS, "ad", "adr")]
     kept = {name: inputs[name] for name in sorted(names, key=lambda name: (name != "tags", name))}
-    kept.update({name: inputs[name] for name in ("add_deps", "add_deps_recursive") if inputs.get(name)})
-    return command_line(words, flat(kept))
+    return command_line(words, flat({**kept, **_long_names(inputs)}))
+
+
+def _long_names(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: inputs[name] for name in ("add_deps", "add_deps_recursive") if inputs.get(name)}
+
+
+def _plain_words(inputs: Mapping[str, Any]) -> list[str]:
+    artifact = str(inputs.get("artifact") or "")
+    return [word for word in (artifact, *(inputs.get("artifacts") or ())) if word]
 
 
 def rerun_line(request: Request, recipe: Recipe, texts: Iterable[str]) -> CommandLine:

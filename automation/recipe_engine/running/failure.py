@@ -99,7 +99,7 @@ def _recipe_for(program: str, index: RecipeIndex) -> str:
 
 
 def recipe_texts(folder: Path) -> list[str]:
-    """The texts of a recipe's own files; what is big, or no file, is left out."""
+    """The texts of a recipe's own files, those above ``TEXT_LIMIT_BYTES`` left out."""
     texts = []
     for name in sorted(os.listdir(folder)):
         path = folder / name
