@@ -9,9 +9,7 @@ from cmind.automation import Automation
 # --- the same lines in every adapter (a test compares them) ---
 ENGINE = Path(__file__).resolve().parent.parent / "recipe_engine"
 if "recipe_engine" not in sys.modules:
-    _spec = importlib.util.spec_from_file_location(
-        "recipe_engine", ENGINE / "__init__.py", submodule_search_locations=[str(ENGINE)]
-    )
+    _spec = importlib.util.spec_from_file_location("recipe_engine", ENGINE / "__init__.py")
     sys.modules["recipe_engine"] = importlib.util.module_from_spec(_spec)
     _spec.loader.exec_module(sys.modules["recipe_engine"])
 if Path(sys.modules["recipe_engine"].__file__).parent != ENGINE:

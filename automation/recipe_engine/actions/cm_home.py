@@ -24,8 +24,6 @@ from .run import Home
 
 logger = logging.getLogger(__name__)
 
-REMEDY = "cm use {alias}:script"
-
 
 def answer(cmind: Any, i: dict[str, Any], function: str, *facts: str) -> dict[str, Any]:
     """What ``module.function`` of this package answers to ``i``; its further arguments are ``home`` or ``cmind``.
@@ -84,33 +82,32 @@ def loaded_artifacts(cmind: Any, artifact: type, paths: Sequence[Path]) -> dict[
     return {"return": 0, "list": loaded}
 
 
-def rival_automations(repos: Sequence[RepoInfo]) -> tuple[list[RepoInfo], list[RepoInfo]]:
-    """The repositories with a script automation of their own before and behind this one; none when this one is not
-    among ``repos``.
+def rival_automations(repos: Sequence[RepoInfo]) -> tuple[RepoInfo | None, list[RepoInfo], list[RepoInfo]]:
+    """This repository, and those with a script automation of their own before and behind it; nothing when this one is
+    not among ``repos``.
     """
-    own = next((number for number, repo in enumerate(repos) if _is_own(repo.path)), None)
-    if own is None:
-        return [], []
-    before, behind = repos[:own], repos[own + 1 :]
-    return list(filter(_has_script_automation, before)), list(filter(_has_script_automation, behind))
+    number = next((number for number, repo in enumerate(repos) if _is_own(repo.path)), None)
+    if number is None:
+        return None, [], []
+    before, behind = (list(filter(_has_automation, part)) for part in (repos[:number], repos[number + 1 :]))
+    return repos[number], before, behind
 
 
 def _is_own(path: Path) -> bool:
     return path == CHECKOUT or os.path.realpath(path) == os.path.realpath(CHECKOUT)
 
 
-def _has_script_automation(repo: RepoInfo) -> bool:
+def _has_automation(repo: RepoInfo) -> bool:
     folder = repo.path / "automation" / "script"
     return any((folder / name).is_file() for name in ("_cm.json", "_cm.yaml"))
 
 
 def check_first(repos: Sequence[RepoInfo]) -> None:
     """Raises RequestError when another repository's engine comes before this one, or this one is there twice."""
-    own = next((repo for repo in repos if _is_own(repo.path)), None)
+    own, before, behind = rival_automations(repos)
     if own is None:
         return
-    before, behind = rival_automations(repos)
-    remedy = REMEDY.format(alias=own.alias)
+    remedy = f"cm use {own.alias}:script"
     copies = [repo for repo in (*before, *behind) if repo.uid == own.uid]
     if copies:
         raise RequestError(
@@ -142,7 +139,7 @@ def use_action(i: Mapping[str, Any], cmind: Any) -> dict[str, Any]:
     answered: dict[str, Any] = cmind.access({"action": "reindex", "automation": "repo,55c3e27e8a140e48"})
     if answered["return"] > 0:
         return answered
-    before, behind = rival_automations(_repos(cmind))
+    _, before, behind = rival_automations(_repos(cmind))
     if before:
         raise RequestError(
             f"{before[0].path} still comes first: cmind puts Python packages whose name starts with 'cm' before all "
