@@ -9,9 +9,7 @@ from cmind.automation import Automation
 # --- the same lines in every adapter (a test compares them) ---
 ENGINE = Path(__file__).resolve().parent.parent / "recipe_engine"
 if "recipe_engine" not in sys.modules:
-    _spec = importlib.util.spec_from_file_location(
-        "recipe_engine", ENGINE / "__init__.py", submodule_search_locations=[str(ENGINE)]
-    )
+    _spec = importlib.util.spec_from_file_location("recipe_engine", ENGINE / "__init__.py")
     sys.modules["recipe_engine"] = importlib.util.module_from_spec(_spec)
     _spec.loader.exec_module(sys.modules["recipe_engine"])
 if Path(sys.modules["recipe_engine"].__file__).parent != ENGINE:
@@ -21,8 +19,7 @@ if Path(sys.modules["recipe_engine"].__file__).parent != ENGINE:
     )
 # --- end of the same lines ---
 
-from recipe_engine.actions.cache_actions import remove_action, search_entries, show_action  # noqa: E402
-from recipe_engine.actions.cm_home import home_of, loaded_artifact  # noqa: E402
+from recipe_engine.actions.cm_home import answer, home_of, loaded_artifacts  # noqa: E402
 from recipe_engine.actions.report import answer_cm  # noqa: E402
 
 
@@ -34,13 +31,11 @@ class CAutomation(Automation):
 
     def show(self, i):
         """Show entries with tags, path, version, recipe, size and age: cm show cache [--tags=get,python3] [--env]."""
-        return answer_cm(lambda i: show_action(i, home_of(self.cmind)), i, self.cmind)
+        return answer(self.cmind, i, "cache_actions.show_action", "home")
 
     def explain(self, i):
-        """Tell who made an entry, whether it is whole, who needs it and how to reach it: cm explain cache [UID]."""
-        from recipe_engine.actions.explain_cache import explain_cache_action
-
-        return answer_cm(lambda i: explain_cache_action(i, home_of(self.cmind)), i, self.cmind)
+        """Show who made an entry, whether it is whole, who needs it and how to reach it: cm explain cache [UID]."""
+        return answer(self.cmind, i, "explain_cache.explain_cache_action", "home")
 
     def search(self, i):
         """Find entries and print their folders: cm find cache --tags=get,python3."""
@@ -48,35 +43,32 @@ class CAutomation(Automation):
 
     def delete(self, i):
         """Remove entries: cm rm cache --tags=get,python3 -f."""
-        return answer_cm(lambda i: remove_action(i, home_of(self.cmind)), i, self.cmind)
+        return answer(self.cmind, i, "cache_actions.remove_action", "home")
 
     def verify(self, i):
         """Compare entries with what their recipes made: cm verify cache [UID] [--tags=..] [--skip=recipe]."""
-        from recipe_engine.actions.cache_check import verify_action
-
-        return answer_cm(lambda i: verify_action(i, home_of(self.cmind)), i, self.cmind)
+        return answer(self.cmind, i, "cache_check.verify_action", "home")
 
     def gc(self, i):
         """Remove what nobody needs: cm gc cache --dry-run [--max-size=20GB] [--older-than=30d] [-f]."""
-        from recipe_engine.actions.cache_gc import gc_action
-
-        return answer_cm(lambda i: gc_action(i, home_of(self.cmind)), i, self.cmind)
+        return answer(self.cmind, i, "cache_gc.gc_action", "home")
 
     def pin(self, i):
         """Protect entries and what they need from cm gc cache: cm pin cache UID, or --tags=..."""
-        from recipe_engine.actions.cache_gc import pin_action
-
-        return answer_cm(lambda i: pin_action(i, home_of(self.cmind), is_pinned=True), i, self.cmind)
+        return self._pin(i, True)
 
     def unpin(self, i):
         """Undo cm pin cache."""
+        return self._pin(i, False)
+
+    def _pin(self, i, is_pinned):
         from recipe_engine.actions.cache_gc import pin_action
 
-        return answer_cm(lambda i: pin_action(i, home_of(self.cmind), is_pinned=False), i, self.cmind)
+        return answer_cm(lambda i: pin_action(i, home_of(self.cmind), is_pinned=is_pinned), i, self.cmind)
 
     def _search(self, i):
         from cmind.artifact import Artifact
+        from recipe_engine.actions.cache_actions import search_entries
 
-        home = home_of(self.cmind)
-        entries = [Artifact(cmind=self.cmind, path=str(entry.path)) for entry in search_entries(i, home)]
-        return {"return": 0, "list": [loaded_artifact(entry, home) for entry in entries]}
+        paths = [entry.path for entry in search_entries(i, home_of(self.cmind))]
+        return loaded_artifacts(self.cmind, Artifact, paths)

@@ -62,7 +62,10 @@ def test_help_without_a_recipe_lists_the_actions(filled: TemporaryHome) -> None:
     for words in (("help", "script"), ("run", "script", "--help")):
         done = filled.cm(*words)
         assert done.code == 0
-        assert "  plan       Tell what a run would do" in done.stdout
+        assert "  plan       Show what a run would do" in done.stdout
+        names = {line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")}
+        assert {"run", "plan", "test", "doc", "native-run", "help", "find", "rm"} <= names
+        assert not {"docker", "gui", "describe", "search", "delete"} & names
 
 
 def test_help_of_an_unknown_recipe_names_the_nearest(filled: TemporaryHome) -> None:

@@ -11,6 +11,7 @@ import copy
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -120,7 +121,7 @@ def given_by_tests(home: TemporaryHome, case: Case) -> Any:
         given.append(home.run(**i)["new_env"])
         return {"return": 0}
 
-    act_on_tests({"artifact": "get-x", **case.inputs}, home.engine_home, run)
+    act_on_tests({"artifact": "get-x", **case.inputs}, home.engine_home, SimpleNamespace(access=run))
     return given
 
 
@@ -598,7 +599,7 @@ INPUT: dict[str, Case] = {
     "choices": Case(
         {"choices": ["small", "big"]},
         True,
-        told("--size=huge is none of its choices: small, big"),
+        told("--size=huge is not one of its choices: small, big"),
         around={"input_mapping": {"size": "CM_X"}},
         inputs={"size": "huge"},
     ),

@@ -41,7 +41,7 @@ CASES = (
     ("gone", "HTTP Error 404: Not Found", "cm pull repo"),
     ("gone", "curl: (22) The requested URL returned error: 404", "cm pull repo"),
     ("no connection", "curl: (7) Failed to connect to x port 443: Connection refused", "proxy"),
-    ("no connection", "ReadTimeoutError: Read timed out.", "goes on"),
+    ("no connection", "ReadTimeoutError: Read timed out.", "is resumed"),
     ("address in use", "OSError: [Errno 98] Address already in use", "ss -ltnp"),
     ("sudo", "sudo: a terminal is required to read the password", "administrator"),
     ("package lock", "E: Could not get lock /var/lib/dpkg/lock-frontend", "dpkg --configure -a"),
@@ -56,11 +56,11 @@ CASES = (
     ("no compiler", "error: unable to execute 'gcc': No such file or directory", "build-essential"),
     ("open files", "OSError: [Errno 24] Too many open files: 'x'", "ulimit -n"),
     ("not allowed", "mkdir: cannot create directory '/opt/x': Permission denied", "ls -ld"),
-    ("no such file", "cat: /data/x.bin: No such file or directory", "/data/x.bin is not there"),
+    ("no such file", "cat: /data/x.bin: No such file or directory", "/data/x.bin does not exist"),
     (
         "no such file",
         "FileNotFoundError: [Errno 2] No such file or directory: '/data/y.bin'",
-        "/data/y.bin is not there",
+        "/data/y.bin does not exist",
     ),
 )
 

@@ -52,7 +52,7 @@ def test_the_last_lines_of_standard_error_are_shown_and_not_the_chatter(tmp_path
         (Ended(1, (), ("x: command not found", "No space left on device")), "free disk space"),
         (Ended(1, (), ("No space left on device",)), "free disk space"),
         (Ended(1, ("Address already in use",), ()), "another program listens"),
-        (Ended(1, (), ("nobody knows",)), "the command above runs it again by hand"),
+        (Ended(1, (), ("nobody knows",)), "the command above runs it again"),
     ],
 )
 def test_there_is_one_suggestion(ended: Ended, hint: str, tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_without_anything_better_the_readme_of_the_recipe_is_the_suggestion(home
     folder = home.recipe("get-x", customize=hook)
     assert failing(home, "get,x").hint == ""
     (folder / "README.md").write_text("# get-x\n")
-    assert failing(home, "get,x").hint == f"what the recipe needs is told in {folder / 'README.md'}"
+    assert failing(home, "get,x").hint == f"{folder / 'README.md'} says what the recipe needs"
 
 
 @pytest.mark.parametrize(

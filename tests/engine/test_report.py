@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 from helpers import CHECKOUT
-from recipe_engine.actions.report import answer_cm, clean_termination, set_up_logging, stdout_to_stderr, to_cm
+from recipe_engine.actions.report import answer_cm, set_up_logging, stdout_to_stderr, to_cm
 from recipe_engine.rules.cachemodel import CacheEntry, RecipeId
 from recipe_engine.rules.errors import ErrorText, HookFailed, NotFound, RecipeError, ScriptFailed, VariationNotFound
 from recipe_engine.rules.model import StepResult
+from recipe_engine.running.interrupts import raised_as_interrupted
 
 
 @pytest.fixture(autouse=True)
@@ -147,11 +148,11 @@ def test_stdout_comes_back_after_an_error(capfd: pytest.CaptureFixture[str]) -> 
 
 def test_sigterm_ends_the_block_like_ctrl_c_and_only_there() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(KeyboardInterrupt), clean_termination(True):
+    with pytest.raises(KeyboardInterrupt), raised_as_interrupted():
         os.kill(os.getpid(), signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is before
-    with clean_termination(False):
-        assert signal.getsignal(signal.SIGTERM) is before
+    inside = answer_cm(lambda _: {"return": 0, "handler": signal.getsignal(signal.SIGTERM)}, {}, None)
+    assert inside["handler"] is before, "a caller in Python keeps its own"
 
 
 def test_the_story_is_set_up_once_and_more_is_told_on_request() -> None:

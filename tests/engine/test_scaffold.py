@@ -88,9 +88,9 @@ def test_a_recipe_without_repository_goes_into_the_local_one(home: TemporaryHome
         ("recipes:../up", {}, "cannot be the name"),
         ("recipes:a1b2c3d4e5f60718", {}, "cannot be the name"),
         ("recipes:null", {}, "cannot be the name"),
-        ("recipes:get-thing,12", {}, "is no uid"),
-        ("recipes:get-old", {"tags": "get,new"}, "the name 'get-old' is taken by recipes:get-old"),
-        ("recipes:get-thing,abcdef0123456789", {}, "the uid abcdef0123456789 is taken by recipes:get-old"),
+        ("recipes:get-thing,12", {}, "is not a uid"),
+        ("recipes:get-old", {"tags": "get,new"}, "the name 'get-old' is in use by recipes:get-old"),
+        ("recipes:get-thing,abcdef0123456789", {}, "the uid abcdef0123456789 is in use by recipes:get-old"),
         ("recipes:get-thing", {"tags": "get,old"}, "finds recipes:get-old already"),
         ("recipes:get-thing", {"tags": "old"}, "finds recipes:get-old already"),
         ("recipes:get-thing", {"tags": "get,_thing"}, "cannot be the tags"),
@@ -98,8 +98,8 @@ def test_a_recipe_without_repository_goes_into_the_local_one(home: TemporaryHome
         ("recipes:get-thing", {"tags": "get,a b"}, "cannot be the tags"),
         ("recipes:get-thing", {"tags": ","}, "cannot be the tags"),
         ("recipes:get-thing", {"template": "plian"}, "--template=plian is not known"),
-        ("recipes:get-thing", {"template": "tool", "program": "a;b"}, "no name of a program"),
-        ("recipes:in-the-way", {}, "is there already"),
+        ("recipes:get-thing", {"template": "tool", "program": "a;b"}, "is not the name of a program"),
+        ("recipes:in-the-way", {}, "exists already"),
     ],
 )
 def test_what_cannot_be_taken_is_refused_and_nothing_is_written(

@@ -37,16 +37,15 @@ def to_cm(result: StepResult, i: Mapping[str, Any]) -> dict[str, Any]:
     in the answer.
     """
     is_shown = bool(i.get("out"))
-    env = _updated(i.get("env"), merge_env, result.new_env)
-    state = _updated(i.get("state"), merge_state, result.new_state)
-    answer: dict[str, Any] = {
-        "return": 0,
-        "env": without_secrets(env) if is_shown else env,
-        "new_env": without_secrets(result.new_env) if is_shown else result.new_env,
-        "state": without_secrets(state) if is_shown else state,
-        "new_state": without_secrets(result.new_state) if is_shown else result.new_state,
-        "deps": list(result.dependency_tags),
+    values = {
+        "env": _updated(i.get("env"), merge_env, result.new_env),
+        "new_env": result.new_env,
+        "state": _updated(i.get("state"), merge_state, result.new_state),
+        "new_state": result.new_state,
     }
+    if is_shown:
+        values = {key: without_secrets(value) for key, value in values.items()}
+    answer: dict[str, Any] = {"return": 0, **values, "deps": list(result.dependency_tags)}
     if result.status == "skipped":
         answer["skipped"] = True
     if result.version:
@@ -54,6 +53,12 @@ def to_cm(result: StepResult, i: Mapping[str, Any]) -> dict[str, Any]:
     if result.entry:
         answer["cache_entry"] = {"uid": result.entry.uid, "path": str(result.entry.path)}
     return printable(answer) if is_shown else answer
+
+
+def show(i: Mapping[str, Any], text: str) -> None:
+    """Prints a text when the caller of an action is the console."""
+    if i.get("out") == "con":
+        sys.stdout.write(text + "\n")
 
 
 def _updated(given: Any, merge: Callable[[Values, Values], dict[str, Any]], new: Values) -> dict[str, Any]:
@@ -71,8 +76,7 @@ def printable(answer: dict[str, Any]) -> dict[str, Any]:
     try:
         json.dumps(answer)
     except (TypeError, ValueError):
-        safe: dict[str, Any] = json.loads(json.dumps(answer, default=str, skipkeys=True))
-        return safe
+        answer = json.loads(json.dumps(answer, default=str, skipkeys=True))
     return answer
 
 
@@ -97,8 +101,9 @@ def answer_cm(action: Callable[[Mapping[str, Any]], dict[str, Any]], i: dict[str
 
 def _answer(action: Callable[[Mapping[str, Any]], dict[str, Any]], i: dict[str, Any], cmind: Any) -> dict[str, Any]:
     out = str(i.get("out") or "")
+    signals = raised_as_interrupted() if out else contextlib.nullcontext()  # children end, and locks are freed
     try:
-        with explained(), stdout_to_stderr(out == "json"), clean_termination(bool(out)):
+        with explained(), stdout_to_stderr(out == "json"), signals:
             return action(i)
     except RecipeError as error:
         if is_yes(i.get("debug")):
@@ -109,8 +114,8 @@ def _answer(action: Callable[[Mapping[str, Any]], dict[str, Any]], i: dict[str, 
 
         if running_trace():  # a recipe made this call; the whole run ends
             raise
-        told = stop if isinstance(stop, Interrupted) else Interrupted("SIGINT", INTERRUPTED)
-        return _failed(told.code, told.describe(), out, cmind)
+        interrupted = stop if isinstance(stop, Interrupted) else Interrupted("SIGINT", INTERRUPTED)
+        return _failed(interrupted.code, interrupted.describe(), out, cmind)
     except Exception as error:
         if i.get("debug"):
             traceback.print_exc()
@@ -160,7 +165,7 @@ class MaskedFormatter(logging.Formatter):
 
 
 def set_up_logging(*, is_verbose: bool) -> None:
-    """The story goes to stderr, one line per step; ``-v`` also tells what was skipped and why."""
+    """The story goes to stderr, one line per step; with ``-v`` also what was skipped and why."""
     root = logging.getLogger(ROOT_LOGGER)
     if not root.handlers:
         handler = logging.StreamHandler()
@@ -187,8 +192,3 @@ def stdout_to_stderr(is_wanted: bool) -> Iterator[None]:
         sys.stdout.flush()
         os.dup2(saved, 1)
         os.close(saved)
-
-
-def clean_termination(is_top: bool) -> contextlib.AbstractContextManager[None]:
-    """Ctrl-C, SIGTERM and the end of the terminal raise Interrupted in the block: children end and locks are freed."""
-    return raised_as_interrupted() if is_top else contextlib.nullcontext()

@@ -1,6 +1,6 @@
 """What a run does besides, when asked by a flag: records of a run, figures, a shell at its end.
 
-``--print_versions``, ``--dump_version_info``, ``--print_readme`` and ``--repro`` tell or write which recipes took part;
+``--print_versions``, ``--dump_version_info``, ``--print_readme`` and ``--repro`` show which recipes took part;
 ``--time`` and ``--space`` what they took; ``--print_env`` and ``--debug_script`` show native scripts at work;
 ``--shell`` and ``--pause`` wait for the user when all is done. Listens to the engine; steers nothing.
 """
@@ -77,21 +77,16 @@ class WatchedEffects(RealEffects):
 
 
 class Step(NamedTuple):
-    """One recipe that took part, with the query that led to it."""
+    """One recipe that took part, and the label of the one that asked for it (empty: the command line)."""
 
-    trace: tuple[str, ...]
     configured: Configured
     result: StepResult
+    parent: str
 
     @property
     def query(self) -> str:
         """The words the step was asked for by."""
         return self.configured.request.query.text or self.configured.recipe.id.alias
-
-    @property
-    def parent(self) -> str:
-        """The label of the recipe that asked, empty for the one asked for on the command line."""
-        return self.trace[-2] if len(self.trace) > 1 else ""
 
 
 def run_with_extras(
@@ -119,7 +114,7 @@ def run_with_extras(
         extras.record({"return": error.code, "error": error.describe()})
         raise
     extras.record(answer)
-    extras.tell()
+    extras.print_figures()
     extras.wait_for_user()
     return answer
 
@@ -141,11 +136,11 @@ class Extras:
         return is_yes(self._i.get(flag))
 
     def take(self, event: StepEvent) -> None:
-        """One thing that happened; a run that starts over forgets what it did before."""
+        """Collects a step that ended; a run that starts over forgets what it did before."""
         if event.kind == "again":
             self._steps.clear()
         elif event.kind == "done" and event.configured and event.result:
-            self._steps.append(Step(event.trace, event.configured, event.result))
+            self._steps.append(Step(event.configured, event.result, event.trace[-2] if event.trace[1:] else ""))
 
     def record(self, answer: Mapping[str, Any]) -> None:
         """Writes the files that were asked for, also after a failure."""
@@ -158,14 +153,13 @@ class Extras:
         if self._asks("repro"):
             self._write_repro(answer)
 
-    def tell(self) -> None:
-        """Tells the figures that were asked for."""
+    def print_figures(self) -> None:
+        """Prints the figures that were asked for."""
         if self._asks("print_versions"):
             logger.info("Versions:")
-            for row in self._version_info():
-                for tags, facts in row.items():
-                    if facts["version"]:
-                        logger.info("  %s: %s", tags, facts["version"])
+            for step in self._steps:
+                if step.result.version:
+                    logger.info("  %s: %s", step.query, step.result.version)
         if self._asks("time"):
             logger.info("Seconds, dependencies included:")
             for step in self._steps:
@@ -186,7 +180,7 @@ class Extras:
             hand_over(["bash", "--rcfile", str(path), "-i"], self._folder, extra_env=secret_variables(new_env))
         if self._asks("pause"):
             if has_terminal():
-                wait_for_enter("Press Enter to go on ...")
+                wait_for_enter("Press Enter to continue ...")
             else:
                 logger.warning("! --pause: there is no terminal, going on")
 
@@ -240,20 +234,12 @@ class Extras:
         folder = Path(str(self._i.get("repro_dir") or self._folder / REPRO_FOLDER))
         folder.mkdir(parents=True, exist_ok=True)
         prefix = str(self._i.get("repro_prefix") or REPRO_PREFIX)
-        steps = self._version_info()
-        values: dict[str, Any] = {
-            "input": self._input,
-            "info": self._host(),
-            "output": _shown(answer),
-            "run-state": {"version_info": steps},
-        }
-        for name, value in values.items():
+        versions = {"version_info": self._version_info()}
+        values: dict[str, Any] = {"input": self._input, "info": self._host(), "output": _shown(answer)}
+        for name, value in {**values, "run-state": versions}.items():
             write_json(folder / f"{prefix}-{name}.json", value)
         write_text(folder / f"{prefix}-{README_FILE}", hidden_text(self._readme()))
-        write_json(
-            self._folder / REPRO_ANSWER,
-            {**{name: values[name] for name in ("input", "info", "output")}, "version_info": steps},
-        )
+        write_json(self._folder / REPRO_ANSWER, {**values, **versions})
         logger.info("* a record of this run is in %s", folder)
 
 

@@ -1,7 +1,7 @@
 """``cm add script [repo:]alias[,uid]``: writes a new recipe that runs, and that the audit finds nothing wrong with.
 
-The templates are the folders of automation/script/templates; ``@ALIAS@`` and the like stand in them for what is filled
-in. A test of the recipe is written too where the repository has tests of recipes as this one has.
+The templates are the folders of automation/script/templates, with places such as ``@ALIAS@``. A test of the recipe is
+written too where the repository has tests of recipes as this one has.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..disk.checkout import AUTOMATION, CHECKOUT
 from ..disk.files import remove_tree, write_text
 from ..disk.repos import RecipeSource
 from ..rules.errors import NotFound, RequestError
-from ..rules.index import IndexEntry, RecipeIndex, RepoInfo
+from ..rules.index import RecipeIndex, RepoInfo
 from ..rules.tags import nearest, parse_query
 from .run import Home
 
@@ -28,10 +28,8 @@ TEMPLATES = AUTOMATION / "script" / "templates"
 SCHEMA = CHECKOUT / "docs" / "reference" / "cm-recipe.schema.json"
 ENDING = ".template"
 TEST_TEMPLATE = "test.py" + ENDING
-_NO_YAML_WORD = r"(?!(?:y|n|yes|no|on|off|true|false|null)$)"
-ALIAS = re.compile(rf"(?i){_NO_YAML_WORD}[a-z][a-z0-9._-]*")
-PLAIN = re.compile(rf"(?i){_NO_YAML_WORD}[a-z][a-z0-9._-]*")
-"""A tag that YAML reads as a text without quotes."""
+PLAIN = re.compile(r"(?i)(?!(?:y|n|yes|no|on|off|true|false|null)$)[a-z][a-z0-9._-]*")
+"""A name or tag that YAML reads as a text without quotes."""
 UID = re.compile(r"[0-9a-f]{16}")
 PROGRAM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*")
 
@@ -80,13 +78,13 @@ class NewRecipe(NamedTuple):
 def add_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     """Answers ``cm add script [repo:]alias[,uid] [--tags=...] [--template=...] [--program=...]``.
 
-    Raises RequestError for a name, uid, tag or template that cannot be taken, NotFound for an unknown repository.
+    Raises RequestError for a name, uid, tag or template that cannot be used, NotFound for an unknown repository.
     """
     recipe = parse_new(i, home)
     files = write_recipe(recipe)
     logger.info("new recipe: %s", recipe.folder)
     logger.info("  try it:     cm run script --tags=%s", ",".join(recipe.tags))
-    logger.info("  look it over: cm audit script %s:%s", recipe.repo.alias, recipe.alias)
+    logger.info("  check it:   cm audit script %s:%s", recipe.repo.alias, recipe.alias)
     return {
         "return": 0,
         "alias": recipe.alias,
@@ -104,16 +102,16 @@ def parse_new(i: Mapping[str, Any], home: Home) -> NewRecipe:
     index = RecipeSource(home.repos, home.index_folder).index
     if not alias:
         raise RequestError("the new recipe has no name", hint="cm add script get-my-tool --tags=get,my-tool")
-    if not ALIAS.fullmatch(alias) or UID.fullmatch(alias):
+    if not PLAIN.fullmatch(alias) or UID.fullmatch(alias):
         raise RequestError(
             f"'{alias}' cannot be the name of a recipe",
-            hint="a letter, then letters, digits, '-', '_' and '.', but no 16 hex digits",
+            hint="a letter, then letters, digits, '-', '_' and '.', but not 16 hex digits",
         )
     if uid and not UID.fullmatch(uid):
-        raise RequestError(f"'{uid}' is no uid", hint="16 lower-case hex digits, or none: then one is made")
+        raise RequestError(f"'{uid}' is not a uid", hint="16 lower-case hex digits, or none: then one is made")
     program = str(i.get("program") or alias.removeprefix("get-"))
     if not PROGRAM.fullmatch(program):
-        raise RequestError(f"--program={program} is no name of a program", hint="for example --program=make")
+        raise RequestError(f"--program={program} is not the name of a program", hint="for example --program=make")
     recipe = NewRecipe(
         repo=_repo(place if colon else "local", home),
         alias=alias,
@@ -122,16 +120,13 @@ def parse_new(i: Mapping[str, Any], home: Home) -> NewRecipe:
         template=_template(str(i.get("template") or "plain")),
         program=program,
     )
-    for taken in (*index.by_name(alias), *index.by_name(recipe.uid)):
-        what = f"name '{alias}'" if taken.alias == alias else f"uid {recipe.uid}"
-        raise RequestError(f"the {what} is taken by {_where(taken)}", hint=f"look at it: {taken.path}")
+    if found := (*index.by_name(alias), *index.by_name(recipe.uid)):
+        what = f"name '{alias}'" if found[0].alias == alias else f"uid {recipe.uid}"
+        owner = f"{found[0].repo_alias}:{found[0].alias}"
+        raise RequestError(f"the {what} is in use by {owner}", hint=f"look at it: {found[0].path}")
     if recipe.folder.exists():
-        raise RequestError(f"the folder {recipe.folder} is there already", hint="take another name, or remove it")
+        raise RequestError(f"the folder {recipe.folder} exists already", hint="use another name, or remove it")
     return recipe
-
-
-def _where(entry: IndexEntry) -> str:
-    return f"{entry.repo_alias}:{entry.alias}"
 
 
 def _repo(name: str, home: Home) -> RepoInfo:
@@ -139,10 +134,8 @@ def _repo(name: str, home: Home) -> RepoInfo:
         if name in (repo.alias, repo.uid):
             return repo
     known = sorted(repo.alias for repo in home.repos)
-    raise NotFound(
-        f"no registered repository is called '{name}'",
-        hint=f"known are: {', '.join(known)}; name one in front: cm add script {known[0] if known else 'REPO'}:ALIAS",
-    )
+    hint = f"known are: {', '.join(known)}; name one in front: cm add script {known[0] if known else 'REPO'}:ALIAS"
+    raise NotFound(f"no registered repository is called '{name}'", hint=hint)
 
 
 def _template(name: str) -> str:
@@ -160,11 +153,11 @@ def _tags(asked: Any, index: RecipeIndex) -> tuple[str, ...]:
     if odd or query.variations or query.none_of or query.excluded_variations or not query.all_of:
         raise RequestError(
             f"--tags={query.text} cannot be the tags of a recipe",
-            hint="words without blanks, quotes, '#', and without '_' or '-' in front, with commas between them",
+            hint="words without whitespace, quotes, '#', and without '_' or '-' in front, with commas between them",
         )
-    for entry in index.by_tags(query.all_of, ()):
+    if found := index.by_tags(query.all_of, ()):
         raise RequestError(
-            f"whoever asks for the tags {query.text} finds {_where(entry)} already",
+            f"a query for the tags {query.text} finds {found[0].repo_alias}:{found[0].alias} already",
             hint="add a tag of its own, for example its name",
         )
     return query.all_of
@@ -182,7 +175,7 @@ def _new_uid(index: RecipeIndex) -> str:
 def write_recipe(recipe: NewRecipe) -> list[Path]:
     """Writes the recipe's folder as a whole, then its test; the paths of all files.
 
-    Raises RequestError when another process made the folder meanwhile.
+    Raises RequestError when another process has made the folder since.
     """
     import tempfile  # here, because only a new recipe needs it
 

@@ -1,4 +1,4 @@
-"""``cm help|version|test|doc|prepare|native-run script``, and what is said instead of actions that are not there."""
+"""``cm help|version|test|doc|prepare|native-run script``, and what to use in place of actions that do not exist."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import logging
 import os
 import re
 import shlex
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..disk.checkout import AUTOMATION, CHECKOUT
+from ..disk.checkout import CHECKOUT
 from ..disk.files import private_opener, write_text
 from ..disk.repos import RecipeSource
 from ..documents.recipe_help import help_json, help_lines, readme_text, summary_of
@@ -21,6 +20,7 @@ from ..rules.schema import is_yes
 from ..rules.select import candidates
 from ..running.host import cm_version
 from ..running.prompts import has_terminal
+from .report import show
 from .run import Home, parse_query_input, run_action
 
 logger = logging.getLogger(__name__)
@@ -29,13 +29,8 @@ Answer = dict[str, Any]
 
 COMPATIBLE_VERSION = "1.3.2"
 """The version of CM's script automation whose recipe format this engine runs (cm4mlops e1d5c7cf0, 2025)."""
-ADAPTER = AUTOMATION / "script" / "module.py"
-ACTION = re.compile(r'^    def ([a-z]\w*)\(self, i\):\n        """(.+?)"""', re.MULTILINE | re.DOTALL)
-"""An action in the adapter and what it says of itself."""
 COMMON_NAMES = {"describe": "help", "search": "find", "delete": "rm"}
 """What users call the actions whose names cmind gives to the adapter."""
-NOT_THERE = "Not there"
-"""How the text of an action begins that only refuses."""
 INSTEAD: Mapping[str, str] = {
     "docker": "cm run script --tags=run,container,mlperf --recipe_tags=TAGS runs it in Docker, Podman or Apptainer",
     "dockerfile": "cm run script --tags=run,container,mlperf,_plan --recipe_tags=TAGS shows Dockerfile and commands",
@@ -50,39 +45,35 @@ class TestsFailed(RecipeError):
     code = 2
 
 
-def asks_for_help(i: Mapping[str, Any]) -> bool:
-    """Whether ``--help`` or ``-h`` is among the words."""
-    return is_yes(i.get("help")) or is_yes(i.get("h"))
+def help_action(i: Mapping[str, Any], home: Home, adapter: type) -> Answer:
+    """Answers ``cm help script [RECIPE]`` and ``cm run script --tags=... --help``; without a recipe, lists the actions
+    of ``adapter``, whose docstrings say what they do.
 
-
-def help_action(i: Mapping[str, Any], home: Home) -> Answer:
-    """Answers ``cm help script [RECIPE]`` and ``cm run script --tags=... --help``; without a recipe, lists the actions.
-
-    With several recipes that fit, and nobody to ask, all are named. Raises RecipeError when none fits.
+    Raises RecipeError when no recipe fits, or several and ``--quiet`` is not given: it names all of them.
     """
     query, name = parse_query_input(i)
     if not name and not query.all_of:
-        actions = own_actions(ADAPTER.read_text(encoding="utf-8"))
+        actions = own_actions(adapter)
         lines = [f"  {action:<10} {text}" for action, text in actions.items()]
-        _show(i, "\n".join(["cm ACTION script [RECIPE] [--tags=...]", "", *lines]))
+        show(i, "\n".join(["cm ACTION script [RECIPE] [--tags=...]", "", *lines]))
         return {"return": 0, "actions": list(actions), "skip_delayed_help": True}
     recipes = _recipes(i, home)
     if len(recipes) > 1:
         rows = "\n".join(f"  {recipe.id.alias}: {summary_of(recipe)}  ({recipe.path})" for recipe in recipes)
         if not is_yes(i.get("quiet")):
             raise Ambiguous(f"several recipes match:\n{rows}", hint=f"cm help script {recipes[0].id.alias}")
-    _show(i, "\n".join(help_lines(recipes[0])))
+    show(i, "\n".join(help_lines(recipes[0])))
     return {"return": 0, "recipe": help_json(recipes[0]), "skip_delayed_help": True}
 
 
-def own_actions(adapter: str) -> dict[str, str]:
-    """The actions that the text of the adapter defines, in order of their names, with what they say of themselves."""
+def own_actions(adapter: type) -> dict[str, str]:
+    """The actions that the adapter has and does not only refuse, in order of their names, with their docstrings."""
     found = {
-        COMMON_NAMES.get(name, name.replace("_", "-")): " ".join(text.split())
-        for name, text in ACTION.findall(adapter)
-        if not text.startswith(NOT_THERE)
+        COMMON_NAMES.get(name, name.replace("_", "-")): str(function.__doc__)
+        for name, function in vars(adapter).items()
+        if not name.startswith("_") and name not in INSTEAD and callable(function)
     }
-    return {name: found[name] for name in sorted(found)}
+    return dict(sorted(found.items()))
 
 
 def _recipes(i: Mapping[str, Any], home: Home) -> list[Recipe]:
@@ -97,14 +88,12 @@ def _recipes(i: Mapping[str, Any], home: Home) -> list[Recipe]:
 def version_action(i: Mapping[str, Any], checkout: Path = CHECKOUT) -> Answer:
     """Answers ``cm version script``: this engine's version and the CM automation that it is compatible with."""
     version = project_version(checkout)
-    _show(
-        i, f"crowdperf {version} (runs recipes for CM's script automation {COMPATIBLE_VERSION}; cmind {cm_version()})"
-    )
+    show(i, f"crowdperf {version} (runs recipes for CM's script automation {COMPATIBLE_VERSION}; cmind {cm_version()})")
     return {"return": 0, "version": version, "compatible_with": COMPATIBLE_VERSION, "cmind": cm_version()}
 
 
 def project_version(checkout: Path) -> str:
-    """The version in the repository's ``pyproject.toml``; ``unknown`` when that is not there."""
+    """The version in the repository's ``pyproject.toml``; ``unknown`` without one."""
     path = checkout / "pyproject.toml"
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     found = re.search(r'^version\s*=\s*"([^"]+)"', text, re.MULTILINE)  # tomllib comes with Python 3.11
@@ -137,17 +126,14 @@ def native_run_action(i: Mapping[str, Any]) -> Answer:
     write_text(path, "\n".join(lines) + "\n", private_opener)
     ended = run_process(["bash", str(path)], path.parent, extra_env=secrets, log_path=None)
     if ended.status != 0:
-        rows = ended.errors or ended.output
-        shown = "".join(f"\n    {line}" for line in rows)
-        raise ScriptFailed(
-            f"the command {exit_text(ended.status)}" + (f"\n  last lines of its output:{shown}" if rows else ""),
-            hint=f"try by hand: bash {shlex.quote(str(path))}",
-        )
+        error = ScriptFailed(f"the command {exit_text(ended.status)}", hint=f"try: bash {shlex.quote(str(path))}")
+        error.output, error.output_title = ended.errors or ended.output, "last lines of its output"
+        raise error
     return {"return": 0, "return_code": ended.status, "path": str(path)}
 
 
 def unsupported_action(i: Mapping[str, Any]) -> Answer:
-    """Refuses an action of CM that is not there, and says what to use in its place."""
+    """Refuses an action of CM that this engine does not have, and says what to use in its place."""
     action = str(i.get("action"))
     raise RequestError(f"this engine has no 'cm {action} script'", hint=INSTEAD[action])
 
@@ -160,16 +146,16 @@ def check_removal(i: Mapping[str, Any]) -> None:
     is_forced = is_yes(i.get("f")) or is_yes(i.get("force"))
     if i.get("out") == "con" and not is_forced and not has_terminal():
         raise RequestError(
-            "would remove a recipe; stdin is not a terminal, so nobody can confirm it",
+            "would remove a recipe; stdin is not a terminal, so it cannot be confirmed",
             hint="see which with cm find script, then pass -f to confirm",
         )
 
 
-def test_action(i: Mapping[str, Any], home: Home, run: Callable[[dict[str, Any]], Answer]) -> Answer:
+def test_action(i: Mapping[str, Any], home: Home, cmind: Any) -> Answer:
     """Answers ``cm test script [RECIPE]``: runs each of ``tests.run_inputs`` of the recipes that fit, in order.
 
     ``--test_input_index=N`` runs the Nth, ``N+`` those from the Nth on, ``--test_input_id=ID`` those with that id; any
-    input given replaces the test's own. ``run`` carries out one ``cm run script``. Raises TestsFailed when one fails.
+    input given replaces the test's own. Raises TestsFailed when one fails.
     """
     results = []
     for recipe in _recipes(i, home):
@@ -177,7 +163,7 @@ def test_action(i: Mapping[str, Any], home: Home, run: Callable[[dict[str, Any]]
             for words in variation_sets(recipe, test):
                 asked = test_input(recipe, test, words, i)
                 logger.info("* test %d of %s: cm run script --tags=%s", number, recipe.id.alias, asked["tags"])
-                answer = run(asked)
+                answer = cmind.access(asked)
                 row = {"recipe": recipe.id.alias, "test": number, "tags": asked["tags"], "return": answer["return"]}
                 results.append({**row, "error": str(answer["error"])} if answer["return"] > 0 else row)
     failed = [row for row in results if row["return"] > 0]
@@ -200,7 +186,7 @@ def chosen_tests(recipe: Recipe, i: Mapping[str, Any]) -> list[tuple[int, Mappin
     if wanted:
         digits = wanted[:-1] if wanted.endswith("+") else wanted
         if not digits.isdigit() or int(digits) < 1:
-            raise RequestError(f"--test_input_index={wanted} is no number from 1, nor one with a + behind it")
+            raise RequestError(f"--test_input_index must be a positive integer, or one followed by '+', got {wanted!r}")
         last = len(tests) if wanted.endswith("+") else int(digits)
         numbered = [(number, test) for number, test in numbered if int(digits) <= number <= last]
     name = str(i.get("test_input_id") or "")
@@ -223,7 +209,7 @@ def variation_sets(recipe: Recipe, test: Mapping[str, Any]) -> list[list[str]]:
 
 
 TEST_KEYS = frozenset(["docker", "id", "test-all-variations", "test_all_variations", "variations_list"])
-"""Keys of a test that steer it and are no inputs of the recipe."""
+"""Keys of a test that steer it and are not inputs of the recipe."""
 
 
 def test_input(recipe: Recipe, test: Mapping[str, Any], words: list[str], i: Mapping[str, Any]) -> dict[str, Any]:
@@ -250,7 +236,7 @@ def doc_action(i: Mapping[str, Any], home: Home) -> Answer:
     folder = str(i.get("output_dir") or "")
     pages = {recipe.id.alias: readme_text(recipe) for recipe in recipes}
     if not folder:
-        _show(i, "\n".join(pages.values()))
+        show(i, "\n".join(pages.values()))
         return {"return": 0, "pages": pages}
     root = Path(os.path.abspath(os.path.expanduser(folder)))
     written = []
@@ -268,8 +254,3 @@ def doc_action(i: Mapping[str, Any], home: Home) -> Answer:
     write_text(root / "list_of_scripts.md", "\n".join(["# Recipes", "", *sorted(rows)]) + "\n")
     logger.info("%d pages are in %s", len(written), root)
     return {"return": 0, "files": [*written, str(root / "list_of_scripts.md")]}
-
-
-def _show(i: Mapping[str, Any], text: str) -> None:
-    if i.get("out") == "con":
-        sys.stdout.write(text + "\n")

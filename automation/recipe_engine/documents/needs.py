@@ -1,6 +1,6 @@
-"""What a step needs beside processor time: what its recipe declares under ``needs``, and what its code lets one see.
+"""What a step needs besides processor time: what its recipe declares under ``needs``, and what its code shows.
 
-``needs`` stands wherever ``env`` may stand (recipe, variation, version)::
+``needs`` may be wherever ``env`` may be (recipe, variation, version)::
 
     needs:
       downloads:
@@ -15,8 +15,8 @@
       gpu: runs on CUDA devices
       tokens: [HF_TOKEN]
 
-Recipes of the community declare nothing of it but ``required_disk_space``; for them the address that ends up in env and
-the words of their scripts tell, marked as seen in the code.
+Recipes of the community declare only ``required_disk_space``; for them the address that ends up in env and the words of
+their scripts count, marked as seen in the code.
 """
 
 from __future__ import annotations
@@ -47,12 +47,10 @@ GPU_TAGS = frozenset({"cuda-devices", "nvidia-driver", "rocm-devices"})
 
 def needs_of(configured: Configured, python: Iterable[str], scripts: Iterable[str]) -> Needs:
     """The needs of a configured recipe with these Python files and native scripts."""
-    python, scripts = tuple(python), tuple(scripts)
     declared = expand_value(configured.layer.needs, configured.env)
-    by_code = {
-        name: (reason,) if pattern.search("\n".join(scripts)) else () for name, (pattern, reason) in _WORDS.items()
-    }
-    seen = _SECRET_IN_PYTHON.findall("\n".join(python)) + _SECRET_IN_SCRIPT.findall("\n".join(scripts))
+    script = "\n".join(scripts)
+    by_code = {name: (reason,) if pattern.search(script) else () for name, (pattern, reason) in _WORDS.items()}
+    seen = _SECRET_IN_PYTHON.findall("\n".join(python)) + _SECRET_IN_SCRIPT.findall(script)
     tokens = {name for name in seen if is_secret(name) and not configured.env.get(name)}
     is_gpu = bool(GPU_TAGS & set(configured.recipe.tags))
     return Needs(

@@ -1,16 +1,16 @@
-"""What a recipe tells about itself: how to call it, inputs, variations, versions, dependencies, what it gives.
+"""What a recipe says of itself: how to call it, inputs, variations, versions, dependencies, what it gives.
 
 ``help_lines`` is the text for a terminal, ``readme_text`` the same as a Markdown page, ``help_json`` the facts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ..rules.model import PHASES, Dependency, Recipe, Variation
+from ..rules.model import PHASES, Dependency, Phase, Recipe, Variation
 
-PHASE_TITLES: Mapping[str, str] = {
+PHASE_TITLES: Mapping[Phase, str] = {
     "deps": "before the recipe",
     "prehook_deps": "before its native script",
     "posthook_deps": "after its native script",
@@ -21,6 +21,11 @@ ENGINE_FLAGS = (
     "command-line.md of crowdperf lists all"
 )
 COMBINATION_MARK = ","
+
+
+def _joined(*parts: tuple[object, str]) -> str:
+    """The texts whose facts are there, in one line."""
+    return "; ".join(text for fact, text in parts if fact)
 
 
 class HelpInput(NamedTuple):
@@ -36,12 +41,13 @@ class HelpInput(NamedTuple):
     @property
     def text(self) -> str:
         """Everything but the name, in one line."""
-        parts = [self.description] if self.description else []
-        parts += [f"default: {self.default}"] if self.default else []
-        parts += [f"one of: {', '.join(self.choices)}"] if self.choices else []
-        parts += [f"sets {self.env_key}"] if self.env_key else []
-        parts += [f"only with _{self.variation}"] if self.variation else []
-        return "; ".join(parts)
+        return _joined(
+            (self.description, self.description),
+            (self.default, f"default: {self.default}"),
+            (self.choices, f"one of: {', '.join(self.choices)}"),
+            (self.env_key, f"sets {self.env_key}"),
+            (self.variation, f"only with _{self.variation}"),
+        )
 
 
 def inputs_of(recipe: Recipe) -> list[HelpInput]:
@@ -85,36 +91,41 @@ def call_tags(recipe: Recipe) -> str:
 
 def versions_of(recipe: Recipe) -> str:
     """The versions that a recipe knows by name, its default and its bounds, in one line; empty without any."""
-    bounds = recipe.version
-    parts = [f"default {recipe.layer.default_version}"] if recipe.layer.default_version else []
-    parts += [f"exactly {bounds.exact}"] if bounds.exact else []
-    parts += [f"from {bounds.minimum}"] if bounds.minimum else []
-    parts += [f"up to {bounds.maximum}"] if bounds.maximum else []
-    parts += [f"known: {', '.join(recipe.versions)}"] if recipe.versions else []
-    return "; ".join(parts)
+    bounds, default = recipe.version, recipe.layer.default_version
+    return _joined(
+        (default, f"default {default}"),
+        (bounds.exact, f"exactly {bounds.exact}"),
+        (bounds.minimum, f"from {bounds.minimum}"),
+        (bounds.maximum, f"up to {bounds.maximum}"),
+        (recipe.versions, f"known: {', '.join(recipe.versions)}"),
+    )
 
 
-def variation_text(variation: Variation) -> str:
-    """A variation as it is written in a query, with what else it is."""
-    notes = ["default"] if variation.is_default else []
-    notes += [f"same as _{variation.alias}"] if variation.alias else []
-    notes += [f"switches on {', '.join('_' + name for name in variation.base)}"] if variation.base else []
-    return f"_{variation.name}" + (f" ({'; '.join(notes)})" if notes else "")
+def variation_notes(variation: Variation) -> str:
+    """What a variation is besides its name, in brackets; empty when there is nothing to say."""
+    notes = _joined(
+        (variation.is_default, "default"),
+        (variation.alias, f"same as _{variation.alias}"),
+        (variation.base, f"switches on {', '.join('_' + name for name in variation.base)}"),
+    )
+    return f" ({notes})" if notes else ""
 
 
-def dependency_text(dependency: Dependency) -> str:
-    """A dependency: its query, the names it is addressed by, when it runs."""
-    parts = [dependency.label]
-    parts += [f"names {', '.join(dependency.names)}"] if dependency.names else []
-    parts += [condition.text for condition in dependency.conditions]
-    return "; ".join(parts)
-
-
-def _dependencies(recipe: Recipe) -> Iterator[tuple[str, tuple[Dependency, ...]]]:
-    for phase in PHASES:
-        listed = recipe.layer.dependencies(phase)
-        if listed:
-            yield PHASE_TITLES[phase], listed
+def runs_of(recipe: Recipe) -> dict[str, list[str]]:
+    """The dependencies by when they run: the query, the names it is addressed by, the conditions."""
+    listed = {title: recipe.layer.dependencies(phase) for phase, title in PHASE_TITLES.items()}
+    return {
+        f"Runs {title}": [
+            _joined(
+                (True, dependency.label),
+                (dependency.names, f"names {', '.join(dependency.names)}"),
+                *((True, condition.text) for condition in dependency.conditions),
+            )
+            for dependency in dependencies
+        ]
+        for title, dependencies in listed.items()
+        if dependencies
+    }
 
 
 def summary_of(recipe: Recipe) -> str:
@@ -122,71 +133,57 @@ def summary_of(recipe: Recipe) -> str:
     return str(recipe.meta.get("name") or recipe.id.alias).strip()
 
 
+def call_of(recipe: Recipe) -> str:
+    """The command that runs a recipe, with places for what may be added."""
+    variation = "[,_VARIATION]" if recipe.variations else ""
+    return f"cm run script --tags={call_tags(recipe)}{variation}" + (" [--INPUT=VALUE]" if inputs_of(recipe) else "")
+
+
 def help_lines(recipe: Recipe) -> list[str]:
     """The help of a recipe for a terminal."""
+    inputs = inputs_of(recipe)
+    width = max((len(item.name) for item in inputs), default=0) + 3
+    sections: dict[str, list[str]] = {
+        "Call": [call_of(recipe)],
+        "Inputs": [f"--{item.name + '=':<{width}} {item.text}".rstrip() for item in inputs],
+    }
+    for group, variations in groups_of(recipe).items():
+        title = f"Variations, one of the group '{group}'" if group else "Variations"
+        sections[title] = [f"_{variation.name}{variation_notes(variation)}" for variation in variations]
+    sections["Versions"] = [text] if (text := versions_of(recipe)) else []
+    sections.update(runs_of(recipe))
+    sections["Gives"] = [*recipe.layer.new_env_keys, *(f"state {key}" for key in recipe.layer.new_state_keys)]
     lines = [
         f"{recipe.id.alias}: {summary_of(recipe)}",
         f"  folder: {recipe.path}",
         f"  result: {'kept in the cache' if recipe.is_cached else 'not cached'}",
-        "",
-        "Call:",
-        f"  cm run script --tags={call_tags(recipe)}" + _call_rest(recipe),
     ]
-    inputs = inputs_of(recipe)
-    width = max((len(item.name) for item in inputs), default=0) + 3
-    lines += _section(
-        "Inputs", [f"--{item.name}={'':<{width - len(item.name)}}{item.text}".rstrip() for item in inputs]
-    )
-    for group, variations in groups_of(recipe).items():
-        title = f"Variations, one of the group '{group}'" if group else "Variations"
-        lines += _section(title, [variation_text(variation) for variation in variations])
-    lines += _section("Versions", [text] if (text := versions_of(recipe)) else [])
-    for title, listed in _dependencies(recipe):
-        lines += _section(f"Runs {title}", [dependency_text(dependency) for dependency in listed])
-    lines += _section("Gives", [*recipe.layer.new_env_keys, *(f"state {key}" for key in recipe.layer.new_state_keys)])
+    for title, rows in sections.items():
+        lines += ["", f"{title}:", *(f"  {row}" for row in rows)] if rows else []
     return [*lines, "", f"Flags of the engine: {ENGINE_FLAGS}"]
-
-
-def _call_rest(recipe: Recipe) -> str:
-    return ("[,_VARIATION]" if recipe.variations else "") + (" [--INPUT=VALUE]" if inputs_of(recipe) else "")
-
-
-def _section(title: str, rows: Sequence[str]) -> list[str]:
-    return ["", f"{title}:", *(f"  {row}" for row in rows)] if rows else []
 
 
 def readme_text(recipe: Recipe) -> str:
     """A page on the recipe, generated from its metadata."""
-    lines = [
-        f"# {recipe.id.alias}",
-        "",
-        f"{summary_of(recipe)}. " + ("Its result is kept in the cache." if recipe.is_cached else "It is not cached."),
-        "",
-        f"    cm run script --tags={call_tags(recipe)}" + _call_rest(recipe),
-    ]
-    rows = [f"| `--{item.name}` | {_cell(item.text)} |" for item in inputs_of(recipe)]
-    lines += ["", "## Inputs", "", "| input | meaning |", "|---|---|", *rows] if rows else []
+    cached = "Its result is kept in the cache." if recipe.is_cached else "It is not cached."
+    blocks = [f"# {recipe.id.alias}", f"{summary_of(recipe)}. {cached}", f"    {call_of(recipe)}"]
+    rows = ["| `--{}` | {} |".format(item.name, item.text.replace("|", "\\|")) for item in inputs_of(recipe)]
+    blocks += ["## Inputs", "\n".join(["| input | meaning |", "|---|---|", *rows])] if rows else []
     groups = groups_of(recipe)
-    lines += ["", "## Variations", ""] if groups else []
+    blocks += ["## Variations"] if groups else []
     for group, variations in groups.items():
-        lines += [f"Group `{group}`, one of:" if group else "On their own:", ""]
-        lines += [
-            f"- `{text.partition(' ')[0]}`{text[len(text.partition(' ')[0]) :]}"
-            for text in map(variation_text, variations)
-        ]
-        lines += [""]
-    lines = lines[:-1] if groups else lines
-    if versions_of(recipe):
-        lines += ["", "## Versions", "", versions_of(recipe)]
-    for title, listed in _dependencies(recipe):
-        lines += ["", f"## Runs {title}", "", *(f"- {dependency_text(dependency)}" for dependency in listed)]
+        blocks.append(f"Group `{group}`, one of:" if group else "On their own:")
+        blocks.append(_bullets(f"`_{variation.name}`{variation_notes(variation)}" for variation in variations))
+    blocks += ["## Versions", versions_of(recipe)] if versions_of(recipe) else []
+    for title, listed in runs_of(recipe).items():
+        blocks += [f"## {title}", _bullets(listed)]
     keys = [*recipe.layer.new_env_keys, *(f"state: {key}" for key in recipe.layer.new_state_keys)]
-    lines += ["", "## Gives", "", *(f"- `{key}`" for key in keys)] if keys else []
-    return "\n".join(lines) + "\n"
+    blocks += ["## Gives", _bullets(f"`{key}`" for key in keys)] if keys else []
+    return "\n\n".join(blocks) + "\n"
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+def _bullets(rows: Iterable[str]) -> str:
+    return "\n".join(f"- {row}" for row in rows)
 
 
 def help_json(recipe: Recipe) -> dict[str, Any]:
@@ -199,26 +196,19 @@ def help_json(recipe: Recipe) -> dict[str, Any]:
         "tags": list(recipe.tags),
         "is_cached": recipe.is_cached,
         "inputs": [{**item._asdict(), "choices": list(item.choices)} for item in inputs_of(recipe)],
-        "variations": {
-            group: [
-                {"name": item.name, "is_default": item.is_default, "base": list(item.base), "alias": item.alias}
-                for item in variations
-            ]
-            for group, variations in groups_of(recipe).items()
-        },
+        "variations": {group: list(map(_variation_json, found)) for group, found in groups_of(recipe).items()},
         "default_version": recipe.layer.default_version,
         "versions": list(recipe.versions),
-        "dependencies": {
-            phase: [
-                {
-                    "tags": dependency.tags_text,
-                    "names": list(dependency.names),
-                    "conditions": [condition.text for condition in dependency.conditions],
-                }
-                for dependency in recipe.layer.dependencies(phase)
-            ]
-            for phase in PHASES
-        },
+        "dependencies": {phase: list(map(_dependency_json, recipe.layer.dependencies(phase))) for phase in PHASES},
         "new_env_keys": list(recipe.layer.new_env_keys),
         "new_state_keys": list(recipe.layer.new_state_keys),
     }
+
+
+def _variation_json(item: Variation) -> dict[str, Any]:
+    return {"name": item.name, "is_default": item.is_default, "base": list(item.base), "alias": item.alias}
+
+
+def _dependency_json(item: Dependency) -> dict[str, Any]:
+    conditions = [condition.text for condition in item.conditions]
+    return {"tags": item.tags_text, "names": list(item.names), "conditions": conditions}

@@ -6,41 +6,12 @@ import re
 
 from .errors import RequestError
 
-UNITS_BYTES = {
-    "": 1,
-    "b": 1,
-    "k": 1000,
-    "kb": 1000,
-    "kib": 1 << 10,
-    "m": 1000**2,
-    "mb": 1000**2,
-    "mib": 1 << 20,
-    "g": 1000**3,
-    "gb": 1000**3,
-    "gib": 1 << 30,
-    "t": 1000**4,
-    "tb": 1000**4,
-    "tib": 1 << 40,
-}
+UNITS_BYTES = {"": 1, "b": 1}
+for _power, _letter in enumerate("kmgt", start=1):
+    UNITS_BYTES.update({_letter: 1000**_power, f"{_letter}b": 1000**_power, f"{_letter}ib": 1024**_power})
 """Decimal units as disks and ``cm show cache`` have them, and binary ones under their own names (IEC 80000-13)."""
-UNITS_S = {
-    "s": 1,
-    "sec": 1,
-    "min": 60,
-    "m": 60,
-    "h": 3600,
-    "hour": 3600,
-    "hours": 3600,
-    "d": 86400,
-    "day": 86400,
-    "days": 86400,
-    "w": 7 * 86400,
-    "week": 7 * 86400,
-    "weeks": 7 * 86400,
-    "y": 365 * 86400,
-    "year": 365 * 86400,
-    "years": 365 * 86400,
-}
+UNITS_S = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86400}
+UNITS_S.update({name + ending: UNITS_S[name[0]] for name in ("hour", "day", "week", "year") for ending in ("", "s")})
 """``m`` are minutes, as in ``1h30m``; months have no fixed length and are refused."""
 
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)", re.ASCII)
@@ -48,20 +19,20 @@ _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)\s*", re.ASCII)
 
 
 def parse_size_bytes(text: object, flag: str) -> int:
-    """The bytes that ``text`` means; raises RequestError, which names ``flag``, when it means no size."""
-    found = _SIZE.fullmatch(_cleaned(text))
+    """The bytes that ``text`` means; raises RequestError, which names ``flag``, when it is not a size."""
+    found = _SIZE.fullmatch(str(text).strip().lower())
     if not found or found[2] not in UNITS_BYTES:
-        raise RequestError(f"--{flag}={text} is no size", hint=f"write --{flag}=20GB or --{flag}=512MiB")
+        raise RequestError(f"--{flag}={text} is not a size", hint=f"write --{flag}=20GB or --{flag}=512MiB")
     return round(float(found[1]) * UNITS_BYTES[found[2]])
 
 
 def parse_age_s(text: object, flag: str) -> float:
-    """The seconds that ``text`` means; raises RequestError, which names ``flag``, when it means no age."""
-    rest = _cleaned(text)
+    """The seconds that ``text`` means; raises RequestError, which names ``flag``, when it is not an age."""
+    rest = str(text).strip().lower()
     parts = _PART.findall(rest)
     is_whole = parts and _PART.sub("", rest) == ""
     if not is_whole or any(unit not in UNITS_S for _, unit in parts):
-        raise RequestError(f"--{flag}={text} is no age", hint=f"write --{flag}=30d, --{flag}=12h or --{flag}=1d12h")
+        raise RequestError(f"--{flag}={text} is not an age", hint=f"write --{flag}=30d, --{flag}=12h or --{flag}=1d12h")
     return sum(float(number) * UNITS_S[unit] for number, unit in parts)
 
 
@@ -73,7 +44,3 @@ def size_text(size_bytes: int) -> str:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
         size /= 1000
     return f"{size:.1f} TB"
-
-
-def _cleaned(text: object) -> str:
-    return str(text).strip().lower()

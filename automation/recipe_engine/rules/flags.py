@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from .deps import INPUT_TO_ENV
 
-EXTRA_FLAGS = frozenset(
-    [
-        "debug_script",
-        "debug_script_tags",
-        "dump_version_info",
-        "pause",
-        "print_env",
-        "print_readme",
-        "print_versions",
-        "repro",
-        "shell",
-        "skip_remembered_selections",
-        "space",
-        "time",
-    ]
-)
+_TABLE = """
+cmind: action artifact artifacts automation cmd common out parsed_artifact parsed_artifacts parsed_automation
+cmind: unparsed_cmd
+query: ad add_deps add_deps_recursive adr tags version version_max version_max_usable version_min
+values: const const_state env force_new_env_keys force_new_state_keys ignore_inheritance path state
+cache: force_cache frozen lock_timeout locked mixed_versions new only_execute_from_cache renew skip_cache
+run: debug debug_uid dirty fake_deps fake_run ignore_script_error prepare print_deps save_env skip_write_test
+console: h help j json q quiet s save_to_json script_call_prefix silent v verbose
+extras: debug_script debug_script_tags dump_version_info pause print_env print_readme print_versions repro shell
+extras: skip_remembered_selections space time
+reference engine: recursion recursion_spaces remembered_selections repro_dir repro_prefix run_state
+"""
+_ROWS = [line.partition(":") for line in _TABLE.strip().splitlines()]
+
+EXTRA_FLAGS = frozenset(word for kind, _, words in _ROWS if kind == "extras" for word in words.split())
 """The input keys that ask for something besides the run; see run_extras.py."""
 
 FLAGS_AS_ENV = {
@@ -29,77 +28,8 @@ FLAGS_AS_ENV = {
 }
 """Flags that recipes read from the env as ``yes`` (reference engine, cm4mlops e1d5c7cf0)."""
 
-FLAGS = frozenset(
-    [
-        "action",
-        "automation",
-        "artifact",
-        "artifacts",
-        "parsed_automation",
-        "parsed_artifact",
-        "parsed_artifacts",
-        "cmd",
-        "out",
-        "common",
-        "ignore_inheritance",
-        "tags",
-        "env",
-        "state",
-        "const",
-        "const_state",
-        "ad",
-        "add_deps",
-        "adr",
-        "add_deps_recursive",
-        "version",
-        "version_min",
-        "version_max",
-        "version_max_usable",
-        "path",
-        "quiet",
-        "q",
-        "skip_cache",
-        "force_cache",
-        "new",
-        "renew",
-        "only_execute_from_cache",
-        "skip_write_test",
-        "script_call_prefix",
-        "repro_dir",
-        "repro_prefix",
-        "print_deps",
-        "debug_uid",
-        "help",
-        "h",
-        "j",
-        "json",
-        "dirty",
-        "save_env",
-        "fake_run",
-        "prepare",
-        "fake_deps",
-        "verbose",
-        "v",
-        "silent",
-        "s",
-        "ignore_script_error",
-        "mixed_versions",
-        "locked",
-        "frozen",
-        "debug",
-        "lock_timeout",
-        "save_to_json",
-        "unparsed_cmd",
-        "force_new_env_keys",
-        "force_new_state_keys",
-        "recursion",
-        "recursion_spaces",
-        "remembered_selections",
-        "run_state",
-    ]
-).union(INPUT_TO_ENV, EXTRA_FLAGS, FLAGS_AS_ENV)
+FLAGS = frozenset(word for _, _, words in _ROWS for word in words.split()).union(INPUT_TO_ENV, FLAGS_AS_ENV)
 """The input keys that the engine itself understands."""
-
 
 NO_CONTAINER = ("docker", "fake_run_deps")
 """How CM's flags for containers begin."""

@@ -1,8 +1,8 @@
 """How native scripts get at private git repositories: CM's ``CM_GIT_AUTH``, with a token or over SSH.
 
-The address in the env stays as it is. Git itself is told what to do, in its environment variables for configuration
+The address in the env stays as it is. Git itself gets its settings in its environment variables for configuration
 (https://git-scm.com/docs/git-config#ENVIRONMENT, 2.31 of March 2021): with ``CM_GH_TOKEN`` a credential helper reads
-the token out of the process environment, so that it stands in no address, file or log; with ``CM_GIT_SSH`` the https
+the token out of the process environment, so that it is in no address, file or log; with ``CM_GIT_SSH`` the https
 address is replaced by the SSH one. A login in the address itself is given to git in the same way, so that the clone's
 own configuration does not hold it either.
 """
@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from .conditions import TRUE_WORDS
 from .env import PREFIX, SUCCESSOR_PREFIX, Env, EnvValue
+from .schema import is_yes
 
 ADDRESS = re.compile(r"https://(?P<place>(?P<host>[^/@:\s]+)(?::\d+)?)/")
 """An https address without a user in it; ``place`` is the host with its port."""
@@ -26,9 +26,8 @@ HELPER = '!f() {{ echo username=git; echo "password=${{{key}}}"; }}; f'
 
 
 def git_access(env: Mapping[str, EnvValue], count_before: str) -> Env:
-    """The env keys that let git at ``CM_GIT_URL``, those with its login without it.
-
-    None when the address has no login, and ``CM_GIT_AUTH`` is not on or nothing is given for it.
+    """The env keys that let git at ``CM_GIT_URL``, those with its login without it; none when the address has no login,
+    and ``CM_GIT_AUTH`` is not on or nothing is given for it.
 
     ``count_before`` is the user's own ``GIT_CONFIG_COUNT``, maybe empty; the settings that it counts stay.
     """
@@ -62,14 +61,10 @@ def _setting(env: Mapping[str, EnvValue], prefix: str) -> tuple[str, str]:
     if login:
         return f"url.{login[0]}.insteadOf", login["scheme"] + login["place"]
     found = ADDRESS.match(address)
-    if not found or not _is_on(env, prefix + "GIT_AUTH"):
+    if not found or not is_yes(str(env.get(prefix + "GIT_AUTH"))):
         return "", ""
     if env.get(prefix + "GH_TOKEN"):
         return f"credential.https://{found['place']}.helper", HELPER.format(key=prefix + "GH_TOKEN")
-    if _is_on(env, prefix + "GIT_SSH"):
+    if is_yes(str(env.get(prefix + "GIT_SSH"))):
         return f"url.ssh://git@{found['host']}/.insteadOf", f"https://{found['place']}/"
     return "", ""
-
-
-def _is_on(env: Mapping[str, EnvValue], key: str) -> bool:
-    return str(env.get(key, "")).strip().lower() in TRUE_WORDS

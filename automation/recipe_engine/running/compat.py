@@ -9,11 +9,12 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..disk.checkout import AUTOMATION
+from ..rules.conditions import decide
 from ..rules.env import PREFIX, with_lists
 from ..rules.errors import RecipeError
 from ..rules.overrides import change_entry
@@ -25,7 +26,7 @@ logger = logging.getLogger(__name__)
 Answer = dict[str, Any]
 OK: Mapping[str, Any] = {"return": 0}
 
-VERSION_SUFFIX = re.compile(r"[.-]?\d{1,3}(\.\d{1,3})?")
+VERSION_SUFFIX = r"[.-]?\d{1,3}(\.\d{1,3})?"
 """What may follow a searched file name: .N, -N, NN, N.NN and the like."""
 
 NativeRunner = Callable[[str, dict[str, Any]], dict[str, Any]]
@@ -103,17 +104,12 @@ class Automation:
         env = i["env"]
         try:
             after = self._run_native(str(i.get("script_name") or "run"), env)
+            env.clear()
+            env.update(after)
+            detected = self._detect_version(env) if i.get("detect_version") else {}
         except RecipeError as error:
             return {"return": error.code, "error": error.describe()}
-        env.clear()
-        env.update(after)
-        answer: Answer = {"return": 0, "env_tmp": dict(after)}
-        if i.get("detect_version"):
-            try:
-                answer.update(self._detect_version(env))
-            except RecipeError as error:
-                return {"return": error.code, "error": error.describe()}
-        return answer
+        return {"return": 0, "env_tmp": dict(after), **detected}
 
     def detect_version_using_script(self, i: Mapping[str, Any]) -> Answer:
         """Runs the recipe's script and ``detect_version``; 16 when it fails or the version is out of range."""
@@ -133,14 +129,13 @@ class Automation:
 
         The entries themselves change, as recipes hand in lists made of several: ``prehook_deps + posthook_deps``.
         """
-        from ..rules.conditions import decide  # compat is the only user of both
-
         env = i.get("env") or {}
         for handle, changes in i["update_deps"].items():
             if decide(parse_condition_blocks(changes, handle), env).answer != "yes":
                 continue
             for entry in i["deps"]:
-                if handle in _names(entry):
+                names = entry.get("names") or ()
+                if handle == names or (handle in names and not isinstance(names, str)):
                     entry.update(change_entry(entry, changes, env))
         return dict(OK)
 
@@ -155,28 +150,20 @@ class Automation:
     def find_file_back(self, i: Mapping[str, Any]) -> Answer:
         """Walks up from ``path`` to a folder that holds ``file_name``; ``found_path`` is empty when there is none."""
         start = Path(i["path"]).absolute()
-        for folder in (start, *start.parents):
-            if (folder / i["file_name"]).exists():
-                return {"return": 0, "found_path": str(folder)}
-        return {"return": 0, "found_path": ""}
+        found = (str(folder) for folder in (start, *start.parents) if (folder / i["file_name"]).exists())
+        return {"return": 0, "found_path": next(found, "")}
 
     def find_file_deep(self, i: Mapping[str, Any]) -> Answer:
         """The folders below ``paths`` that hold ``file_name`` and whose path has all ``restrict_paths`` as parts."""
+        places = [(folder, names) for root in i["paths"] for folder, _, names in os.walk(root)]
+        found = [folder for folder, names in places if i["file_name"] in names]
         wanted = list(i.get("restrict_paths") or ())
-        found = []
-        for root in i["paths"]:
-            for folder, _, names in os.walk(root):
-                if i["file_name"] in names and all(part in folder for part in wanted):
-                    found.append(folder)
-        return {"return": 0, "found_paths": sorted(found)}
+        return {"return": 0, "found_paths": sorted(path for path in found if all(part in path for part in wanted))}
 
     def _available_variations(self, i: Mapping[str, Any]) -> Answer:
         """CM's refusal for a recipe that needs a variation."""
-        names = sorted(i["meta"].get("variations") or {})
-        return {
-            "return": 1,
-            "error": "this recipe needs a variation, one of: " + ", ".join("_" + name for name in names),
-        }
+        names = ", ".join("_" + name for name in sorted(i["meta"].get("variations") or {}))
+        return {"return": 1, "error": f"this recipe needs a variation, one of: {names}"}
 
     def find_artifact(self, i: Mapping[str, Any]) -> Answer:
         """Finds a file in CM_TMP_PATH, in the folder of CM_INPUT, or in the default path; see CM's contract.
@@ -217,9 +204,8 @@ class Automation:
         """
         hook = i.get("hook")
         wanted = _range_of(i["env"], self._prefix)
-        candidates = list(_candidates(i["paths"], i["file_name"], i.get("file_name_re")))
         fitting, tried = [], []
-        for path in candidates:
+        for path in list(_candidates(i["paths"], i["file_name"], i.get("file_name_re"))):
             if hook:
                 answer = hook({"file": path})
                 if answer["return"] > 0:
@@ -261,11 +247,6 @@ class Automation:
         }
 
 
-def _names(entry: Mapping[str, Any]) -> Sequence[str]:
-    names = entry.get("names") or ()
-    return (names,) if isinstance(names, str) else names
-
-
 def _put_first(env: dict[str, Any], key: str, folder: str) -> None:
     rest = [item for item in with_lists({key: env.get(key)})[key] if item != folder]
     env[key] = [folder, *rest]
@@ -274,24 +255,13 @@ def _put_first(env: dict[str, Any], key: str, folder: str) -> None:
 def _candidates(paths: Iterable[str], file_name: str, pattern: str | None) -> Iterable[str]:
     """Files in ``paths`` by exact name first, then by name with a version behind it; the same file only once."""
     seen = set()
-    matcher = re.compile(pattern) if pattern else None
+    matches = re.compile(pattern).match if pattern else re.compile(re.escape(file_name) + VERSION_SUFFIX).fullmatch
     for folder in paths:
         try:
-            names = sorted(os.listdir(folder))
+            names = sorted(os.listdir(folder), key=lambda name: (name != file_name, name))
         except OSError:
             continue
-        exact = [name for name in names if name == file_name]
-        others = [
-            name
-            for name in names
-            if name != file_name
-            and (
-                matcher.match(name)
-                if matcher
-                else name.startswith(file_name) and VERSION_SUFFIX.fullmatch(name[len(file_name) :])
-            )
-        ]
-        for name in exact + others:
+        for name in (name for name in names if name == file_name or matches(name)):
             path = os.path.join(folder, name)
             real = os.path.realpath(path)
             if os.path.isfile(path) and real not in seen:

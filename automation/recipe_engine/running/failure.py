@@ -1,4 +1,4 @@
-"""What a user is told of a failure: the script's end, its last words, one suggestion, the line that runs it again."""
+"""What a user sees of a failure: how the script ended, its last lines, one suggestion, the line that runs it again."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ KILLED_HINT = (
     "container): ask for less at a time (a smaller --batch_size), or for more memory and time there"
 )
 SIGNAL_HINTS = {
-    "SIGABRT": "a program gave up by itself; the lines above and the log say over what",
-    "SIGBUS": "a file in memory shrank, or its disk is full (df -h, and df -h /dev/shm in a container)",
+    "SIGABRT": "the program aborted; see the lines above and the log",
+    "SIGBUS": "a file mapped into memory shrank, or its disk is full (df -h, and df -h /dev/shm in a container)",
     "SIGHUP": "the terminal or the connection ended: start it again under tmux, screen or nohup",
     "SIGILL": "a program uses instructions that this processor lacks: take or build it for this machine (lscpu)",
-    "SIGPIPE": "what read its output ended too early",
+    "SIGPIPE": "the program that read its output ended too early",
     "SIGSEGV": "a program crashed by a fault of its own: try another version of it; the command above runs it again",
-    "SIGTERM": "somebody or some system ended it (kill, a batch system, a time limit): give it more time there",
+    "SIGTERM": "something ended it (kill, a batch system, a time limit): give it more time there",
     "SIGXCPU": "a limit of processor time was reached: ulimit -t shows it",
     "SIGXFSZ": "a limit of file size was reached: ulimit -f shows it",
 }
 """What each signal usually means (POSIX, signal.h), with what to try."""
-BY_HAND_HINT = "the lines above and the log tell why; the command above runs it again by hand"
+BY_HAND_HINT = "the lines above and the log say why; the command above runs it again"
 
 
 def script_failure(label: str, script: Path, folder: Path, ended: Ended, files: Iterable[str]) -> ScriptFailed:
@@ -87,9 +87,7 @@ def complete(error: RecipeError, index: RecipeIndex, request: Request, recipe: R
         error.hint = _recipe_for(error.missing_program, index) or error.hint
     if not error.hint and "hint:" not in error.message:
         readme = recipe.path / "README.md"
-        error.hint = advice([error.message]) or (
-            f"what the recipe needs is told in {readme}" if readme.is_file() else ""
-        )
+        error.hint = advice([error.message]) or (f"{readme} says what the recipe needs" if readme.is_file() else "")
 
 
 def _recipe_for(program: str, index: RecipeIndex) -> str:
@@ -101,7 +99,7 @@ def _recipe_for(program: str, index: RecipeIndex) -> str:
 
 
 def recipe_texts(folder: Path) -> list[str]:
-    """The texts of a recipe's own files; what is big, or no file, is left out."""
+    """The texts of a recipe's own files, those above ``TEXT_LIMIT_BYTES`` left out."""
     texts = []
     for name in sorted(os.listdir(folder)):
         path = folder / name

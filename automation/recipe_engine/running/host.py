@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 import sys
@@ -14,19 +15,8 @@ from ..rules.errors import RequestError
 from ..rules.model import Configured, Recipe, Request
 from ..rules.version import compare
 
-PASSED_ON_KEYS = (
-    "GH_TOKEN",
-    "ftp_proxy",
-    "FTP_PROXY",
-    "http_proxy",
-    "HTTP_PROXY",
-    "https_proxy",
-    "HTTPS_PROXY",
-    "no_proxy",
-    "NO_PROXY",
-    "socks_proxy",
-    "SOCKS_PROXY",
-)
+_PROXIES = ("ftp_proxy", "http_proxy", "https_proxy", "no_proxy", "socks_proxy")
+PASSED_ON_KEYS = ("GH_TOKEN", *_PROXIES, *(name.upper() for name in _PROXIES))
 """Process variables that become env of every recipe (reference engine, cm4mlops e1d5c7cf0)."""
 
 
@@ -37,38 +27,22 @@ USER_FOLDER_KEY = "MLC_USER_RUN_DIR"
 @lru_cache(maxsize=1)
 def os_info() -> dict[str, Any]:
     """CM's ``os_info``: platform, bits, and how scripts are written and started there."""
-    name = "windows" if sys.platform == "win32" else "darwin" if sys.platform == "darwin" else "linux"
-    machine = os.uname().machine if hasattr(os, "uname") else os.environ.get("PROCESSOR_ARCHITECTURE", "")
-    bits = "64" if machine.endswith("64") else "32"
-    info: dict[str, Any] = {"platform": name, "bits": bits, "python_bits": str(struct.calcsize("P") * 8)}
-    if name == "windows":
-        info.update(
-            bat_ext=".bat",
-            set_env="set ${key}=${value}",
-            env_separator=";",
-            env_var="%env_var%",
-            bat_rem="rem ${rem}",
-            run_local_bat="call ${bat_file}",
-            run_local_bat_from_python="call ${bat_file}",
-            run_bat="call ${bat_file}",
-            start_script=["@echo off", ""],
-            env={},
-        )
-    else:
-        info.update(
-            bat_ext=".sh",
-            set_env='export ${key}="${value}"',
-            env_separator=":",
-            env_var="${env_var}",
-            set_exec_file='chmod 755 "${file_name}"',
-            bat_rem="# ${rem}",
-            run_local_bat=". ./${bat_file}",
-            run_local_bat_from_python="bash -c '. ./${bat_file}'",
-            run_bat=". ${bat_file}",
-            start_script=["#!/bin/bash", ""],
-            env={},
-        )
-    return info
+    return {
+        "platform": "darwin" if sys.platform == "darwin" else "linux",
+        "bits": "64" if os.uname().machine.endswith("64") else "32",
+        "python_bits": str(struct.calcsize("P") * 8),
+        "bat_ext": ".sh",
+        "set_env": 'export ${key}="${value}"',
+        "env_separator": ":",
+        "env_var": "${env_var}",
+        "set_exec_file": 'chmod 755 "${file_name}"',
+        "bat_rem": "# ${rem}",
+        "run_local_bat": ". ./${bat_file}",
+        "run_local_bat_from_python": "bash -c '. ./${bat_file}'",
+        "run_bat": ". ${bat_file}",
+        "start_script": ["#!/bin/bash", ""],
+        "env": {},
+    }
 
 
 @lru_cache(maxsize=1)
@@ -77,28 +51,22 @@ def foreseen_os_env() -> dict[str, str]:
 
     Keys and values as detect-os of cm4mlops e1d5c7cf0 gives them; the distribution from os-release(5).
     """
+    import platform  # here, because only plans ask
+
     info = os_info()
-    env = {"CM_HOST_OS_TYPE": info["platform"], "CM_HOST_OS_BITS": info["bits"]}
-    if hasattr(os, "uname"):
-        env["CM_HOST_PLATFORM_FLAVOR"] = os.uname().machine
+    release: dict[str, str] = {}
     if info["platform"] == "linux":
-        release = _os_release()
-        if release:
-            env["CM_HOST_OS_FLAVOR"] = release.get("ID", "")
-            env["CM_HOST_OS_FLAVOR_LIKE"] = release.get("ID_LIKE", "")
-            env["CM_HOST_OS_VERSION"] = release.get("VERSION_ID", "")
+        with contextlib.suppress(OSError):
+            release = platform.freedesktop_os_release()
+    env = {
+        "CM_HOST_OS_TYPE": info["platform"],
+        "CM_HOST_OS_BITS": info["bits"],
+        "CM_HOST_PLATFORM_FLAVOR": os.uname().machine,
+        "CM_HOST_OS_FLAVOR": release.get("ID", ""),
+        "CM_HOST_OS_FLAVOR_LIKE": release.get("ID_LIKE", ""),
+        "CM_HOST_OS_VERSION": release.get("VERSION_ID", ""),
+    }
     return {key: value for key, value in env.items() if value}
-
-
-def _os_release() -> dict[str, str]:
-    for path in ("/etc/os-release", "/usr/lib/os-release"):
-        try:
-            with open(path, encoding="utf-8") as file:
-                rows = [line.rstrip("\n").partition("=") for line in file]
-        except OSError:
-            continue
-        return {key: value.strip("\"'") for key, equals, value in rows if equals}
-    return {}
 
 
 def passed_on_env() -> dict[str, str]:
@@ -136,6 +104,8 @@ def free_disk_mb(folder: Path) -> int:
 def remarks(configured: Configured) -> list[str]:
     """What the user should know of this machine and of the inputs before a step runs, a line each.
 
+    A value that is not one of the choices which the recipe describes may still be taken.
+
     Raises RequestError when the recipe needs a newer CM.
     """
     wanted, present = configured.recipe.min_cm_version, cm_version()
@@ -144,19 +114,13 @@ def remarks(configured: Configured) -> list[str]:
             f"{configured.label} needs CM {wanted} or newer (min_cm_version), this is {present}",
             hint="python3 -m pip install --upgrade cmind",
         )
-    lines = _unusual_inputs(configured)
-    needed_mb = configured.layer.required_disk_space_mb
-    if needed_mb:
-        lines.append(f"needs about {needed_mb} MB of disk; {free_disk_mb(Path.cwd())} MB are free in {Path.cwd()}")
-    return lines
-
-
-def _unusual_inputs(configured: Configured) -> list[str]:
-    """Inputs whose value is none of the choices that the recipe describes; it may still take them."""
     lines = []
     for name, described in configured.recipe.inputs.items():
         given = configured.request.inputs.get(name)
         is_one = str(given).strip().lower() in {choice.lower() for choice in described.choices}
         if described.choices and isinstance(given, str | bool | int | float) and not is_one:
-            lines.append(f"--{name}={given} is none of its choices: {', '.join(described.choices)}")
+            lines.append(f"--{name}={given} is not one of its choices: {', '.join(described.choices)}")
+    needed_mb = configured.layer.required_disk_space_mb
+    if needed_mb:
+        lines.append(f"needs about {needed_mb} MB of disk; {free_disk_mb(Path.cwd())} MB are free in {Path.cwd()}")
     return lines

@@ -1,12 +1,13 @@
-"""Whether memory ran out while a program ran, as far as Linux tells: its counters of killed processes, and limits.
+"""Whether memory ran out while a program ran, as far as Linux reports: its counters of killed processes, and limits.
 
-A program that the kernel ends for want of memory dies by SIGKILL without a word of its own. ``oom_kill`` in
-``/proc/vmstat`` counts such ends on the machine, the same word in ``memory.events`` those of a control group, which is
-what a container has (https://docs.kernel.org/admin-guide/cgroup-v2.html, read November 2026).
+A program that the kernel ends for lack of memory dies by SIGKILL and prints nothing. ``oom_kill`` in ``/proc/vmstat``
+counts such ends on the machine, the same word in ``memory.events`` those of a control group, which is what a container
+has (https://docs.kernel.org/admin-guide/cgroup-v2.html, read November 2026).
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,8 +20,8 @@ UNLIMITED_BYTES = 1 << 60
 class MemoryFacts(NamedTuple):
     """What is known of the memory after a program was killed.
 
-    ``is_exhausted`` tells whether the kernel killed something for want of memory meanwhile; None where nobody counts.
-    ``lines`` say it for people, with limits and sizes.
+    ``is_exhausted`` is whether the kernel killed something for lack of memory while it ran; None where it does not
+    count. ``lines`` say it for people, with limits and sizes.
     """
 
     is_exhausted: bool | None = None
@@ -28,60 +29,49 @@ class MemoryFacts(NamedTuple):
 
 
 class MemoryWatch:
-    """Made before a program starts; ``facts`` says afterwards what happened to the memory meanwhile."""
+    """Made before a program starts; ``facts`` says afterwards what happened to the memory in between."""
 
     def __init__(self, proc: Path = PROC, cgroups: Path = CGROUPS) -> None:
         self._proc = proc
         self._cgroups = cgroups
+        self._groups = group_folders(_read(proc / "self" / "cgroup"), cgroups)
         self._kills = self._kill_counts()
 
     def facts(self) -> MemoryFacts:
         """What is known now."""
-        before, after = self._kills, self._kill_counts()
-        is_exhausted = any(after[place] > before.get(place, 0) for place in after) if after else None
-        lines = []
-        if is_exhausted:
-            lines.append("memory: the kernel killed a process for want of memory meanwhile (its oom_kill counter grew)")
-        elif is_exhausted is False:
-            lines.append("memory: the kernel counted no process killed for want of memory meanwhile (oom_kill)")
-        limits = self._limits()
-        figures = [f"{size_words(limits[-1])} is the limit of this control group"] if limits else []
-        machine = meminfo(read(self._proc / "meminfo"))
-        if "MemTotal" in machine:
-            figures.append(f"{size_words(machine['MemTotal'])} in this machine")
-        if "MemAvailable" in machine:
-            figures.append(f"{size_words(machine['MemAvailable'])} free now, after its end")
-        peak = largest_child_bytes()
-        if peak:
-            figures.append(f"{size_words(peak)} was the most that one program of this run held")
-        if figures:
-            lines.append("memory: " + ", ".join(figures))
-        return MemoryFacts(is_exhausted, tuple(lines))
+        from ..rules.amounts import size_text  # here, because only failures need it
 
-    def _kill_counts(self) -> dict[str, int]:
-        files = [self._proc / "vmstat", *(folder / "memory.events" for folder in self._groups())]
-        counts = {str(file): counter(read(file), "oom_kill") for file in files}
-        return {place: count for place, count in counts.items() if count is not None}
+        after = self._kill_counts()
+        is_exhausted = any(count > self._kills.get(file, 0) for file, count in after.items()) if after else None
+        events = {
+            None: (),
+            True: ("memory: the kernel killed a process for lack of memory while it ran (its oom_kill counter grew)",),
+            False: ("memory: the kernel counted no process killed for lack of memory while it ran (oom_kill)",),
+        }
+        machine = figures(_read(self._proc / "meminfo"))
+        sizes = {
+            "is the limit of this control group": self._limit_bytes(),
+            "in this machine": machine.get("MemTotal"),
+            "free now, after its end": machine.get("MemAvailable"),
+            "was the most that one program of this run held": largest_child_bytes() or None,
+        }
+        known = [f"{size_text(size_bytes)} {words}" for words, size_bytes in sizes.items() if size_bytes is not None]
+        return MemoryFacts(is_exhausted, (*events[is_exhausted], *(["memory: " + ", ".join(known)] if known else ())))
 
-    def _groups(self) -> list[Path]:
-        """The control group of this process; inside a container its files stand at the top."""
-        return group_folders(read(self._proc / "self" / "cgroup"), self._cgroups)
+    def _kill_counts(self) -> dict[Path, int]:
+        files = (self._proc / "vmstat", *(folder / "memory.events" for folder in self._groups))
+        counts = {file: figures(_read(file)).get("oom_kill") for file in files}
+        return {file: count for file, count in counts.items() if count is not None}
 
-    def _limits(self) -> list[int]:
-        """The limits that hold, in bytes, the smallest last."""
-        found = []
-        for folder in self._groups():
-            for own in (folder, *folder.parents):
-                for name in ("memory.max", "memory.limit_in_bytes"):
-                    text = read(own / name).strip()
-                    if text.isdigit() and int(text) < UNLIMITED_BYTES:
-                        found.append(int(text))
-                if own == self._cgroups:
-                    break
-        return sorted(found, reverse=True)
+    def _limit_bytes(self) -> int | None:
+        """The smallest limit of the control groups of this process and of those above them."""
+        above = {parent for folder in self._groups for parent in (folder, *folder.parents)}
+        groups = [folder for folder in above if folder.is_relative_to(self._cgroups)]
+        texts = [_read(folder / name).strip() for folder in groups for name in ("memory.max", "memory.limit_in_bytes")]
+        return min((int(text) for text in texts if text.isdigit() and int(text) < UNLIMITED_BYTES), default=None)
 
 
-def read(path: Path) -> str:
+def _read(path: Path) -> str:
     """The text of a file of the kernel; empty when it has none."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
@@ -89,24 +79,17 @@ def read(path: Path) -> str:
         return ""
 
 
-def counter(text: str, name: str) -> int | None:
-    """The value of the line ``name value``, or None when there is none."""
-    for line in text.splitlines():
-        key, _, value = line.partition(" ")
-        if key == name and value.strip().isdigit():
-            return int(value)
-    return None
-
-
-def meminfo(text: str) -> dict[str, int]:
-    """The sizes of /proc/meminfo in bytes, by name."""
-    rows = (line.partition(":") for line in text.splitlines())
-    values = {name: value.split() for name, _, value in rows}
-    return {name: int(words[0]) * 1024 for name, words in values.items() if words and words[0].isdigit()}
+def figures(text: str) -> dict[str, int]:
+    """The numbers of lines ``name value`` or ``name: value kB`` by name, sizes in bytes."""
+    rows = [line.replace(":", " ", 1).split() for line in text.splitlines()]
+    units = {"kB": 1024}
+    return {row[0]: int(row[1]) * units.get(row[-1], 1) for row in rows if len(row) > 1 and row[1].isdigit()}
 
 
 def group_folders(text: str, root: Path) -> list[Path]:
-    """The folders that hold the memory files of the control group that ``/proc/self/cgroup`` names."""
+    """The folders with the memory files of the control group that ``/proc/self/cgroup`` names; inside a container they
+    are at the ``root``.
+    """
     found = [root]
     for line in text.splitlines():
         number, _, rest = line.partition(":")
@@ -118,18 +101,10 @@ def group_folders(text: str, root: Path) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def size_words(size_bytes: int) -> str:
-    """A size in units of 10^9 or 10^6 bytes: ``1.5 GB``, ``26 MB``."""
-    return f"{size_bytes / 1e9:.1f} GB" if size_bytes >= 1e9 else f"{size_bytes / 1e6:.0f} MB"
-
-
 def largest_child_bytes() -> int:
     """The most memory that any program which this process started and saw end has held at once; 0 if unknown."""
     try:
         import resource  # here, because only failures ask
     except ImportError:
         return 0
-    import sys
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ..rules.errors import Ambiguous, RequestError
 
@@ -16,7 +16,7 @@ QUIT_WORDS = ("q", "quit", "exit")
 
 
 def has_terminal() -> bool:
-    """Whether somebody can answer a question: standard input is a terminal."""
+    """Whether a question can be answered: standard input is a terminal."""
     with contextlib.suppress(ValueError):  # a closed stream
         return bool(sys.stdin and sys.stdin.isatty())
     return False
@@ -33,15 +33,13 @@ def pick(title: str, rows: Sequence[str], *, hint: str) -> int:
         raise Ambiguous(menu, hint=hint)
     _show(f"{menu}\n")
     allowed = f"a number from 0 to {len(rows) - 1}, or q to quit"
-    for _ in range(ATTEMPTS):
-        answer = _answer("Which one? [0] ")
+    for answer in _answers("Which one? [0] ", allowed):
         if answer is None or answer.lower() in QUIT_WORDS:
             raise Ambiguous("no choice was made, so nothing was run", hint=hint)
         if not answer:
             return 0
         if answer.isascii() and answer.isdigit() and int(answer) < len(rows):
             return int(answer)
-        _show(f"'{answer}' is not {allowed}\n")
     raise Ambiguous(f"no valid answer after {ATTEMPTS} attempts; expected {allowed}", hint=hint)
 
 
@@ -52,22 +50,28 @@ def confirm(question: str, *, refusal: str, hint: str) -> bool:
     the input; always with ``hint``.
     """
     if not has_terminal():
-        raise RequestError(f"{refusal}; stdin is not a terminal, so nobody can confirm it", hint=hint)
-    for _ in range(ATTEMPTS):
-        answer = _answer(f"{question} [y/N] ")
+        raise RequestError(f"{refusal}; stdin is not a terminal, so it cannot be confirmed", hint=hint)
+    for answer in _answers(f"{question} [y/N] ", "y or n"):
         if answer is None:
             raise RequestError(f"{refusal}; it was not confirmed", hint=hint)
         if answer.lower() in ("y", "yes"):
             return True
         if answer.lower() in ("", "n", "no", *QUIT_WORDS):
             return False
-        _show(f"'{answer}' is not y or n\n")
     raise RequestError(f"{refusal}; no valid answer after {ATTEMPTS} attempts, expected y or n", hint=hint)
 
 
 def wait_for_enter(text: str) -> None:
     """Waits until the user presses Enter, or ends the input."""
     _answer(text)
+
+
+def _answers(question: str, expected: str) -> Iterator[str | None]:
+    """What the user types, ``ATTEMPTS`` times; an answer after which the next one is asked for was not ``expected``."""
+    for _ in range(ATTEMPTS):
+        answer = _answer(question)
+        yield answer
+        _show(f"'{answer}' is not {expected}\n")
 
 
 def _answer(question: str) -> str | None:

@@ -2,7 +2,7 @@
 
 ``from mlc import utils`` gets cmind's functions, which have the same names and answers; ``mlc.access`` asks cmind, so
 that what a recipe calls runs on this engine even where the successor is installed. ``utils`` is ``automation/utils.py``
-of the recipe's repository, or, where only the ``script/`` folder was taken over, its few functions that are ours.
+of the recipe's repository, or, where only the ``script/`` folder was copied, our version of its few functions.
 """
 
 from __future__ import annotations
