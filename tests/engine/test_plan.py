@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -625,3 +626,20 @@ def test_an_unknown_tag_is_one_word_though_the_step_that_gives_it_has_commas_in_
     plan = plan_of(home, tags="all,of")
     assert plan.errors == ()
     assert open_steps(plan) == ["get-x,_v", "use-y"]
+
+
+def test_a_plan_hook_has_one_env_by_both_names(home: TemporaryHome) -> None:
+    hook = """
+        def preprocess(i):
+            i['run_script_input']['env']['CM_X'] = '2'
+            i['env'].setdefault('CM_X', '1')
+            return {'return': 0}
+
+        def plan(i):
+            return preprocess(i)
+    """
+    home.recipe("get-x", {"new_env_keys": ["CM_X"]}, customize=textwrap.dedent(hook))
+    home.recipe("use-x", {"deps": [{"tags": "get,x"}, {"tags": "get,y", "enable_if_env": {"CM_X": ["2"]}}]})
+    home.recipe("get-y")
+    assert planned_steps(plan_of(home, tags="use,x")) == steps_of_run(home, tags="use,x")
+    assert [label for label, _ in steps_of_run(home, tags="use,x")] == ["use-x", "get-x", "get-y"]

@@ -74,10 +74,11 @@ class PlannedEffects:
     def _plan_hook(self, step: PlannedStep) -> HookResult:
         label, meta = step.recipe.id.alias, step.meta()
         env, given = WatchedEnv(step.env, step.unknown), WatchedEnv(step.configured.request.inputs, NOTHING_UNKNOWN)
-        i = hook_input(step, meta, _automation(step))
+        i = {**hook_input(step, meta, _automation(step)), "env": env, "input": given}
+        i["run_script_input"]["env"] = env  # one env by both names, as in a run
         error: RecipeError | None = None
         try:
-            result = call_hook(step.recipe, PLAN_HOOK, {**i, "env": env, "input": given}) or HookResult()
+            result = call_hook(step.recipe, PLAN_HOOK, i) or HookResult()
         except RecipeError as caught:
             result, error = HookResult(), caught
         unknown = {**env.read_unknown, **given.read_unknown}
