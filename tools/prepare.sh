@@ -5,6 +5,7 @@ CHECKOUT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 
 # pip keeps what it downloads here too.
 export PIP_CACHE_DIR="$CHECKOUT/.cm/pip-cache"
+TORCH_CPU_INDEX="https://download.pytorch.org/whl/cpu"
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -21,6 +22,49 @@ find_python() {
   say "crowdperf needs Python 3.10 or newer; none was found on PATH."
   say "  hint: sudo apt-get install -y python3 python3-venv   (or set CROWDPERF_PYTHON=/path/to/python3)"
   return 1
+}
+
+# python_of VERSION: prints the Python of a version such as 3.12, from 3.10 on, on PATH or installed by pyenv; fails when
+# there is none.
+python_of() {
+  local path
+  for path in "python$1" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$1".*/bin/"python$1"; do
+    if "$path" -c 'import sys
+v = sys.version_info[:2]
+sys.exit(v < (3, 10) or sys.argv[1] != "%d.%d" % v)' "$1" >/dev/null 2>&1; then
+      command -v "$path"
+      return 0
+    fi
+  done
+  return 1
+}
+
+# Prints the versions from 3.10 to 3.14 that python_of finds.
+pythons() {
+  local version
+  for version in 3.10 3.11 3.12 3.13 3.14; do
+    if python_of "$version" >/dev/null; then printf '%s ' "$version"; fi
+  done
+}
+
+# prepare_torch PYTHON REQUIREMENTS: installs the CPU build of torch first where the requirements ask for torch and there
+# is no NVIDIA GPU: for Linux on x86-64, pip's usual index has builds with several GB of CUDA libraries only.
+prepare_torch() {
+  local python="$1" wanted
+  wanted="$(grep -oE '^torch==[0-9.]+' "$2")" || return 0
+  if [ "$(uname -sm)" != "Linux x86_64" ] || command -v nvidia-smi >/dev/null 2>&1 || [ -n "${CROWDPERF_CUDA_TORCH:-}" ]; then
+    return 0
+  fi
+  if "$python" -m pip install --quiet --no-deps "$wanted+cpu" >/dev/null 2>&1; then
+    say "  $wanted: the CPU build that pip is set up with (there is no NVIDIA GPU)"
+  elif "$python" -m pip install --quiet --timeout 10 --retries 0 --no-deps --index-url "$TORCH_CPU_INDEX" "$wanted" \
+    >/dev/null 2>&1; then
+    say "  $wanted: the CPU build of $TORCH_CPU_INDEX (there is no NVIDIA GPU)"
+  else
+    say "$wanted: no CPU build for $("$python" --version) can be reached, and there is no NVIDIA GPU for the CUDA build."
+    say "  hint: take another Python (CROWDPERF_PYTHON=python3.11), or the several GB of CUDA: CROWDPERF_CUDA_TORCH=yes"
+    return 1
+  fi
 }
 
 # Makes an empty virtual environment with pip in it: the usual way, else without ensurepip and with the pip of the host.
@@ -65,6 +109,7 @@ prepare_environment() {
     create_environment "$python" "$folder" || return 1
   fi
   rm -f "$stamp"
+  prepare_torch "$folder/bin/python" "$requirements" || return 1
   "$folder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$requirements" >&2 || return 1
   printf '%s\n' "$wanted" >"$stamp.new" && mv "$stamp.new" "$stamp"
   exec 9>&-
