@@ -27,7 +27,6 @@ logger = logging.getLogger(__name__)
 TEMPLATES = AUTOMATION / "script" / "templates"
 SCHEMA = CHECKOUT / "docs" / "reference" / "cm-recipe.schema.json"
 ENDING = ".template"
-TEST_TEMPLATE = "test.py" + ENDING
 PLAIN = re.compile(r"(?i)(?!(?:y|n|yes|no|on|off|true|false|null)$)[a-z][a-z0-9._-]*")
 """A name or tag that YAML reads as a text without quotes."""
 UID = re.compile(r"[0-9a-f]{16}")
@@ -50,11 +49,6 @@ class NewRecipe(NamedTuple):
         return self.repo.path / "script" / self.alias
 
     @property
-    def key(self) -> str:
-        """What the recipe's env keys start with."""
-        return "CM_" + re.sub(r"[^A-Za-z0-9]+", "_", self.alias.removeprefix("get-") or self.alias).strip("_").upper()
-
-    @property
     def schema_line(self) -> str:
         """The line that tells editors where the schema is; none where its path would name this machine's folders."""
         if CHECKOUT not in (self.repo.path, self.repo.path.parent / CHECKOUT.name):
@@ -63,9 +57,10 @@ class NewRecipe(NamedTuple):
 
     def fill_in(self, text: str) -> str:
         """A template's text for this recipe."""
+        own_name = re.sub(r"[^A-Za-z0-9]+", "_", self.alias.removeprefix("get-") or self.alias).strip("_").upper()
         values = {
             "ALIAS": self.alias,
-            "KEY": self.key,
+            "KEY": f"CM_{own_name}",  # what the recipe's env keys start with
             "PROGRAM": self.program,
             "SCHEMA_LINE": self.schema_line,
             "TAGS": "\n".join(f"- {tag if PLAIN.fullmatch(tag) else json.dumps(tag)}" for tag in self.tags),
@@ -179,14 +174,14 @@ def write_recipe(recipe: NewRecipe) -> list[Path]:
     """
     import tempfile  # here, because only a new recipe needs it
 
-    source = TEMPLATES / recipe.template
+    paths = sorted((TEMPLATES / recipe.template).glob("*" + ENDING))
+    texts = {path.name.removesuffix(ENDING): recipe.fill_in(path.read_text(encoding="utf-8")) for path in paths}
+    test_text = texts.pop("test.py")
     recipe.folder.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=".new-recipe-", dir=recipe.repo.path))
     try:
-        names = sorted(path.name for path in source.glob("*" + ENDING) if path.name != TEST_TEMPLATE)
-        for name in names:
-            text = (source / name).read_text(encoding="utf-8")
-            write_text(draft / name.removesuffix(ENDING), recipe.fill_in(text))
+        for name, text in texts.items():
+            write_text(draft / name, text)
         draft.chmod(0o755)
         draft.rename(recipe.folder)
     except OSError as error:
@@ -194,10 +189,10 @@ def write_recipe(recipe: NewRecipe) -> list[Path]:
     finally:
         if draft.is_dir():
             remove_tree(draft)
-    files = [recipe.folder / name.removesuffix(ENDING) for name in names]
+    files = [recipe.folder / name for name in texts]
     tests = recipe.repo.path / "tests" / "recipes"
     test = tests / f"test_{re.sub(r'[^A-Za-z0-9]+', '_', recipe.alias).lower()}.py"
     if (tests / "recipe_loader.py").is_file() and not test.exists():
-        write_text(test, recipe.fill_in((source / TEST_TEMPLATE).read_text(encoding="utf-8")))
+        write_text(test, test_text)
         files.append(test)
     return files

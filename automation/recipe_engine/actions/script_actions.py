@@ -233,24 +233,22 @@ def doc_action(i: Mapping[str, Any], home: Home) -> Answer:
     pages. A recipe's own README.md is never written over.
     """
     recipes = _recipes(i, home)
-    folder = str(i.get("output_dir") or "")
     pages = {recipe.id.alias: readme_text(recipe) for recipe in recipes}
-    if not folder:
+    if not i.get("output_dir"):
         show(i, "\n".join(pages.values()))
         return {"return": 0, "pages": pages}
-    root = Path(os.path.abspath(os.path.expanduser(folder)))
-    written = []
-    for recipe in recipes:
-        path = root / recipe.id.alias / "README.md"
-        if path.parent.resolve() == recipe.path.resolve():
-            raise RequestError(
-                f"--output_dir={folder} is where the recipes are: {path} would be written over",
-                hint="name another folder, such as --output_dir=docs/recipes",
-            )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, pages[recipe.id.alias])
-        written.append(str(path))
+    root = Path(os.path.abspath(os.path.expanduser(str(i["output_dir"]))))
+    own = [root / recipe.id.alias for recipe in recipes if (root / recipe.id.alias).resolve() == recipe.path.resolve()]
+    if own:
+        raise RequestError(
+            f"--output_dir={i['output_dir']} is where the recipes are: {own[0] / 'README.md'} would be written over",
+            hint="name another folder, such as --output_dir=docs/recipes",
+        )
     rows = [f"- [{recipe.id.alias}]({recipe.id.alias}/README.md): {summary_of(recipe)}" for recipe in recipes]
-    write_text(root / "list_of_scripts.md", "\n".join(["# Recipes", "", *sorted(rows)]) + "\n")
-    logger.info("%d pages are in %s", len(written), root)
-    return {"return": 0, "files": [*written, str(root / "list_of_scripts.md")]}
+    texts = {root / alias / "README.md": page for alias, page in pages.items()}
+    texts[root / "list_of_scripts.md"] = "\n".join(["# Recipes", "", *sorted(rows)]) + "\n"
+    for path, text in texts.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, text)
+    logger.info("%d pages are in %s", len(pages), root)
+    return {"return": 0, "files": [str(path) for path in texts]}

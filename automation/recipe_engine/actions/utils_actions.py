@@ -226,12 +226,9 @@ def _with_base(path: Path, roots: Sequence[Path], depth: int) -> dict[str, Any]:
 
 
 def _is_kept(meta: Mapping[str, Any], prune: Mapping[str, Any]) -> bool:
-    uid = meta.get("uid")
-    if prune.get("uid") and uid != prune["uid"]:
-        return False
-    if prune.get("list") and uid not in prune["list"]:
-        return False
-    return not (prune.get("key") and prune.get("key_uid")) or meta.get(prune["key"]) == prune["key_uid"]
+    uid, key, value = meta.get("uid"), prune.get("key"), prune.get("key_uid")
+    is_listed = uid in (prune.get("list") or [uid])
+    return is_listed and uid == (prune.get("uid") or uid) and (not (key and value) or meta.get(key) == value)
 
 
 def _described(meta: dict[str, Any], path: Path, found: CfgArtifact) -> dict[str, Any]:

@@ -20,7 +20,6 @@ ENGINE_FLAGS = (
     "--quiet --new --renew --skip_cache --version=V --adr.NAME.KEY=VALUE --env.KEY=VALUE --out=json -v; docs/reference/"
     "command-line.md of crowdperf lists all"
 )
-COMBINATION_MARK = ","
 
 
 def _joined(*parts: tuple[object, str]) -> str:
@@ -53,16 +52,10 @@ class HelpInput(NamedTuple):
 def inputs_of(recipe: Recipe) -> list[HelpInput]:
     """The recipe's inputs in order of their names: described ones, mapped ones, those that variations bring."""
     mapped = dict(recipe.layer.input_mapping)
-    found = {
-        name: HelpInput(
-            name,
-            " ".join(described.description.split()),
-            described.default,
-            described.choices,
-            str(mapped.get(name, "")),
-        )
-        for name, described in recipe.inputs.items()
-    }
+    found = {}
+    for name, described in recipe.inputs.items():
+        text = " ".join(described.description.split())
+        found[name] = HelpInput(name, text, described.default, described.choices, str(mapped.get(name, "")))
     for name, key in mapped.items():
         found.setdefault(name, HelpInput(name, env_key=str(key)))
     for variation in recipe.variations.values():
@@ -74,12 +67,10 @@ def inputs_of(recipe: Recipe) -> list[HelpInput]:
 def groups_of(recipe: Recipe) -> dict[str, list[Variation]]:
     """The variations that can be asked for, by group (``""``: none), each group's default first."""
     groups: dict[str, list[Variation]] = {}
-    for variation in recipe.variations.values():
-        if COMBINATION_MARK not in variation.name:
-            groups.setdefault(variation.group, []).append(variation)
-    for group in groups.values():
-        group.sort(key=lambda variation: (not variation.is_default, variation.name))
-    return {name: groups[name] for name in sorted(groups)}
+    single = [variation for variation in recipe.variations.values() if "," not in variation.name]
+    for variation in sorted(single, key=lambda variation: (variation.group, not variation.is_default, variation.name)):
+        groups.setdefault(variation.group, []).append(variation)
+    return groups
 
 
 def call_tags(recipe: Recipe) -> str:

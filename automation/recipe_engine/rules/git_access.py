@@ -33,38 +33,20 @@ def git_access(env: Mapping[str, EnvValue], count_before: str) -> Env:
     """
     number = int(count_before) if count_before.isdecimal() else 0
     for prefix in (PREFIX, SUCCESSOR_PREFIX):
-        setting, value = _setting(env, prefix)
-        if setting:
-            return {
-                "GIT_CONFIG_COUNT": str(number + 1),
-                f"GIT_CONFIG_KEY_{number}": setting,
-                f"GIT_CONFIG_VALUE_{number}": value,
-                **_without_login(env, prefix),
-            }
+        address = str(env.get(prefix + "GIT_URL") or "")
+        login, plain = WITH_LOGIN.match(address), ADDRESS.match(address)
+        has_auth = is_yes(str(env.get(prefix + "GIT_AUTH")))
+        without_login: Env = {}
+        if login:
+            setting, value = f"url.{login[0]}.insteadOf", login["scheme"] + login["place"]
+            texts = {key: text for key, text in env.items() if isinstance(text, str) and GIT_KEYS.match(key)}
+            without_login = {key: text.replace(login[0], value) for key, text in texts.items() if login[0] in text}
+        elif plain and has_auth and env.get(prefix + "GH_TOKEN"):
+            setting, value = f"credential.https://{plain['place']}.helper", HELPER.format(key=prefix + "GH_TOKEN")
+        elif plain and has_auth and is_yes(str(env.get(prefix + "GIT_SSH"))):
+            setting, value = f"url.ssh://git@{plain['host']}/.insteadOf", f"https://{plain['place']}/"
+        else:
+            continue
+        settings = {f"GIT_CONFIG_KEY_{number}": setting, f"GIT_CONFIG_VALUE_{number}": value}
+        return {"GIT_CONFIG_COUNT": str(number + 1), **settings, **without_login}
     return {}
-
-
-def _without_login(env: Mapping[str, EnvValue], prefix: str) -> Env:
-    """The keys that git commands are made of, with the address without its login."""
-    found = WITH_LOGIN.match(str(env.get(prefix + "GIT_URL") or ""))
-    if not found:
-        return {}
-    texts = {key: value for key, value in env.items() if isinstance(value, str) and GIT_KEYS.match(key)}
-    plain = found["scheme"] + found["place"]
-    return {key: text.replace(found[0], plain) for key, text in texts.items() if found[0] in text}
-
-
-def _setting(env: Mapping[str, EnvValue], prefix: str) -> tuple[str, str]:
-    """The name and the value of the setting for git; empty texts when there is nothing to set."""
-    address = str(env.get(prefix + "GIT_URL") or "")
-    login = WITH_LOGIN.match(address)
-    if login:
-        return f"url.{login[0]}.insteadOf", login["scheme"] + login["place"]
-    found = ADDRESS.match(address)
-    if not found or not is_yes(str(env.get(prefix + "GIT_AUTH"))):
-        return "", ""
-    if env.get(prefix + "GH_TOKEN"):
-        return f"credential.https://{found['place']}.helper", HELPER.format(key=prefix + "GH_TOKEN")
-    if is_yes(str(env.get(prefix + "GIT_SSH"))):
-        return f"url.ssh://git@{found['host']}/.insteadOf", f"https://{found['place']}/"
-    return "", ""

@@ -16,7 +16,7 @@ from typing import Any
 from ..disk.checkout import AUTOMATION
 from ..rules.conditions import decide
 from ..rules.env import PREFIX, with_lists
-from ..rules.errors import RecipeError
+from ..rules.errors import RecipeError, RequestError
 from ..rules.overrides import change_entry
 from ..rules.schema import is_yes, parse_condition_blocks
 from ..rules.version import VersionRange
@@ -155,9 +155,9 @@ class Automation:
 
     def find_file_deep(self, i: Mapping[str, Any]) -> Answer:
         """The folders below ``paths`` that hold ``file_name`` and whose path has all ``restrict_paths`` as parts."""
-        places = [(folder, names) for root in i["paths"] for folder, _, names in os.walk(root)]
-        found = [folder for folder, names in places if i["file_name"] in names]
         wanted = list(i.get("restrict_paths") or ())
+        walked = (place for root in i["paths"] for place in os.walk(root))
+        found = [folder for folder, _, names in walked if i["file_name"] in names]
         return {"return": 0, "found_paths": sorted(path for path in found if all(part in path for part in wanted))}
 
     def _available_variations(self, i: Mapping[str, Any]) -> Answer:
@@ -171,9 +171,10 @@ class Automation:
         Sets ``env[env_path_key]`` and, for a folder outside the default path, the ``+PATH``-like keys.
         """
         env = i["env"]
-        file_name, paths, problem = self._where_to_look(i, env)
-        if problem:
-            return problem
+        try:
+            file_name, paths = self._where_to_look(i, env)
+        except RequestError as error:
+            return {"return": error.code, "error": error.message}
         found = self.find_file_in_paths({**i, "paths": paths, "file_name": file_name, "select": True})
         if found["return"] > 0:
             return found
@@ -182,7 +183,7 @@ class Automation:
             return {"return": 16, "error": f"{file_name} was not found in: {os.pathsep.join(paths)}"}
         return self._take(files[0], i, env)
 
-    def _where_to_look(self, i: Mapping[str, Any], env: Mapping[str, Any]) -> tuple[str, list[str], Answer | None]:
+    def _where_to_look(self, i: Mapping[str, Any], env: Mapping[str, Any]) -> tuple[str, list[str]]:
         file_name = i["file_name"]
         given = str(env.get(self._prefix + "TMP_PATH", "") or "").strip()
         as_input = str(env.get(self._prefix + "INPUT", "") or "").strip()
@@ -190,13 +191,13 @@ class Automation:
             paths = [part for part in given.split(os.pathsep) if part]
             missing = [path for path in paths if not os.path.isdir(path)]
             if missing and not is_yes(env.get(self._prefix + "TMP_PATH_IGNORE_NON_EXISTANT", "")):
-                return file_name, [], {"return": 1, "error": f"the folder {missing[0]} does not exist"}
-            return file_name, [path for path in paths if path not in missing], None
+                raise RequestError(f"the folder {missing[0]} does not exist")
+            return file_name, [path for path in paths if path not in missing]
         if as_input:
             if not os.path.isfile(as_input):
-                return file_name, [], {"return": 1, "error": f"the file {as_input} given as input does not exist"}
-            return os.path.basename(as_input), [os.path.dirname(os.path.abspath(as_input))], None
-        return file_name, self.get_default_path_list(i), None
+                raise RequestError(f"the file {as_input} given as input does not exist")
+            return os.path.basename(as_input), [os.path.dirname(os.path.abspath(as_input))]
+        return file_name, self.get_default_path_list(i)
 
     def find_file_in_paths(self, i: Mapping[str, Any]) -> Answer:
         """The files called ``file_name`` (or with a version behind the name) in ``paths``; with ``detect_version``

@@ -71,9 +71,8 @@ def script_failure(label: str, script: Path, folder: Path, ended: Ended, files: 
 def _ends_of(folder: Path, names: Iterable[str]) -> list[str]:
     lines = []
     for name in names:
-        path = folder / name
-        if path.is_file():
-            text = path.read_text(encoding="utf-8", errors="replace")
+        if (folder / name).is_file():
+            text = (folder / name).read_text(encoding="utf-8", errors="replace")
             lines += [f"{name}:", *(f"  {line}" for line in text.splitlines()[-FILE_LINES:])]
     return lines
 
@@ -100,10 +99,6 @@ def _recipe_for(program: str, index: RecipeIndex) -> str:
 
 def recipe_texts(folder: Path) -> list[str]:
     """The texts of a recipe's own files, those above ``TEXT_LIMIT_BYTES`` left out."""
-    texts = []
-    for name in sorted(os.listdir(folder)):
-        path = folder / name
-        is_text = name.endswith((".py", ".sh", ".yaml", ".json")) and path.is_file()
-        if is_text and path.stat().st_size <= TEXT_LIMIT_BYTES:
-            texts.append(path.read_text(encoding="utf-8", errors="replace"))
-    return texts
+    paths = [folder / name for name in sorted(os.listdir(folder)) if name.endswith((".py", ".sh", ".yaml", ".json"))]
+    texts = [path for path in paths if path.is_file() and path.stat().st_size <= TEXT_LIMIT_BYTES]
+    return [path.read_text(encoding="utf-8", errors="replace") for path in texts]
