@@ -3,52 +3,72 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from ..documents.comparison import Comparison, compare
-from ..documents.comparison_text import diff_lines, difference_line, visible
+from ..documents.comparison import Comparison, Difference, compare, diff_lines, difference_line, visible
 from ..rules.errors import RequestError
 from ..rules.schema import is_yes
-from .reproduce import parse_tolerance
-from .results import FoundResult, edited_files, find_results, names_of, one_sided, pairs_of, result_folder
+from .results import FoundResult, edited_files, find_results, parse_tolerance, result_folder
 
 DIFFERS = RequestError.code
 """The code with ``--exit_code`` when anything differs, as of ``git diff --exit-code``."""
 
 
+class Pair(NamedTuple):
+    """Two results side by side, and the files of each that were edited since."""
+
+    sides: tuple[FoundResult, FoundResult]
+    comparison: Comparison
+    edited: tuple[list[Difference], ...]
+
+    def lines(self, tolerance_percent: float) -> Iterator[str]:
+        """The pair for a terminal."""
+        for letter, side in zip("AB", self.sides, strict=True):
+            yield f"{letter}: {side.folder} ({side.record.made_utc})"
+        for letter, edited in zip("AB", self.edited, strict=True):
+            for difference in edited:
+                yield f"  ! {letter}: {difference_line(difference, ('recorded', 'now'))}"
+        yield from diff_lines(self.comparison, tolerance_percent)
+
+    def row(self, tolerance_percent: float) -> dict[str, Any]:
+        """The pair as JSON."""
+        return {
+            **self.comparison.row(tolerance_percent),
+            "is_identical": self.comparison.is_identical,
+            "folders": [str(side.folder) for side in self.sides],
+            "edited": [[difference._asdict() for difference in edited] for edited in self.edited],
+        }
+
+
 def diff_action(i: Mapping[str, Any]) -> dict[str, Any]:
     """Answers ``cm diff script A B``: results of the same name side by side; of one result each, those two.
 
-    Raises RequestError for what is no result.
+    Raises RequestError for a folder without results.
     """
     words = [str(word) for word in (i.get("artifact"), *(i.get("artifacts") or ())) if word]
     if len(words) != 2:
         raise RequestError(f"two results are compared, found {len(words)}", hint="cm diff script FOLDER FOLDER")
     tolerance_percent = parse_tolerance(i.get("tolerance"))
     first, second = (find_results(result_folder(i, word)) for word in words)
-    pairs, alone = pairs_of(first, second), one_sided(first, second)
+    are_single = len(first) == len(second) == 1
+    sides = [{"": results[0]} if are_single else _by_name(results) for results in (first, second)]
+    pairs = [_pair(one, sides[1][name]) for name, one in sides[0].items() if name in sides[1]]
     if not pairs:
-        names = f"the first has {', '.join(names_of(first))}; the second has {', '.join(names_of(second))}"
+        names = f"the first has {', '.join(sides[0])}; the second has {', '.join(sides[1])}"
         raise RequestError(f"no result of {words[0]} has the name of one of {words[1]}: {names}")
-    comparisons = [compare(one.record, other.record) for one, other in pairs]
-    is_identical = not any(alone.values()) and all(comparison.is_identical for comparison in comparisons)
+    alone = [sorted(sides[0].keys() - sides[1].keys()), sorted(sides[1].keys() - sides[0].keys())]
+    is_identical = not any(alone) and all(pair.comparison.is_identical for pair in pairs)
     if i.get("out") == "con":
-        lines = (*_lines(pairs, comparisons, tolerance_percent), *_alone_lines(alone))
+        lines = [line for pair in pairs for line in pair.lines(tolerance_percent)]
+        lines += [f"only in {letter}: {', '.join(names)}" for letter, names in zip("AB", alone, strict=True) if names]
         sys.stdout.write("".join(visible(line) + "\n" for line in lines))
     answer = {
         "return": 0,
         "identical": is_identical,
-        "results": [
-            {
-                **comparison.row(tolerance_percent),
-                "is_identical": comparison.is_identical,
-                "folders": [str(one.folder), str(other.folder)],
-                "edited": [[difference.row for difference in edited_files(side)] for side in (one, other)],
-            }
-            for comparison, (one, other) in zip(comparisons, pairs, strict=True)
-        ],
-        **alone,
+        "results": [pair.row(tolerance_percent) for pair in pairs],
+        "only_in_first": alone[0],
+        "only_in_second": alone[1],
     }
     if is_yes(i.get("exit_code")) and not is_identical:
         if i.get("out") == "con":
@@ -57,19 +77,19 @@ def diff_action(i: Mapping[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def _lines(
-    pairs: list[tuple[FoundResult, FoundResult]], comparisons: list[Comparison], tolerance_percent: float
-) -> Iterator[str]:
-    for (one, other), comparison in zip(pairs, comparisons, strict=True):
-        yield f"A: {one.folder} ({one.record.made_utc})"
-        yield f"B: {other.folder} ({other.record.made_utc})"
-        for side, letter in ((one, "A"), (other, "B")):
-            for difference in edited_files(side):
-                yield f"  ! {letter}: {difference_line(difference, ('recorded', 'now'))}"
-        yield from diff_lines(comparison, tolerance_percent)
+def _pair(one: FoundResult, other: FoundResult) -> Pair:
+    return Pair((one, other), compare(one.record, other.record), (list(edited_files(one)), list(edited_files(other))))
 
 
-def _alone_lines(alone: Mapping[str, list[str]]) -> Iterator[str]:
-    for letter, names in zip("AB", alone.values(), strict=True):
-        if names:
-            yield f"only in {letter}: {', '.join(names)}"
+def _by_name(results: Sequence[FoundResult]) -> dict[str, FoundResult]:
+    """Results by their names; raises RequestError where several have one name."""
+    found: dict[str, FoundResult] = {}
+    for result in results:
+        name = result.record.name
+        if name in found:
+            raise RequestError(
+                f"{name} was made more than once: {found[name].folder} and {result.folder}",
+                hint="name the folder of one call, or of one run",
+            )
+        found[name] = result
+    return found

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..disk.files import sha256_of
-from ..documents.comparison import Difference
+from ..documents.comparison import DEFAULT_TOLERANCE_PERCENT, Difference
 from ..documents.resultrecord import RECORD_FILE, ResultRecord, parse_record
 from ..rules.errors import RequestError
 
 
 class NoResult(RequestError):
-    """A place that holds no result with a record; CM's code for what is not found is 16."""
+    """A path that holds no result with a record; CM's code for what is not found is 16."""
 
     code = 16
 
@@ -34,20 +34,33 @@ def result_folder(i: Mapping[str, Any], given: str = "") -> Path:
     return Path(os.path.abspath(os.path.expanduser(word)))
 
 
+def parse_tolerance(given: Any) -> float:
+    """How many percent a figure may be off; raises RequestError for an invalid number."""
+    if given in (None, ""):
+        return DEFAULT_TOLERANCE_PERCENT
+    try:
+        value = float(str(given).strip().removesuffix("%"))
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise RequestError(f"--tolerance={given} is not a number of percent >= 0", hint="--tolerance=10")
+    return value
+
+
 def find_results(folder: Path) -> tuple[FoundResult, ...]:
     """All results with a record in a folder and below it, in order of their folders.
 
-    Raises NoResult when there is none, BadRecord when one cannot be used.
+    Raises NoResult when there is none or one cannot be read, BadRecord when one cannot be used.
     """
     if folder.is_file() and folder.name == RECORD_FILE:
         folder = folder.parent
     if not folder.is_dir():
-        raise NoResult(f"{folder} is no result: {'it is a file' if folder.exists() else 'there is nothing'}")
-    found = tuple(FoundResult(place, read_record(place)) for place in sorted(_places(folder)))
+        raise NoResult(f"{folder} is not a result folder: {'it is a file' if folder.exists() else 'it does not exist'}")
+    found = tuple(FoundResult(place, _read_record(place / RECORD_FILE)) for place in sorted(_places(folder)))
     if not found:
         raise NoResult(
-            f"{folder} is no result: neither it nor a folder below it holds a {RECORD_FILE}",
-            hint="results made by an older version, or copied without it, have none; make the result anew",
+            f"{folder} is not a result folder: neither it nor a folder below it holds a {RECORD_FILE}",
+            hint="results made by an older version, or copied without it, have none; make the result again",
         )
     return found
 
@@ -55,13 +68,11 @@ def find_results(folder: Path) -> tuple[FoundResult, ...]:
 def _places(folder: Path) -> Iterator[Path]:
     for place, names, files in os.walk(folder):
         names[:] = [name for name in names if not name.startswith(".")]
-        if RECORD_FILE in files and os.path.isfile(os.path.join(place, RECORD_FILE)):  # a pipe would wait for ever
+        if RECORD_FILE in files and os.path.isfile(os.path.join(place, RECORD_FILE)):  # reading a pipe would never end
             yield Path(place)
 
 
-def read_record(folder: Path) -> ResultRecord:
-    """The record of the result in a folder. Raises BadRecord, or NoResult when it cannot be read."""
-    path = folder / RECORD_FILE
+def _read_record(path: Path) -> ResultRecord:
     try:
         return parse_record(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
@@ -69,7 +80,7 @@ def read_record(folder: Path) -> ResultRecord:
 
 
 def edited_files(result: FoundResult) -> Iterator[Difference]:
-    """The files of a result that are not any more what they were when it was recorded.
+    """The files of a result that were changed since it was recorded.
 
     Where a group of the record's inputs is called like the file, it holds the file's lines ``key = value``: those that
     were edited are named.
@@ -92,40 +103,3 @@ def _edited_lines(name: str, recorded: Mapping[str, Any], path: Path) -> Iterato
     for key in sorted(recorded.keys() | now.keys()):
         if recorded.get(key) != now.get(key):
             yield Difference("result", f"{name} {key}", recorded.get(key), now.get(key), "this line was edited")
-
-
-def pairs_of(first: tuple[FoundResult, ...], second: tuple[FoundResult, ...]) -> list[tuple[FoundResult, FoundResult]]:
-    """The results of two folders by their names; of one result each, whatever they are called.
-
-    Raises RequestError where one folder holds several results of a name.
-    """
-    if len(first) == len(second) == 1:
-        return [(first[0], second[0])]
-    by_name, others = _by_name(first), _by_name(second)
-    return [(result, others[name]) for name, result in by_name.items() if name in others]
-
-
-def _by_name(results: tuple[FoundResult, ...]) -> dict[str, FoundResult]:
-    found: dict[str, FoundResult] = {}
-    for result in results:
-        name = result.record.name
-        if name in found:
-            raise RequestError(
-                f"{name} was made more than once: {found[name].folder} and {result.folder}",
-                hint="name the folder of one call, or of one run",
-            )
-        found[name] = result
-    return found
-
-
-def one_sided(first: tuple[FoundResult, ...], second: tuple[FoundResult, ...]) -> dict[str, list[str]]:
-    """The names of results that only one of two folders has."""
-    if len(first) == len(second) == 1:
-        return {"only_in_first": [], "only_in_second": []}
-    names = [{result.record.name for result in side} for side in (first, second)]
-    return {"only_in_first": sorted(names[0] - names[1]), "only_in_second": sorted(names[1] - names[0])}
-
-
-def names_of(results: tuple[FoundResult, ...]) -> list[Any]:
-    """What results are called, for messages."""
-    return [result.record.name for result in results]

@@ -31,8 +31,8 @@ from ..running.choose import Engine
 from ..running.execute import run_consistently, run_request, running_trace
 from ..running.hooks import names_input
 from ..running.host import passed_on_env
+from ..running.journal import recorded
 from ..running.locked import guard_of, guarding
-from ..running.recording import recorded
 from .report import to_cm
 
 logger = logging.getLogger(__name__)
