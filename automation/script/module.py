@@ -100,7 +100,7 @@ class CAutomation(Automation):
 
     def diff(self, i):
         """Tell what differs between two results: cm diff script A B [--tolerance=PERCENT] [--exit_code]."""
-        from recipe_engine.actions.diff_action import diff_action
+        from recipe_engine.actions.results import diff_action
 
         return answer_cm(diff_action, i, self.cmind)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_engine.actions.diff_action import diff_action
+from recipe_engine.actions.results import diff_action
 from recipe_engine.documents.comparison import (
     Difference,
     Figure,

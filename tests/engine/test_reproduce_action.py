@@ -15,8 +15,9 @@ import pytest
 from helpers import CHECKOUT, TemporaryHome, Terminal, uid_of
 from recipe_engine.actions.record_action import record_action
 from recipe_engine.actions.reproduce import reproduce_action
-from recipe_engine.actions.results import NoResult, parse_tolerance
+from recipe_engine.actions.results import NoResult
 from recipe_engine.disk.files import working_folder
+from recipe_engine.documents.comparison import parse_tolerance
 from recipe_engine.rules.errors import RequestError
 
 MAKE_PARTS = """

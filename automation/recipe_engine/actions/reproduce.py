@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from ..disk.files import working_folder, write_json, write_text
 from ..disk.repos import RecipeSource
-from ..documents.comparison import Difference, compare, difference_line, reproduction_lines, visible
+from ..documents.comparison import Difference, compare, difference_line, parse_tolerance, reproduction_lines, visible
 from ..documents.lockfile import lockfile_json
 from ..documents.resultrecord import ATTACHED, ResultRecord, here
 from ..rules.errors import RecipeError, RequestError
@@ -32,7 +32,7 @@ from ..rules.secrets import hidden_texts
 from ..running.prompts import confirm
 from .input_check import InputCheck, check_inputs
 from .record_request import ATTACHMENTS_FOLDER, LOCK_NAME, RequestCheck, recording_recipe
-from .results import FoundResult, edited_files, find_results, parse_tolerance, result_folder
+from .results import FoundResult, edited_files, find_results, result_folder
 from .resume import with_secrets
 from .run import Home, new_engine, run_action
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from ..rules.demands import Artifact
+from ..rules.errors import RequestError
 from ..rules.rerun import flat
 from .lockfile import LockedArtifact
 from .resultrecord import ResultRecord
@@ -23,6 +24,19 @@ DIGEST_LENGTH = 64
 SHOWN_DIGITS = 12
 WIDTH = 60
 """Longer values are cut in a table; ``--out=json`` has them whole."""
+
+
+def parse_tolerance(given: Any) -> float:
+    """How many percent a figure may be off; raises RequestError for an invalid number."""
+    if given in (None, ""):
+        return DEFAULT_TOLERANCE_PERCENT
+    try:
+        value = float(str(given).strip().removesuffix("%"))
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise RequestError(f"--tolerance={given} is not a number of percent >= 0", hint="--tolerance=10")
+    return value
 
 
 class Difference(NamedTuple):

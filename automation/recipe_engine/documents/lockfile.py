@@ -144,13 +144,11 @@ def _row(locked: LockedArtifact) -> dict[str, Any]:
         "tags": list(locked.tags),
         "inputs": dict(locked.inputs),
         "is_made": locked.is_made,
-    }
-    known = {
         "version": locked.version,
         "files": {path: file._asdict() for path, file in sorted(locked.files.items())},
         "facts": dict(sorted(locked.facts.items())),
     }
-    return {**row, **{name: value for name, value in known.items() if value}}
+    return {name: value for name, value in row.items() if value or name not in ("version", "files", "facts")}
 
 
 def parse_lockfile(text: str, where: str) -> Lockfile:

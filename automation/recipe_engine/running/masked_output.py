@@ -41,7 +41,7 @@ class StreamMask:
         return without_shapes(shown).encode("latin-1")
 
     def _safe_length(self, text: str) -> int:
-        """How much of ``text`` belongs to no secret that goes on behind its end."""
+        """How much of ``text`` belongs to no secret that continues after its end."""
         line = max(text.rfind("\n"), text.rfind("\r")) + 1
         rest = text[line:].lower()
         begins = [rest.find(anchor) for anchor in ANCHORS]
