@@ -179,6 +179,7 @@ def test_the_table_of_two_results_names_the_input_that_explains_the_figures() ->
         (json.dumps(sealed(row(journal={}))), "journal is not what a record of format 1 holds"),
         (json.dumps(sealed(row(lock={}))), "lock is not what a record of format 1 holds"),
         (json.dumps(sealed(row(request={}))), "request is not what a record of format 1 holds"),
+        (json.dumps(sealed(row(duration_s=10**400))), "duration_s is not what a record of format 1 holds"),
         (json.dumps(sealed(row(outcome={"within": {"speed": 3}}))), "outcome is not what a record of format 1 holds"),
     ],
 )

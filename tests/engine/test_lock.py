@@ -103,10 +103,11 @@ def test_differences_are_named(locked: LockedArtifact, now: LockedArtifact, word
         ("/h/cachet/x", "/h/cachet/x"),
         ("--model=/h/cache/0123456789abcdef/m --n=3", "--model=<cache>/m --n=3"),
         ("1.2.3", "1.2.3"),
+        ("a/ b/", "a/ b/"),
     ],
 )
 def test_places_of_one_machine_are_put_by_name(text: str, expected: str) -> None:
-    assert portable(text, [("/h/cache", "<cache>")]) == expected
+    assert portable(text, [("/h/cache", "<cache>"), ("/", "<home>")]) == expected
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": 9}', '{"format": 1, "recipes": 3}'])

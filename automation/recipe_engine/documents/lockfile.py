@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..rules.cachemodel import CacheKey, RecipeId
@@ -92,7 +92,7 @@ def _may_be(artifact: Artifact, locked: Artifact) -> bool:
     )
 
 
-def portable_artifact(key: CacheKey, places: Iterable[tuple[str, str]]) -> Artifact:
+def portable_artifact(key: CacheKey, places: Sequence[tuple[str, str]]) -> Artifact:
     """The artifact of a key without the paths of one machine; ``places`` maps the start of paths to a name for it."""
     uid, variations, tags, inputs = artifact_of(key)
     return Artifact(
@@ -103,10 +103,11 @@ def portable_artifact(key: CacheKey, places: Iterable[tuple[str, str]]) -> Artif
     )
 
 
-def portable(text: str, places: Iterable[tuple[str, str]]) -> str:
+def portable(text: str, places: Sequence[tuple[str, str]]) -> str:
     """A text with the start of known paths, and the name of a cache entry after it, written as ``<...>``."""
     for start, name in places:
-        text = re.sub(re.escape(start) + r"(?:/[0-9a-f]{16})?(?=/|$|[\s:,;])", name, text)
+        if start not in ("", "/"):  # the home of a user in a container may be /
+            text = re.sub(re.escape(start) + r"(?:/[0-9a-f]{16})?(?=/|$|[\s:,;])", name, text)
     return text
 
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
@@ -116,7 +116,7 @@ def parse_record(text: str, where: str) -> ResultRecord:
             if not isinstance(row[name], kind) or (name in SHOWN and not _is_printable(row[name])):
                 raise ValueError
             parts[name] = read(row[name])
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
             wrong.append(name)
     if wrong:
         raise BadRecord(f"{where}: {', '.join(wrong)} is not what a record of format {FORMAT} holds", hint=hint)
@@ -176,10 +176,9 @@ SHOWN = ("name", "request", "lock")
 """Parts whose texts reach a terminal before anything else is known of the record."""
 
 
-def portable_value(value: Any, places: Iterable[tuple[str, str]]) -> Any:
+def portable_value(value: Any, places: Sequence[tuple[str, str]]) -> Any:
     """A JSON value whose texts name the paths of one machine as ``<...>``."""
-    known = [place for place in places if place[0] not in ("", "/")]
-    return _mapped(value, lambda text: portable(text, known))
+    return _mapped(value, lambda text: portable(text, places))
 
 
 def here(value: Any, places: Mapping[str, str], where: str) -> Any:

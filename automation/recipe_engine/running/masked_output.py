@@ -70,10 +70,8 @@ def _as_bytes(secret: str) -> str:
 
 def _start_of_prefix(text: str, word: str) -> int:
     """Where an ending of ``text`` begins that is the beginning of ``word``; -1 when none is."""
-    at = text.find(word[0], max(0, len(text) - len(word) + 1))
-    while at >= 0 and not word.startswith(text[at:]):
-        at = text.find(word[0], at + 1)
-    return at
+    longest = min(len(word) - 1, len(text))
+    return next((len(text) - length for length in range(longest, 0, -1) if text.endswith(word[:length])), -1)
 
 
 class MaskedOutput:
