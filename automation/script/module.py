@@ -77,7 +77,7 @@ class CAutomation(Automation):
 
     def diff(self, i):
         """Show what differs between two results: cm diff script A B [--tolerance=PERCENT] [--exit_code]."""
-        return answer(self.cmind, i, "diff_action.diff_action")
+        return answer(self.cmind, i, "results.diff_action")
 
     def describe(self, i):
         """Show how to call a recipe: cm help script RECIPE, cm run script --tags=... --help."""

@@ -7,9 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_engine.actions.diff_action import diff_action
-from recipe_engine.documents.comparison import Difference, Figure, compare
-from recipe_engine.documents.comparison_text import diff_lines, difference_line, figure_line, value_text
+from recipe_engine.actions.results import diff_action
+from recipe_engine.documents.comparison import (
+    Difference,
+    Figure,
+    compare,
+    diff_lines,
+    difference_line,
+    figure_line,
+    value_text,
+)
 from recipe_engine.documents.resultrecord import BadRecord, ResultRecord, here, parse_record, portable_value, sealed
 from recipe_engine.rules.errors import RequestError
 
@@ -165,14 +172,15 @@ def test_the_table_of_two_results_names_the_input_that_explains_the_figures() ->
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "is no record"),
-        ("[]", "no record of format 1: found list"),
+        ("", "is not a valid record"),
+        ("[]", "not a record of format 1: found list"),
         ('{"format": 2}', "found 2"),
         ('{"format": 1}', "its name, made_utc"),
         (json.dumps(sealed(row(journal={}))), "journal is not what a record of format 1 holds"),
-        (json.dumps(sealed(row(lock={}))), "the lock in r.json is no lock"),
-        (json.dumps(sealed(row(request={}))), "is no record"),
-        (json.dumps(sealed(row(outcome={"within": {"speed": 3}}))), "is no record"),
+        (json.dumps(sealed(row(lock={}))), "lock is not what a record of format 1 holds"),
+        (json.dumps(sealed(row(request={}))), "request is not what a record of format 1 holds"),
+        (json.dumps(sealed(row(duration_s=10**400))), "duration_s is not what a record of format 1 holds"),
+        (json.dumps(sealed(row(outcome={"within": {"speed": 3}}))), "outcome is not what a record of format 1 holds"),
     ],
 )
 def test_a_file_that_is_no_record_is_refused_with_the_reason(text: str, words: str) -> None:
@@ -234,7 +242,7 @@ def test_an_edited_file_of_a_result_is_told(tmp_path: Path) -> None:
         ([], "two results are compared, found 0"),
         (["a"], "two results are compared, found 1"),
         (["a", "b", "b"], "found 3"),
-        (["a", "gone"], "there is nothing"),
+        (["a", "gone"], "it does not exist"),
         (["two", "other"], "no result of"),
         (["a", "twice"], "thing/one was made more than once"),
     ],

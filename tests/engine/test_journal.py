@@ -11,10 +11,18 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome, wait_until
-from recipe_engine.actions.resume import find_run, list_lines, run_lines
+from recipe_engine.actions.resume import (
+    find_run,
+    list_lines,
+    parse_rows,
+    read_run,
+    recorded_runs,
+    run_lines,
+    steps_of,
+)
 from recipe_engine.rules.errors import Interrupted, RecipeError, ScriptFailed
 from recipe_engine.running import journal
-from recipe_engine.running.journal import end_row, iso, parse_rows, read_run, recorded_runs, steps_of, thin
+from recipe_engine.running.journal import end_row, iso, thin
 
 PART = {"cache": True, "new_env_keys": ["CM_PART"]}
 

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 from helpers import CHECKOUT, TemporaryHome
-from recipe_engine.actions.lock_action import make_lock
-from recipe_engine.actions.run import new_engine
+from recipe_engine.actions.lock_action import LockingEngine
+from recipe_engine.actions.run import new_engine, parse_request
 from recipe_engine.disk.files import working_folder
 from recipe_engine.documents.lockfile import (
-    Lock,
     LockedArtifact,
     LockedFile,
+    Lockfile,
     LockMismatch,
     differences,
-    lock_json,
-    parse_lock,
+    lockfile_json,
+    parse_lockfile,
     portable,
 )
 from recipe_engine.rules.cachemodel import RecipeId
@@ -55,35 +55,35 @@ WHOLE = Artifact("u", ("v",), ("a", "b"), (("name", "n"),))
 )
 def test_what_a_plan_does_not_know_whole_may_be_any_locked_thing_that_fits(asked: Artifact, is_found: bool) -> None:
     locked = thing(variations=WHOLE.variations, tags=WHOLE.tags, inputs=WHOLE.inputs)
-    assert Lock("", {}, {}, (locked,)).find(asked) == ([locked] if is_found else [])
+    assert Lockfile("", {}, {}, (locked,)).find(asked) == ([locked] if is_found else [])
 
 
 DIFFERENCES = {
     "nothing": (thing(), thing(), []),
     "version": (thing(), thing(version="1.3"), ["its version is 1.3, locked is 1.2"]),
     "no version locked": (thing(version=""), thing(version="1.3"), []),
-    "file": (thing(), thing(files={"x.bin": LockedFile(3, B)}), [f"x.bin has the SHA-256 {B}"]),
-    "file gone": (thing(), thing(files={}), ["x.bin is not there"]),
+    "file": (thing(), thing(files={"x.bin": LockedFile(3, B)}), [f"its file x.bin is {B}, locked is {A}"]),
+    "file gone": (thing(), thing(files={}), [f"its file x.bin is missing, locked is {A}"]),
     "file more": (thing(files={}), thing(), []),
     "package version": (
         thing(facts={"python_packages": {"numpy": {"version": "1"}}}),
         thing(facts={"python_packages": {"numpy": {"version": "2"}}}),
-        ['python_packages: numpy is {"version": "2"}, locked is {"version": "1"}'],
+        ['its python_packages numpy is {"version": "2"}, locked is {"version": "1"}'],
     ),
     "package gone": (
         thing(facts={"python_packages": {"numpy": {"version": "1"}}}),
         thing(),
-        ["python_packages is missing"],
+        ['its python_packages numpy is missing, locked is {"version": "1"}'],
     ),
     "package more": (
         thing(facts={"python_packages": {}}),
         thing(facts={"python_packages": {"numpy": {"version": "1"}}}),
-        ["python_packages: numpy is not in the lock"],
+        ["its python_packages numpy is not in the lockfile"],
     ),
     "commit": (
         thing(facts={"git": {"repo": "c1"}}),
         thing(facts={"git": {"repo": "c2"}}),
-        ['git: repo is "c2", locked is "c1"'],
+        ["its git repo is c2, locked is c1"],
     ),
 }
 
@@ -103,16 +103,17 @@ def test_differences_are_named(locked: LockedArtifact, now: LockedArtifact, word
         ("/h/cachet/x", "/h/cachet/x"),
         ("--model=/h/cache/0123456789abcdef/m --n=3", "--model=<cache>/m --n=3"),
         ("1.2.3", "1.2.3"),
+        ("a/ b/", "a/ b/"),
     ],
 )
 def test_places_of_one_machine_are_put_by_name(text: str, expected: str) -> None:
-    assert portable(text, [("/h/cache", "<cache>")]) == expected
+    assert portable(text, [("/h/cache", "<cache>"), ("/", "<home>")]) == expected
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": 9}', '{"format": 1, "recipes": 3}'])
 def test_a_file_that_is_no_lock_is_refused_with_the_command_that_makes_one(text: str) -> None:
     with pytest.raises(RequestError) as caught:
-        parse_lock(text, "my.lock")
+        parse_lockfile(text, "my.lock")
     assert "my.lock" in caught.value.message
     assert "cm lock script" in caught.value.hint
 
@@ -165,7 +166,7 @@ def elsewhere(home: TemporaryHome, tmp_path: Path) -> Iterator[TemporaryHome]:
 
 def lock_of(home: TemporaryHome, **inputs: Any) -> dict[str, Any]:
     with working_folder(home.work):
-        return lock_json(make_lock(new_engine(home.engine_home, None), inputs))
+        return lockfile_json(LockingEngine(new_engine(home.engine_home, None)).lockfile(parse_request(inputs)))
 
 
 def put_lock(home: TemporaryHome, lock: Mapping[str, Any]) -> str:
@@ -205,10 +206,11 @@ def test_only_small_text_files_are_searched_for_the_place_of_the_cache(
     run_sh = "echo text > plain.txt; pwd > named.txt; printf '\\0%s' \"$PWD\" > weights.bin"
     home.recipe("get-model", {"cache": True}, customize=customize, run_sh=run_sh)
     home.run("get,model")
-    (thing,) = make_lock(new_engine(home.engine_home, None), {"tags": "get,model"}).artifacts
+    request = parse_request({"tags": "get,model"})
+    (thing,) = LockingEngine(new_engine(home.engine_home, None)).lockfile(request).artifacts
     assert thing.files.keys() == {"plain.txt", "weights.bin"}
     monkeypatch.setattr(locked, "SEARCHED_BYTES", 1)
-    (thing,) = make_lock(new_engine(home.engine_home, None), {"tags": "get,model"}).artifacts
+    (thing,) = LockingEngine(new_engine(home.engine_home, None)).lockfile(request).artifacts
     assert thing.files.keys() == {"plain.txt", "named.txt", "weights.bin"}
 
 
@@ -241,7 +243,7 @@ def test_a_changed_file_is_refused_by_name(pipeline: TemporaryHome, elsewhere: T
             file["sha256"] = A
     with pytest.raises(LockMismatch) as caught:
         elsewhere.run("run,app", frozen=put_lock(elsewhere, lock))
-    assert "its file tool.bin has the SHA-256" in caught.value.message
+    assert "its file tool.bin is " in caught.value.message
     assert A in caught.value.message
 
 
@@ -265,7 +267,7 @@ def test_a_lock_without_a_run_says_what_it_cannot_know(pipeline: TemporaryHome, 
     assert "not in the cache yet" in shown.stderr
     lock = json.loads((pipeline.work / "my.lock").read_text(encoding="utf-8"))
     assert not any(row["is_made"] for row in lock["things"])
-    with pytest.raises(LockMismatch, match="not made yet when the lock was written"):
+    with pytest.raises(LockMismatch, match="not made yet when the lockfile was written"):
         elsewhere.run("run,app", frozen=put_lock(elsewhere, lock))
 
 
@@ -280,9 +282,9 @@ def test_runs_that_a_recipe_starts_itself_are_held_to_the_lock_too(
     pipeline.recipe("get-other", {"cache": True})
     pipeline.recipe("run-other", customize=call)
     lock = put_lock(elsewhere, lock_of(pipeline, tags="run,app"))
-    lock_json_now = json.loads(Path(lock).read_text(encoding="utf-8"))
+    lock_now = json.loads(Path(lock).read_text(encoding="utf-8"))
     digests = lock_of(pipeline, tags="run,other")["recipes"]
-    lock = put_lock(elsewhere, {**lock_json_now, "recipes": digests})
+    lock = put_lock(elsewhere, {**lock_now, "recipes": digests})
     failed = elsewhere.cm("run", "script", "--tags=run,other", "--quiet", f"--frozen={lock}")
     assert failed.code == 1
     assert "says nothing about the recipe get-other" in failed.stderr
@@ -313,7 +315,7 @@ def test_facts_of_hooks_and_git_commits_are_locked(pipeline: TemporaryHome, else
     elsewhere.run("get,source", env={"CM_WORD": "first"}, frozen=put_lock(elsewhere, lock))
     details = json.loads((elsewhere.entry("get-source") / "entry.json").read_text(encoding="utf-8"))
     assert details["locked"]["seen"] == ["p"], "hooks see what is locked"
-    with pytest.raises(LockMismatch, match=r'git: repo is ".*", locked is ".*"'):
+    with pytest.raises(LockMismatch, match=r"its git repo is .*, locked is .*"):
         elsewhere.run("get,source", env={"CM_WORD": "other"}, new=True, frozen=put_lock(elsewhere, lock))
 
 
@@ -363,7 +365,8 @@ def test_a_lock_leaves_out_text_and_compiled_files_that_name_the_cache_and_reads
     home.recipe("get-x", {"cache": True}, customize=customize, run_sh=run_sh)
     home.run("get,x")
     (entry,) = home.open_store().entries()
-    assert {name for name, _ in locked._portable_files(entry, str(home.store))} == {"image.jpg", "plain.txt"}
+    details = json.loads((entry.path / "entry.json").read_text())
+    assert {name for name, _ in locked._portable_files(entry, details, str(home.store))} == {"image.jpg", "plain.txt"}
     monkeypatch.setattr(locked, "SEARCHED_BYTES", 4000)
-    found = {name for name, _ in locked._portable_files(entry, str(home.store))}
+    found = {name for name, _ in locked._portable_files(entry, details, str(home.store))}
     assert found == {"image.jpg", "plain.txt", "long.txt", "tool"}

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from helpers import CHECKOUT, TemporaryHome, Terminal, uid_of
 from recipe_engine.actions.record_action import record_action
-from recipe_engine.actions.reproduce import parse_tolerance, reproduce_action
+from recipe_engine.actions.reproduce import reproduce_action
 from recipe_engine.actions.results import NoResult
 from recipe_engine.disk.files import working_folder
+from recipe_engine.documents.comparison import parse_tolerance
 from recipe_engine.rules.errors import RequestError
 
 MAKE_PARTS = """
@@ -171,7 +172,7 @@ def test_a_recipe_that_was_edited_while_it_ran_gives_no_record(maker: TemporaryH
     recipe = maker.repo / "script" / "make-result" / "customize.py"
     edit = f"open({str(recipe)!r}, 'a').write('# edited')"
     recipe.write_text(recipe.read_text().replace("    os.makedirs(folder)", f"    os.makedirs(folder)\n    {edit}"))
-    with pytest.raises(RequestError, match="recipes were edited while the run went on: make-result"):
+    with pytest.raises(RequestError, match="recipes were edited during the run: make-result"):
         make(maker)
     assert not list(maker.work.rglob("record.json"))
 
@@ -179,7 +180,7 @@ def test_a_recipe_that_was_edited_while_it_ran_gives_no_record(maker: TemporaryH
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"folder": "/no/such/folder"}, "no folder of a result"),
+        ({"folder": "/no/such/folder"}, "is not the folder of a result"),
         ({"name": ""}, "needs the name"),
         ({"request": "x"}, "needs the name of the result and the request"),
         ({"inputs": ["x"]}, "the inputs of a record must be given by name"),
@@ -366,7 +367,7 @@ def test_an_edited_line_of_a_recorded_configuration_is_named(maker: TemporaryHom
         (lambda row: row["outcome"]["exact"].update(score=1), "was edited after it was written: outcome"),
         (lambda row: row.pop("lock"), "its lock is missing"),
         (lambda row: row.pop("seals"), "was edited"),
-        (lambda row: row.update(format=9), "no record of format 1: found 9"),
+        (lambda row: row.update(format=9), "not a record of format 1: found 9"),
     ],
 )
 def test_an_edited_record_is_refused_by_the_part(maker: TemporaryHome, change: Any, words: str) -> None:
@@ -380,7 +381,7 @@ def test_an_edited_record_is_refused_by_the_part(maker: TemporaryHome, change: A
 
 def test_what_is_no_result_is_refused_with_the_reason(maker: TemporaryHome) -> None:
     for place, words in (
-        (maker.work / "nothing", "there is nothing"),
+        (maker.work / "nothing", "it does not exist"),
         (maker.work, "neither it nor a folder below it holds a record.json"),
         (maker.repo / "cmr.yaml", "it is a file"),
     ):

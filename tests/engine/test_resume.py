@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 from helpers import Finished, TemporaryHome, wait_until
-from recipe_engine.actions.resume import changed_recipes, resume_lines
-from recipe_engine.running.journal import RecordedRun, RunStep
+from recipe_engine.actions.resume import RecordedRun, RunStep, changed_recipes, resume_lines
 
 
 def story(home: TemporaryHome) -> list[str]:
@@ -63,7 +62,7 @@ def test_a_failed_run_goes_on_with_the_same_request_in_the_same_folder(chain: Te
         "  cm run script --tags=build,all '--adr.late.size=a b' --quiet",
         "  from the cache: get-part",
         "  run again, because nothing of theirs is kept: detect-it",
-        "  goes on with: get-late, build-all",
+        "  continues with: get-late, build-all",
     ]
     assert "failed (2) in build-all -> get-late" in told[0]
 
@@ -111,7 +110,7 @@ def test_a_run_that_still_works_is_not_resumed(home: TemporaryHome) -> None:
     wait_until(lambda: "slow" in story(home), "the slow script")
     refused = resume(home)
     assert refused.code == 1
-    assert f"still works: process {child.pid} on" in refused.answer["error"]
+    assert f"is in progress: process {child.pid} on" in refused.answer["error"]
 
 
 def test_a_recipe_that_changed_is_refused_by_name_unless_forced(chain: TemporaryHome) -> None:
@@ -189,5 +188,5 @@ def test_a_cache_entry_that_is_gone_is_not_promised(tmp_path: Path) -> None:
         "  cm run script",
         "  from the cache: b",
         "  run again, because nothing of theirs is kept: c",
-        "  goes on with: a",
+        "  continues with: a",
     ]

@@ -11,15 +11,14 @@ from ..disk.content import declared_files
 from ..disk.files import sha256_of
 from ..disk.repos import RecipeSource, recipe_files
 from ..documents.comparison import Difference, recipe_differences
-from ..documents.lockfile import Lock, differences
+from ..documents.lockfile import differences
 from ..documents.resultrecord import ResultRecord
 from ..rules.cachemodel import CacheEntry, CacheKey
 from ..rules.demands import Artifact
 from ..rules.errors import RecipeError
-from ..rules.model import Configured, StepResult
+from ..rules.model import Configured
 from ..rules.version import VersionRange
 from ..running.context import StepContext
-from ..running.effects import Entries
 from ..running.engine import Engine
 from ..running.locked import Guard, locked_artifact
 from .lock_action import LockingEngine, is_open
@@ -31,7 +30,7 @@ MANIFEST_LIMIT_BYTES = 1 << 20
 
 class InputCheck(NamedTuple):
     """What was found: ``differing`` inputs, which a run under the lock would refuse or which it would not notice;
-    ``damaged`` cache entries, which a run makes anew; ``unmade`` artifacts, which it has to make first."""
+    ``damaged`` cache entries, which a run makes again; ``unmade`` artifacts, which it has to make first."""
 
     differing: tuple[Difference, ...] = ()
     damaged: tuple[Difference, ...] = ()
@@ -39,11 +38,11 @@ class InputCheck(NamedTuple):
 
 
 class _CheckingEngine(LockingEngine):
-    """A plan that keeps the entries it meets, and what it has against those that it does not take."""
+    """A plan under the lock of a record that keeps why entries are not reused."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, record: ResultRecord) -> None:
         super().__init__(engine)
-        self.entries: dict[Artifact, list[tuple[CacheEntry, CacheKey]]] = {}
+        self.guard = Guard(record.lock, "the record", is_frozen=True, source=engine.source, store=engine.store)
         self.damaged: dict[str, Difference] = {}
 
     def tell_once(self, configured: Configured, mark: str, text: str, name: str = "") -> None:
@@ -57,102 +56,88 @@ class _CheckingEngine(LockingEngine):
         """What is not known before a run cannot be looked up in a lock."""
         return key.version if is_open(key) else super().narrowed_version(step, key)
 
-    def note_choice(self, step: StepContext, key: CacheKey, result: StepResult) -> None:
-        """Keeps the entry that serves a step."""
-        super().note_choice(step, key, result)
-        entry = result.entry
-        if entry and not self.planned_store.is_planned(entry):
-            artifact = locked_artifact(self.planned_store, entry, key).artifact
-            self.entries.setdefault(artifact, []).append((entry, key))
-
 
 def check_inputs(record: ResultRecord, inputs: Mapping[str, Any], home: Home) -> InputCheck:
-    """What of a record's inputs is different here; ``inputs`` is its request with the places of this machine.
+    """What of a record's inputs is different here; ``inputs`` is its request with the paths of this machine.
 
     Reads every file that the lock names, and those that such a file lists with digests.
     """
     engine = new_engine(home, None)
     recipes = tuple(_recipes(record, engine.source))
-    if recipes:  # a plan with other recipes would tell nothing about what was locked
+    if recipes:  # a plan with other recipes would say nothing about what was locked
         return InputCheck(differing=recipes)
-    checking = _CheckingEngine(engine)
-    checking.guard = Guard(record.lock, "the record", is_frozen=True, source=engine.source, store=engine.store)
-    found: dict[tuple[str, str], Difference] = {}
+    checking = _CheckingEngine(engine, record)
+    errors: list[RecipeError] = []
     try:
         checking.run_consistently(parse_request(inputs))
     except RecipeError as error:
-        label = (error.trace or ("request",))[-1]
-        found["made", label] = Difference("made", label, note=_first_lines(error))
-    for planned in plan_errors(checking):
-        label = (planned.trace or ("request",))[-1]
-        found["made", label] = Difference("made", label, note=_first_lines(planned))
-    for asked in sorted({artifact.artifact for artifact in record.lock.artifacts}):
-        for difference in _entry_differences(asked, record.lock, checking, engine.store):
+        errors.append(error)
+    if not checking.tree.is_empty:
+        errors += [step.error for _, step in checking.tree.root.walk() if step.error and step.is_certain]
+    found: dict[tuple[str, str], Difference] = {}
+    for failed in errors:
+        label = (failed.trace or ("request",))[-1]
+        note = " ".join(line.strip() for line in failed.message.splitlines())
+        found["made", label] = Difference("made", label, note=note)
+    for artifact in sorted({locked.artifact for locked in record.lock.artifacts}):
+        for difference in _entry_differences(artifact, record, checking):
             found[difference.group, difference.name] = difference
-    missing = [
-        artifact for artifact in record.lock.artifacts if artifact.is_made and artifact.artifact not in checking.entries
-    ]
-    unmade = sorted({artifact.label for artifact in missing})
-    return InputCheck(tuple(found.values()), tuple(checking.damaged.values()), tuple(unmade))
-
-
-def plan_errors(engine: LockingEngine) -> tuple[RecipeError, ...]:
-    """The errors that would surely stop the run that was planned."""
-    if engine.tree.is_empty:
-        return ()
-    return tuple(step.error for _, step in engine.tree.root.walk() if step.error and step.is_certain)
-
-
-def _first_lines(error: RecipeError) -> str:
-    return " ".join(line.strip() for line in error.message.splitlines())
+    made = {artifact for artifact, choices in checking.chosen_entries.items() if any(entry for _, entry in choices)}
+    unmade = {locked.label for locked in record.lock.artifacts if locked.is_made and locked.artifact not in made}
+    return InputCheck(tuple(found.values()), tuple(checking.damaged.values()), tuple(sorted(unmade)))
 
 
 def _recipes(record: ResultRecord, source: RecipeSource) -> Iterator[Difference]:
     """The recipes that are not the locked ones, file by file."""
     for key, locked in sorted(record.lock.recipes.items()):
         entries = source.index.by_name(key.partition(",")[2])
-        recorded = record.recipe_files.get(key, {})
-        if not entries:
-            note = "no registered repository has this recipe"
-            yield Difference("recipe", key.partition(",")[0], locked, None, note)
-            continue
-        recipe = source.recipe(entries[0])
-        now = source.digest(recipe)
+        recipe = source.recipe(entries[0]) if entries else None
+        now = source.digest(recipe) if recipe else None
         if now != locked:
-            yield from recipe_differences(key, (locked, now), (recorded, recipe_files(recipe.path)))
+            note = "" if recipe else "no registered repository has this recipe"
+            files = recipe_files(recipe.path) if recipe else {}
+            yield from recipe_differences(
+                Difference("recipe", key, locked, now, note), record.recipe_files.get(key, {}), files
+            )
 
 
-def _entry_differences(asked: Artifact, lock: Lock, engine: _CheckingEngine, store: Entries) -> Iterator[Difference]:
+def _entry_differences(artifact: Artifact, record: ResultRecord, engine: _CheckingEngine) -> Iterator[Difference]:
     """What of the entries that serve a locked artifact is not what was locked, by their content now."""
-    locked = [artifact for artifact in lock.find(asked) if artifact.is_made]
-    for entry, key in engine.entries.get(asked, ()) if locked else ():
-        different = [differences(artifact, locked_artifact(store, entry, key)) for artifact in locked]
-        if all(different):
-            note = "; ".join(sorted(different, key=len)[0])
-            yield Difference("made", locked[0].label, note=f"{note}; cm rm cache {entry.uid} -f makes it anew")
+    locked = [one for one in record.lock.find(artifact) if one.is_made]
+    for key, entry in engine.chosen_entries.get(artifact, ()) if locked else ():
+        if entry is None:
             continue
-        for path, recorded, now in _changed_files(entry):
-            note = f"the file was changed in {entry.path}, unnoticed; cm rm cache {entry.uid} -f makes it anew"
-            yield Difference("made", f"{locked[0].label} {path}", recorded, now, note)
+        now = locked_artifact(engine.store, entry, key)
+        different = sorted((differences(one, now) for one in locked), key=len)
+        again = f"cm rm cache {entry.uid} -f makes it again"
+        if different[0]:
+            yield Difference("made", locked[0].label, note=f"{'; '.join(different[0])}; {again}")
+            continue
+        for path, recorded, digest in _changed_files(entry):
+            note = f"the file was changed in {entry.path}, unnoticed; {again}"
+            yield Difference("made", f"{locked[0].label} {path}", recorded, digest, note)
 
 
 def _changed_files(entry: CacheEntry) -> Iterator[tuple[str, str, str | None]]:
     """The files of an entry whose content is not what was declared: path, SHA-256 declared and now."""
     for declared in declared_files(entry) or ():
         path = entry.path / declared.path
-        now = sha256_of(path) if path.is_file() else None
+        now = _digest(path)
         if now != declared.sha256:
             yield declared.path, declared.sha256, now
             continue
         for name, sha256 in listed_files(path):
-            listed = path.parent / name
-            now = sha256_of(listed) if listed.is_file() else None
+            now = _digest(path.parent / name)
             if now != sha256:
                 yield str(Path(declared.path).parent / name), sha256, now
 
 
+def _digest(path: Path) -> str | None:
+    return sha256_of(path) if path.is_file() else None
+
+
 def listed_files(path: Path) -> Iterator[tuple[str, str]]:
-    """The files that a manifest beside them lists by name, or under ``file``, each with its digest.
+    """The files that a manifest in their folder lists by name, or under ``file``, each with its digest.
 
     ``{"files": {"image.npy": {"sha256": "..."}, "model": {"file": "model.onnx", "sha256": "..."}}}``
     """

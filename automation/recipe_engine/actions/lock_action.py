@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..disk.files import write_text
-from ..documents.lockfile import Lock, LockedArtifact, lock_json, portable_artifact
+from ..documents.lockfile import LockedArtifact, Lockfile, lockfile_json, portable_artifact
 from ..planning.planned import PlannedEngine
 from ..rules.cachemodel import CacheEntry, CacheKey
 from ..rules.demands import Artifact
@@ -32,12 +32,15 @@ logger = logging.getLogger(__name__)
 
 
 class LockingEngine(PlannedEngine):
-    """A plan that looks below reused entries, once each, and notes all recipes and artifacts it meets."""
+    """A plan that looks below reused entries, once each, and notes all recipes and artifacts that it meets.
+
+    ``chosen_entries`` has the keys by which an artifact is asked for, with the entries that serve them, if any do.
+    """
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine, parse_request)
         self.recipes: dict[str, Recipe] = {}
-        self.artifacts: dict[Artifact, LockedArtifact] = {}
+        self.chosen_entries: dict[Artifact, list[tuple[CacheKey, CacheEntry | None]]] = {}
         self._seen: set[str] = set()
 
     def emit(self, event: StepEvent) -> None:
@@ -45,7 +48,7 @@ class LockingEngine(PlannedEngine):
         super().emit(event)
         if event.kind == "again":
             self.recipes.clear()
-            self.artifacts.clear()
+            self.chosen_entries.clear()
             self._seen.clear()
         elif event.kind == "start" and event.configured:
             recipe = event.configured.recipe
@@ -65,17 +68,25 @@ class LockingEngine(PlannedEngine):
     def note_choice(self, step: StepContext, key: CacheKey, result: StepResult) -> None:
         """Notes what the cache holds for a request, or that it holds nothing yet."""
         super().note_choice(step, key, result)
-        entry = result.entry
-        if entry and not self.planned_store.is_planned(entry):
-            artifact = locked_artifact(self.planned_store, entry, key)
-        else:
-            if is_open(key):
-                return  # nobody can tell yet what is asked for
-            asked = portable_artifact(key, places(self.planned_store))
-            artifact = LockedArtifact(key.recipe, asked.variations, asked.tags, asked.inputs)
-        known = self.artifacts.get(artifact.artifact)
-        if known is None or not known.is_made:
-            self.artifacts[artifact.artifact] = artifact
+        entry = None if self.planned_store.is_planned(result.entry) else result.entry
+        if entry or not is_open(key):  # else it is not known yet what is asked for
+            artifact = portable_artifact(key, places(self.planned_store))
+            self.chosen_entries.setdefault(artifact, []).append((key, entry))
+
+    def lockfile(self, request: Request) -> Lockfile:
+        """Plans the request and notes what it uses; raises RecipeError for an error that would stop the run."""
+        self.run_consistently(request)
+        return Lockfile(
+            command=f"cm run script {request_text(request)}",
+            host={"system": str(os_info()["platform"]), "machine": os.uname().machine if hasattr(os, "uname") else ""},
+            recipes={recipe.id.text: self.source.digest(recipe) for recipe in self.recipes.values()},
+            artifacts=tuple(map(self._locked, self.chosen_entries)),
+        )
+
+    def _locked(self, artifact: Artifact) -> LockedArtifact:
+        choices = self.chosen_entries[artifact]
+        key, entry = next((choice for choice in choices if choice[1]), choices[0])
+        return locked_artifact(self.planned_store, entry, key) if entry else LockedArtifact(key.recipe, *artifact[1:])
 
 
 def is_open(key: CacheKey) -> bool:
@@ -84,41 +95,20 @@ def is_open(key: CacheKey) -> bool:
 
 
 def lock_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
-    """Answers ``cm lock script``: the lock goes to standard output, or to the file that ``--file`` names."""
-    inputs = {key: value for key, value in i.items() if key != "file"}
-    lock = make_lock(new_engine(home, None), inputs)
-    row = hidden_texts(lock_json(lock))
+    """Answers ``cm lock script``: the lockfile goes to standard output, or to the file that ``--file`` names."""
+    request = parse_request({key: value for key, value in i.items() if key != "file"})
+    lock = LockingEngine(new_engine(home, None)).lockfile(request)
+    row = hidden_texts(lockfile_json(lock))
     text = json.dumps(row, indent=2) + "\n"
     if i.get("file"):
         write_text(Path(os.path.abspath(str(i["file"]))), text)
         logger.info("+ wrote %s: %d recipes, %d artifacts", i["file"], len(lock.recipes), len(lock.artifacts))
     elif i.get("out") == "con":
         sys.stdout.write(text)
-    unmade = sorted({artifact.label for artifact in lock.artifacts if not artifact.is_made})
+    unmade = sorted({locked.label for locked in lock.artifacts if not locked.is_made})
     if unmade:
         logger.warning(
             "! not in the cache yet, so their versions and files are not locked: %s\n  hint: run it once, then lock",
             ", ".join(unmade),
         )
     return {"return": 0, "lock": row, "unmade": unmade}
-
-
-def make_lock(engine: Engine, i: Mapping[str, Any]) -> Lock:
-    """The lock of a request: a plan of it that looks below reused entries too, beside what the cache holds.
-
-    Raises RecipeError when the plan finds an error that would stop the run.
-    """
-    planned = LockingEngine(engine)
-    request = parse_request(i)
-    planned.run_consistently(request)
-    return lock_of(planned, request)
-
-
-def lock_of(planned: LockingEngine, request: Request) -> Lock:
-    """The lock of what a plan met."""
-    return Lock(
-        command=f"cm run script {request_text(request)}",
-        host={"system": str(os_info()["platform"]), "machine": os.uname().machine if hasattr(os, "uname") else ""},
-        recipes={recipe.id.text: planned.source.digest(recipe) for recipe in planned.recipes.values()},
-        artifacts=tuple(planned.artifacts.values()),
-    )

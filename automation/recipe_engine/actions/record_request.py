@@ -1,7 +1,7 @@
 """What the record of a result may ask this machine to run.
 
-A record lies in a folder that anybody may have made: its seals say that it is whole, not who made it. So its request
-is data, and an allow-list says what may be in it: a recipe that declares ``result_folder_input``, the inputs that this
+A record is in a folder that anybody may have made: its seals say that it is whole, not who made it. So its request is
+data, and an allow-list says what may be in it: a recipe that declares ``result_folder_input``, the inputs that this
 recipe describes, and plain values that do not lead into the folder of the result. All else must come from the user.
 """
 
@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..disk.repos import RecipeSource
-from ..documents.lockfile import Lock
 from ..documents.resultrecord import ATTACHED, ResultRecord
 from ..rules.errors import RequestError
 from ..rules.model import InputDescription, Recipe
@@ -27,11 +26,10 @@ RESULT_FOLDER_INPUT = "result_folder_input"
 ATTACHMENTS_FOLDER = "attachments"
 LOCK_NAME = "crowdperf.lock"
 OWN_NAMES = (ATTACHMENTS_FOLDER, LOCK_NAME, os.pardir)
-"""What a relative path must not begin with: these lie in the new folder, where the run works, or lead out of it."""
-PACKAGES = "python_packages"
-"""The kind of facts in a lock that get-generic-python-lib installs from."""
+"""What a relative path must not begin with: these are in the new folder, where the run works, or lead out of it."""
 ENGINE_INPUTS = ("tags", "quiet")
-_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+:~(), /-]*")
+_VERSION = re.compile(r"[A-Za-z0-9](?!.*\.\.)[A-Za-z0-9._+:~(), /-]*")
+"""Hooks put the versions of a lock into addresses and command lines."""
 _SECRET_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 
 
@@ -73,8 +71,11 @@ class RequestCheck(NamedTuple):
         """
         own = {name: str(value) for name, value in flat(given)}
         lines = [f"--{name}: {reason}" for name, value, reason in self._refusals(inputs) if own.get(name) != str(value)]
-        lines += [f"{label}: {reason}" for label, reason in _lock_refusals(self.record.lock)]
-        lines += [f"{name!r} is not a flag" for name in self.record.secrets if not _SECRET_NAME.fullmatch(name)]
+        for locked in self.record.lock.artifacts:
+            if locked.version and not _VERSION.fullmatch(locked.version):
+                lines.append(f"{locked.label}: {locked.version!r} is not a version")
+        secrets = self.record.request.secrets
+        lines += [f"{name!r} is not a flag" for name in secrets if not _SECRET_NAME.fullmatch(name)]
         if lines:
             raise RequestError(
                 "\n  ".join([f"{self.record.name} asks for what a folder must not ask for; nothing was run:", *lines]),
@@ -133,29 +134,3 @@ class RequestCheck(NamedTuple):
 def folder_input_of(recipe: Recipe) -> str:
     """The input that says where a result goes; empty when the recipe writes no result records."""
     return str(recipe.meta.get(RESULT_FOLDER_INPUT) or "")
-
-
-def _lock_refusals(lock: Lock) -> Iterator[tuple[str, str]]:
-    """The versions in a lock that are none: hooks put them into addresses and command lines."""
-    for artifact in lock.artifacts:
-        if artifact.version and (not _VERSION.fullmatch(artifact.version) or ".." in artifact.version):
-            yield artifact.label, f"{artifact.version!r} is not a version"
-
-
-def recipes_of(lock: Lock) -> list[str]:
-    """The recipes of a lock by alias, with the versions of what they make, packages aside."""
-    versions: dict[str, dict[str, None]] = {}
-    for artifact in lock.artifacts:
-        if PACKAGES not in artifact.facts:
-            versions.setdefault(artifact.recipe.text, {})[artifact.version] = None
-    return sorted(" ".join([name.partition(",")[0], *filter(None, versions.get(name, ()))]) for name in lock.recipes)
-
-
-def locked_packages(lock: Lock) -> dict[str, str]:
-    """The Python packages that a lock names, with their versions."""
-    found = {}
-    for artifact in lock.artifacts:
-        rows = artifact.facts.get(PACKAGES)
-        for name, row in rows.items() if isinstance(rows, Mapping) else ():
-            found[str(name)] = str(row.get("version", "")) if isinstance(row, Mapping) else str(row)
-    return found

@@ -1,24 +1,27 @@
-"""``cm runs script`` and ``cm resume script``: what earlier runs did, and going on with one that did not end well."""
+"""``cm runs script`` and ``cm resume script``: what earlier runs did, and resuming one that did not end well.
+
+The journals are written by ``running/journal.py``.
+"""
 
 from __future__ import annotations
 
 import copy
+import json
 import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..disk.files import working_folder
+from ..disk.files import is_locked, read_json, working_folder
 from ..disk.repos import recipe_digest
 from ..rules.errors import RecipeError, RequestError
 from ..rules.rerun import flat
 from ..rules.schema import is_yes
 from ..rules.secrets import holds_secret
 from ..rules.tags import nearest
-from ..running.journal import NOT_KEPT, RecordedRun, RunStep, read_run, recorded_runs
-from ..running.recording import RUNS_FOLDER
+from ..running.journal import FORMAT, JOURNAL_FILE, NOT_KEPT, REQUEST_FILE, RUNS_FOLDER
 from .run import Home, new_engine, run_action
 
 logger = logging.getLogger(__name__)
@@ -26,13 +29,161 @@ logger = logging.getLogger(__name__)
 LIST_HINT = "cm runs script lists the runs that are known"
 MARKS = {"ran": "+", "reused": "=", "skipped": "-", "faked": "~", "failed": "!", "unfinished": "?"}
 RESUME_INPUT = "resume"
-"""The input by which a recipe that makes many runs is told to keep those that passed."""
+"""The input by which a recipe that makes many runs is asked to keep those that passed."""
 
 
 class NoSuchRun(RecipeError):
     """No journal has the id that was given; CM's code for it is 16."""
 
     code = 16
+
+
+# --- journals ---
+
+
+class RunStep(NamedTuple):
+    """One step of a recorded run.
+
+    ``status`` is how it ended: ran, reused, skipped, faked, failed, or ``unfinished``. ``digest`` is that of the recipe
+    in ``path`` when the step ran. ``entry_path`` is its cache entry, ``reason`` why it was skipped or failed.
+    """
+
+    trace: tuple[str, ...]
+    status: str
+    recipe: str = ""
+    path: str = ""
+    digest: str = ""
+    entry_path: str = ""
+    duration_s: float = 0.0
+    reason: str = ""
+
+    @property
+    def label(self) -> str:
+        """The step itself."""
+        return self.trace[-1]
+
+
+class RecordedRun(NamedTuple):
+    """A journal that was read. ``state``: done, failed, interrupted, ``broken off`` or running.
+
+    ``code`` and ``duration_s`` are None while nothing is known of an end; ``failing`` is the chain of recipes down to
+    the step that ended the run, ``error`` the first line of why.
+    """
+
+    run_id: str
+    folder: Path
+    request: Mapping[str, Any]
+    steps: tuple[RunStep, ...]
+    state: str
+    code: int | None = None
+    duration_s: float | None = None
+    failing: tuple[str, ...] = ()
+    error: str = ""
+    again: str = ""
+
+    @property
+    def command(self) -> str:
+        """The line that started the run."""
+        return str(self.request.get("command", ""))
+
+    @property
+    def state_text(self) -> str:
+        """The state with its exit code, when there is one to show."""
+        return f"{self.state} ({self.code})" if self.code else self.state
+
+    @property
+    def duration_text(self) -> str:
+        """How long the run took, as far as its journal says."""
+        return "-" if self.duration_s is None else f"{self.duration_s:.1f} s"
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The run as JSON."""
+        copied = ("command", "state", "code", "duration_s", "error", "again")
+        asked = {name: self.request.get(name, "") for name in ("started_utc", "folder")}
+        plain = {name: getattr(self, name) for name in copied}
+        return {"id": self.run_id, **asked, **plain, "failing": list(self.failing), "journal": str(self.folder)}
+
+
+def recorded_runs(root: Path) -> list[RecordedRun]:
+    """All journals, the oldest first."""
+    found = (read_run(root / name) for name in _names(root))
+    return [run for run in found if run is not None]
+
+
+def _names(root: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(root))
+    except OSError:
+        return []
+
+
+def read_run(folder: Path) -> RecordedRun | None:
+    """The run whose journal is in ``folder``; None when there is none."""
+    request = read_json(folder / REQUEST_FILE)
+    if not isinstance(request, dict) or request.get("format") != FORMAT:
+        return None
+    is_running = is_locked(folder / JOURNAL_FILE)  # before the file is read: a run that ends now has written its end
+    try:
+        text = (folder / JOURNAL_FILE).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = ""
+    rows = parse_rows(text)
+    run = RecordedRun(folder.name, folder, request, steps_of(rows), "running" if is_running else "broken off")
+    end = next((row for row in rows if row.get("event") == "end"), None)
+    if end is None:
+        open_steps = [step.trace for step in run.steps if step.status == "unfinished"]
+        return run._replace(failing=max(open_steps, key=len, default=()))
+    return run._replace(
+        state="interrupted" if end.get("signal") else "failed" if end.get("code") else "done",
+        code=int(end.get("code", 1)),
+        duration_s=float(end.get("duration_s", 0.0)),
+        failing=tuple(end.get("step", ())),
+        error=str(end.get("error") or (f"ended by {end['signal']}" if end.get("signal") else "")),
+        again=str(end.get("again", "")),
+    )
+
+
+def parse_rows(text: str) -> list[dict[str, Any]]:
+    """The rows of a journal; a last line that was cut off by a crash is left out."""
+    rows = []
+    for line in text.splitlines():
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(row, dict) and isinstance(row.get("step", []), list):
+            rows.append(row)
+    return rows
+
+
+def steps_of(rows: Iterable[Mapping[str, Any]]) -> tuple[RunStep, ...]:
+    """The steps of a run in the order in which they began."""
+    steps: list[RunStep] = []
+    open_at: dict[tuple[str, ...], list[int]] = {}
+    for row in rows:
+        trace, kind = tuple(row.get("step", ())), row.get("event")
+        is_new = kind in ("start", "skip") or (kind == "done" and row.get("status") == "reused")
+        places = open_at.setdefault(trace, [])
+        if not trace or not (places or is_new):
+            continue
+        if kind in ("start", "skip") or not places:
+            status = "skipped" if kind == "skip" else "unfinished"
+            steps.append(RunStep(trace, status, row.get("recipe", ""), reason=row.get("reason", "")))
+            places += [] if kind == "skip" else [len(steps) - 1]
+        if kind == "run":
+            steps[places[-1]] = steps[places[-1]]._replace(path=row.get("path", ""), digest=row.get("digest", ""))
+        elif kind not in ("start", "skip"):
+            place = places.pop()
+            steps[place] = _ended(steps[place], row)
+    return tuple(steps)
+
+
+def _ended(step: RunStep, row: Mapping[str, Any]) -> RunStep:
+    if row["event"] == "done":
+        entry, duration_s = str(row.get("entry_path", "")), float(row.get("duration_s", 0.0))
+        return step._replace(status=str(row.get("status", "ran")), entry_path=entry, duration_s=duration_s)
+    return step._replace(status="failed", reason=str(row.get("error") or row.get("reason") or ""))
 
 
 # --- cm runs script ---
@@ -44,26 +195,23 @@ def runs_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     root = home.path / RUNS_FOLDER
     if wanted:
         run = find_run(root, wanted)
-        _print(i, run_lines(run))
-        return {"return": 0, "run": {**run_row(run), "steps": [step_row(step) for step in run.steps]}}
-    runs = recorded_runs(root)
-    _print(i, list_lines(runs))
-    if not runs:
-        logger.info("no run has left a journal in %s", root)
-    return {"return": 0, "runs": [run_row(run) for run in runs]}
-
-
-def _print(i: Mapping[str, Any], lines: Iterator[str]) -> None:
+        lines = run_lines(run)
+        steps = [{**step._asdict(), "trace": list(step.trace)} for step in run.steps]
+        answer: dict[str, Any] = {"run": {**run.row, "steps": steps}}
+    else:
+        runs = recorded_runs(root)
+        lines = list_lines(runs)
+        answer = {"runs": [run.row for run in runs]}
+        if not runs:
+            logger.info("no run has left a journal in %s", root)
     if i.get("out") == "con":
         sys.stdout.write("".join(line + "\n" for line in lines))
+    return {"return": 0, **answer}
 
 
 def find_run(root: Path, wanted: str) -> RecordedRun:
     """The run with this id, or with the only id that holds it; raises NoSuchRun."""
-    try:
-        names = sorted(os.listdir(root))
-    except OSError:
-        names = []
+    names = _names(root)
     fitting = [name for name in names if name == wanted] or [name for name in names if wanted in name]
     run = read_run(root / fitting[0]) if len(fitting) == 1 else None
     if run is None:
@@ -74,44 +222,12 @@ def find_run(root: Path, wanted: str) -> RecordedRun:
     return run
 
 
-def run_row(run: RecordedRun) -> dict[str, Any]:
-    """A run as JSON."""
-    return {
-        "id": run.run_id,
-        "started_utc": run.request.get("started_utc", ""),
-        "command": run.command,
-        "state": run.state,
-        "code": run.code,
-        "duration_s": run.duration_s,
-        "failing": list(run.failing),
-        "error": run.error,
-        "again": run.again,
-        "folder": run.request.get("folder", ""),
-        "journal": str(run.folder),
-    }
-
-
-def step_row(step: RunStep) -> dict[str, Any]:
-    """A step as JSON."""
-    return {**step._asdict(), "trace": list(step.trace)}
-
-
-def list_lines(runs: list[RecordedRun]) -> Iterator[str]:
+def list_lines(runs: Iterable[RecordedRun]) -> Iterator[str]:
     """The runs for a terminal, the newest last."""
     for run in runs:
-        yield f"{run.run_id}  {state_text(run):<18} {duration_text(run):>9}  {run.command}"
+        yield f"{run.run_id}  {run.state_text:<18} {run.duration_text:>9}  {run.command}"
         if run.failing:
             yield f"{'':24}in {' -> '.join(run.failing)}{': ' if run.error else ''}{run.error}"
-
-
-def state_text(run: RecordedRun) -> str:
-    """The state with its exit code, when there is one to tell."""
-    return f"{run.state} ({run.code})" if run.code else run.state
-
-
-def duration_text(run: RecordedRun) -> str:
-    """How long a run took, as far as its journal tells."""
-    return "-" if run.duration_s is None else f"{run.duration_s:.1f} s"
 
 
 def run_lines(run: RecordedRun) -> Iterator[str]:
@@ -119,8 +235,8 @@ def run_lines(run: RecordedRun) -> Iterator[str]:
     yield f"run:      {run.run_id}"
     yield f"command:  {run.command}"
     yield f"folder:   {run.request.get('folder', '')}"
-    yield f"started:  {run.request.get('started_utc', '')}, took {duration_text(run)}"
-    yield f"state:    {state_text(run)}"
+    yield f"started:  {run.request.get('started_utc', '')}, took {run.duration_text}"
+    yield f"state:    {run.state_text}"
     if run.error:
         yield f"error:    {run.error}"
     if run.again:
@@ -143,19 +259,23 @@ def resume_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any
     """
     root = home.path / RUNS_FOLDER
     wanted = str(i.get("artifact") or "").strip()
-    run = find_run(root, wanted) if wanted else _newest(root)
+    runs = [find_run(root, wanted)] if wanted else recorded_runs(root)
+    if not runs:
+        raise RequestError(f"there is nothing to resume: no run has left a journal in {root}", hint="cm run script ...")
+    run = runs[-1]
     _check_state(run)
-    is_forced = is_yes(i.get("force")) or is_yes(i.get("f"))
     changed = changed_recipes(run)
-    if changed and not is_forced:
+    if changed and not (is_yes(i.get("force")) or is_yes(i.get("f"))):
         raise RequestError(
             f"run {run.run_id} was made with other recipes: {'; '.join(changed)}",
-            hint=f"give its command as a new run, or go on all the same: cm resume script {run.run_id} --force",
+            hint=f"give its command as a new run, or resume it all the same: cm resume script {run.run_id} --force",
         )
     folder = Path(str(run.request.get("folder", "")))
     if not folder.is_dir():
         raise RequestError(f"the folder {folder}, where run {run.run_id} was started, is gone", hint="make it again")
-    inputs = {**_inputs_again(run, i), "out": i.get("out")}
+    kept = run.request.get("inputs")
+    inputs = {name: value for name, value in kept.items() if name not in NOT_KEPT} if isinstance(kept, dict) else {}
+    inputs = with_secrets(inputs, i, run.request.get("secrets", ()), f"resume script {run.run_id}")
     if _takes_resume(run, home) and not inputs.get(RESUME_INPUT):
         inputs[RESUME_INPUT] = "all"
     for line in resume_lines(run, changed, str(inputs.get(RESUME_INPUT) or "")):
@@ -163,18 +283,11 @@ def resume_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any
     if run.request.get("cache") != str(home.store_path):
         logger.warning("! that run kept its results in %s, this one uses %s", run.request.get("cache"), home.store_path)
     with working_folder(folder):
-        return run_action(inputs, home, cmind)
-
-
-def _newest(root: Path) -> RecordedRun:
-    runs = recorded_runs(root)
-    if not runs:
-        raise RequestError(f"there is nothing to resume: no run has left a journal in {root}", hint="cm run script ...")
-    return runs[-1]
+        return run_action({**inputs, "action": "run", "out": i.get("out")}, home, cmind)
 
 
 def _check_state(run: RecordedRun) -> None:
-    """Raises RequestError when a run has ended well, or goes on."""
+    """Raises RequestError when a run has ended well, or is in progress."""
     if run.state == "done":
         raise RequestError(
             f"there is nothing to resume: run {run.run_id} ({run.command}) ended well",
@@ -183,36 +296,25 @@ def _check_state(run: RecordedRun) -> None:
     if run.state == "running":
         pid, host = run.request.get("pid"), run.request.get("host")
         raise RequestError(
-            f"run {run.run_id} ({run.command}) still works: process {pid} on {host}", hint="let it finish, or end it"
+            f"run {run.run_id} ({run.command}) is in progress: process {pid} on {host}", hint="let it finish, or end it"
         )
 
 
 def changed_recipes(run: RecordedRun) -> list[str]:
-    """The recipes that ran and are not any more what they were, each with what happened to it."""
-    seen = {step.path: step for step in run.steps if step.path}
+    """The recipes that ran and were changed since, each with what happened to it."""
     changed = []
-    for path, step in sorted(seen.items()):
+    for path, step in sorted({step.path: step for step in run.steps if step.path}.items()):
         name = step.recipe.partition(",")[0]
         try:
-            is_same = recipe_digest(Path(path)) == step.digest
+            if recipe_digest(Path(path)) != step.digest:
+                changed.append(f"{name} has changed ({path})")
         except OSError:
             changed.append(f"{name} is gone from {path}")
-            continue
-        if not is_same:
-            changed.append(f"{name} has changed ({path})")
     return changed
 
 
-def _inputs_again(run: RecordedRun, i: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs of the run, with the secrets that it had, which are given anew."""
-    kept = run.request.get("inputs")
-    inputs = {name: value for name, value in kept.items() if name not in NOT_KEPT} if isinstance(kept, dict) else {}
-    inputs = with_secrets(inputs, i, run.request.get("secrets", ()), f"resume script {run.run_id}")
-    return {**inputs, "action": "run"}
-
-
-def with_secrets(inputs: dict[str, Any], i: Mapping[str, Any], names: Iterable[str], again: str) -> dict[str, Any]:
-    """Kept inputs with the secrets of these names, which are given anew in ``i``; ``again`` is the action that asks.
+def with_secrets(inputs: Mapping[str, Any], i: Mapping[str, Any], names: Iterable[str], again: str) -> dict[str, Any]:
+    """Kept inputs with the secrets of these names, which ``i`` gives again; ``again`` is the action that asks.
 
     Raises RequestError when one is missing.
     """
@@ -223,7 +325,7 @@ def with_secrets(inputs: dict[str, Any], i: Mapping[str, Any], names: Iterable[s
             f"the run was given secrets, which are never kept: {', '.join('--' + name for name in missing)}",
             hint=f"cm {again} " + " ".join(f"--{name}=..." for name in missing),
         )
-    whole: dict[str, Any] = copy.deepcopy(inputs)
+    whole: dict[str, Any] = copy.deepcopy(dict(inputs))
     for name, value in given.items():
         *parents, last = name.split(".")
         place = whole
@@ -241,22 +343,22 @@ def _takes_resume(run: RecordedRun, home: Home) -> bool:
     return bool(entries) and RESUME_INPUT in source.recipe(entries[0]).layer.input_mapping
 
 
-def resume_lines(run: RecordedRun, changed: list[str], mode: str) -> Iterator[str]:
-    """What the user is told before a run goes on: what is kept, what is made again, where it goes on."""
+def resume_lines(run: RecordedRun, changed: Iterable[str], mode: str) -> Iterator[str]:
+    """What is reported before a run is resumed: what is kept, what is made again, and where it continues."""
     why = f" in {' -> '.join(run.failing)}" if run.failing else ""
-    yield f"resuming run {run.run_id}, {state_text(run)}{why}"
+    yield f"resuming run {run.run_id}, {run.state_text}{why}"
     yield f"  {run.command}"
     for line in changed:
-        yield f"  ! {line}; going on because of --force"
-    in_cache = {step.recipe: step.label for step in run.steps if step.entry_path and _is_there(step)}
-    yield "  from the cache: " + (", ".join(sorted(in_cache.values())) or "nothing")
-    others = {step.recipe: step for step in run.steps if step.recipe not in in_cache and step.status != "skipped"}
+        yield f"  ! {line}; resuming because of --force"
+    kept = {step.recipe: step.label for step in run.steps if step.entry_path and _is_there(step)}
+    yield "  from the cache: " + (", ".join(sorted(kept.values())) or "nothing")
+    others = {step.recipe: step for step in run.steps if step.recipe not in kept and step.status != "skipped"}
     again = [step.label for step in others.values() if step.status in ("ran", "faked")]
     if again:
         yield "  run again, because nothing of theirs is kept: " + ", ".join(again)
-    goes_on = [step.label for step in others.values() if step.status in ("failed", "unfinished")]
-    if goes_on:
-        yield "  goes on with: " + ", ".join(reversed(goes_on))
+    open_steps = [step.label for step in others.values() if step.status in ("failed", "unfinished")]
+    if open_steps:
+        yield "  continues with: " + ", ".join(reversed(open_steps))
     if mode:
         yield f"  --{RESUME_INPUT}={mode}: of the runs that the recipe makes itself, those that passed are kept"
 

@@ -31,8 +31,8 @@ from ..running.effects import RealEffects
 from ..running.engine import Engine, running_trace
 from ..running.hooks import names_input
 from ..running.host import passed_on_env
+from ..running.journal import recorded
 from ..running.locked import guard_of, guarding
-from ..running.recording import recorded
 from ..running.step import run_request
 from .report import to_cm
 

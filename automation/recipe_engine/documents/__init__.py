@@ -2,6 +2,5 @@
 
 In order, each module imports only earlier ones and earlier packages:
 
-plan, plan_text, needs, origins, explain, explain_text, lockfile, resultrecord, comparison,
-comparison_text, recipe_help.
+plan, plan_text, needs, origins, explain, explain_text, lockfile, resultrecord, comparison, recipe_help.
 """

@@ -1,23 +1,42 @@
-"""What differs between two records of results, or between a record and its reproduction. Pure.
+"""What differs between two records of results, or between a record and its reproduction, also as text. Pure.
 
 Inputs decide a result: recipes, what they made (versions, files, packages, commits) and what the recipe of the result
-names. Settings follow from inputs or were measured; the machine is told but is no input. Figures are the outcome.
+names. Settings follow from inputs or were measured; the machine is shown but is not an input. Figures are the outcome.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from ..rules.demands import Artifact
+from ..rules.errors import RequestError
+from ..rules.rerun import flat
 from .lockfile import LockedArtifact
 from .resultrecord import ResultRecord
 
 DEFAULT_TOLERANCE_PERCENT = 10.0
-Group = str
-Kind = Literal["exact", "within"]
-MISSING = None
-"""What one side shows where only the other one has something."""
+ONE_SIDED = "only one of them used it"
+TITLES = {"made": "made by a recipe", "result": "file of the result"}
+"""How a group of differences is called where its own name says too little."""
+DIGEST_LENGTH = 64
+SHOWN_DIGITS = 12
+WIDTH = 60
+"""Longer values are cut in a table; ``--out=json`` has them whole."""
+
+
+def parse_tolerance(given: Any) -> float:
+    """How many percent a figure may be off; raises RequestError for an invalid number."""
+    if given in (None, ""):
+        return DEFAULT_TOLERANCE_PERCENT
+    try:
+        value = float(str(given).strip().removesuffix("%"))
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise RequestError(f"--tolerance={given} is not a number of percent >= 0", hint="--tolerance=10")
+    return value
 
 
 class Difference(NamedTuple):
@@ -26,23 +45,23 @@ class Difference(NamedTuple):
     ``group`` is ``recipe``, ``made``, a group of inputs that the recipe named, ``setting``, ``machine`` or ``result``.
     """
 
-    group: Group
+    group: str
     name: str
-    before: Any = MISSING
-    after: Any = MISSING
+    before: Any = None
+    after: Any = None
     note: str = ""
 
     @property
-    def row(self) -> dict[str, Any]:
-        """The difference as JSON."""
-        return self._asdict()
+    def title(self) -> str:
+        """The group and the name, for people."""
+        return f"{TITLES.get(self.group, self.group)} {self.name}"
 
 
 class Figure(NamedTuple):
     """One figure of the outcome on both sides; None where a side lacks it."""
 
     name: str
-    kind: Kind
+    kind: Literal["exact", "within"]
     before: Any
     after: Any
     unit: str = ""
@@ -50,8 +69,7 @@ class Figure(NamedTuple):
     @property
     def percent(self) -> float | None:
         """How much more the second is than the first; None when that cannot be said."""
-        numbers = [value for value in (self.before, self.after) if _is_number(value)]
-        if len(numbers) < 2:
+        if not (_is_number(self.before) and _is_number(self.after)):
             return None
         if self.before == self.after:
             return 0.0
@@ -62,11 +80,6 @@ class Figure(NamedTuple):
         if self.before == self.after:
             return True
         return self.kind == "within" and self.percent is not None and abs(self.percent) <= tolerance_percent
-
-    @property
-    def row(self) -> dict[str, Any]:
-        """The figure as JSON."""
-        return {**self._asdict(), "percent": self.percent}
 
 
 class Comparison(NamedTuple):
@@ -84,23 +97,18 @@ class Comparison(NamedTuple):
         same = all(figure.before == figure.after for figure in self.figures)
         return same and not (self.inputs or self.settings or self.machine)
 
-    def misses(self, tolerance_percent: float) -> tuple[Figure, ...]:
-        """The figures that do not agree."""
-        return tuple(figure for figure in self.figures if not figure.is_same(tolerance_percent))
-
     def is_reproduced(self, tolerance_percent: float) -> bool:
         """Whether the second is the first made again: same inputs, same outcome."""
-        return not self.inputs and not self.misses(tolerance_percent)
+        return not self.inputs and all(figure.is_same(tolerance_percent) for figure in self.figures)
 
     def row(self, tolerance_percent: float) -> dict[str, Any]:
         """The comparison as JSON."""
-        return {
-            "name": self.name,
-            "inputs": [difference.row for difference in self.inputs],
-            "settings": [difference.row for difference in self.settings],
-            "machine": [difference.row for difference in self.machine],
-            "figures": [{**figure.row, "is_same": figure.is_same(tolerance_percent)} for figure in self.figures],
-        }
+        figures = [
+            {**figure._asdict(), "percent": figure.percent, "is_same": figure.is_same(tolerance_percent)}
+            for figure in self.figures
+        ]
+        groups = {name: [one._asdict() for one in getattr(self, name)] for name in ("inputs", "settings", "machine")}
+        return {"name": self.name, **groups, "figures": figures}
 
 
 def compare(before: ResultRecord, after: ResultRecord) -> Comparison:
@@ -109,123 +117,175 @@ def compare(before: ResultRecord, after: ResultRecord) -> Comparison:
         name=before.name,
         inputs=tuple(_input_differences(before, after)),
         settings=tuple(_settings(before.settings, after.settings)),
-        machine=tuple(_mapping("machine", before.machine, after.machine)),
+        machine=tuple(_differing("machine", before.machine, after.machine)),
         figures=tuple(_figures(before, after)),
     )
 
 
+def _differing(
+    group: str, before: Mapping[str, Any], after: Mapping[str, Any], start: str = ""
+) -> Iterator[Difference]:
+    """A row for each key whose values differ; ``start`` comes before its name."""
+    for name in sorted(before.keys() | after.keys()):
+        if before.get(name) != after.get(name):
+            yield Difference(group, f"{start}{name}", before.get(name), after.get(name))
+
+
 def _input_differences(before: ResultRecord, after: ResultRecord) -> Iterator[Difference]:
-    yield from _mapping("request", _flat(before.inputs_again), _flat(after.inputs_again))
-    yield from _mapping("attachment", before.attachments, after.attachments)
-    for key in sorted(before.lock.recipes.keys() | after.lock.recipes.keys()):
-        digests = (before.lock.recipes.get(key), after.lock.recipes.get(key))
-        if digests[0] != digests[1]:
-            files = (before.recipe_files.get(key, {}), after.recipe_files.get(key, {}))
-            yield from recipe_differences(key, digests, files)
+    yield from _differing("request", dict(flat(before.request.inputs)), dict(flat(after.request.inputs)))
+    yield from _differing("attachment", before.attachments, after.attachments)
+    for changed in _differing("recipe", before.lock.recipes, after.lock.recipes):
+        files = [side.recipe_files.get(changed.name, {}) for side in (before, after)]
+        yield from recipe_differences(changed, files[0], files[1])
     yield from _artifacts(before.lock.artifacts, after.lock.artifacts)
     for group in sorted(before.inputs.keys() | after.inputs.keys()):
-        yield from _mapping(group, before.inputs.get(group, {}), after.inputs.get(group, {}))
+        yield from _differing(group, before.inputs.get(group, {}), after.inputs.get(group, {}))
 
 
-def recipe_differences(
-    recipe: str, digests: tuple[str | None, str | None], files: tuple[Mapping[str, str], Mapping[str, str]]
-) -> Iterator[Difference]:
-    """A row for each file of a recipe that is not the same; for the recipe itself where only one side has it."""
-    alias = recipe.partition(",")[0]
-    if None in digests:
-        yield Difference("recipe", alias, digests[0], digests[1], "only one of them used it")
+def recipe_differences(recipe: Difference, before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Difference]:
+    """A row for each file of a recipe that is not the same; for the recipe itself where only one side has it.
+
+    ``recipe`` is called ``alias,uid`` and has the digests of both sides.
+    """
+    alias = recipe.name.partition(",")[0]
+    if recipe.before is None or recipe.after is None:
+        yield recipe._replace(name=alias, note=recipe.note or ONE_SIDED)
         return
-    changed = sorted(name for name in files[0].keys() | files[1].keys() if files[0].get(name) != files[1].get(name))
-    for name in changed:
-        pair = (files[0].get(name), files[1].get(name))
-        note = "a new file" if pair[0] is None else "the file is gone" if pair[1] is None else "the file was changed"
-        yield Difference("recipe", f"{alias}/{name}", *pair, note=note)
-    if not changed:
-        yield Difference("recipe", alias, *digests)
+    files = list(_differing("recipe", before, after, f"{alias}/"))
+    for file in files:
+        gone = "the file is gone" if file.after is None else "the file was changed"
+        yield file._replace(note="a new file" if file.before is None else gone)
+    if not files:
+        yield recipe._replace(name=alias)
 
 
 def _artifacts(before: Sequence[LockedArtifact], after: Sequence[LockedArtifact]) -> Iterator[Difference]:
-    """What recipes made, artifact by artifact; several of one kind are taken in order."""
+    """What differs of what recipes made: version, files, facts such as packages; several of one kind in order."""
     first, second = _by_artifact(before), _by_artifact(after)
     for artifact in sorted(first.keys() | second.keys()):
-        pair = (first.get(artifact, []), second.get(artifact, []))
-        label = (pair[0] or pair[1])[0].label
-        if not (pair[0] and pair[1]):
-            shown = ["used" if side else None for side in pair]
-            yield Difference("made", label, shown[0], shown[1], "only one of them used it")
-            continue
-        for one, other in zip(pair[0], pair[1]):  # noqa: B905 - more of one kind are the same artifact at another place
-            yield from artifact_differences(one, other)
+        one, other = first.get(artifact, []), second.get(artifact, [])
+        if not (one and other):
+            yield Difference(
+                "made", (one or other)[0].label, "used" if one else None, "used" if other else None, ONE_SIDED
+            )
+        for mine, theirs in zip(one, other):  # noqa: B905 - more of one kind are the same artifact at another place
+            yield from _differing("made", _content(mine), _content(theirs), f"{mine.label} ")
 
 
 def _by_artifact(artifacts: Sequence[LockedArtifact]) -> dict[Artifact, list[LockedArtifact]]:
     found: dict[Artifact, list[LockedArtifact]] = {}
-    for artifact in artifacts:
-        found.setdefault(artifact.artifact, []).append(artifact)
-    return {key: sorted(same, key=lambda one: (one.version, sorted(one.files))) for key, same in found.items()}
-
-
-def artifact_differences(before: LockedArtifact, after: LockedArtifact) -> Iterator[Difference]:
-    """What differs of one artifact that both have: version, files, facts such as packages."""
-    if before.version != after.version:
-        yield Difference("made", f"{before.label} version", before.version or None, after.version or None)
-    for path in sorted(before.files.keys() | after.files.keys()):
-        digests = [side.files[path].sha256 if path in side.files else None for side in (before, after)]
-        if digests[0] != digests[1]:
-            yield Difference("made", f"{before.label} {path}", digests[0], digests[1])
-    for kind in sorted(before.facts.keys() | after.facts.keys()):
-        facts = tuple(_named(kind, side.facts.get(kind)) for side in (before, after))
-        for name in sorted(facts[0].keys() | facts[1].keys()):
-            pair = (facts[0].get(name), facts[1].get(name))
-            if pair[0] != pair[1]:
-                yield Difference("made", f"{before.label} {name}", *pair)
-
-
-def _named(kind: str, fact: Any) -> dict[str, Any]:
-    if isinstance(fact, Mapping):
-        return {f"{kind}.{name}": value for name, value in fact.items()}
-    return {} if fact is None else {kind: fact}
-
-
-def _mapping(group: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Difference]:
-    for name in sorted(before.keys() | after.keys()):
-        if before.get(name) != after.get(name):
-            yield Difference(group, name, before.get(name), after.get(name))
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, Mapping) and value:
-            found.update(_flat(value, f"{prefix}{name}."))
-        else:
-            found[prefix + str(name)] = value
+    for locked in sorted(artifacts, key=lambda one: (one.version, sorted(one.files))):
+        found.setdefault(locked.artifact, []).append(locked)
     return found
 
 
+def _content(locked: LockedArtifact) -> dict[str, Any]:
+    """What is known of an artifact by names for people: ``version``, ``path/of/file``, ``python_packages.numpy``."""
+    rows = locked.content.items()
+    return {name if kind == "file" else ".".join(filter(None, (kind, name))): value for (kind, name), value in rows}
+
+
 def _settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Difference]:
-    """Settings whose value differs; a note says where each came from. Another origin alone is no difference."""
-    for name in sorted(before.keys() | after.keys()):
-        values = [_setting(side.get(name)) for side in (before, after)]
-        if values[0][0] != values[1][0]:
-            note = f"from {values[0][1] or 'nowhere'} and from {values[1][1] or 'nowhere'}"
-            yield Difference("setting", name, values[0][0], values[1][0], note=note)
+    """Settings whose value differs; a note says where each came from. Another origin alone is not a difference."""
+    sides = [{name: _setting(value) for name, value in side.items()} for side in (before, after)]
+    for name in sorted(sides[0].keys() | sides[1].keys()):
+        (one, its_origin), (other, other_origin) = (side.get(name, (None, "")) for side in sides)
+        if one != other:
+            note = f"from {its_origin or 'nowhere'} and from {other_origin or 'nowhere'}"
+            yield Difference("setting", name, one, other, note)
 
 
 def _setting(value: Any) -> tuple[Any, str]:
-    if isinstance(value, Mapping) and "value" in value:
-        return value["value"], str(value.get("origin", ""))
-    return value, ""
+    has_origin = isinstance(value, Mapping) and "value" in value
+    return (value["value"], str(value.get("origin", ""))) if has_origin else (value, "")
 
 
 def _figures(before: ResultRecord, after: ResultRecord) -> Iterator[Figure]:
-    for name in sorted(before.exact.keys() | after.exact.keys()):
-        yield Figure(name, "exact", before.exact.get(name), after.exact.get(name))
-    for name in sorted(before.within.keys() | after.within.keys()):
-        one, other = before.within.get(name), after.within.get(name)
-        unit = (one or other).unit  # type: ignore[union-attr]
+    exact, within = (before.outcome.exact, after.outcome.exact), (before.outcome.within, after.outcome.within)
+    for name in sorted(exact[0].keys() | exact[1].keys()):
+        yield Figure(name, "exact", exact[0].get(name), exact[1].get(name))
+    for name in sorted(within[0].keys() | within[1].keys()):
+        one, other = (side.get(name) for side in within)
+        unit = next(quantity.unit for quantity in (one, other) if quantity)
         yield Figure(name, "within", one.value if one else None, other.value if other else None, unit)
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+# --- text ---
+
+
+def difference_line(difference: Difference, titles: tuple[str, str]) -> str:
+    """One difference in a line: ``recipe get-x/run.sh: the file was changed (recorded 12ab..., now 34cd...)``."""
+    values = f"{titles[0]} {value_text(difference.before)}, {titles[1]} {value_text(difference.after)}"
+    has_values = difference.before is not None or difference.after is not None
+    return f"{difference.title}: {'; '.join(filter(None, (difference.note, values if has_values else '')))}"
+
+
+def visible(line: str) -> str:
+    """A line for a terminal: control characters of a foreign text are shown as escapes and not obeyed."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+
+
+def value_text(value: Any) -> str:
+    """A value in a few words; of a digest the first digits."""
+    if isinstance(value, str) and len(value) == DIGEST_LENGTH and not set(value) - set("0123456789abcdef"):
+        return value[:SHOWN_DIGITS] + "..."
+    text = f"{value:.6g}" if isinstance(value, float) else exact_text(value)
+    return text if len(text) <= WIDTH else text[: WIDTH - 3] + "..."
+
+
+def exact_text(value: Any) -> str:
+    """A value whole, a figure with all its digits."""
+    return "-" if value is None else value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
+def figure_line(figure: Figure, tolerance_percent: float, titles: tuple[str, str]) -> str:
+    """One figure in a line with its verdict."""
+    mark = "=" if figure.is_same(tolerance_percent) else "!"
+    unit = f" {figure.unit}" if figure.unit else ""
+    percent = f" ({figure.percent:+.2f} %)" if figure.percent else ""
+    rule = "must be equal" if figure.kind == "exact" else f"within {tolerance_percent:g} %"
+    values = f"{titles[0]} {exact_text(figure.before)}{unit}, {titles[1]} {exact_text(figure.after)}{unit}"
+    return f"{mark} {figure.name}: {values}{percent}, {rule}"
+
+
+def reproduction_lines(comparison: Comparison, tolerance_percent: float) -> Iterator[str]:
+    """The comparison of a result and its reproduction."""
+    titles = ("recorded", "now")
+    yield f"{comparison.name}: {'reproduced' if comparison.is_reproduced(tolerance_percent) else 'NOT reproduced'}"
+    for figure in comparison.figures:
+        yield f"  {figure_line(figure, tolerance_percent, titles)}"
+    for difference in comparison.inputs:
+        yield f"  ! {difference_line(difference, titles)}"
+    for difference in (*comparison.settings, *comparison.machine):
+        yield f"  - {difference_line(difference, titles)}"
+
+
+def diff_lines(comparison: Comparison, tolerance_percent: float) -> Iterator[str]:
+    """Two results side by side: what decides them, what was set, the machine, the figures."""
+    yield f"{comparison.name}:"
+    if comparison.is_identical:
+        yield "  identical: inputs, settings, machine and figures"
+        return
+    for title in ("inputs", "settings", "machine"):
+        differences: Sequence[Difference] = getattr(comparison, title)
+        yield f"  {title}:{'' if differences else ' the same'}"
+        yield from table([(one.title, value_text(one.before), value_text(one.after), one.note) for one in differences])
+    yield "  figures:"
+    yield from table([_figure_cells(figure, tolerance_percent) for figure in comparison.figures])
+
+
+def _figure_cells(figure: Figure, tolerance_percent: float) -> tuple[str, ...]:
+    percent = "" if figure.percent is None else f"{figure.percent:+.2f} %"
+    mark = "" if figure.is_same(tolerance_percent) else "differs"
+    return (f"{figure.name} {figure.unit}".strip(), exact_text(figure.before), exact_text(figure.after), percent, mark)
+
+
+def table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """Rows in columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield ("    " + "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))).rstrip()

@@ -1,15 +1,15 @@
-"""A lock: which recipes, versions, files, packages and commits a run used, so that another run uses the same or stops.
+"""A lockfile: which recipes, versions, files, packages and commits a run used, so that another run uses the same.
 
-The file is JSON (``format`` 1), sorted and without times, so that equal runs give equal locks. Places differ between
-machines: what stands for one (a path of the cache, a hash of a path in a tag) is written as ``<...>``, and files that
-hold such a path are left out.
+It is JSON (``format`` 1), sorted and without times, so that equal runs give equal lockfiles. Paths differ between
+machines: a path of the cache, or a hash of a path in a tag, is written as ``<...>``, and files that hold such a path
+are left out.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..rules.cachemodel import CacheKey, RecipeId
@@ -19,11 +19,11 @@ from ..rules.symbols import has_symbol
 
 FORMAT = 1
 _HEX_ID = re.compile(r"[0-9a-f]{8,}")
-"""A part of a cache tag that names a place: recipes hash the path of an environment into one."""
+"""A part of a cache tag that names a path: recipes hash the path of an environment into one."""
 
 
 class LockMismatch(RequestError):
-    """Something is not what the lock says; the message names it."""
+    """Something is not what the lockfile says; the message names it."""
 
 
 class LockedFile(NamedTuple):
@@ -60,9 +60,19 @@ class LockedArtifact(NamedTuple):
         """The recipe and what it was asked for, for messages."""
         return ",".join([self.recipe.alias, *("_" + name for name in self.variations)])
 
+    @property
+    def content(self) -> dict[tuple[str, str], Any]:
+        """All that is known of it, by ``("version", "")``, ``("file", path)`` or kind and name of a fact."""
+        found: dict[tuple[str, str], Any] = {("version", ""): self.version} if self.version else {}
+        found.update({("file", path): file.sha256 for path, file in sorted(self.files.items())})
+        for kind, fact in sorted(self.facts.items()):
+            rows = sorted(fact.items()) if isinstance(fact, Mapping) else [("", fact)]
+            found.update({(kind, name): value for name, value in rows})
+        return found
 
-class Lock(NamedTuple):
-    """A whole lock. ``recipes`` maps ``alias,uid`` to the digest of the recipe's files."""
+
+class Lockfile(NamedTuple):
+    """A whole lockfile. ``recipes`` maps ``alias,uid`` to the digest of the recipe's files."""
 
     command: str
     host: Mapping[str, str]
@@ -82,104 +92,89 @@ def _may_be(artifact: Artifact, locked: Artifact) -> bool:
     )
 
 
-def portable_artifact(key: CacheKey, places: Iterable[tuple[str, str]]) -> Artifact:
-    """The artifact of a key without the places of one machine; ``places`` maps the start of paths to a name for it."""
-    artifact = artifact_of(key)
-    tags = tuple(sorted({_HEX_ID.sub("<id>", portable(tag, places)) for tag in artifact.tags}))
-    variations = tuple(portable(name, places) for name in artifact.variations)
+def portable_artifact(key: CacheKey, places: Sequence[tuple[str, str]]) -> Artifact:
+    """The artifact of a key without the paths of one machine; ``places`` maps the start of paths to a name for it."""
+    uid, variations, tags, inputs = artifact_of(key)
     return Artifact(
-        artifact.recipe_uid, variations, tags, tuple((name, portable(value, places)) for name, value in artifact.inputs)
+        uid,
+        tuple(portable(name, places) for name in variations),
+        tuple(sorted({_HEX_ID.sub("<id>", portable(tag, places)) for tag in tags})),
+        tuple((name, portable(value, places)) for name, value in inputs),
     )
 
 
-def portable(text: str, places: Iterable[tuple[str, str]]) -> str:
-    """A text with the start of known paths, and the name of a cache entry behind one, put as ``<...>``."""
+def portable(text: str, places: Sequence[tuple[str, str]]) -> str:
+    """A text with the start of known paths, and the name of a cache entry after it, written as ``<...>``."""
     for start, name in places:
-        text = re.sub(re.escape(start) + r"(?:/[0-9a-f]{16})?(?=/|$|[\s:,;])", name, text)
+        if start not in ("", "/"):  # the home of a user in a container may be /
+            text = re.sub(re.escape(start) + r"(?:/[0-9a-f]{16})?(?=/|$|[\s:,;])", name, text)
     return text
 
 
 def differences(locked: LockedArtifact, now: LockedArtifact) -> list[str]:
-    """What of an artifact as it is now is not what was locked; files that only one side knows do not count."""
-    found = []
-    if locked.version and now.version != locked.version:
-        found.append(f"its version is {now.version or 'unknown'}, locked is {locked.version}")
-    for path, file in sorted(locked.files.items()):
-        present = now.files.get(path)
-        if present is None:
-            found.append(f"its file {path} is not there")
-        elif present.sha256 != file.sha256:
-            found.append(f"its file {path} has the SHA-256 {present.sha256}, locked is {file.sha256}")
-    for kind, wanted in sorted(locked.facts.items()):
-        found += _fact_differences(kind, wanted, now.facts.get(kind))
-    return found
-
-
-def _fact_differences(kind: str, wanted: Any, present: Any) -> list[str]:
-    if wanted == present:
-        return []
-    if isinstance(wanted, Mapping) and isinstance(present, Mapping):
-        rows = [
-            f"{kind}: {name} is {_short(present.get(name))}, locked is {_short(value)}"
-            for name, value in sorted(wanted.items())
-            if present.get(name) != value
-        ]
-        return rows or [f"{kind}: {name} is not in the lock" for name in sorted(set(present) - set(wanted))]
-    return [f"{kind} is {_short(present)}, locked is {_short(wanted)}"]
+    """What of an artifact as it is now is not what was locked; versions and files that only it has do not count."""
+    wanted, present = locked.content, now.content
+    found = [
+        f"its {' '.join(filter(None, key))} is {_short(present.get(key))}, locked is {_short(value)}"
+        for key, value in wanted.items()
+        if present.get(key) != value
+    ]
+    more = [(kind, name) for kind, name in present if kind in locked.facts and (kind, name) not in wanted]
+    return found or [f"its {' '.join(filter(None, key))} is not in the lockfile" for key in more]
 
 
 def _short(value: Any) -> str:
-    return "missing" if value is None else json.dumps(value, sort_keys=True)
+    return "missing" if value is None else value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
-def lock_json(lock: Lock) -> dict[str, Any]:
-    """A lock as JSON; ``parse_lock`` reads it back."""
+def lockfile_json(lock: Lockfile) -> dict[str, Any]:
+    """A lockfile as JSON; ``parse_lockfile`` reads it back."""
     return {
         "format": FORMAT,
         "command": lock.command,
         "host": dict(lock.host),
         "recipes": dict(sorted(lock.recipes.items())),
-        "things": [
-            _artifact_row(artifact) for artifact in sorted(lock.artifacts, key=lambda one: (one.label, one.artifact))
-        ],
+        "things": [_row(locked) for locked in sorted(lock.artifacts, key=lambda one: (one.label, one.artifact))],
     }
 
 
-def _artifact_row(artifact: LockedArtifact) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "recipe": artifact.recipe.text,
-        "variations": list(artifact.variations),
-        "tags": list(artifact.tags),
-        "inputs": dict(artifact.inputs),
-        "is_made": artifact.is_made,
+def _row(locked: LockedArtifact) -> dict[str, Any]:
+    row = {
+        "recipe": locked.recipe.text,
+        "variations": list(locked.variations),
+        "tags": list(locked.tags),
+        "inputs": dict(locked.inputs),
+        "is_made": locked.is_made,
+        "version": locked.version,
+        "files": {path: file._asdict() for path, file in sorted(locked.files.items())},
+        "facts": dict(sorted(locked.facts.items())),
     }
-    if artifact.version:
-        row["version"] = artifact.version
-    if artifact.files:
-        row["files"] = {path: file._asdict() for path, file in sorted(artifact.files.items())}
-    if artifact.facts:
-        row["facts"] = dict(sorted(artifact.facts.items()))
-    return row
+    return {name: value for name, value in row.items() if value or name not in ("version", "files", "facts")}
 
 
-def parse_lock(text: str, where: str) -> Lock:
-    """The lock in a file; raises RequestError when it is none."""
+def parse_lockfile(text: str, where: str) -> Lockfile:
+    """The content of a lockfile; raises RequestError when it is not a valid one."""
     hint = "make one with: cm lock script --tags=... > crowdperf.lock"
     try:
-        value = json.loads(text)
-        if value["format"] != FORMAT:
-            raise RequestError(f"{where} is a lock of format {value['format']}, known is {FORMAT}", hint=hint)
-        return Lock(
-            command=str(value["command"]),
-            host={str(key): str(item) for key, item in value["host"].items()},
-            recipes={str(key): str(item) for key, item in value["recipes"].items()},
-            artifacts=tuple(_parse_artifact(row) for row in value["things"]),
-        )
+        row = json.loads(text)
+        if row["format"] != FORMAT:
+            raise RequestError(f"{where} is a lockfile of format {row['format']}, known is {FORMAT}", hint=hint)
+        return lockfile_of(row)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise RequestError(f"{where} is no lock ({type(error).__name__}: {error})", hint=hint) from None
+        raise RequestError(f"{where} is not a valid lockfile ({type(error).__name__}: {error})", hint=hint) from None
 
 
-def _parse_artifact(row: Mapping[str, Any]) -> LockedArtifact:
+def lockfile_of(row: Mapping[str, Any]) -> Lockfile:
+    """What ``lockfile_json`` wrote; raises ValueError, KeyError, TypeError or AttributeError for anything else."""
+    return Lockfile(
+        command=str(row["command"]),
+        host={str(key): str(item) for key, item in row["host"].items()},
+        recipes={str(key): str(item) for key, item in row["recipes"].items()},
+        artifacts=tuple(map(_artifact, row["things"])),
+    )
+
+
+def _artifact(row: Mapping[str, Any]) -> LockedArtifact:
     alias, _, uid = row["recipe"].partition(",")
     files = row.get("files") or {}
     return LockedArtifact(

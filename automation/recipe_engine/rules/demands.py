@@ -1,8 +1,8 @@
-"""Who asked for which version of one artifact in one run, and what suits all of them.
+"""Which steps of one run require which version of one artifact, and what suits all of them.
 
 An *artifact* is what a recipe makes for one set of variations, tags and inputs: two steps that ask for it must get the
-same version, because each hands it on in the same env keys. When a later step asks for less than was chosen, the run
-starts over with the bounds of both (``Restart``); when nothing suits both, ``VersionConflict`` names them.
+same version, because each hands it on in the same env keys. When a later step requires something else than was chosen,
+the run starts over with the bounds of both (``Restart``); when nothing suits both, ``VersionConflict`` names them.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def artifact_of(key: CacheKey) -> Artifact:
 
 
 class Demand(NamedTuple):
-    """One step's wish; ``trace`` are the labels from the outermost recipe down to the artifact."""
+    """What one step requires; ``trace`` are the labels from the outermost recipe down to the artifact."""
 
     version: VersionRange
     trace: tuple[str, ...]
 
     @property
     def text(self) -> str:
-        """The wish and where it comes from."""
+        """The requirement and where it comes from."""
         return f"{self.version.text} for {' -> '.join(self.trace[:-1]) or COMMAND_LINE}"
 
 
@@ -53,7 +53,7 @@ class Restart(Exception):
 
 
 class VersionConflict(RecipeError):
-    """No version suits all who asked for one artifact."""
+    """No version suits all steps that need one artifact."""
 
 
 class Choice(NamedTuple):

@@ -1,4 +1,4 @@
-"""What is told while a request is carried out, to whoever listens: the journal, the lock, ``--time``.
+"""The events of a run, for its observers: the journal, the lockfile, ``--time``.
 
 ``Engine.observers`` are called with each event in the order in which things happen. An observer never steers a run,
 except that an error it raises stops it.
@@ -15,12 +15,12 @@ EventKind = Literal["start", "run", "done", "skip", "fail", "again"]
 
 
 class StepEvent(NamedTuple):
-    """One thing that happened to a step.
+    """What happened to a step.
 
     ``start``: its recipe is chosen and configured; ``run``: it is not served by the cache and begins; ``done``: it gave
-    ``result`` (whose status tells whether it ran or was reused); ``skip``: a dependency that ``reason`` keeps from
-    running; ``fail``: it ended with ``error``; ``again``: it is broken off, because the whole
-    run starts over for ``reason``. ``trace`` are the labels from the outermost recipe down to this one.
+    ``result`` (whose status says whether it ran or was reused); ``skip``: a dependency that ``reason`` keeps from
+    running; ``fail``: it ended with ``error``; ``again``: it is broken off, because the whole run starts over for
+    ``reason``. ``trace`` are the labels from the outermost recipe down to this one.
     """
 
     kind: EventKind

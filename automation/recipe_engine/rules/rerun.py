@@ -1,6 +1,6 @@
-"""Writes a request as the ``cm`` line that makes it again, quoted for a shell and without secrets.
+"""Writes a request as the ``cm`` line that repeats it, quoted for a shell and without secrets.
 
-A step deep in a run saw env that its parents gave. Its line repeats the part of it that the step's recipe names.
+A step deep in a run gets env from its parents. Its line repeats the part of it that the step's recipe names.
 """
 
 from __future__ import annotations
@@ -18,29 +18,12 @@ from .symbols import has_symbol
 
 PLUMBING = frozenset(
     [
-        "action",
-        "ad",
-        "add_deps",
-        "add_deps_recursive",
-        "adr",
-        "artifact",
-        "artifacts",
-        "automation",
-        "cmd",
-        "common",
-        "out",
-        "parsed_artifact",
-        "parsed_artifacts",
-        "parsed_automation",
-        "tags",
-        "unparsed_cmd",
-        "version",
-        "version_max",
-        "version_max_usable",
-        "version_min",
+        *("action", "ad", "add_deps", "add_deps_recursive", "adr", "artifact", "artifacts", "automation"),
+        *("cmd", "common", "out", "parsed_artifact", "parsed_artifacts", "parsed_automation", "tags", "unparsed_cmd"),
+        *("version", "version_max", "version_max_usable", "version_min"),
     ]
 )
-"""Input keys that are no words of the line, or that the line takes from the request itself."""
+"""Input keys that are not words of the line, or that the line takes from the request itself."""
 
 VERSION_FLAGS = {
     "version": "exact",
@@ -68,19 +51,15 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 def flag(name: str, value: Any) -> str:
     """One word of a ``cm`` line: ``--name=value``, ``--name``, ``--name-`` for False, ``--name,=a,b`` for a list."""
-    if value is True:
-        return shlex.quote(f"--{name}")
-    if value is False:
-        return shlex.quote(f"--{name}-")
+    if isinstance(value, bool):
+        return shlex.quote(f"--{name}" if value else f"--{name}-")
     if isinstance(value, list | tuple):
-        return shlex.quote(f"--{name},={','.join(str(item) for item in value)}")
+        return shlex.quote(f"--{name},={','.join(map(str, value))}")
     return shlex.quote(f"--{name}={'' if value is None else value}")
 
 
 def command_line(words: Iterable[str], flags: Iterable[tuple[str, Any]]) -> CommandLine:
-    """The line of ``cm`` with these plain words and flags; secret flags, and values that a plan does not know, are left
-    out and named.
-    """
+    """The line of ``cm`` with these plain words and flags; secret flags, and unknown values, are left out and named."""
     shown, hidden = [shlex.quote(hidden_text(word)) for word in words], []
     for name, value in flags:
         if holds_secret(name, value):
@@ -94,19 +73,12 @@ def command_line(words: Iterable[str], flags: Iterable[tuple[str, Any]]) -> Comm
 
 def given_line(inputs: Mapping[str, Any], action: str = "run") -> CommandLine:
     """The line that a user gave, from the input keys that cmind made of it."""
-    words = [action, "script", *_plain_words(inputs)]
+    words = (str(inputs.get("artifact") or ""), *(inputs.get("artifacts") or ()))
     names = [name for name in inputs if name not in PLUMBING or name in ("tags", *VERSION_FLAGS, "ad", "adr")]
-    kept = {name: inputs[name] for name in sorted(names, key=lambda name: (name != "tags", name))}
-    return command_line(words, flat({**kept, **_long_names(inputs)}))
-
-
-def _long_names(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: inputs[name] for name in ("add_deps", "add_deps_recursive") if inputs.get(name)}
-
-
-def _plain_words(inputs: Mapping[str, Any]) -> list[str]:
-    artifact = str(inputs.get("artifact") or "")
-    return [word for word in (artifact, *(inputs.get("artifacts") or ())) if word]
+    names = sorted(names, key=lambda name: (name != "tags", name))
+    names += [name for name in ("add_deps", "add_deps_recursive") if inputs.get(name)]
+    flags = flat({name: inputs[name] for name in names})
+    return command_line([action, "script", *filter(None, words)], flags)
 
 
 def rerun_line(request: Request, recipe: Recipe, texts: Iterable[str]) -> CommandLine:

@@ -254,7 +254,7 @@ def hidden(value: Any, key: str = "") -> Any:
 
 
 def hidden_texts(value: Any) -> Any:
-    """``hidden`` for a value whose keys are names of inputs and the like: only what stands in texts is masked."""
+    """``hidden`` for a value whose keys are names of inputs and the like: only texts are masked."""
     return _walk(value, None, hidden_text)
 
 

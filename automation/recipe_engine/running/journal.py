@@ -3,8 +3,10 @@
     runs/20261121T010203.456Z-3f9a/request.json    the command as given, without secrets
     runs/20261121T010203.456Z-3f9a/journal.jsonl   one JSON object a line, as things happen
 
-The process that writes a journal holds an ``flock`` on it as long as it lives. So a journal whose last line is not
-``end`` belongs to a run that still works (locked) or was broken off (free). The newest 200 are kept.
+Each run that a user starts has one, from its first step that the cache does not serve; runs that recipes start
+themselves belong to it. The process that writes a journal holds an ``flock`` on it as long as it lives. So a journal
+whose last line is not ``end`` belongs to a run in progress (locked) or one that was broken off (free). The newest 200
+are kept. ``actions/resume.py`` reads them.
 """
 
 from __future__ import annotations
@@ -13,19 +15,21 @@ import json
 import logging
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from ..disk.files import is_locked, platform_node, read_json, remove_tree, try_lock
+from ..disk.files import is_locked, platform_node, remove_tree, try_lock
 from ..rules.errors import Interrupted, RecipeError
 from ..rules.events import StepEvent
-from ..rules.rerun import CommandLine, given_line
 from ..rules.secrets import hidden_text, hidden_texts, without_secret_flags
 from .engine import Engine
 
 logger = logging.getLogger(__name__)
 
+RUNS_FOLDER = "runs"
+"""Below the CM home: one folder for each run."""
 FORMAT = 1
 KEPT_RUNS = 200
 REQUEST_FILE = "request.json"
@@ -33,108 +37,136 @@ JOURNAL_FILE = "journal.jsonl"
 NOT_KEPT = ("cmd", "parsed_automation", "parsed_artifact", "parsed_artifacts", "out")
 """Input keys that are of one call of ``cm`` only."""
 AT_ONCE = frozenset(["run", "fail", "again"])
-"""Events that are on disk before the run goes on; the others wait for the next of these, or for the end."""
+"""Events that are on disk before the run continues; the others wait for the next of these, or for the end."""
+
+_current: list[Journal] = []
+"""The journal of the run in progress in this process."""
+
+
+@contextmanager
+def recorded(engine: Engine, inputs: Mapping[str, Any], home: Path) -> Iterator[None]:
+    """What ``engine`` does inside the block goes to the journal of the run, which a user started with ``inputs``."""
+    if _current:
+        engine.observers.append(_current[0].observe)
+        yield
+        return
+    journal = Journal(home / RUNS_FOLDER, inputs, engine)
+    engine.observers.append(journal.observe)
+    _current.append(journal)
+    error: BaseException | None = None
+    try:
+        yield
+    except BaseException as caught:
+        error = caught
+        raise
+    finally:
+        _current.pop()
+        journal.end(error)
+
+
+def rows_until_now() -> list[dict[str, Any]]:
+    """The journal of the run in progress in this process, as far as it came; empty outside of one."""
+    return _current[0].rows() if _current else []
 
 
 class Journal:
-    """Writes the journal of the run in this process; trouble with the disk ends the journal, never the run."""
+    """Observes one run; a run that only reuses entries writes nothing. An error of the disk never ends the run."""
 
     def __init__(self, root: Path, inputs: Mapping[str, Any], engine: Engine) -> None:
         self.run_id = ""
         self._root = root
+        self._inputs = inputs
         self._engine = engine
+        self._started_s = time.time()
+        self._is_started = False
         self._handle = -1
         self._waiting: list[tuple[float, StepEvent]] = []
-        self._started_s = time.time()
-        try:
-            folder = self._make_folder(root)
-            text = json.dumps(hidden_texts(request_row(inputs, self._started_s, engine)), indent=2, default=str)
-            (folder / REQUEST_FILE).write_text(text + "\n")  # as it is: nothing runs before it is there
-            self._handle = os.open(folder / JOURNAL_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-            try_lock(self._handle)
-            self.run_id = folder.name
-            thin(root, KEPT_RUNS)
-        except (OSError, TypeError, ValueError) as error:  # the latter: inputs of a program that are no JSON
-            self._give_up(error)
+        self._rows: list[dict[str, Any]] = []
 
-    def _make_folder(self, root: Path) -> Path:
-        root.mkdir(parents=True, exist_ok=True)
-        while True:
-            stamp = iso(self._started_s).replace("-", "").replace(":", "")  # names sort by time
-            folder = root / f"{stamp}-{os.urandom(2).hex()}"
-            try:
-                folder.mkdir(mode=0o700)  # the inputs are the user's own business
-            except FileExistsError:
-                continue
-            return folder
-
-    def add(self, moment_s: float, event: StepEvent) -> None:
-        """Notes one event."""
-        if self._handle < 0:
-            return
+    def observe(self, event: StepEvent) -> None:
+        """Takes an event; the first ``run`` starts the journal."""
         is_reused = event.kind == "done" and event.result is not None and event.result.status == "reused"
         if is_reused and self._waiting and self._waiting[-1][1].trace == event.trace:
             self._waiting.pop()  # its start: a step that was only reused is one row
-        self._waiting.append((moment_s, event))
-        if event.kind in AT_ONCE or (event.kind == "done" and not is_reused):
+        self._waiting.append((time.time(), event))
+        if event.kind == "run" and not self._is_started:
+            self._start()
+        if self._is_started and (event.kind in AT_ONCE or (event.kind == "done" and not is_reused)):
             self._flush()
 
-    def rows(self) -> list[dict[str, Any]]:
-        """What was noted up to now."""
-        self._flush()
+    def _start(self) -> None:
+        self._is_started = True
+        stamp = iso(self._started_s).replace("-", "").replace(":", "")  # names sort by time
         try:
-            return parse_rows((self._root / self.run_id / JOURNAL_FILE).read_text(encoding="utf-8", errors="replace"))
-        except OSError:
-            return []
+            self._root.mkdir(parents=True, exist_ok=True)
+            while not self.run_id:
+                folder = self._root / f"{stamp}-{os.urandom(2).hex()}"
+                with suppress(FileExistsError):
+                    folder.mkdir(mode=0o700)  # the inputs are the user's own business
+                    self.run_id = folder.name
+            text = json.dumps(hidden_texts(self._request_row()), indent=2, default=str)
+            (folder / REQUEST_FILE).write_text(text + "\n")  # as it is: nothing runs before it is there
+            self._handle = os.open(folder / JOURNAL_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+            try_lock(self._handle)
+            thin(self._root, KEPT_RUNS)
+        except (OSError, TypeError, ValueError) as error:  # the latter: inputs of a program that are not JSON
+            self._give_up(error)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What was noted up to now; nothing before the first step ran."""
+        if self._is_started:
+            self._flush()
+        return self._rows
 
     def end(self, error: BaseException | None) -> None:
-        """Notes how the run ended and sets the journal free."""
-        if self._handle < 0:
-            return
-        now_s = time.time()
-        row = {"at": iso(now_s), "event": "end", "duration_s": round(now_s - self._started_s, 3), **end_row(error)}
-        self._flush(row)
+        """Notes how the run ended, sets the journal free, and names it in the error."""
         if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
+            now_s = time.time()
+            row = {"at": iso(now_s), "event": "end", "duration_s": round(now_s - self._started_s, 3), **end_row(error)}
+            self._flush(row)
+            self._close()
+        if self.run_id and isinstance(error, RecipeError | Interrupted):
+            error.run_id = self.run_id
 
-    def _flush(self, last: Mapping[str, Any] | None = None) -> None:
-        """Writes what waits, and a ``last`` row after it, with one call of the system."""
+    def _flush(self, *last: Mapping[str, Any]) -> None:
+        """Writes what waits, and a ``last`` row after it, with one system call."""
         waiting, self._waiting = self._waiting, []
-        if self._handle < 0:
-            return
         try:
             rows = [{"at": iso(moment_s), **event_row(event, self._engine)} for moment_s, event in waiting]
-            encode = json.JSONEncoder(default=str).encode
-            lines = (encode(hidden_texts(row)) for row in (*rows, *([last] if last else ())))
-            block = "".join(line + "\n" for line in lines).encode()
-            while block:
+            rows = hidden_texts([*rows, *last])
+            self._rows += rows
+            block = "".join(json.dumps(row, default=str) + "\n" for row in rows).encode()
+            while block and self._handle >= 0:
                 block = block[os.write(self._handle, block) :]
         except OSError as error:
             self._give_up(error)
 
-    def _give_up(self, error: Exception) -> None:
-        logger.warning("! no journal of this run is kept: %s", error)
+    def _close(self) -> None:
         if self._handle >= 0:
             os.close(self._handle)
         self._handle = -1
 
+    def _give_up(self, error: Exception) -> None:
+        logger.warning("! no journal of this run is kept: %s", error)
+        self._close()
 
-def request_row(inputs: Mapping[str, Any], started_s: float, engine: Engine) -> dict[str, Any]:
-    """What was asked for, as JSON."""
-    line: CommandLine = given_line(inputs)
-    kept = {name: value for name, value in inputs.items() if name not in NOT_KEPT}
-    return {
-        "format": FORMAT,
-        "started_utc": iso(started_s),
-        "command": line.text,
-        "secrets": [name.partition(" ")[0].lstrip("-") for name in line.left_out],
-        "inputs": without_secret_flags(kept),
-        "folder": engine.top_folder,
-        "cache": str(engine.store.root),
-        "pid": os.getpid(),
-        "host": platform_node(),
-    }
+    def _request_row(self) -> dict[str, Any]:
+        """What was asked for, as JSON."""
+        from ..rules.rerun import given_line  # here, because a run that reuses everything writes no journal
+
+        line = given_line(self._inputs)
+        kept = {name: value for name, value in self._inputs.items() if name not in NOT_KEPT}
+        return {
+            "format": FORMAT,
+            "started_utc": iso(self._started_s),
+            "command": line.text,
+            "secrets": [name.partition(" ")[0].lstrip("-") for name in line.left_out],
+            "inputs": without_secret_flags(kept),
+            "folder": self._engine.top_folder,
+            "cache": str(self._engine.store.root),
+            "pid": os.getpid(),
+            "host": platform_node(),
+        }
 
 
 def event_row(event: StepEvent, engine: Engine) -> dict[str, Any]:
@@ -186,134 +218,3 @@ def thin(root: Path, kept: int) -> None:
     for name in sorted(os.listdir(root))[:-kept]:
         if not is_locked(root / name / JOURNAL_FILE):
             remove_tree(root / name)
-
-
-# --- reading ---
-
-
-class RunStep(NamedTuple):
-    """One step of a recorded run.
-
-    ``status`` is how it ended: ran, reused, skipped, faked, failed, or ``unfinished``. ``digest`` is that of the recipe
-    in ``path`` when the step ran. ``entry_path`` is its cache entry, ``reason`` why it was skipped or failed.
-    """
-
-    trace: tuple[str, ...]
-    status: str
-    recipe: str = ""
-    path: str = ""
-    digest: str = ""
-    entry_path: str = ""
-    duration_s: float = 0.0
-    reason: str = ""
-
-    @property
-    def label(self) -> str:
-        """The step itself."""
-        return self.trace[-1]
-
-
-class RecordedRun(NamedTuple):
-    """A journal that was read. ``state``: done, failed, interrupted, ``broken off`` or running.
-
-    ``code`` and ``duration_s`` are None while nothing is known of an end; ``failing`` is the chain of recipes down to
-    the step that ended the run, ``error`` the first line of why.
-    """
-
-    run_id: str
-    folder: Path
-    request: Mapping[str, Any]
-    steps: tuple[RunStep, ...]
-    state: str
-    code: int | None = None
-    duration_s: float | None = None
-    failing: tuple[str, ...] = ()
-    error: str = ""
-    again: str = ""
-
-    @property
-    def command(self) -> str:
-        """The line that started the run."""
-        return str(self.request.get("command", ""))
-
-
-def read_run(folder: Path) -> RecordedRun | None:
-    """The run whose journal is in ``folder``; None when there is none."""
-    request = read_json(folder / REQUEST_FILE)
-    if not isinstance(request, dict) or request.get("format") != FORMAT:
-        return None
-    is_running = is_locked(folder / JOURNAL_FILE)  # before the file is read: who ends meanwhile has written its end
-    try:
-        text = (folder / JOURNAL_FILE).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        text = ""
-    rows = parse_rows(text)
-    run = RecordedRun(folder.name, folder, request, steps_of(rows), "running" if is_running else "broken off")
-    end = next((row for row in rows if row.get("event") == "end"), None)
-    if end is None:
-        open_steps = [step.trace for step in run.steps if step.status == "unfinished"]
-        return run._replace(failing=max(open_steps, key=len, default=()))
-    state = "interrupted" if end.get("signal") else "failed" if end.get("code") else "done"
-    return run._replace(
-        state=state,
-        code=int(end.get("code", 1)),
-        duration_s=float(end.get("duration_s", 0.0)),
-        failing=tuple(end.get("step", ())),
-        error=str(end.get("error") or (f"ended by {end['signal']}" if end.get("signal") else "")),
-        again=str(end.get("again", "")),
-    )
-
-
-def parse_rows(text: str) -> list[dict[str, Any]]:
-    """The rows of a journal; a last line that was cut off by a crash is left out."""
-    rows = []
-    for line in text.splitlines():
-        try:
-            row = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(row, dict) and isinstance(row.get("step", []), list):
-            rows.append(row)
-    return rows
-
-
-def steps_of(rows: list[dict[str, Any]]) -> tuple[RunStep, ...]:
-    """The steps of a run in the order in which they began."""
-    steps: list[RunStep] = []
-    open_at: dict[tuple[str, ...], list[int]] = {}
-    for row in rows:
-        trace, kind = tuple(row.get("step", ())), row.get("event")
-        if not trace:
-            continue
-        if kind in ("start", "skip"):
-            status = "skipped" if kind == "skip" else "unfinished"
-            steps.append(RunStep(trace, status, row.get("recipe", ""), reason=row.get("reason", "")))
-            if kind == "start":
-                open_at.setdefault(trace, []).append(len(steps) - 1)
-        elif kind == "done" and row.get("status") == "reused" and not open_at.get(trace):
-            steps.append(_changed(RunStep(trace, "reused", row.get("recipe", "")), row))
-        elif open_at.get(trace):
-            place = open_at[trace][-1]
-            steps[place] = _changed(steps[place], row)
-            if kind != "run":
-                open_at[trace].pop()
-    return tuple(steps)
-
-
-def _changed(step: RunStep, row: Mapping[str, Any]) -> RunStep:
-    if row["event"] == "run":
-        return step._replace(path=row.get("path", ""), digest=row.get("digest", ""))
-    if row["event"] == "done":
-        entry, duration_s = str(row.get("entry_path", "")), float(row.get("duration_s", 0.0))
-        return step._replace(status=str(row.get("status", "ran")), entry_path=entry, duration_s=duration_s)
-    return step._replace(status="failed", reason=str(row.get("error") or row.get("reason") or ""))
-
-
-def recorded_runs(root: Path) -> list[RecordedRun]:
-    """All journals, the oldest first."""
-    try:
-        names = sorted(os.listdir(root))
-    except OSError:
-        return []
-    found = (read_run(root / name) for name in names)
-    return [run for run in found if run is not None]

@@ -1,4 +1,4 @@
-"""Holds a run to a lock: same recipes, same versions, same files, or it stops and says which one differs."""
+"""Holds a run to a lockfile: same recipes, same versions, same files, or it stops and says which one differs."""
 
 from __future__ import annotations
 
@@ -9,24 +9,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..disk.content import declared_files
+from ..disk.content import recorded_files
 from ..disk.entryfile import EntryPaths
 from ..disk.files import read_json
 from ..disk.repos import RecipeSource
 from ..documents.lockfile import (
-    Lock,
     LockedArtifact,
     LockedFile,
+    Lockfile,
     LockMismatch,
     differences,
-    parse_lock,
+    parse_lockfile,
     portable_artifact,
 )
 from ..rules.cachemodel import CacheEntry, CacheKey
 from ..rules.demands import Demand
 from ..rules.errors import RequestError
 from ..rules.events import StepEvent
-from ..rules.model import Recipe
 from ..rules.schema import is_yes
 from ..rules.version import VersionRange
 from .effects import Entries
@@ -37,146 +36,131 @@ DEFAULT_NAME = "crowdperf.lock"
 SEARCHED_BYTES = 16 << 20
 """Larger files are not searched for the path of the cache: what recipes write or build with it (scripts, settings,
 lists of files, libraries with an rpath) is smaller, and weights and data sets come from elsewhere."""
-_active: list[Guard] = []
+_active: list[Guard | None] = []
 
 
 class Guard:
-    """Compares every step of a run with a lock. ``is_frozen`` refuses what the lock does not know, too."""
+    """Compares every step of a run with a lockfile. ``is_frozen`` refuses what the lockfile does not know, too."""
 
-    def __init__(self, lock: Lock, name: str, *, is_frozen: bool, source: RecipeSource, store: Entries) -> None:
+    def __init__(self, lock: Lockfile, name: str, *, is_frozen: bool, source: RecipeSource, store: Entries) -> None:
         self.lock = lock
         self.name = name
         self.is_frozen = is_frozen
         self._source = source
         self._store = store
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def take(self, event: StepEvent) -> None:
         """Checks the recipe of a step that begins; an observer of the engine. Raises LockMismatch."""
-        if event.kind == "start" and event.configured:
-            self._check_recipe(event.configured.recipe)
-
-    def _check_recipe(self, recipe: Recipe) -> None:
-        locked = self.lock.recipes.get(recipe.id.text)
+        if event.kind != "start" or not event.configured:
+            return
+        recipe = event.configured.recipe
+        locked, now = self.lock.recipes.get(recipe.id.text), self._source.digest(recipe)
         if locked is None:
             self._miss(f"the recipe {recipe.id.alias}")
-        elif locked != self._source.digest(recipe):
+        elif locked != now:
             raise LockMismatch(
                 f"the recipe {recipe.id.alias} is not the one that {self.name} locks: the files in {recipe.path} have "
-                f"the digest {self._source.digest(recipe)}, locked is {locked}",
-                hint="check out the version of the repository that the lock was made with, or make a new lock",
+                f"the digest {now}, locked is {locked}",
+                hint="check out the version of the repository that the lockfile was made with, or make a new lockfile",
             )
 
     def _miss(self, what: str) -> None:
-        """Something that the lock does not know: refused when frozen, else said once."""
+        """Something that the lockfile does not know: refused when frozen, else reported once."""
         if self.is_frozen:
             raise LockMismatch(
                 f"{self.name} says nothing about {what}, and --frozen allows nothing else",
-                hint="make a new lock after a run with the same words, or use --locked to allow it",
+                hint="make a new lockfile after a run with the same words, or use --locked to allow it",
             )
-        if what not in self._told:
-            self._told.add(what)
+        if what not in self._reported:
+            self._reported.add(what)
             logger.warning("! %s says nothing about %s; it is chosen freely", self.name, what)
 
     def _locked(self, key: CacheKey) -> list[LockedArtifact]:
-        return [
-            artifact for artifact in self.lock.find(portable_artifact(key, places(self._store))) if artifact.is_made
-        ]
+        return [locked for locked in self.lock.find(portable_artifact(key, places(self._store))) if locked.is_made]
 
     def bound(self, key: CacheKey, label: str) -> Demand | None:
-        """The version that the lock wants; None when it wants none. Raises LockMismatch for what it does not know."""
+        """The version that is locked; None when none is. Raises LockMismatch for what the lockfile does not know."""
         found = self._locked(key)
         if not found:
-            self._miss(f"{label} with these inputs, or it was not made yet when the lock was written")
+            self._miss(f"{label} with these inputs, or it was not made yet when the lockfile was written")
+        versions = {locked.version for locked in found}
+        if len(versions) != 1 or "" in versions:
             return None
-        versions = {artifact.version for artifact in found}
-        if len(versions) != 1 or not found[0].version:
-            return None
-        return Demand(VersionRange(exact=found[0].version), (f"the lock {self.name}", label))
+        return Demand(VersionRange(exact=versions.pop()), (f"the lockfile {self.name}", label))
 
     def facts(self, key: CacheKey) -> Mapping[str, Any]:
-        """What the recipe's hooks may have to keep to, ``i['locked']``; empty when the lock says nothing."""
+        """What the recipe's hooks may have to keep to, ``i['locked']``; empty when the lockfile says nothing."""
         found = self._locked(key)
         return found[0].facts if len(found) == 1 else {}
 
     def verify(self, key: CacheKey, entry: CacheEntry, label: str) -> None:
-        """Raises LockMismatch when a finished entry is not what the lock says."""
+        """Raises LockMismatch when a finished entry is not what the lockfile says."""
         found = self._locked(key)
         if not found:
             return
         now = locked_artifact(self._store, entry, key)
-        different = [differences(locked, now) for locked in found]
-        if all(different):
+        nearest = min((differences(locked, now) for locked in found), key=len)
+        if nearest:
             raise LockMismatch(
-                "\n  ".join([f"{label} is not what {self.name} locks:", *min(different, key=len)]),
-                hint=f"cm rm cache {entry.uid} -f makes it anew; when that does not help, the sources changed",
+                "\n  ".join([f"{label} is not what {self.name} locks:", *nearest]),
+                hint=f"cm rm cache {entry.uid} -f makes it again; when that does not help, the sources changed",
             )
 
 
 def guard_of(i: Mapping[str, Any], source: RecipeSource, store: Entries) -> Guard | None:
     """What ``--frozen`` and ``--locked=FILE`` hold a run to; else what the run is held to that started this one.
 
-    Raises RequestError when the file cannot be read or is no lock.
+    Raises RequestError when the file cannot be read or is not a valid lockfile.
     """
-    frozen, locked = i.get("frozen"), i.get("locked")
-    if not (frozen or locked):
-        return outer_guard()
-    given = frozen or locked
-    name = DEFAULT_NAME if given is True or is_yes(given) else str(given)
+    given = i.get("frozen") or i.get("locked")
+    if not given:
+        return _active[-1] if _active else None
+    name = DEFAULT_NAME if is_yes(given) else str(given)
     try:
         text = Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(
-            f"the lock {os.path.abspath(name)} cannot be read: {error}",
+            f"the lockfile {os.path.abspath(name)} cannot be read: {error}",
             hint=f"make it with: cm lock script --tags=... > {DEFAULT_NAME}",
         ) from None
-    return Guard(parse_lock(text, name), name, is_frozen=bool(frozen), source=source, store=store)
+    return Guard(parse_lockfile(text, name), name, is_frozen=bool(i.get("frozen")), source=source, store=store)
 
 
 @contextmanager
 def guarding(guard: Guard | None) -> Iterator[None]:
-    """While it lasts, runs that recipes start themselves are held to the same lock."""
-    if guard:
-        _active.append(guard)
+    """Until the block ends, runs that recipes start themselves are held to the same lockfile."""
+    _active.append(guard)
     try:
         yield
     finally:
-        if guard:
-            _active.pop()
-
-
-def outer_guard() -> Guard | None:
-    """The lock that the run is held to which started this one."""
-    return _active[-1] if _active else None
+        _active.pop()
 
 
 def places(store: Entries) -> list[tuple[str, str]]:
-    """The paths of this machine that a lock must not name."""
+    """The paths of this machine that a lockfile must not name."""
     return [(str(store.root), "<cache>"), (os.path.expanduser("~"), "<home>")]
 
 
 def locked_artifact(store: Entries, entry: CacheEntry, key: CacheKey) -> LockedArtifact:
-    """What a finished entry holds, as a lock notes it."""
-    artifact = portable_artifact(key, places(store))
+    """What a finished entry holds, as a lockfile notes it."""
     details = read_json(EntryPaths(entry.path).details)
     facts = dict(details.get("locked") or {}) if isinstance(details, Mapping) else {}
     commits = _git_commits(entry.path, store.load(entry)[0])
     return LockedArtifact(
-        recipe=entry.recipe,
-        variations=artifact.variations,
-        tags=artifact.tags,
-        inputs=artifact.inputs,
+        entry.recipe,
+        *portable_artifact(key, places(store))[1:],
         version=entry.version,
-        files=dict(_portable_files(entry, str(store.root))),
+        files=dict(_portable_files(entry, details, str(store.root))),
         facts={**facts, **({"git": commits} if commits else {})},
         is_made=True,
     )
 
 
-def _portable_files(entry: CacheEntry, root: str) -> Iterator[tuple[str, LockedFile]]:
+def _portable_files(entry: CacheEntry, details: Any, root: str) -> Iterator[tuple[str, LockedFile]]:
     """The declared files that are the same wherever the cache is: no links to elsewhere, no path of the cache."""
     own = os.path.realpath(entry.path) + os.sep
-    for record in declared_files(entry) or ():
+    for record in recorded_files(details) or ():
         path = entry.path / record.path
         may_name_it = record.size_bytes <= SEARCHED_BYTES
         if os.path.realpath(path).startswith(own) and not (may_name_it and _holds(path, root.encode())):
@@ -196,7 +180,7 @@ def _holds(path: Path, text: bytes) -> bool:
 
 def _git_commits(folder: Path, new_env: Mapping[str, Any]) -> dict[str, str]:
     """The commit of every git checkout inside an entry that its env names, by its path in the entry."""
-    from .process import answer_of  # here, because only locks ask
+    from .process import answer_of  # here, because only lockfiles need it
 
     found = {}
     for value in new_env.values():

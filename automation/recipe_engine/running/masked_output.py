@@ -41,7 +41,7 @@ class StreamMask:
         return without_shapes(shown).encode("latin-1")
 
     def _safe_length(self, text: str) -> int:
-        """How much of ``text`` belongs to no secret that goes on behind its end."""
+        """How much of ``text`` belongs to no secret that continues after its end."""
         line = max(text.rfind("\n"), text.rfind("\r")) + 1
         rest = text[line:].lower()
         begins = [rest.find(anchor) for anchor in ANCHORS]
@@ -70,10 +70,8 @@ def _as_bytes(secret: str) -> str:
 
 def _start_of_prefix(text: str, word: str) -> int:
     """Where an ending of ``text`` begins that is the beginning of ``word``; -1 when none is."""
-    at = text.find(word[0], max(0, len(text) - len(word) + 1))
-    while at >= 0 and not word.startswith(text[at:]):
-        at = text.find(word[0], at + 1)
-    return at
+    longest = min(len(word) - 1, len(text))
+    return next((len(text) - length for length in range(longest, 0, -1) if text.endswith(word[:length])), -1)
 
 
 class MaskedOutput:
