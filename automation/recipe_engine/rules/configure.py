@@ -11,30 +11,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .conditions import Condition, decide
-from .env import Env, State, expand_env, expand_text, fill_env, merge_state, successor_twins, with_lists
+from .env import PREFIX, Env, State, expand_env, expand_text, fill_env, merge_state, successor_twins, with_lists
 from .errors import RequestError
 from .index import dynamic_name
 from .model import PHASES, ConditionalLayer, Configured, Dependency, Layer, Overrides, Phase, Recipe, Request
 from .overrides import append_dependencies, apply_overrides, merge_needs, merge_overrides, unknown_handles
 from .schema import lifetime_s, parse_condition_blocks, parse_layer, parse_overrides
 from .variations import resolve_variations, variation_blocks
-from .version import VersionRange
+from .version import BOUND_KEYS, VersionRange
 
 
 def requested_version(recipe: Recipe, request: Request, env: Env) -> VersionRange:
     """The bounds asked for: by the request, else by the env (variations may set them), else by the recipe."""
-
-    def pick(name: str, key: str) -> str:
-        asked: str = getattr(request.version, name)
-        own: str = getattr(recipe.version, name)
-        return asked or str(env.get(key, "") or "") or own
-
-    prefix = recipe.prefix
     return VersionRange(
-        exact=pick("exact", f"{prefix}VERSION"),
-        minimum=pick("minimum", f"{prefix}VERSION_MIN"),
-        maximum=pick("maximum", f"{prefix}VERSION_MAX"),
-        maximum_usable=pick("maximum_usable", f"{prefix}VERSION_MAX_USABLE"),
+        *(
+            asked or str(env.get(f"{recipe.prefix}{key.upper()}", "") or "") or own
+            for key, asked, own in zip(BOUND_KEYS, request.version, recipe.version, strict=True)
+        )
     )
 
 
@@ -179,13 +172,8 @@ class _Merger:
 
     def set_version(self, version: VersionRange) -> None:
         """Writes the bounds into the env, where recipes read them."""
-        bounds = {
-            "CM_VERSION": version.exact,
-            "CM_VERSION_MIN": version.minimum,
-            "CM_VERSION_MAX": version.maximum,
-            "CM_VERSION_MAX_USABLE": version.maximum_usable,
-        }
-        given: Env = {key: value for key, value in bounds.items() if value}
+        bounds = zip(BOUND_KEYS, version, strict=True)
+        given: Env = {PREFIX + key.upper(): value for key, value in bounds if value}
         self.env.update({**given, **successor_twins(given)} if self.is_successor else given)
         self._tell("version", given)
 

@@ -36,9 +36,24 @@ class Dependency(NamedTuple):
 
     entry: Mapping[str, Any]
     tags_text: str
-    names: tuple[str, ...]
-    conditions: tuple[Condition, ...]
-    is_dynamic: bool
+    names: tuple[str, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    is_dynamic: bool = False
+    env: Env = {}
+    const: Env = {}
+    state: State = {}
+    const_state: State = {}
+    conditional: "tuple[ConditionalLayer, ...]" = ()
+    update_tags_from_env: tuple[str, ...] = ()
+    update_tags_from_env_with_prefix: Mapping[str, tuple[str, ...]] = {}
+    update_tags_if_env: Mapping[str, tuple[Condition, ...]] = {}
+    inherit_variation_tags: bool = False
+    skip_inherit_variation_groups: tuple[str, ...] = ()
+    force_env_keys: tuple[str, ...] = ()
+    reuse_version: bool = False
+    skip_if_fake_run: bool = False
+    continue_on_error: bool = False
+    inherit_cache_expiration: bool = False
 
     @property
     def label(self) -> str:
@@ -129,8 +144,8 @@ class Recipe(NamedTuple):
     id: RecipeId
     path: Path
     repo_path: Path
-    tags: tuple[str, ...]
-    layer: "Layer"
+    layer: Layer
+    tags: tuple[str, ...] = ()
     variations: Mapping[str, Variation] = {}
     versions: Mapping[str, Mapping[str, Any]] = {}
     inputs: Mapping[str, InputDescription] = {}
@@ -272,7 +287,7 @@ class Configured(NamedTuple):
     state: State
     const: Env
     const_state: State
-    layer: "Layer"
+    layer: Layer
     recursive_overrides: Overrides
     version: VersionRange
     undecided: tuple[str, ...] = ()

@@ -52,6 +52,10 @@ def compare(first: str, second: str) -> int:
     return (left > right) - (left < right)
 
 
+BOUND_KEYS = ("version", "version_min", "version_max", "version_max_usable")
+"""The keys of recipes and requests for the fields of a VersionRange, in their order."""
+
+
 class VersionRange(NamedTuple):
     """What a caller asks of a version; an empty string means no such bound."""
 
