@@ -79,3 +79,9 @@ def nearest(word: str, known: Iterable[str], count: int = 3, likeness: float = 0
     import difflib  # here, because most calls never need it
 
     return difflib.get_close_matches(word, sorted(set(known)), n=count, cutoff=likeness)
+
+
+def nearest_hint(word: str, known: Iterable[str], mark: str = "", otherwise: str = "") -> str:
+    """The known words (each behind ``mark``) that look most like ``word``, as a hint; ``otherwise`` without any."""
+    close = nearest(word, known)
+    return f"the nearest are: {', '.join(mark + name for name in close)}" if close else otherwise
