@@ -1,7 +1,7 @@
-"""``cm audit script``: looks over recipes without running anything, and tells what is wrong with them and where.
+"""``cm audit script``: looks over recipes without running anything, and reports what is wrong with them and where.
 
-It reads every registered recipe, because whether a dependency is answered depends on all of them; findings are told of
-those that were asked for. The rules are in `auditing/`.
+It reads every registered recipe, because whether a dependency is answered depends on all of them; findings are reported
+for the selected ones. The rules are in `auditing/`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def audit_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     chosen = chosen_recipes(i, recipes)
     inputs = {name: INPUT_TO_ENV.get(name, "") for name in FLAGS}
     findings = audit(with_shell_errors(chosen), registered(recipes, inputs))
-    shown = [finding for finding in findings if finding.severity <= LEVELS.index(level)]
+    levels = LEVELS[: LEVELS.index(level) + 1]
+    shown = [finding for finding in findings if finding.level in levels]
     found = counts(findings)
     if i.get("out") == "con":
         sys.stdout.write("".join(line + "\n" for line in lines_of(shown)))
@@ -80,7 +81,7 @@ def lines_of(findings: Iterable[Finding]) -> Iterator[str]:
 
 def summary(count: int, found: Mapping[str, int], level: str) -> str:
     """The last line for a user."""
-    parts = [_number(found["error"], "error"), _number(found["warning"], "warning"), _number(found["info"], "note")]
+    parts = [_number(found[name], word) for name, word in zip(LEVELS, ("error", "warning", "note"), strict=True)]
     more = " (--level=info shows the notes)" if level != "info" and found["info"] else ""
     return f"looked at {_number(count, 'recipe')}: {', '.join(parts)}{more}"
 

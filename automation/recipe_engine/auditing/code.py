@@ -39,7 +39,7 @@ def _both_prefixes(keys: tuple[str, ...]) -> frozenset[str]:
 
 
 FETCHED_KEYS = _both_prefixes(URL_KEYS) - _both_prefixes(("CM_GIT_URL",))
-"""Keys whose value is downloaded as a file; what git clones has checksums of its own."""
+"""Keys whose value is downloaded as a file; git checks what it clones itself."""
 CHECKSUM_KEYS = _both_prefixes((*SHA256_KEYS, "CM_DAE_FILE_MD5", "CM_EXTRACT_CHECKSUM"))
 CHECKSUM_INPUTS = frozenset({"sha256sum", "md5sum", "checksum"})
 DOWNLOAD_TAGS = frozenset({"download", "download-and-extract", "dae"})
@@ -81,7 +81,7 @@ def _row(context: AuditContext, where: str, row: Mapping[str, Any]) -> Iterator[
     if not what:
         yield context.finding("needs-unusable", "a download without 'what'", where)
     if digest and "<<<" not in digest and not _SHA256.fullmatch(digest):
-        yield context.finding("needs-unusable", f"'{digest}' is no SHA-256", f"{where}.sha256")
+        yield context.finding("needs-unusable", f"'{digest}' is not a SHA-256", f"{where}.sha256")
     if not digest and _is_address(what):
         yield context.finding("download-unchecked", f"{what} has no sha256", where)
 
@@ -119,7 +119,7 @@ def _is_address(value: Any) -> bool:
 def _judge(context: AuditContext, where: str, address: str, sums: list[str]) -> Iterator[Finding]:
     if address and not sums:
         text = f"{shown(address)} is downloaded without a checksum"
-        hint = "give CM_DOWNLOAD_CHECKSUM_SHA256 or sha256sum beside it"
+        hint = "add CM_DOWNLOAD_CHECKSUM_SHA256 or sha256sum"
         yield context.finding("download-unchecked", text, where, hint)
     elif address and not any("<<<" in value or not _MD5.fullmatch(value) for value in sums):
         yield context.finding("download-md5", f"{shown(address)} is checked with MD5 only", where)
@@ -229,7 +229,7 @@ def _first(context: AuditContext, name: str, code: str, found: Iterable[tuple[in
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines of a script that are no comments; text fed to another program (``<<EOF``) is left out."""
+    """The lines of a script that are not comments; text fed to another program (``<<EOF``) is left out."""
     end = ""
     for number, line in enumerate(text.splitlines(), 1):
         if end:

@@ -1,4 +1,4 @@
-"""Rules of the audit about a recipe among others: who is like it, who answers its dependencies, who sets env."""
+"""Rules of the audit about a recipe among others: which are like it, answer its dependencies, set the env it reads."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def likeness(context: AuditContext) -> Iterator[Finding]:
         if is_near and own.alias in (other.uid, other.alias):
             yield context.finding("alias-repeated", f"{other.path.name} has the same alias", "alias")
         if is_near and own.tags and other.tags == own.tags and other.uid != own.uid:
-            text = f"{other.repo_alias}:{other.alias} has exactly these tags too"
-            yield context.finding("tags-same", text, "tags", "give each a tag of its own")
+            text = f"{other.repo_alias}:{other.alias} has exactly the same tags"
+            yield context.finding("tags-same", text, "tags", "give each a tag that the other lacks")
 
 
 @finds("dep-without-tags", "dep-unanswered", "dep-variation-unknown", "dep-open")
@@ -59,7 +59,7 @@ def _dependency(context: AuditContext, where: str, dependency: Dependency) -> It
         hint = "each tag exists, but no recipe has all of them together"
         if unknown := [tag for tag in query.all_of if tag not in index.all_tags]:
             near = nearest_hint(unknown[0], index.all_tags)
-            hint = f"no recipe at all has the tag '{unknown[0]}'" + (f"; {near}" if near else "")
+            hint = f"no recipe has the tag '{unknown[0]}'" + (f"; {near}" if near else "")
         yield context.finding("dep-unanswered", f"no recipe has '{query.text}'", key, hint)
         return
     asked = query.variations + query.excluded_variations
@@ -74,7 +74,7 @@ def _dependency(context: AuditContext, where: str, dependency: Dependency) -> It
 def _lacking(context: AuditContext, code: str, name: str, found: Sequence[IndexEntry], key: str) -> Finding:
     aliases = dict.fromkeys(entry.alias for entry in found[:3])
     hint = nearest_hint(name, found[0].variations, "_")
-    return context.finding(code, f"{' and '.join(aliases)} lacks _{name}", key, hint)
+    return context.finding(code, f"there is no variation _{name} in {' and '.join(aliases)}", key, hint)
 
 
 @finds("handle-unknown", "handle-unused", "override-unanswered")
@@ -132,7 +132,7 @@ def conditions(context: AuditContext) -> Iterator[Finding]:
             if accepted:
                 read.setdefault(key, f"{where}.{condition.kind}.{key}")
             else:
-                text = f"no value of '{key}' fulfils the condition"
+                text = f"no value of '{key}' satisfies the condition"
                 yield context.finding("condition-empty", text, f"{where}.{condition.kind}.{key}")
     for block in context.blocks:
         texts = [(f"{block.where}env", block.layer.env), *((w, entry.entry) for w, entry in block.dependencies())]

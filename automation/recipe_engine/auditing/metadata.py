@@ -62,18 +62,18 @@ def tags(context: AuditContext) -> Iterator[Finding]:
     for number, tag in enumerate(own):
         key = f"tags[{number}]"
         if not tag.strip() or "," in tag or tag.startswith(("_", "-")):
-            yield context.finding("tag-unusable", f"nobody can ask for the tag '{tag}'", key)
+            yield context.finding("tag-unusable", f"no query can contain the tag '{tag}'", key)
         elif re.search(r"\s", tag):
-            yield context.finding("tag-blank", f"the tag '{tag}' holds a blank", key)
+            yield context.finding("tag-blank", f"the tag '{tag}' contains whitespace", key)
         if tag in own[:number]:
-            yield context.finding("tag-repeated", f"the tag '{tag}' stands twice", key)
+            yield context.finding("tag-repeated", f"the tag '{tag}' is repeated", key)
 
 
 @finds("key-repeated", "key-unknown", is_of_recipe=False)
 def keys(context: AuditContext) -> Iterator[Finding]:
     """Keys that nothing reads, and repeated keys."""
     for key, line in context.audited.places.repeated:
-        text = f"the key '{key}' stands twice; only the last one counts"
+        text = f"the key '{key}' is repeated; only the last value counts"
         yield context.finding("key-repeated", text, key)._replace(line=line)
     for problem in unknown_keys(context.audited.meta) if context.audited.recipe else ():
         key, _, hint = problem.removesuffix(")").partition(" (")
@@ -110,13 +110,13 @@ def outputs(context: AuditContext) -> Iterator[Finding]:
     if context.recipe.is_cached and not any(
         block.layer.new_env_keys or block.layer.new_state_keys for block in context.blocks
     ):
-        text = "an entry of the cache is kept, but nothing leaves the recipe"
+        text = "a cache entry is kept, but nothing leaves the recipe"
         yield context.finding("cache-without-keys", text, "cache", "new_env_keys: [CM_...]")
     for block in context.blocks:
         for number, key in enumerate(block.layer.new_env_keys):
             where = f"{block.where}new_env_keys[{number}]"
             if key in WIDE_GLOBS:
-                yield context.finding("keys-wide", f"'{key}' lets every env key out", where)
+                yield context.finding("keys-wide", f"'{key}' exports every env key", where)
             elif not re.search(r"[*?<]", key) and not may_set(re.sub(r"^\+\W?", "", key)) and not may_set(key):
                 yield context.finding("promise-empty", f"nothing sets '{key}'", where)
 
@@ -176,7 +176,7 @@ def bases(context: AuditContext) -> Iterator[Finding]:
         where = f"variations.{name}"
         for base in variation.base:
             if not _is_declared(recipe, base) and "#" not in base:
-                text = f"_{name} stands on _{base}, which does not exist"
+                text = f"_{name} has the base _{base}, which does not exist"
                 hint = nearest_hint(base, recipe.variations, "_")
                 if base.startswith("_") and _is_declared(recipe, base[1:]):
                     hint = f"without the underscore: {base[1:]}"
@@ -213,7 +213,7 @@ def names(context: AuditContext) -> Iterator[Finding]:
     for name, variation in recipe.variations.items():
         where = f"variations.{name}"
         if not all(variation.parts) or name != name.strip() or any(re.search(r"\s", part) for part in variation.parts):
-            yield context.finding("variation-unusable", f"nobody can ask for '_{name}'", where)
+            yield context.finding("variation-unusable", f"no query can contain '_{name}'", where)
         elif len(variation.parts) > 1:
             if dead := _why_dead(recipe, variation):
                 yield context.finding("combination-dead", f"'{name}' never applies: {dead}", where)
@@ -242,7 +242,7 @@ def _why_dead(recipe: Recipe, variation: Variation) -> str:
             return f"there is no variation _{part}" + (f" (did you mean _{close[0]}?)" if close else "")
         group = recipe.variations[declared_name(recipe, part)].group
         if group and group in taken:
-            return f"_{taken[group]} and _{part} are both of the group '{group}'"
+            return f"_{taken[group]} and _{part} are both in the group '{group}'"
         taken[group] = part
     is_forbidden = any(set(variation.parts).issuperset(forbidden) for forbidden in recipe.invalid_combinations)
     return "the recipe forbids it" if is_forbidden else ""
