@@ -59,7 +59,7 @@ def _dependency(context: AuditContext, where: str, dependency: Dependency) -> It
         hint = "each tag exists, but no recipe has all of them together"
         if unknown := [tag for tag in query.all_of if tag not in index.all_tags]:
             near = nearest_hint(unknown[0], index.all_tags)
-            hint = f"no recipe has the tag '{unknown[0]}'" + (f"; {near}" if near else "")
+            hint = f"no recipe at all has the tag '{unknown[0]}'" + (f"; {near}" if near else "")
         yield context.finding("dep-unanswered", f"no recipe has '{query.text}'", key, hint)
         return
     asked = query.variations + query.excluded_variations

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from .errors import RequestError
+from .tags import split_words
 
 EnvValue = Any
 """A text, a list of texts for ``+KEY``, or what a recipe put there (bool, int); open by nature."""
@@ -26,47 +27,22 @@ SUCCESSOR_PREFIX = "MLC_"
 
 PLACEHOLDER = re.compile(r"<<<(.*?)>>>")
 
-_LOCAL_NAMES = (
-    "VERSION",
-    "VERSION_MIN",
-    "VERSION_MAX",
-    "VERSION_MAX_USABLE",
-    "DETECTED_VERSION",
-    "INPUT",
-    "OUTPUT",
-    "OUTBASENAME",
-    "OUTDIRNAME",
-    "NAME",
-    "EXTRA_CACHE_TAGS",
-    "TMP_*",
-    "GIT_*",
-    "RENEW_CACHE_ENTRY",
+_LOCAL_NAMES = split_words(
+    "VERSION,VERSION_MIN,VERSION_MAX,VERSION_MAX_USABLE,DETECTED_VERSION,INPUT,OUTPUT,OUTBASENAME,OUTDIRNAME,NAME,"
+    "EXTRA_CACHE_TAGS,TMP_*,GIT_*,RENEW_CACHE_ENTRY"
 )
 DEPENDENT_PATH_KEYS = tuple(prefix + "GET_DEPENDENT_CACHED_PATH" for prefix in (PREFIX, SUCCESSOR_PREFIX))
 """Keys in which a recipe names the path outside its entry that the entry depends on; not handed down to dependencies,
-because the path on which one dependency depends is none of what its sibling depends on."""
+because what one dependency depends on says nothing about its siblings."""
 
 LOCAL_KEYS = tuple(prefix + name for prefix in (PREFIX, SUCCESSOR_PREFIX) for name in _LOCAL_NAMES)
 """Keys that a recipe neither hands down to its dependencies nor takes from them when it has a value of its own
 (reference engine, cm4mlops e1d5c7cf0, module.py)."""
 
-
-ENGINE_KEYS = tuple(
-    PREFIX + name
-    for name in (
-        *(name for name in _LOCAL_NAMES if name != "GIT_*"),
-        "QUIET",
-        "VERBOSE",
-        "SKIP_*",
-        "ACCEPT_LICENSE",
-        "GIT_SSH",
-        "GH_TOKEN",
-        "HF_TOKEN",
-        "VERIFY_SSL",
-        "SEARCH_FOLDER_PATH",
-        "RUN_STATE_DOCKER",
-    )
+_FLAG_NAMES = split_words(
+    "QUIET,VERBOSE,SKIP_*,ACCEPT_LICENSE,GIT_SSH,GH_TOKEN,HF_TOKEN,VERIFY_SSL,SEARCH_FOLDER_PATH,RUN_STATE_DOCKER"
 )
+ENGINE_KEYS = tuple(PREFIX + name for name in (*_LOCAL_NAMES, *_FLAG_NAMES) if name != "GIT_*")
 """Keys that the engine itself writes, from its flags and for its hooks."""
 
 

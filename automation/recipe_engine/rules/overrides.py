@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .conditions import decide
+from .conditions import KINDS, decide
 from .env import EnvValue, append_unique, expand_value, merge_state
 from .model import Dependency, Overrides
 from .schema import parse_condition_blocks, parse_dependency
@@ -55,7 +55,12 @@ def _changed(dependency: Dependency, overrides: Overrides, env: Mapping[str, Env
     for handle, changes in overrides.items():
         if handle in dependency.names:
             entry = change_entry(dependency.entry if entry is None else entry, changes, env)
-    return dependency if entry is None else parse_dependency(entry, dependency.label)
+    if entry is None:
+        return dependency
+    without = {
+        key: value for key, value in entry.items() if key not in KINDS
+    }  # they were read, and nothing changes them
+    return parse_dependency(without, dependency.label)._replace(entry=entry, conditions=dependency.conditions)
 
 
 def change_entry(entry: Mapping[str, Any], changes: Mapping[str, Any], env: Mapping[str, EnvValue]) -> dict[str, Any]:
@@ -63,22 +68,15 @@ def change_entry(entry: Mapping[str, Any], changes: Mapping[str, Any], env: Mapp
 
     Tags that still hold a placeholder are dropped; conditions are never taken over.
     """
-    changed = dict(entry)
-    for key, raw in changes.items():
-        if key.startswith(("enable_if", "skip_if")):
-            continue
-        value = expand_value(raw, env)
-        old = changed.get(key)
+    wanted = {
+        key: expand_value(raw, env) for key, raw in changes.items() if not key.startswith(("enable_if", "skip_if"))
+    }
+    for key, value in wanted.items():
         if key == "tags":
-            words = [word for word in split_words(value or "") if "<<<" not in word]
-            changed[key] = merge_tag_texts(old or "", words)
-        elif isinstance(value, Mapping) and isinstance(old, Mapping):
-            changed[key] = merge_state(old, value)
-        elif isinstance(value, list) and isinstance(old, list):
-            changed[key] = append_unique(old, value)
-        else:
-            changed[key] = value
-    return changed
+            wanted[key] = [word for word in split_words(value or "") if "<<<" not in word]
+        elif isinstance(value, list) and isinstance(entry.get(key), list):
+            wanted[key] = append_unique(entry[key], value)
+    return change_merge(entry, wanted)
 
 
 def merge_overrides(first: Overrides, second: Overrides) -> Overrides:
