@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ..rules.env import ENGINE_KEYS, PREFIX, SUCCESSOR_PREFIX, key_matcher
 from ..rules.errors import RecipeError
-from ..rules.index import IndexEntry, ListedIndex
+from ..rules.index import IndexEntry, RecipeIndex, build_index
 from ..rules.model import PHASES, Dependency, Layer, Recipe
 from ..rules.schema import parse_layer
 from .findings import Finding
@@ -117,7 +117,7 @@ class Registered(NamedTuple):
     set, ``promised`` those that ``new_env_keys`` name; ``inputs`` is what every recipe understands.
     """
 
-    recipes: ListedIndex
+    recipes: RecipeIndex
     handles: frozenset[str]
     set_keys: frozenset[str]
     set_globs: tuple[str, ...]
@@ -136,7 +136,7 @@ def registered(recipes: Sequence[AuditedRecipe], inputs: Mapping[str, str]) -> R
     promised = {key for block in blocks for key in block.layer.new_env_keys}
     globs = {key for key in promised if "*" in key}
     return Registered(
-        recipes=ListedIndex(tuple(audited.entry for audited in recipes if audited.entry), {}),
+        recipes=build_index([audited.entry for audited in recipes if audited.entry], {}),
         handles=frozenset(name for block in blocks for _, entry in block.dependencies() for name in entry.names),
         set_keys=frozenset(inputs.values()).union(
             *(_WORD.findall(text) for text in texts), *(block.env_keys() for block in blocks)
