@@ -255,7 +255,7 @@ class _Merger:
         for name, key in mapping.items():
             value = self.start.request.inputs.get(name)
             if value is not None:
-                text = input_text(value)
+                text = value if isinstance(value, list | dict) else str(value)
                 self.const[key] = text
                 self.env[key] = text
                 self._offer(f"input --{name}", {key: text})
@@ -278,8 +278,3 @@ class _Merger:
         changed: dict[str, Any] = {phase: apply_overrides(entries, overrides, env) for phase, entries in lists.items()}
         self.layer = self.layer._replace(**changed)
         self.witness.sees_dependencies(self.layer, is_override=True)
-
-
-def input_text(value: Any) -> Any:
-    """An input as an env value: ``True`` and ``False`` become CM's texts, lists stay lists."""
-    return value if isinstance(value, list | dict) else str(value)

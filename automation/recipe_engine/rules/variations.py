@@ -60,7 +60,7 @@ def resolve_variations(
         resolution.add(recipe.default_variation, "default variation of the recipe")
     if preferred:
         resolution.close(with_defaults=False)
-        resolution.prefer(preferred)
+        resolution.add_defaults("the recipe", preferred, resolution.groups())
     resolution.close()
     if resolution.add_group_defaults():
         resolution.close()
@@ -118,21 +118,16 @@ class _Resolution:
                 raise _refusal(self.recipe, problem, "an alias variation may hold nothing else that selects")
             self.add(variation.alias, f"alias of _{name}")
 
-    def prefer(self, preferred: Mapping[str, str]) -> None:
-        """Adds the members that the recipe itself wants in groups of which none is on."""
-        taken = {self.variation(name).group for name in self.reasons}
-        self._add_defaults("the recipe", preferred, taken)
-
     def close(self, *, with_defaults: bool = True) -> None:
         """Adds bases, and maybe default_variations, until nothing changes."""
-        in_group_at_start = {self.variation(name).group for name in self.reasons} - {""}
+        groups_at_start = self.groups() - {""}
         count = -1
         while count != len(self.reasons):
             count = len(self.reasons)
             for name, variation in self._with_combined():
                 self._add_bases(name, variation)
                 if with_defaults:
-                    self._add_defaults("_" + name, variation.default_variations, in_group_at_start)
+                    self.add_defaults("_" + name, variation.default_variations, groups_at_start)
 
     def _with_combined(self) -> Iterator[tuple[str, Variation]]:
         for name in tuple(self.reasons):
@@ -146,7 +141,12 @@ class _Resolution:
             if declared == base or not any(other.startswith(declared[:-1]) for other in self.reasons):
                 self.add(base, f"base of _{name}")
 
-    def _add_defaults(self, who: str, defaults: Mapping[str, str], taken: set[str]) -> None:
+    def groups(self) -> set[str]:
+        """The groups of which a member is on."""
+        return {self.variation(name).group for name in self.reasons}
+
+    def add_defaults(self, who: str, defaults: Mapping[str, str], taken: set[str]) -> None:
+        """Adds the members that ``who`` prefers in groups that are not ``taken``."""
         for group, member in defaults.items():
             members = [v.name for v in self.recipe.variations.values() if v.group == group]
             if declared_name(self.recipe, member, f"default of group '{group}' by {who}") not in members:
