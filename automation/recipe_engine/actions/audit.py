@@ -41,7 +41,7 @@ SHELL_ERROR = re.compile(r"(?P<file>.+?): line (?P<line>\d+): (?P<text>.*)")
 def audit_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     """Answers ``cm audit script [[repo:]alias] [--tags=..] [--level=error|warning|info]``; code 1 if there are errors.
 
-    Raises RequestError for an unknown level, NotFound when no recipe is meant.
+    Raises RequestError for an unknown level, NotFound when no recipe is selected.
     """
     level = str(i.get("level") or "warning")
     if level not in LEVELS:

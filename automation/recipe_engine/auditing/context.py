@@ -17,7 +17,7 @@ from .places import Places
 
 _WORD = re.compile(r"[A-Z][A-Za-z0-9_]{2,}")
 WIDE_GLOBS = frozenset({"*", "+*", PREFIX + "*", SUCCESSOR_PREFIX + "*"})
-"""Globs of ``new_env_keys`` that hold nothing back."""
+"""Globs of ``new_env_keys`` that match every key."""
 
 
 class Block(NamedTuple):

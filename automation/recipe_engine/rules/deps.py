@@ -32,7 +32,7 @@ REUSED_VERSION_KEYS = ("CM_VERSION", "CM_VERSION_*", "MLC_VERSION", "MLC_VERSION
 
 
 class ParentView(NamedTuple):
-    """What the parent of a dependency knows at the moment the dependency is looked at."""
+    """What the parent of a dependency knows when the dependency is resolved."""
 
     configured: Configured
     env: Env

@@ -75,7 +75,7 @@ class Interrupted(KeyboardInterrupt):
         self.run_id = ""
 
     def describe(self) -> str:
-        """One line: what was interrupted and how to go on."""
+        """One line: what was interrupted and how to resume."""
         where = f" in {' -> '.join(self.trace)}" if self.trace else ""
         way_on = f"cm resume script {self.run_id}" if self.run_id else "give the same command"
         return f"interrupted by {self.signal_name}{where}; to go on: {way_on}"
@@ -125,7 +125,7 @@ class ConditionError(MetaError):
 
 
 class CycleError(RecipeError):
-    """A recipe needs, through its dependencies, the very thing it is making."""
+    """A recipe needs, through its dependencies, what it is making itself."""
 
     @classmethod
     def endless(cls, trace: Sequence[str]) -> CycleError:

@@ -69,7 +69,7 @@ VERSION_KEYS: Keys = {
 }
 _SHARED: Keys = {
     **VERSION_KEYS,
-    "default_version": ("version", "the version when nobody asks for one"),
+    "default_version": ("version", "the version when none is requested"),
     **_DEFAULTS,
     "alias": ("text", "the recipe's name, equal to its folder; for a variation: the one that it is another word for"),
     "cache": ("flag", "whether the result is kept in the cache and reused"),
@@ -115,7 +115,7 @@ DEPENDENCY_KEYS: Keys = {
     "tags": ("text", "tags and _variations of the recipe to run, with commas"),
     "names": ("texts", "handles by which ad and adr change this dependency"),
     **_HANDED_ON,
-    "dynamic": ("flag", "run this dependency also when its parent is reused from the cache"),
+    "dynamic": ("flag", "run this dependency even when its parent is reused from the cache"),
     **CONDITION_KEYS,
     "update_tags_from_env": ("texts", "env keys whose values are added to the tags"),
     "update_tags_from_env_with_prefix": ("tags_by_prefix", "prefix to env keys: prefix and value join the tags"),
@@ -126,7 +126,7 @@ DEPENDENCY_KEYS: Keys = {
     "skip_inherit_variation_groups": ("texts", "groups that inherit_variation_tags leaves out"),
     "reuse_version": ("flag", "ask the child for the version that the parent is asked for"),
     "skip_if_fake_run": ("flag", "not in a fake run of the parent"),
-    "continue_on_error": ("flag", "go on when this dependency fails"),
+    "continue_on_error": ("flag", "continue when this dependency fails"),
     "inherit_cache_expiration": ("flag", "the child's entry lives as long as the parent's"),
 }
 """Keys of a dependency entry that the engine reads itself; every other one becomes an input of the child."""
@@ -142,7 +142,7 @@ CHILD_KEYS: Keys = {
     "force_cache": ("flag", "cache the child though it is not cached by itself (needs its can_force_cache)"),
     "skip_cache": ("flag", "run the child though an entry fits"),
     **_LIFETIME,
-    "ignore_script_error": ("flag", "go on when the child's native script fails"),
+    "ignore_script_error": ("flag", "continue when the child's native script fails"),
     "force_new_env_keys": ("texts", "what leaves the child instead of its new_env_keys"),
     "force_new_state_keys": ("texts", "what leaves the child instead of its new_state_keys"),
     **_OVERRIDES,

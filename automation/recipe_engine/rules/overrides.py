@@ -14,7 +14,7 @@ from .tags import merge_tag_texts, split_words
 
 def append_dependencies(first: Sequence[Dependency], second: Sequence[Dependency]) -> tuple[Dependency, ...]:
     """``first`` followed by ``second``; an entry with the same set of names, or without names the same set of tags,
-    takes the place of the earlier one. Entries of one list never replace each other: those of one name with different
+    replaces the earlier one. Entries of one list never replace each other: those of one name with different
     conditions are alternatives.
     """
     merged = list(first)
@@ -51,22 +51,20 @@ def apply_overrides(
 
 
 def _changed(dependency: Dependency, overrides: Overrides, env: Mapping[str, EnvValue]) -> Dependency:
-    entry: dict[str, Any] | None = None
-    for handle, changes in overrides.items():
-        if handle in dependency.names:
-            entry = change_entry(dependency.entry if entry is None else entry, changes, env)
-    if entry is None:
+    own = [changes for handle, changes in overrides.items() if handle in dependency.names]
+    if not own:
         return dependency
-    without = {
-        key: value for key, value in entry.items() if key not in KINDS
-    }  # they were read, and nothing changes them
-    return parse_dependency(without, dependency.label)._replace(entry=entry, conditions=dependency.conditions)
+    entry = dependency.entry
+    for changes in own:
+        entry = change_entry(entry, changes, env)
+    rest = {key: value for key, value in entry.items() if key not in KINDS}  # conditions are read and never changed
+    return parse_dependency(rest, dependency.label)._replace(entry=entry, conditions=dependency.conditions)
 
 
 def change_entry(entry: Mapping[str, Any], changes: Mapping[str, Any], env: Mapping[str, EnvValue]) -> dict[str, Any]:
     """A dependency entry with ``changes``: tags are added, mappings deep-merged, lists extended, the rest replaced.
 
-    Tags that still hold a placeholder are dropped; conditions are never taken over.
+    Tags that still hold a placeholder are dropped; conditions are never changed.
     """
     wanted = {
         key: expand_value(raw, env) for key, raw in changes.items() if not key.startswith(("enable_if", "skip_if"))
@@ -110,7 +108,7 @@ def unknown_handles(overrides: Overrides, *lists: Sequence[Dependency]) -> list[
 
 
 def merge_needs(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
-    """Two ``needs`` blocks as one: numbers add up, lists grow, texts of the second stand for those of the first."""
+    """Two ``needs`` blocks as one: numbers add up, lists grow, texts of the second replace those of the first."""
     merged = dict(first)
     for key, value in second.items():
         old = merged.get(key)

@@ -98,8 +98,8 @@ def named(alias: str, index: RecipeIndex) -> tuple[IndexEntry, ...]:
 def nearest_to_asker(found: tuple[IndexEntry, ...], asker: Path | None) -> tuple[IndexEntry, ...]:
     """Of recipes that fit a dependency, those in the repository of the recipe that asks (at ``asker``), if any are.
 
-    Repositories with recipes of the same tags each mean their own; one of another repository goes before them only with
-    a lower ``sort``, which its author chose on purpose.
+    A dependency means the recipe of its own repository; one of another repository is preferred only for a lower
+    ``sort``, which its author chose on purpose.
     """
     own = tuple(entry for entry in found if entry.repo_path == asker)
     return own if own and own[0].sort <= found[0].sort else found
