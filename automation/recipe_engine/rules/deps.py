@@ -9,6 +9,7 @@ from .conditions import Verdict, decide
 from .env import (
     DEPENDENT_PATH_KEYS,
     LOCAL_KEYS,
+    PREFIX,
     Env,
     EnvValue,
     State,
@@ -173,21 +174,11 @@ _INHERITED = ("quiet", "silent", "verbose", "show_time", "fake_deps", "lock_time
 """The flags that hold for the whole tree; the others are meant for the selected recipe alone."""
 
 INPUT_TO_ENV = {
-    "input": "CM_INPUT",
-    "output": "CM_OUTPUT",
-    "outdirname": "CM_OUTDIRNAME",
-    "outbasename": "CM_OUTBASENAME",
-    "name": "CM_NAME",
-    "extra_cache_tags": "CM_EXTRA_CACHE_TAGS",
-    "skip_compile": "CM_SKIP_COMPILE",
-    "skip_run": "CM_SKIP_RUN",
-    "accept_license": "CM_ACCEPT_LICENSE",
-    "skip_system_deps": "CM_SKIP_SYSTEM_DEPS",
-    "git_ssh": "CM_GIT_SSH",
-    "gh_token": "CM_GH_TOKEN",
-    "hf_token": "CM_HF_TOKEN",
-    "search_folder_path": "CM_SEARCH_FOLDER_PATH",
-    "verify_ssl": "CM_VERIFY_SSL",
+    name: PREFIX + name.upper()
+    for name in split_words(
+        "input,output,outdirname,outbasename,name,extra_cache_tags,skip_compile,skip_run,accept_license,"
+        "skip_system_deps,git_ssh,gh_token,hf_token,search_folder_path,verify_ssl"
+    )
 }
 """Flags that every recipe gets as env (reference engine, cm4mlops e1d5c7cf0; the last two mlperf-automations, 2025)."""
 

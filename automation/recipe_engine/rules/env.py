@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import fnmatch
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -142,18 +142,21 @@ def expand_text(value: EnvValue, *sources: Mapping[str, EnvValue]) -> EnvValue:
 
 def expand_value(value: EnvValue, *sources: Mapping[str, EnvValue]) -> EnvValue:
     """``expand_text`` applied through lists and dicts."""
-    if isinstance(value, list):
-        return [expand_value(item, *sources) for item in value]
-    if isinstance(value, Mapping):
-        return {key: expand_value(item, *sources) for key, item in value.items()}
-    return expand_text(value, *sources)
+    return with_texts(value, lambda text: expand_text(text, *sources))
 
 
 def plain_copy(value: Any) -> Any:
     """A copy of a value of JSON that shares no dict and no list with it; anything else is the same object."""
+    return with_texts(value, lambda text: text)
+
+
+def with_texts(value: Any, change: Callable[[str], Any]) -> Any:
+    """A copy of a value of JSON with each text in its lists and dicts changed; keys stay."""
+    if isinstance(value, str):
+        return change(value)
     if isinstance(value, Mapping):
-        return {key: plain_copy(item) for key, item in value.items()}
-    return [plain_copy(item) for item in value] if isinstance(value, list) else value
+        return {key: with_texts(item, change) for key, item in value.items()}
+    return [with_texts(item, change) for item in value] if isinstance(value, list) else value
 
 
 def has_placeholder(value: EnvValue) -> bool:

@@ -171,23 +171,18 @@ An entry of ``tests.run_inputs`` holds inputs of the recipe too.
 FOR_PEOPLE: Mapping[str, Mapping[str, str]] = {
     "recipe": {
         "automation_alias": "names the automation, automation_uid decides",
-        "category": "documentation",
-        "category_sort": "documentation",
-        "copyright": "documentation",
-        "developers": "documentation",
+        **dict.fromkeys(("category", "category_sort", "copyright", "developers"), "documentation"),
+        **dict.fromkeys(("repo_to_report_errors", "variation_groups_order"), "documentation"),
         "gui": "settings of a graphical interface",
         "min_mlc_version": "counts versions of CM's successor",
         "private": "says that a recipe needs private access",
-        "repo_to_report_errors": "documentation",
         "result_folder_input": "the recipe writes result records; its input that says where a result goes",
-        "variation_groups_order": "documentation",
     },
     "variation": {
         "default_gui": "settings of a graphical interface",
     },
     "input_description": {
-        "boolean": "documentation",
-        "sort": "documentation",
+        **dict.fromkeys(("boolean", "sort"), "documentation"),
     },
 }
 """Keys that no run reads but people and other tools do, with what they are for."""
@@ -214,9 +209,8 @@ UNREAD: Mapping[str, Mapping[str, str]] = {
     "dependency": {
         "extra_cache_rm_tags": "no engine reads it",
         "new_env_keys": "force_new_env_keys is the one for a dependency",
+        **dict.fromkeys(("version_max1", "version_max_usable1"), "switched off by its name"),
         "update_tags_from_env_with_prefix1": "switched off by its name",
-        "version_max1": "switched off by its name",
-        "version_max_usable1": "switched off by its name",
     },
 }
 """Keys of community recipes that have no effect, with the reason; ``unknown_keys`` names them."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from .env import with_texts
 from .errors import VariationError
 from .index import dynamic_name
 from .model import AppliedVariation, Recipe, Variation
@@ -222,10 +223,4 @@ def variation_blocks(recipe: Recipe, names: Sequence[str]) -> Iterator[tuple[str
 
 def fill_in_value(block: Any, value: str) -> Any:
     """A copy of a ``name.#`` block with every ``#`` in its texts replaced by ``value``; keys stay."""
-    if isinstance(block, str):
-        return block.replace("#", value)
-    if isinstance(block, Mapping):
-        return {key: fill_in_value(item, value) for key, item in block.items()}
-    if isinstance(block, list):
-        return [fill_in_value(item, value) for item in block]
-    return block
+    return with_texts(block, lambda text: text.replace("#", value))
