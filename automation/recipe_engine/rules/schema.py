@@ -48,6 +48,15 @@ class Reader:
         value = self.source[key]
         return MetaError(f"{self.at(key)}: expected {wanted}, found {type(value).__name__} {value!r}")
 
+    def _value(self, key: str, kind: type, wanted: str) -> Any:
+        """A value of this kind; None when it is empty."""
+        value = self.source.get(key)
+        if value is None or value == "":
+            return None
+        if not isinstance(value, kind):
+            raise self._wrong(key, wanted)
+        return value
+
     def text(self, key: str) -> str:
         """A scalar as text."""
         value = self.source.get(key)
@@ -80,12 +89,7 @@ class Reader:
 
     def mapping(self, key: str) -> dict[str, Any]:
         """A mapping with text keys."""
-        value = self.source.get(key)
-        if value is None or value == "":
-            return {}
-        if not isinstance(value, Mapping):
-            raise self._wrong(key, "a mapping")
-        return {text_of(name): item for name, item in value.items()}
+        return {text_of(name): item for name, item in (self._value(key, Mapping, "a mapping") or {}).items()}
 
     def names(self, key: str) -> dict[str, str]:
         """A mapping of texts to texts."""
@@ -97,19 +101,12 @@ class Reader:
 
     def items(self, key: str) -> list[Any]:
         """A list."""
-        value = self.source.get(key)
-        if value is None or value == "":
-            return []
-        if not isinstance(value, list):
-            raise self._wrong(key, "a list")
-        return value
+        return self._value(key, list, "a list") or []
 
     def texts(self, key: str) -> tuple[str, ...]:
         """A list of texts; one text counts as a list of one."""
         value = self.source.get(key)
-        if isinstance(value, str) and value:
-            return (value,)
-        items = self.items(key)
+        items = [value] if isinstance(value, str) and value else self.items(key)
         for number, item in enumerate(items):
             if isinstance(item, Mapping | list):
                 raise MetaError(f"{self.at(key)}[{number}]: expected a text, found {type(item).__name__} {item!r}")
