@@ -145,7 +145,7 @@ def hooks(context: AuditContext) -> Iterator[Finding]:
                 compile(tree, name, "exec", dont_inherit=True)
         except (SyntaxError, ValueError) as error:
             line = getattr(error, "lineno", 0) or 0
-            yield context.finding_in("hook-syntax", str(getattr(error, "msg", error)), (name, line))
+            yield context.finding_in(name, line, "hook-syntax", str(getattr(error, "msg", error)))
             continue
         if not _CHECK.search(text):
             yield from _first(context, name, "download-unchecked", _fetching_texts(tree))
@@ -153,7 +153,7 @@ def hooks(context: AuditContext) -> Iterator[Finding]:
             if isinstance(node, ast.FunctionDef) and node.name in HOOKS and not _takes_one(node.args):
                 signature = f"{node.name}({ast.unparse(node.args)})"
                 hint = f"def {node.name}(i):"
-                yield context.finding_in("hook-signature", signature, (name, node.lineno), hint)
+                yield context.finding_in(name, node.lineno, "hook-signature", signature, hint)
 
 
 def _fetching_texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -209,10 +209,10 @@ def scripts(context: AuditContext) -> Iterator[Finding]:
         if "\r\n" in text:
             line = text[: text.index("\r\n")].count("\n") + 1
             hint = "write it with LF: sed -i 's/\\r$//' FILE"
-            yield context.finding_in("shell-line-ends", "lines end with CR LF", (name, line), hint)
+            yield context.finding_in(name, line, "shell-line-ends", "lines end with CR LF", hint)
         elif name in audited.shell_errors:
             line, problem = audited.shell_errors[name]
-            yield context.finding_in("shell-syntax", problem, (name, line))
+            yield context.finding_in(name, line, "shell-syntax", problem)
         lines = list(_lines(text))
         yield from _first(context, name, "shell-eval", [row for row in lines if _EVAL.search(row[1])])
         yield from _first(context, name, "shell-unquoted", [row for row in lines if _is_unquoted(row[1])])
@@ -225,7 +225,7 @@ def _first(context: AuditContext, name: str, code: str, found: Iterable[tuple[in
     if rows:
         line, text = rows[0]
         more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
-        yield context.finding_in(code, text.strip() + more, (name, line))
+        yield context.finding_in(name, line, code, text.strip() + more)
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:

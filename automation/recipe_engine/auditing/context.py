@@ -170,10 +170,10 @@ class AuditContext(NamedTuple):
         path, line = str(audited.folder / audited.file_name), audited.places.line(key)
         return Finding(code, audited.repo, audited.alias, path, line, key, text, hint)
 
-    def finding_in(self, code: str, text: str, place: tuple[str, int], hint: str = "") -> Finding:
-        """A finding in another file; ``place`` is its name and a line."""
-        path = str(self.audited.folder / place[0])
-        return Finding(code, self.audited.repo, self.audited.alias, path, place[1], "", text, hint)
+    def finding_in(self, name: str, line: int, code: str, text: str, hint: str = "") -> Finding:
+        """A finding in another file of the folder."""
+        path = str(self.audited.folder / name)
+        return Finding(code, self.audited.repo, self.audited.alias, path, line, "", text, hint)
 
 
 Check = Callable[[AuditContext], Iterable[Finding]]
