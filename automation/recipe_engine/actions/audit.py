@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..auditing.context import AuditedRecipe, blocks_of, registered
+from ..auditing.context import AuditedRecipe, Block, blocks_of, registered
 from ..auditing.findings import LEVELS, Finding
 from ..auditing.places import Places, places_of
 from ..auditing.rules import audit, counts
@@ -141,23 +141,23 @@ def read_audited(folder: Path, repo: str, roots: Sequence[Path]) -> AuditedRecip
     """One recipe folder, whatever state it is in."""
     files = meta_files(folder)
     file_name = files[0].name if files else CM_NAMES[0]
-    problem, meta, recipe = "", {}, None
+    meta, recipe = {}, None
+    blocks: list[Block] = []
+    errors: list[RecipeError] = []
     try:
         meta = read_meta(folder, roots).values
         recipe = parse_recipe(meta, folder, folder.parent.parent, file_name)
+        blocks, errors = blocks_of(recipe)
     except (RecipeError, OSError, ValueError) as error:
-        text = error.message if isinstance(error, RecipeError) else str(error)
-        problem = text.removeprefix(f"{folder / file_name}: ")
-    blocks, unreadable = blocks_of(recipe) if recipe else ([], [])
+        errors = [error if isinstance(error, RecipeError) else RecipeError(str(error))]
     return AuditedRecipe(
         repo=repo,
         folder=folder,
         file_name=file_name,
         meta=meta,
         recipe=recipe,
-        problem=problem,
         blocks=blocks,
-        unreadable=unreadable,
+        errors=errors,
         places=places_of(file_text(files[0])) if files else Places({}),
         texts=recipe_texts(folder, is_deep=True),
         files=frozenset(os.listdir(folder)),

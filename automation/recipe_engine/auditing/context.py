@@ -68,10 +68,10 @@ def blocks_of(recipe: Recipe) -> tuple[list[Block], list[RecipeError]]:
 class AuditedRecipe(NamedTuple):
     """One recipe folder.
 
-    ``problem`` is why its metadata cannot be used (then ``recipe`` is None and ``meta`` holds what could be read);
-    ``blocks`` are its layers, ``unreadable`` the errors of the others; ``texts`` are its Python files and shell scripts
-    by path in the folder, ``files`` the names in the folder itself, ``shell_errors`` what bash says of a script that it
-    cannot parse: name to (line, text).
+    ``recipe`` is None when its metadata cannot be used; ``meta`` holds what could be read. ``blocks`` are its layers,
+    ``errors`` say what is wrong with the metadata or with other layers. ``texts`` are its Python files and shell
+    scripts by path in the folder, ``files`` the names in the folder itself, ``shell_errors`` what bash says of a script
+    that it cannot parse: name to (line, text).
     """
 
     repo: str
@@ -79,9 +79,8 @@ class AuditedRecipe(NamedTuple):
     file_name: str
     meta: Mapping[str, Any]
     recipe: Recipe | None
-    problem: str
     blocks: Sequence[Block]
-    unreadable: Sequence[RecipeError]
+    errors: Sequence[RecipeError]
     places: Places
     texts: Mapping[str, str]
     files: frozenset[str]

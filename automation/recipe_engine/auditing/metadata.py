@@ -23,17 +23,14 @@ UID = re.compile(r"[0-9a-f]{16}")
 @finds("no-parse", "wrong-type", is_of_recipe=False)
 def readable(context: AuditContext) -> Iterator[Finding]:
     """Whether the engine can use the metadata."""
-    audited = context.audited
-    for error in audited.unreadable:
-        _, _, rest = error.message.partition(": ")
-        key, _, text = rest.partition(": ")
-        yield context.finding("wrong-type", text or error.message, key, error.hint)
-    if audited.recipe is None and audited.problem:
-        if not audited.meta:
-            yield context.finding("no-parse", audited.problem)
-        elif isinstance(audited.meta.get("uid"), str) and audited.meta["uid"]:
-            key, colon, text = audited.problem.partition(": ")
-            yield context.finding("wrong-type", text if colon else key, key if colon else "")
+    meta = context.audited.meta
+    for error in context.audited.errors:
+        text = error.message.removeprefix(f"{context.audited.folder / context.audited.file_name}: ")
+        key, colon, rest = text.partition(": ")
+        if not meta:
+            yield context.finding("no-parse", text)
+        elif isinstance(meta.get("uid"), str) and meta["uid"]:  # else a rule about the uid reports it
+            yield context.finding("wrong-type", rest if colon else text, key if colon else "", error.hint)
 
 
 @finds("uid-missing", "uid-malformed", "uid-unquoted", "uid-plain", "alias-folder", is_of_recipe=False)

@@ -79,12 +79,7 @@ def change_entry(entry: Mapping[str, Any], changes: Mapping[str, Any], env: Mapp
 
 def merge_overrides(first: Overrides, second: Overrides) -> Overrides:
     """Two override blocks as one: ``second`` wins, tags are united, mappings deep-merged."""
-    if not second:
-        return first
-    merged: dict[str, Mapping[str, Any]] = dict(first)
-    for handle, changes in second.items():
-        merged[handle] = change_merge(merged.get(handle, {}), changes)
-    return merged
+    return {**first, **{handle: change_merge(first.get(handle, {}), changes) for handle, changes in second.items()}}
 
 
 def change_merge(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:

@@ -194,31 +194,21 @@ def parse_layer(source: Any, path: str) -> Layer:
     )
 
 
-def parse_variation(name: str, source: Any, path: str) -> Variation:
-    """What variation resolution needs to know; the block itself is read when it is applied.
-
-    As in CM the presence of ``default`` counts, not its value.
-    """
-    reader = Reader(source, path)
-    is_default = "default" in reader.source
-    return Variation(name=name, source=reader.source, is_default=is_default, **reader.fields(_VARIATION))
-
-
 def _combination(item: Any) -> tuple[str, ...]:
     return tuple(text_of(name) for name in (item if isinstance(item, list) else [item]))
 
 
 def _inputs(reader: Reader, key: str) -> dict[str, InputDescription]:
-    described = {}
-    for name, block in reader.mapping(key).items():
-        inner = Reader({"desc": block} if isinstance(block, str) else block, f"{reader.at(key)}.{name}")
-        described[name] = InputDescription(
-            description=inner.text("desc"),
-            choices=inner.texts("choices"),
-            default=inner.text("default"),
-            is_path=inner.flag("is_path"),
-        )
-    return described
+    described = {
+        name: {"desc": block} if isinstance(block, str) else block for name, block in reader.mapping(key).items()
+    }
+    blocks = Reader({key: described}, reader.path).blocks(key)
+    return {name: InputDescription(**block.fields(_INPUT)) for name, block in blocks.items()}
+
+
+def _variation(name: str, block: Reader) -> Variation:
+    is_default = "default" in block.source  # as in CM, whatever its value is
+    return Variation(name=name, source=block.source, is_default=is_default, **block.fields(_VARIATION))
 
 
 def _tags_by_prefix(reader: Reader, key: str) -> dict[str, tuple[str, ...]]:
@@ -243,9 +233,7 @@ READERS: Mapping[str, Callable[[Reader, str], Any]] = {
     "conditional": lambda reader, key: tuple(map(_conditional, reader.rows(key))),
     "combinations": lambda reader, key: tuple(map(_combination, reader.items(key))),
     "cache_tags": lambda reader, key: tuple((row.text("env"), row.text("prefix")) for row in reader.rows(key)),
-    "variations": lambda reader, key: {
-        name: parse_variation(name, block.source, block.path) for name, block in reader.blocks(key).items()
-    },
+    "variations": lambda reader, key: {name: _variation(name, block) for name, block in reader.blocks(key).items()},
     "versions": lambda reader, key: {name: block.source for name, block in reader.blocks(key).items()},
 }
 """How the value of a key is read, by its kind."""
@@ -277,6 +265,12 @@ _LAYER = _plan(VARIATION_KEYS, Layer._fields)
 _VARIATION = _plan(VARIATION_KEYS, Variation._fields)
 _DEPENDENCY = _plan(DEPENDENCY_KEYS, Dependency._fields)
 _RECIPE = _plan(RECIPE_KEYS, Recipe._fields)
+_INPUT: Plan = {
+    "desc": ("description", "text"),
+    "choices": ("choices", "texts"),
+    "default": ("default", "text"),
+    "is_path": ("is_path", "flag"),
+}
 
 
 def parse_recipe(meta: Mapping[str, Any], folder: Path, repo_path: Path, file_name: str = "_cm.yaml") -> Recipe:
