@@ -7,19 +7,20 @@ from pathlib import Path
 
 from .repos import IGNORED_IN_DIGEST
 
+CODE = (".py", ".sh")
 TEXT_LIMIT_BYTES = 1 << 20
 """Larger files are data, whatever they are called."""
 
 
-def recipe_texts(folder: Path, *, is_deep: bool = False) -> dict[str, str]:
-    """The text of each Python file and shell script in a recipe's folder (and below it), by its path there.
+def recipe_texts(folder: Path, endings: tuple[str, ...] = CODE, *, is_deep: bool = False) -> dict[str, str]:
+    """The text of each file with one of these endings in a recipe's folder (and below it), by its path there.
 
     Line ends stay as they are; bytes that are not UTF-8 are replaced.
     """
     texts: dict[str, str] = {}
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name not in IGNORED_IN_DIGEST and not name.startswith("."))
-        for path in (Path(place, name) for name in sorted(names) if name.endswith((".py", ".sh"))):
+        for path in (Path(place, name) for name in sorted(names) if name.endswith(endings)):
             if path.is_file() and path.stat().st_size <= TEXT_LIMIT_BYTES:
                 texts[path.relative_to(folder).as_posix()] = file_text(path)
         if not is_deep:
