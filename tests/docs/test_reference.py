@@ -15,7 +15,7 @@ import yaml
 from recipe_engine.auditing.findings import CODES
 from recipe_engine.disk.repos import SCRIPT_AUTOMATION_UID
 from recipe_engine.rules.errors import RecipeError
-from recipe_engine.rules.keys import LIVE_KEYS
+from recipe_engine.rules.keys import RECIPE_KEYS
 from recipe_engine.rules.schema import parse_recipe
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -156,7 +156,7 @@ STRUCTURED = [
 ]
 
 
-@pytest.mark.parametrize("key", sorted(key for key in LIVE_KEYS["recipe"] if make_schema.HELP[key][0] in STRUCTURED))
+@pytest.mark.parametrize("key", sorted(key for key, (kind, _) in RECIPE_KEYS.items() if kind in STRUCTURED))
 def test_engine_and_schema_refuse_a_text_where_a_structure_belongs(key: str, tmp_path: Path) -> None:
     meta = {**SOUND, key: "text"}
     assert problems(meta) != []

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from recipe_engine.actions.audit import audit_action
 from recipe_engine.actions.run import Home
 from recipe_engine.auditing.findings import CODES
+from recipe_engine.auditing.places import places_of
 from recipe_engine.auditing.rules import RULES
 from recipe_engine.disk.repos import RepoInfo
 from recipe_engine.rules.errors import NotFound, RequestError
-from recipe_engine.rules.places import places_of
 
 GROUP_OF_TWO = {"a": {"group": "g", "default": True}, "b": {"group": "g"}}
 ADDRESS = "https://example.org/data.bin"

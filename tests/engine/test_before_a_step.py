@@ -168,6 +168,6 @@ def test_an_entry_whose_time_is_over_is_made_again_and_the_reason_told(
 @pytest.mark.parametrize("text", ["soon", "1w", "-1h", "1.5h", "h"])
 def test_a_lifetime_that_is_none_is_refused_before_anything_runs(home: TemporaryHome, text: str) -> None:
     home.recipe("new-x", {"cache": True}, **MARK)
-    with pytest.raises(RequestError, match="is no lifetime"):
+    with pytest.raises(RequestError, match="is not a lifetime"):
         home.run("new,x", cache_expiration=text)
     assert home.entries() == []

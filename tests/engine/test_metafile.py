@@ -14,7 +14,8 @@ from recipe_engine.actions.plan_action import plan_action
 from recipe_engine.disk.metafile import MAX_BASES, MAX_META_BYTES, MissingBase, meta_files, read_meta
 from recipe_engine.rules.conditions import decide
 from recipe_engine.rules.errors import ConditionError, MetaError, RecipeError, VariationError
-from recipe_engine.rules.schema import parse_condition_blocks
+from recipe_engine.rules.overrides import apply_overrides
+from recipe_engine.rules.schema import parse_condition_blocks, parse_dependency
 
 
 def write(root: Path, name: str, /, **files: Any) -> Path:
@@ -457,6 +458,9 @@ def test_a_mapping_in_the_place_of_a_value_never_holds_in_a_successors_recipe() 
     assert decide((condition,), {"MLC_OS": "linux", "adr": "x"}).answer == "no"
     with pytest.raises(ConditionError):
         parse_condition_blocks(block, "x/_cm.yaml: update_meta_if_env[0]")
+    entry = parse_dependency({"tags": "get,y", "names": ["y"], **block}, "x/meta.yaml: deps[0]")
+    (changed,) = apply_overrides([entry], {"y": {"tags": "_z"}}, {})
+    assert (changed.tags_text, changed.conditions) == ("get,y,_z", (condition,))
 
 
 # --- files that expand ---

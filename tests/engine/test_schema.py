@@ -48,7 +48,14 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"deps": [{}, {"tags": {"a": 1}}]}, "deps[1].tags: expected a list, found dict {'a': 1}"),
     ({"deps": [{"names": 5}]}, "deps[0].names: expected a list, found int 5"),
     ({"deps": [{"names": [["a"]]}]}, "deps[0].names[0]: expected a text, found list ['a']"),
-    ({"deps": [{"dynamic": "perhaps"}]}, "deps[0].dynamic: expected yes or no, found str 'perhaps'"),
+    *[
+        ({"deps": [{key: "perhaps"}]}, f"deps[0].{key}: expected yes or no, found str 'perhaps'")
+        for key in ("dynamic", "reuse_version", "inherit_variation_tags", "skip_if_fake_run", "continue_on_error")
+    ],
+    (
+        {"deps": [{"update_tags_if_env": {"_x": {"enable_if_env": {"A": {"b": 1}}}}}]},
+        "deps[0].update_tags_if_env._x.enable_if_env.A: expected values, found {'b': 1}",
+    ),
     *[
         ({"deps": [{key: ["A"]}]}, f"deps[0].{key}: expected a mapping, found list ['A']")
         for key in ("env", "state", "const", "const_state", "update_tags_from_env_with_prefix")

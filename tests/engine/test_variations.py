@@ -249,7 +249,7 @@ def test_of_the_valid_combinations_one_must_be_on(asked: str, is_valid: bool) ->
         on(variations, asked, valid_variation_combinations=valid)
     else:
         error = refusal(variations, asked, valid_variation_combinations=valid)
-        assert f"the variations {asked or '(none)'} are no valid combination" in error.message
+        assert f"the variations {asked or '(none)'} are not a valid combination" in error.message
         assert error.hint == "valid ones are: _a, _b; _c"
 
 

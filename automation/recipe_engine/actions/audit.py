@@ -1,7 +1,7 @@
-"""``cm audit script``: looks over recipes without running anything, and tells what is wrong with them and where.
+"""``cm audit script``: looks over recipes without running anything, and reports what is wrong with them and where.
 
-It reads every registered recipe, because whether a dependency is answered depends on all of them; findings are told of
-those that were asked for. The rules are in `auditing/rules.py`.
+It reads every registered recipe, because whether a dependency is answered depends on all of them; findings are reported
+for the selected ones. The rules are in `auditing/`.
 """
 
 from __future__ import annotations
@@ -11,56 +11,58 @@ import logging
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..auditing.context import AuditedRecipe, Block, blocks_of, registered
 from ..auditing.findings import LEVELS, Finding
+from ..auditing.places import Places, places_of
 from ..auditing.rules import audit, counts
-from ..auditing.subject import Subject, registered
 from ..disk.metafile import CM_NAMES, meta_files, read_meta
-from ..disk.repos import IGNORED_IN_DIGEST, SCRIPT_AUTOMATION_UID
+from ..disk.recipe_files import file_text, recipe_texts
+from ..disk.repos import SCRIPT_AUTOMATION_UID
 from ..rules.deps import INPUT_TO_ENV
 from ..rules.errors import NotFound, RecipeError, RequestError
 from ..rules.flags import FLAGS
 from ..rules.index import RepoInfo, build_index
-from ..rules.places import Places, places_of
 from ..rules.schema import parse_recipe
 from ..rules.select import candidates
-from ..rules.tags import nearest
+from ..rules.tags import nearest_hint
+from ..running.process import run_process
 from .run import Home, parse_query_input
 
 logger = logging.getLogger(__name__)
 
-READ_ENDINGS = (".py", ".sh")
-MAX_TEXT_BYTES = 1_000_000
-"""Larger files are data, whatever they are called."""
 SHELL_ERROR = re.compile(r"(?P<file>.+?): line (?P<line>\d+): (?P<text>.*)")
 
 
 def audit_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     """Answers ``cm audit script [[repo:]alias] [--tags=..] [--level=error|warning|info]``; code 1 if there are errors.
 
-    Raises RequestError for an unknown level, NotFound when no recipe is meant.
+    Raises RequestError for an unknown level, NotFound when no recipe is selected.
     """
     level = str(i.get("level") or "warning")
     if level not in LEVELS:
         raise RequestError(f"--level={level} is not known", hint=f"one of: {', '.join(LEVELS)}")
-    subjects = [subject for repo in home.repos for subject in read_repo(repo, [other.path for other in home.repos])]
-    chosen = chosen_subjects(i, subjects)
+    roots = [repo.path for repo in home.repos]
+    recipes = [audited for repo in home.repos for audited in read_repo(repo, roots)]
+    chosen = chosen_recipes(i, recipes)
     inputs = {name: INPUT_TO_ENV.get(name, "") for name in FLAGS}
-    findings = audit(with_shell_errors(chosen), registered(subjects, inputs))
-    told = [finding for finding in findings if finding.severity <= LEVELS.index(level)]
+    findings = audit(with_shell_errors(chosen), registered(recipes, inputs))
+    levels = LEVELS[: LEVELS.index(level) + 1]
+    shown = [finding for finding in findings if finding.level in levels]
     found = counts(findings)
     if i.get("out") == "con":
-        sys.stdout.write("".join(line + "\n" for line in lines_of(told)))
+        sys.stdout.write("".join(line + "\n" for line in lines_of(shown)))
         sys.stdout.flush()
         logger.info("%s", summary(len(chosen), found, level))
     answer: dict[str, Any] = {
         "return": 0,
         "recipes": len(chosen),
         "counts": dict(found),
-        "findings": [{"level": finding.level, **finding._asdict()} for finding in told],
+        "findings": [{"level": finding.level, **finding._asdict()} for finding in shown],
     }
     if found["error"]:
         answer.update({"return": 1, "error": f"the audit found {_number(found['error'], 'error')}"})
@@ -79,7 +81,7 @@ def lines_of(findings: Iterable[Finding]) -> Iterator[str]:
 
 def summary(count: int, found: Mapping[str, int], level: str) -> str:
     """The last line for a user."""
-    parts = [_number(found["error"], "error"), _number(found["warning"], "warning"), _number(found["info"], "note")]
+    parts = [_number(found[name], word) for name, word in zip(LEVELS, ("error", "warning", "note"), strict=True)]
     more = " (--level=info shows the notes)" if level != "info" and found["info"] else ""
     return f"looked at {_number(count, 'recipe')}: {', '.join(parts)}{more}"
 
@@ -93,97 +95,78 @@ def _short(path: str) -> str:
     return path if relative.startswith("..") else relative
 
 
-def chosen_subjects(i: Mapping[str, Any], subjects: Sequence[Subject]) -> list[Subject]:
+def chosen_recipes(i: Mapping[str, Any], recipes: Sequence[AuditedRecipe]) -> list[AuditedRecipe]:
     """The recipes that ``--tags``, ``repo:`` or ``[repo:]alias`` (with ``*`` and ``?``) ask for; all without any."""
     artifact = str(i.get("artifact") or "").strip()
     repo, colon, rest = artifact.partition(":")
     name = rest if colon else artifact
-    found = list(subjects)
+    found = list(recipes)
     if colon:
-        found = [subject for subject in found if repo in (subject.repo, subject.folder.parent.parent.name)]
+        found = [audited for audited in found if repo in (audited.repo, audited.folder.parent.parent.name)]
         if not found:
-            known = sorted({subject.repo for subject in subjects})
+            known = sorted({audited.repo for audited in recipes})
             raise NotFound(f"no registered repository '{repo}' has recipes", hint=f"known are: {', '.join(known)}")
     if " " in name or i.get("tags"):
         query, _ = parse_query_input({**i, "artifact": name if " " in name else ""})
-        index = build_index([subject.entry for subject in found if subject.entry], {})
+        index = build_index([audited.entry for audited in found if audited.entry], {})
         paths = {entry.path for entry in candidates(query, "", index)}
-        return [subject for subject in found if subject.folder in paths]
+        return [audited for audited in found if audited.folder in paths]
     if name:
-        found = [subject for subject in found if _is_called(subject, name)]
+        found = [audited for audited in found if _is_called(audited, name)]
     if not found:
-        known = [subject.alias for subject in subjects]
-        close = nearest(name, known)
-        raise NotFound(
-            f"no recipe is called '{name}'" if name else "no recipe is registered",
-            hint=f"the nearest are: {', '.join(close)}" if close else "cm find script lists all recipes",
-        )
+        hint = nearest_hint(name, [audited.alias for audited in recipes], otherwise="cm find script lists all recipes")
+        raise NotFound(f"no recipe is called '{name}'" if name else "no recipe is registered", hint=hint)
     return found
 
 
-def _is_called(subject: Subject, name: str) -> bool:
-    names = {subject.alias, subject.folder.name, str(subject.meta.get("uid", ""))}
+def _is_called(audited: AuditedRecipe, name: str) -> bool:
+    names = {audited.alias, audited.folder.name, str(audited.meta.get("uid", ""))}
     return any(fnmatch.fnmatchcase(each, part) for each in names for part in name.split(","))
 
 
 # --- reading ---
 
 
-def read_repo(repo: RepoInfo, roots: Sequence[Path]) -> Iterator[Subject]:
+def read_repo(repo: RepoInfo, roots: Sequence[Path]) -> Iterator[AuditedRecipe]:
     """The recipes of a repository as an audit sees them, those that the engine cannot use too."""
     root = repo.path / "script"
     for folder in sorted(root.iterdir()) if root.is_dir() else ():
         if meta_files(folder):
-            subject = read_subject(folder, repo.alias, roots)
-            if str(subject.meta.get("automation_uid", SCRIPT_AUTOMATION_UID)) == SCRIPT_AUTOMATION_UID:
-                yield subject
+            audited = read_audited(folder, repo.alias, roots)
+            if str(audited.meta.get("automation_uid", SCRIPT_AUTOMATION_UID)) == SCRIPT_AUTOMATION_UID:
+                yield audited
 
 
-def read_subject(folder: Path, repo: str, roots: Sequence[Path]) -> Subject:
+def read_audited(folder: Path, repo: str, roots: Sequence[Path]) -> AuditedRecipe:
     """One recipe folder, whatever state it is in."""
     files = meta_files(folder)
     file_name = files[0].name if files else CM_NAMES[0]
-    problem, meta, recipe = "", {}, None
+    meta, recipe = {}, None
+    blocks: list[Block] = []
+    errors: list[RecipeError] = []
     try:
         meta = read_meta(folder, roots).values
         recipe = parse_recipe(meta, folder, folder.parent.parent, file_name)
+        blocks, errors = blocks_of(recipe)
     except (RecipeError, OSError, ValueError) as error:
-        text = error.message if isinstance(error, RecipeError) else str(error)
-        problem = text.removeprefix(f"{folder / file_name}: ")
-    return Subject(
+        errors = [error if isinstance(error, RecipeError) else RecipeError(str(error))]
+    return AuditedRecipe(
         repo=repo,
         folder=folder,
         file_name=file_name,
         meta=meta,
         recipe=recipe,
-        problem=problem,
-        places=places_of(_text(files[0])) if files else Places({}),
-        texts=dict(_texts(folder)),
+        blocks=blocks,
+        errors=errors,
+        places=places_of(file_text(files[0])) if files else Places({}),
+        texts=recipe_texts(folder, is_deep=True),
         files=frozenset(os.listdir(folder)),
     )
 
 
-def _texts(folder: Path) -> Iterator[tuple[str, str]]:
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name not in IGNORED_IN_DIGEST and not name.startswith("."))
-        for name in sorted(names):
-            path = Path(place, name)
-            if name.endswith(READ_ENDINGS) and path.is_file() and path.stat().st_size <= MAX_TEXT_BYTES:
-                yield path.relative_to(folder).as_posix(), _text(path)
-
-
-def _text(path: Path) -> str:
-    encoding = "utf-8-sig" if path.suffix == ".py" else "utf-8"  # Python reads over a byte order mark, bash does not
-    return path.read_bytes().decode(encoding, "replace")  # not read_text: it would hide Windows line ends
-
-
-def with_shell_errors(subjects: Sequence[Subject]) -> list[Subject]:
-    """The subjects with what ``bash -n`` says of their scripts; bash reads them and runs nothing."""
-    import tempfile  # here, because only audits need them
-
-    from ..running.process import run_process
-
-    scripts = [str(subject.folder / name) for subject in subjects for name in subject.texts if name.endswith(".sh")]
+def with_shell_errors(recipes: Sequence[AuditedRecipe]) -> list[AuditedRecipe]:
+    """The recipes with what ``bash -n`` says of their scripts; bash reads them and runs nothing."""
+    scripts = [str(audited.folder / name) for audited in recipes for name in audited.texts if name.endswith(".sh")]
     with tempfile.TemporaryDirectory() as place:
         out = Path(place, "errors")
         out.touch()
@@ -191,13 +174,13 @@ def with_shell_errors(subjects: Sequence[Subject]) -> list[Subject]:
         for start in range(0, len(scripts), 500):
             words = ["bash", "-c", check, "bash", str(out), *scripts[start : start + 500]]
             run_process(words, Path(place), extra_env={}, log_path=None)
-        found: dict[str, tuple[int, str]] = {}
-        for match in map(SHELL_ERROR.fullmatch, _text(out).splitlines()):
-            if match and match["file"] not in found:
-                found[match["file"]] = (int(match["line"]), match["text"])
+        found: dict[Path, tuple[int, str]] = {}
+        for match in map(SHELL_ERROR.fullmatch, file_text(out).splitlines()):
+            if match:
+                found.setdefault(Path(match["file"]), (int(match["line"]), match["text"]))
     return [
-        subject._replace(
-            shell_errors={name: found[path] for name in subject.texts if (path := str(subject.folder / name)) in found}
+        audited._replace(
+            shell_errors={name: found[path] for name in audited.texts if (path := audited.folder / name) in found}
         )
-        for subject in subjects
+        for audited in recipes
     ]

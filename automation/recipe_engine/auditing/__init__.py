@@ -2,5 +2,5 @@
 
 In order, each module imports only earlier ones and earlier packages:
 
-findings, subject, meta, links, code, rules.
+findings, places, context, metadata, links, code, rules.
 """

@@ -5,15 +5,15 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..documents.needs import SHA256_KEYS, URL_KEYS
 from ..rules.env import PREFIX, SUCCESSOR_PREFIX
 from ..rules.symbols import shown
 from ..rules.tags import nearest, split_words
+from .context import AuditContext, Block, finds
 from .findings import Finding
-from .subject import Look
 
 # --- downloads ---
 
@@ -39,77 +39,73 @@ def _both_prefixes(keys: tuple[str, ...]) -> frozenset[str]:
 
 
 FETCHED_KEYS = _both_prefixes(URL_KEYS) - _both_prefixes(("CM_GIT_URL",))
-"""Keys whose value is downloaded as a file; what git clones has checksums of its own."""
+"""Keys whose value is downloaded as a file; git checks what it clones itself."""
 CHECKSUM_KEYS = _both_prefixes((*SHA256_KEYS, "CM_DAE_FILE_MD5", "CM_EXTRACT_CHECKSUM"))
 CHECKSUM_INPUTS = frozenset({"sha256sum", "md5sum", "checksum"})
 DOWNLOAD_TAGS = frozenset({"download", "download-and-extract", "dae"})
 
 
-def needs(look: Look) -> Iterator[Finding]:
+@finds("needs-unusable", "download-unchecked")
+def needs(context: AuditContext) -> Iterator[Finding]:
     """What the recipe says it needs: keys and values that plans can use, a checksum for each address."""
-    for block in look.blocks:
+    for block in context.blocks:
         for key, value in block.layer.needs.items():
             where = f"{block.where}needs.{key}"
             if key not in NEEDS_KEYS:
                 close = nearest(key, NEEDS_KEYS, 1)
                 hint = f"did you mean {close[0]}?" if close else f"known are: {', '.join(NEEDS_KEYS)}"
-                yield look.subject.finding("needs-unusable", f"nothing reads '{key}'", where, hint)
+                yield context.finding("needs-unusable", f"nothing reads '{key}'", where, hint)
             elif not _fits(key, value):
                 text = f"expected {NEEDS_KEYS[key]}, found {value!r}"
-                yield look.subject.finding("needs-unusable", text, where)
+                yield context.finding("needs-unusable", text, where)
             elif key == "downloads":
                 for number, row in enumerate(value):
-                    yield from _row(look, f"{where}[{number}]", row)
+                    yield from _row(context, f"{where}[{number}]", row)
 
 
 def _fits(key: str, value: Any) -> bool:
+    is_text_list = isinstance(value, list) and all(isinstance(item, str) for item in value)
     if key == "downloads":
         return isinstance(value, list) and all(isinstance(row, Mapping) for row in value)
     if key.endswith("_mb"):
         return not isinstance(value, bool) and str(value).isdigit()
-    if key == "tokens":
-        return isinstance(value, list) and all(isinstance(item, str) for item in value)
-    return isinstance(value, str | bool) or (isinstance(value, list) and all(isinstance(item, str) for item in value))
+    return is_text_list or (key != "tokens" and isinstance(value, str | bool))
 
 
-def _row(look: Look, where: str, row: Mapping[str, Any]) -> Iterator[Finding]:
+def _row(context: AuditContext, where: str, row: Mapping[str, Any]) -> Iterator[Finding]:
     for key in row:
         if key not in DOWNLOAD_KEYS:
             hint = f"known are: {', '.join(DOWNLOAD_KEYS)}"
-            yield look.subject.finding("needs-unusable", f"nothing reads '{key}'", f"{where}.{key}", hint)
+            yield context.finding("needs-unusable", f"nothing reads '{key}'", f"{where}.{key}", hint)
     what, digest = str(row.get("what") or ""), str(row.get("sha256") or "")
     if not what:
-        yield look.subject.finding("needs-unusable", "a download without 'what'", where)
+        yield context.finding("needs-unusable", "a download without 'what'", where)
     if digest and "<<<" not in digest and not _SHA256.fullmatch(digest):
-        yield look.subject.finding("needs-unusable", f"'{digest}' is no SHA-256", f"{where}.sha256")
-    if not digest and what.startswith(("http://", "https://", "ftp://")):
-        yield look.subject.finding("download-unchecked", f"{what} has no sha256", where)
+        yield context.finding("needs-unusable", f"'{digest}' is not a SHA-256", f"{where}.sha256")
+    if not digest and _is_address(what):
+        yield context.finding("download-unchecked", f"{what} has no sha256", where)
 
 
-def fetched(look: Look) -> Iterator[Finding]:
+@finds("download-unchecked", "download-md5")
+def fetched(context: AuditContext) -> Iterator[Finding]:
     """Addresses that the metadata hands to a step that downloads."""
-    general = [value for block in look.blocks if not block.where for _, env in _envs(look, "") for value in _sums(env)]
-    for block in look.blocks:
-        for where, env in _envs(look, block.where):
+    general = [value for block in context.blocks if not block.where for _, env in _envs(block) for value in _sums(env)]
+    for block in context.blocks:
+        for where, env in _envs(block):
             address = next((str(env[key]) for key in FETCHED_KEYS & env.keys() if _is_address(env[key])), "")
-            if address:
-                yield from _judge(look, where, address, [*_sums(env), *general])
+            yield from _judge(context, where, address, [*_sums(env), *general])
         for where, dependency in block.dependencies():
             words = split_words(dependency.tags_text)
             address = next((word[5:] for word in words if word.startswith("_url.")), "")
-            if address and DOWNLOAD_TAGS.intersection(words):
-                entry = dependency.entry
-                given = [str(entry[key]) for key in CHECKSUM_INPUTS & entry.keys()]
-                yield from _judge(look, where, address, [*given, *_sums(entry.get("env") or {}), *general])
+            if DOWNLOAD_TAGS.intersection(words):
+                given = [str(dependency.entry[key]) for key in CHECKSUM_INPUTS & dependency.entry.keys()]
+                yield from _judge(context, where, address, [*given, *_sums(dependency.env), *general])
 
 
-def _envs(look: Look, where: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _envs(block: Block) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The env mappings of one block: env as written over default_env, and those of its dependencies."""
-    for block in look.blocks:
-        if block.where == where:
-            yield f"{where}env", {**block.layer.default_env, **block.layer.env, **block.layer.const}
-            for path, dependency in block.dependencies():
-                yield f"{path}.env", dependency.entry.get("env") or {}
+    yield f"{block.where}env", {**block.layer.default_env, **block.layer.env, **block.layer.const}
+    yield from ((f"{path}.env", dependency.env) for path, dependency in block.dependencies())
 
 
 def _sums(env: Mapping[str, Any]) -> list[str]:
@@ -120,26 +116,26 @@ def _is_address(value: Any) -> bool:
     return isinstance(value, str) and value.startswith(("http://", "https://", "ftp://"))
 
 
-def _judge(look: Look, where: str, address: str, sums: list[str]) -> Iterator[Finding]:
-    if not sums:
+def _judge(context: AuditContext, where: str, address: str, sums: list[str]) -> Iterator[Finding]:
+    if address and not sums:
         text = f"{shown(address)} is downloaded without a checksum"
-        hint = "give CM_DOWNLOAD_CHECKSUM_SHA256 or sha256sum beside it"
-        yield look.subject.finding("download-unchecked", text, where, hint)
-    elif not any("<<<" in value or not _MD5.fullmatch(value) for value in sums):
-        yield look.subject.finding("download-md5", f"{shown(address)} is checked with MD5 only", where)
+        hint = "add CM_DOWNLOAD_CHECKSUM_SHA256 or sha256sum"
+        yield context.finding("download-unchecked", text, where, hint)
+    elif address and not any("<<<" in value or not _MD5.fullmatch(value) for value in sums):
+        yield context.finding("download-md5", f"{shown(address)} is checked with MD5 only", where)
 
 
 # --- hooks ---
 
 HOOKS = ("predeps", "preprocess", "postprocess", "detect_version")
-SHELLS = (".sh",)
 STARTERS = frozenset({"system", "popen", "run", "call", "check_call", "check_output", "Popen", "getoutput"})
 """Functions of ``os`` and ``subprocess`` that start a command."""
 
 
-def hooks(look: Look) -> Iterator[Finding]:
+@finds("hook-syntax", "hook-signature", "download-unchecked", is_of_recipe=False)
+def hooks(context: AuditContext) -> Iterator[Finding]:
     """Python files that do not compile, hooks that cannot take what they get."""
-    for name, text in look.subject.texts.items():
+    for name, text in context.audited.texts.items():
         if not name.endswith(".py"):
             continue
         try:
@@ -149,15 +145,15 @@ def hooks(look: Look) -> Iterator[Finding]:
                 compile(tree, name, "exec", dont_inherit=True)
         except (SyntaxError, ValueError) as error:
             line = getattr(error, "lineno", 0) or 0
-            yield look.subject.finding_in("hook-syntax", str(getattr(error, "msg", error)), (name, line))
+            yield context.finding_in(name, line, "hook-syntax", str(getattr(error, "msg", error)))
             continue
         if not _CHECK.search(text):
-            yield from _first(look, name, "download-unchecked", _fetching_texts(tree))
+            yield from _first(context, name, "download-unchecked", _fetching_texts(tree))
         for node in tree.body if name == "customize.py" else ():
             if isinstance(node, ast.FunctionDef) and node.name in HOOKS and not _takes_one(node.args):
                 signature = f"{node.name}({ast.unparse(node.args)})"
                 hint = f"def {node.name}(i):"
-                yield look.subject.finding_in("hook-signature", signature, (name, node.lineno), hint)
+                yield context.finding_in(name, node.lineno, "hook-signature", signature, hint)
 
 
 def _fetching_texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -188,42 +184,52 @@ _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
 _EXPANSION = re.compile(r"(?<!\\)\$(?:\{\w+\}|\w+)")
 
 
-def scripts(look: Look) -> Iterator[Finding]:
+@finds(
+    "script-missing",
+    "shell-line-ends",
+    "shell-syntax",
+    "shell-eval",
+    "shell-unquoted",
+    "download-unchecked",
+    is_of_recipe=False,
+)
+def scripts(context: AuditContext) -> Iterator[Finding]:
     """Native scripts that fail, or that a value can turn into something else; one finding of a kind in each file."""
-    subject = look.subject
-    for block in look.blocks:
+    audited = context.audited
+    for block in context.blocks:
         name = block.layer.script_name
         wanted = re.compile(rf"{re.escape(name)}(-.+)?\.(sh|bat)")
-        if name and not re.search(r"[<#]", name) and not any(map(wanted.fullmatch, subject.files)):
+        if name and not re.search(r"[<#]", name) and not any(map(wanted.fullmatch, audited.files)):
             text = f"there is no '{name}.sh' in the folder"
             hint = f"without the ending: {name[:-3]}" if name.endswith(".sh") else ""
-            yield subject.finding("script-missing", text, f"{block.where}script_name", hint)
-    for name, text in subject.texts.items():
-        if not name.endswith(SHELLS):
+            yield context.finding("script-missing", text, f"{block.where}script_name", hint)
+    for name, text in audited.texts.items():
+        if not name.endswith(".sh"):
             continue
         if "\r\n" in text:
             line = text[: text.index("\r\n")].count("\n") + 1
             hint = "write it with LF: sed -i 's/\\r$//' FILE"
-            yield subject.finding_in("shell-line-ends", "lines end with CR LF", (name, line), hint)
-        elif name in subject.shell_errors:
-            line, problem = subject.shell_errors[name]
-            yield subject.finding_in("shell-syntax", problem, (name, line))
-        yield from _first(look, name, "shell-eval", _evals(text))
-        yield from _first(look, name, "shell-unquoted", _unquoted(text))
+            yield context.finding_in(name, line, "shell-line-ends", "lines end with CR LF", hint)
+        elif name in audited.shell_errors:
+            line, problem = audited.shell_errors[name]
+            yield context.finding_in(name, line, "shell-syntax", problem)
+        lines = list(_lines(text))
+        yield from _first(context, name, "shell-eval", [row for row in lines if _EVAL.search(row[1])])
+        yield from _first(context, name, "shell-unquoted", [row for row in lines if _is_unquoted(row[1])])
         if not _CHECK.search(text):
-            yield from _first(look, name, "download-unchecked", _fetches(text))
+            yield from _first(context, name, "download-unchecked", [row for row in lines if _FETCH.search(row[1])])
 
 
-def _first(look: Look, name: str, code: str, found: Iterator[tuple[int, str]]) -> Iterator[Finding]:
+def _first(context: AuditContext, name: str, code: str, found: Iterable[tuple[int, str]]) -> Iterator[Finding]:
     rows = list(found)
     if rows:
         line, text = rows[0]
         more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
-        yield look.subject.finding_in(code, text.strip() + more, (name, line))
+        yield context.finding_in(name, line, code, text.strip() + more)
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines of a script that are no comments; text fed to another program (``<<EOF``) is left out."""
+    """The lines of a script that are not comments; text fed to another program (``<<EOF``) is left out."""
     end = ""
     for number, line in enumerate(text.splitlines(), 1):
         if end:
@@ -235,17 +241,6 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
         end = here[1] if here and "<<<" not in line else ""
 
 
-def _evals(text: str) -> Iterator[tuple[int, str]]:
-    return ((number, line) for number, line in _lines(text) if _EVAL.search(line))
-
-
-def _unquoted(text: str) -> Iterator[tuple[int, str]]:
-    for number, line in _lines(text):
-        for match in _CHANGES.finditer(line):
-            if _EXPANSION.search(_QUOTED.sub("", match["words"])):
-                yield number, line
-                break
-
-
-def _fetches(text: str) -> Iterator[tuple[int, str]]:
-    return ((number, line) for number, line in _lines(text) if _FETCH.search(line))
+def _is_unquoted(line: str) -> bool:
+    """Whether a command that changes files gets an expansion outside quotes."""
+    return any(_EXPANSION.search(_QUOTED.sub("", match["words"])) for match in _CHANGES.finditer(line))

@@ -40,7 +40,7 @@ def asked_tags(configured: Configured, env: Mapping[str, EnvValue]) -> tuple[str
 def cache_key(configured: Configured, env: Mapping[str, EnvValue]) -> CacheKey:
     """The key of the recipe in ``env`` (with the results of dynamic dependencies when there are any).
 
-    It goes into files, so it holds no secret: whoever gives an address with another login asks for the same entry.
+    It goes into files, so it holds no secret: addresses that differ only in the login mean the same entry.
     """
     recipe, query = configured.recipe, configured.request.query
     extra = asked_tags(configured, env)
@@ -72,7 +72,7 @@ def cache_key(configured: Configured, env: Mapping[str, EnvValue]) -> CacheKey:
 
 
 def visible_inputs(configured: Configured) -> dict[str, str]:
-    """The inputs given now that the recipe maps to env keys, as texts; secrets are none of the cache's business."""
+    """The inputs given now that the recipe maps to env keys, as texts; secrets are left out."""
     inputs = configured.request.inputs
     mapping = configured.layer.input_mapping
     names = [name for name in sorted(mapping) if not (is_secret(name) or is_secret(mapping[name]))]
@@ -82,8 +82,8 @@ def visible_inputs(configured: Configured) -> dict[str, str]:
 def entry_inputs(configured: Configured) -> dict[str, str]:
     """The inputs that an entry is made with.
 
-    One that decides whether a dynamic dependency runs (``--pull`` of get-git-repo) is none: such a dependency runs on
-    reuse too, so the input is a request to an entry that may be there already.
+    One that decides whether a dynamic dependency runs (``--pull`` of get-git-repo) is not one of them: such a
+    dependency runs on reuse too, so the input is a request to an entry that may exist already.
     """
     layer = configured.layer
     dynamic = [dependency for phase in PHASES for dependency in layer.dependencies(phase) if dependency.is_dynamic]
@@ -105,7 +105,7 @@ def with_derived_tags(key: CacheKey, derived: tuple[str, ...]) -> CacheKey:
 
 
 def misfit(entry: CacheEntry, key: CacheKey) -> str:
-    """Why ``entry`` cannot serve ``key``, in words; empty when it can, as far as ``_cm.json`` tells."""
+    """Why ``entry`` cannot serve ``key``, in words; empty when it can, as far as ``_cm.json`` says."""
     return next((text for _, text in misfits(entry, key)), "")
 
 
@@ -113,7 +113,7 @@ Part = Literal["unfinished", "tags", "version", "variations", "inputs"]
 
 
 def misfits(entry: CacheEntry, key: CacheKey) -> Iterator[tuple[Part, str]]:
-    """Everything that keeps ``entry`` from serving ``key``, weightiest first."""
+    """Everything that keeps ``entry`` from serving ``key``, most important first."""
     if not entry.is_complete:
         yield "unfinished", "it was never finished"
     tags = set(entry.tags)

@@ -46,7 +46,7 @@ def key_matches(accepted: tuple[str, ...], value: object, *, is_any: bool) -> bo
 
     A true-word accepts every value that is not a false-word or empty. A false-word accepts false-words and the empty
     value, and in an all-condition also a missing key. The empty text accepts the empty value, in an all-condition also
-    a missing key, in an any-condition also false-words. Otherwise the texts must be equal, ignoring case and blanks.
+    a missing key, in an any-condition also false-words. Otherwise the texts must be equal but for case and whitespace.
     """
     text = "" if value is None else str(value).strip().lower()
     if value is None:

@@ -7,34 +7,27 @@ input is put into ``const`` too, so it beats variations and versions, here and i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .conditions import Condition, decide
-from .env import Env, State, expand_env, expand_text, fill_env, merge_state, successor_twins, with_lists
+from .env import PREFIX, Env, State, expand_env, expand_text, fill_env, merge_state, successor_twins, with_lists
 from .errors import RequestError
 from .index import dynamic_name
-from .model import PHASES, ConditionalLayer, Configured, Dependency, Layer, Overrides, Phase, Recipe, Request
+from .model import PHASES, ConditionalLayer, Configured, Layer, Overrides, Recipe, Request, Witness
 from .overrides import append_dependencies, apply_overrides, merge_needs, merge_overrides, unknown_handles
 from .schema import is_yes, lifetime_s, parse_condition_blocks, parse_layer, parse_overrides
 from .variations import resolve_variations, variation_blocks
-from .version import VersionRange
+from .version import BOUND_KEYS, VersionRange
 
 
 def requested_version(recipe: Recipe, request: Request, env: Env) -> VersionRange:
     """The bounds asked for: by the request, else by the env (variations may set them), else by the recipe."""
-
-    def pick(name: str, key: str) -> str:
-        asked: str = getattr(request.version, name)
-        own: str = getattr(recipe.version, name)
-        return asked or str(env.get(key, "") or "") or own
-
-    prefix = recipe.prefix
     return VersionRange(
-        exact=pick("exact", f"{prefix}VERSION"),
-        minimum=pick("minimum", f"{prefix}VERSION_MIN"),
-        maximum=pick("maximum", f"{prefix}VERSION_MAX"),
-        maximum_usable=pick("maximum_usable", f"{prefix}VERSION_MAX_USABLE"),
+        *(
+            asked or str(env.get(f"{recipe.prefix}{key.upper()}", "") or "") or own
+            for key, asked, own in zip(BOUND_KEYS, request.version, recipe.version, strict=True)
+        )
     )
 
 
@@ -52,7 +45,7 @@ def version_variation(recipe: Recipe, request: Request, version: str) -> tuple[s
 def entry_lifetime_s(configured: Configured, env: Env) -> int | None:
     """How many seconds an entry made now may be used; None is for ever.
 
-    Raises RequestError for a ``cache_expiration`` that is none.
+    Raises RequestError for a ``cache_expiration`` that is not one.
     """
     text = str(expand_text(configured.cache_expiration, env))
     if not text:
@@ -60,7 +53,7 @@ def entry_lifetime_s(configured: Configured, env: Env) -> int | None:
     seconds = lifetime_s(text)
     if seconds is None:
         raise RequestError(
-            f"{configured.label}: cache_expiration={text!r} is no lifetime",
+            f"{configured.label}: cache_expiration={text!r} is not a lifetime",
             hint="write 90m, 2h, 3d, or 0 for an entry that is never used again",
         )
     return seconds
@@ -71,15 +64,30 @@ def configure(recipe: Recipe, request: Request) -> Configured:
 
     Raises VariationError and RequestError; nothing on disk is touched.
     """
-    explicit = request.query.variations
-    merger = _Merger(request, is_successor=recipe.is_successor)
-    if request.origins:
-        request.origins.begins(request, merger.env)
+    env: Env = {**request.env, **request.local_env}
+    if recipe.is_successor:
+        twins = successor_twins({key: value for key, value in request.env.items() if key not in request.local_env})
+        env = {**twins, **env, **successor_twins(request.local_env)}
+    start = Configured(
+        recipe=recipe,
+        request=request,
+        explicit=request.query.variations,
+        applied=(),
+        env=env,
+        state=request.state,
+        const=request.const,
+        const_state=request.const_state,
+        layer=Layer(),
+        recursive_overrides={},
+        version=request.version,
+    )
+    merger = _Merger(start)
+    merger.witness.begins(request, merger.env)
     merger.set_version(request.version)
     merger.merge(recipe.layer, "recipe")
     preferred = merger.preferred_variations(recipe.layer.default_variations)
     version = requested_version(recipe, request, expand_env(merger.env))
-    explicit = (*explicit, *version_variation(recipe, request, version.exact))
+    explicit = (*start.explicit, *version_variation(recipe, request, version.exact))
     applied = resolve_variations(recipe, explicit, request.query.excluded_variations, preferred)
     recursive: Overrides = {}
     for name, block in variation_blocks(recipe, [variation.name for variation in applied]):
@@ -99,20 +107,7 @@ def configure(recipe: Recipe, request: Request) -> Configured:
     merger.override(request.overrides, is_strict=True)
     merger.override(recursive, is_strict=False)
     merger.env = with_lists(merger.env)
-    configured = Configured(
-        recipe=recipe,
-        request=request,
-        explicit=explicit,
-        applied=applied,
-        env=merger.settled_env(),
-        state=merger.state,
-        const=merger.const,
-        const_state=merger.const_state,
-        layer=merger.layer,
-        recursive_overrides=recursive,
-        version=version,
-        undecided=tuple(merger.undecided),
-    )
+    configured = merger.settled(explicit=explicit, applied=applied, recursive_overrides=recursive, version=version)
     if "<<<" not in configured.cache_expiration:  # else a step to come decides it
         entry_lifetime_s(configured, configured.env)
     return configured
@@ -142,95 +137,71 @@ def apply_default_version(configured: Configured) -> Configured:
     chosen = configured.version.clamp(configured.layer.default_version)
     if configured.version.exact or not chosen:
         return configured
-    recipe = configured.recipe
-    merger = _Merger(configured.request, is_successor=recipe.is_successor)
-    merger.continue_from(configured)
+    recipe, recursive = configured.recipe, configured.recursive_overrides
+    merger = _Merger(configured)
     merger.set_version(VersionRange(exact=chosen))
-    recursive = configured.recursive_overrides
     if chosen in recipe.versions:
         where, block = f"{recipe.meta_path}: versions.{chosen}", recipe.versions[chosen]
         merger.merge(parse_layer(block, where), f"versions {chosen}")
         recursive = merge_overrides(recursive, parse_overrides(block.get("add_deps_recursive"), where))
-    return configured._replace(
-        env=merger.settled_env(),
-        state=merger.state,
-        const=merger.const,
-        const_state=merger.const_state,
-        layer=merger.layer,
-        recursive_overrides=recursive,
-        version=configured.version._replace(exact=chosen),
-        undecided=tuple(dict.fromkeys((*configured.undecided, *merger.undecided))),
-    )
+    return merger.settled(recursive_overrides=recursive, version=configured.version._replace(exact=chosen))
 
 
 class _Merger:
-    """The layers of one request merged one by one; lives for one call of ``configure``."""
+    """The layers of one request merged one by one over what ``start`` holds."""
 
-    def __init__(self, request: Request, *, is_successor: bool) -> None:
-        self.inputs = request.inputs
-        self.witness = request.origins
-        self.is_successor = is_successor
-        self.env: Env = {**request.env, **request.local_env}
-        if is_successor:
-            twins = successor_twins({key: value for key, value in request.env.items() if key not in request.local_env})
-            self.env = {**twins, **self.env, **successor_twins(request.local_env)}
-        self.state = dict(request.state)
-        self.const = dict(request.const)
-        self.const_state = dict(request.const_state)
-        self.layer = Layer()
-        self.conditional: tuple[Any, ...] = ()
-        self.undecided: dict[str, None] = {}
+    def __init__(self, start: Configured) -> None:
+        self.start = start
+        self.witness = start.request.origins or Witness()
+        self.env = dict(start.env)
+        self.state = dict(start.state)
+        self.const = dict(start.const)
+        self.const_state = dict(start.const_state)
+        self.layer = start.layer
+        self.undecided = dict.fromkeys(start.undecided)
 
-    def continue_from(self, configured: Configured) -> None:
-        """Starts from what an earlier ``configure`` gave."""
-        self.env = dict(configured.env)
-        self.state = dict(configured.state)
-        self.const = dict(configured.const)
-        self.const_state = dict(configured.const_state)
-        self.layer = configured.layer
-        self.conditional = configured.layer.conditional
+    def settled(self, **decided: Any) -> Configured:
+        """``start`` with what was merged and ``decided``, the placeholders of the env filled in."""
+        env = expand_env(self.env)
+        self.witness.settles(env)
+        return self.start._replace(
+            env=env,
+            state=self.state,
+            const=self.const,
+            const_state=self.const_state,
+            layer=self.layer,
+            undecided=tuple(self.undecided),
+            **decided,
+        )
 
     def set_version(self, version: VersionRange) -> None:
         """Writes the bounds into the env, where recipes read them."""
-        bounds = {
-            "CM_VERSION": version.exact,
-            "CM_VERSION_MIN": version.minimum,
-            "CM_VERSION_MAX": version.maximum,
-            "CM_VERSION_MAX_USABLE": version.maximum_usable,
-        }
-        given: Env = {key: value for key, value in bounds.items() if value}
-        self.env.update({**given, **successor_twins(given)} if self.is_successor else given)
-        self._tell("version", given)
+        bounds = zip(BOUND_KEYS, version, strict=True)
+        given: Env = {PREFIX + key.upper(): value for key, value in bounds if value}
+        self.env.update({**given, **successor_twins(given)} if self.start.recipe.is_successor else given)
+        self._offer("version", given)
 
-    def _tell(self, kind: str, offered: Mapping[str, Any]) -> None:
-        if self.witness and offered:
+    def _offer(self, kind: str, offered: Mapping[str, Any]) -> None:
+        if offered:
             self.witness.sees(kind, offered, self.env)
-
-    def settled_env(self) -> Env:
-        """The env with its placeholders filled in."""
-        env = expand_env(self.env)
-        if self.witness:
-            self.witness.settles(env)
-        return env
 
     def merge(self, layer: Layer, where: str) -> None:
         """Puts one more layer over what is there; mapped inputs come first, so that its conditions see them."""
-        if self.witness:
-            self.witness.enters(where, layer)
+        self.witness.enters(where, layer)
         self.map_inputs(layer.input_mapping)
         self.env = {**fill_env(self.env, layer.default_env), **layer.env, **self.const}
-        self._tell("held const", self.const)
-        self._tell("default_env", layer.default_env)
-        self._tell("env", layer.env)
-        self.conditional = (*self.conditional, *layer.conditional)
+        self._offer("held const", self.const)
+        self._offer("default_env", layer.default_env)
+        self._offer("env", layer.env)
+        self.layer = self.layer._replace(conditional=(*self.layer.conditional, *layer.conditional))
         docker = self._merge_conditional()
         self.const.update(layer.const)
         self.env.update(self.const)
-        self._tell("held const", self.const)
+        self._offer("held const", self.const)
         self.state = merge_state(self.state, layer.state)
         self.const_state = merge_state(self.const_state, layer.const_state)
         lists: dict[str, Any] = {
-            phase: append_dependencies(self.dependencies(phase), layer.dependencies(phase)) for phase in PHASES
+            phase: append_dependencies(self.layer.dependencies(phase), layer.dependencies(phase)) for phase in PHASES
         }
         self.layer = self.layer._replace(
             **lists,
@@ -238,7 +209,6 @@ class _Merger:
             new_env_keys=tuple(dict.fromkeys((*self.layer.new_env_keys, *layer.new_env_keys))),
             new_state_keys=tuple(dict.fromkeys((*self.layer.new_state_keys, *layer.new_state_keys))),
             docker=merge_state(merge_state(self.layer.docker, layer.docker), docker),
-            conditional=self.conditional,
             script_name=layer.script_name or self.layer.script_name,
             default_version=layer.default_version or self.layer.default_version,
             warnings=(*self.layer.warnings, *(line for line in layer.warnings if line not in self.layer.warnings)),
@@ -247,8 +217,7 @@ class _Merger:
             cache_expiration=layer.cache_expiration or self.layer.cache_expiration,
             is_cached=self.layer.is_cached if layer.is_cached is None else layer.is_cached,
         )
-        if self.witness:
-            self.witness.sees_dependencies(self.layer, is_override=False)
+        self.witness.sees_dependencies(self.layer, is_override=False)
         if layer.overrides:
             self.override(layer.overrides, is_strict=True)
 
@@ -262,26 +231,25 @@ class _Merger:
             self.state = merge_state(self.state, layer.state)
             self.const_state = merge_state(self.const_state, layer.const_state)
             docker = merge_state(docker, layer.docker)
-            if self.witness:
-                self.witness.sees_conditional(block, self.env)
+            self.witness.sees_conditional(block, self.env)
         return docker
 
     def _active_blocks(self) -> Iterator[ConditionalLayer]:
         """The blocks of ``update_meta_if_env`` that hold, newest first; each sees what those before it changed."""
-        for block in reversed(self.conditional):
+        for block in reversed(self.layer.conditional):
             if self._holds(block.conditions):
                 yield block
 
-    def _holds(self, conditions: tuple[Condition, ...]) -> bool:
-        """Whether the conditions hold for sure; keeps the keys that are not known yet."""
-        verdict = decide(conditions, self.env)
+    def _holds(self, conditions: tuple[Condition, ...], env: Env | None = None) -> bool:
+        """Whether the conditions hold for sure, in ``env`` or the env so far; keeps the keys that are not known yet."""
+        verdict = decide(conditions, self.env if env is None else env)
         self.undecided.update(dict.fromkeys(verdict.waiting_for))
         return verdict.answer == "yes"
 
     def preferred_variations(self, own: Mapping[str, str]) -> dict[str, str]:
         """Group to the member that the recipe wants where none is chosen: the first block that holds, then its own."""
         preferred: dict[str, str] = {}
-        for block in self.conditional:
+        for block in self.layer.conditional:
             if block.layer.default_variations and self._holds(block.conditions):
                 preferred = {**block.layer.default_variations, **preferred}
         return {**own, **preferred}
@@ -295,44 +263,31 @@ class _Merger:
             recursive = merge_overrides(recursive, block.layer.recursive_overrides)
         return own, recursive
 
-    def dependencies(self, phase: Phase) -> tuple[Dependency, ...]:
-        """The dependencies merged so far for one phase."""
-        return self.layer.dependencies(phase)
-
     def map_inputs(self, mapping: Mapping[str, str]) -> None:
         """Writes each given input under its env key, into const too, so that nothing below overrides it."""
         for name, key in mapping.items():
-            value = self.inputs.get(name)
+            value = self.start.request.inputs.get(name)
             if value is not None:
-                text = input_text(value)
+                text = value if isinstance(value, list | dict) else str(value)
                 self.const[key] = text
                 self.env[key] = text
-                self._tell(f"input --{name}", {key: text})
+                self._offer(f"input --{name}", {key: text})
 
     def override(self, overrides: Overrides, *, is_strict: bool) -> None:
         """Applies ``ad`` (strict: an unknown handle is an error) or ``adr`` to the four lists."""
         if not overrides:
             return
-        unknown = unknown_handles(overrides, *(self.dependencies(phase) for phase in PHASES)) if is_strict else []
+        lists = {phase: self.layer.dependencies(phase) for phase in PHASES}
+        unknown = unknown_handles(overrides, *lists.values()) if is_strict else []
+        names = sorted({name for entries in lists.values() for dependency in entries for name in dependency.names})
         if unknown:
             raise RequestError(
                 f"'{unknown[0]}' is not one of the dependencies",
-                hint="known names: " + (", ".join(self._names()) or "none"),
+                hint="known names: " + (", ".join(names) or "none"),
             )
         env = expand_env(self.env)
-        names = self._names()
         for handle in (name for name in overrides if name in names):
-            verdict = decide(parse_condition_blocks(overrides[handle], handle), env)
-            self.undecided.update(dict.fromkeys(verdict.waiting_for))
-        lists: dict[str, Any] = {phase: apply_overrides(self.dependencies(phase), overrides, env) for phase in PHASES}
-        self.layer = self.layer._replace(**lists)
-        if self.witness:
-            self.witness.sees_dependencies(self.layer, is_override=True)
-
-    def _names(self) -> Sequence[str]:
-        return sorted({name for phase in PHASES for dep in self.dependencies(phase) for name in dep.names})
-
-
-def input_text(value: Any) -> Any:
-    """An input as an env value: ``True`` and ``False`` become CM's texts, lists stay lists."""
-    return value if isinstance(value, list | dict) else str(value)
+            self._holds(parse_condition_blocks(overrides[handle], handle), env)
+        changed: dict[str, Any] = {phase: apply_overrides(entries, overrides, env) for phase, entries in lists.items()}
+        self.layer = self.layer._replace(**changed)
+        self.witness.sees_dependencies(self.layer, is_override=True)

@@ -9,6 +9,7 @@ from .conditions import Verdict, decide
 from .env import (
     DEPENDENT_PATH_KEYS,
     LOCAL_KEYS,
+    PREFIX,
     Env,
     EnvValue,
     State,
@@ -23,16 +24,16 @@ from .errors import RequestError
 from .keys import DEPENDENCY_KEYS
 from .model import Configured, Dependency, Overrides, Phase, Request, RunOptions
 from .overrides import merge_overrides
-from .schema import is_yes, parse_condition_blocks, parse_overrides
+from .schema import is_yes, parse_overrides
 from .symbols import NOTHING_UNKNOWN, Unknown
 from .tags import parse_query, split_words
-from .version import VersionRange
+from .version import BOUND_KEYS, VersionRange
 
 REUSED_VERSION_KEYS = ("CM_VERSION", "CM_VERSION_*", "MLC_VERSION", "MLC_VERSION_*")
 
 
 class ParentView(NamedTuple):
-    """What the parent of a dependency knows at the moment the dependency is looked at."""
+    """What the parent of a dependency knows when the dependency is resolved."""
 
     configured: Configured
     env: Env
@@ -57,7 +58,7 @@ def should_run(
         return Verdict("no", "it has no tags")
     if only_dynamic and not dependency.is_dynamic:
         return Verdict("no", "its parent comes from the cache")
-    if is_fake and is_yes(dependency.entry.get("skip_if_fake_run")):
+    if is_fake and dependency.skip_if_fake_run:
         return Verdict("no", "fake run")
     return decide(dependency.conditions, env, unknown)
 
@@ -87,45 +88,41 @@ def dependency_tags(dependency: Dependency, parent: ParentView) -> tuple[str, ..
 
 def tag_origins(dependency: Dependency, parent: ParentView) -> list[tuple[str, str]]:
     """The words of the dependency's query, maybe with repeats, each with the key of the entry that adds it."""
-    entry = effective_entry(dependency, parent.env)
-    local_env = entry.get("env") or {}
+    own_env = effective(dependency, parent.env).env
+
+    def values(key: str, *, own: bool) -> list[str]:
+        """The texts of an env key of the dependency, where ``own`` and set, else of its parent."""
+        mine = _texts(expand_value(own_env.get(key, ""), parent.env)) if own else []
+        return mine or _texts(parent.env.get(key, ""))
+
     found = [(word, "tags") for word in split_words(str(expand_text(dependency.tags_text, parent.env)))]
-    for prefix, keys in (entry.get("update_tags_from_env_with_prefix") or {}).items():
-        for key in _listed(keys):
-            own = _texts(expand_value(local_env.get(key, ""), parent.env))
-            items = own or _texts(parent.env.get(key, ""))
-            found += [(f"{prefix}{item}", f"update_tags_from_env_with_prefix {key}") for item in items]
-    for key in _listed(entry.get("update_tags_from_env")):
-        own = _texts(expand_value(local_env.get(key, ""), parent.env)) if parent.configured.recipe.is_successor else []
-        words = [word for item in own or _texts(parent.env.get(key, "")) for word in split_words(item)]
+    for prefix, keys in dependency.update_tags_from_env_with_prefix.items():
+        for key in keys:
+            origin = f"update_tags_from_env_with_prefix {key}"
+            found += [(f"{prefix}{item}", origin) for item in values(key, own=True)]
+    for key in dependency.update_tags_from_env:
+        words = split_words(values(key, own=parent.configured.recipe.is_successor))
         found += [(word, f"update_tags_from_env {key}") for word in words]
-    for tag, block in (entry.get("update_tags_if_env") or {}).items():
-        if decide(parse_condition_blocks(block, tag), parent.env).answer == "yes":
+    for tag, conditions in dependency.update_tags_if_env.items():
+        if decide(conditions, parent.env).answer == "yes":
             found += [(word, "update_tags_if_env") for word in split_words(tag)]
-    if is_yes(entry.get("inherit_variation_tags")):
-        words = [word for word, _ in found]
-        inherited = inherited_variations(dependency, parent.configured, words)
+    if dependency.inherit_variation_tags:
+        inherited = inherited_variations(dependency, parent.configured, [word for word, _ in found])
         found += [(word, "inherit_variation_tags") for word in inherited]
     return found
 
 
-def effective_entry(dependency: Dependency, env: Mapping[str, EnvValue]) -> Mapping[str, Any]:
-    """The entry of a dependency with the blocks of its ``update_meta_if_env`` whose conditions hold."""
-    blocks = dependency.entry.get("update_meta_if_env")
-    if not blocks:
-        return dependency.entry
-    entry = dict(dependency.entry)
-    for block in blocks:
-        if decide(parse_condition_blocks(block, dependency.label), env).answer == "yes":
-            for key in ("env", "const", "state", "const_state"):
-                if block.get(key):
-                    entry[key] = merge_state(entry.get(key) or {}, block[key])
-    return entry
-
-
-def _listed(value: Any) -> list[str]:
-    """The items of a list; one text stands for a list of one."""
-    return [value] if isinstance(value, str) else [str(item) for item in value or () if item is not None]
+def effective(dependency: Dependency, env: Mapping[str, EnvValue]) -> Dependency:
+    """The dependency with the blocks of its ``update_meta_if_env`` whose conditions hold."""
+    for conditions, layer in dependency.conditional:
+        if decide(conditions, env).answer == "yes":
+            dependency = dependency._replace(
+                env=merge_state(dependency.env, layer.env),
+                const=merge_state(dependency.const, layer.const),
+                state=merge_state(dependency.state, layer.state),
+                const_state=merge_state(dependency.const_state, layer.const_state),
+            )
+    return dependency
 
 
 def _texts(value: EnvValue) -> list[str]:
@@ -135,12 +132,11 @@ def _texts(value: EnvValue) -> list[str]:
 
 def inherited_variations(dependency: Dependency, configured: Configured, words: Sequence[str]) -> list[str]:
     """The parent's variations as tags, without skipped groups and those that the dependency excludes."""
-    skipped_groups = set(_listed(dependency.entry.get("skip_inherit_variation_groups")))
     variations = configured.recipe.variations
     inherited = []
     for applied in configured.applied:
         declared = variations.get(applied.name) or variations.get(applied.name.partition(".")[0] + ".#")
-        is_skipped = declared is not None and declared.group in skipped_groups
+        is_skipped = declared is not None and declared.group in dependency.skip_inherit_variation_groups
         if not is_skipped and f"-_{applied.name}" not in words and f"_-{applied.name}" not in words:
             inherited.append("_" + applied.name)
     return inherited
@@ -151,28 +147,26 @@ def dependency_request(dependency: Dependency, parent: ParentView, phase: Phase)
 
     The child sees the parent's env without hidden keys; the entry's own ``env`` is seen by the child alone.
     """
-    entry = effective_entry(dependency, parent.env)
-    shown = tuple(_listed(entry.get("force_env_keys")))
-    if is_yes(entry.get("reuse_version")):
-        shown += REUSED_VERSION_KEYS
-    inputs = {key: value for key, value in entry.items() if key not in DEPENDENCY_KEYS}
-    if is_yes(entry.get("inherit_cache_expiration")) and parent.configured.cache_expiration:
+    own = effective(dependency, parent.env)
+    shown = own.force_env_keys + (REUSED_VERSION_KEYS if own.reuse_version else ())
+    inputs = {key: value for key, value in own.entry.items() if key not in DEPENDENCY_KEYS}
+    if own.inherit_cache_expiration and parent.configured.cache_expiration:
         inputs.setdefault("cache_expiration", parent.configured.cache_expiration)
     options = parent.configured.request.options
-    child_env = env_for_dependency(parent.env, hidden_keys(parent.configured, phase), shown)
-    request = request_from_inputs(inputs, options=_inherited_options(options))
+    hidden = hidden_keys(parent.configured, phase)
+    request = request_from_inputs(inputs, options=RunOptions(**{name: getattr(options, name) for name in _INHERITED}))
     return request._replace(
         query=parse_query(dependency_tags(dependency, parent)),
-        env=child_env,
-        state=merge_state(parent.state, entry.get("state") or {}),
-        const={**parent.const, **expand_value(dict(entry.get("const") or {}), parent.env)},
-        const_state={**parent.const_state, **(entry.get("const_state") or {})},
-        local_env={**request.local_env, **expand_value(dict(entry.get("env") or {}), parent.env)},
+        env=env_for_dependency(parent.env, hidden, shown),
+        state=merge_state(parent.state, own.state),
+        const={**parent.const, **expand_value(own.const, parent.env)},
+        const_state={**parent.const_state, **own.const_state},
+        local_env={**request.local_env, **expand_value(own.env, parent.env)},
         recursive_overrides=merge_overrides(request.recursive_overrides, parent.recursive_overrides),
         trace=parent.trace,
         phase=phase,
         asked_by=parent.configured.recipe,
-        unknown=parent.unknown.hiding(hidden_keys(parent.configured, phase), shown),
+        unknown=parent.unknown.hiding(hidden, shown),
     )
 
 
@@ -191,37 +185,29 @@ def replacement_request(inputs: Mapping[str, Any], step: ParentView) -> Request:
     )
 
 
-def _inherited_options(options: RunOptions) -> RunOptions:
-    """The flags that hold for the whole tree; the others are meant for the recipe asked for alone."""
-    return RunOptions(
-        quiet=options.quiet,
-        silent=options.silent,
-        verbose=options.verbose,
-        show_time=options.show_time,
-        fake_deps=options.fake_deps,
-        lock_timeout_s=options.lock_timeout_s,
-        mixed_versions=options.mixed_versions,
-    )
-
+_INHERITED = ("quiet", "silent", "verbose", "show_time", "fake_deps", "lock_timeout_s", "mixed_versions")
+"""The flags that hold for the whole tree; the others are meant for the selected recipe alone."""
 
 INPUT_TO_ENV = {
-    "input": "CM_INPUT",
-    "output": "CM_OUTPUT",
-    "outdirname": "CM_OUTDIRNAME",
-    "outbasename": "CM_OUTBASENAME",
-    "name": "CM_NAME",
-    "extra_cache_tags": "CM_EXTRA_CACHE_TAGS",
-    "skip_compile": "CM_SKIP_COMPILE",
-    "skip_run": "CM_SKIP_RUN",
-    "accept_license": "CM_ACCEPT_LICENSE",
-    "skip_system_deps": "CM_SKIP_SYSTEM_DEPS",
-    "git_ssh": "CM_GIT_SSH",
-    "gh_token": "CM_GH_TOKEN",
-    "hf_token": "CM_HF_TOKEN",
-    "search_folder_path": "CM_SEARCH_FOLDER_PATH",
-    "verify_ssl": "CM_VERIFY_SSL",
+    name: PREFIX + name.upper()
+    for name in split_words(
+        "input,output,outdirname,outbasename,name,extra_cache_tags,skip_compile,skip_run,accept_license,"
+        "skip_system_deps,git_ssh,gh_token,hf_token,search_folder_path,verify_ssl"
+    )
 }
 """Flags that every recipe gets as env (reference engine, cm4mlops e1d5c7cf0; the last two mlperf-automations, 2025)."""
+
+
+_FLAGS = {
+    "force_cache": "force_cache",
+    "skip_cache": "skip_cache",
+    "new": "new",
+    "renew": "renew",
+    "ignore_script_error": "ignore_script_error",
+    "only_execute_from_cache": "only_from_cache",
+    "fake_run": "fake_run",
+}
+"""Inputs that switch an option on."""
 
 
 def request_from_inputs(inputs: Mapping[str, Any], *, options: RunOptions) -> Request:
@@ -229,16 +215,16 @@ def request_from_inputs(inputs: Mapping[str, Any], *, options: RunOptions) -> Re
 
     Raises MetaError for a malformed ``ad`` or ``adr``.
     """
-    given = {name: inputs[name] for name in INPUT_TO_ENV if inputs.get(name) is not None}
     local_env: Env = {
-        INPUT_TO_ENV[name]: str(value)
-        for name, value in given.items()
-        if not isinstance(value, Mapping)  # a recipe in Python hands on all its inputs as ``input``
+        key: str(inputs[name])
+        for name, key in INPUT_TO_ENV.items()
+        if inputs.get(name) is not None
+        and not isinstance(inputs[name], Mapping)  # a recipe in Python hands on all its inputs as ``input``
     }
     if isinstance(inputs.get("extra_cache_tags"), list):
         local_env["CM_EXTRA_CACHE_TAGS"] = ",".join(str(tag) for tag in inputs["extra_cache_tags"])
-    is_fake = is_yes(inputs.get("fake_run"))
-    if is_fake:
+    given = {option: True for name, option in _FLAGS.items() if is_yes(inputs.get(name))}
+    if "fake_run" in given:
         local_env["CM_TMP_FAKE_RUN"] = "yes"
     paths = inputs.get("path")
     if paths:
@@ -249,24 +235,11 @@ def request_from_inputs(inputs: Mapping[str, Any], *, options: RunOptions) -> Re
         local_env=local_env,
         overrides=_both(inputs, "ad", "add_deps"),
         recursive_overrides=_both(inputs, "adr", "add_deps_recursive"),
-        version=VersionRange(
-            exact=_text(inputs, "version"),
-            minimum=_text(inputs, "version_min"),
-            maximum=_text(inputs, "version_max"),
-            maximum_usable=_text(inputs, "version_max_usable"),
-        ),
+        version=VersionRange(*(_text(inputs, key) for key in BOUND_KEYS)),
         extra_cache_tags=split_words(_texts(inputs.get("extra_cache_tags", ""))),
         new_env_keys=_keys(inputs, "force_new_env_keys"),
         new_state_keys=_keys(inputs, "force_new_state_keys"),
-        options=options._replace(
-            force_cache=options.force_cache or is_yes(inputs.get("force_cache")),
-            skip_cache=options.skip_cache or is_yes(inputs.get("skip_cache")),
-            new=options.new or is_yes(inputs.get("new")),
-            renew=options.renew or is_yes(inputs.get("renew")),
-            ignore_script_error=options.ignore_script_error or is_yes(inputs.get("ignore_script_error")),
-            only_from_cache=options.only_from_cache or is_yes(inputs.get("only_execute_from_cache")),
-            fake_run=options.fake_run or is_fake,
-        ),
+        options=options._replace(**given),
     )
 
 
@@ -281,7 +254,7 @@ def _keys(inputs: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
         return None
     if not isinstance(value, str | list | tuple):
         raise RequestError(f"--{key}={value!r} names no keys", hint=f"write --{key},=KEY_ONE,KEY_TWO")
-    return tuple(_listed(value))
+    return (value,) if isinstance(value, str) else tuple(str(item) for item in value if item is not None)
 
 
 def _both(inputs: Mapping[str, Any], short: str, long: str) -> Overrides:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import copy
 import fnmatch
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from .errors import RequestError
+from .tags import split_words
 
 EnvValue = Any
 """A text, a list of texts for ``+KEY``, or what a recipe put there (bool, int); open by nature."""
@@ -26,47 +27,22 @@ SUCCESSOR_PREFIX = "MLC_"
 
 PLACEHOLDER = re.compile(r"<<<(.*?)>>>")
 
-_LOCAL_NAMES = (
-    "VERSION",
-    "VERSION_MIN",
-    "VERSION_MAX",
-    "VERSION_MAX_USABLE",
-    "DETECTED_VERSION",
-    "INPUT",
-    "OUTPUT",
-    "OUTBASENAME",
-    "OUTDIRNAME",
-    "NAME",
-    "EXTRA_CACHE_TAGS",
-    "TMP_*",
-    "GIT_*",
-    "RENEW_CACHE_ENTRY",
+_LOCAL_NAMES = split_words(
+    "VERSION,VERSION_MIN,VERSION_MAX,VERSION_MAX_USABLE,DETECTED_VERSION,INPUT,OUTPUT,OUTBASENAME,OUTDIRNAME,NAME,"
+    "EXTRA_CACHE_TAGS,TMP_*,GIT_*,RENEW_CACHE_ENTRY"
 )
 DEPENDENT_PATH_KEYS = tuple(prefix + "GET_DEPENDENT_CACHED_PATH" for prefix in (PREFIX, SUCCESSOR_PREFIX))
 """Keys in which a recipe names the path outside its entry that the entry depends on; not handed down to dependencies,
-because the path on which one dependency depends is none of what its sibling depends on."""
+because what one dependency depends on says nothing about its siblings."""
 
 LOCAL_KEYS = tuple(prefix + name for prefix in (PREFIX, SUCCESSOR_PREFIX) for name in _LOCAL_NAMES)
 """Keys that a recipe neither hands down to its dependencies nor takes from them when it has a value of its own
 (reference engine, cm4mlops e1d5c7cf0, module.py)."""
 
-
-ENGINE_KEYS = tuple(
-    PREFIX + name
-    for name in (
-        *(name for name in _LOCAL_NAMES if name != "GIT_*"),
-        "QUIET",
-        "VERBOSE",
-        "SKIP_*",
-        "ACCEPT_LICENSE",
-        "GIT_SSH",
-        "GH_TOKEN",
-        "HF_TOKEN",
-        "VERIFY_SSL",
-        "SEARCH_FOLDER_PATH",
-        "RUN_STATE_DOCKER",
-    )
+_FLAG_NAMES = split_words(
+    "QUIET,VERBOSE,SKIP_*,ACCEPT_LICENSE,GIT_SSH,GH_TOKEN,HF_TOKEN,VERIFY_SSL,SEARCH_FOLDER_PATH,RUN_STATE_DOCKER"
 )
+ENGINE_KEYS = tuple(PREFIX + name for name in (*_LOCAL_NAMES, *_FLAG_NAMES) if name != "GIT_*")
 """Keys that the engine itself writes, from its flags and for its hooks."""
 
 
@@ -166,18 +142,21 @@ def expand_text(value: EnvValue, *sources: Mapping[str, EnvValue]) -> EnvValue:
 
 def expand_value(value: EnvValue, *sources: Mapping[str, EnvValue]) -> EnvValue:
     """``expand_text`` applied through lists and dicts."""
-    if isinstance(value, list):
-        return [expand_value(item, *sources) for item in value]
-    if isinstance(value, Mapping):
-        return {key: expand_value(item, *sources) for key, item in value.items()}
-    return expand_text(value, *sources)
+    return with_texts(value, lambda text: expand_text(text, *sources))
 
 
 def plain_copy(value: Any) -> Any:
     """A copy of a value of JSON that shares no dict and no list with it; anything else is the same object."""
+    return with_texts(value, lambda text: text)
+
+
+def with_texts(value: Any, change: Callable[[str], Any]) -> Any:
+    """A copy of a value of JSON with each text in its lists and dicts changed; keys stay."""
+    if isinstance(value, str):
+        return change(value)
     if isinstance(value, Mapping):
-        return {key: plain_copy(item) for key, item in value.items()}
-    return [plain_copy(item) for item in value] if isinstance(value, list) else value
+        return {key: with_texts(item, change) for key, item in value.items()}
+    return [with_texts(item, change) for item in value] if isinstance(value, list) else value
 
 
 def has_placeholder(value: EnvValue) -> bool:

@@ -45,25 +45,19 @@ class RecipeError(Exception):
 
     def describe(self) -> str:
         """The whole text shown to the user, from what failed to the line that runs it again."""
-        lines = [self.message]
-        if self.trace:
-            lines.append("  chain: " + " -> ".join(self.trace))
-        if self.command:
-            lines.append(f"  command: {self.command}")
-        lines += [f"  {note}" for note in self.notes]
-        if self.output:
-            lines += [f"  {self.output_title}:", *(f"    {line}" for line in self.output)]
-        if self.log_path:
-            lines.append(f"  log: {self.log_path}")
-        if self.hint:
-            lines.append(f"  hint: {self.hint}")
-        if self.rerun:
-            lines.append(f"  again: {self.rerun}")
-        if self.left_out:
-            lines.append(f"    which leaves out: {', '.join(self.left_out)}")
-        if self.run_id:
-            lines.append(f"  resume: cm resume script {self.run_id}")
-        return hidden_text("\n".join(lines))
+        output = [f"{self.output_title}:", *(f"  {line}" for line in self.output)] if self.output else []
+        lines = [
+            ("chain: ", " -> ".join(self.trace)),
+            ("command: ", self.command),
+            *(("", text) for text in (*self.notes, *output)),
+            ("log: ", self.log_path),
+            ("hint: ", self.hint),
+            ("again: ", self.rerun),
+            ("  which leaves out: ", ", ".join(self.left_out)),
+            ("resume: ", f"cm resume script {self.run_id}" if self.run_id else ""),
+        ]
+        shown = [f"  {label}{text}" for label, text in lines if text]
+        return hidden_text("\n".join([self.message, *shown]))
 
 
 class Interrupted(KeyboardInterrupt):
@@ -81,7 +75,7 @@ class Interrupted(KeyboardInterrupt):
         self.run_id = ""
 
     def describe(self) -> str:
-        """One line: what was interrupted and how to go on."""
+        """One line: what was interrupted and how to resume."""
         where = f" in {' -> '.join(self.trace)}" if self.trace else ""
         way_on = f"cm resume script {self.run_id}" if self.run_id else "give the same command"
         return f"interrupted by {self.signal_name}{where}; to go on: {way_on}"
@@ -131,7 +125,7 @@ class ConditionError(MetaError):
 
 
 class CycleError(RecipeError):
-    """A recipe needs, through its dependencies, the very thing it is making."""
+    """A recipe needs, through its dependencies, what it is making itself."""
 
     @classmethod
     def endless(cls, trace: Sequence[str]) -> CycleError:

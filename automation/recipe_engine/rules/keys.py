@@ -1,107 +1,188 @@
-"""The keys of the recipe format by the place where they stand, and which keys of a recipe nothing reads.
+"""The recipe format in one table: the keys of each place, what kind of value each holds, and what it is for.
 
-Reading a recipe ignores a key that it does not know, as CM does; ``unknown_keys`` is for those who look over recipes.
-``LIVE_KEYS`` is the whole format as this engine reads it: tests/compat/test_format_keys.py has a case for each of them.
+Reading a recipe (schema.py), its JSON Schema (tools/make_schema.py) and the audit work from it. Reading ignores a key
+that it does not know, as CM does; ``unknown_keys`` finds such keys for the audit. tests/compat/test_format_keys.py has
+a case for each key of ``LIVE_KEYS``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from .conditions import KINDS
 from .model import PHASES
 from .tags import nearest
 
-_VALUE_KEYS = frozenset(["default_env", "env", "const", "state", "const_state", "docker"])
-_OVERRIDE_BLOCKS = frozenset(["ad", "add_deps", "adr", "add_deps_recursive"])
+Keys = Mapping[str, tuple[str, str]]
+"""Key to its kind (a reader in schema.py, a type in the JSON Schema) and its meaning."""
 
-VERSION_KEYS = (
-    _VALUE_KEYS
-    | _OVERRIDE_BLOCKS
-    | frozenset(PHASES)
-    | frozenset(
-        [
-            "input_mapping",
-            "new_env_keys",
-            "new_state_keys",
-            "update_meta_if_env",
-            "script_name",
-            "warnings",
-            "warning",
-            "required_disk_space",
-            "cache_expiration",
-            "needs",
-        ]
-    )
-)
-"""Keys of a block of ``versions``; recipes and variations have them too."""
-LAYER_KEYS = VERSION_KEYS | frozenset(["default_version"])
-"""Keys that recipes and variations share."""
-CONDITIONAL_KEYS = _VALUE_KEYS | _OVERRIDE_BLOCKS | frozenset(["default_variations", *KINDS])
-"""Keys of a block of ``update_meta_if_env``."""
-VARIATION_KEYS = LAYER_KEYS | frozenset(
-    ["group", "default", "base", "default_variations", "alias", "cache", "exclude-in-test"]
-)
+CONDITION_KEYS: Keys = {
+    "enable_if_env": ("condition", "only when each key has one of its values"),
+    "skip_if_env": ("condition", "not when each key has one of its values"),
+    "enable_if_any_env": ("condition", "only when one key has one of its values"),
+    "skip_if_any_env": ("condition", "not when one key has one of its values"),
+}
+_BOUNDS: Keys = {
+    "version": ("version", "the one version to have"),
+    "version_min": ("version", "the oldest version to have"),
+    "version_max": ("version", "the newest version to have"),
+    "version_max_usable": ("version", "the version to take when version_max rules out the default one"),
+}
+_OVERRIDES: Keys = {
+    "ad": ("overrides", "changes to own dependencies by their names; an unknown name is an error"),
+    "add_deps": ("overrides", "long form of ad"),
+    "adr": ("overrides", "changes to dependencies by their names, own ones and all below them"),
+    "add_deps_recursive": ("overrides", "long form of adr"),
+}
+_HANDED_ON: Keys = {
+    "env": ("env", "env keys and values; they replace what the caller gave"),
+    "const": ("env", "env that nothing overrides, here and in all dependencies"),
+    "state": ("mapping", "state to merge in"),
+    "const_state": ("mapping", "state that nothing overrides"),
+}
+_LIFETIME: Keys = {"cache_expiration": ("lifetime", "how long an entry of the cache may be used: 90m, 2h, 3d, 0")}
+_DEFAULTS: Keys = {"default_variations": ("members", "group to the member that is on when none of it is chosen")}
+_VALUES: Keys = {
+    "default_env": ("env", "env for keys that have no value yet"),
+    **_HANDED_ON,
+    "docker": ("docker", "settings for containers; handed on in state.docker"),
+    **_OVERRIDES,
+}
+CONDITIONAL_KEYS: Keys = {**_VALUES, **_DEFAULTS, **CONDITION_KEYS}
+VERSION_KEYS: Keys = {
+    **_VALUES,
+    "deps": ("deps", "recipes to run first, before preprocess; one entry a recipe, found by its tags"),
+    "prehook_deps": ("deps", "recipes to run after preprocess, before the native script; entries as in deps"),
+    "posthook_deps": ("deps", "recipes to run after the native script, before postprocess; entries as in deps"),
+    "post_deps": ("deps", "recipes to run last, after postprocess; entries as in deps"),
+    "input_mapping": ("env_names", "input of the command line to the env key that gets its value"),
+    "new_env_keys": ("texts", "env keys or globs that leave the recipe; nothing else does"),
+    "new_state_keys": ("texts", "state keys or globs that leave the recipe"),
+    "update_meta_if_env": ("conditional", "blocks that count while their conditions hold"),
+    "script_name": ("text", "base name of the native script instead of run"),
+    "warnings": ("texts", "texts that the user sees before the run"),
+    "warning": ("texts", "a text that the user sees before the run"),
+    "required_disk_space": ("whole", "disk space in MB"),
+    **_LIFETIME,
+    "needs": ("needs", "what a run needs of the machine and its user; cm plan script shows it"),
+}
+_SHARED: Keys = {
+    **VERSION_KEYS,
+    "default_version": ("version", "the version when none is requested"),
+    **_DEFAULTS,
+    "alias": ("text", "the recipe's name, equal to its folder; for a variation: the one that it is another word for"),
+    "cache": ("flag", "whether the result is kept in the cache and reused"),
+}
+VARIATION_KEYS: Keys = {
+    **_SHARED,
+    "group": ("text", "variations of one group exclude each other"),
+    "default": ("anything", "present: the member of its group that is on when none is chosen; the value is not read"),
+    "base": ("texts", "variations that are switched on with this one"),
+    "exclude-in-test": ("flag", "left out of a test of all variations"),
+}
+RECIPE_KEYS: Keys = {
+    **_SHARED,
+    **_BOUNDS,
+    "uid": ("uid", "16 lower-case hex digits that no other recipe has, in quotes"),
+    "automation_uid": ("automation_uid", "the automation that runs recipes"),
+    "name": ("text", "a name for people; for a dependency: the input CM_NAME of the child"),
+    "tags": ("tags", "what users and other recipes find the recipe by"),
+    "tags_help": ("text", "the tags to show in examples"),
+    "sort": ("whole", "rank among recipes with the same tags; the lowest is preferred"),
+    "can_force_cache": ("flag", "whether a caller may have a recipe cached that is not by itself"),
+    "variations": ("variations", "named changes, selected as _NAME; a,b counts when both are on; name.# takes a value"),
+    "versions": ("versions", "version to the block that counts for it"),
+    "customize": ("anything", "free settings that hooks read as i['meta']['customize']"),
+    "input_description": ("inputs", "help for each input"),
+    "default_variation": ("text", "the variation that is on when no variation at all is asked for"),
+    "valid_variation_combinations": ("combinations", "variations of which one line must be complete"),
+    "invalid_variation_combinations": ("combinations", "variations that do not go together"),
+    "local_env_keys": ("texts", "env keys or globs that own dependencies do not see"),
+    "clean_env_keys_post_deps": ("texts", "env keys that post_deps do not see"),
+    "extra_cache_tags_from_env": ("cache_tags", "env keys whose values become tags of the cache entry"),
+    "env_key_mappings": ("env_names", "prefix to prefix: env keys doubled under another name for the native script"),
+    "clean_files": ("texts", "files to delete in the working folder before the run"),
+    "clean_output_files": ("texts", "files to delete before it is decided whether to reuse an entry"),
+    "print_files_if_script_error": ("texts", "files to show when the native script fails"),
+    "print_env_at_the_end": ("env_names", "env key to the label under which its value is shown"),
+    "min_cm_version": ("version", "the oldest cmind that can run the recipe"),
+    "predeps": ("flag", "false: a predeps hook is not called"),
+    "tests": ("tests", "runs that cm test script makes"),
+    "_base": ("text", "another recipe (script::ALIAS) whose metadata this one takes over"),
+}
+DEPENDENCY_KEYS: Keys = {
+    "tags": ("text", "tags and _variations of the recipe to run, with commas"),
+    "names": ("texts", "handles by which ad and adr change this dependency"),
+    **_HANDED_ON,
+    "dynamic": ("flag", "run this dependency even when its parent is reused from the cache"),
+    **CONDITION_KEYS,
+    "update_tags_from_env": ("texts", "env keys whose values are added to the tags"),
+    "update_tags_from_env_with_prefix": ("tags_by_prefix", "prefix to env keys: prefix and value join the tags"),
+    "update_tags_if_env": ("tags_by_condition", "tag to the condition under which it is added"),
+    "update_meta_if_env": ("conditional", "blocks that count while their conditions hold"),
+    "force_env_keys": ("texts", "env keys or globs that the child sees although they are local to the parent"),
+    "inherit_variation_tags": ("flag", "ask the child for the parent's variations too"),
+    "skip_inherit_variation_groups": ("texts", "groups that inherit_variation_tags leaves out"),
+    "reuse_version": ("flag", "ask the child for the version that the parent is asked for"),
+    "skip_if_fake_run": ("flag", "not in a fake run of the parent"),
+    "continue_on_error": ("flag", "continue when this dependency fails"),
+    "inherit_cache_expiration": ("flag", "the child's entry lives as long as the parent's"),
+}
+"""Keys of a dependency entry that the engine reads itself; every other one becomes an input of the child."""
+CHILD_KEYS: Keys = {
+    "name": ("text", "a name for people; for a dependency: the input CM_NAME of the child"),
+    "path": ("texts", "folders in which the child searches (CM_TMP_PATH)"),
+    "input": ("text", "what the child works on (CM_INPUT)"),
+    "output": ("text", "where the child puts its result (CM_OUTPUT)"),
+    "outdirname": ("text", "folder in which the child runs (CM_OUTDIRNAME)"),
+    "outbasename": ("text", "base name for what the child writes (CM_OUTBASENAME)"),
+    **_BOUNDS,
+    "extra_cache_tags": ("texts", "tags for the child's entry in the cache"),
+    "force_cache": ("flag", "cache the child though it is not cached by itself (needs its can_force_cache)"),
+    "skip_cache": ("flag", "run the child though an entry fits"),
+    **_LIFETIME,
+    "ignore_script_error": ("flag", "continue when the child's native script fails"),
+    "force_new_env_keys": ("texts", "what leaves the child instead of its new_env_keys"),
+    "force_new_state_keys": ("texts", "what leaves the child instead of its new_state_keys"),
+    **_OVERRIDES,
+}
+"""Inputs that every recipe understands, so that a dependency entry may hold them."""
 
-RECIPE_LIVE_KEYS = LAYER_KEYS | frozenset(
-    [
-        "alias",
-        "uid",
-        "automation_uid",
-        "tags",
-        "sort",
-        "cache",
-        "can_force_cache",
-        "variations",
-        "versions",
-        "customize",
-        "input_description",
-        "default_variation",
-        "default_variations",
-        "version",
-        "version_min",
-        "version_max",
-        "version_max_usable",
-        "valid_variation_combinations",
-        "invalid_variation_combinations",
-        "local_env_keys",
-        "clean_env_keys_post_deps",
-        "extra_cache_tags_from_env",
-        "env_key_mappings",
-        "clean_files",
-        "clean_output_files",
-        "print_files_if_script_error",
-        "print_env_at_the_end",
-        "min_cm_version",
-        "predeps",
-        "name",
-        "tags_help",
-        "tests",
-        "_base",
-    ]
-)
+LIVE_KEYS: Mapping[str, Collection[str]] = {
+    "recipe": RECIPE_KEYS,
+    "variation": VARIATION_KEYS,
+    "version": VERSION_KEYS,
+    "update_meta_if_env": CONDITIONAL_KEYS,
+    "dependency": {**DEPENDENCY_KEYS, **CHILD_KEYS},
+    "override": ["tags", "env", *_BOUNDS, *KINDS, "extra_cache_tags"],
+    "docker": ["run", "real_run"],
+    "extra_cache_tags_from_env": ["env", "prefix"],
+    "input_description": ["choices", "is_path", "desc", "default"],
+    "tests": ["run_inputs"],
+    "tests.run_inputs": ["id", "env", "docker", "test-all-variations", "variations_list"],
+}
+"""Place to the keys that change what a run, a plan, a test or the help does.
+
+``override`` is the block of a handle of ``ad`` or ``adr``: any key of a dependency; named are those that recipes use.
+An entry of ``tests.run_inputs`` holds inputs of the recipe too.
+"""
 
 FOR_PEOPLE: Mapping[str, Mapping[str, str]] = {
     "recipe": {
         "automation_alias": "names the automation, automation_uid decides",
-        "category": "documentation",
-        "category_sort": "documentation",
-        "copyright": "documentation",
-        "developers": "documentation",
+        **dict.fromkeys(("category", "category_sort", "copyright", "developers"), "documentation"),
+        **dict.fromkeys(("repo_to_report_errors", "variation_groups_order"), "documentation"),
         "gui": "settings of a graphical interface",
         "min_mlc_version": "counts versions of CM's successor",
-        "private": "tells that a recipe needs private access",
-        "repo_to_report_errors": "documentation",
+        "private": "says that a recipe needs private access",
         "result_folder_input": "the recipe writes result records; its input that says where a result goes",
-        "variation_groups_order": "documentation",
     },
     "variation": {
         "default_gui": "settings of a graphical interface",
     },
     "input_description": {
-        "boolean": "documentation",
-        "sort": "documentation",
+        **dict.fromkeys(("boolean", "sort"), "documentation"),
     },
 }
 """Keys that no run reads but people and other tools do, with what they are for."""
@@ -126,84 +207,13 @@ UNREAD: Mapping[str, Mapping[str, str]] = {
     "version": {"default_version": "the version is chosen before its block is read"},
     "update_meta_if_env": dict.fromkeys(PHASES, "give the dependency itself the condition"),
     "dependency": {
-        "extra_cache_rm_tags": "nobody reads it",
+        "extra_cache_rm_tags": "no engine reads it",
         "new_env_keys": "force_new_env_keys is the one for a dependency",
+        **dict.fromkeys(("version_max1", "version_max_usable1"), "switched off by its name"),
         "update_tags_from_env_with_prefix1": "switched off by its name",
-        "version_max1": "switched off by its name",
-        "version_max_usable1": "switched off by its name",
     },
 }
 """Keys of community recipes that have no effect, with the reason; ``unknown_keys`` names them."""
-
-RECIPE_KEYS = RECIPE_LIVE_KEYS.union(FOR_PEOPLE["recipe"])
-
-DEPENDENCY_KEYS = frozenset(
-    [
-        "tags",
-        "names",
-        "env",
-        "state",
-        "const",
-        "const_state",
-        "dynamic",
-        *KINDS,
-        "update_tags_from_env",
-        "update_tags_from_env_with_prefix",
-        "force_env_keys",
-        "inherit_variation_tags",
-        "skip_inherit_variation_groups",
-        "reuse_version",
-        "skip_if_fake_run",
-        "update_tags_if_env",
-        "update_meta_if_env",
-        "continue_on_error",
-        "inherit_cache_expiration",
-    ]
-)
-"""Keys of a dependency entry that the engine reads itself; every other one becomes an input of the child."""
-CHILD_KEYS = frozenset(
-    [
-        "name",
-        "path",
-        "input",
-        "output",
-        "outdirname",
-        "outbasename",
-        "version",
-        "version_min",
-        "version_max",
-        "version_max_usable",
-        "extra_cache_tags",
-        "force_cache",
-        "skip_cache",
-        "cache_expiration",
-        "ignore_script_error",
-        "force_new_env_keys",
-        "force_new_state_keys",
-        *_OVERRIDE_BLOCKS,
-    ]
-)
-"""Inputs that every recipe understands, so that a dependency entry may hold them."""
-
-LIVE_KEYS: Mapping[str, frozenset[str]] = {
-    "recipe": RECIPE_LIVE_KEYS,
-    "variation": VARIATION_KEYS,
-    "version": VERSION_KEYS,
-    "update_meta_if_env": CONDITIONAL_KEYS,
-    "dependency": DEPENDENCY_KEYS | CHILD_KEYS,
-    "override": frozenset(["tags", "env", "version", "version_min", "version_max", "version_max_usable", *KINDS])
-    | frozenset(["extra_cache_tags"]),
-    "docker": frozenset(["run", "real_run"]),
-    "extra_cache_tags_from_env": frozenset(["env", "prefix"]),
-    "input_description": frozenset(["choices", "is_path", "desc", "default"]),
-    "tests": frozenset(["run_inputs"]),
-    "tests.run_inputs": frozenset(["id", "env", "docker", "test-all-variations", "variations_list"]),
-}
-"""Place to the keys that change what a run, a plan, a test or the help does.
-
-``override`` is what stands under a handle of ``ad`` or ``adr``: any key of a dependency; named are those that recipes
-use. An entry of ``tests.run_inputs`` holds inputs of the recipe too.
-"""
 
 LOOKS_ALIKE = 0.85
 """How much a dependency's key must resemble a known one to count as misspelt: any other name may be an input."""
@@ -214,39 +224,35 @@ def unknown_keys(meta: Mapping[str, Any]) -> list[str]:
 
     A dependency entry may hold any input of the recipe it names; there only look-alikes of known keys are reported.
     """
-    found = list(_in_layer(meta, RECIPE_KEYS, "", "recipe"))
-    for name, block in (meta.get("variations") or {}).items():
-        known = VARIATION_KEYS.union(FOR_PEOPLE["variation"])
-        found += _in_layer(block or {}, known, f"variations.{name}.", "variation")
-    for name, block in (meta.get("versions") or {}).items():
-        found += _in_layer(block or {}, VERSION_KEYS, f"versions.{name}.", "version")
+    found = list(_in_layer(meta, "recipe", ""))
+    for blocks, place in (("variations", "variation"), ("versions", "version")):
+        for name, block in (meta.get(blocks) or {}).items():
+            found += _in_layer(block or {}, place, f"{blocks}.{name}.")
     return found
 
 
-def _in_layer(block: Mapping[str, Any], known: frozenset[str], where: str, place: str) -> Iterator[str]:
-    for key in block:
-        if key not in known:
-            yield f"{where}{key}{_meant(str(key), known, place)}"
+def _in_layer(block: Mapping[str, Any], place: str, where: str) -> Iterator[str]:
+    known = {*LIVE_KEYS[place], *FOR_PEOPLE.get(place, ())}
+    yield from (f"{where}{key}{_meant(str(key), known, place)}" for key in block if key not in known)
     for number, inner in _blocks(block, "update_meta_if_env"):
-        yield from _in_layer(inner, CONDITIONAL_KEYS, f"{where}update_meta_if_env[{number}].", "update_meta_if_env")
+        yield from _in_layer(inner, "update_meta_if_env", f"{where}update_meta_if_env[{number}].")
+    known = set(LIVE_KEYS["dependency"])
     for phase in PHASES:
         for number, entry in _blocks(block, phase):
-            for key in entry:
-                known_here = DEPENDENCY_KEYS | CHILD_KEYS
-                meant = "" if key in known_here else _meant(str(key), known_here, "dependency", LOOKS_ALIKE)
-                if meant:
+            for key in (key for key in entry if key not in known):
+                if meant := _meant(str(key), known, "dependency", LOOKS_ALIKE):
                     yield f"{where}{phase}[{number}].{key}{meant}"
 
 
 def _blocks(block: Mapping[str, Any], key: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The mappings in a list with their places; whatever else stands there is not looked into."""
+    """The mappings in a list with their positions; any other item is not looked into."""
     items = block.get(key)
     for number, item in enumerate(items if isinstance(items, list) else ()):
         if isinstance(item, Mapping):
             yield number, item
 
 
-def _meant(key: str, known: frozenset[str], place: str, likeness: float = 0.55) -> str:
+def _meant(key: str, known: Collection[str], place: str, likeness: float = 0.55) -> str:
     """In brackets: why nothing reads ``key``, else the known key that was probably meant; empty without either."""
     reason = UNREAD.get(place, {}).get(key)
     if reason:

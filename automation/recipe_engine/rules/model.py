@@ -36,9 +36,24 @@ class Dependency(NamedTuple):
 
     entry: Mapping[str, Any]
     tags_text: str
-    names: tuple[str, ...]
-    conditions: tuple[Condition, ...]
-    is_dynamic: bool
+    names: tuple[str, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    is_dynamic: bool = False
+    env: Env = {}
+    const: Env = {}
+    state: State = {}
+    const_state: State = {}
+    conditional: "tuple[ConditionalLayer, ...]" = ()
+    update_tags_from_env: tuple[str, ...] = ()
+    update_tags_from_env_with_prefix: Mapping[str, tuple[str, ...]] = {}
+    update_tags_if_env: Mapping[str, tuple[Condition, ...]] = {}
+    inherit_variation_tags: bool = False
+    skip_inherit_variation_groups: tuple[str, ...] = ()
+    force_env_keys: tuple[str, ...] = ()
+    reuse_version: bool = False
+    skip_if_fake_run: bool = False
+    continue_on_error: bool = False
+    inherit_cache_expiration: bool = False
 
     @property
     def label(self) -> str:
@@ -109,7 +124,7 @@ class Variation(NamedTuple):
 
 
 class InputDescription(NamedTuple):
-    """What a recipe tells about one of its inputs; ``choices`` empty means any value.
+    """What a recipe says about one of its inputs; ``choices`` empty means any value.
 
     A relative ``is_path`` counts from the folder where the command was given.
     """
@@ -129,8 +144,8 @@ class Recipe(NamedTuple):
     id: RecipeId
     path: Path
     repo_path: Path
-    tags: tuple[str, ...]
-    layer: "Layer"
+    layer: Layer
+    tags: tuple[str, ...] = ()
     variations: Mapping[str, Variation] = {}
     versions: Mapping[str, Mapping[str, Any]] = {}
     inputs: Mapping[str, InputDescription] = {}
@@ -192,13 +207,13 @@ class RunOptions(NamedTuple):
 
 
 class Request(NamedTuple):
-    """One wish to run a recipe, from the command line, from a dependency entry, or from a recipe's own call.
+    """One request to run a recipe, from the command line, from a dependency entry, or from a recipe's own call.
 
     ``inputs`` are all keys given, ``env``, ``state``, ``const`` and ``const_state`` what the caller hands over,
     ``local_env`` what only this recipe sees, ``trace`` the labels of the recipes that led here, outermost first.
-    ``phase`` is the list of its parent that the dependency stands in. Only a plan fills ``unknown`` (env keys that
+    ``phase`` is the list of its parent that holds the dependency. Only a plan fills ``unknown`` (env keys that
     earlier steps may set) and ``pending`` (what must turn out true for this to be run at all). ``asked_by`` is the
-    recipe whose dependency this is; None on the command line. Only ``cm explain`` gives ``origins``, which is told who
+    recipe whose dependency this is; None on the command line. Only ``cm explain`` gives ``origins``, which records who
     decides what.
     """
 
@@ -226,19 +241,19 @@ class Request(NamedTuple):
 
 
 class Witness:
-    """Is told what each block offers while a recipe is configured, and what came of it; this one forgets it.
+    """Sees what each block offers while a recipe is configured, and the outcome; this one ignores it.
 
-    ``StepTrace`` (origins.py) is the one that keeps it.
+    ``StepTrace`` (origins.py) records it.
     """
 
     def begins(self, request: Request, env: Env) -> None:
-        """``env`` is what was handed over, before anything of the recipe."""
+        """``env`` is what was handed over, before any block of the recipe."""
 
     def enters(self, where: str, layer: Layer) -> None:
         """The block that ``where`` names is merged next."""
 
     def sees(self, kind: str, offered: Mapping[str, Any], env: Env) -> None:
-        """The block at hand offered these values for env keys; ``env`` is what holds now."""
+        """The current block offered these values for env keys; ``env`` is what holds now."""
 
     def sees_conditional(self, block: ConditionalLayer, env: Env) -> None:
         """A block of ``update_meta_if_env`` holds and was merged."""
@@ -272,7 +287,7 @@ class Configured(NamedTuple):
     state: State
     const: Env
     const_state: State
-    layer: "Layer"
+    layer: Layer
     recursive_overrides: Overrides
     version: VersionRange
     undecided: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .conditions import decide
+from .conditions import KINDS, decide
 from .env import EnvValue, append_unique, expand_value, merge_state
 from .model import Dependency, Overrides
 from .schema import parse_condition_blocks, parse_dependency
@@ -14,7 +14,7 @@ from .tags import merge_tag_texts, split_words
 
 def append_dependencies(first: Sequence[Dependency], second: Sequence[Dependency]) -> tuple[Dependency, ...]:
     """``first`` followed by ``second``; an entry with the same set of names, or without names the same set of tags,
-    takes the place of the earlier one. Entries of one list never replace each other: those of one name with different
+    replaces the earlier one. Entries of one list never replace each other: those of one name with different
     conditions are alternatives.
     """
     merged = list(first)
@@ -51,44 +51,35 @@ def apply_overrides(
 
 
 def _changed(dependency: Dependency, overrides: Overrides, env: Mapping[str, EnvValue]) -> Dependency:
-    entry: dict[str, Any] | None = None
-    for handle, changes in overrides.items():
-        if handle in dependency.names:
-            entry = change_entry(dependency.entry if entry is None else entry, changes, env)
-    return dependency if entry is None else parse_dependency(entry, dependency.label)
+    own = [changes for handle, changes in overrides.items() if handle in dependency.names]
+    if not own:
+        return dependency
+    entry = dependency.entry
+    for changes in own:
+        entry = change_entry(entry, changes, env)
+    rest = {key: value for key, value in entry.items() if key not in KINDS}  # conditions are read and never changed
+    return parse_dependency(rest, dependency.label)._replace(entry=entry, conditions=dependency.conditions)
 
 
 def change_entry(entry: Mapping[str, Any], changes: Mapping[str, Any], env: Mapping[str, EnvValue]) -> dict[str, Any]:
     """A dependency entry with ``changes``: tags are added, mappings deep-merged, lists extended, the rest replaced.
 
-    Tags that still hold a placeholder are dropped; conditions are never taken over.
+    Tags that still hold a placeholder are dropped; conditions are never changed.
     """
-    changed = dict(entry)
-    for key, raw in changes.items():
-        if key.startswith(("enable_if", "skip_if")):
-            continue
-        value = expand_value(raw, env)
-        old = changed.get(key)
+    wanted = {
+        key: expand_value(raw, env) for key, raw in changes.items() if not key.startswith(("enable_if", "skip_if"))
+    }
+    for key, value in wanted.items():
         if key == "tags":
-            words = [word for word in split_words(value or "") if "<<<" not in word]
-            changed[key] = merge_tag_texts(old or "", words)
-        elif isinstance(value, Mapping) and isinstance(old, Mapping):
-            changed[key] = merge_state(old, value)
-        elif isinstance(value, list) and isinstance(old, list):
-            changed[key] = append_unique(old, value)
-        else:
-            changed[key] = value
-    return changed
+            wanted[key] = [word for word in split_words(value or "") if "<<<" not in word]
+        elif isinstance(value, list) and isinstance(entry.get(key), list):
+            wanted[key] = append_unique(entry[key], value)
+    return change_merge(entry, wanted)
 
 
 def merge_overrides(first: Overrides, second: Overrides) -> Overrides:
     """Two override blocks as one: ``second`` wins, tags are united, mappings deep-merged."""
-    if not second:
-        return first
-    merged: dict[str, Mapping[str, Any]] = dict(first)
-    for handle, changes in second.items():
-        merged[handle] = change_merge(merged.get(handle, {}), changes)
-    return merged
+    return {**first, **{handle: change_merge(first.get(handle, {}), changes) for handle, changes in second.items()}}
 
 
 def change_merge(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,7 +103,7 @@ def unknown_handles(overrides: Overrides, *lists: Sequence[Dependency]) -> list[
 
 
 def merge_needs(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
-    """Two ``needs`` blocks as one: numbers add up, lists grow, texts of the second stand for those of the first."""
+    """Two ``needs`` blocks as one: numbers add up, lists grow, texts of the second replace those of the first."""
     merged = dict(first)
     for key, value in second.items():
         old = merged.get(key)

@@ -1,21 +1,22 @@
 """One ``_cm.yaml`` mapping becomes one ``Recipe``.
 
-This is the only door for recipe files: it checks types and names the key path in each error. Keys that it does not know
-are left alone; ``keys.unknown_keys`` lists them.
+This is the only door for recipe files: it checks types and names the key path in each error. The table in keys.py says
+what kind of value a key holds; keys that are not in it are left alone (``keys.unknown_keys`` lists them).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from .cachemodel import RecipeId
 from .conditions import FALSE_WORDS, KINDS, TRUE_WORDS, Condition
 from .errors import ConditionError, MetaError
+from .keys import DEPENDENCY_KEYS, RECIPE_KEYS, VARIATION_KEYS, Keys
 from .model import SUCCESSOR_FILE, ConditionalLayer, Dependency, InputDescription, Layer, Recipe, Variation
 from .tags import split_words
-from .version import VersionRange
+from .version import BOUND_KEYS, VersionRange
 
 
 def text_of(value: Any) -> str:
@@ -29,7 +30,7 @@ def is_yes(value: Any) -> bool:
 
 
 class Reader:
-    """Typed access to one mapping; every error carries the file and the key path."""
+    """Typed access to one mapping; an absent key and one without a value are empty. Errors carry file and key path."""
 
     def __init__(self, source: Any, path: str) -> None:
         if source is None or source == "":
@@ -47,58 +48,88 @@ class Reader:
         value = self.source[key]
         return MetaError(f"{self.at(key)}: expected {wanted}, found {type(value).__name__} {value!r}")
 
+    def _value(self, key: str, kind: type, wanted: str) -> Any:
+        """A value of this kind; None when it is empty."""
+        value = self.source.get(key)
+        if value is None or value == "":
+            return None
+        if not isinstance(value, kind):
+            raise self._wrong(key, wanted)
+        return value
+
     def text(self, key: str) -> str:
-        """A scalar as text, empty when absent."""
+        """A scalar as text."""
         value = self.source.get(key)
         if isinstance(value, Mapping | list):
             raise self._wrong(key, "a text")
         return text_of(value)
 
     def flag(self, key: str) -> bool:
-        """A yes/no value; absent is no."""
+        """A yes/no value; empty is no."""
         value = self.source.get(key)
-        if isinstance(value, str) and value.strip().lower() not in (*TRUE_WORDS, *FALSE_WORDS, ""):
-            raise self._wrong(key, "yes or no")
-        if isinstance(value, Mapping | list):
+        is_word = not isinstance(value, str) or value.strip().lower() in (*TRUE_WORDS, *FALSE_WORDS, "")
+        if not is_word or isinstance(value, Mapping | list):
             raise self._wrong(key, "yes or no")
         return is_yes(value)
 
     def number(self, key: str) -> int:
-        """A whole number, 0 when absent."""
+        """A whole number; empty is 0."""
         value = self.source.get(key)
         try:
             return 0 if value is None or value == "" else int(str(value))
         except ValueError:
             raise self._wrong(key, "a whole number") from None
 
+    def lifetime(self, key: str) -> str:
+        """A text that ``lifetime_s`` understands, or one with a placeholder."""
+        text = self.text(key)
+        if text and "<<<" not in text and lifetime_s(text) is None:
+            raise MetaError(f"{self.at(key)}: expected a lifetime like 90m, 2h, 3d or 0, found {text!r}")
+        return text
+
     def mapping(self, key: str) -> dict[str, Any]:
-        """A mapping with text keys, empty when absent."""
-        value = self.source.get(key)
-        if value is None or value == "":
-            return {}
-        if not isinstance(value, Mapping):
-            raise self._wrong(key, "a mapping")
-        return {text_of(name): item for name, item in value.items()}
+        """A mapping with text keys."""
+        return {text_of(name): item for name, item in (self._value(key, Mapping, "a mapping") or {}).items()}
+
+    def names(self, key: str) -> dict[str, str]:
+        """A mapping of texts to texts."""
+        return {name: text_of(item) for name, item in self.mapping(key).items()}
+
+    def blocks(self, key: str) -> dict[str, Reader]:
+        """A mapping of names to mappings."""
+        return {name: Reader(block, f"{self.at(key)}.{name}") for name, block in self.mapping(key).items()}
 
     def items(self, key: str) -> list[Any]:
-        """A list, empty when absent."""
-        value = self.source.get(key)
-        if value is None or value == "":
-            return []
-        if not isinstance(value, list):
-            raise self._wrong(key, "a list")
-        return value
+        """A list."""
+        return self._value(key, list, "a list") or []
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """A list of texts; one text stands for a list of one."""
+        """A list of texts; one text counts as a list of one."""
         value = self.source.get(key)
-        if isinstance(value, str) and value:
-            return (value,)
-        items = self.items(key)
+        items = [value] if isinstance(value, str) and value else self.items(key)
         for number, item in enumerate(items):
             if isinstance(item, Mapping | list):
                 raise MetaError(f"{self.at(key)}[{number}]: expected a text, found {type(item).__name__} {item!r}")
         return tuple(text_of(item) for item in items)
+
+    def rows(self, key: str) -> list[Reader]:
+        """A list of mappings."""
+        return [Reader(item, f"{self.at(key)}[{number}]") for number, item in enumerate(self.items(key))]
+
+    def fields(self, plan: Plan) -> dict[str, Any]:
+        """The values of those keys of ``plan`` that are written here, by the field that takes each."""
+        return {field: READERS[kind](self, key) for key, (field, kind) in plan.items() if key in self.source}
+
+
+LIFETIME_UNITS_S = {"m": 60, "h": 3600, "d": 86400}
+
+
+def lifetime_s(text: str) -> int | None:
+    """The seconds in ``90m``, ``2h``, ``3d`` or ``0`` (at once); None for any other text."""
+    if text.strip() == "0":
+        return 0
+    number, unit = text.strip()[:-1], text.strip()[-1:].lower()
+    return int(number) * LIFETIME_UNITS_S[unit] if number.isascii() and number.isdigit() and unit in "mhd" else None
 
 
 def parse_condition_blocks(source: Mapping[str, Any], path: str) -> tuple[Condition, ...]:
@@ -120,38 +151,15 @@ def parse_condition_blocks(source: Mapping[str, Any], path: str) -> tuple[Condit
     return tuple(conditions)
 
 
-TAGS_BY_PREFIX = "update_tags_from_env_with_prefix"
-DEPENDENCY_MAPPINGS = frozenset({"env", "state", "const", "const_state"})
-DEPENDENCY_LISTS = frozenset({"update_tags_from_env", "force_env_keys", "skip_inherit_variation_groups"})
-
-
 def parse_dependency(entry: Any, path: str) -> Dependency:
     """One entry of a deps-like list."""
     reader = Reader(entry, path)
-    for key in reader.source.keys() & DEPENDENCY_MAPPINGS:
-        reader.mapping(key)
-    for key in reader.source.keys() & DEPENDENCY_LISTS:
-        reader.texts(key)
-    by_prefix = Reader(reader.source.get(TAGS_BY_PREFIX), reader.at(TAGS_BY_PREFIX))
-    for prefix in by_prefix.source:
-        by_prefix.texts(prefix)
-    for tag, block in reader.mapping("update_tags_if_env").items():
-        parse_condition_blocks(Reader(block, f"{reader.at('update_tags_if_env')}.{tag}").source, path)
-    for number, block in enumerate(reader.items("update_meta_if_env")):
-        parse_layer(block, f"{reader.at('update_meta_if_env')}[{number}]")
-    _lifetime(reader, "cache_expiration")
+    reader.lifetime("cache_expiration")
     return Dependency(
         entry=reader.source,
         tags_text=",".join(split_words(reader.texts("tags"))),
-        names=reader.texts("names"),
         conditions=parse_condition_blocks(reader.source, path),
-        is_dynamic=reader.flag("dynamic"),
-    )
-
-
-def _dependencies(reader: Reader, key: str) -> tuple[Dependency, ...]:
-    return tuple(
-        parse_dependency(entry, f"{reader.at(key)}[{number}]") for number, entry in enumerate(reader.items(key))
+        **reader.fields(_DEPENDENCY),
     )
 
 
@@ -171,104 +179,98 @@ def _overrides(reader: Reader, short: str, long: str) -> dict[str, dict[str, Any
     return merged
 
 
-LIFETIME_UNITS_S = {"m": 60, "h": 3600, "d": 86400}
-
-
-def lifetime_s(text: str) -> int | None:
-    """The seconds in ``90m``, ``2h``, ``3d`` or ``0`` (at once); None for any other text."""
-    if text.strip() == "0":
-        return 0
-    number, unit = text.strip()[:-1], text.strip()[-1:].lower()
-    return int(number) * LIFETIME_UNITS_S[unit] if number.isascii() and number.isdigit() and unit in "mhd" else None
-
-
-def _lifetime(reader: Reader, key: str) -> str:
-    text = reader.text(key)
-    if text and "<<<" not in text and lifetime_s(text) is None:
-        raise MetaError(f"{reader.at(key)}: expected a lifetime like 90m, 2h, 3d or 0, found {text!r}")
-    return text
+def _conditional(row: Reader) -> ConditionalLayer:
+    return ConditionalLayer(parse_condition_blocks(row.source, row.path), parse_layer(row.source, row.path))
 
 
 def parse_layer(source: Any, path: str) -> Layer:
     """The block that recipes, variations, versions and conditional blocks share."""
     reader = Reader(source, path)
-    conditional = []
-    for number, block in enumerate(reader.items("update_meta_if_env")):
-        where = f"{reader.at('update_meta_if_env')}[{number}]"
-        checked = Reader(block, where).source
-        conditional.append(
-            ConditionalLayer(conditions=parse_condition_blocks(checked, where), layer=parse_layer(checked, where))
-        )
     return Layer(
-        default_env=reader.mapping("default_env"),
-        env=reader.mapping("env"),
-        const=reader.mapping("const"),
-        state=reader.mapping("state"),
-        const_state=reader.mapping("const_state"),
-        docker=reader.mapping("docker"),
-        deps=_dependencies(reader, "deps"),
-        prehook_deps=_dependencies(reader, "prehook_deps"),
-        posthook_deps=_dependencies(reader, "posthook_deps"),
-        post_deps=_dependencies(reader, "post_deps"),
+        **reader.fields(_LAYER),
         overrides=_overrides(reader, "ad", "add_deps"),
         recursive_overrides=_overrides(reader, "adr", "add_deps_recursive"),
-        input_mapping={name: text_of(key) for name, key in reader.mapping("input_mapping").items()},
-        new_env_keys=reader.texts("new_env_keys"),
-        new_state_keys=reader.texts("new_state_keys"),
-        conditional=tuple(conditional),
-        script_name=reader.text("script_name"),
-        default_version=reader.text("default_version"),
         warnings=(*reader.texts("warnings"), *reader.texts("warning")),
-        required_disk_space_mb=reader.number("required_disk_space"),
-        needs=reader.mapping("needs"),
-        default_variations={group: text_of(name) for group, name in reader.mapping("default_variations").items()},
-        cache_expiration=_lifetime(reader, "cache_expiration"),
-        is_cached=reader.flag("cache") if "cache" in reader.source else None,
     )
 
 
-def parse_variation(name: str, source: Any, path: str) -> Variation:
-    """What variation resolution needs to know; the block itself is read when it is applied.
-
-    As in CM the presence of ``default`` counts, not its value.
-    """
-    reader = Reader(source, path)
-    return Variation(
-        name=name,
-        source=reader.source,
-        group=reader.text("group"),
-        is_default="default" in reader.source,
-        base=reader.texts("base"),
-        default_variations={k: text_of(v) for k, v in reader.mapping("default_variations").items()},
-        alias=reader.text("alias"),
-    )
+def _combination(item: Any) -> tuple[str, ...]:
+    return tuple(text_of(name) for name in (item if isinstance(item, list) else [item]))
 
 
-def _combinations(reader: Reader, key: str) -> tuple[tuple[str, ...], ...]:
-    return tuple(
-        tuple(text_of(name) for name in (item if isinstance(item, list) else [item])) for item in reader.items(key)
-    )
+def _inputs(reader: Reader, key: str) -> dict[str, InputDescription]:
+    described = {
+        name: {"desc": block} if isinstance(block, str) else block for name, block in reader.mapping(key).items()
+    }
+    blocks = Reader({key: described}, reader.path).blocks(key)
+    return {name: InputDescription(**block.fields(_INPUT)) for name, block in blocks.items()}
 
 
-def _cache_tags_from_env(reader: Reader) -> tuple[tuple[str, str], ...]:
-    pairs = []
-    for number, item in enumerate(reader.items("extra_cache_tags_from_env")):
-        inner = Reader(item, f"{reader.at('extra_cache_tags_from_env')}[{number}]")
-        pairs.append((inner.text("env"), inner.text("prefix")))
-    return tuple(pairs)
+def _variation(name: str, block: Reader) -> Variation:
+    is_default = "default" in block.source  # as in CM, whatever its value is
+    return Variation(name=name, source=block.source, is_default=is_default, **block.fields(_VARIATION))
 
 
-def _inputs(reader: Reader) -> dict[str, InputDescription]:
-    described = {}
-    for name, block in reader.mapping("input_description").items():
-        inner = Reader({"desc": block} if isinstance(block, str) else block, f"{reader.at('input_description')}.{name}")
-        described[name] = InputDescription(
-            description=inner.text("desc"),
-            choices=inner.texts("choices"),
-            default=inner.text("default"),
-            is_path=inner.flag("is_path"),
-        )
-    return described
+def _tags_by_prefix(reader: Reader, key: str) -> dict[str, tuple[str, ...]]:
+    inner = Reader(reader.mapping(key), reader.at(key))
+    return {prefix: inner.texts(prefix) for prefix in inner.source}
+
+
+READERS: Mapping[str, Callable[[Reader, str], Any]] = {
+    **dict.fromkeys(("text", "version"), Reader.text),
+    **dict.fromkeys(("texts", "tags"), Reader.texts),
+    **dict.fromkeys(("env", "mapping", "docker", "needs"), Reader.mapping),
+    **dict.fromkeys(("env_names", "members"), Reader.names),
+    "flag": Reader.flag,
+    "whole": Reader.number,
+    "lifetime": Reader.lifetime,
+    "inputs": _inputs,
+    "tags_by_prefix": _tags_by_prefix,
+    "tags_by_condition": lambda reader, key: {
+        tag: parse_condition_blocks(block.source, block.path) for tag, block in reader.blocks(key).items()
+    },
+    "deps": lambda reader, key: tuple(parse_dependency(row.source, row.path) for row in reader.rows(key)),
+    "conditional": lambda reader, key: tuple(map(_conditional, reader.rows(key))),
+    "combinations": lambda reader, key: tuple(map(_combination, reader.items(key))),
+    "cache_tags": lambda reader, key: tuple((row.text("env"), row.text("prefix")) for row in reader.rows(key)),
+    "variations": lambda reader, key: {name: _variation(name, block) for name, block in reader.blocks(key).items()},
+    "versions": lambda reader, key: {name: block.source for name, block in reader.blocks(key).items()},
+}
+"""How the value of a key is read, by its kind."""
+
+FIELDS = {
+    "cache": "is_cached",
+    "clean_env_keys_post_deps": "post_deps_clean_env_keys",
+    "dynamic": "is_dynamic",
+    "input_description": "inputs",
+    "invalid_variation_combinations": "invalid_combinations",
+    "predeps": "has_predeps",
+    "required_disk_space": "required_disk_space_mb",
+    "update_meta_if_env": "conditional",
+    "valid_variation_combinations": "valid_combinations",
+}
+"""Key to the field that takes its value, where their names differ."""
+
+Plan = Mapping[str, tuple[str, str]]
+"""Key to its field and its kind."""
+
+
+def _plan(keys: Keys, fields: tuple[str, ...]) -> Plan:
+    """The keys of a place whose value is a field as it is; the fields for versions and warnings take several keys."""
+    rows = {key: (FIELDS.get(key, key), kind) for key, (kind, _) in keys.items()}
+    return {key: row for key, row in rows.items() if row[0] in fields and key not in ("version", "warnings")}
+
+
+_LAYER = _plan(VARIATION_KEYS, Layer._fields)
+_VARIATION = _plan(VARIATION_KEYS, Variation._fields)
+_DEPENDENCY = _plan(DEPENDENCY_KEYS, Dependency._fields)
+_RECIPE = _plan(RECIPE_KEYS, Recipe._fields)
+_INPUT: Plan = {
+    "desc": ("description", "text"),
+    "choices": ("choices", "texts"),
+    "default": ("default", "text"),
+    "is_path": ("is_path", "flag"),
+}
 
 
 def parse_recipe(meta: Mapping[str, Any], folder: Path, repo_path: Path, file_name: str = "_cm.yaml") -> Recipe:
@@ -281,43 +283,13 @@ def parse_recipe(meta: Mapping[str, Any], folder: Path, repo_path: Path, file_na
     if not recipe_id.uid or not isinstance(meta["uid"], str):
         problem = f"expected a text in quotes, found {meta['uid']!r}" if recipe_id.uid else "missing"
         raise MetaError(f"{reader.at('uid')}: {problem}", hint="give the recipe 16 quoted hex digits as uid")
-    variations = {
-        name: parse_variation(name, block, f"{reader.at('variations')}.{name}")
-        for name, block in reader.mapping("variations").items()
-    }
     return Recipe(
         id=recipe_id,
         path=folder,
         repo_path=repo_path,
-        tags=reader.texts("tags"),
         layer=parse_layer(meta, reader.path),
-        variations=variations,
-        versions={
-            name: Reader(block, f"{reader.at('versions')}.{name}").source
-            for name, block in reader.mapping("versions").items()
-        },
-        inputs=_inputs(reader),
-        version=VersionRange(
-            exact=reader.text("version"),
-            minimum=reader.text("version_min"),
-            maximum=reader.text("version_max"),
-            maximum_usable=reader.text("version_max_usable"),
-        ),
-        default_variation=reader.text("default_variation"),
-        valid_combinations=_combinations(reader, "valid_variation_combinations"),
-        invalid_combinations=_combinations(reader, "invalid_variation_combinations"),
-        is_cached=reader.flag("cache"),
-        can_force_cache=reader.flag("can_force_cache"),
-        local_env_keys=reader.texts("local_env_keys"),
-        post_deps_clean_env_keys=reader.texts("clean_env_keys_post_deps"),
-        extra_cache_tags_from_env=_cache_tags_from_env(reader),
-        env_key_mappings={k: text_of(v) for k, v in reader.mapping("env_key_mappings").items()},
-        clean_files=reader.texts("clean_files"),
-        clean_output_files=reader.texts("clean_output_files"),
-        print_files_if_script_error=reader.texts("print_files_if_script_error"),
-        print_env_at_the_end={k: text_of(v) for k, v in reader.mapping("print_env_at_the_end").items()},
+        version=VersionRange(*map(reader.text, BOUND_KEYS)),
         meta=meta,
         file_name=file_name,
-        min_cm_version=reader.text("min_cm_version"),
-        has_predeps="predeps" not in reader.source or reader.flag("predeps"),
+        **reader.fields(_RECIPE),
     )

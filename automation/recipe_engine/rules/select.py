@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from .errors import NotFound, RequestError, VariationNotFound
 from .index import IndexEntry, RecipeIndex
-from .tags import TagQuery, nearest
+from .tags import TagQuery, nearest, nearest_hint
 
 Verdict = Literal["excluded tag", "no such variation", "variations clash", "other repository", "fits"]
 ChoiceRule = Literal[
@@ -63,13 +63,11 @@ class Refusal(NamedTuple):
 
 def refusal(query: TagQuery, entry: IndexEntry) -> Refusal | None:
     """Why a recipe with all the tags, or the name, of ``query`` cannot answer it; None when it can."""
-    missing = _undeclared(query, entry)
     unwanted = [tag for tag in query.none_of if tag in entry.tags]
     if unwanted:
         return Refusal("excluded tag", f"has the excluded tag '{unwanted[0]}'")
-    if missing:
-        return Refusal("no such variation", f"has no variation {', '.join('_' + name for name in missing)}")
-    return None
+    missing = ", ".join("_" + name for name in _undeclared(query, entry))
+    return Refusal("no such variation", f"has no variation {missing}") if missing else None
 
 
 def _undeclared(query: TagQuery, entry: IndexEntry) -> list[str]:
@@ -100,8 +98,8 @@ def named(alias: str, index: RecipeIndex) -> tuple[IndexEntry, ...]:
 def nearest_to_asker(found: tuple[IndexEntry, ...], asker: Path | None) -> tuple[IndexEntry, ...]:
     """Of recipes that fit a dependency, those in the repository of the recipe that asks (at ``asker``), if any are.
 
-    Repositories with recipes of the same tags each mean their own; one of another repository goes before them only with
-    a lower ``sort``, which its author chose on purpose.
+    A dependency means the recipe of its own repository; one of another repository is preferred only for a lower
+    ``sort``, which its author chose on purpose.
     """
     own = tuple(entry for entry in found if entry.repo_path == asker)
     return own if own and own[0].sort <= found[0].sort else found
@@ -115,20 +113,18 @@ def _no_such_name(alias: str, index: RecipeIndex) -> NotFound:
             f"no recipe of the repository '{repo}' is called '{name}'",
             hint=f"it is in: {', '.join(sorted({entry.repo_alias for entry in elsewhere}))}",
         )
-    close = nearest(name, [entry.alias for entry in index.entries])
     return NotFound(
         "\n".join([f"no recipe is called '{name}'", *_broken_lines(index)]),
-        hint=f"the nearest are: {', '.join(close)}" if close else "cm find script lists all recipes",
+        hint=nearest_hint(name, [entry.alias for entry in index.entries], otherwise="cm find script lists all recipes"),
     )
 
 
 def _other_tags(query: TagQuery, called: Sequence[IndexEntry]) -> NotFound:
     lines = []
     for entry in called:
-        missing = [tag for tag in query.all_of if tag not in entry.tags]
-        unwanted = [tag for tag in query.none_of if tag in entry.tags]
-        problem = f"does not have the tag '{missing[0]}'" if missing else f"has the excluded tag '{unwanted[0]}'"
-        lines.append(f"recipe '{entry.alias}' {problem}; its tags: {','.join(sorted(entry.tags))}")
+        missing = [f"does not have the tag '{tag}'" for tag in query.all_of if tag not in entry.tags]
+        unwanted = [f"has the excluded tag '{tag}'" for tag in query.none_of if tag in entry.tags]
+        lines.append(f"recipe '{entry.alias}' {(missing + unwanted)[0]}; its tags: {','.join(sorted(entry.tags))}")
     return NotFound("\n".join(lines), hint="name the recipe by its alias or by tags, or by both where they fit")
 
 
@@ -172,9 +168,8 @@ def nearest_recipes(tags: Sequence[str], entries: Sequence[IndexEntry], count: i
 
 def _no_such_variation(query: TagQuery, found: Sequence[IndexEntry]) -> VariationNotFound:
     lines = []
-    asked = query.variations + query.excluded_variations
     for entry in found:
-        missing = [name for name in asked if not entry.declares(name)]
+        missing = _undeclared(query, entry)
         close = [f"_{near}" for name in missing for near in nearest(name, entry.variations)]
         known = ", ".join("_" + name for name in sorted(entry.variations) if "," not in name) or "none"
         lines.append(

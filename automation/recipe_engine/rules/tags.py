@@ -43,15 +43,10 @@ def parse_query(text: str | Iterable[str]) -> TagQuery:
     none_of: list[str] = []
     variations: list[str] = []
     excluded: list[str] = []
+    by_prefix = {"-_": excluded, "_-": excluded, "_": variations, "-": none_of, "": all_of}
     for word in split_words(text):
-        if word.startswith(("-_", "_-")):
-            excluded.append(word[2:])
-        elif word.startswith("_"):
-            variations.append(word[1:])
-        elif word.startswith("-"):
-            none_of.append(word[1:])
-        else:
-            all_of.append(word)
+        prefix = next(filter(word.startswith, by_prefix))
+        by_prefix[prefix].append(word.removeprefix(prefix))
     clash = [name for name in variations if name in excluded]
     if clash:
         raise RequestError(
@@ -79,3 +74,9 @@ def nearest(word: str, known: Iterable[str], count: int = 3, likeness: float = 0
     import difflib  # here, because most calls never need it
 
     return difflib.get_close_matches(word, sorted(set(known)), n=count, cutoff=likeness)
+
+
+def nearest_hint(word: str, known: Iterable[str], mark: str = "", otherwise: str = "") -> str:
+    """The known words (each behind ``mark``) that look most like ``word``, as a hint; ``otherwise`` without any."""
+    close = nearest(word, known)
+    return f"the nearest are: {', '.join(mark + name for name in close)}" if close else otherwise

@@ -2,41 +2,47 @@
 
 The order of the result is the order of application: those asked for first, then aliases, bases and defaults.
 Rules: reference engine cm4mlops e1d5c7cf0, except that two values of one dynamic variation are refused (there the
-second is ignored without a word).
+second is silently ignored).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from .env import with_texts
 from .errors import VariationError
 from .index import dynamic_name
 from .model import AppliedVariation, Recipe, Variation
-from .tags import nearest
-
-NOTHING: Mapping[str, str] = {}
+from .tags import nearest_hint
 
 
 def declared_name(recipe: Recipe, name: str, reason: str = "") -> str:
     """The name under which ``recipe`` declares ``name``: itself, or ``n.#`` for ``n.value``.
 
-    Raises VariationError when it declares neither; ``reason`` then tells who wants it.
+    Raises VariationError when it declares neither; ``reason`` then says who wants it.
     """
     if name in recipe.variations:
         return name
     dynamic = dynamic_name(name, recipe.variations)
     if dynamic:
         return dynamic
-    close = nearest(name, recipe.variations)
     raise VariationError(
         f"recipe '{recipe.id.alias}' has no variation _{name}" + (f" ({reason})" if reason else ""),
-        hint=f"the nearest are: {', '.join('_' + near for near in close)}" if close else "cm find script shows it",
+        hint=nearest_hint(name, recipe.variations, "_", "cm find script shows it"),
     )
 
 
+def _refusal(recipe: Recipe, problem: str, hint: str = "") -> VariationError:
+    return VariationError(f"recipe '{recipe.id.alias}': {problem}", hint=hint)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join("_" + name for name in names)
+
+
 def resolve_variations(
-    recipe: Recipe, explicit: Sequence[str], excluded: Sequence[str], preferred: Mapping[str, str] = NOTHING
+    recipe: Recipe, explicit: Sequence[str], excluded: Sequence[str], preferred: Mapping[str, str] | None = None
 ) -> tuple[AppliedVariation, ...]:
     """All variations that are on for a request that names ``explicit`` ones and rules out ``excluded`` ones.
 
@@ -55,7 +61,7 @@ def resolve_variations(
         resolution.add(recipe.default_variation, "default variation of the recipe")
     if preferred:
         resolution.close(with_defaults=False)
-        resolution.prefer(preferred)
+        resolution.add_defaults("the recipe", preferred, resolution.groups())
     resolution.close()
     if resolution.add_group_defaults():
         resolution.close()
@@ -82,24 +88,18 @@ class _Resolution:
             return
         declared = declared_name(self.recipe, name, reason)
         if excluded := self.excluded_by(name):
-            raise VariationError(
-                f"recipe '{self.recipe.id.alias}': variation _{name} ({reason}) is excluded by the request",
-                hint=f"drop -_{excluded} from the tags",
-            )
+            problem = f"variation _{name} ({reason}) is excluded by the request"
+            raise _refusal(self.recipe, problem, f"drop -_{excluded} from the tags")
         if name.endswith(".#"):
-            raise VariationError(
-                f"recipe '{self.recipe.id.alias}': variation _{name} ({reason}) needs a value",
-                hint=f"write the value in place of the #: _{name[:-1]}VALUE",
-            )
+            problem = f"variation _{name} ({reason}) needs a value"
+            raise _refusal(self.recipe, problem, f"write the value in place of the #: _{name[:-1]}VALUE")
         rivals = [other for other in self.reasons if declared_name(self.recipe, other) == declared]
         if rivals and not reason.startswith((ASKED_FOR, "alias of")):
-            return  # the recipe's own wishes meet: the first stays, as in CM
+            return  # the recipe asks for both itself: the first stays, as in CM
         if rivals:
-            raise VariationError(
-                f"recipe '{self.recipe.id.alias}': variation _{declared} can have one value, found:"
-                f" _{rivals[0]} ({self.reasons[rivals[0]]}) and _{name} ({reason})",
-                hint=f"keep either _{rivals[0]} or _{name}",
-            )
+            found = f"_{rivals[0]} ({self.reasons[rivals[0]]}) and _{name} ({reason})"
+            problem = f"variation _{declared} can have one value, found: {found}"
+            raise _refusal(self.recipe, problem, f"keep either _{rivals[0]} or _{name}")
         self.reasons[name] = reason
 
     def excluded_by(self, name: str) -> str:
@@ -115,27 +115,20 @@ class _Resolution:
         variation = self.variation(name) if name in self.reasons else None
         if variation and variation.alias:
             if variation.group or variation.is_default:
-                raise VariationError(
-                    f"recipe '{self.recipe.id.alias}': variation _{name} has an alias together with a group or default",
-                    hint="an alias variation may hold nothing else that selects",
-                )
+                problem = f"variation _{name} has an alias together with a group or default"
+                raise _refusal(self.recipe, problem, "an alias variation may hold nothing else that selects")
             self.add(variation.alias, f"alias of _{name}")
-
-    def prefer(self, preferred: Mapping[str, str]) -> None:
-        """Adds the members that the recipe itself wants in groups of which none is on."""
-        taken = {self.variation(name).group for name in self.reasons}
-        self._add_defaults("the recipe", preferred, taken)
 
     def close(self, *, with_defaults: bool = True) -> None:
         """Adds bases, and maybe default_variations, until nothing changes."""
-        in_group_at_start = {self.variation(name).group for name in self.reasons} - {""}
+        groups_at_start = self.groups() - {""}
         count = -1
         while count != len(self.reasons):
             count = len(self.reasons)
             for name, variation in self._with_combined():
                 self._add_bases(name, variation)
                 if with_defaults:
-                    self._add_defaults("_" + name, variation.default_variations, in_group_at_start)
+                    self.add_defaults("_" + name, variation.default_variations, groups_at_start)
 
     def _with_combined(self) -> Iterator[tuple[str, Variation]]:
         for name in tuple(self.reasons):
@@ -149,15 +142,19 @@ class _Resolution:
             if declared == base or not any(other.startswith(declared[:-1]) for other in self.reasons):
                 self.add(base, f"base of _{name}")
 
-    def _add_defaults(self, who: str, defaults: Mapping[str, str], taken: set[str]) -> None:
+    def groups(self) -> set[str]:
+        """The groups of which a member is on."""
+        return {self.variation(name).group for name in self.reasons}
+
+    def add_defaults(self, who: str, defaults: Mapping[str, str], taken: set[str]) -> None:
+        """Adds the members that ``who`` prefers in groups that are not ``taken``."""
         for group, member in defaults.items():
             members = [v.name for v in self.recipe.variations.values() if v.group == group]
             if declared_name(self.recipe, member, f"default of group '{group}' by {who}") not in members:
-                wisher = f"variation {who}" if who.startswith("_") else who
-                raise VariationError(
-                    f"recipe '{self.recipe.id.alias}': {wisher} wants _{member} as default of group"
-                    f" '{group}', whose members are: {', '.join('_' + m for m in members) or 'none'}",
-                )
+                asker = f"variation {who}" if who.startswith("_") else who
+                known = _listed(members) or "none"
+                problem = f"{asker} wants _{member} as default of group '{group}', whose members are: {known}"
+                raise _refusal(self.recipe, problem)
             if group not in taken and not self.excluded_by(member):
                 self.add(member, f"default of group '{group}' by {who}")
 
@@ -167,17 +164,12 @@ class _Resolution:
         for group, members in groups_of(self.recipe).items():
             chosen = [name for name in self.reasons if declared_name(self.recipe, name) in members]
             if len(chosen) > 1:
-                raise VariationError(
-                    f"recipe '{self.recipe.id.alias}': several variations of the group '{group}' are on: "
-                    + ", ".join(f"_{name} ({self.reasons[name]})" for name in chosen),
-                    hint=f"ask for one of: {', '.join('_' + member for member in members)}",
-                )
+                found = _listed(f"{name} ({self.reasons[name]})" for name in chosen)
+                problem = f"several variations of the group '{group}' are on: {found}"
+                raise _refusal(self.recipe, problem, f"ask for one of: {_listed(members)}")
             defaults = [name for name in members if self.recipe.variations[name].is_default]
             if len(defaults) > 1:
-                raise VariationError(
-                    f"recipe '{self.recipe.id.alias}': the group '{group}' has several defaults: "
-                    + ", ".join("_" + name for name in defaults)
-                )
+                raise _refusal(self.recipe, f"the group '{group}' has several defaults: {_listed(defaults)}")
             if not chosen and defaults and not self.excluded_by(defaults[0]):
                 self.add(defaults[0], f"default of group '{group}'")
         return len(self.reasons) > count
@@ -204,19 +196,13 @@ def matching_combinations(recipe: Recipe, names: Sequence[str]) -> tuple[Variati
 
 def _check_combinations(recipe: Recipe, names: Sequence[str]) -> None:
     chosen = set(names)
-    shown = ", ".join("_" + name for name in names)
     for forbidden in recipe.invalid_combinations:
         if chosen.issuperset(forbidden):
-            raise VariationError(
-                f"recipe '{recipe.id.alias}': the variations {', '.join('_' + name for name in forbidden)}"
-                f" do not go together (on are: {shown})",
-            )
+            problem = f"the variations {_listed(forbidden)} do not go together (on are: {_listed(names)})"
+            raise _refusal(recipe, problem)
     if recipe.valid_combinations and not any(chosen.issuperset(valid) for valid in recipe.valid_combinations):
-        known = "; ".join(", ".join("_" + name for name in valid) for valid in recipe.valid_combinations)
-        raise VariationError(
-            f"recipe '{recipe.id.alias}': the variations {shown or '(none)'} are no valid combination",
-            hint=f"valid ones are: {known}",
-        )
+        problem = f"the variations {_listed(names) or '(none)'} are not a valid combination"
+        raise _refusal(recipe, problem, f"valid ones are: {'; '.join(map(_listed, recipe.valid_combinations))}")
 
 
 def variation_blocks(recipe: Recipe, names: Sequence[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -237,10 +223,4 @@ def variation_blocks(recipe: Recipe, names: Sequence[str]) -> Iterator[tuple[str
 
 def fill_in_value(block: Any, value: str) -> Any:
     """A copy of a ``name.#`` block with every ``#`` in its texts replaced by ``value``; keys stay."""
-    if isinstance(block, str):
-        return block.replace("#", value)
-    if isinstance(block, Mapping):
-        return {key: fill_in_value(item, value) for key, item in block.items()}
-    if isinstance(block, list):
-        return [fill_in_value(item, value) for item in block]
-    return block
+    return with_texts(block, lambda text: text.replace("#", value))

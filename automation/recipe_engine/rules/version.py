@@ -21,10 +21,10 @@ VersionKey = tuple[tuple[int, str], tuple[int, ...], tuple[Piece, ...]]
 
 
 def version_key(text: str) -> VersionKey:
-    """A sort key for a version: what stands before the numbers, the dotted numbers, what follows them.
+    """A sort key for a version: the text before the numbers, the dotted numbers, what follows them.
 
     Missing numbers count as 0. A pre-release word goes before the plain version, anything else after it, so that
-    ``3.9rc1 < 3.9 = 3.9.0 < 3.9+cu118 < 3.9.1``; a leading ``v`` counts for nothing, and a version without numbers
+    ``3.9rc1 < 3.9 = 3.9.0 < 3.9+cu118 < 3.9.1``; a leading ``v`` does not count, and a version without numbers
     (a branch name) goes before all others. The reference engine raises TypeError where words meet numbers.
     """
     before, dotted, after = _SHAPE.findall(text.strip().lower())[0]
@@ -52,8 +52,12 @@ def compare(first: str, second: str) -> int:
     return (left > right) - (left < right)
 
 
+BOUND_KEYS = ("version", "version_min", "version_max", "version_max_usable")
+"""The keys of recipes and requests for the fields of a VersionRange, in their order."""
+
+
 class VersionRange(NamedTuple):
-    """What a caller asks of a version; an empty string means no such bound."""
+    """The version requirement of a caller; an empty string means no such bound."""
 
     exact: str = ""
     minimum: str = ""
@@ -86,7 +90,7 @@ class VersionRange(NamedTuple):
         return self.admits(version) and (not self.exact or not version or compare(version, self.exact) == 0)
 
     def clamp(self, default: str) -> str:
-        """``default`` moved into the bounds, as CM does when nobody asked for an exact version."""
+        """``default`` moved into the bounds, as CM does when no exact version was requested."""
         if not default:
             return ""
         if self.minimum and compare(default, self.minimum) < 0:
