@@ -23,7 +23,7 @@ from ..disk.repos import IGNORED_IN_DIGEST, SCRIPT_AUTOMATION_UID
 from ..rules.deps import INPUT_TO_ENV
 from ..rules.errors import NotFound, RecipeError, RequestError
 from ..rules.flags import FLAGS
-from ..rules.index import RepoInfo, build_index
+from ..rules.index import RecipeIndex, RepoInfo
 from ..rules.places import Places, places_of
 from ..rules.schema import parse_recipe
 from ..rules.select import candidates
@@ -106,7 +106,7 @@ def chosen_subjects(i: Mapping[str, Any], subjects: Sequence[Subject]) -> list[S
             raise NotFound(f"no registered repository '{repo}' has recipes", hint=f"known are: {', '.join(known)}")
     if " " in name or i.get("tags"):
         query, _ = parse_query_input({**i, "artifact": name if " " in name else ""})
-        index = build_index([subject.entry for subject in found if subject.entry], {})
+        index = RecipeIndex([subject.entry for subject in found if subject.entry], {})
         paths = {entry.path for entry in candidates(query, "", index)}
         return [subject for subject in found if subject.folder in paths]
     if name:

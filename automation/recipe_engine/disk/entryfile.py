@@ -36,8 +36,6 @@ RESUMABLE_SUFFIX = ".part"
 
 Stamp = tuple[int, int]
 """Time (ns) and inode of an ``_cm.json``: each new one has another inode, even within one tick of the clock."""
-POSITIVE = (1 << 63) - 1
-"""What an index keeps of a number at most; some file systems have longer inodes."""
 
 
 README = """# Cache of CM recipes
@@ -215,7 +213,7 @@ def parse_state(value: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
 def stamp_of(path: Path) -> Stamp:
     """What changes whenever the file is written again; raises OSError when it is gone."""
     status = os.stat(path)
-    return (status.st_mtime_ns & POSITIVE, status.st_ino & POSITIVE)
+    return (status.st_mtime_ns, status.st_ino)
 
 
 _ENTRY_NAME = re.compile(r"/([0-9a-f]{16})(?=/|$)")

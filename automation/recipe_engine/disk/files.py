@@ -31,6 +31,8 @@ except ImportError:  # Windows
 
 logger = logging.getLogger(__name__)
 
+ABANDONED_S = 3600.0
+"""A half-written file of this age was left by a process that was killed."""
 POLL_S = 0.05
 REMIND_S = 30.0
 HELD_VARIABLE = "CROWDPERF_HELD_LOCKS"
@@ -38,18 +40,58 @@ HELD_VARIABLE = "CROWDPERF_HELD_LOCKS"
 Got = TypeVar("Got")
 
 
-def write_text(path: Path, text: str, opener: Callable[[str, int], int] | None = None) -> None:
+def write_text(path: Path, text: str | bytes, opener: Callable[[str, int], int] | None = None) -> None:
     """Writes a file as a whole: readers see the old text or the new one, never a part."""
     scratch = path.with_name(f".{path.name}.{os.getpid()}.new")
+    content = text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")  # paths may hold any bytes
     try:
-        with naming(path, len(text)):
-            with open(scratch, "w", encoding="utf-8", errors="surrogateescape", opener=opener) as file:
-                file.write(text)  # paths may hold any bytes
+        with naming(path, len(content)):
+            with open(scratch, "wb", opener=opener) as file:
+                file.write(content)
             os.replace(scratch, path)
     except BaseException:
         with contextlib.suppress(OSError):
             scratch.unlink()
         raise
+
+
+def write_index(path: Path, text: bytes, rest: bytes = b"") -> int:
+    """Writes what can be made again: a ``text`` with a checksum, and a ``rest`` of which parts are read later.
+
+    Gives the offset of the rest; 0 when the file could not be written, which costs only time.
+    """
+    import zlib  # here, because most calls write none
+
+    first = f"{zlib.crc32(text)} {len(text)}\n".encode()
+    try:
+        make_folder(path.parent)
+        for left in path.parent.glob(f".{path.name}.*.new"):  # of processes that were killed while they wrote
+            if time.time() - left.stat().st_mtime > ABANDONED_S:
+                left.unlink()
+        write_text(path, first + text + rest)
+    except OSError as error:
+        logger.debug("%s is not written: %s", path, error)
+        return 0
+    return len(first) + len(text)
+
+
+def read_index(path: Path) -> tuple[bytes, int]:
+    """The text that ``write_index`` wrote, and the offset of the rest; nothing when it is missing or damaged."""
+    import zlib  # here, because small caches have none
+
+    try:
+        with open(path, "rb", opener=not_waiting) as file:
+            first = file.readline(100)
+            checksum, size_bytes = map(int, first.split())
+            text = file.read(max(0, size_bytes))
+    except (OSError, ValueError):
+        return b"", 0
+    return (text, len(first) + size_bytes) if zlib.crc32(text) == checksum else (b"", 0)
+
+
+def not_waiting(path: str, flags: int) -> int:
+    """Opens a file; not blocked by a FIFO in its place."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def private_opener(path: str, flags: int) -> int:
@@ -72,8 +114,7 @@ def read_json(path: Path) -> Any:
 
 def read_regular(path: Path) -> bytes:
     """The content of a regular file; raises OSError for anything else, such as a FIFO, which would block."""
-    no_wait = getattr(os, "O_NONBLOCK", 0)
-    with open(path, "rb", buffering=0, opener=lambda name, flags: os.open(name, flags | no_wait)) as file:
+    with open(path, "rb", buffering=0, opener=not_waiting) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
         return file.read()
