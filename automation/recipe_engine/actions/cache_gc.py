@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..disk.entryfile import RESUMABLE_SUFFIX, EntryPaths
-from ..disk.files import is_locked, tree_size
-from ..disk.flocks import folder_lock_if_free
+from ..disk.files import tree_size
+from ..disk.locks import folder_lock_if_free, is_locked
 from ..disk.removal import discard, empty_trash, trash_in
 from ..disk.store import Store
 from ..disk.usage import dependencies, is_in_use, last_use_s, unused

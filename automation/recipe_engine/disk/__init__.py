@@ -2,6 +2,6 @@
 
 In order, each module imports only earlier ones and earlier packages:
 
-checkout, os_errors, flocks, files, recipe_index, metafile, repos, entryfile, content, entry_index,
+checkout, os_errors, files, locks, recipe_index, metafile, repos, entryfile, content, entry_index,
 removal, usage, store.
 """

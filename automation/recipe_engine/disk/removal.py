@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from .files import make_folder, remove_file, remove_tree
-from .flocks import folder_lock_if_free
+from .locks import folder_lock_if_free
 
 META = "_cm.json"
 

@@ -42,7 +42,8 @@ from .entryfile import (
     prepare_cache,
     relocated,
 )
-from .files import is_locked, lock, read_json, remove_tree, write_json
+from .files import read_json, remove_tree, write_json
+from .locks import is_locked, lock
 from .os_errors import DiskFull, require_writable
 from .removal import discard, empty_trash
 from .usage import EntriesInUse, dependencies, unused

@@ -19,7 +19,8 @@ from pathlib import Path
 
 from ..rules.cachemodel import CacheEntry
 from .entryfile import EntryPaths
-from .files import is_locked, make_folder, read_json, read_regular, try_lock
+from .files import make_folder, read_json, read_regular
+from .locks import is_locked, tried_lock, try_lock
 
 USE_NOTED_EVERY_S = 3600.0
 """Often enough to tell which entries were used least recently, and no cost to the runs between."""
@@ -153,14 +154,8 @@ def unused(entry_folder: Path) -> Iterator[bool]:
     except OSError:
         yield not is_in_use(entry_folder)
         return
-    try:
-        try:
-            is_free = try_lock(handle) and not _runs_below_which_used(entry_folder)
-        except OSError:  # a file system without locks, where nothing is removed (store.held)
-            is_free = True
-        yield is_free
-    finally:
-        os.close(handle)
+    with tried_lock(handle) as is_free:  # where files cannot be locked nothing is removed (store.held)
+        yield is_free and not _runs_below_which_used(entry_folder)
 
 
 def is_in_use(entry_folder: Path) -> bool:
@@ -169,12 +164,8 @@ def is_in_use(entry_folder: Path) -> bool:
         handle = os.open(EntryPaths(entry_folder).used, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
         return False
-    try:
-        return not try_lock(handle) or bool(_runs_below_which_used(entry_folder))
-    except OSError:  # a file system without locks
-        return False
-    finally:
-        os.close(handle)
+    with tried_lock(handle) as is_free:
+        return not is_free or bool(_runs_below_which_used(entry_folder))
 
 
 def users_of(entry_folder: Path) -> list[int]:

@@ -14,7 +14,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from ..disk.files import lock_folder, remove_tree, working_folder
+from ..disk.files import remove_tree, working_folder
+from ..disk.locks import lock_folder
 from ..disk.removal import remove_below
 from ..disk.store import Store
 from ..rules.cachemodel import CacheEntry

@@ -17,7 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..disk.files import is_locked, platform_node, read_json, remove_tree, try_lock
+from ..disk.files import read_json, remove_tree
+from ..disk.locks import is_locked, platform_node, try_lock
 from ..rules.errors import Interrupted, RecipeError
 from ..rules.events import StepEvent
 from ..rules.rerun import CommandLine, given_line
