@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..disk.content import declared_files
+from ..disk.content import details_of
 from ..disk.files import sha256_of
 from ..disk.repos import RecipeSource, recipe_files
 from ..disk.store import Store
 from ..documents.comparison import Difference, recipe_differences
 from ..documents.lockfile import Lock, differences
 from ..documents.resultrecord import ResultRecord
-from ..rules.cachemodel import CacheEntry, CacheKey
+from ..rules.cachemodel import CacheEntry, CacheKey, EntryDetails
 from ..rules.demands import Thing
 from ..rules.errors import RecipeError
 from ..rules.model import Configured, StepResult
@@ -137,7 +137,7 @@ def _entry_differences(asked: Thing, lock: Lock, engine: _CheckingEngine, store:
 
 def _changed_files(entry: CacheEntry) -> Iterator[tuple[str, str, str | None]]:
     """The files of an entry whose content is not what was declared: path, SHA-256 declared and now."""
-    for declared in declared_files(entry) or ():
+    for declared in (details_of(entry) or EntryDetails()).files:
         path = entry.path / declared.path
         now = sha256_of(path) if path.is_file() else None
         if now != declared.sha256:

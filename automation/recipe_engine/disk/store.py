@@ -31,7 +31,7 @@ from ..rules.cachekey import entry_tags, misfit, preference, replacements
 from ..rules.cachemodel import CacheEntry, CacheKey, EntryRecord, Maker, Outcome
 from ..rules.errors import CycleError, LockTimeout, StoreError
 from ..rules.secrets import stored
-from .content import file_problem, recorded_files, state_problem, write_content
+from .content import details_of, file_problem, state_problem, write_content
 from .entry_index import EntryIndex
 from .entryfile import (
     EntryPaths,
@@ -126,21 +126,14 @@ class Store:
             return "its time is over (cache_expiration)"
         if entry.dependent_path and not os.path.exists(relocated(entry.dependent_path, self.root)):
             return f"{entry.dependent_path}, on which it depends, is gone"
-        trouble = self._change(entry)
-        if trouble:
-            return trouble
-        details = read_json(EntryPaths(entry.path).details) if entry.record else None
-        files = recorded_files(details) if entry.record else ()
-        if files is None:
+        change = self._change(entry)
+        if change:
+            return change
+        details = details_of(entry)
+        if details is None:
             return f"its file {EntryPaths(entry.path).details} is gone or damaged"
-        trouble = state_problem(entry, details)
-        if trouble:
-            return trouble
-        for declared in files:
-            trouble = file_problem(entry.path / declared.path, declared, is_thorough=is_thorough)
-            if trouble:
-                return trouble
-        return ""
+        problems = (file_problem(entry.path / file.path, file, is_thorough=is_thorough) for file in details.files)
+        return state_problem(entry, details) or next((problem for problem in problems if problem), "")
 
     def _change(self, entry: CacheEntry) -> str:
         """Whether another process changed or removed the entry since it was read, in words; empty when none did."""

@@ -17,9 +17,10 @@ import time
 from collections.abc import Container, Iterator
 from pathlib import Path
 
-from ..rules.cachemodel import CacheEntry
+from ..rules.cachemodel import CacheEntry, EntryDetails
+from .content import details_of
 from .entryfile import EntryPaths
-from .files import make_folder, read_json, read_regular
+from .files import make_folder, read_regular
 from .locks import is_locked, tried_lock, try_lock
 
 USE_NOTED_EVERY_S = 3600.0
@@ -192,13 +193,6 @@ def last_use_s(entry_folder: Path) -> float | None:
 _UID = re.compile(r"(?<![0-9a-f])[0-9a-f]{16}(?![0-9a-f])")
 
 
-def recorded_dependencies(entry: CacheEntry) -> tuple[str, ...]:
-    """The uids of the entries that were used while this one was made; none for entries that CM made."""
-    details = read_json(EntryPaths(entry.path).details)
-    found = details.get("dependencies") if isinstance(details, dict) else None
-    return tuple(str(uid) for uid in found) if isinstance(found, list) else ()
-
-
 def dependencies(entry: CacheEntry, known: Container[str]) -> tuple[str, ...]:
     """The ``known`` entries that this one needs: those recorded, and those whose folder its results name."""
     try:
@@ -206,5 +200,6 @@ def dependencies(entry: CacheEntry, known: Container[str]) -> tuple[str, ...]:
     except OSError:
         text = ""
     named = _UID.findall(f"{text} {entry.dependent_path}")
-    found = sorted({*recorded_dependencies(entry), *named} - {entry.path.name, entry.uid})
+    details = details_of(entry) or EntryDetails()
+    found = sorted({*details.dependencies, *named} - {entry.path.name, entry.uid})
     return tuple(uid for uid in found if uid in known)

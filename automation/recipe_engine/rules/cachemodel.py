@@ -68,6 +68,22 @@ class FileRecord(NamedTuple):
     sha256: str
 
 
+class EntryDetails(NamedTuple):
+    """What the ``entry.json`` of a finished entry records; all of it is empty for entries made by CM itself.
+
+    ``dependencies`` are the uids of the entries that were used while this one was made, ``request`` is what was asked
+    for, ``chain`` the labels of the steps that led to it, ``locked`` what a lock adds to the files.
+    """
+
+    files: tuple[FileRecord, ...] = ()
+    state_sha256: str = ""
+    dependencies: tuple[str, ...] = ()
+    request: Mapping[str, Any] = {}
+    variations: tuple[Mapping[str, Any], ...] = ()
+    chain: tuple[str, ...] = ()
+    locked: Mapping[str, Any] = {}
+
+
 class EntryRecord(NamedTuple):
     """What this engine notes in an entry beside CM's keys; None of it exists in entries made by CM itself.
 
