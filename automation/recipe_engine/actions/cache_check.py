@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,11 +17,12 @@ from ..disk.entryfile import EntryPaths, Stamp, relocated, stamp_of
 from ..disk.files import read_json
 from ..disk.repos import RecipeSource, recipe_digest, recipe_stamp
 from ..disk.store import Store
+from ..rules.amounts import size_text
 from ..rules.cachemodel import CacheEntry, EntryDetails
 from ..rules.errors import RequestError
 from ..rules.index import RecipeIndex
 from ..rules.tags import split_words
-from .cache_actions import NothingFound, find_entries, size_text
+from .cache_actions import NothingFound, find_entries, print_lines
 from .run import Home
 
 logger = logging.getLogger(__name__)
@@ -81,8 +81,7 @@ def verify_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     summary = f"{len(checked)} entries with {sum(one.file_count for one in checked)} recorded files"
     summary += f" ({size_text(sum(one.size_bytes for one in checked))}) verified: {len(wrong)} not as they were made"
     if i.get("out") == "con":
-        sys.stdout.write("".join(line + "\n" for one in wrong for line in _lines(one)) + summary + "\n")
-        sys.stdout.flush()
+        print_lines([*(line for one in wrong for line in _lines(one)), summary])
         if unfinished:
             logger.info("%d unfinished or broken entries, which no run takes: cm gc cache --dry-run", len(unfinished))
     answer: dict[str, Any] = {

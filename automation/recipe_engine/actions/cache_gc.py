@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -21,15 +20,15 @@ from ..disk.files import tree_size
 from ..disk.locks import folder_lock_if_free, is_locked
 from ..disk.removal import discard, empty_trash, trash_in
 from ..disk.store import Store
-from ..disk.usage import dependencies, is_in_use, last_use_s, unused
-from ..rules.amounts import parse_age_s, parse_size_bytes
+from ..disk.usage import dependencies, is_in_use, last_use_s
+from ..rules.amounts import age_text, parse_age_s, parse_size_bytes, size_text
 from ..rules.cachekey import replacements
 from ..rules.cachemodel import CacheEntry
 from ..rules.errors import RequestError, StoreError
 from ..rules.retention import Item, Limits, decide
 from ..rules.schema import is_yes
 from ..running.prompts import confirm
-from .cache_actions import NothingFound, age_text, find_entries, made_s, size_text
+from .cache_actions import IN_USE, NothingFound, find_entries, is_forced, is_removed, made_s, print_lines
 from .run import Home
 
 logger = logging.getLogger(__name__)
@@ -81,8 +80,7 @@ def gc_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     plan = plan_gc(store, limits, now_s)
     freed = sum(candidate.size_bytes for candidate in plan.going)
     if i.get("out") == "con":
-        sys.stdout.write("".join(line + "\n" for line in _lines(plan, now_s, is_dry=is_dry)))
-        sys.stdout.flush()
+        print_lines(_lines(plan, now_s, is_dry=is_dry))
     removed: list[Candidate] = []
     if plan.going and not is_dry and _is_agreed(i, len(plan.going), freed):
         removed = [candidate for candidate in plan.going if _remove(store, candidate)]
@@ -155,7 +153,7 @@ def _kept_because(store: Store, entry: CacheEntry, now_s: float) -> str:
     if store.is_busy(entry):
         return "being made right now"
     if is_in_use(entry.path):
-        return "in use by a running process"
+        return IN_USE
     if not os.access(entry.path, os.W_OK):
         return "this user may not change it"
     if not entry.is_complete and not entry.retired:
@@ -237,11 +235,9 @@ def _newest_s(path: Path) -> float:
 
 
 def _is_agreed(i: Mapping[str, Any], count: int, freed_bytes: int) -> bool:
-    if is_yes(i.get("f")) or is_yes(i.get("force")):
-        return True
     what = f"{count} cache entries and left-over folders ({size_text(freed_bytes)})"
     hint = "see which with --dry-run, then pass -f to confirm"
-    return confirm(f"Remove {what}?", refusal=f"would remove {what}", hint=hint)
+    return is_forced(i) or confirm(f"Remove {what}?", refusal=f"would remove {what}", hint=hint)
 
 
 def _remove(store: Store, candidate: Candidate) -> bool:
@@ -252,16 +248,7 @@ def _remove(store: Store, candidate: Candidate) -> bool:
             if is_free:
                 discard(store.root, candidate.path)
         return is_free and not candidate.path.exists()
-    with store.held(entry) as is_free, unused(entry.path) as is_idle:
-        if not is_free or not is_idle or EntryPaths(entry.path).pinned.exists():
-            logger.warning("! kept %s: in use, pinned or changed since it was looked at", entry.path)
-            return False
-        store.remove(entry)
-    if entry.path.exists():
-        logger.warning("! %s could not be removed", entry.path)
-        return False
-    logger.info("- removed %s (%s)", entry.path, entry.recipe.alias)
-    return True
+    return is_removed(store, entry, may_be_pinned=False)
 
 
 def _lines(plan: GcPlan, now_s: float, *, is_dry: bool) -> Iterator[str]:
