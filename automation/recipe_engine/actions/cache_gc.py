@@ -11,12 +11,12 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..disk.entryfile import RESUMABLE_SUFFIX, EntryPaths
-from ..disk.files import tree_size
+from ..disk.files import files_below, tree_size
 from ..disk.locks import folder_lock_if_free, is_locked
 from ..disk.removal import discard, empty_trash, trash_in
 from ..disk.store import Store
@@ -78,7 +78,7 @@ def gc_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     is_dry = is_yes(i.get("dry_run")) or is_yes(i.get("dry-run"))
     now_s = time.time()
     plan = plan_gc(store, limits, now_s)
-    freed = sum(candidate.size_bytes for candidate in plan.going)
+    freed = _size(plan.going)
     if i.get("out") == "con":
         print_lines(_lines(plan, now_s, is_dry=is_dry))
     removed: list[Candidate] = []
@@ -87,20 +87,22 @@ def gc_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
         empty_trash(store.root)
         for path in trash_in(store.root):
             logger.warning("! %s could not be removed, or not all of it", path)
-        logger.info(
-            "removed %d of %d: %s", len(removed), len(plan.going), size_text(sum(one.size_bytes for one in removed))
-        )
+        logger.info("removed %d of %d: %s", len(removed), len(plan.going), size_text(_size(removed)))
     return {
         "return": 0,
         "cache": str(store.root),
         "size_bytes": plan.size_bytes,
         "would_free_bytes": freed,
-        "freed_bytes": sum(candidate.size_bytes for candidate in removed),
+        "freed_bytes": _size(removed),
         "to_remove": [candidate.row(now_s) for candidate in plan.going],
         "removed": [str(candidate.path) for candidate in removed],
         "kept": [candidate.row(now_s) for candidate in plan.staying],
         "dry_run": is_dry,
     }
+
+
+def _size(candidates: Iterable[Candidate]) -> int:
+    return sum(candidate.size_bytes for candidate in candidates)
 
 
 def limits_of(i: Mapping[str, Any]) -> Limits:
@@ -115,35 +117,35 @@ def limits_of(i: Mapping[str, Any]) -> Limits:
 def plan_gc(store: Store, limits: Limits, now_s: float) -> GcPlan:
     """What ``limits`` and the state of the cache ask for; looks and changes nothing."""
     entries = {entry.path.name: entry for entry in store.entries(refresh=True)}
-    sizes = {name: tree_size(entry.path) for name, entry in entries.items()}
-    used = {name: max(last_use_s(entry.path) or 0.0, made_s(entry)) for name, entry in entries.items()}
+    found = {
+        name: Candidate(
+            entry.path, entry, tree_size(entry.path), max(last_use_s(entry.path) or 0.0, made_s(entry)), reason=""
+        )
+        for name, entry in entries.items()
+    }
     replaced = replacements(entries.values())
+    useless = {name: _useless_because(entry, replaced, now_s) for name, entry in entries.items()}
     items = [
         Item(
             uid=name,
-            size_bytes=sizes[name],
-            last_use_s=used[name],
+            size_bytes=found[name].size_bytes,
+            last_use_s=found[name].last_use_s,
             depends_on=dependencies(entry, entries),
             kept_because=_kept_because(store, entry, now_s),
-            useless=_useless_because(entry, replaced, now_s),
+            useless=useless[name],
         )
         for name, entry in entries.items()
     ]
     decisions = decide(items, limits, now_s)
-
-    def candidate(name: str, reason: str) -> Candidate:
-        return Candidate(entries[name].path, entries[name], sizes[name], used[name], reason)
-
-    useless = {item.uid: item.useless for item in items}
     folders = list(_left_folders(store, entries, now_s))
     return GcPlan(
-        going=(*folders, *(candidate(one.uid, one.reason) for one in decisions if one.is_removed)),
+        going=(*folders, *(found[one.uid]._replace(reason=one.reason) for one in decisions if one.is_removed)),
         staying=tuple(
-            candidate(one.uid, _stay_text(entries[one.uid], useless[one.uid], one.reason))
+            found[one.uid]._replace(reason=_stay_text(entries[one.uid], useless[one.uid], one.reason))
             for one in decisions
             if not one.is_removed
         ),
-        size_bytes=sum(sizes.values()) + sum(folder.size_bytes for folder in folders),
+        size_bytes=_size((*found.values(), *folders)),
     )
 
 
@@ -158,7 +160,7 @@ def _kept_because(store: Store, entry: CacheEntry, now_s: float) -> str:
         return "this user may not change it"
     if not entry.is_complete and not entry.retired:
         is_foreign = entry.record is None
-        has_parts = any(path.suffix == RESUMABLE_SUFFIX for path in _files_in(entry.path))
+        has_parts = any(path.suffix == RESUMABLE_SUFFIX for path, _ in files_below(entry.path))
         if (is_foreign or has_parts) and now_s - _newest_s(entry.path) < LEFT_FOR_S:
             return "maybe being made by CM" if is_foreign else "partial download from today, which the next run resumes"
     return ""
@@ -221,15 +223,10 @@ def _paths_in(folder: Path) -> list[Path]:
         return []
 
 
-def _files_in(folder: Path) -> Iterator[Path]:
-    for place, _, names in os.walk(folder):
-        yield from (Path(place, name) for name in names)
-
-
 def _newest_s(path: Path) -> float:
     """When anything in a folder was changed last; 0 when it is gone."""
     try:
-        return max([path.lstat().st_mtime, *(file.lstat().st_mtime for file in _files_in(path))])
+        return max([path.lstat().st_mtime, *(status.st_mtime for _, status in files_below(path))])
     except OSError:
         return 0.0
 
@@ -256,7 +253,7 @@ def _lines(plan: GcPlan, now_s: float, *, is_dry: bool) -> Iterator[str]:
         yield f"- {_text(candidate, now_s)}"
     for candidate in plan.staying:
         yield f"  stays: {_text(candidate, now_s)}"
-    freed = sum(candidate.size_bytes for candidate in plan.going)
+    freed = _size(plan.going)
     verb = "would go" if is_dry else "to remove"
     yield f"the cache holds {size_text(plan.size_bytes)}; {verb}: {len(plan.going)} with {size_text(freed)}"
 

@@ -132,14 +132,17 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def tree_size(path: Path) -> int:
-    """The bytes of all regular files below a folder, links not followed."""
-    total = 0
-    for folder, _, names in os.walk(path):
-        for name in names:
+def files_below(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Every file below a folder with its facts, links not followed; what another process removes is left out."""
+    for place, _, names in os.walk(folder):
+        for path in (Path(place, name) for name in names):
             with contextlib.suppress(OSError):
-                total += os.lstat(os.path.join(folder, name)).st_size
-    return total
+                yield path, os.lstat(path)
+
+
+def tree_size(path: Path) -> int:
+    """The bytes of all files below a folder, links not followed."""
+    return sum(status.st_size for _, status in files_below(path))
 
 
 @contextlib.contextmanager

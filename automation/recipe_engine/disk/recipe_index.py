@@ -294,17 +294,8 @@ class StoredIndex(RecipeIndex):
                 if uid:
                     path = index.repo.path / "script" / name
                     self._places[path] = MetaPlace(*place)
-                    yield IndexEntry(
-                        alias=alias,
-                        uid=uid,
-                        path=path,
-                        repo_path=index.repo.path,
-                        repo_alias=index.repo.alias,
-                        tags=frozenset(tags),
-                        variations=frozenset(variations),
-                        sort=sort,
-                        is_cached=is_cached,
-                    )
+                    repo, kinds = index.repo, (frozenset(tags), frozenset(variations))
+                    yield IndexEntry(alias, uid, path, repo.path, repo.alias, *kinds, sort, is_cached)
 
     @cached_property
     def entries(self) -> tuple[IndexEntry, ...]:

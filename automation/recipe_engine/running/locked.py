@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from ..disk.content import details_of
 from ..disk.repos import RecipeSource
 from ..disk.store import Store
 from ..documents.lockfile import Lock, LockedFile, LockedThing, LockMismatch, differences, parse_lock, portable_thing
-from ..rules.cachemodel import CacheEntry, CacheKey, EntryDetails, FileRecord
+from ..rules.cachemodel import CacheEntry, CacheKey, EntryDetails
 from ..rules.demands import Demand
 from ..rules.errors import RequestError
 from ..rules.events import StepEvent
@@ -146,7 +146,7 @@ def places(store: Store) -> list[tuple[str, str]]:
 def thing_in(store: Store, entry: CacheEntry, key: CacheKey) -> LockedThing:
     """What a finished entry holds, as a lock notes it."""
     thing = portable_thing(key, places(store))
-    details = details_of(entry) or EntryDetails()
+    facts = (details_of(entry) or EntryDetails()).locked
     commits = _git_commits(entry.path, store.load(entry)[0])
     return LockedThing(
         recipe=entry.recipe,
@@ -154,17 +154,17 @@ def thing_in(store: Store, entry: CacheEntry, key: CacheKey) -> LockedThing:
         tags=thing.tags,
         inputs=thing.inputs,
         version=entry.version,
-        files=dict(_portable_files(entry.path, details.files, str(store.root))),
-        facts={**details.locked, **({"git": commits} if commits else {})},
+        files=dict(_portable_files(entry, str(store.root))),
+        facts={**facts, **({"git": commits} if commits else {})},
         is_made=True,
     )
 
 
-def _portable_files(folder: Path, files: Iterable[FileRecord], root: str) -> Iterator[tuple[str, LockedFile]]:
+def _portable_files(entry: CacheEntry, root: str) -> Iterator[tuple[str, LockedFile]]:
     """The declared files that are the same wherever the cache is: no links to elsewhere, no path of the cache."""
-    own = os.path.realpath(folder) + os.sep
-    for record in files:
-        path = folder / record.path
+    own = os.path.realpath(entry.path) + os.sep
+    for record in (details_of(entry) or EntryDetails()).files:
+        path = entry.path / record.path
         may_name_it = record.size_bytes <= SEARCHED_BYTES
         if os.path.realpath(path).startswith(own) and not (may_name_it and _holds(path, root.encode())):
             yield record.path, LockedFile(record.size_bytes, record.sha256)
