@@ -33,7 +33,7 @@ def test_sizes(text: object, size_bytes: int) -> None:
     "text", ["", "GB", "-1GB", "20 parsecs", "1,5GB", "1e9", "GB20", "20GBGB", "yes", True, None, "٣GB"]
 )
 def test_what_is_no_size_is_an_error_with_an_example(text: object) -> None:
-    with pytest.raises(RequestError, match="is no size") as caught:
+    with pytest.raises(RequestError, match="is not a valid size") as caught:
         parse_size_bytes(text, "max-size")
     assert caught.value.message.startswith("--max-size=")
     assert "--max-size=20GB" in caught.value.hint
@@ -62,6 +62,6 @@ def test_ages(text: str, age_s: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "30", 30, "d", "-1d", "30 moons", "1month", "1d,2h", "d30", True, None, "1d 5"])
 def test_what_is_no_age_is_an_error_with_an_example(text: object) -> None:
-    with pytest.raises(RequestError, match="is no age") as caught:
+    with pytest.raises(RequestError, match="is not a valid age") as caught:
         parse_age_s(text, "older-than")
     assert "--older-than=30d" in caught.value.hint

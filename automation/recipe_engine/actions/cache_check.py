@@ -31,7 +31,7 @@ KINDS = ("entry", "file", "state", "dependency", "recipe")
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong with an entry; ``kind`` is one of KINDS."""
+    """Something that is wrong with an entry; ``kind`` is one of KINDS."""
 
     kind: str
     text: str
@@ -100,7 +100,7 @@ def _skipped_kinds(i: Mapping[str, Any]) -> tuple[str, ...]:
     words = tuple(split_words(i.get("skip") or ""))
     for word in words:
         if word not in KINDS:
-            raise RequestError(f"--skip={word} is no kind of problem", hint=f"kinds are: {', '.join(KINDS)}")
+            raise RequestError(f"--skip={word} is not a valid kind of problem", hint=f"kinds are: {', '.join(KINDS)}")
     return words
 
 

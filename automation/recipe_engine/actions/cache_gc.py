@@ -1,6 +1,6 @@
 """``cm gc cache``, ``cm pin cache`` and ``cm unpin cache``: keeps the cache small without taking away what is needed.
 
-Three things go: left-overs (unfinished entries that nobody makes, entries whose time is over, folders and trash of
+Three groups go: left-overs (unfinished entries that no process makes, entries whose time is over, folders and trash of
 killed processes), entries not used for long, and, when the cache is too large, the least recently used ones. What is
 pinned or in use stays, with all that it was made with (retention.py).
 """
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 LEFT_FOR_S = 86400.0
 """An unfinished entry with half-loaded files, one that CM may be making, and a folder without a name are left alone for
-a day: the next run goes on with the first, and nobody knows whether the others are being written."""
+a day: the next run resumes the first, and the others may be being written."""
 
 
 class Candidate(NamedTuple):
@@ -185,14 +185,14 @@ def _stay_text(entry: CacheEntry, useless: str, reason: str) -> str:
 
 
 def _left_folders(store: Store, known: Mapping[str, Any], now_s: float) -> Iterator[Candidate]:
-    """Trash, half-made folders and scratch files of killed processes, and folders that are no entries."""
+    """Trash, half-made folders and scratch files of killed processes, and folders that are not entries."""
     for path in trash_in(store.root):
         yield _folder(path, "left by a removal that was killed")
     for path in _paths_in(store.root / ".locks"):
         if path.suffix == ".new" and path.is_dir() and not is_locked(path.with_suffix(".lock")):
             yield _folder(path, "left by a start that was killed")
         elif path.suffix == ".lock" and not is_locked(path) and _is_left(path, now_s):
-            yield _folder(path, "a lock that nobody holds")
+            yield _folder(path, "a lock that no process holds")
     for path in _paths_in(store.root):
         is_scratch = path.name.startswith(".") and path.suffix == ".new"
         is_nameless = path.is_dir() and not path.name.startswith(".") and path.name not in known

@@ -1,10 +1,10 @@
 """Which entries there are, and which recipe made each, without reading every ``_cm.json`` at each start.
 
 The names in the cache folder are listed at each look, so that entries of other processes and of CM itself are seen at
-once. A file beside them holds which recipe made which finished entry, which never changes: only the ``_cm.json`` of
+once. A file in the cache holds which recipe made which finished entry, which never changes: only the ``_cm.json`` of
 entries that are not in it, and of the recipe that is asked for, are looked at, and read when they were written again.
 
-The file is replaced by whoever had to read many entries that are not in it; small caches never get one.
+The file is replaced by a process that had to read many entries that are not in it; small caches never get one.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class EntryIndex:
         """Takes note of the names in the folder, and reads the entries that the file does not have."""
         try:
             names = {name for name in os.listdir(self.root) if name[0] != "."}
-        except (FileNotFoundError, NotADirectoryError):  # a disk that fails is no empty cache
+        except (FileNotFoundError, NotADirectoryError):  # a failing disk is not an empty cache
             names = set()
         if len(names) > MANY and not self._recipes:
             words = read_index(self._file)[0].decode().split()

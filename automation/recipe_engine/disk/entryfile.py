@@ -1,4 +1,4 @@
-"""The files of a cache entry: their names, and what stands in them.
+"""The files of a cache entry: their names and their content.
 
 ``EntryPaths`` owns the names; the functions turn ``_cm.json`` and ``entry.json`` into types and back.
 """
@@ -30,7 +30,7 @@ SCRATCH_NAMES = (
     "tmp-env.sh",
     "tmp-env-all.sh",
 )
-"""What CM's engine and this one leave in a working folder beside the files of the recipe."""
+"""What CM's engine and this one leave in a working folder in addition to the files of the recipe."""
 OWN_NAMES = frozenset([*SCRATCH_NAMES, "_cm.json", "_cm.yaml", "cm-cached-state.json", "entry.json", "log.txt", "used"])
 """Names with a meaning in a working folder or a cache entry: no downloaded or unpacked file may have one."""
 
@@ -195,7 +195,7 @@ def stamp_of(path: Path) -> Stamp:
 
 _ENTRY_NAME = re.compile(r"/([0-9a-f]{16})(?=/|$)")
 _FLAG = re.compile(r"[-\w]*=?")
-"""What may stand before a path: ``-I``, ``--prefix=`` and the like."""
+"""What may come before a path: ``-I``, ``--prefix=`` and the like."""
 
 
 def relocated(value: Any, root: Path) -> Any:

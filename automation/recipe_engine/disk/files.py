@@ -72,11 +72,11 @@ def read_index(path: Path) -> tuple[bytes, int]:
 
 def not_waiting(path: str, flags: int) -> int:
     """Opens a file; not blocked by a FIFO in its place."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def private_opener(path: str, flags: int) -> int:
-    """Opens a file that, when it is new, nobody but its owner can read: it may hold parts of the user's env."""
+    """Opens a file that, when it is new, only its owner can read: it may hold parts of the user's env."""
     return os.open(path, flags, 0o600)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import json
 import logging
 import os
@@ -20,12 +21,7 @@ from typing import TypeVar
 from ..rules.errors import CycleError, LockTimeout
 from ..rules.secrets import hidden_text, holds_secret
 from .files import make_folder, read_json, share_like
-from .os_errors import NO_LOCKS, naming, no_locks
-
-try:
-    import fcntl
-except ImportError:  # Windows: exclusive creation of the lock file takes its place
-    fcntl = None  # type: ignore[assignment]
+from .os_errors import NO_LOCKS, naming, no_locks, user_name
 
 logger = logging.getLogger(__name__)
 
@@ -44,8 +40,6 @@ def try_lock(handle: int, *, is_shared: bool = False) -> bool:
 
     Looking whether a file is locked locks it for an instant, so one refusal is not enough.
     """
-    if fcntl is None:
-        return True
     for pause_s in (0.001, 0.004, 0.0):
         try:
             fcntl.flock(handle, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
@@ -57,16 +51,12 @@ def try_lock(handle: int, *, is_shared: bool = False) -> bool:
     return False
 
 
-def open_lock(path: Path) -> int | None:
+def open_lock(path: Path) -> int:
     """The lock file; in a shared folder made so that its other users can lock it too."""
-    handle = None if fcntl is None else open_existing(path)
-    if handle is not None:
-        return handle
-    try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | (os.O_EXCL if fcntl is None else 0), 0o666)
-    except FileExistsError:
-        return None
-    share_like(path.parent, path, 0o666)
+    handle = open_existing(path)
+    if handle is None:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        share_like(path.parent, path, 0o666)
     return handle
 
 
@@ -97,9 +87,9 @@ def tried_lock(handle: int | None, *, is_shared: bool = False) -> Iterator[bool]
 
 @contextlib.contextmanager
 def folder_lock_if_free(path: Path) -> Iterator[bool]:
-    """Whether nobody else held a lock on this folder; inside the block this process does, if that is possible."""
+    """Whether no other process held a lock on this folder; inside the block this one does, if that is possible."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW) if fcntl is not None else None
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     except OSError:
         handle = None
     with tried_lock(handle) as is_free:
@@ -116,7 +106,7 @@ def held_descriptors() -> tuple[int, ...]:
     """The open lock files of this process.
 
     Children inherit them: should this process be killed while a script runs on, the entry stays locked until the
-    script has ended too, and nobody else writes into it meanwhile.
+    script has ended too, and no other process writes into it until then.
     """
     return tuple(_held.values())
 
@@ -144,10 +134,10 @@ def lock_folder(path: Path, *, timeout_s: float | None = None) -> Iterator[None]
     """Keeps other processes of the engine from running scripts in the folder ``path``: scratch names are fixed there.
 
     Does nothing while any lock is held, by this process or by one that led to it. So a recipe may run ``cm`` in its own
-    folder, and since whoever holds an entry never waits for a folder, no two processes wait for each other. Does
+    folder, and since a process that holds an entry never waits for a folder, no two processes wait for each other. Does
     nothing either on a file system that cannot lock a folder. Raises LockTimeout after ``timeout_s`` seconds.
     """
-    if fcntl is None or os.environ.get(HELD_VARIABLE):
+    if os.environ.get(HELD_VARIABLE):
         yield
         return
     handle = os.open(path, os.O_RDONLY)
@@ -165,7 +155,7 @@ def lock_folder(path: Path, *, timeout_s: float | None = None) -> Iterator[None]
 
 @contextlib.contextmanager
 def _marked_as_held(path: Path, handle: int) -> Iterator[None]:
-    """Lets children inherit the lock, and tells them of it."""
+    """Lets children inherit the lock, and names it to them."""
     before = os.environ.get(HELD_VARIABLE)
     _held[str(path)] = handle
     os.environ[HELD_VARIABLE] = f"{before or ''}{os.getpid()}:{path}\n"
@@ -190,15 +180,15 @@ def is_locked(path: Path) -> bool:
 def _wait(
     attempt: Callable[[], Got | None], what: str, holder: Callable[[], str], hint: str, timeout_s: float | None
 ) -> Got:
-    """What ``attempt`` gives once it gives something; tells who is waited for."""
+    """The first result of ``attempt`` that is not None; reports who is waited for."""
     started_s = time.monotonic()
-    told_s = -REMIND_S
+    reported_s = -REMIND_S
     while (got := attempt()) is None:
         waited_s = time.monotonic() - started_s
         if timeout_s is not None and waited_s > timeout_s:
             raise LockTimeout(f"{what} is held by {holder()}; waited {waited_s:.0f} s", hint=hint)
-        if waited_s - told_s >= REMIND_S:
-            told_s = waited_s
+        if waited_s - reported_s >= REMIND_S:
+            reported_s = waited_s
             logger.info("waiting for %s: held by %s", what, holder())
         time.sleep(POLL_S)
     return got
@@ -209,8 +199,6 @@ def _attempt(path: Path, what: str) -> int | None:
     with naming(path):
         make_folder(path.parent)
         handle = open_lock(path)
-    if handle is None:
-        return None
     try:
         if try_lock(handle) and _is_current(handle, path) and not _has_orphans(path):
             with contextlib.suppress(OSError):  # on a full disk: the facts are for messages only
@@ -230,7 +218,7 @@ def _has_orphans(path: Path) -> bool:
     """Whether something still runs that was started by a holder who was killed; only such a one leaves its facts.
 
     What a script starts inherits the lock itself; what a hook starts inherits only the variable. Looks where the system
-    tells the environment of processes (Linux).
+    shows the environment of processes (Linux).
     """
     facts = read_json(path)
     if not isinstance(facts, dict) or not os.path.isdir("/proc/self"):
@@ -260,8 +248,8 @@ def _is_current(handle: int, path: Path) -> bool:
 def _note_holder(handle: int, what: str) -> None:
     facts = {
         "pid": os.getpid(),
-        "host": platform_node(),
-        "user": _user(),
+        "host": os.uname().nodename,
+        "user": user_name(os.getuid()),
         "what": hidden_text(what),
         "command": hidden_text(" ".join(word for word in sys.argv if not holds_secret("", [word]))),
         "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -270,22 +258,8 @@ def _note_holder(handle: int, what: str) -> None:
     os.pwrite(handle, json.dumps(facts).encode(), 0)
 
 
-def platform_node() -> str:
-    """The machine's name."""
-    return os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "unknown")
-
-
-def _user() -> str:
-    import getpass  # here, because most calls never need it
-
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "unknown"
-
-
 def holder_text(path: Path) -> str:
-    """Who holds a lock, as far as its file tells."""
+    """Who holds a lock, as far as its file says."""
     facts = read_json(path)
     if not isinstance(facts, dict):
         return "a process that did not say who it is"

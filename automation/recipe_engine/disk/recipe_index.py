@@ -44,7 +44,7 @@ class RecipeRow(NamedTuple):
     """What one folder of ``script/`` turned out to be.
 
     ``files`` are those that were read or looked for, absolute; they tell when it changes. ``error`` is why it cannot be
-    used; without one, an empty ``uid`` means that it is no recipe. ``meta`` is the whole metadata as JSON in ASCII.
+    used; without one, an empty ``uid`` means that it is not a recipe. ``meta`` is the whole metadata as JSON in ASCII.
     Without ``is_certain``, because the disk failed, the folder is read again at the next start.
     """
 
@@ -193,7 +193,7 @@ class RepoIndex:
             whole = times_of(self._root, ROOT, (), time.time_ns())
             try:
                 names = sorted(os.listdir(self._root))
-            except (FileNotFoundError, NotADirectoryError, PermissionError):  # a disk that fails is no empty folder
+            except (FileNotFoundError, NotADirectoryError, PermissionError):  # a failing disk is not an empty folder
                 names = []
             if is_last or whole[ROOT] != UNTRUSTED_NS:
                 break
@@ -277,7 +277,7 @@ class StoredIndex(RecipeIndex):
     def __init__(self, repos: Iterable[RepoInfo], file: Path, reader: RowReader, maker: str) -> None:
         """Brings the files up to date; their names begin with that of ``file``.
 
-        ``maker`` tells what made the rows: rows of another one are read again.
+        ``maker`` identifies the code that made the rows: rows of another one are read again.
         """
         self._repos = {
             path: RepoIndex(repo, file.with_name(f"{file.name}-{zlib.crc32(path):08x}.txt"), reader, maker)

@@ -84,7 +84,7 @@ def _maker() -> str:
 
 
 def _read_row(folder: Path, roots: Sequence[Path]) -> RecipeRow:
-    """What a folder of ``script/`` is; never raises for what stands in its files."""
+    """What a folder of ``script/`` is; never raises because of the content of its files."""
     if not meta_files(folder):
         return RecipeRow()
     files = own = tuple(str(folder / name) for name in CM_NAMES)

@@ -76,7 +76,7 @@ class Store:
     @classmethod
     @contextlib.contextmanager
     def opened(cls, root: Path) -> Iterator[None]:
-        """Until the block ends, ``current`` gives one store: what the runs started by recipes use is in use for the
+        """Until the block ends, ``current`` returns one store: what the runs started by recipes use is in use for the
         whole outer run, and recorded as needed by what that makes.
         """
         if root in _open:
@@ -98,7 +98,7 @@ class Store:
         return self.root / ".locks" / f"{fingerprint[:32]}.lock"
 
     def _lock_of(self, entry: CacheEntry) -> Path:
-        """The lock of whoever makes an entry; one that CM made is known by its own name."""
+        """The lock of the process that makes an entry; one that CM made is known by its own name."""
         return self._lock_path(entry.record.fingerprint if entry.record else entry.uid)
 
     def entries(self, *, refresh: bool = False) -> list[CacheEntry]:
@@ -307,7 +307,7 @@ class Store:
             try:
                 if key is None or path != self._lock_path(key.fingerprint):
                     prepare_cache(self.root)
-                    with contextlib.suppress(DiskFull):  # without an inode left nobody else can make a lock file
+                    with contextlib.suppress(DiskFull):  # without an inode left no other process can make a lock file
                         stack.enter_context(lock(path, str(entry.path), timeout_s=0))
                 is_unchanged = self._index.is_current(entry)
             except (LockTimeout, CycleError, FileNotFoundError):

@@ -51,7 +51,7 @@ def parse_size_bytes(text: object, flag: str) -> int:
     """The bytes that ``text`` means; raises RequestError, which names ``flag``, when it means no size."""
     found = _SIZE.fullmatch(_cleaned(text))
     if not found or found[2] not in UNITS_BYTES:
-        raise RequestError(f"--{flag}={text} is no size", hint=f"write --{flag}=20GB or --{flag}=512MiB")
+        raise RequestError(f"--{flag}={text} is not a valid size", hint=f"write --{flag}=20GB or --{flag}=512MiB")
     return round(float(found[1]) * UNITS_BYTES[found[2]])
 
 
@@ -61,7 +61,9 @@ def parse_age_s(text: object, flag: str) -> float:
     parts = _PART.findall(rest)
     is_whole = parts and _PART.sub("", rest) == ""
     if not is_whole or any(unit not in UNITS_S for _, unit in parts):
-        raise RequestError(f"--{flag}={text} is no age", hint=f"write --{flag}=30d, --{flag}=12h or --{flag}=1d12h")
+        raise RequestError(
+            f"--{flag}={text} is not a valid age", hint=f"write --{flag}=30d, --{flag}=12h or --{flag}=1d12h"
+        )
     return sum(float(number) * UNITS_S[unit] for number, unit in parts)
 
 

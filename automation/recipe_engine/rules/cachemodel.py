@@ -85,7 +85,7 @@ class EntryDetails(NamedTuple):
 
 
 class EntryRecord(NamedTuple):
-    """What this engine notes in an entry beside CM's keys; None of it exists in entries made by CM itself.
+    """What this engine records in an entry in addition to CM's keys; none of it exists in entries made by CM itself.
 
     ``asked_version`` is the exact version that was asked for; the recipe may have reported a longer one.
     """
@@ -142,7 +142,7 @@ class Maker(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a recipe leaves in its entry besides files of its own."""
+    """What a recipe leaves in its entry in addition to its own files."""
 
     new_env: Mapping[str, Any]
     new_state: Mapping[str, Any]

@@ -44,7 +44,7 @@ class Decision(NamedTuple):
 def decide(items: Sequence[Item], limits: Limits, now_s: float) -> list[Decision]:
     """What goes, in the order of removal, then what stays although it is useless or breaks a limit.
 
-    Entries not named in the answer stay, and nobody asked for their removal.
+    Entries not named in the answer stay, and no limit asks for their removal.
     """
     cache = _Cache(items)
     cache.remove_useless()

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..disk.files import read_json, remove_tree
-from ..disk.locks import is_locked, platform_node, try_lock
+from ..disk.locks import is_locked, try_lock
 from ..rules.errors import Interrupted, RecipeError
 from ..rules.events import StepEvent
 from ..rules.rerun import CommandLine, given_line
@@ -134,7 +134,7 @@ def request_row(inputs: Mapping[str, Any], started_s: float, engine: Engine) -> 
         "folder": engine.top_folder,
         "cache": str(engine.store.root),
         "pid": os.getpid(),
-        "host": platform_node(),
+        "host": os.uname().nodename,
     }
 
 
