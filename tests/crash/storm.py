@@ -67,19 +67,9 @@ def deadly(function):
 if os.environ.get("STORM_DICE"):
     import fcntl
 
-    import sqlite3
-
     for name in ("replace", "rename", "unlink", "rmdir", "mkdir", "listdir", "open", "write", "pwrite", "ftruncate"):
         setattr(os, name, deadly(getattr(os, name)))
     fcntl.flock = deadly(fcntl.flock)
-    connect = sqlite3.connect
-
-    def connected(*arguments, **options):
-        made = connect(*arguments, **options)
-        made.set_trace_callback(deadly(lambda statement: None))
-        return made
-
-    sqlite3.connect = connected
 '''
 
 

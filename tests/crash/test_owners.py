@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from helpers import TemporaryHome, finish, wait_until
 from recipe_engine.actions.cache_actions import remove_action
-from recipe_engine.disk.files import is_locked
+from recipe_engine.disk.locks import is_locked
 from recipe_engine.disk.store import Store
 from recipe_engine.rules.cachemodel import CacheEntry
 

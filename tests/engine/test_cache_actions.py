@@ -12,12 +12,11 @@ from helpers import TemporaryHome, Terminal, shell_wait, wait_until
 from recipe_engine.actions import cache_actions
 from recipe_engine.actions.cache_actions import (
     NothingFound,
-    age_text,
     remove_action,
     search_entries,
     show_action,
-    size_text,
 )
+from recipe_engine.rules.amounts import age_text, size_text
 from recipe_engine.rules.errors import RequestError
 
 

@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_engine.disk.content import declared_files, dependency_row, file_problem, file_row, record_file
+from recipe_engine.disk.content import details_of, file_problem, record_file
 from recipe_engine.disk.entryfile import (
     CACHE_AUTOMATION_UID,
     EntryPaths,
     parse_entry,
-    record_row,
     stamp_of,
 )
 from recipe_engine.disk.files import write_json
-from recipe_engine.rules.cachemodel import EntryRecord
+from recipe_engine.rules.cachemodel import EntryDetails, EntryRecord
 
 RECORD = EntryRecord(
     fingerprint="f" * 64,
@@ -38,6 +37,7 @@ CM_META: dict[str, Any] = {
     "associated_script_artifact_uid": "a123456789abcdef",
     "dependent_cached_path": "/usr/bin/x",
 }
+OUR_META = {**CM_META, "crowdperf": {"format": 1, **RECORD._asdict()}}
 
 
 def test_an_entry_of_cm_itself_is_read_without_a_record() -> None:
@@ -50,13 +50,13 @@ def test_an_entry_of_cm_itself_is_read_without_a_record() -> None:
 
 
 def test_a_record_survives_writing_and_reading(tmp_path: Path) -> None:
-    write_json(tmp_path / "_cm.json", {**CM_META, "crowdperf": {"format": 1, **record_row(RECORD)}})
+    write_json(tmp_path / "_cm.json", {**CM_META, "crowdperf": {"format": 1, **RECORD._asdict()}})
     entry = parse_entry(json.loads((tmp_path / "_cm.json").read_text()), tmp_path)
     assert entry is not None
     assert entry.record == RECORD
 
 
-@pytest.mark.parametrize("ours", [None, 7, {}, {"format": 999, **record_row(RECORD)}])
+@pytest.mark.parametrize("ours", [None, 7, {}, {"format": 999, **RECORD._asdict()}])
 def test_a_record_of_another_format_is_none(ours: Any) -> None:
     entry = parse_entry({**CM_META, "crowdperf": ours}, Path("/c/x"))
     assert entry is not None
@@ -124,22 +124,22 @@ def test_a_file_outside_the_entry_is_recorded_with_its_whole_path(tmp_path: Path
     assert record_file(path, tmp_path / "entry").path == str(path)
 
 
-@pytest.mark.parametrize("text", [None, "", "{", "[]", "{}", '{"files": 7}'])
+@pytest.mark.parametrize("text", [None, "", "{", "[]", "{}", '{"files": 7}', '{"files": []}'])
 def test_an_entry_whose_list_of_files_is_lost_says_so(tmp_path: Path, text: str | None) -> None:
-    entry = parse_entry(CM_META, tmp_path)
+    entry = parse_entry(OUR_META, tmp_path)
     assert entry is not None
     if text is not None:
         EntryPaths(tmp_path).details.write_text(text)
-    assert declared_files(entry) is None
+    assert details_of(entry) is None
 
 
 def test_declared_files_survive_writing_and_reading(tmp_path: Path) -> None:
     (tmp_path / "data").write_bytes(b"x")
     record = record_file(tmp_path / "data", tmp_path)
-    entry = parse_entry(CM_META, tmp_path)
+    entry = parse_entry(OUR_META, tmp_path)
     assert entry is not None
-    write_json(EntryPaths(tmp_path).details, {"files": [file_row(record)]})
-    assert declared_files(entry) == [record]
+    write_json(EntryPaths(tmp_path).details, {"files": [record._asdict()], "state_sha256": "a"})
+    assert details_of(entry) == EntryDetails(files=(record,), state_sha256="a")
 
 
 def test_each_writing_has_another_stamp_even_in_the_same_tick(tmp_path: Path) -> None:
@@ -150,8 +150,3 @@ def test_each_writing_has_another_stamp_even_in_the_same_tick(tmp_path: Path) ->
     write_json(path, {"a": 2})
     os.utime(path, ns=(5, 5))
     assert stamp_of(path) != first
-
-
-def test_a_dependency_is_noted_without_secrets() -> None:
-    entry = {"tags": "get,x", "gh_token": "s", "env": {"CM_A": "1", "CM_HF_TOKEN": "s"}, "names": ["x"]}
-    assert dependency_row(entry) == {"tags": "get,x", "env": {"CM_A": "1"}, "names": ["x"]}

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from helpers import Finished, TemporaryHome, finish, is_alive, wait_until
-from recipe_engine.disk.files import is_locked
+from recipe_engine.disk.locks import is_locked
 from recipe_engine.rules.errors import HookFailed, Interrupted, RecipeError, ScriptFailed
 from recipe_engine.running.failure import recipe_texts, script_failure
 from recipe_engine.running.memory import MemoryFacts

@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 from helpers import CHECKOUT, is_alive, wait_until
-from recipe_engine.disk import files
+from recipe_engine.disk import files, locks
 from recipe_engine.rules.errors import CycleError, LockTimeout
 
 HOLDER = """
 import os, subprocess, sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from recipe_engine.disk import files
-with files.lock(Path(sys.argv[2]), "get-thing"):
+from recipe_engine.disk import files, locks
+with locks.lock(Path(sys.argv[2]), "get-thing"):
     if "child" in sys.argv:
-        sleeper = subprocess.Popen(["sleep", "600"], pass_fds=files.held_descriptors(), start_new_session=True)
+        sleeper = subprocess.Popen(["sleep", "600"], pass_fds=locks.held_descriptors(), start_new_session=True)
         print(sleeper.pid, flush=True)
     else:
         print("held", flush=True)
@@ -110,15 +110,15 @@ def test_a_lock_keeps_another_process_out_and_says_who_holds_it(lock_path: Path)
     holder = hold(lock_path)
     assert holder.stdout is not None
     holder.stdout.readline()
-    assert files.is_locked(lock_path)
-    with pytest.raises(LockTimeout) as caught, files.lock(lock_path, "get-thing", timeout_s=0.1):
+    assert locks.is_locked(lock_path)
+    with pytest.raises(LockTimeout) as caught, locks.lock(lock_path, "get-thing", timeout_s=0.1):
         pass
     assert f"process {holder.pid} of " in caught.value.message
     assert "get-thing" in caught.value.message
     assert "--lock_timeout" in caught.value.hint
     holder.communicate("")
-    with files.lock(lock_path, "get-thing", timeout_s=10):
-        assert files.is_locked(lock_path)
+    with locks.lock(lock_path, "get-thing", timeout_s=10):
+        assert locks.is_locked(lock_path)
 
 
 def test_a_waiter_gets_the_lock_when_the_holder_frees_it(lock_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_killed_holder_frees_the_lock(lock_path: Path) -> None:
     holder.kill()
     holder.communicate()
     assert lock_path.exists(), "this test wants the file that a killed process leaves"
-    with files.lock(lock_path, "get-thing", timeout_s=10):
+    with locks.lock(lock_path, "get-thing", timeout_s=10):
         pass
 
 
@@ -149,10 +149,10 @@ def test_a_child_of_a_killed_holder_keeps_the_lock_until_it_ends(lock_path: Path
     child = int(holder.stdout.readline())
     holder.kill()
     holder.wait()
-    assert files.is_locked(lock_path)
+    assert locks.is_locked(lock_path)
     os.kill(child, signal.SIGKILL)
     wait_until(lambda: not is_alive(child), "the child's end")
-    with files.lock(lock_path, "get-thing", timeout_s=10):
+    with locks.lock(lock_path, "get-thing", timeout_s=10):
         pass
 
 
@@ -163,27 +163,27 @@ def test_a_child_that_lives_on_after_a_finished_holder_keeps_nobody_out(lock_pat
     assert holder.stdin is not None
     holder.stdin.close()
     holder.wait()
-    with files.lock(lock_path, "get-thing", timeout_s=10):
+    with locks.lock(lock_path, "get-thing", timeout_s=10):
         pass
     os.kill(child, signal.SIGKILL)
 
 
 def test_a_lock_that_is_free_leaves_no_file(lock_path: Path) -> None:
-    with files.lock(lock_path, "x"):
+    with locks.lock(lock_path, "x"):
         assert lock_path.exists()
     assert not lock_path.exists()
-    assert not files.is_locked(lock_path)
+    assert not locks.is_locked(lock_path)
 
 
 def test_what_needs_the_lock_it_holds_is_a_cycle(lock_path: Path) -> None:
-    with files.lock(lock_path, "outer"), pytest.raises(CycleError, match="inner"), files.lock(lock_path, "inner"):
+    with locks.lock(lock_path, "outer"), pytest.raises(CycleError, match="inner"), locks.lock(lock_path, "inner"):
         pass
-    with files.lock(lock_path, "later", timeout_s=1):
+    with locks.lock(lock_path, "later", timeout_s=1):
         pass
 
 
 def test_a_child_process_that_needs_the_lock_of_its_parent_is_a_cycle(lock_path: Path) -> None:
-    with files.lock(lock_path, "outer"):
+    with locks.lock(lock_path, "outer"):
         command = [sys.executable, "-c", HOLDER, str(CHECKOUT / "automation"), str(lock_path)]
         child = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     assert "CycleError: get-thing needs" in child.stderr
@@ -203,7 +203,7 @@ def test_the_note_of_the_holder_tells_the_command_without_secrets(
     lock_path: Path, monkeypatch: pytest.MonkeyPatch, argument: str, is_told: bool
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["cm", "run", "script", argument])
-    with files.lock(lock_path, "x"):
+    with locks.lock(lock_path, "x"):
         note = json.loads(lock_path.read_text())
     assert (argument in note["command"]) is is_told
     assert "s3cret" not in note["command"]
@@ -214,4 +214,4 @@ def test_the_note_of_the_holder_tells_the_command_without_secrets(
 def test_a_lock_file_without_a_note_still_has_a_text(lock_path: Path, text: str) -> None:
     lock_path.parent.mkdir()
     lock_path.write_text(text)
-    assert "process" in files.holder_text(lock_path)
+    assert "process" in locks.holder_text(lock_path)

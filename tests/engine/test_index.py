@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_engine.rules.index import IndexEntry, build_index, dynamic_name
+from recipe_engine.rules.index import IndexEntry, RecipeIndex, dynamic_name
 
 
 def entry(alias: str, tags: str = "get,x", variations: str = "", **fields: Any) -> IndexEntry:
@@ -26,7 +26,7 @@ def entry(alias: str, tags: str = "get,x", variations: str = "", **fields: Any) 
 
 def test_recipes_are_ordered_by_rank_and_then_by_path() -> None:
     made = [entry("c"), entry("late", sort=5), entry("a"), entry("z", sort=-1), entry("b", path=Path("/a/script/b"))]
-    assert [found.alias for found in build_index(made, {}).entries] == ["z", "b", "a", "c", "late"]
+    assert [found.alias for found in RecipeIndex(made, {}).entries] == ["z", "b", "a", "c", "late"]
 
 
 @pytest.mark.parametrize(
@@ -43,20 +43,20 @@ def test_recipes_are_ordered_by_rank_and_then_by_path() -> None:
 def test_tags_find_the_recipes_that_have_all_wanted_and_no_unwanted_ones(
     wanted: list[str], unwanted: list[str], found: list[str]
 ) -> None:
-    index = build_index([entry("a", "get,x"), entry("b", "get,cuda,dev")], {})
+    index = RecipeIndex([entry("a", "get,x"), entry("b", "get,cuda,dev")], {})
     assert [match.alias for match in index.by_tags(wanted, unwanted)] == found
 
 
 def test_a_recipe_is_found_by_alias_and_by_uid_and_not_by_a_part_of_them() -> None:
-    index = build_index([entry("get-x", uid="a1b2c3d4e5f60718"), entry("get-y")], {})
+    index = RecipeIndex([entry("get-x", uid="a1b2c3d4e5f60718"), entry("get-y")], {})
     assert [match.alias for match in index.by_name("get-x")] == ["get-x"]
     assert [match.alias for match in index.by_name("a1b2c3d4e5f60718")] == ["get-x"]
     assert index.by_name("get") == ()
 
 
 def test_all_tags_are_those_of_any_recipe() -> None:
-    assert build_index([entry("a", "get,x"), entry("b", "get,y")], {}).all_tags == {"get", "x", "y"}
-    assert build_index([], {}).all_tags == frozenset()
+    assert RecipeIndex([entry("a", "get,x"), entry("b", "get,y")], {}).all_tags == {"get", "x", "y"}
+    assert RecipeIndex([], {}).all_tags == frozenset()
 
 
 @pytest.mark.parametrize(

@@ -8,19 +8,33 @@ import io
 import os
 import shutil
 import signal
-import sqlite3
 import tempfile
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from helpers import write_recipe
-from recipe_engine.disk import database, recipe_index, repos
-from recipe_engine.disk.database import Database
-from recipe_engine.disk.recipe_index import RecipeRow, StoredIndex
+from recipe_engine.disk import files, recipe_index, repos
+from recipe_engine.disk.recipe_index import (
+    COARSE_TICK_NS,
+    ROOT,
+    TICK_NS,
+    UNTRUSTED_NS,
+    RecipeRow,
+    StoredIndex,
+    Times,
+    is_fresh,
+    is_same,
+    times_of,
+)
 from recipe_engine.disk.repos import RecipeSource, index_name
-from recipe_engine.rules.index import RepoInfo
+from recipe_engine.rules.index import IndexEntry, RecipeIndex, RepoInfo
+
+NOW_NS = 1_795_000_000_123_456_789
+SECOND_NS = 1_000_000_000
+WHOLE_SECOND_NS = NOW_NS // SECOND_NS * SECOND_NS
 
 
 @pytest.fixture
@@ -32,7 +46,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def file_of(root: Path) -> Path:
-    return root.parent / "index" / index_name()
+    return root.parent / "index" / f"{index_name()}-{zlib.crc32(os.fsencode(root)):08x}.txt"
 
 
 def source(*roots: Path) -> RecipeSource:
@@ -75,6 +89,21 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
 # --- answers ---
 
 
+def read_all(places: list[RepoInfo], roots: list[Path]) -> RecipeIndex:
+    """The index of all recipes, without a file."""
+    entries, broken = [], {}
+    for place in places:
+        for folder in (place.path / "script").iterdir():
+            row = repos._read_row(folder, roots)
+            if row.error:
+                broken[str(folder)] = row.error
+            elif row.uid:
+                names = (row.alias, row.uid, folder, place.path, place.alias)
+                kinds = (frozenset(row.tags), frozenset(row.variations), row.sort, row.is_cached)
+                entries.append(IndexEntry(*names, *kinds))
+    return RecipeIndex(entries, broken)
+
+
 def test_the_file_gives_the_same_answers_as_reading_everything(root: Path, tmp_path: Path) -> None:
     second = tmp_path / "second"
     write_recipe(second, "get-a")
@@ -82,7 +111,7 @@ def test_the_file_gives_the_same_answers_as_reading_everything(root: Path, tmp_p
     write_recipe(second, "broken", {"deps": "none"})
     stored = source(root, second).index
     places = [RepoInfo(place, place.name, "0123456789abcdef") for place in (root, second)]
-    listed = repos._read_all(places, lambda folder: repos._read_row(folder, [root, second]))
+    listed = read_all(places, [root, second])
     assert stored.entries == listed.entries
     assert stored.broken == listed.broken
     assert stored.all_tags == listed.all_tags
@@ -189,7 +218,7 @@ def test_what_cannot_be_trusted_is_read_each_time_but_written_only_when_it_diffe
     root: Path, reads: Reads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a disk that keeps times to the second, for two seconds after an edit."""
-    monkeypatch.setattr("recipe_engine.disk.scan.TICK_NS", 3_600_000_000_000)
+    monkeypatch.setattr(recipe_index, "is_fresh", lambda *_: True)
     monkeypatch.setattr(recipe_index, "TICK_NS", 1)
     source(root)
     before = state_of(file_of(root))
@@ -230,50 +259,46 @@ def test_a_recipe_that_changes_while_we_work_is_given_as_it_is_or_named(root: Pa
 DAMAGE: dict[str, Callable[[Path], object]] = {
     "empty": lambda path: path.write_bytes(b""),
     "text": lambda path: path.write_bytes(b"{}" * 5000),
-    "a lost middle": lambda path: path.write_bytes(path.read_bytes()[:4096] + b"\xff" * 20_000),
-    "cut short": lambda path: path.write_bytes(path.read_bytes()[:5000]),
-    "lost tables": lambda path: tell(path, "DROP TABLE tags"),
-    "another table": lambda path: tell(path, "DROP TABLE recipes", "CREATE TABLE recipes (id INTEGER)"),
-    "a row of nonsense": lambda path: tell(path, "UPDATE recipes SET info = 'nonsense'"),
-    "a row of another kind": lambda path: tell(path, "UPDATE recipes SET info = '[1]'"),
-    "a scan of nonsense": lambda path: tell(path, "UPDATE repos SET numbers = x'00'"),
-    "a scan of another kind": lambda path: tell(path, "UPDATE repos SET paths = NULL, numbers = 7"),
-    "names of another type": lambda path: tell(path, "UPDATE recipes SET name = id"),
+    "binary": lambda path: path.write_bytes(b"\xff\0" * 5000),
+    "a lost middle": lambda path: path.write_bytes(path.read_bytes()[:300] + b"\xff" * 20_000),
+    "one other letter": lambda path: path.write_bytes(path.read_bytes().replace(b"get-a", b"get-z", 1)),
+    "cut short": lambda path: path.write_bytes(path.read_bytes()[:500]),
+    "lost metadata": lambda path: path.write_bytes(path.read_bytes()[:-400]),
+    "other metadata": lambda path: path.write_bytes(path.read_bytes()[:-400] + b"?" * 400),
+    "a size of nonsense": lambda path: path.write_bytes(b"7 -5" + path.read_bytes()),
     "a folder in its place": lambda path: (path.unlink(), path.mkdir()),
+    "a pipe in its place": lambda path: (path.unlink(), os.mkfifo(path)),
 }
 
 
-def tell(path: Path, *statements: str) -> None:
-    connection = sqlite3.connect(path)
-    for statement in statements:
-        connection.execute(statement)
-    connection.commit()
-    connection.close()
-
-
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE.keys())
-def test_a_damaged_file_is_made_anew(root: Path, damage: Callable[[Path], object]) -> None:
+def test_a_damaged_file_is_made_again(root: Path, damage: Callable[[Path], object]) -> None:
     source(root)
     damage(file_of(root))
     for _ in range(2):
-        index = source(root).index
-        assert [entry.alias for entry in index.by_tags(["get"], [])] == ["get-b", "get-a"]
-        assert [entry.alias for entry in index.by_name("get-a")] == ["get-a"]
-        assert [entry.alias for entry in index.entries] == ["get-b", "get-a"]
-        assert index.broken == {}
+        recipes = source(root)
+        assert [entry.alias for entry in recipes.index.by_tags(["get"], [])] == ["get-b", "get-a"]
+        assert [entry.alias for entry in recipes.index.by_name("get-a")] == ["get-a"]
+        assert [entry.alias for entry in recipes.index.entries] == ["get-b", "get-a"]
+        assert [recipes.recipe(entry).id.alias for entry in recipes.index.entries] == ["get-b", "get-a"]
+        assert recipes.index.broken == {}
 
 
-def test_a_revision_of_another_type_is_damage(root: Path) -> None:
+def test_metadata_that_is_damaged_is_read_again_when_a_recipe_changes(root: Path) -> None:
     source(root)
-    tell(file_of(root), "UPDATE repos SET revision = 'x'")
+    file_of(root).write_bytes(file_of(root).read_bytes()[:-400] + b"?" * 400)
     write_recipe(root, "get-c")
-    assert sorted(aliases(root)) == ["get-a", "get-b", "get-c"]
+    for _ in range(2):
+        recipes = source(root)
+        assert sorted(recipes.recipe(entry).id.alias for entry in recipes.index.entries) == ["get-a", "get-b", "get-c"]
 
 
-def test_a_file_that_is_damaged_while_it_is_used_is_made_anew(root: Path) -> None:
-    index = source(root).index
-    tell(file_of(root), "DROP TABLE tags")
-    assert [entry.alias for entry in index.by_tags(["get", "a"], [])] == ["get-a"]
+def test_a_file_that_is_damaged_while_it_is_used_harms_nobody(root: Path) -> None:
+    source(root)
+    recipes = source(root)
+    file_of(root).write_bytes(b"?")
+    (entry,) = recipes.index.by_tags(["get", "a"], [])
+    assert recipes.recipe(entry).id.alias == "get-a"
 
 
 @pytest.mark.parametrize("name", ["stat", "open", "listdir"])
@@ -332,50 +357,27 @@ def test_a_home_that_can_only_be_read_serves_what_it_holds_and_what_changed(shar
     os.chmod(folder, 0o755)
 
 
-def test_a_lock_that_never_ends_costs_only_time(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "BUSY_S", 0.05)
-    source(root)
-    with Database(file_of(root), ()).change():
-        write_recipe(root, "get-c")
-        assert sorted(aliases(root)) == ["get-a", "get-b", "get-c"]
-    assert sorted(aliases(root)) == ["get-a", "get-b", "get-c"]
-
-
-def test_an_index_that_another_process_keeps_locked_is_not_waited_for_without_end(
-    root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(database, "BUSY_S", 0.05)
-    source(root)
-    holder = sqlite3.connect(file_of(root), isolation_level=None)
-    holder.execute("BEGIN EXCLUSIVE")
-    assert sorted(aliases(root)) == ["get-a", "get-b"]
-    told = [record.message for record in caplog.records if record.levelname == "WARNING"]
-    assert told == [f"! cannot read the recipe index {file_of(root)} (database is locked): reading all recipes"]
-    holder.close()
-    assert sorted(aliases(root)) == ["get-a", "get-b"]
-
-
 def test_a_process_killed_while_it_writes_leaves_an_index_that_works(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source(root)
     for number in range(50):
         write_recipe(root, f"more-n{number}")
-    insert = recipe_index._insert
-
-    def dies(connection: sqlite3.Connection, *words: object) -> None:
-        connection.execute("PRAGMA cache_size = 1")
-        insert(connection, *words)  # type: ignore[arg-type]
-        os.kill(os.getpid(), signal.SIGKILL)
-
+    before = state_of(file_of(root))
     child = os.fork()
     if not child:
-        recipe_index._insert = dies  # type: ignore[assignment]
+        files.os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
         source(root)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert state_of(file_of(root)) == before
+    (left,) = (path for path in file_of(root).parent.iterdir() if path != file_of(root))
     assert len(aliases(root)) == 52
-    assert not Path(f"{file_of(root)}-journal").exists()
+    assert left.exists(), "another process may be writing it"
+    os.utime(left, (1, 1))
+    write_recipe(root, "get-c")
+    assert len(aliases(root)) == 53
+    assert not left.exists()
 
 
 def test_many_processes_at_once_agree_and_none_is_stopped(root: Path) -> None:
@@ -411,7 +413,7 @@ def test_the_reader_is_asked_by_folder_and_its_answer_is_kept(tmp_path: Path) ->
 
     place = RepoInfo(tmp_path / "repo", "repo", "0")
     for _ in range(2):
-        index = StoredIndex([place], tmp_path / "i.sqlite", reader, "maker")
+        index = StoredIndex([place], tmp_path / "index", reader, "maker")
         (entry,) = index.by_tags(["x"], [])
         assert index.meta(entry) == '{"k": 1}'
     assert set(asked) == {tmp_path / "repo" / "script" / "x"}
@@ -438,3 +440,117 @@ def test_another_metadata_file_beside_the_first_is_noticed(tmp_path: Path, reads
     reads.taken()
     source(tmp_path / "repo")
     assert reads.taken() == ["get-a"]
+
+
+# --- what counts as a change ---
+
+
+@pytest.mark.parametrize(
+    ("stamp_ns", "took_ns", "expected"),
+    [
+        (NOW_NS - TICK_NS - 1, 0, False),
+        (NOW_NS - TICK_NS + 1, 0, True),
+        (NOW_NS, 0, True),
+        (NOW_NS + 5 * SECOND_NS, 10 * SECOND_NS, True),
+        (NOW_NS + TICK_NS + 1, 0, False),
+        (NOW_NS + 3600 * SECOND_NS, 0, False),
+        (WHOLE_SECOND_NS, 0, True),
+        (WHOLE_SECOND_NS - SECOND_NS, 0, True),
+        (WHOLE_SECOND_NS - COARSE_TICK_NS, 0, False),
+        (-1, 0, False),
+    ],
+    ids=[
+        "older than a tick",
+        "within a tick",
+        "now",
+        "written while it was read",
+        "a clock that was set back",
+        "the far future",
+        "this second, on a disk that keeps seconds",
+        "the second before",
+        "two seconds before",
+        "not there",
+    ],
+)
+def test_what_was_written_around_the_time_of_reading_is_fresh(stamp_ns: int, took_ns: int, expected: bool) -> None:
+    assert is_fresh(stamp_ns, NOW_NS, NOW_NS + took_ns) is expected
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Path:
+    for name in ("a", "b"):
+        (tmp_path / "script" / name).mkdir(parents=True)
+        (tmp_path / "script" / name / "_cm.yaml").write_text(f"alias: {name}\n")
+    return tmp_path / "script"
+
+
+def known(root: Path) -> Times:
+    """The times of all files, taken an hour from now, so that everything is trusted."""
+    later_ns = time.time_ns() + 3600 * SECOND_NS
+    names = [str(root / name / file) for name in ("a", "b") for file in ("_cm.yaml", "_cm.json")]
+    return {**times_of(str(root), ROOT, (), later_ns), **times_of(str(root), "", names, later_ns)}
+
+
+def is_unchanged(root: Path, times_ns: Times) -> bool:
+    return is_same(str(root), times_ns.items())
+
+
+def test_folders_that_nobody_touched_are_unchanged(folders: Path) -> None:
+    assert is_unchanged(folders, known(folders))
+
+
+def test_every_kind_of_change_is_noticed(folders: Path) -> None:
+    times_ns = known(folders)
+    (folders / "c").mkdir()
+    assert not is_unchanged(folders, times_ns)
+    times_ns = known(folders)
+    (folders / "c").rename(folders / "d")
+    assert not is_unchanged(folders, times_ns)
+    times_ns = known(folders)
+    file = folders / "a" / "_cm.yaml"
+    before = file.stat()
+    file.write_text("alias: z\n")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert file.stat().st_size == before.st_size
+    assert not is_unchanged(folders, times_ns), "the time of the change itself cannot be set back"
+
+
+def test_a_new_file_and_a_lost_one_are_noticed(folders: Path) -> None:
+    times_ns = known(folders)
+    (folders / "a" / "__pycache__").mkdir()
+    assert is_unchanged(folders, times_ns), "what was not asked for is of no interest"
+    (folders / "a" / "_cm.json").write_text("{}")
+    assert not is_unchanged(folders, times_ns)
+    times_ns = known(folders)
+    (folders / "b" / "_cm.yaml").unlink()
+    assert not is_unchanged(folders, times_ns)
+
+
+def test_a_file_that_was_not_there_is_noticed_when_it_appears(folders: Path) -> None:
+    wanted = folders.parent.parent / "base" / "_cm.yaml"
+    times_ns = times_of(str(folders), "a", [str(wanted)], time.time_ns() + 3600 * SECOND_NS)
+    assert is_unchanged(folders, times_ns)
+    wanted.parent.mkdir()
+    wanted.write_text("x")
+    assert not is_unchanged(folders, times_ns)
+
+
+def test_what_was_just_written_is_not_trusted_and_counts_as_changed(folders: Path) -> None:
+    (folders / "a" / "_cm.yaml").write_text("alias: y\n")
+    times_ns = times_of(str(folders), "a", [str(folders / "a" / "_cm.yaml")], time.time_ns())
+    assert times_ns == {"a/_cm.yaml": UNTRUSTED_NS}
+    assert not is_unchanged(folders, times_ns)
+
+
+def test_a_folder_without_files_is_watched_itself(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    times_ns = times_of(str(tmp_path), "a", [], time.time_ns() + 3600 * SECOND_NS)
+    assert is_unchanged(tmp_path, times_ns)
+    (tmp_path / "a" / "_cm.yaml").touch()
+    assert not is_unchanged(tmp_path, times_ns)
+
+
+@pytest.mark.parametrize("time_s", [-1, 0, 9_000_000_000, 15_000_000_000])
+def test_a_file_may_have_a_time_of_any_age(root: Path, time_s: int) -> None:
+    os.utime(root / "script" / "get-a" / "_cm.json", (time_s, time_s))
+    assert sorted(aliases(root)) == sorted(aliases(root)) == ["get-a", "get-b"]

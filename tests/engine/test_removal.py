@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from recipe_engine.disk import removal
 from recipe_engine.disk.files import remove_tree
-from recipe_engine.disk.flocks import folder_lock_if_free
+from recipe_engine.disk.locks import folder_lock_if_free
 from recipe_engine.disk.removal import discard, empty_trash, trash_in
 
 

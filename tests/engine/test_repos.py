@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -186,21 +185,6 @@ def test_folders_of_other_automations_and_plain_files_are_passed_over(root: Path
     assert index.broken == {}
 
 
-def test_without_sqlite_all_recipes_are_read_at_each_start(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with_it = source(root)
-    entries = with_it.index.entries
-    recipe = with_it.recipe(entries[0])
-    monkeypatch.setitem(sys.modules, "sqlite3", None)
-    without = source(root)
-    assert without.index.entries == entries
-    assert without.recipe(entries[0]) == recipe
-    write_recipe(root, "get-c")
-    (root / "script" / "get-a" / "_cm.json").write_text("{")
-    index = source(root).index
-    assert [entry.alias for entry in index.entries] == ["get-b", "get-c"]
-    assert list(index.broken) == [str(root / "script" / "get-a")]
-
-
 DATES = """
 alias: get-d
 uid: a000000000000d1e
@@ -213,14 +197,12 @@ default_env: {CM_WHEN: 2024-02-29, CM_ON: yes}
 """
 
 
-@pytest.mark.parametrize("has_sqlite", [True, False])
-def test_keys_that_yaml_takes_for_dates_or_numbers_are_texts(
-    root: Path, has_sqlite: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_keys_that_yaml_takes_for_dates_or_numbers_are_texts(root: Path, is_kept: bool) -> None:
     (root / "script" / "get-d").mkdir()
     (root / "script" / "get-d" / "_cm.yaml").write_text(DATES)
-    if not has_sqlite:
-        monkeypatch.setitem(sys.modules, "sqlite3", None)
+    if not is_kept:
+        (root.parent / "index").write_text("a file in the way")
     recipes = source(root)
     assert recipes.index.broken == {}
     recipe = recipes.recipe(recipes.index.by_name("get-d")[0])
@@ -229,8 +211,18 @@ def test_keys_that_yaml_takes_for_dates_or_numbers_are_texts(
 
 
 def test_an_index_that_cannot_be_kept_only_costs_time(root: Path) -> None:
+    entries = source(root).index.entries
+    recipe = source(root).recipe(entries[0])
+    shutil.rmtree(root.parent / "index")
     (root.parent / "index").write_text("a file in the way")
-    assert aliases(root) == ["get-a", "get-b"]
+    without = source(root)
+    assert without.index.entries == entries
+    assert without.recipe(entries[0]) == recipe
+    write_recipe(root, "get-c")
+    (root / "script" / "get-a" / "_cm.json").write_text("{")
+    index = source(root).index
+    assert [entry.alias for entry in index.entries] == ["get-b", "get-c"]
+    assert list(index.broken) == [str(root / "script" / "get-a")]
 
 
 def test_a_repository_without_recipes_has_none(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from recipe_engine.rules.errors import NotFound, RequestError, VariationNotFound
-from recipe_engine.rules.index import IndexEntry, RecipeIndex, build_index
+from recipe_engine.rules.index import IndexEntry, RecipeIndex
 from recipe_engine.rules.select import candidates, nearest_recipes, nearest_to_asker
 from recipe_engine.rules.tags import parse_query
 from test_index import entry
@@ -15,7 +15,7 @@ from test_index import entry
 @pytest.fixture
 def index() -> RecipeIndex:
     """Five recipes, two of which answer get,compiler."""
-    return build_index(
+    return RecipeIndex(
         [
             entry("get-llvm", "get,compiler,llvm", "prebuilt", sort=1),
             entry("get-gcc", "get,compiler,gcc"),
@@ -112,7 +112,7 @@ def test_when_nothing_resembles_the_query_no_recipe_is_called_near(index: Recipe
 
 
 def test_folders_that_could_not_be_read_are_named_when_nothing_is_found() -> None:
-    broken = build_index([], {"/r/script/get-z": "tags: expected a list, found int 5"})
+    broken = RecipeIndex([], {"/r/script/get-z": "tags: expected a list, found int 5"})
     with pytest.raises(NotFound) as caught:
         candidates(parse_query("get,z"), "", broken)
     assert "cannot be read: /r/script/get-z (tags: expected a list, found int 5)" in caught.value.message
@@ -157,7 +157,7 @@ def test_the_variations_that_there_are_are_listed_for_each_candidate(index: Reci
 
 
 def test_combined_variations_are_not_offered_because_nobody_can_ask_for_them() -> None:
-    only = build_index([entry("a", "get,x")._replace(variations=frozenset({"v", "w", "v,w"}))], {})
+    only = RecipeIndex([entry("a", "get,x")._replace(variations=frozenset({"v", "w", "v,w"}))], {})
     with pytest.raises(VariationNotFound) as caught:
         candidates(parse_query("get,x,_zzz"), "", only)
     assert caught.value.message.endswith("its variations: _v, _w")

@@ -216,9 +216,9 @@ def test_a_recipe_may_declare_its_whole_folder(root: Path) -> None:
         (entry.path / name).write_text("x")
     entry = made.commit(entry, KEY, NOTHING._replace(files=(".",)))
     assert Store(root).problem(entry) == ""
-    declared = content.declared_files(entry)
-    assert declared is not None
-    assert [record.path for record in declared] == ["a"]
+    details = content.details_of(entry)
+    assert details is not None
+    assert [record.path for record in details.files] == ["a"]
 
 
 def test_secrets_are_in_no_file_of_an_entry(root: Path) -> None:

@@ -26,7 +26,7 @@ from ..disk.repos import SCRIPT_AUTOMATION_UID
 from ..rules.deps import INPUT_TO_ENV
 from ..rules.errors import NotFound, RecipeError, RequestError
 from ..rules.flags import FLAGS
-from ..rules.index import RepoInfo, build_index
+from ..rules.index import RecipeIndex, RepoInfo
 from ..rules.schema import parse_recipe
 from ..rules.select import candidates
 from ..rules.tags import nearest_hint
@@ -108,7 +108,7 @@ def chosen_recipes(i: Mapping[str, Any], recipes: Sequence[AuditedRecipe]) -> li
             raise NotFound(f"no registered repository '{repo}' has recipes", hint=f"known are: {', '.join(known)}")
     if " " in name or i.get("tags"):
         query, _ = parse_query_input({**i, "artifact": name if " " in name else ""})
-        index = build_index([audited.entry for audited in found if audited.entry], {})
+        index = RecipeIndex([audited.entry for audited in found if audited.entry], {})
         paths = {entry.path for entry in candidates(query, "", index)}
         return [audited for audited in found if audited.folder in paths]
     if name:

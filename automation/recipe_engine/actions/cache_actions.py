@@ -8,7 +8,8 @@ import logging
 import sys
 import time
 from calendar import timegm
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -16,7 +17,7 @@ from ..disk.entryfile import EntryPaths, parse_state
 from ..disk.files import read_json, tree_size
 from ..disk.store import Store
 from ..disk.usage import is_in_use, last_use_s, unused, users_of
-from ..rules.amounts import size_text as size_text  # other actions import it from here
+from ..rules.amounts import age_text, size_text
 from ..rules.cachekey import match_tags
 from ..rules.cachemodel import CacheEntry
 from ..rules.errors import RecipeError
@@ -26,6 +27,7 @@ from ..running.prompts import confirm
 from .run import Home, split_artifact
 
 logger = logging.getLogger(__name__)
+IN_USE = "in use by a running process"
 
 
 class NothingFound(RecipeError):
@@ -87,9 +89,7 @@ def show_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     rows = [describe_entry(entry, time.time()) for entry in entries]
     if i.get("out") == "con":
         for entry, row in zip(entries, rows, strict=True):
-            _print("\n".join(_lines(row)))
-            if is_yes(i.get("env")):
-                _print_state(entry)
+            print_lines([*_lines(row), *(_state_lines(entry) if is_yes(i.get("env")) else ())])
         if not rows:
             logger.info("no cache entry fits; the cache is %s", home.store_path)
     return {"return": 0, "entries": rows, "cache": str(home.store_path)}
@@ -111,37 +111,24 @@ def _lines(row: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _print(text: str) -> None:
-    sys.stdout.write(text + "\n")
+def print_lines(lines: Iterable[str]) -> None:
+    """Prints what a user asked for."""
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()
 
 
-def _print_state(entry: CacheEntry) -> None:
+def _state_lines(entry: CacheEntry) -> Iterator[str]:
     state = parse_state(read_json(EntryPaths(entry.path).state)) or ({}, {})
     for title, given in zip(("New env", "New state"), state, strict=True):
-        values = without_secrets(given)
-        if values:
-            body = json.dumps(values, indent=6, sort_keys=True)
-            _print(f"    {title}:\n{body}")
-
-
-def age_text(age_s: float) -> str:
-    """A duration for people in its two largest units: ``2 h 5 min``."""
-    minutes, seconds = divmod(max(0, int(age_s)), 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    if days:
-        return f"{days} d {hours} h"
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+        if values := without_secrets(given):
+            yield f"    {title}:\n{json.dumps(values, indent=6, sort_keys=True)}"
 
 
 def search_entries(i: Mapping[str, Any], home: Home) -> list[CacheEntry]:
     """Answers ``cm find cache``; prints the folders on the console."""
     entries = find_entries(i, Store(home.store_path))
     if i.get("out") == "con":
-        for entry in entries:
-            _print(str(entry.path))
+        print_lines(str(entry.path) for entry in entries)
     return entries
 
 
@@ -155,36 +142,43 @@ def remove_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     entries = find_entries(i, store)
     if not entries:
         raise NothingFound(f"no cache entry to remove in {home.store_path}", hint="cm show cache lists what there is")
-    is_forced = is_yes(i.get("f")) or is_yes(i.get("force"))
     refusal = f"would remove {len(entries)} cache entries"
     hint = "see which with cm show cache and the same tags, then pass -f to confirm"
     removed: list[str] = []
-    kept: dict[str, str] = {}
+    kept: list[str] = []
     for entry in entries:
-        if not is_forced and not confirm(f"Remove {entry.path} ({','.join(entry.tags)})?", refusal=refusal, hint=hint):
-            continue
-        reason = _remove(store, entry, may_be_in_use=is_yes(i.get("in_use", i.get("in-use"))))
-        if reason:
-            kept[entry.uid] = reason
-            logger.warning("! kept %s (%s): %s", entry.path, entry.recipe.alias, reason)
-        else:
-            removed.append(entry.uid)
-            logger.info("- removed %s (%s)", entry.path, entry.recipe.alias)
-    answer: dict[str, Any] = {"return": 0, "removed": removed, "busy": list(kept)}
+        question = f"Remove {entry.path} ({','.join(entry.tags)})?"
+        if is_forced(i) or confirm(question, refusal=refusal, hint=hint):
+            is_gone = is_removed(store, entry, may_be_in_use=is_yes(i.get("in_use", i.get("in-use"))))
+            (removed if is_gone else kept).append(entry.uid)
+    answer: dict[str, Any] = {"return": 0, "removed": removed, "busy": kept}
     if kept:
         advice = "wait until that process ends, or add --in_use to remove what is in use, which may break it"
         answer.update({"return": 1, "error": f"{len(kept)} of {len(entries)} cache entries were kept\nhint: {advice}"})
     return answer
 
 
-def _remove(store: Store, entry: CacheEntry, *, may_be_in_use: bool) -> str:
-    """Removes an entry; why it stays, in words, or empty."""
-    with store.held(entry) as is_free:
+def is_forced(i: Mapping[str, Any]) -> bool:
+    """Whether the command says ``-f`` or ``--force``: nothing is asked."""
+    return is_yes(i.get("f")) or is_yes(i.get("force"))
+
+
+def is_removed(store: Store, entry: CacheEntry, *, may_be_in_use: bool = False, may_be_pinned: bool = True) -> bool:
+    """Removes an entry, or says why it is kept; whether it is gone."""
+    with store.held(entry) as is_free, unused(entry.path) if is_free else nullcontext(True) as is_idle:
         if not is_free:
-            return "a process is making it" if store.is_busy(entry) else "a process renews it or has just changed it"
-        with unused(entry.path) as is_idle:
-            if is_idle or may_be_in_use:
-                store.remove(entry)
-                return ""
-    users = ", ".join(str(pid) for pid in users_of(entry.path))
-    return f"in use by process {users}" if users else "in use by a running process"
+            reason = "a process is making it" if store.is_busy(entry) else "a process renews it or has just changed it"
+        elif not may_be_pinned and EntryPaths(entry.path).pinned.exists():
+            reason = "it was pinned"
+        elif is_idle or may_be_in_use:
+            store.remove(entry)
+            reason = "it could not be removed, or not all of it" if entry.path.exists() else ""
+        else:
+            reason = IN_USE
+    if reason == IN_USE and (users := users_of(entry.path)):
+        reason = f"in use by process {', '.join(map(str, users))}"
+    if reason:
+        logger.warning("! kept %s (%s): %s", entry.path, entry.recipe.alias, reason)
+    else:
+        logger.info("- removed %s (%s)", entry.path, entry.recipe.alias)
+    return not reason

@@ -9,21 +9,20 @@ from __future__ import annotations
 import logging
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..disk.content import declared_files, file_problem, state_problem
+from ..disk.content import details_of, file_problem, state_problem
 from ..disk.entryfile import EntryPaths, Stamp, relocated, stamp_of
 from ..disk.files import read_json
 from ..disk.repos import RecipeSource, recipe_digest, recipe_stamp
 from ..disk.store import Store
-from ..disk.usage import recorded_dependencies
-from ..rules.cachemodel import CacheEntry
+from ..rules.amounts import size_text
+from ..rules.cachemodel import CacheEntry, EntryDetails
 from ..rules.errors import RequestError
 from ..rules.index import RecipeIndex
 from ..rules.tags import split_words
-from .cache_actions import NothingFound, find_entries, size_text
+from .cache_actions import NothingFound, find_entries, print_lines
 from .run import Home
 
 logger = logging.getLogger(__name__)
@@ -32,7 +31,7 @@ KINDS = ("entry", "file", "state", "dependency", "recipe")
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong with an entry; ``kind`` is one of KINDS."""
+    """Something that is wrong with an entry; ``kind`` is one of KINDS."""
 
     kind: str
     text: str
@@ -82,8 +81,7 @@ def verify_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     summary = f"{len(checked)} entries with {sum(one.file_count for one in checked)} recorded files"
     summary += f" ({size_text(sum(one.size_bytes for one in checked))}) verified: {len(wrong)} not as they were made"
     if i.get("out") == "con":
-        sys.stdout.write("".join(line + "\n" for one in wrong for line in _lines(one)) + summary + "\n")
-        sys.stdout.flush()
+        print_lines([*(line for one in wrong for line in _lines(one)), summary])
         if unfinished:
             logger.info("%d unfinished or broken entries, which no run takes: cm gc cache --dry-run", len(unfinished))
     answer: dict[str, Any] = {
@@ -102,15 +100,16 @@ def _skipped_kinds(i: Mapping[str, Any]) -> tuple[str, ...]:
     words = tuple(split_words(i.get("skip") or ""))
     for word in words:
         if word not in KINDS:
-            raise RequestError(f"--skip={word} is no kind of problem", hint=f"kinds are: {', '.join(KINDS)}")
+            raise RequestError(f"--skip={word} is not a valid kind of problem", hint=f"kinds are: {', '.join(KINDS)}")
     return words
 
 
 def check_entry(entry: CacheEntry, store: Store, index: RecipeIndex, skipped: Sequence[str] = ()) -> Checked:
     """Everything that is wrong with a finished entry, apart from the ``skipped`` kinds."""
     before = _stamp(entry)
-    files = declared_files(entry) or []
-    problems = [*_own_problems(entry), *_file_problems(entry), *_missing(entry, store), *_recipe(entry, index)]
+    details = details_of(entry)
+    files = details.files if details else ()
+    problems = [*_own_problems(entry, details), *_missing(entry, details, store), *_recipe(entry, index)]
     if before is None or _stamp(entry) != before:
         return Checked(entry, (), 0, 0, "not looked at: it was replaced or removed just now")
     return Checked(
@@ -129,26 +128,19 @@ def _stamp(entry: CacheEntry) -> Stamp | None:
         return None
 
 
-def _own_problems(entry: CacheEntry) -> Iterator[Problem]:
-    """What is wrong with the files that the engine itself wrote."""
-    paths = EntryPaths(entry.path)
-    details = read_json(paths.details) if entry.record else {}
-    if not isinstance(details, dict):
-        yield Problem("entry", f"its file {paths.details} is gone or damaged")
+def _own_problems(entry: CacheEntry, details: EntryDetails | None) -> Iterator[Problem]:
+    """What is wrong with the files that the engine itself wrote, and with the declared ones."""
+    if details is None:
+        yield Problem("entry", f"its file {EntryPaths(entry.path).details} is gone or damaged")
         return
-    if entry.record:
-        request = details.get("request")
-        told = request if isinstance(request, dict) else {}
-        if told.get("variations", list(entry.record.variations)) != list(entry.record.variations):
-            text = f"_cm.json says the variations {list(entry.record.variations)}, entry.json {told['variations']}"
-            yield Problem("entry", text)
+    made = list(entry.record.variations) if entry.record else []
+    recorded = details.request.get("variations", made)
+    if recorded != made:
+        yield Problem("entry", f"_cm.json says the variations {made}, entry.json {recorded}")
     trouble = state_problem(entry, details)
     if trouble:
         yield Problem("state", trouble)
-
-
-def _file_problems(entry: CacheEntry) -> Iterator[Problem]:
-    for declared in (declared_files(entry) or ()) if entry.record else ():
+    for declared in details.files:
         try:
             text = file_problem(entry.path / declared.path, declared, is_thorough=True)
         except OSError as error:
@@ -157,7 +149,7 @@ def _file_problems(entry: CacheEntry) -> Iterator[Problem]:
             yield Problem("file", text)
 
 
-def _missing(entry: CacheEntry, store: Store) -> Iterator[Problem]:
+def _missing(entry: CacheEntry, details: EntryDetails | None, store: Store) -> Iterator[Problem]:
     """What the entry depends on and is not there any more."""
     path = relocated(entry.dependent_path, store.root)
     if path and not os.path.exists(path):
@@ -169,7 +161,7 @@ def _missing(entry: CacheEntry, store: Store) -> Iterator[Problem]:
     for key, value in sorted(new_env.items()) if isinstance(new_env, dict) else ():
         for item in value if isinstance(value, list) else [value]:
             named.update({uid: key for uid in in_store.findall(str(item)) if uid not in named})
-    for uid in sorted({*recorded_dependencies(entry), *named} - {entry.path.name}):
+    for uid in sorted({*(details.dependencies if details else ()), *named} - {entry.path.name}):
         if not (store.root / uid).is_dir():
             how = f"which {named[uid]} names" if uid in named else "with which it was made"
             yield Problem("dependency", f"the entry {uid}, {how}, is gone")

@@ -1,6 +1,6 @@
 """``cm gc cache``, ``cm pin cache`` and ``cm unpin cache``: keeps the cache small without taking away what is needed.
 
-Three things go: left-overs (unfinished entries that nobody makes, entries whose time is over, folders and trash of
+Three groups go: left-overs (unfinished entries that no process makes, entries whose time is over, folders and trash of
 killed processes), entries not used for long, and, when the cache is too large, the least recently used ones. What is
 pinned or in use stays, with all that it was made with (retention.py).
 """
@@ -10,33 +10,32 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..disk.entryfile import RESUMABLE_SUFFIX, EntryPaths
-from ..disk.files import is_locked, tree_size
-from ..disk.flocks import folder_lock_if_free
+from ..disk.files import files_below, tree_size
+from ..disk.locks import folder_lock_if_free, is_locked
 from ..disk.removal import discard, empty_trash, trash_in
 from ..disk.store import Store
-from ..disk.usage import dependencies, is_in_use, last_use_s, unused
-from ..rules.amounts import parse_age_s, parse_size_bytes
+from ..disk.usage import dependencies, is_in_use, last_use_s
+from ..rules.amounts import age_text, parse_age_s, parse_size_bytes, size_text
 from ..rules.cachekey import replacements
 from ..rules.cachemodel import CacheEntry
 from ..rules.errors import RequestError, StoreError
 from ..rules.retention import Item, Limits, decide
 from ..rules.schema import is_yes
 from ..running.prompts import confirm
-from .cache_actions import NothingFound, age_text, find_entries, made_s, size_text
+from .cache_actions import IN_USE, NothingFound, find_entries, is_forced, is_removed, made_s, print_lines
 from .run import Home
 
 logger = logging.getLogger(__name__)
 
 LEFT_FOR_S = 86400.0
 """An unfinished entry with half-loaded files, one that CM may be making, and a folder without a name are left alone for
-a day: the next run goes on with the first, and nobody knows whether the others are being written."""
+a day: the next run resumes the first, and the others may be being written."""
 
 
 class Candidate(NamedTuple):
@@ -79,30 +78,31 @@ def gc_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     is_dry = is_yes(i.get("dry_run")) or is_yes(i.get("dry-run"))
     now_s = time.time()
     plan = plan_gc(store, limits, now_s)
-    freed = sum(candidate.size_bytes for candidate in plan.going)
+    freed = _size(plan.going)
     if i.get("out") == "con":
-        sys.stdout.write("".join(line + "\n" for line in _lines(plan, now_s, is_dry=is_dry)))
-        sys.stdout.flush()
+        print_lines(_lines(plan, now_s, is_dry=is_dry))
     removed: list[Candidate] = []
     if plan.going and not is_dry and _is_agreed(i, len(plan.going), freed):
         removed = [candidate for candidate in plan.going if _remove(store, candidate)]
         empty_trash(store.root)
         for path in trash_in(store.root):
             logger.warning("! %s could not be removed, or not all of it", path)
-        logger.info(
-            "removed %d of %d: %s", len(removed), len(plan.going), size_text(sum(one.size_bytes for one in removed))
-        )
+        logger.info("removed %d of %d: %s", len(removed), len(plan.going), size_text(_size(removed)))
     return {
         "return": 0,
         "cache": str(store.root),
         "size_bytes": plan.size_bytes,
         "would_free_bytes": freed,
-        "freed_bytes": sum(candidate.size_bytes for candidate in removed),
+        "freed_bytes": _size(removed),
         "to_remove": [candidate.row(now_s) for candidate in plan.going],
         "removed": [str(candidate.path) for candidate in removed],
         "kept": [candidate.row(now_s) for candidate in plan.staying],
         "dry_run": is_dry,
     }
+
+
+def _size(candidates: Iterable[Candidate]) -> int:
+    return sum(candidate.size_bytes for candidate in candidates)
 
 
 def limits_of(i: Mapping[str, Any]) -> Limits:
@@ -117,35 +117,35 @@ def limits_of(i: Mapping[str, Any]) -> Limits:
 def plan_gc(store: Store, limits: Limits, now_s: float) -> GcPlan:
     """What ``limits`` and the state of the cache ask for; looks and changes nothing."""
     entries = {entry.path.name: entry for entry in store.entries(refresh=True)}
-    sizes = {name: tree_size(entry.path) for name, entry in entries.items()}
-    used = {name: max(last_use_s(entry.path) or 0.0, made_s(entry)) for name, entry in entries.items()}
+    found = {
+        name: Candidate(
+            entry.path, entry, tree_size(entry.path), max(last_use_s(entry.path) or 0.0, made_s(entry)), reason=""
+        )
+        for name, entry in entries.items()
+    }
     replaced = replacements(entries.values())
+    useless = {name: _useless_because(entry, replaced, now_s) for name, entry in entries.items()}
     items = [
         Item(
             uid=name,
-            size_bytes=sizes[name],
-            last_use_s=used[name],
+            size_bytes=found[name].size_bytes,
+            last_use_s=found[name].last_use_s,
             depends_on=dependencies(entry, entries),
             kept_because=_kept_because(store, entry, now_s),
-            useless=_useless_because(entry, replaced, now_s),
+            useless=useless[name],
         )
         for name, entry in entries.items()
     ]
     decisions = decide(items, limits, now_s)
-
-    def candidate(name: str, reason: str) -> Candidate:
-        return Candidate(entries[name].path, entries[name], sizes[name], used[name], reason)
-
-    useless = {item.uid: item.useless for item in items}
     folders = list(_left_folders(store, entries, now_s))
     return GcPlan(
-        going=(*folders, *(candidate(one.uid, one.reason) for one in decisions if one.is_removed)),
+        going=(*folders, *(found[one.uid]._replace(reason=one.reason) for one in decisions if one.is_removed)),
         staying=tuple(
-            candidate(one.uid, _stay_text(entries[one.uid], useless[one.uid], one.reason))
+            found[one.uid]._replace(reason=_stay_text(entries[one.uid], useless[one.uid], one.reason))
             for one in decisions
             if not one.is_removed
         ),
-        size_bytes=sum(sizes.values()) + sum(folder.size_bytes for folder in folders),
+        size_bytes=_size((*found.values(), *folders)),
     )
 
 
@@ -155,12 +155,12 @@ def _kept_because(store: Store, entry: CacheEntry, now_s: float) -> str:
     if store.is_busy(entry):
         return "being made right now"
     if is_in_use(entry.path):
-        return "in use by a running process"
+        return IN_USE
     if not os.access(entry.path, os.W_OK):
         return "this user may not change it"
     if not entry.is_complete and not entry.retired:
         is_foreign = entry.record is None
-        has_parts = any(path.suffix == RESUMABLE_SUFFIX for path in _files_in(entry.path))
+        has_parts = any(path.suffix == RESUMABLE_SUFFIX for path, _ in files_below(entry.path))
         if (is_foreign or has_parts) and now_s - _newest_s(entry.path) < LEFT_FOR_S:
             return "maybe being made by CM" if is_foreign else "partial download from today, which the next run resumes"
     return ""
@@ -185,14 +185,14 @@ def _stay_text(entry: CacheEntry, useless: str, reason: str) -> str:
 
 
 def _left_folders(store: Store, known: Mapping[str, Any], now_s: float) -> Iterator[Candidate]:
-    """Trash, half-made folders and scratch files of killed processes, and folders that are no entries."""
+    """Trash, half-made folders and scratch files of killed processes, and folders that are not entries."""
     for path in trash_in(store.root):
         yield _folder(path, "left by a removal that was killed")
     for path in _paths_in(store.root / ".locks"):
         if path.suffix == ".new" and path.is_dir() and not is_locked(path.with_suffix(".lock")):
             yield _folder(path, "left by a start that was killed")
         elif path.suffix == ".lock" and not is_locked(path) and _is_left(path, now_s):
-            yield _folder(path, "a lock that nobody holds")
+            yield _folder(path, "a lock that no process holds")
     for path in _paths_in(store.root):
         is_scratch = path.name.startswith(".") and path.suffix == ".new"
         is_nameless = path.is_dir() and not path.name.startswith(".") and path.name not in known
@@ -223,25 +223,18 @@ def _paths_in(folder: Path) -> list[Path]:
         return []
 
 
-def _files_in(folder: Path) -> Iterator[Path]:
-    for place, _, names in os.walk(folder):
-        yield from (Path(place, name) for name in names)
-
-
 def _newest_s(path: Path) -> float:
     """When anything in a folder was changed last; 0 when it is gone."""
     try:
-        return max([path.lstat().st_mtime, *(file.lstat().st_mtime for file in _files_in(path))])
+        return max([path.lstat().st_mtime, *(status.st_mtime for _, status in files_below(path))])
     except OSError:
         return 0.0
 
 
 def _is_agreed(i: Mapping[str, Any], count: int, freed_bytes: int) -> bool:
-    if is_yes(i.get("f")) or is_yes(i.get("force")):
-        return True
     what = f"{count} cache entries and left-over folders ({size_text(freed_bytes)})"
     hint = "see which with --dry-run, then pass -f to confirm"
-    return confirm(f"Remove {what}?", refusal=f"would remove {what}", hint=hint)
+    return is_forced(i) or confirm(f"Remove {what}?", refusal=f"would remove {what}", hint=hint)
 
 
 def _remove(store: Store, candidate: Candidate) -> bool:
@@ -252,16 +245,7 @@ def _remove(store: Store, candidate: Candidate) -> bool:
             if is_free:
                 discard(store.root, candidate.path)
         return is_free and not candidate.path.exists()
-    with store.held(entry) as is_free, unused(entry.path) as is_idle:
-        if not is_free or not is_idle or EntryPaths(entry.path).pinned.exists():
-            logger.warning("! kept %s: in use, pinned or changed since it was looked at", entry.path)
-            return False
-        store.remove(entry)
-    if entry.path.exists():
-        logger.warning("! %s could not be removed", entry.path)
-        return False
-    logger.info("- removed %s (%s)", entry.path, entry.recipe.alias)
-    return True
+    return is_removed(store, entry, may_be_pinned=False)
 
 
 def _lines(plan: GcPlan, now_s: float, *, is_dry: bool) -> Iterator[str]:
@@ -269,7 +253,7 @@ def _lines(plan: GcPlan, now_s: float, *, is_dry: bool) -> Iterator[str]:
         yield f"- {_text(candidate, now_s)}"
     for candidate in plan.staying:
         yield f"  stays: {_text(candidate, now_s)}"
-    freed = sum(candidate.size_bytes for candidate in plan.going)
+    freed = _size(plan.going)
     verb = "would go" if is_dry else "to remove"
     yield f"the cache holds {size_text(plan.size_bytes)}; {verb}: {len(plan.going)} with {size_text(freed)}"
 

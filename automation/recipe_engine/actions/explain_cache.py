@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..disk.content import declared_files, file_problem
+from ..disk.content import details_of, file_problem
 from ..disk.entryfile import EntryPaths
 from ..disk.files import read_json
 from ..disk.store import Store
 from ..disk.usage import dependencies, is_in_use, last_use_s
 from ..documents.explain_text import FORMAT, entry_lines
 from ..rules.cachekey import cache_key, misfit
-from ..rules.cachemodel import CacheEntry
+from ..rules.cachemodel import CacheEntry, EntryDetails, FileRecord
 from ..rules.errors import RecipeError
 from ..rules.model import Recipe
 from ..rules.rerun import VERSION_FLAGS, command_line
@@ -75,8 +75,8 @@ def _values(entry: CacheEntry) -> dict[str, Any]:
 
 
 def _entry_row(engine: Engine, entry: CacheEntry, uses: Sequence[Use]) -> dict[str, Any]:
-    details = _mapping(read_json(EntryPaths(entry.path).details))
-    asked = _mapping(details.get("request"))
+    details = details_of(entry) or EntryDetails()
+    asked = details.request
     record = entry.record
     recipe = _recipe_of(engine, entry)
     state, newer = _recipe_state(engine, entry, recipe)
@@ -91,13 +91,13 @@ def _entry_row(engine: Engine, entry: CacheEntry, uses: Sequence[Use]) -> dict[s
         "request": {
             "tags": str(asked.get("tags", "")),
             "inputs": dict(without_secrets(record.inputs if record else {})),
-            "chain": [str(label) for label in details.get("chain") or ()],
+            "chain": list(details.chain),
             **{name: str(asked.get(name, "")) for name in ("version", "version_min", "version_max")},
         },
         "recipe_state": state,
         "recipe_files_newer": newer,
         "variations": _variations(entry, details),
-        "files": _files(entry),
+        "files": _files(entry.path, details.files),
         "last_use_utc": _last_use(entry),
         "is_in_use": is_in_use(entry.path),
         "depends_on": entry.dependent_path,
@@ -149,23 +149,22 @@ def _files_after(folder: Path, time_s: float) -> Iterator[str]:
             yield os.path.relpath(path, folder)
 
 
-def _variations(entry: CacheEntry, details: Mapping[str, Any]) -> list[dict[str, str]]:
-    noted = [row for row in details.get("variations") or () if isinstance(row, Mapping)]
-    rows = [{"name": str(row.get("name", "")), "reason": str(row.get("reason", ""))} for row in noted]
+def _variations(entry: CacheEntry, details: EntryDetails) -> list[dict[str, str]]:
+    rows = [{"name": str(row.get("name", "")), "reason": str(row.get("reason", ""))} for row in details.variations]
     if rows or entry.record is None:
         return rows or [{"name": tag[1:], "reason": "a tag of CM's"} for tag in entry.tags if tag.startswith("_")]
     return [{"name": name, "reason": ""} for name in entry.record.variations]
 
 
-def _files(entry: CacheEntry) -> list[dict[str, Any]]:
+def _files(folder: Path, files: Sequence[FileRecord]) -> list[dict[str, Any]]:
     return [
         {
             "path": file.path,
             "size_bytes": file.size_bytes,
             "sha256": file.sha256,
-            "problem": file_problem(entry.path / file.path, file, is_thorough=False),
+            "problem": file_problem(folder / file.path, file, is_thorough=False),
         }
-        for file in (declared_files(entry) or () if entry.record else ())
+        for file in files
     ]
 
 

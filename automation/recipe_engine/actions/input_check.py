@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..disk.content import declared_files
+from ..disk.content import details_of
 from ..disk.files import sha256_of
 from ..disk.repos import RecipeSource, recipe_files
 from ..documents.comparison import Difference, recipe_differences
 from ..documents.lockfile import differences
 from ..documents.resultrecord import ResultRecord
-from ..rules.cachemodel import CacheEntry, CacheKey
+from ..rules.cachemodel import CacheEntry, CacheKey, EntryDetails
 from ..rules.demands import Artifact
 from ..rules.errors import RecipeError
 from ..rules.model import Configured
@@ -120,7 +120,7 @@ def _entry_differences(artifact: Artifact, record: ResultRecord, engine: _Checki
 
 def _changed_files(entry: CacheEntry) -> Iterator[tuple[str, str, str | None]]:
     """The files of an entry whose content is not what was declared: path, SHA-256 declared and now."""
-    for declared in declared_files(entry) or ():
+    for declared in (details_of(entry) or EntryDetails()).files:
         path = entry.path / declared.path
         now = _digest(path)
         if now != declared.sha256:

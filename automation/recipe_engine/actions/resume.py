@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..disk.files import is_locked, read_json, working_folder
+from ..disk.files import read_json, working_folder
+from ..disk.locks import is_locked
 from ..disk.repos import recipe_digest
 from ..rules.errors import RecipeError, RequestError
 from ..rules.rerun import flat

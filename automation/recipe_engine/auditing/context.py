@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ..rules.env import ENGINE_KEYS, PREFIX, SUCCESSOR_PREFIX, key_matcher
 from ..rules.errors import RecipeError
-from ..rules.index import IndexEntry, RecipeIndex, build_index
+from ..rules.index import IndexEntry, RecipeIndex
 from ..rules.model import PHASES, Dependency, Layer, Recipe
 from ..rules.schema import parse_layer
 from .findings import Finding
@@ -135,7 +135,7 @@ def registered(recipes: Sequence[AuditedRecipe], inputs: Mapping[str, str]) -> R
     promised = {key for block in blocks for key in block.layer.new_env_keys}
     globs = {key for key in promised if "*" in key}
     return Registered(
-        recipes=build_index([audited.entry for audited in recipes if audited.entry], {}),
+        recipes=RecipeIndex([audited.entry for audited in recipes if audited.entry], {}),
         handles=frozenset(name for block in blocks for _, entry in block.dependencies() for name in entry.names),
         set_keys=frozenset(inputs.values()).union(
             *(_WORD.findall(text) for text in texts), *(block.env_keys() for block in blocks)

@@ -2,6 +2,6 @@
 
 In order, each module imports only earlier ones and earlier packages:
 
-checkout, os_errors, flocks, files, database, scan, recipe_index, metafile, repos, recipe_files, entryfile, content,
-entry_index, removal, usage, store.
+checkout, os_errors, files, locks, recipe_index, metafile, repos, recipe_files, entryfile, content, entry_index,
+removal, usage, store.
 """

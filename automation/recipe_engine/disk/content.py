@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..rules.cachemodel import CacheEntry, CacheKey, FileRecord, Outcome
+from ..rules.cachemodel import CacheEntry, CacheKey, EntryDetails, FileRecord, Outcome
 from ..rules.errors import StoreError
 from ..rules.secrets import stored, without_secrets
 from .entryfile import FORMAT, EntryPaths, key_row
@@ -24,19 +24,17 @@ from .files import read_json, read_regular, sha256_of, write_json
 def write_content(entry: CacheEntry, key: CacheKey, outcome: Outcome, dependencies: Sequence[str]) -> None:
     """Writes what ``outcome`` gives and what of it is checked at each reuse; ``dependencies`` are uids of entries."""
     paths = EntryPaths(entry.path)
-    records = [
-        record_file(path, entry.path) for path in sorted(output_files(entry.path, outcome.files, outcome.new_env))
-    ]
+    files = sorted(output_files(entry.path, outcome.files, outcome.new_env))
     state = {
         "new_env": without_secrets(outcome.new_env),
         "new_state": without_secrets(outcome.new_state),
-        "deps": [dependency_row(dependency) for dependency in outcome.dependencies],
+        "deps": [without_secrets(dependency) for dependency in outcome.dependencies],
         "version": outcome.version,
     }
     write_json(paths.state, state)
     details = {
         "format": FORMAT,
-        "files": [file_row(record) for record in records],
+        "files": [record_file(path, entry.path)._asdict() for path in files],
         "state_sha256": sha256_of(paths.state),
         "dependencies": list(dependencies),
         "recipe_digest": entry.record.recipe_digest if entry.record else "",
@@ -46,16 +44,6 @@ def write_content(entry: CacheEntry, key: CacheKey, outcome: Outcome, dependenci
     write_json(paths.details, details)
 
 
-def file_row(record: FileRecord) -> dict[str, Any]:
-    """A FileRecord as JSON."""
-    return {
-        "path": record.path,
-        "size_bytes": record.size_bytes,
-        "mtime_ns": record.mtime_ns,
-        "sha256": record.sha256,
-    }
-
-
 def record_file(path: Path, folder: Path) -> FileRecord:
     """What is noted of a declared file; its path is relative to the entry when it lies inside."""
     status = path.stat()
@@ -63,26 +51,29 @@ def record_file(path: Path, folder: Path) -> FileRecord:
     return FileRecord(name, status.st_size, status.st_mtime_ns, sha256_of(path))
 
 
-def declared_files(entry: CacheEntry) -> list[FileRecord] | None:
-    """The files that an entry declared; None when the file that lists them cannot be read."""
-    return recorded_files(read_json(EntryPaths(entry.path).details))
-
-
-def recorded_files(details: Any) -> list[FileRecord] | None:
-    """The declared files in the content of ``entry.json``; None when it does not list them."""
-    rows = details.get("files") if isinstance(details, dict) else None
-    if not isinstance(rows, list):
-        return None
+def details_of(entry: CacheEntry) -> EntryDetails | None:
+    """What a finished entry's ``entry.json`` records; None when it is missing or damaged."""
+    if entry.record is None:
+        return EntryDetails()
+    row = read_json(EntryPaths(entry.path).details)
     try:
-        return [FileRecord(row["path"], row["size_bytes"], row["mtime_ns"], row["sha256"]) for row in rows]
-    except (KeyError, TypeError):
+        return EntryDetails(
+            files=tuple(FileRecord(*(file[name] for name in FileRecord._fields)) for file in row["files"]),
+            state_sha256=str(row["state_sha256"]),
+            dependencies=tuple(str(uid) for uid in row.get("dependencies") or ()),
+            request=dict(row.get("request") or {}),
+            variations=tuple(dict(variation) for variation in row.get("variations") or ()),
+            chain=tuple(str(label) for label in row.get("chain") or ()),
+            locked=dict(row.get("locked") or {}),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError):
         return None
 
 
-def state_problem(entry: CacheEntry, details: Any) -> str:
+def state_problem(entry: CacheEntry, details: EntryDetails) -> str:
     """What is wrong with the file of results, in words; empty when nothing is.
 
-    Its SHA-256 is part of ``details``, the content of ``entry.json``; entries made by CM have none.
+    Its SHA-256 is part of ``details``; of entries made by CM it is not known.
     """
     path = EntryPaths(entry.path).state
     try:
@@ -93,10 +84,7 @@ def state_problem(entry: CacheEntry, details: Any) -> str:
         return f"its file {path} cannot be read: {error.strerror}"
     if entry.record is None:
         return "" if isinstance(read_json(path), dict) else f"its file {path} is not a JSON object"
-    expected = details.get("state_sha256") if isinstance(details, dict) else None
-    if not isinstance(expected, str):
-        return f"its file {EntryPaths(entry.path).details} is gone or damaged"
-    return "" if _sha256(content) == expected else f"its file {path} was edited (the SHA-256 differs)"
+    return "" if _sha256(content) == details.state_sha256 else f"its file {path} was edited (the SHA-256 differs)"
 
 
 def _sha256(content: bytes) -> str:
@@ -128,11 +116,6 @@ def file_problem(path: Path, declared: FileRecord, *, is_thorough: bool) -> str:
     return ""
 
 
-def dependency_row(dependency: Mapping[str, Any]) -> dict[str, Any]:
-    """A dependency entry without the secrets that overrides may have put there."""
-    return without_secrets(dependency)
-
-
 def output_files(folder: Path, declared: Iterable[str], new_env: Mapping[str, Any]) -> set[Path]:
     """The declared files of an entry, those in declared folders, and files of the entry that ``new_env`` names.
 
@@ -162,9 +145,6 @@ def keeps_identity(entry: CacheEntry, key: CacheKey) -> bool:
     """
     if entry.record is None or entry.record.fingerprint == key.fingerprint:
         return True
-    details = read_json(EntryPaths(entry.path).details)
-    asked = details.get("request") if isinstance(details, dict) else None
-    now = key_row(key)
-    bounds = ("version", "version_min", "version_max")
-    keeps_version = all((asked or {}).get(name, "") in ("", now[name]) for name in bounds)
+    asked, now = (details_of(entry) or EntryDetails()).request, key_row(key)
+    keeps_version = all(asked.get(name, "") in ("", now[name]) for name in ("version", "version_min", "version_max"))
     return keeps_version and dict(entry.record.inputs) == dict(key.inputs)

@@ -1,4 +1,4 @@
-"""The files of a cache entry: their names, and what stands in them.
+"""The files of a cache entry: their names and their content.
 
 ``EntryPaths`` owns the names; the functions turn ``_cm.json`` and ``entry.json`` into types and back.
 """
@@ -18,6 +18,9 @@ from .os_errors import CACHE_MARK, explained
 
 CACHE_AUTOMATION_UID = "541d6f712a6b464e"
 FORMAT = 1
+RECORD_TEXTS = ("fingerprint", "recipe_digest", "recipe_stamp", "created_utc", "asked_version")
+RECORD_LISTS = ("explicit", "variations", "extra_tags", "replaces")
+"""The fields of an EntryRecord but for its inputs."""
 SCRATCH_NAMES = (
     "tmp-run.sh",
     "tmp-state.json",
@@ -27,7 +30,7 @@ SCRATCH_NAMES = (
     "tmp-env.sh",
     "tmp-env-all.sh",
 )
-"""What CM's engine and this one leave in a working folder beside the files of the recipe."""
+"""What CM's engine and this one leave in a working folder in addition to the files of the recipe."""
 OWN_NAMES = frozenset([*SCRATCH_NAMES, "_cm.json", "_cm.yaml", "cm-cached-state.json", "entry.json", "log.txt", "used"])
 """Names with a meaning in a working folder or a cache entry: no downloaded or unpacked file may have one."""
 
@@ -36,8 +39,6 @@ RESUMABLE_SUFFIX = ".part"
 
 Stamp = tuple[int, int]
 """Time (ns) and inode of an ``_cm.json``: each new one has another inode, even within one tick of the clock."""
-POSITIVE = (1 << 63) - 1
-"""What an index keeps of a number at most; some file systems have longer inodes."""
 
 
 README = """# Cache of CM recipes
@@ -101,22 +102,6 @@ class EntryPaths(NamedTuple):
         return (self.meta, self.state, self.details, self.log, self.used, self.pinned, *scratch)
 
 
-def record_row(record: EntryRecord) -> dict[str, Any]:
-    """An EntryRecord as JSON."""
-    return {
-        "fingerprint": record.fingerprint,
-        "recipe_digest": record.recipe_digest,
-        "recipe_stamp": record.recipe_stamp,
-        "explicit": list(record.explicit),
-        "variations": list(record.variations),
-        "extra_tags": list(record.extra_tags),
-        "inputs": dict(record.inputs),
-        "created_utc": record.created_utc,
-        "asked_version": record.asked_version,
-        **({"replaces": list(record.replaces)} if record.replaces else {}),
-    }
-
-
 def key_row(key: CacheKey) -> dict[str, Any]:
     """The resolved request that an entry answers, as JSON."""
     return {
@@ -150,12 +135,10 @@ def meta_row(entry: CacheEntry) -> dict[str, Any]:
         meta["dependent_cached_path"] = entry.dependent_path
     if entry.expires_s is not None:
         meta["cache_expiration"] = entry.expires_s
-    ours = {
-        **(record_row(entry.record) if entry.record else {}),
-        **({"retired": entry.retired} if entry.retired else {}),
-    }
-    if ours:
-        meta["crowdperf"] = {"format": FORMAT, **ours}
+    if entry.record:
+        meta["crowdperf"] = {"format": FORMAT, **entry.record._asdict(), "retired": entry.retired}
+    elif entry.retired:
+        meta["crowdperf"] = {"format": FORMAT, "retired": entry.retired}
     return meta
 
 
@@ -177,20 +160,6 @@ def _parse_entry(meta: Mapping[str, Any], path: Path) -> CacheEntry:
     alias, _, uid = str(meta.get("associated_script_artifact", "")).partition(",")
     ours = meta.get("crowdperf")
     ours = ours if isinstance(ours, dict) and ours.get("format") == FORMAT else {}
-    record = None
-    if "fingerprint" in ours:
-        record = EntryRecord(
-            fingerprint=str(ours.get("fingerprint", "")),
-            recipe_digest=str(ours.get("recipe_digest", "")),
-            recipe_stamp=str(ours.get("recipe_stamp", "")),
-            explicit=tuple(ours.get("explicit", ())),
-            variations=tuple(ours.get("variations", ())),
-            extra_tags=tuple(ours.get("extra_tags", ())),
-            inputs=dict(ours.get("inputs", {})),
-            created_utc=str(ours.get("created_utc", "")),
-            asked_version=str(ours.get("asked_version", "")),
-            replaces=tuple(ours.get("replaces", ())),
-        )
     return CacheEntry(
         uid=str(meta.get("uid") or path.name),
         path=path,
@@ -199,9 +168,15 @@ def _parse_entry(meta: Mapping[str, Any], path: Path) -> CacheEntry:
         recipe=RecipeId(alias, str(meta.get("associated_script_artifact_uid", "") or uid)),
         dependent_path=str(meta.get("dependent_cached_path", "") or ""),
         expires_s=_seconds(meta.get("cache_expiration")),
-        record=record,
+        record=_parse_record(ours) if "fingerprint" in ours else None,
         retired=str(ours.get("retired", "")),
     )
+
+
+def _parse_record(row: Mapping[str, Any]) -> EntryRecord:
+    fields: dict[str, Any] = {name: str(row.get(name, "")) for name in RECORD_TEXTS}
+    fields |= {name: tuple(row.get(name, ())) for name in RECORD_LISTS}
+    return EntryRecord(**fields, inputs=dict(row.get("inputs", {})))
 
 
 def parse_state(value: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
@@ -215,12 +190,12 @@ def parse_state(value: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
 def stamp_of(path: Path) -> Stamp:
     """What changes whenever the file is written again; raises OSError when it is gone."""
     status = os.stat(path)
-    return (status.st_mtime_ns & POSITIVE, status.st_ino & POSITIVE)
+    return (status.st_mtime_ns, status.st_ino)
 
 
 _ENTRY_NAME = re.compile(r"/([0-9a-f]{16})(?=/|$)")
 _FLAG = re.compile(r"[-\w]*=?")
-"""What may stand before a path: ``-I``, ``--prefix=`` and the like."""
+"""What may come before a path: ``-I``, ``--prefix=`` and the like."""
 
 
 def relocated(value: Any, root: Path) -> Any:

@@ -31,7 +31,7 @@ class MetaFile(NamedTuple):
 
 
 def meta_files(folder: Path) -> tuple[Path, ...]:
-    """The metadata files of a folder, the later one over the earlier; none when it is no artifact."""
+    """The metadata files of a folder, the later one over the earlier; none when it is not an artifact."""
     found = tuple(path for path in (folder / name for name in CM_NAMES) if path.is_file())
     if found:
         return found
@@ -70,7 +70,7 @@ def read_meta(folder: Path, roots: Sequence[Path] = (), depth: int = 0) -> MetaF
 
 
 class MissingBase(MetaError):
-    """A ``_base`` that nobody has; ``files`` are those that would change that."""
+    """A ``_base`` that no repository has; ``files`` are those that would change that."""
 
     def __init__(self, message: str, *, hint: str, files: tuple[Path, ...]) -> None:
         super().__init__(message, hint=hint)

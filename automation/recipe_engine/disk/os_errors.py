@@ -142,11 +142,11 @@ def _no_permission(error: OSError, path: str) -> StoreError:
 
 def user_name(uid: int) -> str:
     """The name of a user; the number of one without a name."""
-    try:
-        import pwd  # here, because only failures ask
+    import pwd  # here, because only failures and locks ask
 
+    try:
         return pwd.getpwuid(uid).pw_name
-    except (ImportError, KeyError):
+    except KeyError:
         return f"user {uid}"
 
 

@@ -1,7 +1,13 @@
-"""What is known of all recipes, in one SQLite file: a start parses only what changed and loads only what is asked for.
+"""What is known of all recipes, in one file for each repository: a start parses only the recipes that changed.
 
-An edited, new or removed recipe is noticed at once (scan.py): 10,000 unchanged ones cost two ``stat`` calls each. Rows
-are read when a query needs them. Where the file cannot be written, a copy in memory serves this process.
+The file has four parts, of which a start reads the first three: the paths and times of all metadata files, so that
+comparing 10,000 unchanged folders costs their ``stat`` calls and little else; a row for each folder of ``script/`` with
+what selection needs; the rows in which a tag or a name is; and the metadata of all recipes. Where the file cannot be
+written, what was read serves this process.
+
+What was written within a tick of the clock before it was read may be written again without getting another time. So it
+is read again when the tick is over; what is too fresh all the same is kept as untrusted, and counts as changed at the
+next look. A file whose time lies in the future is trusted: later writes get other times.
 """
 
 from __future__ import annotations
@@ -10,47 +16,36 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
-from ..rules.index import IndexEntry, RepoInfo
-from .database import DamagedDatabase, Database, UnwritableDatabase
-from .scan import ROOT, TICK_NS, UNTRUSTED, FolderGroup, FolderScan, is_same, listed, look_at
+from ..rules.index import IndexEntry, RecipeIndex, RepoInfo
+from .files import not_waiting, read_index, write_index
 
-if TYPE_CHECKING:
-    from sqlite3 import Connection
-
-Got = TypeVar("Got")
 logger = logging.getLogger(__name__)
 
-FORMAT = 5
-SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS repos (id INTEGER PRIMARY KEY AUTOINCREMENT, path BLOB UNIQUE, maker TEXT,"
-    " revision INTEGER, paths BLOB, numbers BLOB)",
-    "CREATE TABLE IF NOT EXISTS recipes (id INTEGER PRIMARY KEY AUTOINCREMENT, repo INTEGER, name BLOB, alias BLOB,"
-    " uid BLOB, error TEXT, info TEXT, meta TEXT, UNIQUE (repo, name))",
-    "CREATE INDEX IF NOT EXISTS recipes_by_alias ON recipes (alias)",
-    "CREATE INDEX IF NOT EXISTS recipes_by_uid ON recipes (uid)",
-    "CREATE TABLE IF NOT EXISTS tags (tag BLOB, recipe INTEGER, PRIMARY KEY (tag, recipe)) WITHOUT ROWID",
-    "CREATE INDEX IF NOT EXISTS tags_by_recipe ON tags (recipe)",
-)
-"""Names are blobs: file names and tags may hold what is no Unicode. ``info`` and ``meta`` are JSON."""
-
-ATTEMPTS = 5
-TAGS_ASKED = 8
-"""So many tags are looked up in the file, the rarest ones; the few recipes that have these are compared in full."""
+FORMAT = 6
+ROOT = "."
+"""The path of ``script/`` itself: its time tells whether folders came or went."""
+TICK_NS = 20_000_000
+"""Kernels stamp files with a clock that moves every 1 to 10 ms (Linux CONFIG_HZ); this is well above."""
+COARSE_TICK_NS = 2_000_000_000
+"""File systems without fractions of a second keep times to the second, FAT to two."""
 MANY = 1000
 """From this many changed recipes on, a start that reads them says so."""
+UNTRUSTED_NS, GONE_NS = 0, -1
 
 
 class RecipeRow(NamedTuple):
     """What one folder of ``script/`` turned out to be.
 
     ``files`` are those that were read or looked for, absolute; they tell when it changes. ``error`` is why it cannot be
-    used; without one, an empty ``uid`` means that it is no recipe. ``meta`` is the whole metadata as JSON. Without
-    ``is_certain``, because the disk failed, the folder is read again at the next start.
+    used; without one, an empty ``uid`` means that it is not a recipe. ``meta`` is the whole metadata as JSON in ASCII.
+    Without ``is_certain``, because the disk failed, the folder is read again at the next start.
     """
 
     files: tuple[str, ...] = ()
@@ -64,280 +59,257 @@ class RecipeRow(NamedTuple):
     meta: str = ""
     is_certain: bool = True
 
-    @property
-    def info(self) -> str:
-        """What selection needs, as JSON."""
-        return json.dumps([self.alias, self.uid, self.tags, self.variations, self.sort, self.is_cached])
-
-    def entry(self, folder: Path, place: RepoInfo) -> IndexEntry:
-        """The recipe as selection sees it."""
-        return entry_of(self.info, folder, place)
-
-
-def entry_of(info: str, folder: Path, place: RepoInfo) -> IndexEntry:
-    """The index entry that a row's ``info`` stands for."""
-    alias, uid, tags, variations, sort, is_cached = json.loads(info)
-    return IndexEntry(
-        alias=alias,
-        uid=uid,
-        path=folder,
-        repo_path=place.path,
-        repo_alias=place.alias,
-        tags=frozenset(tags),
-        variations=frozenset(variations),
-        sort=sort,
-        is_cached=is_cached,
-    )
-
 
 RowReader = Callable[[Path], RecipeRow]
 """Reads one folder of ``script/``."""
+Times = dict[str, int]
+"""Path below ``script/`` to the time of its last change of any kind (``st_ctime_ns``), which no program can set."""
 
 
-class Known(NamedTuple):
-    """What the file holds of a repository; ``revision`` grows with every write."""
+class Folder(NamedTuple):
+    """One folder of ``script/``: what it is, and the times of the files, or else its own, that tell when it changes."""
 
-    repo_id: int
-    revision: int
-    scan: FolderScan
+    row: RecipeRow
+    times_ns: Times
 
 
-class StoredIndex:
-    """The index of the registered repositories on top of the file; the same answers as a ``ListedIndex``.
+class MetaPlace(NamedTuple):
+    """Where the metadata of a recipe is in the last part of the file: offset and size in bytes, and its CRC-32."""
 
-    Rows are looked up when they are asked for: what another process found out meanwhile is seen too.
+    offset: int
+    size_bytes: int
+    checksum: int
+
+
+# --- what changed ---
+
+
+def is_fresh(time_ns: int, began_ns: int, ended_ns: int) -> bool:
+    """Whether what was read between these times may change without getting another time than ``time_ns``."""
+    tick_ns = TICK_NS if time_ns % 1_000_000_000 else COARSE_TICK_NS
+    return began_ns - tick_ns < time_ns < ended_ns + tick_ns
+
+
+def times_of(root: str, name: str, files: Iterable[str], began_ns: int) -> Times:
+    """The times of ``files`` (absolute), which were read, or looked for, after ``began_ns`` (``time.time_ns()``).
+
+    Without files the folder ``name`` itself is watched.
     """
-
-    def __init__(self, repos: Sequence[RepoInfo], file: Path, reader: RowReader, maker: str) -> None:
-        """Brings the file up to date. ``maker`` tells what made the rows: rows of another one are read again.
-
-        Raises UnwritableDatabase when this Python has no SQLite.
-        """
-        self._database = Database(file, SCHEMA)
-        self._reader = reader
-        self._maker = maker
-        self._places = {str(repo.path): repo for repo in repos}
-        self._repos: dict[int, RepoInfo] = {}
-        self._entries: dict[int, IndexEntry] = {}
-        self._counts: dict[bytes, int] = {}
-        self._rescued(self._refresh)
-
-    def _rescued(self, action: Callable[[], Got]) -> Got:
-        """What ``action`` gives: with the file, else with a new file, else in memory.
-
-        Raises UnwritableDatabase when this Python has no SQLite at all.
-        """
+    times_ns: Times = {}
+    for path in [os.path.relpath(file, root) for file in files] or [name]:
         try:
-            return action()
-        except (DamagedDatabase, TypeError, ValueError) as error:  # the latter: columns of other types
-            logger.info("the recipe index %s is damaged (%s); reading all recipes again", self._database.path, error)
-            self._database.discard()
-        except UnwritableDatabase as error:
-            logger.debug("the recipe index %s is not written: %s", self._database.path, error)
-            trouble = self._database.move_to_memory()
-            if trouble:
-                logger.warning(
-                    "! cannot read the recipe index %s (%s): reading all recipes", self._database.path, trouble
-                )
-        try:
-            self._refresh()
-            return action()
-        except (DamagedDatabase, UnwritableDatabase):
-            self._database.move_to_memory(is_emptied=True)
-            self._refresh()
-            return action()
+            times_ns[path] = os.stat(f"{root}/{path}").st_ctime_ns
+        except OSError:
+            times_ns[path] = GONE_NS
+    ended_ns = time.time_ns()
+    is_any_fresh = any(is_fresh(time_ns, began_ns, ended_ns) for time_ns in times_ns.values())
+    return dict.fromkeys(times_ns, UNTRUSTED_NS) if is_any_fresh else times_ns
 
-    def _rows(self, question: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        return self._rescued(lambda: self._database.rows(question, values))
 
-    # --- looking at the disk ---
-
-    def _refresh(self) -> None:
-        self._repos = {}
-        self._entries.clear()
-        for place in self._places.values():
-            for _ in range(ATTEMPTS):
-                repo_id = self._bring_up_to_date(place)
-                if repo_id is not None:
-                    self._repos[repo_id] = place
-                    break
-            else:
-                raise UnwritableDatabase(f"other processes keep changing {self._database.path}")
-
-    def _bring_up_to_date(self, place: RepoInfo) -> int | None:
-        """The repository's number in the file; None when another process changed the file meanwhile.
-
-        Nothing is written when nothing differs from what the file holds.
-        """
-        root = os.path.join(place.path, "script")
-        known = self._known(place)
-        if known and known.scan.is_unchanged(root):
-            return known.repo_id
-        before = known.scan.groups if known else {}
-        whole, names = listed(root, TICK_NS / 1e9)
-        groups, changed = self._read_changes(root, names, before)
-        groups = {ROOT: whole, **groups}
-        if known and groups == before and not self._differs(known.repo_id, changed):
-            return known.repo_id
-        gone = [*changed, *(before.keys() - groups.keys())] if known else None
-        with self._database.change() as connection:
-            found = connection.execute("SELECT id, revision, maker FROM repos WHERE path = ?", (_path_key(place),))
-            repo_id, revision, maker = found.fetchone() or (None, 0, "")
-            if maker == self._maker and revision != (known.revision if known else 0):
-                return None
-            if repo_id is None:
-                made = connection.execute("INSERT INTO repos (path) VALUES (?)", (_path_key(place),))
-                repo_id = int(made.lastrowid or 0)
-            _delete(connection, repo_id, gone)
-            _insert(connection, repo_id, changed)
-            scan = FolderScan.of_groups(groups)
-            connection.execute(
-                "UPDATE repos SET maker = ?, revision = ?, paths = ?, numbers = ? WHERE id = ?",
-                (self._maker, revision + 1, scan.paths_block, scan.numbers, repo_id),
-            )
-        return int(repo_id)
-
-    def _known(self, place: RepoInfo) -> Known | None:
-        question = "SELECT id, revision, paths, numbers FROM repos WHERE path = ? AND maker = ?"
-        for repo_id, revision, paths, numbers in self._database.rows(question, (_path_key(place), self._maker)):
-            return Known(repo_id, revision, FolderScan.of_blocks(paths, numbers))
-        return None
-
-    def _read_changes(
-        self, root: str, names: Sequence[str], before: Mapping[str, FolderGroup]
-    ) -> tuple[dict[str, FolderGroup], dict[str, RecipeRow]]:
-        """Every folder as it is now, and the rows of those that changed; what is fresh is read again after a tick."""
-        groups = {name: before.get(name) or FolderGroup((name,), UNTRUSTED) for name in names}
-        suspects = [
-            name
-            for name, group in groups.items()
-            if not group.is_trusted or not is_same(root, map(os.fsencode, group.paths), group.numbers)
-        ]
-        if len(suspects) >= MANY:
-            logger.info("reading %d recipes of %s ...", len(suspects), root)
-        changed: dict[str, RecipeRow] = {}
-        for attempt in range(2):
-            if attempt and suspects:
-                time.sleep(TICK_NS / 1e9)
-            for name in suspects:
-                began_ns = time.time_ns()
-                changed[name] = self._reader(Path(root, name))
-                groups[name] = look_at(root, name, changed[name].files, began_ns)
-                if not changed[name].is_certain:
-                    groups[name] = FolderGroup((name,), UNTRUSTED)
-            suspects = [name for name in suspects if not groups[name].is_trusted]
-        return groups, changed
-
-    def _differs(self, repo_id: int, rows: Mapping[str, RecipeRow]) -> bool:
-        """Whether the file holds anything else of these folders."""
-        question = "SELECT error, info, meta FROM recipes WHERE repo = ? AND name = ?"
-        for name, row in rows.items():
-            wanted = [(_printable(row.error), row.info, row.meta)] if row.uid or row.error else []
-            if self._database.rows(question, (repo_id, os.fsencode(name))) != wanted:
-                return True
+def is_same(root: str, times_ns: Iterable[tuple[str, int]]) -> bool:
+    """Whether every path below ``root`` still has its time."""
+    try:
+        folder = os.open(root, os.O_RDONLY)
+    except OSError:
         return False
+    stat, is_there = os.stat, os.access
+    try:
+        for path, time_ns in times_ns:
+            if time_ns < 0:  # asking whether something is there takes half the time of a stat
+                if is_there(path, os.F_OK, dir_fd=folder):
+                    return False
+            elif stat(path, dir_fd=folder).st_ctime_ns != time_ns:
+                return False
+    except OSError:
+        return False
+    finally:
+        os.close(folder)
+    return True
 
-    # --- answering ---
+
+# --- one repository ---
+
+
+class RepoIndex:
+    """The index of one repository, brought up to date."""
+
+    def __init__(self, repo: RepoInfo, file: Path, reader: RowReader, maker: str) -> None:
+        self.repo = repo
+        self._rows = self._words = b""
+        self._root = os.path.join(repo.path, "script")
+        self._file = file
+        self._reader = reader
+        self._maker = [maker, self._root]
+        self._metas_at = 0
+        self._metas: bytes | None = None
+        known = self._load()
+        if not known[0] or not is_same(self._root, zip(*known, strict=True)):
+            self._update(zip(*known, strict=True))
+
+    def _load(self) -> tuple[list[str], list[int]]:
+        """Takes over what the file holds; all paths, and their times, none when it is of no use."""
+        text, self._metas_at = read_index(self._file)
+        head, rows, words = text.split(b"\0") if text else (b'{"maker": ""}', b"", b"")
+        facts = json.loads(head)
+        if facts["maker"] != self._maker:
+            return [], []
+        self._rows, self._words = rows, words
+        return facts["paths"].split("//"), facts["times_ns"]
+
+    def _update(self, rest: Iterator[tuple[str, int]]) -> None:
+        """Reads the folders that changed, and writes what was found when it differs from what the file holds."""
+        self._metas = self._read_metas(0, -1)
+        whole_before = dict(islice(rest, 1))
+        before = dict(self._folders(rest))
+        whole, names = self._listed()
+        folders = self._read_changes(names, before)
+        if folders == before and whole == whole_before:
+            return
+        rows = [folder.row for folder in folders.values()]
+        metas = [row.meta.encode() for row in rows]
+        places = [MetaPlace(at, len(meta), zlib.crc32(meta)) for at, meta in zip(_offsets(metas), metas, strict=False)]
+        texts = [_row_text(*item, place) for item, place in zip(folders.items(), places, strict=True)]
+        self._rows, self._words, self._metas = b"".join(texts), _words_text(rows, _offsets(texts)), b"".join(metas)
+        times_ns = [*whole.items(), *(pair for folder in folders.values() for pair in folder.times_ns.items())]
+        paths, times = zip(*times_ns, strict=True)
+        head = {"maker": self._maker, "paths": "//".join(paths), "times_ns": times}
+        text = b"\0".join([json.dumps(head).encode(), self._rows, self._words])
+        metas_at = write_index(self._file, text, self._metas)
+        if metas_at:
+            self._metas_at, self._metas = metas_at, None
+
+    def _folders(self, times_ns: Iterator[tuple[str, int]]) -> Iterator[tuple[str, Folder]]:
+        """The folders that the file holds, with their names; ``times_ns`` are those of all, in the same order."""
+        for text in self._rows.splitlines():
+            error, name, n_paths, (alias, uid, tags, variations, sort, is_cached), place = json.loads(text)
+            meta = self.meta(MetaPlace(*place))
+            row = RecipeRow((), error, alias, uid, tuple(tags), tuple(variations), sort, is_cached, meta)
+            own = dict(islice(times_ns, n_paths))
+            yield name, Folder(row, own if meta or not uid else dict.fromkeys(own, UNTRUSTED_NS))
+
+    def _listed(self) -> tuple[Times, list[str]]:
+        """The time of ``script/`` and the names in it; listed again after a tick when something just came or went."""
+        for is_last in (False, True):
+            whole = times_of(self._root, ROOT, (), time.time_ns())
+            try:
+                names = sorted(os.listdir(self._root))
+            except (FileNotFoundError, NotADirectoryError, PermissionError):  # a failing disk is not an empty folder
+                names = []
+            if is_last or whole[ROOT] != UNTRUSTED_NS:
+                break
+            time.sleep(TICK_NS / 1e9)
+        return whole, names
+
+    def _read_changes(self, names: Sequence[str], before: Mapping[str, Folder]) -> dict[str, Folder]:
+        """Every folder as it is now; what is fresh is read again after a tick."""
+        folders = {name: before.get(name) or Folder(RecipeRow(), {name: UNTRUSTED_NS}) for name in names}
+        changed = [name for name, folder in folders.items() if not is_same(self._root, folder.times_ns.items())]
+        if len(changed) >= MANY:
+            logger.info("reading %d recipes of %s ...", len(changed), self._root)
+        for is_second in (False, True):
+            if is_second and changed:
+                time.sleep(TICK_NS / 1e9)
+            for name in changed:
+                began_ns = time.time_ns()
+                row = self._reader(Path(self._root, name))
+                times_ns = times_of(self._root, name, row.files, began_ns)
+                if not row.is_certain:
+                    times_ns = dict.fromkeys(times_ns, UNTRUSTED_NS)
+                error = row.error.encode("utf-8", "backslashreplace").decode()
+                folders[name] = Folder(row._replace(files=(), error=error, is_certain=True), times_ns)
+            changed = [name for name in changed if UNTRUSTED_NS in folders[name].times_ns.values()]
+        return folders
+
+    def rows_with(self, words: Iterable[str]) -> Iterator[bytes]:
+        """The rows of all recipes that have the rarest of these tags or names; without words, all rows."""
+        found = []
+        for word in words:
+            _, _, rest = self._words.partition(f"\n{json.dumps(word)} ".encode())
+            found.append(rest[: rest.find(b"\n")])
+        if not found:
+            yield from self._rows.splitlines()
+        for start in map(int, min(found, key=len, default=b"").split()):
+            yield self._rows[start : self._rows.find(b"\n", start)]
+
+    def meta(self, place: MetaPlace) -> str:
+        """The metadata of a recipe as JSON; empty when another process has just replaced the file."""
+        if self._metas is None:
+            content = self._read_metas(place.offset, place.size_bytes)
+        else:
+            content = self._metas[place.offset : place.offset + place.size_bytes]
+        return content.decode("ascii") if zlib.crc32(content) == place.checksum else ""
+
+    def _read_metas(self, offset: int, size_bytes: int) -> bytes:
+        try:
+            with open(self._file, "rb", opener=not_waiting) as file:
+                file.seek(self._metas_at + offset)
+                return file.read(size_bytes)
+        except OSError:
+            return b""
+
+
+def _offsets(texts: Iterable[bytes]) -> Iterator[int]:
+    """Where each text begins when they are joined, and where the last one ends."""
+    return accumulate(map(len, texts), initial=0)
+
+
+def _row_text(name: str, folder: Folder, place: MetaPlace) -> bytes:
+    row = folder.row
+    fields = (row.alias, row.uid, row.tags, row.variations, row.sort, row.is_cached)
+    return json.dumps([row.error, name, len(folder.times_ns), fields, place]).encode() + b"\n"
+
+
+def _words_text(rows: Iterable[RecipeRow], offsets: Iterable[int]) -> bytes:
+    """A line for each tag and name, with the offsets of the rows that have it; a newline before and after each."""
+    found: dict[str, list[str]] = {}
+    for row, offset in zip(rows, offsets, strict=False):
+        for word in {row.alias, row.uid, *row.tags} if row.uid else ():
+            found.setdefault(word, []).append(str(offset))
+    return "".join(f"\n{json.dumps(word)} {' '.join(starts)}" for word, starts in found.items()).encode() + b"\n"
+
+
+# --- all repositories ---
+
+
+class StoredIndex(RecipeIndex):
+    """The index of the registered repositories on top of the files, as they were at the start."""
+
+    def __init__(self, repos: Iterable[RepoInfo], file: Path, reader: RowReader, maker: str) -> None:
+        """Brings the files up to date; their names begin with that of ``file``.
+
+        ``maker`` identifies the code that made the rows: rows of another one are read again.
+        """
+        self._repos = {
+            path: RepoIndex(repo, file.with_name(f"{file.name}-{zlib.crc32(path):08x}.txt"), reader, maker)
+            for path, repo in {os.fsencode(repo.path): repo for repo in repos}.items()
+        }
+        self._places: dict[Path, MetaPlace] = {}
+
+    def holding(self, words: Iterable[str]) -> Iterator[IndexEntry]:
+        """At least the recipes that have each of ``words`` as a tag or a name; only their rows are parsed."""
+        words = list(words)
+        for index in self._repos.values():
+            for text in index.rows_with(words):
+                _, name, _, (alias, uid, tags, variations, sort, is_cached), place = json.loads(text)
+                if uid:
+                    path = index.repo.path / "script" / name
+                    self._places[path] = MetaPlace(*place)
+                    repo, kinds = index.repo, (frozenset(tags), frozenset(variations))
+                    yield IndexEntry(alias, uid, path, repo.path, repo.alias, *kinds, sort, is_cached)
 
     @cached_property
     def entries(self) -> tuple[IndexEntry, ...]:
-        """All recipes, ordered by rank and path; reads every row."""
-        return self._found("SELECT id, repo, name, info FROM recipes WHERE error = ''")
+        """All recipes; parses every row."""
+        return super().entries
 
     @cached_property
     def broken(self) -> Mapping[str, str]:
-        """The folders that cannot be used, with the reason."""
-        rows = self._rows("SELECT repo, name, error FROM recipes WHERE error != '' ORDER BY repo, name")
-        return {
-            str(self._repos[repo].path / "script" / os.fsdecode(name)): error
-            for repo, name, error in rows
-            if repo in self._repos
-        }
-
-    def by_name(self, name: str) -> tuple[IndexEntry, ...]:
-        """The recipes whose alias or uid is ``name``."""
-        question = "SELECT id, repo, name, info FROM recipes WHERE error = '' AND (alias = ? OR uid = ?)"
-        return self._found(question, (_key(name), _key(name)))
-
-    def by_tags(self, wanted: Iterable[str], unwanted: Iterable[str]) -> tuple[IndexEntry, ...]:
-        """The recipes that have all ``wanted`` tags and none of the ``unwanted``; the rarest tag is looked up first."""
-        need, avoid = frozenset(wanted), frozenset(unwanted)
-        if not need:
-            return tuple(entry for entry in self.entries if avoid.isdisjoint(entry.tags))
-        rarest = sorted((_key(tag) for tag in need), key=lambda tag: (self._count(tag), tag))[:TAGS_ASKED]
-        question = (
-            "SELECT recipes.id, repo, name, info FROM tags JOIN recipes ON recipes.id = tags.recipe WHERE tag = ?"
-            + " AND EXISTS (SELECT 1 FROM tags AS more WHERE more.tag = ? AND more.recipe = recipes.id)"
-            * (len(rarest) - 1)
-        )
-        found = self._found(question, rarest)
-        return tuple(entry for entry in found if need <= entry.tags and avoid.isdisjoint(entry.tags))
-
-    def _count(self, tag: bytes) -> int:
-        if tag not in self._counts:
-            self._counts[tag] = self._rows("SELECT count(*) FROM tags WHERE tag = ?", (tag,))[0][0]
-        return self._counts[tag]
-
-    @property
-    def all_tags(self) -> frozenset[str]:
-        """Every tag that any recipe carries; reads every row."""
-        return frozenset().union(*(entry.tags for entry in self.entries))
+        """The folders that could not be read, with the reason."""
+        found = [(index.repo.path, text) for index in self._repos.values() for text in index.rows_with(())]
+        rows = [(path / "script", json.loads(text)) for path, text in found if not text.startswith(b'["",')]
+        return {str(folder / name): error for folder, (error, name, *_) in rows}
 
     def meta(self, entry: IndexEntry) -> str:
-        """The metadata of a recipe as JSON; empty when its folder changed since."""
-        question = (
-            "SELECT meta FROM recipes JOIN repos ON repos.id = recipes.repo"
-            " WHERE repos.path = ? AND recipes.name = ? AND recipes.uid = ?"
-        )
-        rows = self._rows(question, (os.fsencode(entry.repo_path), os.fsencode(entry.path.name), _key(entry.uid)))
-        return str(rows[0][0]) if rows else ""
-
-    def _found(self, question: str, values: Sequence[Any] = ()) -> tuple[IndexEntry, ...]:
-        """The recipes behind the rows that a question gives, ordered by rank and path."""
-
-        def look() -> list[IndexEntry]:
-            return [self._entry(*row) for row in self._database.rows(question, values) if row[1] in self._repos]
-
-        return tuple(sorted(self._rescued(look), key=lambda entry: (entry.sort, str(entry.path))))
-
-    def _entry(self, recipe_id: int, repo_id: int, name: bytes, info: str) -> IndexEntry:
-        if recipe_id not in self._entries:
-            place = self._repos[repo_id]
-            self._entries[recipe_id] = entry_of(info, place.path / "script" / os.fsdecode(name), place)
-        return self._entries[recipe_id]
-
-
-def _key(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
-def _path_key(place: RepoInfo) -> bytes:
-    return os.fsencode(place.path)
-
-
-def _delete(connection: Connection, repo_id: int, names: Iterable[str] | None) -> None:
-    """Forgets the named folders of a repository; all of them when ``names`` is None."""
-    if names is None:
-        found = connection.execute("SELECT id FROM recipes WHERE repo = ?", (repo_id,)).fetchall()
-    else:
-        question = "SELECT id FROM recipes WHERE repo = ? AND name = ?"
-        found = [row for name in names for row in connection.execute(question, (repo_id, os.fsencode(name)))]
-    connection.executemany("DELETE FROM tags WHERE recipe = ?", found)
-    connection.executemany("DELETE FROM recipes WHERE id = ?", found)
-
-
-def _insert(connection: Connection, repo_id: int, rows: Mapping[str, RecipeRow]) -> None:
-    for name, row in rows.items():
-        if not (row.uid or row.error):
-            continue
-        made = connection.execute(
-            "INSERT INTO recipes (repo, name, alias, uid, error, info, meta) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (repo_id, os.fsencode(name), _key(row.alias), _key(row.uid), _printable(row.error), row.info, row.meta),
-        )
-        if not row.error:
-            links = [(_key(tag), made.lastrowid) for tag in set(row.tags)]
-            connection.executemany("INSERT INTO tags (tag, recipe) VALUES (?, ?)", links)
-
-
-def _printable(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode()
+        """The metadata of a recipe as JSON; empty when the index was replaced since."""
+        place = self._places.get(entry.path)
+        return self._repos[os.fsencode(entry.repo_path)].meta(place) if place else ""

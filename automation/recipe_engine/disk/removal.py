@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from .files import make_folder, remove_file, remove_tree
-from .flocks import folder_lock_if_free
+from .locks import folder_lock_if_free
 
 META = "_cm.json"
 
@@ -23,9 +23,9 @@ def trash_of(root: Path) -> Path:
 
 
 def discard(root: Path, path: Path) -> None:
-    """Removes a folder below ``root``; it is no entry any more before its first file goes.
+    """Removes a folder below ``root``; it stops being an entry before its first file goes.
 
-    Should this process be killed meanwhile, ``empty_trash`` deletes the rest.
+    If this process is killed before the end, ``empty_trash`` deletes the rest.
     """
     trash = trash_of(root) / f"{path.name}.{os.urandom(4).hex()}"
     with contextlib.ExitStack() as stack:
@@ -44,7 +44,7 @@ def discard(root: Path, path: Path) -> None:
 
 
 def empty_trash(root: Path) -> list[Path]:
-    """Deletes what removals that were killed left behind; gives what was there and is not being deleted by others."""
+    """Deletes what killed removals left behind; returns what was there and is not being deleted by others."""
     left = []
     for path in trash_in(root):
         with folder_lock_if_free(path) as is_free:

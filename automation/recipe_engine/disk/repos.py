@@ -1,7 +1,7 @@
 """Reads recipe folders of registered repositories.
 
-What every ``_cm.yaml`` says is remembered in the CM home (recipe_index.py), so that a start costs one directory scan
-instead of parsing hundreds of YAML files.
+What every ``_cm.yaml`` says is kept in the CM home (recipe_index.py), so that a start costs one directory scan and not
+the parsing of hundreds of YAML files.
 """
 
 from __future__ import annotations
@@ -9,17 +9,16 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..rules.errors import MetaError
-from ..rules.index import IndexEntry, RecipeIndex, build_index
+from ..rules.index import IndexEntry
 from ..rules.index import RepoInfo as RepoInfo  # most who need it know it from here
 from ..rules.model import SUCCESSOR_FILE, Recipe
 from ..rules.schema import parse_recipe
 from .checkout import ENGINE
-from .database import UnwritableDatabase
 from .metafile import CM_NAMES, MissingBase, meta_files, read_meta
 from .recipe_index import FORMAT, RecipeRow, StoredIndex
 
@@ -34,12 +33,9 @@ class RecipeSource:
         self._values = {str(repo.path): repo.values for repo in repos}
         self._recipes: dict[str, Recipe] = {}
         self._digests: dict[str, str] = {}
-        self._stored: StoredIndex | None = None
-        try:
-            self._stored = StoredIndex(repos, index_folder / index_name(), self._read_row, _maker())
-            self.index: RecipeIndex = self._stored
-        except UnwritableDatabase:  # a Python without SQLite reads all files each time
-            self.index = _read_all(repos, self._read_row)
+        self.index = StoredIndex(
+            repos, index_folder / index_name(), lambda folder: _read_row(folder, self._roots), _maker()
+        )
 
     def recipe(self, entry: IndexEntry) -> Recipe:
         """The parsed recipe behind an index entry; the same object each time.
@@ -48,16 +44,13 @@ class RecipeSource:
         """
         key = str(entry.path)
         if key not in self._recipes:
-            text = self._stored.meta(entry) if self._stored else ""
+            text = self.index.meta(entry)
             meta = json.loads(text) if text else as_json(read_meta(entry.path, self._roots).values)
             files = meta_files(entry.path)
             name = files[0].name if files else CM_NAMES[0]
             recipe = parse_recipe(meta, entry.path, entry.repo_path, name)
             self._recipes[key] = recipe._replace(values=self._values.get(str(entry.repo_path), recipe.values))
         return self._recipes[key]
-
-    def _read_row(self, folder: Path) -> RecipeRow:
-        return _read_row(folder, self._roots)
 
     def digest(self, recipe: Recipe) -> str:
         """The SHA-256 over the files of a recipe that can change what it does."""
@@ -76,8 +69,8 @@ MAKER_PACKAGES = ("rules", "disk")
 
 
 def index_name() -> str:
-    """The file of the index: one for each checkout, so that two with one CM home do not rebuild it in turns."""
-    return f"recipes-{FORMAT}-{zlib.crc32(os.fsencode(ENGINE)):08x}.sqlite"
+    """What index files are called: apart for each checkout, so that two with one CM home do not rebuild it in turns."""
+    return f"recipes-{FORMAT}-{zlib.crc32(os.fsencode(ENGINE)):08x}"
 
 
 def _maker() -> str:
@@ -90,21 +83,8 @@ def _maker() -> str:
     return f"{zlib.crc32(repr(sorted(rows)).encode()):08x}"
 
 
-def _read_all(repos: Sequence[RepoInfo], reader: Callable[[Path], RecipeRow]) -> RecipeIndex:
-    entries, broken = [], {}
-    for repo in repos:
-        root = repo.path / "script"
-        for folder in sorted(root.iterdir()) if root.is_dir() else ():
-            row = reader(folder)
-            if row.error:
-                broken[str(folder)] = row.error
-            elif row.uid:
-                entries.append(row.entry(folder, repo))
-    return build_index(entries, broken)
-
-
 def _read_row(folder: Path, roots: Sequence[Path]) -> RecipeRow:
-    """What a folder of ``script/`` is; never raises for what stands in its files."""
+    """What a folder of ``script/`` is; never raises because of the content of its files."""
     if not meta_files(folder):
         return RecipeRow()
     files = own = tuple(str(folder / name) for name in CM_NAMES)

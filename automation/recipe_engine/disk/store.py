@@ -31,7 +31,7 @@ from ..rules.cachekey import entry_tags, misfit, preference, replacements
 from ..rules.cachemodel import CacheEntry, CacheKey, EntryRecord, Maker, Outcome
 from ..rules.errors import CycleError, LockTimeout, StoreError
 from ..rules.secrets import stored
-from .content import file_problem, recorded_files, state_problem, write_content
+from .content import details_of, file_problem, state_problem, write_content
 from .entry_index import EntryIndex
 from .entryfile import (
     EntryPaths,
@@ -42,7 +42,8 @@ from .entryfile import (
     prepare_cache,
     relocated,
 )
-from .files import is_locked, lock, read_json, remove_tree, write_json
+from .files import read_json, remove_tree, write_json
+from .locks import is_locked, lock
 from .os_errors import DiskFull, require_writable
 from .removal import discard, empty_trash
 from .usage import EntriesInUse, dependencies, unused
@@ -75,7 +76,7 @@ class Store:
     @classmethod
     @contextlib.contextmanager
     def opened(cls, root: Path) -> Iterator[None]:
-        """Until the block ends, ``current`` gives one store: what the runs started by recipes use is in use for the
+        """Until the block ends, ``current`` returns one store: what the runs started by recipes use is in use for the
         whole outer run, and recorded as needed by what that makes.
         """
         if root in _open:
@@ -97,7 +98,7 @@ class Store:
         return self.root / ".locks" / f"{fingerprint[:32]}.lock"
 
     def _lock_of(self, entry: CacheEntry) -> Path:
-        """The lock of whoever makes an entry; one that CM made is known by its own name."""
+        """The lock of the process that makes an entry; one that CM made is known by its own name."""
         return self._lock_path(entry.record.fingerprint if entry.record else entry.uid)
 
     def entries(self, *, refresh: bool = False) -> list[CacheEntry]:
@@ -125,21 +126,14 @@ class Store:
             return "its time is over (cache_expiration)"
         if entry.dependent_path and not os.path.exists(relocated(entry.dependent_path, self.root)):
             return f"{entry.dependent_path}, on which it depends, is gone"
-        trouble = self._change(entry)
-        if trouble:
-            return trouble
-        details = read_json(EntryPaths(entry.path).details) if entry.record else None
-        files = recorded_files(details) if entry.record else ()
-        if files is None:
+        change = self._change(entry)
+        if change:
+            return change
+        details = details_of(entry)
+        if details is None:
             return f"its file {EntryPaths(entry.path).details} is gone or damaged"
-        trouble = state_problem(entry, details)
-        if trouble:
-            return trouble
-        for declared in files:
-            trouble = file_problem(entry.path / declared.path, declared, is_thorough=is_thorough)
-            if trouble:
-                return trouble
-        return ""
+        problems = (file_problem(entry.path / file.path, file, is_thorough=is_thorough) for file in details.files)
+        return state_problem(entry, details) or next((problem for problem in problems if problem), "")
 
     def _change(self, entry: CacheEntry) -> str:
         """Whether another process changed or removed the entry since it was read, in words; empty when none did."""
@@ -313,7 +307,7 @@ class Store:
             try:
                 if key is None or path != self._lock_path(key.fingerprint):
                     prepare_cache(self.root)
-                    with contextlib.suppress(DiskFull):  # without an inode left nobody else can make a lock file
+                    with contextlib.suppress(DiskFull):  # without an inode left no other process can make a lock file
                         stack.enter_context(lock(path, str(entry.path), timeout_s=0))
                 is_unchanged = self._index.is_current(entry)
             except (LockTimeout, CycleError, FileNotFoundError):

@@ -17,9 +17,11 @@ import time
 from collections.abc import Container, Iterator
 from pathlib import Path
 
-from ..rules.cachemodel import CacheEntry
+from ..rules.cachemodel import CacheEntry, EntryDetails
+from .content import details_of
 from .entryfile import EntryPaths
-from .files import is_locked, make_folder, read_json, read_regular, try_lock
+from .files import make_folder, read_regular
+from .locks import is_locked, tried_lock, try_lock
 
 USE_NOTED_EVERY_S = 3600.0
 """Often enough to tell which entries were used least recently, and no cost to the runs between."""
@@ -153,14 +155,8 @@ def unused(entry_folder: Path) -> Iterator[bool]:
     except OSError:
         yield not is_in_use(entry_folder)
         return
-    try:
-        try:
-            is_free = try_lock(handle) and not _runs_below_which_used(entry_folder)
-        except OSError:  # a file system without locks, where nothing is removed (store.held)
-            is_free = True
-        yield is_free
-    finally:
-        os.close(handle)
+    with tried_lock(handle) as is_free:  # where files cannot be locked nothing is removed (store.held)
+        yield is_free and not _runs_below_which_used(entry_folder)
 
 
 def is_in_use(entry_folder: Path) -> bool:
@@ -169,12 +165,8 @@ def is_in_use(entry_folder: Path) -> bool:
         handle = os.open(EntryPaths(entry_folder).used, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
         return False
-    try:
-        return not try_lock(handle) or bool(_runs_below_which_used(entry_folder))
-    except OSError:  # a file system without locks
-        return False
-    finally:
-        os.close(handle)
+    with tried_lock(handle) as is_free:
+        return not is_free or bool(_runs_below_which_used(entry_folder))
 
 
 def users_of(entry_folder: Path) -> list[int]:
@@ -201,13 +193,6 @@ def last_use_s(entry_folder: Path) -> float | None:
 _UID = re.compile(r"(?<![0-9a-f])[0-9a-f]{16}(?![0-9a-f])")
 
 
-def recorded_dependencies(entry: CacheEntry) -> tuple[str, ...]:
-    """The uids of the entries that were used while this one was made; none for entries that CM made."""
-    details = read_json(EntryPaths(entry.path).details)
-    found = details.get("dependencies") if isinstance(details, dict) else None
-    return tuple(str(uid) for uid in found) if isinstance(found, list) else ()
-
-
 def dependencies(entry: CacheEntry, known: Container[str]) -> tuple[str, ...]:
     """The ``known`` entries that this one needs: those recorded, and those whose folder its results name."""
     try:
@@ -215,5 +200,6 @@ def dependencies(entry: CacheEntry, known: Container[str]) -> tuple[str, ...]:
     except OSError:
         text = ""
     named = _UID.findall(f"{text} {entry.dependent_path}")
-    found = sorted({*recorded_dependencies(entry), *named} - {entry.path.name, entry.uid})
+    details = details_of(entry) or EntryDetails()
+    found = sorted({*details.dependencies, *named} - {entry.path.name, entry.uid})
     return tuple(uid for uid in found if uid in known)

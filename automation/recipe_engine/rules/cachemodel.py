@@ -68,8 +68,24 @@ class FileRecord(NamedTuple):
     sha256: str
 
 
+class EntryDetails(NamedTuple):
+    """What the ``entry.json`` of a finished entry records; all of it is empty for entries made by CM itself.
+
+    ``dependencies`` are the uids of the entries that were used while this one was made, ``request`` is what was asked
+    for, ``chain`` the labels of the steps that led to it, ``locked`` what a lock adds to the files.
+    """
+
+    files: tuple[FileRecord, ...] = ()
+    state_sha256: str = ""
+    dependencies: tuple[str, ...] = ()
+    request: Mapping[str, Any] = {}
+    variations: tuple[Mapping[str, Any], ...] = ()
+    chain: tuple[str, ...] = ()
+    locked: Mapping[str, Any] = {}
+
+
 class EntryRecord(NamedTuple):
-    """What this engine notes in an entry beside CM's keys; None of it exists in entries made by CM itself.
+    """What this engine records in an entry in addition to CM's keys; none of it exists in entries made by CM itself.
 
     ``asked_version`` is the exact version that was asked for; the recipe may have reported a longer one.
     """
@@ -126,7 +142,7 @@ class Maker(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a recipe leaves in its entry besides files of its own."""
+    """What a recipe leaves in its entry in addition to its own files."""
 
     new_env: Mapping[str, Any]
     new_state: Mapping[str, Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from .quoting import ValueRule
 
@@ -50,49 +50,44 @@ def dynamic_name(variation: str, declared: Iterable[str]) -> str:
     return candidate if value and not value.endswith(".") and candidate in declared else ""
 
 
-class RecipeIndex(Protocol):
-    """All recipes of all registered repositories, ordered by rank and path, and the folders that could not be read."""
+class RecipeIndex:
+    """All recipes of all registered repositories, ordered as CM orders candidates: by ``sort``, then by path.
 
-    @property
-    def entries(self) -> tuple[IndexEntry, ...]:
-        """All recipes."""
+    ``broken`` are the folders that could not be read, with the reason.
+    """
+
+    def __init__(self, entries: Iterable[IndexEntry], broken: Mapping[str, str]) -> None:
+        self._listed = tuple(entries)
+        self._broken = broken
+
+    def holding(self, words: Iterable[str]) -> Iterable[IndexEntry]:
+        """At least the recipes that have each of ``words`` as a tag or a name."""
+        return self._listed
 
     @property
     def broken(self) -> Mapping[str, str]:
         """The folders that could not be read, with the reason."""
+        return self._broken
+
+    @property
+    def entries(self) -> tuple[IndexEntry, ...]:
+        """All recipes."""
+        return _ordered(self.holding(()))
 
     @property
     def all_tags(self) -> frozenset[str]:
         """Every tag that any recipe carries."""
+        return frozenset().union(*(entry.tags for entry in self.holding(())))
 
     def by_name(self, name: str) -> tuple[IndexEntry, ...]:
         """The recipes whose alias or uid is ``name``."""
-
-    def by_tags(self, wanted: Iterable[str], unwanted: Iterable[str]) -> tuple[IndexEntry, ...]:
-        """The recipes that have all ``wanted`` tags and none of the ``unwanted``."""
-
-
-class ListedIndex(NamedTuple):
-    """A RecipeIndex whose recipes are all in memory."""
-
-    entries: tuple[IndexEntry, ...]
-    broken: Mapping[str, str]
-
-    def by_name(self, name: str) -> tuple[IndexEntry, ...]:
-        """The recipes whose alias or uid is ``name``."""
-        return tuple(entry for entry in self.entries if name in (entry.alias, entry.uid))
+        return _ordered(entry for entry in self.holding([name]) if name in (entry.alias, entry.uid))
 
     def by_tags(self, wanted: Iterable[str], unwanted: Iterable[str]) -> tuple[IndexEntry, ...]:
         """The recipes that have all ``wanted`` tags and none of the ``unwanted``."""
         wanted, unwanted = frozenset(wanted), frozenset(unwanted)
-        return tuple(entry for entry in self.entries if entry.has_tags(wanted, unwanted))
-
-    @property
-    def all_tags(self) -> frozenset[str]:
-        """Every tag that any recipe carries."""
-        return frozenset().union(*(entry.tags for entry in self.entries))
+        return _ordered(entry for entry in self.holding(wanted) if entry.has_tags(wanted, unwanted))
 
 
-def build_index(entries: Iterable[IndexEntry], broken: Mapping[str, str]) -> ListedIndex:
-    """An index ordered as CM orders candidates: by ``sort``, then by path."""
-    return ListedIndex(tuple(sorted(entries, key=lambda entry: (entry.sort, str(entry.path)))), broken)
+def _ordered(entries: Iterable[IndexEntry]) -> tuple[IndexEntry, ...]:
+    return tuple(sorted(entries, key=lambda entry: (entry.sort, str(entry.path))))

@@ -7,7 +7,7 @@ Never does anything go that a pinned entry, or one in use, needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 
@@ -44,105 +44,85 @@ class Decision(NamedTuple):
 def decide(items: Sequence[Item], limits: Limits, now_s: float) -> list[Decision]:
     """What goes, in the order of removal, then what stays although it is useless or breaks a limit.
 
-    Entries not named in the answer stay, and nobody asked for their removal.
+    Entries not named in the answer stay, and no limit asks for their removal.
     """
-    return _Decider(items, limits).decide(now_s)
+    cache = _Cache(items)
+    cache.remove_useless()
+    if limits.older_than_s is not None:
+        for uid in cache.by_last_use:
+            if now_s - cache.last_use_s[uid] > limits.older_than_s:
+                cache.remove(uid, "not used for longer than asked")
+    if limits.max_size_bytes is not None:
+        for uid in cache.by_last_use:
+            if cache.size_bytes <= limits.max_size_bytes:
+                break
+            cache.remove(uid, "least recently used, and the cache is larger than asked")
+    cache.remove_useless()
+    gone = [Decision(uid, True, reason) for uid, reason in cache.removed.items()]
+    return gone + [Decision(uid, False, reason) for uid, reason in cache.staying.items() if uid not in cache.removed]
 
 
-class _Decider:
-    def __init__(self, items: Sequence[Item], limits: Limits) -> None:
-        items = sorted(items, key=lambda item: item.uid)
-        self._items = {item.uid: item for item in items}
-        self._limits = limits
-        self._needed_by = _needed_by(items)
-        self._kept = _protected(items, self._items)
-        self._last_use = _effective_use(items, self._items)
-        self._removed: dict[str, str] = {}
-        self._stay: dict[str, str] = {}
+class _Cache:
+    """The entries by uid, with what each needs and what needs it; and what was decided so far, with the reasons."""
 
-    def decide(self, now_s: float) -> list[Decision]:
-        order = sorted(self._items, key=lambda uid: (self._last_use[uid], len(self._needed_by[uid]), uid))
-        self._remove_useless()
-        if self._limits.older_than_s is not None:
-            for uid in order:
-                if now_s - self._last_use[uid] > self._limits.older_than_s:
-                    self._remove(uid, "not used for longer than asked")
-        if self._limits.max_size_bytes is not None:
-            total = sum(item.size_bytes for uid, item in self._items.items() if uid not in self._removed)
-            for uid in order:
-                if total <= self._limits.max_size_bytes:
-                    break
-                total -= self._remove(uid, "least recently used, and the cache is larger than asked")
-        self._remove_useless()
-        gone = [Decision(uid, True, reason) for uid, reason in self._removed.items()]
-        return gone + [Decision(uid, False, reason) for uid, reason in self._stay.items() if uid not in self._removed]
+    def __init__(self, items: Sequence[Item]) -> None:
+        self._items = {item.uid: item for item in sorted(items, key=lambda item: item.uid)}
+        self._needs = {uid: (self._items.keys() & item.depends_on) - {uid} for uid, item in self._items.items()}
+        self._needed_by: dict[str, set[str]] = {uid: set() for uid in self._items}
+        for uid, needed in self._needs.items():
+            for name in needed:
+                self._needed_by[name].add(uid)
+        self.size_bytes = sum(item.size_bytes for item in items)
+        self.removed: dict[str, str] = {}
+        self.staying: dict[str, str] = {}
+        self._kept = {uid: item.kept_because for uid, item in self._items.items() if item.kept_because}
+        seen = set(self._kept)
+        for uid, reason in list(self._kept.items()):
+            for name in _reached(uid, self._needs, seen)[1:]:
+                self._kept[name] = f"needed by {uid}, which is {reason}"
+        self.last_use_s: dict[str, float] = {}
+        """Of an entry, or of one that needs it."""
+        seen = set()
+        for item in sorted(self._items.values(), key=lambda item: -item.last_use_s):
+            if item.uid not in seen:
+                self.last_use_s.update(dict.fromkeys(_reached(item.uid, self._needs, seen), item.last_use_s))
+        self.by_last_use = sorted(self._items, key=lambda uid: (self.last_use_s[uid], len(self._needed_by[uid]), uid))
 
-    def _remove_useless(self) -> None:
+    def _with_dependents(self, uid: str) -> list[str]:
+        """The entry and all that need it, directly or not, and are still there; what needs others comes first."""
+        return [name for name in reversed(_reached(uid, self._needed_by, set())) if name not in self.removed]
+
+    def remove_useless(self) -> None:
         """Removes what can never be used again, unless something that stays needs it."""
         for uid in [uid for uid, item in self._items.items() if item.useless]:
-            unit = [name for name in _with_dependents(uid, self._needed_by) if name not in self._removed]
-            holder = next((name for name in unit if name in self._kept or not self._items[name].useless), "")
-            if holder:
-                self._stay[uid] = self._kept.get(uid) or f"needed by {holder}"
+            unit = self._with_dependents(uid)
+            holders = [name for name in unit if name in self._kept or not self._items[name].useless]
+            if holders:
+                self.staying[uid] = self._kept.get(uid) or f"needed by {holders[-1]}"
             else:
-                self._removed.update((name, self._items[name].useless) for name in reversed(unit))
+                self._take({name: self._items[name].useless for name in unit})
 
-    def _remove(self, uid: str, reason: str) -> int:
-        """Removes an entry with all that need it; the bytes that this frees, 0 when one of them must stay."""
-        if uid in self._removed:
-            return 0
-        unit = [name for name in _with_dependents(uid, self._needed_by) if name not in self._removed]
-        holder = next((name for name in unit if name in self._kept), "")
-        if holder:
-            kept = self._kept[holder]
-            self._stay[uid] = kept if holder == uid else f"needed by {holder}, which is {kept}"
-            return 0
-        for name in reversed(unit):
-            self._removed[name] = reason if name == uid else f"needs {uid}, which goes: {reason}"
-        return sum(self._items[name].size_bytes for name in unit)
+    def remove(self, uid: str, reason: str) -> None:
+        """Removes an entry with all that need it, unless one of them must stay."""
+        unit = self._with_dependents(uid) if uid not in self.removed else []
+        holders = [name for name in unit if name in self._kept]
+        if holders:
+            kept = self._kept[holders[-1]]
+            self.staying[uid] = kept if holders[-1] == uid else f"needed by {holders[-1]}, which is {kept}"
+        else:
+            self._take({name: reason if name == uid else f"needs {uid}, which goes: {reason}" for name in unit})
 
-
-def _needed_by(items: Iterable[Item]) -> dict[str, set[str]]:
-    """Entry to the entries that were made with it."""
-    found: dict[str, set[str]] = {item.uid: set() for item in items}
-    for item in items:
-        for uid in item.depends_on:
-            if uid in found and uid != item.uid:
-                found[uid].add(item.uid)
-    return found
+    def _take(self, reasons: Mapping[str, str]) -> None:
+        self.removed.update(reasons)
+        self.size_bytes -= sum(self._items[name].size_bytes for name in reasons)
 
 
-def _with_dependents(uid: str, needed_by: Mapping[str, set[str]]) -> list[str]:
-    """The entry and all that need it, directly or not."""
-    found, seen = [uid], {uid}
+def _reached(start: str, graph: Mapping[str, set[str]], seen: set[str]) -> list[str]:
+    """``start`` and all that is reached from it and was not ``seen``; these are added to ``seen``."""
+    found = [start]
+    seen.add(start)
     for name in found:
-        more = sorted(needed_by[name] - seen)
+        more = sorted(graph[name] - seen)
         found += more
         seen.update(more)
     return found
-
-
-def _protected(items: Iterable[Item], by_uid: Mapping[str, Item]) -> dict[str, str]:
-    """The entries that must stay, with the reason: those marked so, and all that these need."""
-    roots = [item for item in items if item.kept_because]
-    kept = {root.uid: root.kept_because for root in roots}
-    for root in roots:
-        queue = [root.uid]
-        for uid in queue:
-            for name in by_uid[uid].depends_on:
-                if name in by_uid and name not in kept:
-                    queue.append(name)
-                    kept[name] = f"needed by {root.uid}, which is {root.kept_because}"
-    return kept
-
-
-def _effective_use(items: Iterable[Item], by_uid: Mapping[str, Item]) -> dict[str, float]:
-    """Entry to the last use of it or of any entry that needs it, directly or not."""
-    last: dict[str, float] = {}
-    for item in sorted(items, key=lambda item: -item.last_use_s):
-        queue = [item.uid]
-        for uid in queue:
-            if uid not in last:
-                last[uid] = item.last_use_s
-                queue += [name for name in by_uid[uid].depends_on if name in by_uid]
-    return last

@@ -13,7 +13,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..disk.files import lock_folder, remove_tree, working_folder
+from ..disk.files import remove_tree, working_folder
+from ..disk.locks import lock_folder
 from ..disk.removal import remove_below
 from ..disk.repos import RecipeSource, recipe_stamp
 from ..disk.store import Store

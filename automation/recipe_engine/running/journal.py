@@ -20,7 +20,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ..disk.files import is_locked, platform_node, remove_tree, try_lock
+from ..disk.files import remove_tree
+from ..disk.locks import is_locked, try_lock
 from ..rules.errors import Interrupted, RecipeError
 from ..rules.events import StepEvent
 from ..rules.secrets import hidden_text, hidden_texts, without_secret_flags
@@ -165,7 +166,7 @@ class Journal:
             "folder": self._engine.top_folder,
             "cache": str(self._engine.store.root),
             "pid": os.getpid(),
-            "host": platform_node(),
+            "host": os.uname().nodename,
         }
 
 

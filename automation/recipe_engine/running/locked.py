@@ -9,9 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..disk.content import recorded_files
-from ..disk.entryfile import EntryPaths
-from ..disk.files import read_json
+from ..disk.content import details_of
 from ..disk.repos import RecipeSource
 from ..documents.lockfile import (
     LockedArtifact,
@@ -22,7 +20,7 @@ from ..documents.lockfile import (
     parse_lockfile,
     portable_artifact,
 )
-from ..rules.cachemodel import CacheEntry, CacheKey
+from ..rules.cachemodel import CacheEntry, CacheKey, EntryDetails
 from ..rules.demands import Demand
 from ..rules.errors import RequestError
 from ..rules.events import StepEvent
@@ -144,8 +142,8 @@ def places(store: Entries) -> list[tuple[str, str]]:
 
 def locked_artifact(store: Entries, entry: CacheEntry, key: CacheKey) -> LockedArtifact:
     """What a finished entry holds, as a lockfile notes it."""
-    details = read_json(EntryPaths(entry.path).details)
-    facts = dict(details.get("locked") or {}) if isinstance(details, Mapping) else {}
+    details = details_of(entry) or EntryDetails()
+    facts = details.locked
     commits = _git_commits(entry.path, store.load(entry)[0])
     return LockedArtifact(
         entry.recipe,
@@ -157,10 +155,10 @@ def locked_artifact(store: Entries, entry: CacheEntry, key: CacheKey) -> LockedA
     )
 
 
-def _portable_files(entry: CacheEntry, details: Any, root: str) -> Iterator[tuple[str, LockedFile]]:
+def _portable_files(entry: CacheEntry, details: EntryDetails, root: str) -> Iterator[tuple[str, LockedFile]]:
     """The declared files that are the same wherever the cache is: no links to elsewhere, no path of the cache."""
     own = os.path.realpath(entry.path) + os.sep
-    for record in recorded_files(details) or ():
+    for record in details.files:
         path = entry.path / record.path
         may_name_it = record.size_bytes <= SEARCHED_BYTES
         if os.path.realpath(path).startswith(own) and not (may_name_it and _holds(path, root.encode())):

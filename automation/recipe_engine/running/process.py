@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from ..disk.files import first_environment, held_descriptors, private_opener
+from ..disk.files import private_opener
+from ..disk.locks import first_environment, held_descriptors
 from ..disk.os_errors import naming
 from ..rules.errors import ScriptFailed
 from ..rules.secrets import learn
