@@ -643,3 +643,17 @@ def test_a_plan_hook_has_one_env_by_both_names(home: TemporaryHome) -> None:
     home.recipe("get-y")
     assert planned_steps(plan_of(home, tags="use,x")) == steps_of_run(home, tags="use,x")
     assert [label for label, _ in steps_of_run(home, tags="use,x")] == ["use-x", "get-x", "get-y"]
+
+
+def test_a_plan_that_starts_over_renews_the_entry_on_disk_again(home: TemporaryHome) -> None:
+    home.recipe("get-tool", {"cache": True})
+    home.recipe("use-tool", {"deps": [{"tags": "get,tool"}]})
+    home.recipe("ask-tool", {"post_deps": [{"tags": "get,tool", "reuse_version": True}]}, run_sh="true\n")
+    deps = {"deps": [{"tags": "use,tool"}], "post_deps": [{"tags": "ask,tool", "version_min": "2.0"}]}
+    home.recipe("get-app", {"cache": True, "new_env_keys": ["CM_*"], **deps})
+    for _ in range(2):
+        plan = plan_of(home, tags="get,app", renew=True)
+        assert plan.root.action == "run"
+        home.run("get,app", renew=True)
+    rows = planned_rows({"tags": "get,app", "renew": True, "quiet": True}, home.engine_home)
+    assert rows[0].env["CM_RENEW_CACHE_ENTRY"] == "yes"

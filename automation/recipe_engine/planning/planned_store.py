@@ -35,7 +35,7 @@ class PlannedStore:
         self._rules: dict[str, tuple[tuple[str, str], ...]] = {}
         self._open: dict[str, tuple[str, ...]] = {}
         self._held: set[str] = set()
-        self._replaced: set[str] = set()
+        self._replaces: dict[str, str] = {}
         self._unknown_versions: dict[str, VersionRange] = {}
         self.doubtful: dict[Artifact, str] = {}
         self._reason = ""
@@ -61,7 +61,9 @@ class PlannedStore:
 
     def forget_planned(self) -> None:
         """Starts again with what is on disk; what is doubtful stays so."""
-        for known in (self._planned, self._made_under, self._rules, self._open, self._unknown_versions):
+        for known in (
+            self._planned, self._made_under, self._rules, self._open, self._unknown_versions, self._replaces
+        ):  # fmt: skip
             known.clear()
 
     def doubt(self, folder: Path, text: str) -> None:
@@ -119,7 +121,8 @@ class PlannedStore:
             for entry in finished
             if entry.recipe.uid == key.recipe.uid and not misfit(entry, key) and not self._conditions_of(entry, key)
         ]
-        real = [entry for entry in self._real.find(key) if entry.uid not in self._replaced]
+        replaced = {old for uid, old in self._replaces.items() if self._planned[uid][1]}  # once the new one is finished
+        real = [entry for entry in self._real.find(key) if entry.uid not in replaced]
         found = sorted((*real, *fitting), key=lambda entry: preference(entry, key))
         if not found and refresh:
             self._reason = self.nearest_text(key)
@@ -156,9 +159,9 @@ class PlannedStore:
 
     def start(self, key: CacheKey, maker: Maker, replaced: CacheEntry | None = None) -> CacheEntry:
         """A planned entry; notes what it depends on whether it would be made."""
-        if replaced:
-            self._replaced.add(replaced.uid)
         uid = f"{PREFIX}{len(self._planned) + 1}"
+        if replaced:
+            self._replaces[uid] = replaced.uid
         record = EntryRecord(
             fingerprint=key.fingerprint,
             recipe_digest="",
@@ -229,3 +232,4 @@ class PlannedStore:
     def remove(self, entry: CacheEntry) -> None:
         """Forgets a planned entry."""
         self._planned.pop(entry.uid, None)
+        self._replaces.pop(entry.uid, None)
