@@ -224,8 +224,9 @@ class RepoIndex:
         """The rows of all recipes that have the rarest of these tags or names; without words, all rows."""
         found = []
         for word in words:
-            _, _, rest = self._words.partition(f"\n{json.dumps(word)} ".encode())
-            found.append(rest[: rest.find(b"\n")])
+            needle = f"\n{json.dumps(word)} ".encode()
+            start = self._words.find(needle)
+            found.append(self._words[start + len(needle) : self._words.find(b"\n", start + 1)] if start >= 0 else b"")
         if not found:
             yield from self._rows.splitlines()
         for start in map(int, min(found, key=len, default=b"").split()):
