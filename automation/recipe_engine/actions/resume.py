@@ -21,7 +21,7 @@ from ..rules.rerun import flat
 from ..rules.schema import is_yes
 from ..rules.secrets import holds_secret
 from ..rules.tags import nearest
-from ..running.journal import FORMAT, JOURNAL_FILE, NOT_KEPT, REQUEST_FILE, RUNS_FOLDER
+from ..running.journal import FORMAT, JOURNAL_FILE, REQUEST_FILE, RUNS_FOLDER
 from .run import Home, new_engine, run_action
 
 logger = logging.getLogger(__name__)
@@ -273,9 +273,8 @@ def resume_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any
     folder = Path(str(run.request.get("folder", "")))
     if not folder.is_dir():
         raise RequestError(f"the folder {folder}, where run {run.run_id} was started, is gone", hint="make it again")
-    kept = run.request.get("inputs")
-    inputs = {name: value for name, value in kept.items() if name not in NOT_KEPT} if isinstance(kept, dict) else {}
-    inputs = with_secrets(inputs, i, run.request.get("secrets", ()), f"resume script {run.run_id}")
+    kept = run.request.get("inputs") or {}
+    inputs = with_secrets(kept, i, run.request.get("secrets", ()), f"resume script {run.run_id}")
     if _takes_resume(run, home) and not inputs.get(RESUME_INPUT):
         inputs[RESUME_INPUT] = "all"
     for line in resume_lines(run, changed, str(inputs.get(RESUME_INPUT) or "")):
