@@ -102,7 +102,7 @@ def test_without_yes_and_without_a_terminal_it_shows_what_would_run_and_runs_not
 def test_what_is_no_result_ends_with_the_reason(made: TemporaryHome) -> None:
     done = made.cm("reproduce", "script", "nowhere")
     assert done.code == 16
-    assert "is no result: there is nothing" in done.stderr
+    assert "is not a result folder: it does not exist" in done.stderr
 
 
 def test_diff_shows_a_table_and_one_object_as_json(made: TemporaryHome) -> None:

@@ -89,16 +89,11 @@ def check_inputs(record: ResultRecord, inputs: Mapping[str, Any], home: Home) ->
 
 def _recipes(record: ResultRecord, source: RecipeSource) -> Iterator[Difference]:
     """The recipes that are not the locked ones, file by file."""
-    for key, locked in sorted(record.lock.recipes.items()):
-        entries = source.index.by_name(key.partition(",")[2])
-        recipe = source.recipe(entries[0]) if entries else None
-        now = source.digest(recipe) if recipe else None
-        if now != locked:
-            note = "" if recipe else "no registered repository has this recipe"
-            files = recipe_files(recipe.path) if recipe else {}
-            yield from recipe_differences(
-                Difference("recipe", key, locked, now, note), record.recipe_files.get(key, {}), files
-            )
+    found = {key: source.index.by_name(key.partition(",")[2]) for key in record.lock.recipes}
+    recipes = {key: source.recipe(entries[0]) for key, entries in found.items() if entries}
+    now = {key: source.digest(recipe) for key, recipe in recipes.items()}
+    missing = "no registered repository has this recipe"
+    return recipe_differences(record, now, lambda key: recipe_files(recipes[key].path), missing)
 
 
 def _entry_differences(artifact: Artifact, record: ResultRecord, engine: _CheckingEngine) -> Iterator[Difference]:

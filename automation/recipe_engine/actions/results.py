@@ -16,6 +16,7 @@ from ..documents.comparison import (
     compare,
     diff_lines,
     difference_line,
+    differing,
     parse_tolerance,
     visible,
 )
@@ -98,9 +99,8 @@ def _edited_lines(name: str, recorded: Mapping[str, Any], path: Path) -> Iterato
     text = path.read_text(encoding="utf-8", errors="replace")
     rows = [line.partition("=") for line in text.splitlines() if "=" in line and not line.startswith("#")]
     now = {key.strip(): value.strip() for key, _, value in rows}
-    for key in sorted(recorded.keys() | now.keys()):
-        if recorded.get(key) != now.get(key):
-            yield Difference("result", f"{name} {key}", recorded.get(key), now.get(key), "this line was edited")
+    for line in differing("result", recorded, now, f"{name} "):
+        yield line._replace(note="this line was edited")
 
 
 # --- cm diff script ---

@@ -8,9 +8,9 @@ from __future__ import annotations
 import copy
 import json
 import logging
-import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from ..rules.rerun import flat
 from ..rules.schema import is_yes
 from ..rules.secrets import holds_secret
 from ..rules.tags import nearest
-from ..running.journal import FORMAT, JOURNAL_FILE, NOT_KEPT, REQUEST_FILE, RUNS_FOLDER
+from ..running.journal import FORMAT, JOURNAL_FILE, REQUEST_FILE, RUNS_FOLDER
 from .run import Home, new_engine, run_action
 
 logger = logging.getLogger(__name__)
@@ -100,23 +100,15 @@ class RecordedRun(NamedTuple):
     @property
     def row(self) -> dict[str, Any]:
         """The run as JSON."""
-        copied = ("command", "state", "code", "duration_s", "error", "again")
         asked = {name: self.request.get(name, "") for name in ("started_utc", "folder")}
-        plain = {name: getattr(self, name) for name in copied}
-        return {"id": self.run_id, **asked, **plain, "failing": list(self.failing), "journal": str(self.folder)}
+        own = {name: getattr(self, name) for name in ("command", "state", "code", "duration_s", "error", "again")}
+        return {"id": self.run_id, **asked, **own, "failing": list(self.failing), "journal": str(self.folder)}
 
 
 def recorded_runs(root: Path) -> list[RecordedRun]:
     """All journals, the oldest first."""
-    found = (read_run(root / name) for name in _names(root))
+    found = (read_run(folder) for folder in sorted(root.glob("*")))
     return [run for run in found if run is not None]
-
-
-def _names(root: Path) -> list[str]:
-    try:
-        return sorted(os.listdir(root))
-    except OSError:
-        return []
 
 
 def read_run(folder: Path) -> RecordedRun | None:
@@ -149,12 +141,10 @@ def parse_rows(text: str) -> list[dict[str, Any]]:
     """The rows of a journal; a last line that was cut off by a crash is left out."""
     rows = []
     for line in text.splitlines():
-        try:
+        with suppress(ValueError):
             row = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(row, dict) and isinstance(row.get("step", []), list):
-            rows.append(row)
+            if isinstance(row, dict) and isinstance(row.get("step", []), list):
+                rows.append(row)
     return rows
 
 
@@ -192,17 +182,15 @@ def _ended(step: RunStep, row: Mapping[str, Any]) -> RunStep:
 
 def runs_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     """Answers ``cm runs script [id]``: the runs that left a journal, or the steps of one. Raises NoSuchRun."""
-    wanted = str(i.get("artifact") or "").strip()
-    root = home.path / RUNS_FOLDER
+    answer: dict[str, Any]
+    root, wanted = home.path / RUNS_FOLDER, str(i.get("artifact") or "").strip()
     if wanted:
         run = find_run(root, wanted)
-        lines = run_lines(run)
         steps = [{**step._asdict(), "trace": list(step.trace)} for step in run.steps]
-        answer: dict[str, Any] = {"run": {**run.row, "steps": steps}}
+        lines, answer = run_lines(run), {"run": {**run.row, "steps": steps}}
     else:
         runs = recorded_runs(root)
-        lines = list_lines(runs)
-        answer = {"runs": [run.row for run in runs]}
+        lines, answer = list_lines(runs), {"runs": [run.row for run in runs]}
         if not runs:
             logger.info("no run has left a journal in %s", root)
     if i.get("out") == "con":
@@ -212,7 +200,7 @@ def runs_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
 
 def find_run(root: Path, wanted: str) -> RecordedRun:
     """The run with this id, or with the only id that holds it; raises NoSuchRun."""
-    names = _names(root)
+    names = sorted(folder.name for folder in root.glob("*"))
     fitting = [name for name in names if name == wanted] or [name for name in names if wanted in name]
     run = read_run(root / fitting[0]) if len(fitting) == 1 else None
     if run is None:
@@ -238,10 +226,9 @@ def run_lines(run: RecordedRun) -> Iterator[str]:
     yield f"folder:   {run.request.get('folder', '')}"
     yield f"started:  {run.request.get('started_utc', '')}, took {run.duration_text}"
     yield f"state:    {run.state_text}"
-    if run.error:
-        yield f"error:    {run.error}"
-    if run.again:
-        yield f"again:    {run.again}"
+    for title, text in (("error", run.error), ("again", run.again)):
+        if text:
+            yield f"{title}:    {text}"
     yield "steps:    + ran  = reused  - skipped  ~ faked  ! failed  ? not finished"
     for step in run.steps:
         duration = f" {step.duration_s:.2f} s" if step.status in ("ran", "faked") else ""
@@ -258,8 +245,7 @@ def resume_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any
     Raises NoSuchRun; RequestError when there is nothing to resume, when a recipe has changed (unless forced), when a
     secret of the run is missing, or when the folder of the run is gone.
     """
-    root = home.path / RUNS_FOLDER
-    wanted = str(i.get("artifact") or "").strip()
+    root, wanted = home.path / RUNS_FOLDER, str(i.get("artifact") or "").strip()
     runs = [find_run(root, wanted)] if wanted else recorded_runs(root)
     if not runs:
         raise RequestError(f"there is nothing to resume: no run has left a journal in {root}", hint="cm run script ...")
@@ -274,15 +260,14 @@ def resume_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any
     folder = Path(str(run.request.get("folder", "")))
     if not folder.is_dir():
         raise RequestError(f"the folder {folder}, where run {run.run_id} was started, is gone", hint="make it again")
-    kept = run.request.get("inputs")
-    inputs = {name: value for name, value in kept.items() if name not in NOT_KEPT} if isinstance(kept, dict) else {}
-    inputs = with_secrets(inputs, i, run.request.get("secrets", ()), f"resume script {run.run_id}")
+    asked = run.request
+    inputs = with_secrets(asked.get("inputs") or {}, i, asked.get("secrets", ()), f"resume script {run.run_id}")
     if _takes_resume(run, home) and not inputs.get(RESUME_INPUT):
         inputs[RESUME_INPUT] = "all"
     for line in resume_lines(run, changed, str(inputs.get(RESUME_INPUT) or "")):
         logger.info(line)
-    if run.request.get("cache") != str(home.store_path):
-        logger.warning("! that run kept its results in %s, this one uses %s", run.request.get("cache"), home.store_path)
+    if asked.get("cache") != str(home.store_path):
+        logger.warning("! that run kept its results in %s, this one uses %s", asked.get("cache"), home.store_path)
     with working_folder(folder):
         return run_action({**inputs, "action": "run", "out": i.get("out")}, home, cmind)
 
@@ -351,7 +336,8 @@ def resume_lines(run: RecordedRun, changed: Iterable[str], mode: str) -> Iterato
     yield f"  {run.command}"
     for line in changed:
         yield f"  ! {line}; resuming because of --force"
-    kept = {step.recipe: step.label for step in run.steps if step.entry_path and _is_there(step)}
+    with_entry = [step for step in run.steps if step.entry_path and Path(step.entry_path, "_cm.json").is_file()]
+    kept = {step.recipe: step.label for step in with_entry}
     yield "  from the cache: " + (", ".join(sorted(kept.values())) or "nothing")
     others = {step.recipe: step for step in run.steps if step.recipe not in kept and step.status != "skipped"}
     again = [step.label for step in others.values() if step.status in ("ran", "faked")]
@@ -362,7 +348,3 @@ def resume_lines(run: RecordedRun, changed: Iterable[str], mode: str) -> Iterato
         yield "  continues with: " + ", ".join(reversed(open_steps))
     if mode:
         yield f"  --{RESUME_INPUT}={mode}: of the runs that the recipe makes itself, those that passed are kept"
-
-
-def _is_there(step: RunStep) -> bool:
-    return os.path.isfile(os.path.join(step.entry_path, "_cm.json"))

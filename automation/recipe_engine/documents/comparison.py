@@ -7,7 +7,7 @@ names. Settings follow from inputs or were measured; the machine is shown but is
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from ..rules.demands import Artifact
@@ -117,14 +117,12 @@ def compare(before: ResultRecord, after: ResultRecord) -> Comparison:
         name=before.name,
         inputs=tuple(_input_differences(before, after)),
         settings=tuple(_settings(before.settings, after.settings)),
-        machine=tuple(_differing("machine", before.machine, after.machine)),
+        machine=tuple(differing("machine", before.machine, after.machine)),
         figures=tuple(_figures(before, after)),
     )
 
 
-def _differing(
-    group: str, before: Mapping[str, Any], after: Mapping[str, Any], start: str = ""
-) -> Iterator[Difference]:
+def differing(group: str, before: Mapping[str, Any], after: Mapping[str, Any], start: str = "") -> Iterator[Difference]:
     """A row for each key whose values differ; ``start`` comes before its name."""
     for name in sorted(before.keys() | after.keys()):
         if before.get(name) != after.get(name):
@@ -132,31 +130,37 @@ def _differing(
 
 
 def _input_differences(before: ResultRecord, after: ResultRecord) -> Iterator[Difference]:
-    yield from _differing("request", dict(flat(before.request.inputs)), dict(flat(after.request.inputs)))
-    yield from _differing("attachment", before.attachments, after.attachments)
-    for changed in _differing("recipe", before.lock.recipes, after.lock.recipes):
-        files = [side.recipe_files.get(changed.name, {}) for side in (before, after)]
-        yield from recipe_differences(changed, files[0], files[1])
+    yield from differing("request", dict(flat(before.request.inputs)), dict(flat(after.request.inputs)))
+    yield from differing("attachment", before.attachments, after.attachments)
+    yield from recipe_differences(before, after.lock.recipes, lambda name: after.recipe_files.get(name, {}))
     yield from _artifacts(before.lock.artifacts, after.lock.artifacts)
     for group in sorted(before.inputs.keys() | after.inputs.keys()):
-        yield from _differing(group, before.inputs.get(group, {}), after.inputs.get(group, {}))
+        yield from differing(group, before.inputs.get(group, {}), after.inputs.get(group, {}))
 
 
-def recipe_differences(recipe: Difference, before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Difference]:
+def recipe_differences(
+    before: ResultRecord,
+    now: Mapping[str, str],
+    files_now: Callable[[str], Mapping[str, str]],
+    missing: str = ONE_SIDED,
+) -> Iterator[Difference]:
     """A row for each file of a recipe that is not the same; for the recipe itself where only one side has it.
 
-    ``recipe`` is called ``alias,uid`` and has the digests of both sides.
+    ``now`` has the digests of recipes by ``alias,uid``, and ``files_now`` answers with those of the files of one;
+    ``missing`` says what it means that one has no digest.
     """
-    alias = recipe.name.partition(",")[0]
-    if recipe.before is None or recipe.after is None:
-        yield recipe._replace(name=alias, note=recipe.note or ONE_SIDED)
-        return
-    files = list(_differing("recipe", before, after, f"{alias}/"))
-    for file in files:
-        gone = "the file is gone" if file.after is None else "the file was changed"
-        yield file._replace(note="a new file" if file.before is None else gone)
-    if not files:
-        yield recipe._replace(name=alias)
+    for recipe in differing("recipe", before.lock.recipes, now):
+        alias = recipe.name.partition(",")[0]
+        if recipe.before is None or recipe.after is None:
+            yield recipe._replace(name=alias, note=missing)
+            continue
+        recorded = before.recipe_files.get(recipe.name, {})
+        files = list(differing("recipe", recorded, files_now(recipe.name), f"{alias}/"))
+        for file in files:
+            gone = "the file is gone" if file.after is None else "the file was changed"
+            yield file._replace(note="a new file" if file.before is None else gone)
+        if not files:
+            yield recipe._replace(name=alias)
 
 
 def _artifacts(before: Sequence[LockedArtifact], after: Sequence[LockedArtifact]) -> Iterator[Difference]:
@@ -169,7 +173,7 @@ def _artifacts(before: Sequence[LockedArtifact], after: Sequence[LockedArtifact]
                 "made", (one or other)[0].label, "used" if one else None, "used" if other else None, ONE_SIDED
             )
         for mine, theirs in zip(one, other):  # noqa: B905 - more of one kind are the same artifact at another place
-            yield from _differing("made", _content(mine), _content(theirs), f"{mine.label} ")
+            yield from differing("made", _content(mine), _content(theirs), f"{mine.label} ")
 
 
 def _by_artifact(artifacts: Sequence[LockedArtifact]) -> dict[Artifact, list[LockedArtifact]]:

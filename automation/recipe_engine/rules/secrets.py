@@ -185,20 +185,14 @@ class KnownSecrets:
 
     def __init__(self) -> None:
         self.texts: tuple[str, ...] = ()
-        self.strong: tuple[str, ...] = ()
         self.calls = 0
 
     def add(self, text: str) -> None:
         """Takes a secret; of one with several lines each long line, too."""
         lines = [line.strip() for line in text.splitlines() if len(line) >= WORD_LENGTH] if "\n" in text else []
-        new = {item for item in (text.strip(), *lines) if len(item) >= HIDDEN_LENGTH and item not in self.texts}
-        if new:
+        new = {item for item in (text.strip(), *lines) if len(item) >= HIDDEN_LENGTH}
+        if not new.issubset(self.texts):
             self.texts = tuple(sorted({*self.texts, *new}, key=lambda item: (-len(item), item)))
-            self.strong = tuple(item for item in self.texts if _is_strong(item))
-
-    def forget(self) -> None:
-        """A new call begins."""
-        self.texts = self.strong = ()
 
 
 def _is_strong(text: str) -> bool:
@@ -218,7 +212,7 @@ def known_from(*sources: Any) -> Iterator[bool]:
     finally:
         _known.calls -= 1
         if not _known.calls:
-            _known.forget()
+            _known.texts = ()
 
 
 def learn(value: Any, key: str = "") -> None:
@@ -281,26 +275,24 @@ def hidden_text(text: str) -> str:
 
 def _stored_text(text: str) -> str:
     text = _without_logins(text, "")
-    for secret in _known.strong:
+    for secret in filter(_is_strong, _known.texts):
         text = text.replace(secret, MASK)
     return without_shapes(text)
 
 
 def _walk(value: Any, key: str | None, on_text: Callable[[str], str]) -> Any:
     """``value`` with ``on_text`` applied to its texts; ``key`` is None when keys do not count."""
-    if isinstance(value, str) and not (key and is_secret(key)):
-        text = on_text(value)
-        return value if text == value else text  # a text that knows its error (ErrorText) stays one
     if isinstance(value, Mapping):
         names = [(name, None if key is None else str(name)) for name in value]
         return {_walk(name, None, on_text): _walk(value[name], text, on_text) for name, text in names}
     if key and is_secret(key) and not isinstance(value, bool | type(None)):
         return MASK if value not in ("", [], ()) else value
-    if isinstance(value, list):
-        return [_walk(item, None if key is None else "", on_text) for item in value]
-    if isinstance(value, tuple):
+    if isinstance(value, str):
+        text = on_text(value)
+        return value if text == value else text  # a text that knows its error (ErrorText) stays one
+    if isinstance(value, list | tuple):
         items = [_walk(item, None if key is None else "", on_text) for item in value]
-        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     return value
 
 
