@@ -12,6 +12,7 @@ import pytest
 from helpers import CHECKOUT, TemporaryHome
 from recipe_engine.actions.lock_action import LockingEngine
 from recipe_engine.actions.run import new_engine, parse_request
+from recipe_engine.disk.content import details_of
 from recipe_engine.disk.files import working_folder
 from recipe_engine.documents.lockfile import (
     LockedArtifact,
@@ -365,7 +366,8 @@ def test_a_lock_leaves_out_text_and_compiled_files_that_name_the_cache_and_reads
     home.recipe("get-x", {"cache": True}, customize=customize, run_sh=run_sh)
     home.run("get,x")
     (entry,) = home.open_store().entries()
-    details = json.loads((entry.path / "entry.json").read_text())
+    details = details_of(entry)
+    assert details
     assert {name for name, _ in locked._portable_files(entry, details, str(home.store))} == {"image.jpg", "plain.txt"}
     monkeypatch.setattr(locked, "SEARCHED_BYTES", 4000)
     found = {name for name, _ in locked._portable_files(entry, details, str(home.store))}

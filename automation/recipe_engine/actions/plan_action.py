@@ -16,8 +16,7 @@ from ..rules.model import Request
 from ..rules.schema import is_yes
 from ..rules.secrets import hidden_text
 from ..running.engine import Engine
-from ..running.locked import guard_of
-from .run import Home, new_engine, parse_request
+from .run import Home, guard_for, new_engine, parse_request
 
 
 def plan_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
@@ -26,7 +25,7 @@ def plan_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     if graph and graph not in GRAPHS:
         raise RequestError(f"--graph={graph} is not known", hint=f"one of: {', '.join(GRAPHS)}")
     engine = new_engine(home, None)
-    engine.guard = guard_of(i, engine.source, engine.store)
+    engine.guard = guard_for(i, engine)
     plan = make_plan(engine, parse_request(i))
     if i.get("out") == "con":
         is_verbose = is_yes(i.get("verbose")) or is_yes(i.get("v"))

@@ -28,11 +28,10 @@ from ..rules.secrets import known_from
 from ..rules.select import candidates, named
 from ..rules.tags import TagQuery, nearest, parse_query, split_words
 from ..running.effects import RealEffects
-from ..running.engine import Engine, running_trace
+from ..running.engine import Engine, Guard, guarding, outer_guard, running_trace
 from ..running.hooks import names_input
 from ..running.host import passed_on_env
 from ..running.journal import recorded
-from ..running.locked import guard_of, guarding
 from ..running.step import run_request
 from .report import to_cm
 
@@ -85,8 +84,20 @@ def run_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any]:
             return run_with_extras(i, engine, _run)
 
 
+def guard_for(i: Mapping[str, Any], engine: Engine) -> Guard | None:
+    """What ``--frozen`` or ``--locked`` hold a run to; else what the run is held to that started this one.
+
+    Raises RequestError for a lockfile that cannot be read.
+    """
+    if not (i.get("frozen") or i.get("locked")):
+        return outer_guard()
+    from ..running.locked import read_guard  # here, because few runs are held to a lockfile
+
+    return read_guard(i, engine.source, engine.store)
+
+
 def _run(i: Mapping[str, Any], engine: Engine) -> dict[str, Any]:
-    engine.guard = guard_of(i, engine.source, engine.store)
+    engine.guard = guard_for(i, engine)
     request = parse_request(i)
     recipe = _recipe_if_clear(engine, request)
     refuse_dry_run(recipe, request)

@@ -3,5 +3,5 @@
 In order, each module imports only earlier ones and earlier packages:
 
 host, memory, interrupts, prompts, masked_output, process, failure, shell, compat, successor, context, hooks, effects,
-locked, engine, lookup, step, journal.
+engine, lookup, step, journal, locked.
 """

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Protocol
 
 from ..disk.os_errors import explained
 from ..disk.repos import RecipeSource
 from ..rules.cachemodel import CacheEntry, CacheKey
 from ..rules.conditions import Verdict
 from ..rules.configure import configure
-from ..rules.demands import Demands, Restart, VersionConflict
+from ..rules.demands import Demand, Demands, Restart, VersionConflict
 from ..rules.deps import dependency_request
 from ..rules.errors import CycleError, Interrupted, RecipeError, VariationError
 from ..rules.events import StepEvent
@@ -23,7 +24,6 @@ from ..rules.select import Choice, ChoiceRule, Refusal, candidates, nearest_to_a
 from ..rules.version import VersionRange
 from .context import StepContext
 from .effects import Effects, Entries
-from .locked import Guard
 
 MAX_DEPTH = 100
 """Recipes below each other; the deepest chains of the CM community have about ten."""
@@ -32,6 +32,8 @@ MAX_ATTEMPTS = 20
 
 logger = logging.getLogger(__name__)
 _running: list[str] = []
+
+_guards: list[Guard | None] = []
 
 Runner = Callable[["Engine", Request], StepResult]
 
@@ -42,6 +44,30 @@ def running_trace() -> tuple[str, ...]:
     A recipe that calls ``cm.access`` itself starts a new request; its chain goes on from here.
     """
     return tuple(_running)
+
+
+class Guard(Protocol):
+    """What holds a run to a lockfile; ``running/locked.py`` says what each method does."""
+
+    def take(self, event: StepEvent) -> None: ...
+    def bound(self, key: CacheKey, label: str) -> Demand | None: ...
+    def facts(self, key: CacheKey) -> Mapping[str, Any]: ...
+    def verify(self, key: CacheKey, entry: CacheEntry, label: str) -> None: ...
+
+
+def outer_guard() -> Guard | None:
+    """What the run is held to that started this one."""
+    return _guards[-1] if _guards else None
+
+
+@contextmanager
+def guarding(guard: Guard | None) -> Iterator[None]:
+    """Until the block ends, runs that recipes start themselves are held to the same lockfile."""
+    _guards.append(guard)
+    try:
+        yield
+    finally:
+        _guards.pop()
 
 
 def refuse_endless(request: Request) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,6 @@ DEFAULT_NAME = "crowdperf.lock"
 SEARCHED_BYTES = 16 << 20
 """Larger files are not searched for the path of the cache: what recipes write or build with it (scripts, settings,
 lists of files, libraries with an rpath) is smaller, and weights and data sets come from elsewhere."""
-_active: list[Guard | None] = []
 
 
 class Guard:
@@ -106,14 +104,12 @@ class Guard:
             )
 
 
-def guard_of(i: Mapping[str, Any], source: RecipeSource, store: Entries) -> Guard | None:
-    """What ``--frozen`` and ``--locked=FILE`` hold a run to; else what the run is held to that started this one.
+def read_guard(i: Mapping[str, Any], source: RecipeSource, store: Entries) -> Guard:
+    """What ``--frozen`` or ``--locked=FILE`` hold a run to.
 
     Raises RequestError when the file cannot be read or is not a valid lockfile.
     """
     given = i.get("frozen") or i.get("locked")
-    if not given:
-        return _active[-1] if _active else None
     name = DEFAULT_NAME if is_yes(given) else str(given)
     try:
         text = Path(name).read_text(encoding="utf-8")
@@ -123,16 +119,6 @@ def guard_of(i: Mapping[str, Any], source: RecipeSource, store: Entries) -> Guar
             hint=f"make it with: cm lock script --tags=... > {DEFAULT_NAME}",
         ) from None
     return Guard(parse_lockfile(text, name), name, is_frozen=bool(i.get("frozen")), source=source, store=store)
-
-
-@contextmanager
-def guarding(guard: Guard | None) -> Iterator[None]:
-    """Until the block ends, runs that recipes start themselves are held to the same lockfile."""
-    _active.append(guard)
-    try:
-        yield
-    finally:
-        _active.pop()
 
 
 def places(store: Entries) -> list[tuple[str, str]]:
