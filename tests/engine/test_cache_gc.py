@@ -111,7 +111,7 @@ def test_what_is_left_works_and_what_went_is_made_again(filled: TemporaryHome) -
     [{"max_size": "big"}, {"older_than": "long"}, {"older_than": 30}, {"max_size": True}, {"max_size": ""}],
 )
 def test_a_limit_that_makes_no_sense_removes_nothing(filled: TemporaryHome, limits: dict[str, Any]) -> None:
-    with pytest.raises(RequestError, match=r"is no (size|age)"):
+    with pytest.raises(RequestError, match=r"is not a valid (size|age)"):
         gc(filled, f=True, **limits)
     assert aliases(filled) == ALL
 
