@@ -7,14 +7,13 @@ import json
 import logging
 import sys
 import time
-from calendar import timegm
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from fnmatch import fnmatchcase
 from typing import Any
 
 from ..disk.entryfile import EntryPaths, parse_state
-from ..disk.files import read_json, tree_size
+from ..disk.files import read_json, tree_size, utc_seconds
 from ..disk.store import Store
 from ..disk.usage import is_in_use, last_use_s, unused, users_of
 from ..rules.amounts import age_text, size_text
@@ -75,7 +74,7 @@ def describe_entry(entry: CacheEntry, now_s: float) -> dict[str, Any]:
 def made_s(entry: CacheEntry) -> float:
     """When an entry was made, in seconds since 1970; 0 for one that is gone."""
     try:
-        return timegm(time.strptime(entry.record.created_utc if entry.record else "", "%Y-%m-%dT%H:%M:%SZ"))
+        return utc_seconds(entry.record.created_utc if entry.record else "")
     except ValueError:
         with contextlib.suppress(OSError):
             return EntryPaths(entry.path).meta.stat().st_mtime

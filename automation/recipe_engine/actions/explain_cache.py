@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-import time
-from calendar import timegm
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..disk.content import details_of, file_problem
 from ..disk.entryfile import EntryPaths
-from ..disk.files import read_json
+from ..disk.files import read_json, utc_seconds, utc_text
 from ..disk.store import Store
 from ..disk.usage import dependencies, is_in_use, last_use_s
 from ..documents.explain_text import FORMAT, entry_lines
@@ -137,7 +135,7 @@ def _recipe_state(engine: Engine, entry: CacheEntry, recipe: Recipe | None) -> t
         return "how it was then is not recorded", []
     if engine.source.is_unchanged(recipe, record.recipe_digest, record.recipe_stamp):
         return "unchanged since", []
-    newer = sorted(_files_after(recipe.path, timegm(time.strptime(record.created_utc, "%Y-%m-%dT%H:%M:%SZ")) + 1))
+    newer = sorted(_files_after(recipe.path, utc_seconds(record.created_utc) + 1))
     if newer:
         return "changed since", newer
     return "changed since: a file was removed, or replaced by one with an older time", []
@@ -170,7 +168,7 @@ def _files(folder: Path, files: Sequence[FileRecord]) -> list[dict[str, Any]]:
 
 def _last_use(entry: CacheEntry) -> str:
     used_s = last_use_s(entry.path)
-    return "" if used_s is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(used_s))
+    return "" if used_s is None else utc_text(used_s)
 
 
 def _command(

@@ -17,6 +17,7 @@ from .os_errors import naming
 
 logger = logging.getLogger(__name__)
 
+UTC_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 ABANDONED_S = 3600.0
 """A half-written file of this age was left by a process that was killed."""
 
@@ -119,6 +120,18 @@ def share_like(folder: Path, path: Path, mask: int) -> None:
         mode = os.stat(folder).st_mode
         if mode & (stat.S_IWGRP | stat.S_IWOTH):
             os.chmod(path, mode & mask)
+
+
+def utc_text(time_s: float | None = None) -> str:
+    """A time in seconds since 1970, or the present one, as ``2026-11-21T01:02:03Z``."""
+    return time.strftime(UTC_FORMAT, time.gmtime(time_s))
+
+
+def utc_seconds(text: str) -> float:
+    """The seconds since 1970 that such a text means; raises ValueError for any other."""
+    from calendar import timegm  # here, because most calls never need it
+
+    return timegm(time.strptime(text, UTC_FORMAT))
 
 
 def sha256_of(path: Path) -> str:

@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from ..rules.errors import CycleError, LockTimeout
 from ..rules.secrets import hidden_text, holds_secret
-from .files import make_folder, read_json, share_like
+from .files import make_folder, read_json, share_like, utc_text
 from .os_errors import NO_LOCKS, naming, no_locks, user_name
 
 logger = logging.getLogger(__name__)
@@ -252,7 +252,7 @@ def _note_holder(handle: int, what: str) -> None:
         "user": user_name(os.getuid()),
         "what": hidden_text(what),
         "command": hidden_text(" ".join(word for word in sys.argv if not holds_secret("", [word]))),
-        "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "since": utc_text(),
     }
     os.ftruncate(handle, 0)
     os.pwrite(handle, json.dumps(facts).encode(), 0)

@@ -42,7 +42,7 @@ from .entryfile import (
     prepare_cache,
     relocated,
 )
-from .files import read_json, remove_tree, write_json
+from .files import read_json, remove_tree, utc_text, write_json
 from .locks import is_locked, lock
 from .os_errors import DiskFull, require_writable
 from .removal import discard, empty_trash
@@ -163,7 +163,7 @@ class Store:
             variations=key.variations,
             extra_tags=old.extra_tags if old else key.extra_tags,
             inputs=dict(key.inputs),
-            created_utc=utc_now(),
+            created_utc=utc_text(),
             asked_version=key.version.exact,
             replaces=tuple(known.uid for known in (replaced, *self._replaced_by(replaced))) if replaced else (),
         )
@@ -324,8 +324,3 @@ class Store:
             self.put_away(old, f"replaced by {entry.uid}")
         discard(self.root, entry.path)
         self._index.forget(entry)
-
-
-def utc_now() -> str:
-    """The time as ``2026-11-21T01:02:03Z``."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -22,7 +22,7 @@ their scripts count, marked as seen in the code.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ..rules.env import expand_value
@@ -45,12 +45,12 @@ _WORDS = {
 GPU_TAGS = frozenset({"cuda-devices", "nvidia-driver", "rocm-devices"})
 
 
-def needs_of(configured: Configured, python: Iterable[str], scripts: Iterable[str]) -> Needs:
-    """The needs of a configured recipe with these Python files and native scripts."""
+def needs_of(configured: Configured, code: Mapping[str, str]) -> Needs:
+    """The needs of a configured recipe; ``code`` is the text of its Python files and native scripts by name."""
     declared = expand_value(configured.layer.needs, configured.env)
-    script = "\n".join(scripts)
+    script, python = ("\n".join(code[name] for name in code if name.endswith(kind)) for kind in (".sh", ".py"))
     by_code = {name: (reason,) if pattern.search(script) else () for name, (pattern, reason) in _WORDS.items()}
-    seen = _SECRET_IN_PYTHON.findall("\n".join(python)) + _SECRET_IN_SCRIPT.findall(script)
+    seen = _SECRET_IN_PYTHON.findall(python) + _SECRET_IN_SCRIPT.findall(script)
     tokens = {name for name in seen if is_secret(name) and not configured.env.get(name)}
     is_gpu = bool(GPU_TAGS & set(configured.recipe.tags))
     return Needs(

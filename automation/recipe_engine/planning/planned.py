@@ -19,7 +19,6 @@ from ..rules.env import PREFIX, SUCCESSOR_PREFIX, Env
 from ..rules.errors import Ambiguous, NotFound, RecipeError, VariationNotFound
 from ..rules.events import StepEvent
 from ..rules.model import Configured, Dependency, Phase, Recipe, Request, StepResult
-from ..rules.schema import is_yes, parse_condition_blocks
 from ..rules.select import Choice
 from ..rules.symbols import env_names, has_symbol, sources, with_unknown
 from ..rules.version import VersionRange
@@ -145,7 +144,7 @@ class PlannedEngine(Engine):
         ]
         query = request.query
         waits += sources((*query.all_of, *query.variations, *query.none_of, *query.excluded_variations))
-        if is_yes(dependency.entry.get("continue_on_error")):
+        if dependency.continue_on_error:
             waits.append(f"whether {dependency.label} succeeds (continue_on_error)")
         self.plan_request(step, dependency.label, _without_symbols(request), (*step.pending, *waits))
 
@@ -176,9 +175,8 @@ def _is_open(step: StepContext, key: CacheKey) -> bool:
 
 def _undecided(dependency: Dependency, env: Env) -> list[str]:
     """The unknown keys on which blocks inside a dependency's entry depend."""
-    entry = dependency.entry
-    blocks = [*(entry.get("update_meta_if_env") or ()), *(entry.get("update_tags_if_env") or {}).values()]
-    return [key for block in blocks for key in decide(parse_condition_blocks(block, dependency.label), env).waiting_for]
+    blocks = [block.conditions for block in dependency.conditional] + list(dependency.update_tags_if_env.values())
+    return [key for conditions in blocks for key in decide(conditions, env).waiting_for]
 
 
 def _without_symbols(request: Request) -> Request:

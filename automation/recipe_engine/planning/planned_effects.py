@@ -55,7 +55,7 @@ class PlannedEffects:
         recipe, texts = step.recipe, self._planner.texts
         label = recipe.id.alias
         is_there = texts.has_function(recipe, name)
-        if FILE_NAME not in texts.of(recipe)[0] or (name == "predeps" and not (recipe.has_predeps and is_there)):
+        if FILE_NAME not in texts.of(recipe) or (name == "predeps" and not (recipe.has_predeps and is_there)):
             return HookResult()
         has_plan = texts.has_function(recipe, PLAN_HOOK)
         if name == "preprocess" and has_plan:
@@ -108,10 +108,10 @@ class PlannedEffects:
         step.map_env_keys()
         if step.unknown.rules:
             step.set_unknown([new + ANY for new in recipe.env_key_mappings.values()], recipe.id.alias)
-        python, scripts = self._planner.texts.of(recipe)
-        if FILE_NAME not in python and not any(has_symbol(step.env.get(recipe.prefix + key)) for key in HOST_KEYS):
+        texts = self._planner.texts.of(recipe)
+        if FILE_NAME not in texts and not any(has_symbol(step.env.get(recipe.prefix + key)) for key in HOST_KEYS):
             find_script(recipe.path, step.script_name, step.env, recipe.prefix)  # raises when there is none
-        if any(name != VALIDATE_SCRIPT for name in scripts):
+        if any(name.endswith(".sh") and name != VALIDATE_SCRIPT for name in texts):
             step.forget(recipe.id.alias)
 
     def reuse_problem(self, step: StepContext, entry: CacheEntry) -> str:

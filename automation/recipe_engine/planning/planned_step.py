@@ -13,11 +13,11 @@ error means that a run would end with that error. When it reads a key that is no
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
+from ..disk.recipe_files import recipe_texts
 from ..rules.cachemodel import CacheEntry
 from ..rules.deps import kept_env
 from ..rules.env import (
@@ -41,40 +41,30 @@ from .planned_tree import TreeBuilder
 OWN_PLACES = (f"{PREFIX}TMP_CURRENT_", f"{SUCCESSOR_PREFIX}TMP_CURRENT_")
 """What the keys start with that the engine sets for each step, whatever hooks do."""
 ANY = "*"
-TEXT_LIMIT_BYTES = 1 << 20
-"""Longer files of a recipe are data, not code."""
 
 
 class RecipeTexts:
     """What a plan reads of recipes without running it; read once."""
 
     def __init__(self) -> None:
-        self._texts: dict[str, tuple[dict[str, str], dict[str, str]]] = {}
-        self._names: dict[str, tuple[str, ...]] = {}
+        self._texts: dict[Path, dict[str, str]] = {}
+        self._names: dict[Path, tuple[str, ...]] = {}
 
-    def of(self, recipe: Recipe) -> tuple[dict[str, str], dict[str, str]]:
-        """File name to text of the recipe's Python files and of its native scripts."""
-        key = str(recipe.path)
-        if key not in self._texts:
-            found: tuple[dict[str, str], dict[str, str]] = ({}, {})
-            for name in sorted(os.listdir(recipe.path)):
-                kind = 0 if name.endswith(".py") else 1 if name.endswith(".sh") else None
-                path = recipe.path / name
-                if kind is not None and path.is_file() and path.stat().st_size <= TEXT_LIMIT_BYTES:
-                    found[kind][name] = path.read_text(encoding="utf-8", errors="replace")
-            self._texts[key] = found
-        return self._texts[key]
+    def of(self, recipe: Recipe) -> dict[str, str]:
+        """File name to text of the recipe's Python files and native scripts."""
+        if recipe.path not in self._texts:
+            self._texts[recipe.path] = recipe_texts(recipe.path)
+        return self._texts[recipe.path]
 
     def env_names(self, recipe: Recipe) -> tuple[str, ...]:
         """The env keys that the recipe's metadata decides by."""
-        key = str(recipe.path)
-        if key not in self._names:
-            self._names[key] = tuple(dict.fromkeys(env_names(recipe.meta)))
-        return self._names[key]
+        if recipe.path not in self._names:
+            self._names[recipe.path] = tuple(dict.fromkeys(env_names(recipe.meta)))
+        return self._names[recipe.path]
 
     def has_function(self, recipe: Recipe, name: str) -> bool:
         """Whether customize.py defines a function of this name at its top level."""
-        return f"\ndef {name}(" in "\n" + self.of(recipe)[0].get(FILE_NAME, "")
+        return f"\ndef {name}(" in "\n" + self.of(recipe).get(FILE_NAME, "")
 
 
 class Planner(Protocol):

@@ -15,7 +15,7 @@ from ..rules.events import StepEvent
 from ..rules.model import Configured, Recipe, Request
 from ..rules.symbols import has_symbol, shown
 
-RecipeCode = Callable[[Recipe], tuple[dict[str, str], dict[str, str]]]
+RecipeCode = Callable[[Recipe], dict[str, str]]
 
 
 @dataclasses.dataclass
@@ -134,8 +134,7 @@ class TreeBuilder:
             reason = "from the cache" if record is None or record.recipe_digest else "made earlier in this plan"
             planned = planned._replace(action="reuse", entry=entry.uid, reason=reason)
         elif step.configured and result.status != "reused":
-            python, scripts = self._code_of(step.configured.recipe)
-            planned = planned._replace(needs=needs_of(step.configured, python.values(), scripts.values()))
+            planned = planned._replace(needs=needs_of(step.configured, self._code_of(step.configured.recipe)))
         self._stack[-1].children.append(planned)
 
     def _planned(self, step: _OpenStep) -> PlannedStep:

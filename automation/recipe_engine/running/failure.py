@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..disk.recipe_files import CODE, recipe_texts
 from ..rules.advice import advice, missing_program, tags_for_program
 from ..rules.errors import RecipeError, ScriptFailed
 from ..rules.rerun import rerun_line
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 FILE_LINES = 40
 """How much is shown of a file that the recipe names for the case that its script fails."""
-TEXT_LIMIT_BYTES = 1 << 20
-"""Longer files of a recipe are data, not code."""
 NOT_FOUND = 127
 """Exit code of a shell that did not find a program (POSIX, section 2.8.2)."""
 MEMORY_HINT = "memory ran out: give it more, or ask for less at a time (a smaller --batch_size, fewer parallel jobs)"
@@ -80,7 +78,7 @@ def _ends_of(folder: Path, names: Iterable[str]) -> list[str]:
 def complete(error: RecipeError, index: RecipeIndex, request: Request, recipe: Recipe, trace: tuple[str, ...]) -> None:
     """Adds to an error, where it first leaves a recipe, the chain, a suggestion and the line for this recipe alone."""
     error.trace = trace
-    line = rerun_line(request, recipe, recipe_texts(recipe.path))
+    line = rerun_line(request, recipe, recipe_texts(recipe.path, (*CODE, ".yaml", ".json")).values())
     error.rerun, error.left_out = line
     if isinstance(error, ScriptFailed) and error.missing_program:
         error.hint = _recipe_for(error.missing_program, index) or error.hint
@@ -95,10 +93,3 @@ def _recipe_for(program: str, index: RecipeIndex) -> str:
         if index.by_tags(tags, ()):
             return f"the program {program} is missing; this gives it: cm run script --tags={','.join(tags)}"
     return ""
-
-
-def recipe_texts(folder: Path) -> list[str]:
-    """The texts of a recipe's own files, those above ``TEXT_LIMIT_BYTES`` left out."""
-    paths = [folder / name for name in sorted(os.listdir(folder)) if name.endswith((".py", ".sh", ".yaml", ".json"))]
-    texts = [path for path in paths if path.is_file() and path.stat().st_size <= TEXT_LIMIT_BYTES]
-    return [path.read_text(encoding="utf-8", errors="replace") for path in texts]

@@ -21,7 +21,6 @@ from ..rules.env import PREFIX, merge_state
 from ..rules.errors import CacheMiss, RecipeError
 from ..rules.events import StepEvent
 from ..rules.model import Configured, Phase, Request, StepResult
-from ..rules.schema import is_yes
 from .context import StepContext
 from .engine import Engine, refuse_endless
 from .host import with_own_places
@@ -239,7 +238,7 @@ def _run_dependencies(engine: Engine, step: StepContext, phase: Phase, *, only_d
         try:
             engine.run_dependency(step, dependency, phase, verdict)
         except RecipeError as error:
-            if not is_yes(dependency.entry.get("continue_on_error")):
+            if not dependency.continue_on_error:
                 raise
             text = f"continuing without {dependency.label}: {error.message}"
             engine.effects.tell(step.configured, "!", text)
