@@ -119,6 +119,10 @@ versions:
 """
 CUSTOMIZE = """def preprocess(i):
     return {"return": 0}
+
+
+def plan(i):
+    return preprocess(i)
 """
 
 

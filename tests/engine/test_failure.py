@@ -14,7 +14,7 @@ import pytest
 from helpers import Finished, TemporaryHome, finish, is_alive, wait_until
 from recipe_engine.disk.locks import is_locked
 from recipe_engine.rules.errors import HookFailed, Interrupted, RecipeError, ScriptFailed
-from recipe_engine.running.failure import recipe_texts, script_failure
+from recipe_engine.running.failure import script_failure
 from recipe_engine.running.memory import MemoryFacts
 from recipe_engine.running.process import Ended
 
@@ -73,14 +73,6 @@ def test_the_whole_text_has_every_part_in_order() -> None:
     )
     assert error.last_words == "so"
     assert RecipeError("a\nb ").last_words == "b"
-
-
-def test_big_and_foreign_files_are_no_texts_of_a_recipe(tmp_path: Path) -> None:
-    (tmp_path / "run.sh").write_text("small")
-    (tmp_path / "data.json").write_text("x" * (1 << 20) + "y")
-    (tmp_path / "picture.png").write_bytes(b"\xff")
-    (tmp_path / "folder.py").mkdir()
-    assert recipe_texts(tmp_path) == ["small"]
 
 
 # --- whole runs in this process ---

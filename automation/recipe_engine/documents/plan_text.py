@@ -21,7 +21,7 @@ def plan_lines(plan: Plan, *, with_skipped: bool) -> Iterator[str]:
     yield f"plan for: {plan.command}"
     yield "nothing was changed;  + runs   = from the cache   - skipped   ? not known yet   ! would fail"
     yield ""
-    yield from _tree_lines(plan.root, "", (), with_skipped=with_skipped)
+    yield from _tree_lines(plan.root, "", frozenset(), with_skipped=with_skipped)
     yield ""
     yield _summary(plan)
     yield from _needs_lines(plan)
@@ -44,13 +44,13 @@ def mark_of(step: PlannedStep) -> str:
     return MARKS[step.action] if step.is_certain else OPEN_MARK
 
 
-def _tree_lines(step: PlannedStep, indent: str, told: tuple[str, ...], *, with_skipped: bool) -> Iterator[str]:
-    """A step and those below it; what a step waits for is told once, where it comes up."""
+def _tree_lines(step: PlannedStep, indent: str, said: frozenset[str], *, with_skipped: bool) -> Iterator[str]:
+    """A step and those below it; what a step waits for is printed once, where it comes up."""
     if step.action == "skip" and not with_skipped:
         return
-    yield from _step_lines(step, indent, [text for text in step.waits_for if text not in told])
+    yield from _step_lines(step, indent, [text for text in step.waits_for if text not in said])
     for child in step.children:
-        yield from _tree_lines(child, indent + "  ", (*told, *step.waits_for), with_skipped=with_skipped)
+        yield from _tree_lines(child, indent + "  ", said.union(step.waits_for), with_skipped=with_skipped)
 
 
 def _step_lines(step: PlannedStep, indent: str, waits_for: list[str]) -> Iterator[str]:

@@ -147,6 +147,8 @@ OTHERS = (
     ),
 )
 """Headers (RFC 9110, 11.6.2), signed addresses (Amazon, Google, Azure), private keys (RFC 7468)."""
+REPEATED_LENGTH = 200
+"""Texts up to this length, such as labels and reasons in a plan, are judged once."""
 SHORTEST = 16
 """No shape but a login is shorter than this."""
 ANCHORS = tuple(dict.fromkeys(anchor.lower() for shape in (TOKENS, LOGIN, *OTHERS) for anchor in shape.anchors))
@@ -161,6 +163,10 @@ def without_shapes(text: str) -> str:
     """``text`` with the mask in the place of everything that has the shape of a secret."""
     if len(text) < SHORTEST and "@" not in text:
         return text
+    return _short_without_shapes(text) if len(text) <= REPEATED_LENGTH else _without_shapes(text)
+
+
+def _without_shapes(text: str) -> str:
     lowered = text.lower()
     if not [anchor for anchor in ANCHORS if anchor in lowered]:  # a list: quicker than any() of a generator
         return text
@@ -171,6 +177,9 @@ def without_shapes(text: str) -> str:
         if any(anchor in lowered for anchor in shape.anchors):
             text = _compiled(shape.pattern).sub(lambda found: found.groupdict().get("keep", "") + MASK, text)
     return text
+
+
+_short_without_shapes = lru_cache(maxsize=8192)(_without_shapes)
 
 
 def _without_logins(text: str, instead: str) -> str:
