@@ -256,6 +256,15 @@ def cm_command(words: Sequence[str]) -> list[str]:
     return [str(Path(sys.executable).parent / "cm"), *words]
 
 
+def run_to_end(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Finished:
+    """How a command without a terminal ended, which has ``cm`` in it; fails when that reports an internal error."""
+    done = subprocess.run(
+        command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    assert "internal error" not in done.stdout + done.stderr
+    return Finished(done.returncode, done.stdout, done.stderr)
+
+
 def finish(child: Any) -> Finished:
     """Waits for a process started with ``TemporaryHome.start``."""
     out, err = child.communicate(timeout=PATIENCE_S)

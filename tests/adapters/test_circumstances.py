@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from helpers import PATIENCE_S, Finished, TemporaryHome, cm_command
+from helpers import Finished, TemporaryHome, cm_command, run_to_end
 from recipe_engine.actions.cache_actions import show_action
 from recipe_engine.actions.cache_gc import gc_action
 from recipe_engine.actions.explain_cache import explain_cache_action
@@ -43,17 +42,7 @@ def compiled(home: TemporaryHome) -> dict[str, str]:
 def in_shell(home: TemporaryHome, before: str, *words: str, after: str = "") -> Finished:
     """Runs ``cm`` in a shell after some commands, with redirections or a pipe behind it."""
     line = f"{before} {shlex.join(cm_command(words))} {after}"
-    done = subprocess.run(
-        ["bash", "-c", line],
-        cwd=home.work,
-        env=home.process_env(compiled(home)),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
-    assert "internal error" not in done.stdout + done.stderr
-    return Finished(done.returncode, done.stdout, done.stderr)
+    return run_to_end(["bash", "-c", line], home.work, home.process_env(compiled(home)))
 
 
 RUN = ("run", "script", "--tags=print,thing", "--quiet")

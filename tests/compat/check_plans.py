@@ -14,7 +14,6 @@ Recipes may install Python packages into the environment that runs this tool, so
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
 import shlex
@@ -27,7 +26,6 @@ from pathlib import Path
 from typing import Any
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-ENGINE = CHECKOUT / "automation" / "recipe_engine"
 LIMIT_S = 600
 
 COMMUNITY = """
@@ -138,14 +136,8 @@ check,user,permissions
 
 
 def load_engine() -> None:
-    """The engine of this checkout under the name that the adapters use, and what tests share."""
-    spec = importlib.util.spec_from_file_location(
-        "recipe_engine", ENGINE / "__init__.py", submodule_search_locations=[str(ENGINE)]
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    sys.modules["recipe_engine"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(sys.modules["recipe_engine"])
+    """Makes the engine of this checkout importable, and what tests share."""
+    sys.path.insert(0, str(CHECKOUT / "automation"))
     sys.path.insert(0, str(CHECKOUT / "tests"))
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from helpers import PATIENCE_S, Finished, TemporaryHome, cm_command, wait_until
+from helpers import Finished, TemporaryHome, cm_command, run_to_end, wait_until
 
 NOBODY = 65534
 SLOW = """
@@ -46,17 +46,9 @@ class SharedCache:
 
     def second_cm(self, *words: str) -> Finished:
         """Runs ``cm`` as the second user."""
-        done = subprocess.run(
-            ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *cm_command(words)],
-            cwd=self.second.work,
-            env=self.second.process_env({**self.env, "HOME": str(self.second.folder)}),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-        )
-        assert "internal error" not in done.stdout + done.stderr
-        return Finished(done.returncode, done.stdout, done.stderr)
+        command = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *cm_command(words)]
+        env = self.second.process_env({**self.env, "HOME": str(self.second.folder)})
+        return run_to_end(command, self.second.work, env)
 
     def second_run(self, tags: str, *words: str) -> Finished:
         """Runs a recipe as the second user."""
