@@ -383,7 +383,7 @@ def test_a_machine_without_cuda_takes_the_archive_all_the_same(home: Any) -> Non
     made.tar(home.work / NAME, made.cudnn_entries())
     done = home.run_cm("get,cudnn", f"--tar_file={NAME}", "--adr.cuda.version=99.9")
     assert done.code == 0, done.stderr
-    assert "going on without get,cuda" in done.stderr
+    assert "continuing without get,cuda" in done.stderr
     assert done.answer["new_env"]["CM_CUDNN_VERSION"] == "8.9.7.29"
 
 

@@ -10,6 +10,7 @@ Exit codes: 0 the run completed (result.json says whether it is VALID), 1 it fai
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -83,7 +84,11 @@ def _tell(error: HarnessError) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do what the command line asks for and return the exit code; the story goes to stderr."""
+    """Do what the command line asks for and return the exit code; the story goes to stderr.
+
+    So does the Python stack of every thread when a native library crashes.
+    """
+    faulthandler.enable()
     try:
         story = _story(arguments)
     except HarnessError as error:
