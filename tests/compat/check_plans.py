@@ -149,16 +149,16 @@ def check(words: str) -> dict[str, Any]:
     from plan_comparison import compare, files_below, planned_rows, rows_of
     from recipe_engine.actions.cm_home import home_of
     from recipe_engine.rules.errors import RecipeError
-    from recipe_engine.running import recording
+    from recipe_engine.running import journal
 
     events: list[Any] = []
-    observe = recording.Recorder.observe
+    observe = journal.Journal.observe
 
     def keep(self: Any, event: Any) -> None:
         events.append(event)
         observe(self, event)
 
-    recording.Recorder.observe = keep  # type: ignore[method-assign]
+    journal.Journal.observe = keep  # type: ignore[method-assign]
     cm = cmind.CM()
     cm.access({"action": "version", "automation": "core"})
     *first, last = words.split(" && ")
