@@ -22,7 +22,7 @@ from ..rules.secrets import hidden_texts
 from ..rules.symbols import has_symbol
 from ..running.context import StepContext
 from ..running.engine import Engine
-from ..running.host import os_info
+from ..running.host import machine_kind, os_info
 from ..running.locked import locked_artifact, places
 from ..running.step import make
 from .plan_action import request_text
@@ -78,7 +78,7 @@ class LockingEngine(PlannedEngine):
         self.run_consistently(request)
         return Lockfile(
             command=f"cm run script {request_text(request)}",
-            host={"system": str(os_info()["platform"]), "machine": os.uname().machine if hasattr(os, "uname") else ""},
+            host={"system": str(os_info()["platform"]), "machine": machine_kind()},
             recipes={recipe.id.text: self.source.digest(recipe) for recipe in self.recipes.values()},
             artifacts=tuple(map(self._locked, self.chosen_entries)),
         )

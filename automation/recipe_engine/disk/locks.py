@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import json
 import logging
 import os
@@ -23,6 +22,11 @@ from ..rules.secrets import hidden_text, holds_secret
 from .files import make_folder, read_json, share_like, utc_text
 from .os_errors import NO_LOCKS, naming, no_locks, user_name
 
+try:
+    import fcntl
+except ImportError:  # Windows, which docs/compat.md does not promise: the engine starts there, and locks nothing
+    fcntl = None  # type: ignore[assignment]
+
 logger = logging.getLogger(__name__)
 
 POLL_S = 0.05
@@ -30,6 +34,11 @@ REMIND_S = 30.0
 HELD_VARIABLE = "CROWDPERF_HELD_LOCKS"
 """Names to child processes the locks that their ancestors hold: a line ``<pid>:<path>`` for each."""
 Got = TypeVar("Got")
+
+
+def machine_name() -> str:
+    """The name of this machine; empty where the system does not give it."""
+    return os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
 
 
 # --- taken at once or not at all ---
@@ -41,6 +50,8 @@ def try_lock(handle: int, *, is_shared: bool = False) -> bool:
     Looking whether a file is locked locks it for an instant, so one refusal is not enough.
     """
     for pause_s in (0.001, 0.004, 0.0):
+        if fcntl is None:
+            return True
         try:
             fcntl.flock(handle, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
             return True
@@ -148,7 +159,7 @@ def lock_folder(path: Path, *, timeout_s: float | None = None) -> Iterator[None]
         with _marked_as_held(path, handle):
             yield
     finally:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, AttributeError):
             fcntl.flock(handle, fcntl.LOCK_UN)  # also for what a script left running in the background
         os.close(handle)
 
@@ -248,7 +259,7 @@ def _is_current(handle: int, path: Path) -> bool:
 def _note_holder(handle: int, what: str) -> None:
     facts = {
         "pid": os.getpid(),
-        "host": os.uname().nodename,
+        "host": machine_name(),
         "user": user_name(os.getuid()),
         "what": hidden_text(what),
         "command": hidden_text(" ".join(word for word in sys.argv if not holds_secret("", [word]))),

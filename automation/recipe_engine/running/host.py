@@ -24,12 +24,17 @@ USER_FOLDER_KEY = "MLC_USER_RUN_DIR"
 """Where the user called, for recipes of CM's successor."""
 
 
+def machine_kind() -> str:
+    """The kind of this machine as uname(1) gives it: ``x86_64``, ``aarch64``; on Windows ``AMD64``."""
+    return os.uname().machine if hasattr(os, "uname") else os.environ.get("PROCESSOR_ARCHITECTURE", "")
+
+
 @lru_cache(maxsize=1)
 def os_info() -> dict[str, Any]:
     """CM's ``os_info``: platform, bits, and how scripts are written and started there."""
     return {
         "platform": "darwin" if sys.platform == "darwin" else "linux",
-        "bits": "64" if os.uname().machine.endswith("64") else "32",
+        "bits": "64" if machine_kind().endswith("64") else "32",
         "python_bits": str(struct.calcsize("P") * 8),
         "bat_ext": ".sh",
         "set_env": 'export ${key}="${value}"',
@@ -61,7 +66,7 @@ def foreseen_os_env() -> dict[str, str]:
     env = {
         "CM_HOST_OS_TYPE": info["platform"],
         "CM_HOST_OS_BITS": info["bits"],
-        "CM_HOST_PLATFORM_FLAVOR": os.uname().machine,
+        "CM_HOST_PLATFORM_FLAVOR": machine_kind(),
         "CM_HOST_OS_FLAVOR": release.get("ID", ""),
         "CM_HOST_OS_FLAVOR_LIKE": release.get("ID_LIKE", ""),
         "CM_HOST_OS_VERSION": release.get("VERSION_ID", ""),

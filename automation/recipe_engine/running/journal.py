@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ..disk.files import remove_tree
-from ..disk.locks import is_locked, try_lock
+from ..disk.locks import is_locked, machine_name, try_lock
 from ..rules.errors import Interrupted, RecipeError
 from ..rules.events import StepEvent
 from ..rules.secrets import hidden_text, hidden_texts, without_secret_flags
@@ -166,7 +166,7 @@ class Journal:
             "folder": self._engine.top_folder,
             "cache": str(self._engine.store.root),
             "pid": os.getpid(),
-            "host": os.uname().nodename,
+            "host": machine_name(),
         }
 
 
