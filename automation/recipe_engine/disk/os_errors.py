@@ -16,7 +16,6 @@ from ..rules.errors import StoreError
 
 NO_SPACE = frozenset([errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)])
 NO_PERMISSION = frozenset([errno.EACCES, errno.EPERM, errno.EROFS])
-NO_DESCRIPTORS = frozenset([errno.EMFILE, errno.ENFILE])
 NO_LOCKS = frozenset([errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP])
 """What flock(2) answers on file systems that cannot lock: Lustre without ``-o flock``, NFS without a lock service."""
 CACHE_MARK = "CACHEDIR.TAG"

@@ -56,42 +56,23 @@ class Entries(Protocol):
 
 
 class Effects(Protocol):
-    """The port: each method is one thing that a step does to the world outside of its context, or asks of it."""
+    """The port: each method is one thing that a step does to the world outside of its context, or asks of it.
+
+    ``RealEffects`` says what each method does.
+    """
 
     entries: Entries
 
-    def hook(self, step: StepContext, name: str) -> HookResult:
-        """Calls a function of customize.py, if there is one; the step takes over what it changed."""
-
-    def run_script(self, step: StepContext) -> None:
-        """Runs the recipe's native script, if it has one; the step takes over what it wrote."""
-
-    def reuse_problem(self, step: StepContext, entry: CacheEntry) -> str:
-        """What the recipe's validate_cache.sh and detect_version have against an entry; empty when it is still right.
-
-        Asked of every recipe; one without validate_cache.sh has nothing against any.
-        """
-
-    def inside(self, folder: Path) -> AbstractContextManager[None]:
-        """The current folder is ``folder`` inside the block."""
-
-    def workplace(self, step: StepContext, entry: CacheEntry | None) -> AbstractContextManager[None]:
-        """Inside the block the recipe works in its output folder, which has no scratch files and no other user."""
-
-    def remove_outputs(self, step: StepContext) -> None:
-        """Removes the files of an earlier run that the recipe names, before it is decided whether it runs."""
-
-    def write_env_file(self, step: StepContext, name: str, env: Env, lines_before: Sequence[str] = ()) -> None:
-        """Leaves a file in the current folder that sets ``env`` in the shell which sources it."""
-
-    def maker(self, recipe: Recipe) -> Maker:
-        """What a cache entry records of the recipe that makes it."""
-
-    def remarks(self, step: StepContext) -> list[str]:
-        """What the user should know of this machine before the step runs, a line each."""
-
-    def tell(self, configured: Configured, mark: str, text: str) -> None:
-        """One line of progress: ``*`` starts, ``+`` done, ``=`` reused, ``-`` ended early, ``!`` needs attention."""
+    def hook(self, step: StepContext, name: str) -> HookResult: ...
+    def run_script(self, step: StepContext) -> None: ...
+    def reuse_problem(self, step: StepContext, entry: CacheEntry) -> str: ...
+    def inside(self, folder: Path) -> AbstractContextManager[None]: ...
+    def workplace(self, step: StepContext, entry: CacheEntry | None) -> AbstractContextManager[None]: ...
+    def remove_outputs(self, step: StepContext) -> None: ...
+    def write_env_file(self, step: StepContext, name: str, env: Env, lines_before: Sequence[str] = ()) -> None: ...
+    def maker(self, recipe: Recipe) -> Maker: ...
+    def remarks(self, step: StepContext) -> list[str]: ...
+    def tell(self, configured: Configured, mark: str, text: str) -> None: ...
 
 
 class RealEffects:
