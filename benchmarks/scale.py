@@ -39,8 +39,8 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(CHECKOUT / "automation"))
 
 from recipe_engine.disk.store import Maker, Outcome, Store  # noqa: E402
-from recipe_engine.rules.cachemodel import CacheKey, RecipeId  # noqa: E402
-from recipe_engine.rules.version import VersionRange  # noqa: E402
+from recipe_engine.rules.model import CacheKey, RecipeId  # noqa: E402
+from recipe_engine.rules.query import VersionRange  # noqa: E402
 
 FIRST_INDEX_BUDGET_S = 15.0
 WARM_RATIO_BUDGET = 1.5

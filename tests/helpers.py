@@ -23,10 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_engine.actions.run import Home, run_action
+from recipe_engine.actions.adapter import Home
+from recipe_engine.actions.run import run_action
 from recipe_engine.disk.repos import RepoInfo
 from recipe_engine.disk.store import Store
-from recipe_engine.rules.quoting import ValueRule
+from recipe_engine.rules.env import ValueRule
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PATIENCE_S = 60.0

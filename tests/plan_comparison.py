@@ -12,12 +12,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from recipe_engine.actions.adapter import Home
 from recipe_engine.actions.plan_action import make_plan
-from recipe_engine.actions.run import Home, new_engine, parse_request
+from recipe_engine.actions.run import new_engine, parse_request
 from recipe_engine.planning.planned import PlannedEngine
+from recipe_engine.rules.conditions import has_symbol
 from recipe_engine.rules.env import key_matcher
-from recipe_engine.rules.events import StepEvent
-from recipe_engine.rules.symbols import has_symbol
+from recipe_engine.rules.model import StepEvent
 
 
 class Row(NamedTuple):

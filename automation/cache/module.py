@@ -19,8 +19,8 @@ if Path(sys.modules["recipe_engine"].__file__).parent != ENGINE:
     )
 # --- end of the same lines ---
 
-from recipe_engine.actions.cm_home import answer, home_of, loaded_artifacts  # noqa: E402
-from recipe_engine.actions.report import answer_cm  # noqa: E402
+from recipe_engine.actions.adapter import answer, home_of, loaded_artifacts  # noqa: E402
+from recipe_engine.actions.adapter import answer_cm  # noqa: E402
 
 
 class CAutomation(Automation):

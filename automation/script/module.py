@@ -19,8 +19,12 @@ if Path(sys.modules["recipe_engine"].__file__).parent != ENGINE:
     )
 # --- end of the same lines ---
 
-from recipe_engine.actions.cm_home import answer, home_of, loaded_artifacts  # noqa: E402
-from recipe_engine.actions.report import answer_cm  # noqa: E402
+from recipe_engine.actions.adapter import (  # noqa: E402
+    answer,
+    answer_cm,
+    home_of,
+    loaded_artifacts,
+)
 
 
 class CAutomation(Automation):
@@ -37,7 +41,7 @@ class CAutomation(Automation):
 
     def use(self, i):
         """Run all recipes on this engine, even where another one is registered: cm use crowdperf:script."""
-        return answer(self.cmind, i, "cm_home.use_action", "cmind")
+        return answer(self.cmind, i, "adapter.use_action", "cmind")
 
     def plan(self, i):
         """Show what a run would do, and do none of it: cm plan script --tags=get,python3 [--graph=mermaid|dot|html]."""

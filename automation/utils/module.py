@@ -19,7 +19,7 @@ if Path(sys.modules["recipe_engine"].__file__).parent != ENGINE:
     )
 # --- end of the same lines ---
 
-from recipe_engine.actions.cm_home import answer  # noqa: E402
+from recipe_engine.actions.adapter import answer  # noqa: E402
 
 
 class CAutomation(Automation):

@@ -102,7 +102,7 @@ def file_name(name: str) -> str:
 
     A hook's process has the engine, which knows the names of its own files.
     """
-    from recipe_engine.disk.entryfile import OWN_NAMES
+    from recipe_engine.disk.entries import OWN_NAMES
 
     is_path = name in (".", "..") or "/" in name or os.sep in name
     if is_path or not name.isprintable() or len(os.fsencode(name)) > MAX_NAME_BYTES:

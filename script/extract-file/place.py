@@ -176,7 +176,7 @@ def _check_place(root: Path, place: Path, *, overwrites: bool) -> None:
 
 def _check_names(root: Path, place: Path) -> None:
     """Raises PlaceError when the place is a cache entry and a file would replace one of the engine's."""
-    from recipe_engine.disk.entryfile import OWN_NAMES  # only a hook's process has the engine
+    from recipe_engine.disk.entries import OWN_NAMES  # only a hook's process has the engine
 
     names = sorted(name for name in os.listdir(root) if name.casefold() in OWN_NAMES)
     if names and place == Path.cwd() and (place / "_cm.json").is_file():

@@ -50,7 +50,7 @@ def _call_facts(env: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, 
 
 def _local_repo(i: dict[str, Any]) -> Path | None:
     """The folder of CM's local repository; None in a plan, which has no CM."""
-    from recipe_engine.actions.cm_home import home_of  # only a hook's process has the engine
+    from recipe_engine.actions.adapter import home_of  # only a hook's process has the engine
 
     cmind = getattr(i.get("automation"), "cmind", None)
     return home_of(cmind).local_repo if cmind is not None else None

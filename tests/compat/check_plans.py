@@ -147,7 +147,7 @@ def check(words: str) -> dict[str, Any]:
     import cmind
     from cmind.cli import parse
     from plan_comparison import compare, files_below, planned_rows, rows_of
-    from recipe_engine.actions.cm_home import home_of
+    from recipe_engine.actions.adapter import home_of
     from recipe_engine.rules.errors import RecipeError
     from recipe_engine.running import journal
 

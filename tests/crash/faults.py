@@ -33,11 +33,11 @@ import recipe_engine.running.failure
 import recipe_engine.running.journal
 import recipe_engine.running.shell  # noqa: F401
 from helpers import CHECKOUT, TemporaryHome
+from recipe_engine.actions.adapter import answer_cm
 from recipe_engine.actions.cache_actions import remove_action
 from recipe_engine.actions.cache_gc import gc_action
-from recipe_engine.actions.report import answer_cm
 from recipe_engine.actions.run import run_action
-from recipe_engine.disk import entry_index
+from recipe_engine.disk import store
 
 ENGINE = str(CHECKOUT / "automation" / "recipe_engine")
 ERRNOS = (errno.EIO, errno.ENOSPC)
@@ -153,7 +153,7 @@ def in_child(home: TemporaryHome, action: Callable[[TemporaryHome], dict[str, An
             os.chdir(home.work)
             for number in (1, 2):
                 os.dup2(os.open(home.folder / "output", os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
-            entry_index.MANY = 0  # so that the index of entries takes part
+            store.MANY = 0  # so that the index of entries takes part
             send = os.write
             fault.install()
             try:

@@ -13,7 +13,7 @@ from helpers import TemporaryHome, finish, wait_until
 from recipe_engine.actions.cache_actions import remove_action
 from recipe_engine.disk.locks import is_locked
 from recipe_engine.disk.store import Store
-from recipe_engine.rules.cachemodel import CacheEntry
+from recipe_engine.rules.model import CacheEntry
 
 META = {"cache": True, "new_env_keys": ["CM_THING_FILE"]}
 RUN = """

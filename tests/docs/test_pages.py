@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from recipe_engine.rules.flags import FLAGS
+from recipe_engine.rules.deps import FLAGS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "AGENTS.md", ROOT / "automation" / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]

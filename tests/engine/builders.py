@@ -7,13 +7,21 @@ from pathlib import Path
 from typing import Any
 
 from recipe_engine.rules.cachekey import cache_key, entry_tags
-from recipe_engine.rules.cachemodel import CacheEntry, CacheKey, EntryRecord
 from recipe_engine.rules.configure import configure
 from recipe_engine.rules.deps import ParentView, request_from_inputs
-from recipe_engine.rules.index import IndexEntry
-from recipe_engine.rules.model import Configured, Dependency, Recipe, Request, RunOptions
+from recipe_engine.rules.model import (
+    CacheEntry,
+    CacheKey,
+    Configured,
+    Dependency,
+    EntryRecord,
+    Recipe,
+    Request,
+    RunOptions,
+)
+from recipe_engine.rules.query import parse_query
 from recipe_engine.rules.schema import parse_dependency, parse_recipe
-from recipe_engine.rules.tags import parse_query
+from recipe_engine.rules.select import IndexEntry
 
 FOLDER = Path("/recipes/script/get-x")
 FILE = f"{FOLDER}/_cm.yaml"

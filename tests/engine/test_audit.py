@@ -12,8 +12,8 @@ import pytest
 from helpers import CHECKOUT, TemporaryHome
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from recipe_engine.actions.adapter import Home
 from recipe_engine.actions.audit import audit_action
-from recipe_engine.actions.run import Home
 from recipe_engine.auditing.findings import CODES
 from recipe_engine.auditing.places import places_of
 from recipe_engine.auditing.rules import RULES

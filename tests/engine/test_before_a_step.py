@@ -9,7 +9,7 @@ import pytest
 from helpers import TemporaryHome
 from recipe_engine.disk.store import Store
 from recipe_engine.rules.errors import RequestError
-from recipe_engine.running import host as host_module
+from recipe_engine.running import context as host_module
 
 INSIDE = {"CM_RUN_STATE_DOCKER": True}
 MARK = {"run_sh": "touch ran.txt"}

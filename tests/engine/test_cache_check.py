@@ -13,7 +13,7 @@ import pytest
 from helpers import TemporaryHome, finish, shell_wait, wait_until
 from recipe_engine.actions.cache_actions import NothingFound
 from recipe_engine.actions.cache_check import KINDS, check_entry, verify_action
-from recipe_engine.disk.entryfile import CACHE_AUTOMATION_UID
+from recipe_engine.disk.entries import CACHE_AUTOMATION_UID
 from recipe_engine.disk.repos import RecipeSource
 from recipe_engine.rules.errors import RequestError
 

@@ -17,7 +17,7 @@ from helpers import TemporaryHome, Terminal, shell_wait, wait_until
 from recipe_engine.actions import cache_gc
 from recipe_engine.actions.cache_actions import NothingFound, show_action
 from recipe_engine.actions.cache_gc import LEFT_FOR_S, gc_action, limits_of, pin_action
-from recipe_engine.disk.entryfile import CACHE_AUTOMATION_UID
+from recipe_engine.disk.entries import CACHE_AUTOMATION_UID
 from recipe_engine.disk.store import Store
 from recipe_engine.disk.usage import EntriesInUse
 from recipe_engine.rules.errors import RequestError, StoreError

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from builders import configured, entry_of, entry_with_tags, key_of
 from recipe_engine.rules.cachekey import cache_key, entry_tags, misfit, preference
-from recipe_engine.rules.cachemodel import CacheKey
+from recipe_engine.rules.model import CacheKey
 
 VARIED: dict[str, Any] = {
     "variations": {

@@ -10,7 +10,7 @@ from builders import configured, recipe, request
 from recipe_engine.rules.configure import apply_default_version, configure
 from recipe_engine.rules.errors import MetaError, RequestError
 from recipe_engine.rules.model import Configured
-from recipe_engine.rules.version import VersionRange
+from recipe_engine.rules.query import VersionRange
 
 # --- precedence: each level of this ladder beats the ones above it ---
 

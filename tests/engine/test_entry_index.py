@@ -10,12 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from recipe_engine.disk import entry_index, files
-from recipe_engine.disk.entry_index import EntryIndex
-from recipe_engine.disk.entryfile import CACHE_AUTOMATION_UID, EntryPaths
-from recipe_engine.disk.store import Maker, Outcome, Store
-from recipe_engine.rules.cachemodel import CacheEntry, CacheKey, RecipeId
-from recipe_engine.rules.version import VersionRange
+from recipe_engine.disk import files, store
+from recipe_engine.disk.entries import CACHE_AUTOMATION_UID, EntryPaths
+from recipe_engine.disk.store import EntryIndex, Maker, Outcome, Store
+from recipe_engine.rules.model import CacheEntry, CacheKey, RecipeId
+from recipe_engine.rules.query import VersionRange
 
 NOTHING = Outcome(
     new_env={}, new_state={}, dependencies=[], version="", added_tags=(), files=(), dependent_path="", details={}
@@ -44,7 +43,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for number in range(5):
         make(tmp_path / "cache", "get-a", f"v{number}")
         make(tmp_path / "cache", "get-b", f"v{number}")
-    monkeypatch.setattr(entry_index, "MANY", 2)
+    monkeypatch.setattr(store, "MANY", 2)
     return tmp_path / "cache"
 
 
@@ -52,13 +51,13 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The ``_cm.json`` files that were read."""
     files: list[Path] = []
-    read = entry_index.read_json
+    read = store.read_json
 
     def counted(path: Path) -> object:
         files.append(path)
         return read(path)
 
-    monkeypatch.setattr(entry_index, "read_json", counted)
+    monkeypatch.setattr(store, "read_json", counted)
     return files
 
 
@@ -72,7 +71,7 @@ def names_of(root: Path, alias: str) -> set[str]:
 
 
 def file_of(root: Path) -> Path:
-    return root / ".index" / f"entries-{entry_index.FORMAT}.txt"
+    return root / ".index" / f"entries-{store.FORMAT}.txt"
 
 
 def test_with_the_file_only_entries_of_the_recipe_are_read_and_nothing_written(root: Path, reads: list[Path]) -> None:

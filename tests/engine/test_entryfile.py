@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_engine.disk.content import details_of, file_problem, record_file
-from recipe_engine.disk.entryfile import (
+from recipe_engine.disk.entries import (
     CACHE_AUTOMATION_UID,
     EntryPaths,
+    details_of,
+    file_problem,
     parse_entry,
+    record_file,
     stamp_of,
 )
 from recipe_engine.disk.files import write_json
-from recipe_engine.rules.cachemodel import EntryDetails, EntryRecord
+from recipe_engine.rules.model import EntryDetails, EntryRecord
 
 RECORD = EntryRecord(
     fingerprint="f" * 64,

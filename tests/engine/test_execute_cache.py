@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome
-from recipe_engine.actions.report import answer_cm
+from recipe_engine.actions.adapter import answer_cm
 from recipe_engine.actions.run import run_action
 from recipe_engine.disk.repos import recipe_digest
 from recipe_engine.rules.errors import CycleError, RecipeError, RequestError, ScriptFailed, StoreError
@@ -468,7 +468,7 @@ def test_an_entry_is_in_use_before_its_dynamic_dependencies_run(home: TemporaryH
 
         def preprocess(i):
             from recipe_engine.actions.cache_gc import gc_action
-            from recipe_engine.actions.run import Home
+            from recipe_engine.actions.adapter import Home
             from pathlib import Path
 
             gc_action({"max_size": 0, "f": True}, Home([], Path(HOME), Path(HOME) / "repos/local"))

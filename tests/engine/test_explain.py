@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from builders import recipe, request
 from helpers import CHECKOUT, TemporaryHome
+from recipe_engine.actions.adapter import Home
 from recipe_engine.actions.explain_action import explain_action
 from recipe_engine.actions.explain_cache import explain_cache_action
 from recipe_engine.actions.plan_action import make_plan
-from recipe_engine.actions.run import Home, new_engine, parse_request
+from recipe_engine.actions.run import new_engine, parse_request
 from recipe_engine.disk.files import working_folder
 from recipe_engine.disk.repos import RepoInfo
 from recipe_engine.documents.explain import env_rows

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from helpers import TemporaryHome, uid_of
 from recipe_engine.rules.errors import MetaError
-from recipe_engine.running.host import os_info, passed_on_env
+from recipe_engine.running.context import os_info, passed_on_env
 
 KEYS_THAT_RECIPES_READ = {
     "artifact",

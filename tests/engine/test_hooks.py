@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 from helpers import uid_of
-from recipe_engine.rules.cachemodel import RecipeId
 from recipe_engine.rules.errors import ErrorText, HookFailed, ScriptFailed
-from recipe_engine.rules.model import HookResult, Layer, Recipe
+from recipe_engine.rules.model import HookResult, Layer, Recipe, RecipeId
 from recipe_engine.running.hooks import Artifact, call_hook, load_customize
 
 

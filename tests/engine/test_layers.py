@@ -16,11 +16,11 @@ MODULES = {f"{path.parent.name}.{path.stem}": path for path in sorted(ENGINE.glo
 """Every module by ``package.module``."""
 TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
 
-MODULE_LINES = 350
+MODULE_LINES = 450
 FUNCTION_LINES = 60
 ARGUMENTS = 5
 
-TOO_LONG_MODULES: dict[str, str] = {}
+TOO_LONG_MODULES: dict[str, str] = {"rules.model": "the types of the engine stand in one place; they hold no rules"}
 """Module to the reason why it may be longer than MODULE_LINES."""
 TOO_LONG_FUNCTIONS: dict[str, str] = {}
 """``module.function`` to the reason why it may be longer than FUNCTION_LINES."""

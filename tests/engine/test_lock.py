@@ -12,7 +12,7 @@ import pytest
 from helpers import CHECKOUT, TemporaryHome
 from recipe_engine.actions.lock_action import LockingEngine
 from recipe_engine.actions.run import new_engine, parse_request
-from recipe_engine.disk.content import details_of
+from recipe_engine.disk.entries import details_of
 from recipe_engine.disk.files import working_folder
 from recipe_engine.documents.lockfile import (
     LockedArtifact,
@@ -24,10 +24,10 @@ from recipe_engine.documents.lockfile import (
     parse_lockfile,
     portable,
 )
-from recipe_engine.rules.cachemodel import RecipeId
-from recipe_engine.rules.demands import Artifact
+from recipe_engine.rules.cachekey import Artifact
+from recipe_engine.rules.conditions import symbol
 from recipe_engine.rules.errors import RequestError
-from recipe_engine.rules.symbols import symbol
+from recipe_engine.rules.model import RecipeId
 from recipe_engine.running import locked
 
 A, B = "a" * 64, "b" * 64

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from recipe_engine.rules.secrets import MASK, known_from
-from recipe_engine.running.masked_output import HELD_LIMIT, StreamMask, masked_output
+from recipe_engine.running.console import HELD_LIMIT, StreamMask, masked_output
 
 TOKEN = "gh" + "p_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7aB3dE6gH9"
 KEY = "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIE+/=\nabc\n-----END RSA PRIVATE KEY-----"

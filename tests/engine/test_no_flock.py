@@ -12,7 +12,7 @@ from helpers import TemporaryHome
 from recipe_engine.actions.cache_actions import remove_action, show_action
 from recipe_engine.actions.cache_check import verify_action
 from recipe_engine.actions.cache_gc import gc_action
-from recipe_engine.disk.os_errors import mount_point
+from recipe_engine.disk.files import mount_point
 from recipe_engine.rules.errors import StoreError
 
 ERRNOS = [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP]

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from recipe_engine.disk.os_errors import explained, naming, store_error
+from recipe_engine.disk.files import explained, naming, store_error
 from recipe_engine.rules.errors import StoreError
 
 

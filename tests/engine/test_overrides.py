@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from builders import dependency
-from recipe_engine.rules.model import Dependency
-from recipe_engine.rules.overrides import (
+from recipe_engine.rules.deps import (
     append_dependencies,
     apply_overrides,
     change_entry,
@@ -16,6 +15,7 @@ from recipe_engine.rules.overrides import (
     merge_overrides,
     unknown_handles,
 )
+from recipe_engine.rules.model import Dependency
 
 
 def entries(dependencies: tuple[Dependency, ...]) -> list[Any]:

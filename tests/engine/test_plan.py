@@ -16,9 +16,9 @@ from recipe_engine.actions.run import new_engine, parse_request
 from recipe_engine.disk.files import working_folder
 from recipe_engine.documents.plan import Plan
 from recipe_engine.documents.plan_text import GRAPHS, plan_json, plan_lines
+from recipe_engine.rules.conditions import START, has_symbol
 from recipe_engine.rules.errors import RecipeError
-from recipe_engine.rules.events import StepEvent
-from recipe_engine.rules.symbols import START, has_symbol
+from recipe_engine.rules.model import StepEvent
 from recipe_engine.running.step import run_request
 
 Step = tuple[str, str]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from helpers import CHECKOUT, is_alive, wait_until
 from recipe_engine.rules.errors import Interrupted
-from recipe_engine.running.interrupts import held_back, raised_as_interrupted
+from recipe_engine.running.console import held_back, raised_as_interrupted
 from recipe_engine.running.process import Ended, descendants, end_group, exit_text, last_lines, run_process
 
 
@@ -165,7 +165,7 @@ sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from recipe_engine.running import process
 from recipe_engine.rules.errors import Interrupted
-from recipe_engine.running.interrupts import raised_as_interrupted
+from recipe_engine.running.console import raised_as_interrupted
 
 real = subprocess.Popen
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 from helpers import TemporaryHome, Terminal
 from recipe_engine.rules.errors import Ambiguous, RequestError
-from recipe_engine.running.prompts import confirm, pick
+from recipe_engine.running.console import confirm, pick
 
 
 @pytest.mark.parametrize(

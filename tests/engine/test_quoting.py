@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_engine.rules.quoting import quoted
+from recipe_engine.rules.env import quoted
 from recipe_engine.running import shell
 
 from tests.helpers import TemporaryHome

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome
-from recipe_engine.disk.entryfile import relocated
+from recipe_engine.disk.entries import relocated
 
 UID, OTHER = "0123456789abcdef", "fedcba9876543210"
 OLD = "/gone/repos/local/cache"

@@ -13,11 +13,10 @@ from typing import Any
 
 import pytest
 from helpers import CHECKOUT
-from recipe_engine.actions.report import answer_cm, set_up_logging, stdout_to_stderr, to_cm
-from recipe_engine.rules.cachemodel import CacheEntry, RecipeId
+from recipe_engine.actions.adapter import answer_cm, set_up_logging, stdout_to_stderr, to_cm
 from recipe_engine.rules.errors import ErrorText, HookFailed, NotFound, RecipeError, ScriptFailed, VariationNotFound
-from recipe_engine.rules.model import StepResult
-from recipe_engine.running.interrupts import raised_as_interrupted
+from recipe_engine.rules.model import CacheEntry, RecipeId, StepResult
+from recipe_engine.running.console import raised_as_interrupted
 
 
 @pytest.fixture(autouse=True)
@@ -122,7 +121,7 @@ def test_an_internal_error_names_its_place_and_how_to_see_more(capsys: pytest.Ca
 PRINTING = """
 import os, subprocess, sys
 sys.path.insert(0, sys.argv[1])
-from recipe_engine.actions.report import stdout_to_stderr
+from recipe_engine.actions.adapter import stdout_to_stderr
 print("before")
 with stdout_to_stderr(True):
     print("printed")

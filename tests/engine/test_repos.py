@@ -65,7 +65,7 @@ def test_an_updated_engine_reads_all_recipes_again(root: Path, monkeypatch: pyte
         source(root)
 
 
-@pytest.mark.parametrize("name", ["rules/env.py", "rules/schema.py", "disk/metafile.py"])
+@pytest.mark.parametrize("name", ["rules/env.py", "rules/schema.py", "disk/repos.py"])
 def test_every_module_that_reads_recipes_counts_as_the_engines_update(
     root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:

@@ -16,8 +16,8 @@ import jsonschema
 import pytest
 import yaml
 from helpers import CHECKOUT, TemporaryHome
+from recipe_engine.actions.adapter import Home
 from recipe_engine.actions.audit import audit_action
-from recipe_engine.actions.run import Home
 from recipe_engine.actions.scaffold import TEMPLATES, NewRecipe, add_action
 from recipe_engine.disk.repos import RepoInfo
 from recipe_engine.rules.errors import NotFound, RequestError

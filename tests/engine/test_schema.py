@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 from builders import FILE, FOLDER, recipe
-from recipe_engine.rules.cachemodel import RecipeId
 from recipe_engine.rules.conditions import Condition
 from recipe_engine.rules.errors import ConditionError, MetaError, RecipeError
-from recipe_engine.rules.model import PHASES, InputDescription
+from recipe_engine.rules.model import PHASES, InputDescription, RecipeId
+from recipe_engine.rules.query import VersionRange
 from recipe_engine.rules.schema import is_yes, parse_layer, parse_overrides, parse_recipe, text_of
-from recipe_engine.rules.version import VersionRange
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     # what the file holds, what the error says behind the name of the file

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 from recipe_engine.rules.errors import NotFound, RequestError, VariationNotFound
-from recipe_engine.rules.index import IndexEntry, RecipeIndex
-from recipe_engine.rules.select import candidates, nearest_recipes, nearest_to_asker
-from recipe_engine.rules.tags import parse_query
+from recipe_engine.rules.query import parse_query
+from recipe_engine.rules.select import IndexEntry, RecipeIndex, candidates, nearest_recipes, nearest_to_asker
 from test_index import entry
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_engine.disk import content, files, removal, usage
-from recipe_engine.disk.entryfile import CACHE_AUTOMATION_UID, SCRATCH_NAMES, EntryPaths
+from recipe_engine.disk import entries, files, usage
+from recipe_engine.disk.entries import CACHE_AUTOMATION_UID, SCRATCH_NAMES, EntryPaths
 from recipe_engine.disk.store import Maker, Outcome, Store
 from recipe_engine.rules.cachekey import match_tags
-from recipe_engine.rules.cachemodel import CacheEntry, CacheKey, RecipeId
 from recipe_engine.rules.errors import StoreError
-from recipe_engine.rules.version import VersionRange
+from recipe_engine.rules.model import CacheEntry, CacheKey, RecipeId
+from recipe_engine.rules.query import VersionRange
 
 KEY = CacheKey(
     recipe=RecipeId("get-x", "a123456789abcdef"),
@@ -216,7 +216,7 @@ def test_a_recipe_may_declare_its_whole_folder(root: Path) -> None:
         (entry.path / name).write_text("x")
     entry = made.commit(entry, KEY, NOTHING._replace(files=(".",)))
     assert Store(root).problem(entry) == ""
-    details = content.details_of(entry)
+    details = entries.details_of(entry)
     assert details is not None
     assert [record.path for record in details.files] == ["a"]
 
@@ -355,7 +355,7 @@ def test_an_entry_with_something_else_in_place_of_a_file_is_a_broken_one(root: P
 
 def test_a_removed_entry_is_gone_at_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = make(root)
-    monkeypatch.setattr(removal, "remove_tree", lambda _: None)
+    monkeypatch.setattr(usage, "remove_tree", lambda _: None)
     Store(root).remove(entry)
     assert Store(root).entries() == []
     monkeypatch.undo()

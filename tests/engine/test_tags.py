@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from recipe_engine.rules.errors import RequestError
-from recipe_engine.rules.tags import TagQuery, merge_tag_texts, nearest, parse_query, split_words
+from recipe_engine.rules.query import TagQuery, merge_tag_texts, nearest, parse_query, split_words
 
 
 @pytest.mark.parametrize(

@@ -13,17 +13,9 @@ from helpers import TemporaryHome, cm_command, finish, shell_wait, wait_until
 from recipe_engine.actions.cache_actions import remove_action
 from recipe_engine.actions.cache_gc import gc_action
 from recipe_engine.disk import usage
-from recipe_engine.disk.content import details_of
-from recipe_engine.disk.entryfile import EntryPaths
-from recipe_engine.disk.usage import (
-    EntriesInUse,
-    dependencies,
-    is_in_use,
-    last_use_s,
-    unused,
-    users_of,
-)
-from recipe_engine.rules.cachemodel import CacheEntry
+from recipe_engine.disk.entries import EntryPaths, details_of
+from recipe_engine.disk.usage import EntriesInUse, dependencies, is_in_use, last_use_s, unused, users_of
+from recipe_engine.rules.model import CacheEntry
 
 
 def recorded_dependencies(entry: CacheEntry) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from recipe_engine.rules.version import VersionRange, compare
+from recipe_engine.rules.query import VersionRange, compare
 
 IN_ORDER = [
     ["main", "1"],

@@ -18,7 +18,7 @@ from recipe_engine.actions.run import new_engine, parse_request
 from recipe_engine.disk.files import working_folder
 from recipe_engine.disk.store import Store
 from recipe_engine.rules.errors import RecipeError
-from recipe_engine.rules.events import StepEvent
+from recipe_engine.rules.model import StepEvent
 
 FEWER = settings(max_examples=max(8, settings.default.max_examples // 2) if settings.default else 8)
 KEYS = ("CM_A", "CM_B", "CM_C", "CM_TMP_D", "+CM_L")

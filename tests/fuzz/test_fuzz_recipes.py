@@ -17,8 +17,8 @@ from cmind.cli import parse
 from helpers import TemporaryHome
 from hypothesis import example, given
 from hypothesis import strategies as st
+from recipe_engine.actions.adapter import printable
 from recipe_engine.actions.plan_action import plan_action
-from recipe_engine.actions.report import printable
 from recipe_engine.rules.errors import RecipeError
 
 

@@ -20,18 +20,15 @@ from ..auditing.context import AuditedRecipe, Block, blocks_of, registered
 from ..auditing.findings import LEVELS, Finding
 from ..auditing.places import Places, places_of
 from ..auditing.rules import audit, counts
-from ..disk.metafile import CM_NAMES, meta_files, read_meta
-from ..disk.recipe_files import file_text, recipe_texts
-from ..disk.repos import SCRIPT_AUTOMATION_UID
-from ..rules.deps import INPUT_TO_ENV
+from ..disk.repos import CM_NAMES, SCRIPT_AUTOMATION_UID, file_text, meta_files, read_meta, recipe_texts
+from ..rules.deps import FLAGS, INPUT_TO_ENV
 from ..rules.errors import NotFound, RecipeError, RequestError
-from ..rules.flags import FLAGS
-from ..rules.index import RecipeIndex, RepoInfo
+from ..rules.query import nearest_hint
 from ..rules.schema import parse_recipe
-from ..rules.select import candidates
-from ..rules.tags import nearest_hint
+from ..rules.select import RecipeIndex, RepoInfo, candidates
 from ..running.process import run_process
-from .run import Home, parse_query_input
+from .adapter import Home
+from .run import parse_query_input
 
 logger = logging.getLogger(__name__)
 

@@ -12,18 +12,19 @@ from contextlib import nullcontext
 from fnmatch import fnmatchcase
 from typing import Any
 
-from ..disk.entryfile import EntryPaths, parse_state
+from ..disk.entries import EntryPaths, parse_state
 from ..disk.files import read_json, tree_size, utc_seconds
 from ..disk.store import Store
 from ..disk.usage import is_in_use, last_use_s, unused, users_of
 from ..rules.amounts import age_text, size_text
 from ..rules.cachekey import match_tags
-from ..rules.cachemodel import CacheEntry
 from ..rules.errors import RecipeError
+from ..rules.model import CacheEntry
 from ..rules.schema import is_yes
 from ..rules.secrets import without_secrets
-from ..running.prompts import confirm
-from .run import Home, split_artifact
+from ..running.console import confirm
+from .adapter import Home
+from .run import split_artifact
 
 logger = logging.getLogger(__name__)
 IN_USE = "in use by a running process"

@@ -12,18 +12,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..disk.content import details_of, file_problem, state_problem
-from ..disk.entryfile import EntryPaths, Stamp, relocated, stamp_of
+from ..disk.entries import EntryPaths, Stamp, details_of, file_problem, relocated, stamp_of, state_problem
 from ..disk.files import read_json
 from ..disk.repos import RecipeSource, recipe_digest, recipe_stamp
 from ..disk.store import Store
 from ..rules.amounts import size_text
-from ..rules.cachemodel import CacheEntry, EntryDetails
 from ..rules.errors import RequestError
-from ..rules.index import RecipeIndex
-from ..rules.tags import split_words
+from ..rules.model import CacheEntry, EntryDetails
+from ..rules.query import split_words
+from ..rules.select import RecipeIndex
+from .adapter import Home
 from .cache_actions import NothingFound, find_entries, print_lines
-from .run import Home
 
 logger = logging.getLogger(__name__)
 

@@ -15,21 +15,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..disk.entryfile import RESUMABLE_SUFFIX, EntryPaths
+from ..disk.entries import RESUMABLE_SUFFIX, EntryPaths
 from ..disk.files import files_below, tree_size
 from ..disk.locks import folder_lock_if_free, is_locked
-from ..disk.removal import discard, empty_trash, trash_in
 from ..disk.store import Store
-from ..disk.usage import dependencies, is_in_use, last_use_s
+from ..disk.usage import dependencies, discard, empty_trash, is_in_use, last_use_s, trash_in
 from ..rules.amounts import age_text, parse_age_s, parse_size_bytes, size_text
 from ..rules.cachekey import replacements
-from ..rules.cachemodel import CacheEntry
 from ..rules.errors import RequestError, StoreError
+from ..rules.model import CacheEntry
 from ..rules.retention import Item, Limits, decide
 from ..rules.schema import is_yes
-from ..running.prompts import confirm
+from ..running.console import confirm
+from .adapter import Home
 from .cache_actions import IN_USE, NothingFound, find_entries, is_forced, is_removed, made_s, print_lines
-from .run import Home
 
 logger = logging.getLogger(__name__)
 

@@ -6,25 +6,18 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..documents.explain import (
-    EnvRow,
-    Explanation,
-    bounds_of,
-    env_rows,
-    excluded_of,
-    shown_history,
-    variations_of,
-)
+from ..documents.explain import EnvRow, Explanation, bounds_of, env_rows, excluded_of, shown_history, variations_of
 from ..documents.explain_text import explanation_json, explanation_lines
 from ..documents.plan import PlannedStep
 from ..planning.explained import ExplainEngine, SeenStep, SkippedStep
+from ..rules.conditions import shown
 from ..rules.errors import RequestError
 from ..rules.model import Request
+from ..rules.query import nearest, split_words
 from ..rules.secrets import hidden, learn
-from ..rules.symbols import shown
-from ..rules.tags import nearest, split_words
+from .adapter import Home
 from .plan_action import make_plan
-from .run import Home, new_engine, parse_request
+from .run import new_engine, parse_request
 
 
 class Place(NamedTuple):

@@ -8,23 +8,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..disk.content import details_of, file_problem
-from ..disk.entryfile import EntryPaths
+from ..disk.entries import EntryPaths, details_of, file_problem
 from ..disk.files import read_json, utc_seconds, utc_text
 from ..disk.store import Store
 from ..disk.usage import dependencies, is_in_use, last_use_s
 from ..documents.explain_text import FORMAT, entry_lines
 from ..rules.cachekey import cache_key, misfit
-from ..rules.cachemodel import CacheEntry, EntryDetails, FileRecord
 from ..rules.errors import RecipeError
-from ..rules.model import Recipe
+from ..rules.model import CacheEntry, EntryDetails, FileRecord, Recipe
+from ..rules.query import nearest
 from ..rules.rerun import VERSION_FLAGS, command_line
 from ..rules.secrets import without_secrets
 from ..rules.select import candidates
-from ..rules.tags import nearest
 from ..running.engine import Engine
+from .adapter import Home
 from .cache_actions import NothingFound, find_entries
-from .run import Home, new_engine, parse_request
+from .run import new_engine, parse_request
 
 MADE_WITH = "made with it"
 """In place of a key: the entry was used while the other one was made, and none of its values names it."""

@@ -7,22 +7,22 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..disk.content import details_of
+from ..disk.entries import details_of
 from ..disk.files import sha256_of
 from ..disk.repos import RecipeSource, recipe_files
 from ..documents.comparison import Difference, recipe_differences
 from ..documents.lockfile import differences
 from ..documents.resultrecord import ResultRecord
-from ..rules.cachemodel import CacheEntry, CacheKey, EntryDetails
-from ..rules.demands import Artifact
+from ..rules.cachekey import Artifact
 from ..rules.errors import RecipeError
-from ..rules.model import Configured
-from ..rules.version import VersionRange
+from ..rules.model import CacheEntry, CacheKey, Configured, EntryDetails
+from ..rules.query import VersionRange
 from ..running.context import StepContext
 from ..running.engine import Engine
 from ..running.locked import Guard, locked_artifact
+from .adapter import Home
 from .lock_action import LockingEngine, is_open
-from .run import Home, new_engine, parse_request
+from .run import new_engine, parse_request
 
 MANIFEST_LIMIT_BYTES = 1 << 20
 """A longer JSON file is data itself."""

@@ -13,20 +13,18 @@ from typing import Any
 from ..disk.files import write_text
 from ..documents.lockfile import LockedArtifact, Lockfile, lockfile_json, portable_artifact
 from ..planning.planned import PlannedEngine
-from ..rules.cachemodel import CacheEntry, CacheKey
-from ..rules.demands import Artifact
+from ..rules.cachekey import Artifact
+from ..rules.conditions import has_symbol
 from ..rules.errors import RecipeError
-from ..rules.events import StepEvent
-from ..rules.model import Recipe, Request, StepResult
+from ..rules.model import CacheEntry, CacheKey, Recipe, Request, StepEvent, StepResult
 from ..rules.secrets import hidden_texts
-from ..rules.symbols import has_symbol
-from ..running.context import StepContext
+from ..running.context import StepContext, machine_kind, os_info
 from ..running.engine import Engine
-from ..running.host import machine_kind, os_info
 from ..running.locked import locked_artifact, places
 from ..running.step import make
+from .adapter import Home
 from .plan_action import request_text
-from .run import Home, new_engine, parse_request
+from .run import new_engine, parse_request
 
 logger = logging.getLogger(__name__)
 

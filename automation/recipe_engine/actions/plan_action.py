@@ -16,7 +16,8 @@ from ..rules.model import Request
 from ..rules.schema import is_yes
 from ..rules.secrets import hidden_text
 from ..running.engine import Engine
-from .run import Home, guard_for, new_engine, parse_request
+from .adapter import Home
+from .run import guard_for, new_engine, parse_request
 
 
 def plan_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:

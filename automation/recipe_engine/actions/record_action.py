@@ -28,9 +28,10 @@ from ..rules.rerun import flat, given_line
 from ..rules.secrets import hidden, hidden_texts, holds_secret, without_secret_flags
 from ..running.journal import iso, rows_until_now
 from ..running.locked import places
+from .adapter import Home
 from .lock_action import LockingEngine
 from .record_request import recording_recipe
-from .run import Home, new_engine, parse_request
+from .run import new_engine, parse_request
 
 KEPT_ROWS = 300
 """Of a longer journal the last rows: the steps that led to the result."""

@@ -29,12 +29,13 @@ from ..rules.errors import RecipeError, RequestError
 from ..rules.rerun import given_line
 from ..rules.schema import is_yes
 from ..rules.secrets import hidden_texts
-from ..running.prompts import confirm
+from ..running.console import confirm
+from .adapter import Home
 from .input_check import InputCheck, check_inputs
 from .record_request import ATTACHMENTS_FOLDER, LOCK_NAME, RequestCheck, recording_recipe
 from .results import FoundResult, edited_files, find_results, result_folder
 from .resume import with_secrets
-from .run import Home, new_engine, run_action
+from .run import new_engine, run_action
 
 logger = logging.getLogger(__name__)
 

@@ -18,12 +18,13 @@ from ..disk.files import read_json, working_folder
 from ..disk.locks import is_locked
 from ..disk.repos import recipe_digest
 from ..rules.errors import RecipeError, RequestError
+from ..rules.query import nearest
 from ..rules.rerun import flat
 from ..rules.schema import is_yes
 from ..rules.secrets import holds_secret
-from ..rules.tags import nearest
 from ..running.journal import FORMAT, JOURNAL_FILE, REQUEST_FILE, RUNS_FOLDER
-from .run import Home, new_engine, run_action
+from .adapter import Home
+from .run import new_engine, run_action
 
 logger = logging.getLogger(__name__)
 

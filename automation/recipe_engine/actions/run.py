@@ -11,56 +11,33 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from ..disk.repos import RecipeSource, RepoInfo
+from ..disk.repos import RecipeSource
 from ..disk.store import Store
-from ..rules.deps import request_from_inputs
+from ..rules.deps import EXTRA_FLAGS, FLAGS_AS_ENV, NO_CONTAINER, request_from_inputs
+from ..rules.deps import FLAGS as FLAGS  # the audit knows it from here
 from ..rules.env import Env, with_lists
 from ..rules.errors import RequestError
-from ..rules.flags import EXTRA_FLAGS, FLAGS_AS_ENV, NO_CONTAINER
-from ..rules.flags import FLAGS as FLAGS  # the audit knows it from here
 from ..rules.model import Recipe, Request, RunOptions, StepResult
+from ..rules.query import TagQuery, nearest, parse_query, split_words
 from ..rules.schema import is_yes
 from ..rules.secrets import known_from
 from ..rules.select import candidates, named
-from ..rules.tags import TagQuery, nearest, parse_query, split_words
+from ..running.context import passed_on_env
 from ..running.effects import RealEffects
 from ..running.engine import Engine, Guard, guarding, outer_guard, running_trace
 from ..running.hooks import names_input
-from ..running.host import passed_on_env
 from ..running.journal import recorded
 from ..running.step import run_request
-from .report import to_cm
+from .adapter import Home, to_cm
 
 logger = logging.getLogger(__name__)
 
-CACHE_VARIABLE = "CROWDPERF_CACHE"
-"""Names the folder of the store; without it the store is the ``cache`` folder of CM's local repository."""
-
 RECURSION_LIMIT = 5000
 """Enough for recipes as deep below each other as ``Engine`` allows, also where they call ``cm.access`` themselves."""
-
-
-class Home(NamedTuple):
-    """Where things are: the registered repositories, CM's home folder and the store."""
-
-    repos: Sequence[RepoInfo]
-    path: Path
-    local_repo: Path
-
-    @property
-    def index_folder(self) -> Path:
-        """Where the engine remembers what it read of each repository."""
-        return self.path / "recipe-index"
-
-    @property
-    def store_path(self) -> Path:
-        """The folder of cache entries."""
-        chosen = os.environ.get(CACHE_VARIABLE, "").strip()
-        return Path(chosen).absolute() if chosen else self.local_repo / "cache"
 
 
 def new_engine(home: Home, cmind: Any, effects: type[RealEffects] = RealEffects) -> Engine:

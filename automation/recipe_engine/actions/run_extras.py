@@ -19,17 +19,15 @@ from typing import Any, NamedTuple
 
 from ..disk.files import write_json, write_text
 from ..rules.errors import RecipeError, RequestError
-from ..rules.events import StepEvent
-from ..rules.model import Configured, StepResult
+from ..rules.model import Configured, StepEvent, StepResult
+from ..rules.query import split_words
 from ..rules.rerun import given_line
 from ..rules.schema import is_yes
 from ..rules.secrets import hidden, hidden_text, hidden_texts, without_secrets
-from ..rules.tags import split_words
-from ..running.context import StepContext
+from ..running.console import has_terminal, wait_for_enter
+from ..running.context import StepContext, cm_version
 from ..running.effects import RealEffects
 from ..running.engine import Engine, running_trace
-from ..running.host import cm_version
-from ..running.prompts import has_terminal, wait_for_enter
 from ..running.shell import ENV_FILE, RUN_FILE, secret_variables, write_env_file
 
 logger = logging.getLogger(__name__)

@@ -14,13 +14,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..disk.checkout import AUTOMATION, CHECKOUT
 from ..disk.files import remove_tree, write_text
-from ..disk.repos import RecipeSource
+from ..disk.repos import AUTOMATION, CHECKOUT, RecipeSource
 from ..rules.errors import NotFound, RequestError
-from ..rules.index import RecipeIndex, RepoInfo
-from ..rules.tags import nearest, parse_query
-from .run import Home
+from ..rules.query import nearest, parse_query
+from ..rules.select import RecipeIndex, RepoInfo
+from .adapter import Home
 
 logger = logging.getLogger(__name__)
 

@@ -10,18 +10,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..disk.checkout import CHECKOUT
 from ..disk.files import private_opener, write_text
-from ..disk.repos import RecipeSource
+from ..disk.repos import CHECKOUT, RecipeSource
 from ..documents.recipe_help import help_json, help_lines, readme_text, summary_of
 from ..rules.errors import Ambiguous, RecipeError, RequestError, ScriptFailed
 from ..rules.model import Recipe
 from ..rules.schema import is_yes
 from ..rules.select import candidates
-from ..running.host import cm_version
-from ..running.prompts import has_terminal
-from .report import show
-from .run import Home, parse_query_input, run_action
+from ..running.console import has_terminal
+from ..running.context import cm_version
+from .adapter import Home, show
+from .run import parse_query_input, run_action
 
 logger = logging.getLogger(__name__)
 

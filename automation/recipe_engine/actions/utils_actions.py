@@ -17,19 +17,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..disk.checkout import CHECKOUT
-from ..disk.metafile import meta_files, read_mapping, read_meta
+from ..disk.repos import CHECKOUT, meta_files, read_mapping, read_meta
 from ..rules.conditions import FALSE_WORDS
 from ..rules.env import Env, merge_state, plain_copy
 from ..rules.errors import MetaError, RecipeError, RequestError
+from ..rules.query import compare, split_words
 from ..rules.schema import parse_recipe
-from ..rules.tags import split_words
-from ..rules.version import compare
+from ..running.console import pick
+from ..running.context import os_info, passed_on_env
 from ..running.hooks import call_hook
-from ..running.host import os_info, passed_on_env
-from ..running.prompts import pick
-from .report import show
-from .run import Home, split_artifact
+from .adapter import Home, show
+from .run import split_artifact
 
 Answer = dict[str, Any]
 

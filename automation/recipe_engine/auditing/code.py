@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..documents.needs import SHA256_KEYS, URL_KEYS
+from ..rules.conditions import shown
 from ..rules.env import PREFIX, SUCCESSOR_PREFIX
-from ..rules.symbols import shown
-from ..rules.tags import nearest, split_words
+from ..rules.query import nearest, split_words
 from .context import AuditContext, Block, finds
 from .findings import Finding
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from ..rules.env import ENGINE_KEYS, PREFIX, SUCCESSOR_PREFIX, key_matcher
 from ..rules.errors import RecipeError
-from ..rules.index import IndexEntry, RecipeIndex
 from ..rules.model import PHASES, Dependency, Layer, Recipe
 from ..rules.schema import parse_layer
+from ..rules.select import IndexEntry, RecipeIndex
 from .findings import Finding
 from .places import Places
 

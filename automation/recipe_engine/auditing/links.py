@@ -8,9 +8,9 @@ from typing import Any
 from ..rules.conditions import Condition
 from ..rules.env import PLACEHOLDER
 from ..rules.errors import RecipeError
-from ..rules.index import IndexEntry
 from ..rules.model import Dependency
-from ..rules.tags import TagQuery, nearest_hint, parse_query, split_words
+from ..rules.query import TagQuery, nearest_hint, parse_query, split_words
+from ..rules.select import IndexEntry
 from .context import AuditContext, finds
 from .findings import Finding
 

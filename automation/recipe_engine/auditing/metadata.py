@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..rules.errors import VariationError
-from ..rules.index import dynamic_name
 from ..rules.keys import unknown_keys
 from ..rules.model import Recipe, Variation
+from ..rules.query import nearest, nearest_hint
 from ..rules.secrets import is_secret
-from ..rules.tags import nearest, nearest_hint
+from ..rules.select import dynamic_name
 from ..rules.variations import declared_name, groups_of, resolve_variations
 from .context import WIDE_GLOBS, AuditContext, finds
 from .findings import Finding

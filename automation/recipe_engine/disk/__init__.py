@@ -2,6 +2,5 @@
 
 In order, each module imports only earlier ones and earlier packages:
 
-checkout, os_errors, files, locks, recipe_index, metafile, repos, recipe_files, entryfile, content, entry_index,
-removal, usage, store.
+files, locks, recipe_index, repos, entries, usage, store.
 """

@@ -19,8 +19,7 @@ from typing import TypeVar
 
 from ..rules.errors import CycleError, LockTimeout
 from ..rules.secrets import hidden_text, holds_secret
-from .files import make_folder, read_json, share_like, utc_text
-from .os_errors import NO_LOCKS, naming, no_locks, user_name
+from .files import NO_LOCKS, make_folder, naming, no_locks, read_json, share_like, user_name, utc_text
 
 try:
     import fcntl

@@ -23,7 +23,7 @@ from itertools import accumulate, islice
 from pathlib import Path
 from typing import NamedTuple
 
-from ..rules.index import IndexEntry, RecipeIndex, RepoInfo
+from ..rules.select import IndexEntry, RecipeIndex, RepoInfo
 from .files import not_waiting, read_index, write_index
 
 logger = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""Which entries of the cache are used: by running processes, by other entries, and when each was used last.
+"""Which entries of the cache are in use, by running processes and by other entries, and how unused ones are removed.
 
 A process that uses an entry keeps the file ``used`` in it open with a shared lock, which the kernel frees when the
 process ends, however it ends. The time of the file is when the entry was used last, to the hour.
@@ -6,6 +6,9 @@ process ends, however it ends. The time of the file is when the entry was used l
 A recipe's script may call ``cm``, and what that process used is needed as long as the script runs. So each run has a
 file ``.locks/<hex digits>.uses.lock``, locked as long as the run lasts, to which the ``cm`` processes below it add the
 uids of the entries that they use. What a locked file of this kind lists is in use.
+
+A removed folder goes into ``.trash`` first, under a name of its own: it is gone at once, and a kill in the middle
+leaves only trash. A process that deletes it holds a lock on it, and others that empty the trash leave it alone.
 """
 
 from __future__ import annotations
@@ -14,14 +17,68 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 
-from ..rules.cachemodel import CacheEntry, EntryDetails
-from .content import details_of
-from .entryfile import EntryPaths
-from .files import make_folder, read_regular
-from .locks import is_locked, tried_lock, try_lock
+from ..rules.model import CacheEntry, EntryDetails
+from .entries import EntryPaths, details_of
+from .files import make_folder, read_regular, remove_file, remove_tree
+from .locks import folder_lock_if_free, is_locked, tried_lock, try_lock
+
+META = "_cm.json"
+
+
+def trash_of(root: Path) -> Path:
+    """Where removed folders of a cache go."""
+    return root / ".trash"
+
+
+def discard(root: Path, path: Path) -> None:
+    """Removes a folder below ``root``; it stops being an entry before its first file goes.
+
+    If this process is killed before the end, ``empty_trash`` deletes the rest.
+    """
+    trash = trash_of(root) / f"{path.name}.{os.urandom(4).hex()}"
+    with contextlib.ExitStack() as stack:
+        try:
+            make_folder(trash.parent)
+            if path.is_dir() and not path.is_symlink():
+                stack.enter_context(folder_lock_if_free(path))  # goes with the folder to its new name
+            os.rename(path, trash)
+        except FileNotFoundError:
+            return
+        except OSError:  # another disk is mounted there, or the trash cannot be made
+            with contextlib.suppress(OSError):
+                (path / META).unlink()
+            trash = path
+        remove_tree(trash)
+
+
+def empty_trash(root: Path) -> list[Path]:
+    """Deletes what killed removals left behind; returns what was there and is not being deleted by others."""
+    left = []
+    for path in trash_in(root):
+        with folder_lock_if_free(path) as is_free:
+            if is_free:
+                remove_tree(path)
+                left.append(path)
+    return left
+
+
+def trash_in(root: Path) -> list[Path]:
+    """What lies in the trash."""
+    try:
+        return sorted(trash_of(root) / name for name in os.listdir(trash_of(root)))
+    except OSError:
+        return []
+
+
+def remove_below(folder: Path, names: Iterable[str]) -> None:
+    """Removes files of a folder; a name that leads out of it is left alone."""
+    for path in map(Path, names):
+        if not path.is_absolute() and ".." not in path.parts:
+            remove_file(folder / path)
+
 
 USE_NOTED_EVERY_S = 3600.0
 """Often enough to tell which entries were used least recently, and no cost to the runs between."""

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from ..rules.demands import Artifact
+from ..rules.cachekey import Artifact
 from ..rules.errors import RequestError
 from ..rules.rerun import flat
 from .lockfile import LockedArtifact

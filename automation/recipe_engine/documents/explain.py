@@ -10,12 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from ..rules.cachekey import misfits
-from ..rules.cachemodel import CacheEntry, CacheKey
-from ..rules.index import IndexEntry, RecipeIndex
-from ..rules.model import Configured, Request
-from ..rules.select import Choice, ChoiceRule, Refusal, Verdict, named, refusal
-from ..rules.symbols import is_glob, shown
-from ..rules.tags import TagQuery, nearest
+from ..rules.conditions import is_glob, shown
+from ..rules.model import CacheEntry, CacheKey, Configured, Request
+from ..rules.query import TagQuery, nearest
+from ..rules.select import Choice, ChoiceRule, IndexEntry, RecipeIndex, Refusal, Verdict, named, refusal
 from ..rules.variations import ASKED_FOR
 from .origins import Asked, Origin, StepTrace
 

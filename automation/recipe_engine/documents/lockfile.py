@@ -12,10 +12,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..rules.cachemodel import CacheKey, RecipeId
-from ..rules.demands import Artifact, artifact_of
+from ..rules.cachekey import Artifact, artifact_of
+from ..rules.conditions import has_symbol
 from ..rules.errors import RequestError
-from ..rules.symbols import has_symbol
+from ..rules.model import CacheKey, RecipeId
 
 FORMAT = 1
 _HEX_ID = re.compile(r"[0-9a-f]{8,}")

@@ -25,10 +25,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ..rules.conditions import shown
 from ..rules.env import expand_value
 from ..rules.model import Configured
 from ..rules.secrets import is_secret
-from ..rules.symbols import shown
 from .plan import Download, Needs
 
 URL_KEYS = ("CM_DOWNLOAD_URL", "CM_URL", "CM_GIT_URL", "CM_DAE_URL", "CM_PACKAGE_URL")

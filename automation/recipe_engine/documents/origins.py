@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from ..rules.conditions import decide
+from ..rules.conditions import NOTHING_UNKNOWN, Unknown, decide, has_symbol
 from ..rules.env import Env, expand_value
 from ..rules.model import PHASES, ConditionalLayer, Dependency, Layer, Overrides, Phase, Request, Witness
+from ..rules.query import split_words
 from ..rules.schema import parse_condition_blocks
-from ..rules.symbols import NOTHING_UNKNOWN, Unknown, has_symbol
-from ..rules.tags import split_words
 
 Effect = Literal["set", "replaced", "extended", "may set", "may change", "same", "not taken", "removed", "handed down"]
 MISSING = object()

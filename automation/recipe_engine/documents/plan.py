@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from ..rules.cachemodel import RecipeId
 from ..rules.errors import RecipeError
-from ..rules.model import AppliedVariation
+from ..rules.model import AppliedVariation, RecipeId
 
 Action = Literal["run", "reuse", "skip", "fail"]
 

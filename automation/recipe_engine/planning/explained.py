@@ -9,12 +9,22 @@ from typing import Any
 
 from ..documents.explain import CacheAnswer, EntryRow, ExplainedChoice, choice_of, entry_row, last_source
 from ..documents.origins import Asked, EntryOrigin, StepTrace
-from ..rules.cachemodel import CacheEntry, CacheKey
 from ..rules.conditions import Verdict
 from ..rules.deps import tag_origins
 from ..rules.env import Env, State
-from ..rules.events import StepEvent
-from ..rules.model import PHASES, Configured, Dependency, HookResult, Phase, Recipe, Request, StepResult
+from ..rules.model import (
+    PHASES,
+    CacheEntry,
+    CacheKey,
+    Configured,
+    Dependency,
+    HookResult,
+    Phase,
+    Recipe,
+    Request,
+    StepEvent,
+    StepResult,
+)
 from ..rules.select import Choice
 from ..running.context import StepContext
 from ..running.engine import Engine

@@ -10,18 +10,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..rules.cachemodel import CacheEntry, CacheKey
-from ..rules.conditions import Verdict, decide
+from ..rules.cachekey import Artifact, Restart, artifact_of
+from ..rules.conditions import Verdict, decide, env_names, has_symbol, sources, with_unknown
 from ..rules.configure import configure
-from ..rules.demands import Artifact, Restart, artifact_of
 from ..rules.deps import dependency_request
 from ..rules.env import PREFIX, SUCCESSOR_PREFIX, Env
 from ..rules.errors import Ambiguous, NotFound, RecipeError, VariationNotFound
-from ..rules.events import StepEvent
-from ..rules.model import Configured, Dependency, Phase, Recipe, Request, StepResult
+from ..rules.model import CacheEntry, CacheKey, Configured, Dependency, Phase, Recipe, Request, StepEvent, StepResult
+from ..rules.query import VersionRange
 from ..rules.select import Choice
-from ..rules.symbols import env_names, has_symbol, sources, with_unknown
-from ..rules.version import VersionRange
 from ..running.context import StepContext
 from ..running.engine import Engine
 from .planned_effects import PlannedEffects

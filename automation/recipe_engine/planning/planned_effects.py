@@ -12,16 +12,14 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
-from ..rules.cachemodel import CacheEntry, Maker
+from ..rules.conditions import NOTHING_UNKNOWN, WatchedEnv, has_symbol, symbol
 from ..rules.env import PREFIX, Env, merge_env
 from ..rules.errors import RecipeError, RequestError
-from ..rules.model import Configured, HookResult, Recipe, Request
-from ..rules.symbols import NOTHING_UNKNOWN, WatchedEnv, has_symbol, symbol
+from ..rules.model import CacheEntry, Configured, HookResult, Maker, Recipe, Request
 from ..running.compat import Automation
-from ..running.context import StepContext
+from ..running.context import StepContext, foreseen_os_env, remarks
 from ..running.effects import VALIDATE_SCRIPT, Entries
 from ..running.hooks import FILE_NAME, call_hook, hook_input
-from ..running.host import foreseen_os_env, remarks
 from ..running.shell import find_script
 from .planned_step import ANY, PlannedStep, Planner
 

@@ -2,7 +2,7 @@
 
 A plan relies on the recipe format's contract and on no reading of code. What leaves a step is what its ``new_env_keys``
 let out. Inside a step, a hook or a native script may change any key that is not const: from then on it is a symbol
-(symbols.py), also for the dependencies that run later. A ``preprocess`` may also end the step, replace it or change its
+(conditions.py), also for the dependencies that run later. A ``preprocess`` may also end the step, replace it or change its
 lists, so the later dependencies of the step are *not known yet*. What a finished cache entry holds is known.
 
 A recipe may help with a function ``plan(i)`` in its ``customize.py``: called instead of ``preprocess``, it must change
@@ -17,8 +17,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
-from ..disk.recipe_files import recipe_texts
-from ..rules.cachemodel import CacheEntry
+from ..disk.repos import recipe_texts
+from ..rules.conditions import env_names, has_symbol, is_glob, overlap, sources, symbol, with_unknown
 from ..rules.deps import kept_env
 from ..rules.env import (
     PREFIX,
@@ -31,8 +31,7 @@ from ..rules.env import (
     merge_env,
     merge_state,
 )
-from ..rules.model import Configured, Phase, Recipe, StepResult
-from ..rules.symbols import env_names, has_symbol, is_glob, overlap, sources, symbol, with_unknown
+from ..rules.model import CacheEntry, Configured, Phase, Recipe, StepResult
 from ..running.context import StepContext
 from ..running.hooks import FILE_NAME
 from .planned_store import PlannedStore

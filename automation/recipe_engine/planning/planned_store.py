@@ -7,12 +7,11 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..rules.cachekey import entry_tags, misfit, preference
-from ..rules.cachemodel import CacheEntry, CacheKey, EntryRecord, Maker, Outcome
-from ..rules.demands import Artifact, artifact_of
+from ..rules.cachekey import Artifact, artifact_of, entry_tags, misfit, preference
+from ..rules.conditions import has_symbol, shown, sources
 from ..rules.errors import CycleError
-from ..rules.symbols import has_symbol, shown, sources
-from ..rules.version import ANY_VERSION, VersionRange, intersection
+from ..rules.model import CacheEntry, CacheKey, EntryRecord, Maker, Outcome
+from ..rules.query import ANY_VERSION, VersionRange, intersection
 from ..running.effects import Entries
 
 PREFIX = "planned-"

@@ -10,10 +10,9 @@ from ..disk.repos import RecipeSource
 from ..documents.needs import needs_of
 from ..documents.plan import PlannedStep
 from ..rules.cachekey import visible_inputs
+from ..rules.conditions import has_symbol, shown
 from ..rules.errors import RecipeError
-from ..rules.events import StepEvent
-from ..rules.model import Configured, Recipe, Request
-from ..rules.symbols import has_symbol, shown
+from ..rules.model import Configured, Recipe, Request, StepEvent
 
 RecipeCode = Callable[[Recipe], dict[str, str]]
 

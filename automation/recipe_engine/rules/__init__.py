@@ -2,6 +2,6 @@
 
 In order, each module imports only earlier ones and earlier packages:
 
-secrets, errors, tags, version, env, quoting, symbols, conditions, amounts, advice, cachemodel, model, retention, keys,
-schema, index, select, overrides, variations, configure, deps, cachekey, flags, demands, events, git_access, rerun.
+secrets, errors, query, env, conditions, amounts, advice, model, retention, keys, schema, select, deps, variations,
+configure, cachekey, git_access, rerun.
 """

@@ -1,16 +1,265 @@
-"""Conditions of dependencies: ``enable_if_env``, ``skip_if_env`` and their any-forms.
+"""Conditions of dependencies (``enable_if_env``, ``skip_if_env``, their any-forms), also on values not known yet.
 
 Each wanted value list is compared with an env value; the tables of true and false words are CM's
 (reference engine, cm4mlops e1d5c7cf0, ``is_dep_tobe_skipped``). A key that a step still to run may set makes the
 answer ``unknown``, so that a plan can say what it waits for.
+
+A symbol is a text that stands for "whatever KEY will be once STEP has run" and flows through env, tags and cache keys
+like a real value. Two equal symbols are the same unknown value, so a plan can tell that two steps will use the same
+entry without knowing which. Symbols are framed by two characters of Unicode's private use area, which no recipe uses. A
+real run never makes one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
-from typing import Literal, NamedTuple
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
-from .symbols import has_symbol
+from .env import PLACEHOLDER, Env, key_matcher
+
+START, END, COMMA = "\ue000", "\ue001", "\ue002"
+"""``COMMA`` stands for a comma in the name of a step: a symbol among tags is one word."""
+_SYMBOL = re.compile(f"{START}([^{START}{END}|]*)\\|([^{START}{END}]*){END}")
+
+
+def symbol(key: str, source: str) -> Any:
+    """The unknown value of an env key that ``source`` will give; a list of one for a ``+KEY``."""
+    text = f"{START}{key}|{source.replace(',', COMMA)}{END}"
+    return [text] if key.startswith("+") else text
+
+
+def has_symbol(value: Any) -> bool:
+    """Whether a value, or an item of a list or mapping, is not known yet."""
+    if isinstance(value, str):
+        return START in value
+    if isinstance(value, Mapping):
+        return any(has_symbol(item) for item in value.values())
+    return isinstance(value, list | tuple) and any(has_symbol(item) for item in value)
+
+
+def shown(value: Any) -> Any:
+    """A value with its symbols in words, for people: ``<CM_CUDA_VERSION from get-cuda>``."""
+    if isinstance(value, str):
+        return _SYMBOL.sub(r"<\1 from \2>", value).replace(COMMA, ",")
+    if isinstance(value, Mapping):
+        return {key: shown(item) for key, item in value.items()}
+    return [shown(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def sources(value: Any) -> tuple[str, ...]:
+    """What a value waits for: ``CM_CUDA_VERSION from get-cuda`` for each symbol in it."""
+    texts = value if isinstance(value, list | tuple) else [value]
+    found = (_SYMBOL.findall(str(text)) for text in texts)
+    return tuple(dict.fromkeys(f"{key} from {source}".replace(COMMA, ",") for pairs in found for key, source in pairs))
+
+
+class Unknown(NamedTuple):
+    """Keys that are not in the env now, but that a step may have set by the time it matters.
+
+    ``rules`` are pairs of a key or glob and the step that may set it. Keys that match ``hidden`` and not ``shown`` are
+    surely not there.
+    """
+
+    rules: tuple[tuple[str, str], ...] = ()
+    hidden: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+
+    def source(self, key: str) -> str:
+        """The step that may set ``key``; an empty text when none may."""
+        is_shown = self.shown and key_matcher(self.shown).match(key)
+        if self.hidden and not is_shown and key_matcher(self.hidden).match(key):
+            return ""
+        return next((source for pattern, source in self.rules if key_matcher((pattern,)).match(key)), "")
+
+    def hiding(self, hidden: tuple[str, ...], shown: tuple[str, ...] = ()) -> Unknown:
+        """What is unknown to a step that sees no ``hidden`` keys except those that are ``shown``."""
+        return self._replace(hidden=hidden, shown=shown) if self.rules else self
+
+    def outside(self, env: Mapping[str, Any]) -> Container[str]:
+        """The keys that are not in ``env`` now but may be set before it matters."""
+        return _Outside(self, env) if self.rules else ()
+
+    def with_rules(self, rules: Iterable[tuple[str, str]]) -> Unknown:
+        """These keys and more; who is known to set a key already stays its source."""
+        patterns = {pattern for pattern, _ in self.rules}
+        return self._replace(rules=(*self.rules, *(rule for rule in rules if rule[0] not in patterns)))
+
+
+class _Outside(Container[str]):
+    """See ``Unknown.outside``."""
+
+    def __init__(self, unknown: Unknown, env: Mapping[str, Any]) -> None:
+        self._unknown = unknown
+        self._env = env
+
+    def __contains__(self, key: object) -> bool:
+        return key not in self._env and self._unknown.source(str(key)) != ""
+
+
+NOTHING_UNKNOWN = Unknown()
+
+
+def with_unknown(env: Env, names: Iterable[str], unknown: Unknown) -> Env:
+    """``env`` with those of ``names`` as unknown values that it lacks and that a step may have set."""
+    maybe = unknown.outside(env)
+    return {**env, **{key: symbol(key, unknown.source(key)) for key in sorted(set(names)) if key in maybe}}
+
+
+def is_glob(pattern: str) -> bool:
+    """Whether a key pattern matches more than one name."""
+    return any(letter in pattern for letter in "*?[")
+
+
+def overlap(patterns: Iterable[str], allowed: Sequence[str]) -> tuple[str, ...]:
+    """The keys and globs for what both ``patterns`` and ``allowed`` may match; rather one too many than one too few."""
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        for other in allowed:
+            if not is_glob(pattern):
+                if key_matcher((other,)).match(pattern):
+                    found[pattern] = None
+            elif not is_glob(other):
+                if key_matcher((pattern,)).match(other):
+                    found[other] = None
+            elif _may_meet(pattern, other):
+                found[max(pattern, other, key=len)] = None
+    return tuple(found)
+
+
+def _may_meet(first: str, second: str) -> bool:
+    """Whether two globs can match one name, judged by what stands before their first wildcard."""
+    left, right = (re.split(r"[*?[]", glob, maxsplit=1)[0] for glob in (first, second))
+    return left.startswith(right) or right.startswith(left)
+
+
+class WatchedEnv(dict[str, Any]):
+    """An env that keeps which keys were set (also to the value that they had) and which unknown keys were read."""
+
+    def __init__(self, env: Mapping[str, Any], unknown: Unknown) -> None:
+        super().__init__(env)
+        self._unknown = unknown
+        self.changed: set[str] = set()
+        self.read_unknown: dict[str, None] = {}
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The values, without counting as a look at them."""
+        return {key: super(WatchedEnv, self).__getitem__(key) for key in super().__iter__()}
+
+    def _read(self, key: str) -> None:
+        is_set = super().__contains__(key)
+        is_unknown = has_symbol(super().__getitem__(key)) if is_set else self._unknown.source(str(key)) != ""
+        if is_unknown and key not in self.changed:
+            self.read_unknown[key] = None
+
+    def _read_all(self) -> None:
+        for key in super().__iter__():
+            self._read(key)
+        self.read_unknown.update({rule: None for rule, source in self._unknown.rules if is_glob(rule) and source})
+
+    def __getitem__(self, key: str) -> Any:
+        self._read(key)
+        return super().__getitem__(key)
+
+    def __contains__(self, key: object) -> bool:
+        self._read(str(key))
+        return super().__contains__(key)
+
+    def __iter__(self) -> Iterator[str]:
+        self._read_all()
+        return super().__iter__()
+
+    def keys(self) -> Any:
+        """As ``dict.keys``."""
+        self._read_all()
+        return super().keys()
+
+    def values(self) -> Any:
+        """As ``dict.values``."""
+        self._read_all()
+        return super().values()
+
+    def items(self) -> Any:
+        """As ``dict.items``."""
+        self._read_all()
+        return super().items()
+
+    def copy(self) -> dict[str, Any]:
+        """As ``dict.copy``."""
+        return dict(self.items())
+
+    def __or__(self, other: Any) -> Any:
+        return self.copy() | other
+
+    def __ror__(self, other: Any) -> Any:
+        return other | self.copy()
+
+    def __ior__(self, other: Any) -> Any:
+        self.update(other)
+        return self
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """As ``dict.get``."""
+        self._read(key)
+        return super().get(key, default)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.changed.add(key)
+        super().__setitem__(key, value)
+
+    def __delitem__(self, key: str) -> None:
+        self.changed.add(key)
+        super().__delitem__(key)
+
+    def update(self, *given: Any, **named: Any) -> None:
+        """As ``dict.update``."""
+        for key, value in dict(*given, **named).items():
+            self[key] = value
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """As ``dict.setdefault``; the key counts as set in any case."""
+        self[key] = self.get(key, default)
+        return self[key]
+
+    def pop(self, key: str, *default: Any) -> Any:
+        """As ``dict.pop``."""
+        self._read(key)
+        self.changed.add(key)
+        return super().pop(key, *default)
+
+    def clear(self) -> None:
+        """As ``dict.clear``."""
+        self.changed.update(super().keys())
+        super().clear()
+
+
+_CONDITIONS = frozenset(["enable_if_env", "skip_if_env", "enable_if_any_env", "skip_if_any_env"])
+
+
+def env_names(meta: Any) -> Iterator[str]:
+    """The env keys that metadata, or a part of it, decides by: conditions, defaults, tags from env, ``<<<KEY>>>``."""
+    if isinstance(meta, str):
+        yield from PLACEHOLDER.findall(meta)
+    elif isinstance(meta, Mapping):
+        for key, value in meta.items():
+            if (key in _CONDITIONS or key == "default_env") and isinstance(value, Mapping):
+                yield from map(str, value)
+            elif key == "update_tags_from_env":
+                yield from _texts(value)
+            elif key == "update_tags_from_env_with_prefix" and isinstance(value, Mapping):
+                yield from (name for names in value.values() for name in _texts(names))
+            elif key == "extra_cache_tags_from_env" and isinstance(value, list):
+                yield from (str(row["env"]) for row in value if isinstance(row, Mapping) and row.get("env"))
+            yield from env_names(value)
+    elif isinstance(meta, list | tuple):
+        for item in meta:
+            yield from env_names(item)
+
+
+def _texts(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else [str(item) for item in value or () if item is not None]
+
 
 Answer = Literal["yes", "no", "unknown"]
 Kind = Literal["enable_if_env", "skip_if_env", "enable_if_any_env", "skip_if_any_env"]

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .conditions import Condition, decide
+from .deps import append_dependencies, apply_overrides, merge_needs, merge_overrides, unknown_handles
 from .env import PREFIX, Env, State, expand_env, expand_text, fill_env, merge_state, successor_twins, with_lists
 from .errors import RequestError
-from .index import dynamic_name
 from .model import PHASES, ConditionalLayer, Configured, Layer, Overrides, Recipe, Request, Witness
-from .overrides import append_dependencies, apply_overrides, merge_needs, merge_overrides, unknown_handles
+from .query import BOUND_KEYS, VersionRange
 from .schema import is_yes, lifetime_s, parse_condition_blocks, parse_layer, parse_overrides
+from .select import dynamic_name
 from .variations import resolve_variations, variation_blocks
-from .version import BOUND_KEYS, VersionRange
 
 
 def requested_version(recipe: Recipe, request: Request, env: Env) -> VersionRange:

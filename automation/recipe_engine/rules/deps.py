@@ -1,11 +1,15 @@
-"""From a dependency and what its parent knows to the request that runs it."""
+"""Dependencies: how one block changes those of another, and which request each becomes for its parent.
+
+Lists are appended to, and ``ad``/``adr`` change a dependency by name. The input keys of ``cm run script`` that the
+engine itself understands are here too; all others belong to recipes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .conditions import Verdict, decide
+from .conditions import KINDS, NOTHING_UNKNOWN, Unknown, Verdict, decide
 from .env import (
     DEPENDENT_PATH_KEYS,
     LOCAL_KEYS,
@@ -13,6 +17,7 @@ from .env import (
     Env,
     EnvValue,
     State,
+    append_unique,
     env_for_dependency,
     expand_text,
     expand_value,
@@ -23,11 +28,113 @@ from .env import (
 from .errors import RequestError
 from .keys import DEPENDENCY_KEYS
 from .model import Configured, Dependency, Overrides, Phase, Request, RunOptions
-from .overrides import merge_overrides
-from .schema import is_yes, parse_overrides
-from .symbols import NOTHING_UNKNOWN, Unknown
-from .tags import parse_query, split_words
-from .version import BOUND_KEYS, VersionRange
+from .query import BOUND_KEYS, VersionRange, merge_tag_texts, parse_query, split_words
+from .schema import is_yes, parse_condition_blocks, parse_dependency, parse_overrides
+
+
+def append_dependencies(first: Sequence[Dependency], second: Sequence[Dependency]) -> tuple[Dependency, ...]:
+    """``first`` followed by ``second``; an entry with the same set of names, or without names the same set of tags,
+    replaces the earlier one. Entries of one list never replace each other: those of one name with different
+    conditions are alternatives.
+    """
+    merged = list(first)
+    replaced: set[int] = set()
+    for new in second:
+        places = (at for at, old in enumerate(first) if at not in replaced and _takes_place_of(new, old))
+        position = next(places, None)
+        if position is None:
+            merged.append(new)
+        else:
+            merged[position] = new
+            replaced.add(position)
+    return tuple(merged)
+
+
+def _takes_place_of(new: Dependency, old: Dependency) -> bool:
+    if new.names:
+        return set(new.names) == set(old.names)
+    return set(split_words(new.tags_text)) == set(split_words(old.tags_text))
+
+
+def apply_overrides(
+    dependencies: Sequence[Dependency], overrides: Overrides, env: Mapping[str, EnvValue]
+) -> tuple[Dependency, ...]:
+    """``dependencies`` changed by the overrides whose handle is one of their names and whose own condition holds."""
+    if not overrides:
+        return tuple(dependencies)
+    active = {
+        handle: changes
+        for handle, changes in overrides.items()
+        if decide(parse_condition_blocks(changes, handle), env).answer == "yes"
+    }
+    return tuple(_changed(dependency, active, env) for dependency in dependencies)
+
+
+def _changed(dependency: Dependency, overrides: Overrides, env: Mapping[str, EnvValue]) -> Dependency:
+    own = [changes for handle, changes in overrides.items() if handle in dependency.names]
+    if not own:
+        return dependency
+    entry = dependency.entry
+    for changes in own:
+        entry = change_entry(entry, changes, env)
+    rest = {key: value for key, value in entry.items() if key not in KINDS}  # conditions are read and never changed
+    return parse_dependency(rest, dependency.label)._replace(entry=entry, conditions=dependency.conditions)
+
+
+def change_entry(entry: Mapping[str, Any], changes: Mapping[str, Any], env: Mapping[str, EnvValue]) -> dict[str, Any]:
+    """A dependency entry with ``changes``: tags are added, mappings deep-merged, lists extended, the rest replaced.
+
+    Tags that still hold a placeholder are dropped; conditions are never changed.
+    """
+    wanted = {
+        key: expand_value(raw, env) for key, raw in changes.items() if not key.startswith(("enable_if", "skip_if"))
+    }
+    for key, value in wanted.items():
+        if key == "tags":
+            wanted[key] = [word for word in split_words(value or "") if "<<<" not in word]
+        elif isinstance(value, list) and isinstance(entry.get(key), list):
+            wanted[key] = append_unique(entry[key], value)
+    return change_merge(entry, wanted)
+
+
+def merge_overrides(first: Overrides, second: Overrides) -> Overrides:
+    """Two override blocks as one: ``second`` wins, tags are united, mappings deep-merged."""
+    return {**first, **{handle: change_merge(first.get(handle, {}), changes) for handle, changes in second.items()}}
+
+
+def change_merge(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """The changes of one handle, ``second`` over ``first``."""
+    merged = dict(first)
+    for key, value in second.items():
+        old = merged.get(key)
+        if key == "tags":
+            merged[key] = merge_tag_texts(old or "", value or "")
+        elif isinstance(value, Mapping) and isinstance(old, Mapping):
+            merged[key] = merge_state(old, value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def unknown_handles(overrides: Overrides, *lists: Sequence[Dependency]) -> list[str]:
+    """The handles that are a name of no dependency in ``lists``."""
+    known = {name for dependencies in lists for dependency in dependencies for name in dependency.names}
+    return [handle for handle in overrides if handle not in known]
+
+
+def merge_needs(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """Two ``needs`` blocks as one: numbers add up, lists grow, texts of the second replace those of the first."""
+    merged = dict(first)
+    for key, value in second.items():
+        old = merged.get(key)
+        if isinstance(old, list) and isinstance(value, list):
+            merged[key] = [*old, *(item for item in value if item not in old)]
+        elif isinstance(old, int) and isinstance(value, int):
+            merged[key] = max(old, value) if key == "memory_mb" else old + value
+        else:
+            merged[key] = value
+    return merged
+
 
 REUSED_VERSION_KEYS = ("CM_VERSION", "CM_VERSION_*", "MLC_VERSION", "MLC_VERSION_*")
 
@@ -260,3 +367,34 @@ def _keys(inputs: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
 def _both(inputs: Mapping[str, Any], short: str, long: str) -> Overrides:
     first, second = (parse_overrides(inputs.get(name), f"--{name}") for name in (short, long))
     return merge_overrides(first, second)
+
+
+_TABLE = """
+cmind: action artifact artifacts automation cmd common out parsed_artifact parsed_artifacts parsed_automation
+cmind: unparsed_cmd
+query: ad add_deps add_deps_recursive adr tags version version_max version_max_usable version_min
+values: const const_state env force_new_env_keys force_new_state_keys ignore_inheritance path state
+cache: force_cache frozen lock_timeout locked mixed_versions new only_execute_from_cache renew skip_cache
+run: debug debug_uid dirty fake_deps fake_run ignore_script_error prepare print_deps save_env skip_write_test
+console: h help j json q quiet s save_to_json script_call_prefix silent v verbose
+extras: debug_script debug_script_tags dump_version_info pause print_env print_readme print_versions repro shell
+extras: skip_remembered_selections space time
+reference engine: recursion recursion_spaces remembered_selections repro_dir repro_prefix run_state
+"""
+_ROWS = [line.partition(":") for line in _TABLE.strip().splitlines()]
+
+EXTRA_FLAGS = frozenset(word for kind, _, words in _ROWS if kind == "extras" for word in words.split())
+"""The input keys that ask for something besides the run; see run_extras.py."""
+
+FLAGS_AS_ENV = {
+    "skip_sys_utils": "CM_SKIP_SYS_UTILS",
+    "skip_sudo": "CM_TMP_SKIP_SUDO",
+    "skip_remembered_selections": "CM_TMP_SKIP_REMEMBERED_SELECTIONS",
+}
+"""Flags that recipes read from the env as ``yes`` (reference engine, cm4mlops e1d5c7cf0)."""
+
+FLAGS = frozenset(word for _, _, words in _ROWS for word in words.split()).union(INPUT_TO_ENV, FLAGS_AS_ENV)
+"""The input keys that the engine itself understands."""
+
+NO_CONTAINER = ("docker", "fake_run_deps")
+"""How CM's flags for containers begin."""

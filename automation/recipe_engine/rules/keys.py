@@ -12,7 +12,7 @@ from typing import Any
 
 from .conditions import KINDS
 from .model import PHASES
-from .tags import nearest
+from .query import nearest
 
 Keys = Mapping[str, tuple[str, str]]
 """Key to its kind (a reader in schema.py, a type in the JSON Schema) and its meaning."""

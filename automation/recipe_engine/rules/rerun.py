@@ -10,11 +10,11 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from .conditions import has_symbol
 from .deps import INPUT_TO_ENV
 from .env import ENGINE_KEYS, key_matcher, successor_twins
 from .model import Recipe, Request
 from .secrets import hidden_text, holds_secret
-from .symbols import has_symbol
 
 PLUMBING = frozenset(
     [

@@ -10,13 +10,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .cachemodel import RecipeId
 from .conditions import FALSE_WORDS, KINDS, TRUE_WORDS, Condition
 from .errors import ConditionError, MetaError
 from .keys import DEPENDENCY_KEYS, RECIPE_KEYS, VARIATION_KEYS, Keys
-from .model import SUCCESSOR_FILE, ConditionalLayer, Dependency, InputDescription, Layer, Recipe, Variation
-from .tags import split_words
-from .version import BOUND_KEYS, VersionRange
+from .model import SUCCESSOR_FILE, ConditionalLayer, Dependency, InputDescription, Layer, Recipe, RecipeId, Variation
+from .query import BOUND_KEYS, VersionRange, split_words
 
 
 def text_of(value: Any) -> str:

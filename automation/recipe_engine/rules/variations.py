@@ -12,9 +12,9 @@ from typing import Any
 
 from .env import with_texts
 from .errors import VariationError
-from .index import dynamic_name
 from .model import AppliedVariation, Recipe, Variation
-from .tags import nearest_hint
+from .query import nearest_hint
+from .select import dynamic_name
 
 
 def declared_name(recipe: Recipe, name: str, reason: str = "") -> str:

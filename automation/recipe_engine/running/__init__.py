@@ -2,6 +2,5 @@
 
 In order, each module imports only earlier ones and earlier packages:
 
-host, memory, interrupts, prompts, masked_output, process, failure, shell, compat, successor, context, hooks, effects,
-engine, lookup, step, journal, locked.
+memory, console, process, failure, shell, compat, context, hooks, effects, engine, step, journal, locked.
 """

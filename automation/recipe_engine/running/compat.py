@@ -1,25 +1,33 @@
-"""What recipes call on ``i['automation']``: CM's helper functions, with CM's arguments and answers.
+"""What recipes use of CM and of its successor: ``i['automation']``, and the package ``mlc``.
 
 The answers are CM's dictionaries on purpose: recipes of the community check ``r['return']`` themselves. Code 16 means
 "not found", 1 any other trouble, 2 a failed script.
+
+The successor's package need not be installed: ``from mlc import utils`` gets cmind's functions, which have the same
+names and answers, and ``mlc.access`` asks cmind, so that what a recipe calls runs on this engine. ``utils`` is
+``automation/utils.py`` of the recipe's repository, or, where only its ``script/`` folder was copied, our version of it.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from ..disk.checkout import AUTOMATION
-from ..rules.conditions import decide
+from ..disk.repos import AUTOMATION
+from ..rules.conditions import FALSE_WORDS, TRUE_WORDS, decide
+from ..rules.deps import change_entry
 from ..rules.env import PREFIX, with_lists
 from ..rules.errors import RecipeError, RequestError
-from ..rules.overrides import change_entry
+from ..rules.model import Recipe
+from ..rules.query import VersionRange
 from ..rules.schema import is_yes, parse_condition_blocks
-from ..rules.version import VersionRange
 
 logger = logging.getLogger(__name__)
 
@@ -280,3 +288,66 @@ def _range_of(env: Mapping[str, Any], prefix: str) -> VersionRange:
 
 def _in_range(version: str, wanted: VersionRange) -> bool:
     return (not wanted.exact or version == wanted.exact) and wanted.admits(version)
+
+
+PACKAGE = "mlc"
+HELPERS = "utils"
+
+
+_helpers: dict[str, ModuleType] = {}
+"""The modules ``utils`` of this process by their file; the empty name is for ours."""
+
+
+def offer_imports(recipe: Recipe) -> None:
+    """Makes ``mlc`` and the ``utils`` of the recipe's repository importable; does nothing where no cmind called us.
+
+    A ``utils`` that something else has put there stays.
+    """
+    cmind = sys.modules.get("cmind")
+    if cmind is None:
+        return
+    if not hasattr(sys.modules.get(PACKAGE), "crowdperf"):
+        _offer_package(cmind)
+    if HELPERS not in sys.modules or sys.modules[HELPERS] in _helpers.values():
+        _offer_helpers(recipe)
+
+
+def _offer_package(cmind: ModuleType) -> None:
+    package, functions = ModuleType(PACKAGE, __doc__), ModuleType(f"{PACKAGE}.{HELPERS}")
+    vars(functions).update({name: value for name, value in vars(cmind.utils).items() if not name.startswith("__")})
+    vars(functions).update(logger=logger)
+    vars(package).update(crowdperf=True, utils=functions, access=ActionObject(cmind).access, __path__=[])
+    sys.modules[PACKAGE] = package
+    sys.modules[functions.__name__] = functions
+
+
+def _offer_helpers(recipe: Recipe) -> None:
+    roots = (recipe.repo_path, Path(os.path.realpath(recipe.path)).parent.parent)
+    path = next((found for root in roots if (found := root / "automation" / f"{HELPERS}.py").is_file()), None)
+    known = _helpers.get(str(path or ""))
+    if known:
+        sys.modules[HELPERS] = known
+        return
+    spec = importlib.util.spec_from_file_location(HELPERS, path) if path else None
+    module = importlib.util.module_from_spec(spec) if spec else ModuleType(HELPERS)
+    sys.modules[HELPERS] = module
+    if spec and spec.loader:
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[HELPERS]
+            raise
+    else:
+        vars(module).update(vars(sys.modules[f"{PACKAGE}.{HELPERS}"]))
+        vars(module).update(__name__=HELPERS, is_true=is_true, is_false=is_false)
+    _helpers[str(path or "")] = module
+
+
+def is_true(value: object) -> bool:
+    """Whether a value is one of the words for yes."""
+    return str(value).lower() in TRUE_WORDS
+
+
+def is_false(value: object) -> bool:
+    """Whether a value is one of the words for no."""
+    return str(value).lower() in FALSE_WORDS

@@ -15,17 +15,15 @@ from typing import Any, Protocol
 
 from ..disk.files import remove_tree, working_folder
 from ..disk.locks import lock_folder
-from ..disk.removal import remove_below
 from ..disk.repos import RecipeSource, recipe_stamp
 from ..disk.store import Store
-from ..rules.cachemodel import CacheEntry, CacheKey, Maker, Outcome
+from ..disk.usage import remove_below
 from ..rules.env import Env, merge_env, with_lists
 from ..rules.errors import HookFailed, RequestError, ScriptFailed
-from ..rules.model import Configured, HookResult, Recipe
+from ..rules.model import CacheEntry, CacheKey, Configured, HookResult, Maker, Outcome, Recipe
 from .compat import Automation
-from .context import StepContext
+from .context import StepContext, remarks
 from .hooks import call_hook, has_hook, hook_input
-from .host import remarks
 from .shell import ENV_OUT, RUN_FILE, STATE_IN, STATE_OUT, ScriptCall, find_script, run_script, write_env_file
 
 logger = logging.getLogger(__name__)

@@ -1,36 +1,38 @@
-"""What all steps of one call share and decide together: recipes, choices made, versions required, who listens."""
+"""What all steps of one call share and decide together: recipes, choices, versions required, entries that serve."""
 
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..disk.os_errors import explained
+from ..disk.entries import keeps_identity
+from ..disk.files import explained
 from ..disk.repos import RecipeSource
-from ..rules.cachemodel import CacheEntry, CacheKey
+from ..rules.cachekey import Demand, Demands, Restart, VersionConflict, misfit, with_derived_tags
 from ..rules.conditions import Verdict
 from ..rules.configure import configure
-from ..rules.demands import Demand, Demands, Restart, VersionConflict
 from ..rules.deps import dependency_request
+from ..rules.env import DEPENDENT_PATH_KEYS
 from ..rules.errors import CycleError, Interrupted, RecipeError, VariationError
-from ..rules.events import StepEvent
-from ..rules.index import IndexEntry
-from ..rules.model import Configured, Dependency, Phase, Recipe, Request, StepResult
-from ..rules.select import Choice, ChoiceRule, Refusal, candidates, nearest_to_asker
-from ..rules.version import VersionRange
+from ..rules.model import CacheEntry, CacheKey, Configured, Dependency, Phase, Recipe, Request, StepEvent, StepResult
+from ..rules.query import VersionRange
+from ..rules.select import Choice, ChoiceRule, IndexEntry, Refusal, candidates, nearest_to_asker
 from .context import StepContext
-from .effects import Effects, Entries
+from .effects import VALIDATE_SCRIPT, Effects, Entries
+
+logger = logging.getLogger(__name__)
+
 
 MAX_DEPTH = 100
 """Recipes below each other; the deepest chains of the CM community have about ten."""
 MAX_ATTEMPTS = 20
-"""Each new attempt narrows the version of one artifact (demands.py); nothing sensible narrows that often."""
+"""Each new attempt narrows the version of one artifact (cachekey.py); nothing sensible narrows that often."""
 
-logger = logging.getLogger(__name__)
 _running: list[str] = []
 
 _guards: list[Guard | None] = []
@@ -287,8 +289,59 @@ class _Field:
 
 def ask_which(text: str, found: tuple[IndexEntry, ...]) -> int:
     """Asks on the terminal which recipe is meant; raises Ambiguous without a valid answer."""
-    from .prompts import pick  # here, because few calls ask
+    from .console import pick  # here, because few calls ask
 
     rows = [f"{entry.alias} ({','.join(sorted(entry.tags))})" for entry in found]
     hint = "name one by its alias, add a tag that only it has, or take the first with --quiet"
     return pick(f"several recipes match '{text}':", rows, hint=hint)
+
+
+def may_matter(engine: Engine, configured: Configured, key: CacheKey, *, refresh: bool = False) -> bool:
+    """Whether the tags that dynamic dependencies decide on make a difference: to which entry is reused, or to versions.
+
+    Where they do not, the entry is made and all its dependencies run in their order, once.
+    """
+    if engine.guard or engine.demands.knows(key):
+        return True
+    any_tags = with_derived_tags(key, ())
+    entries = engine.store.entries_of(configured.recipe.id.uid, refresh=refresh)
+    return not configured.request.options.new and any(not misfit(entry, any_tags) for entry in entries)
+
+
+def usable_entry(
+    engine: Engine,
+    key: CacheKey,
+    step: StepContext,
+    run_dynamic: Callable[[Engine, StepContext], None],
+    *,
+    refresh: bool = False,
+) -> CacheEntry | None:
+    """The first entry that fits and is whole, in use from now on unless it is to be renewed.
+
+    The others are reported with what is wrong; with ``refresh``, under the lock of ``key``, they are put away.
+    """
+    configured, store = step.configured, engine.store
+    is_renewal = configured.request.options.renew
+    for entry in engine.demands.preferred(key, store.find(key, refresh=refresh)):
+        if is_renewal and not keeps_identity(entry, key):
+            continue
+        trouble = store.problem(entry) or ("" if is_renewal else store.claim(entry))
+        if not trouble and (step.recipe.path / VALIDATE_SCRIPT).is_file():
+            run_dynamic(engine, step)
+            trouble = engine.effects.reuse_problem(step, entry)
+        if not trouble:
+            return entry
+        engine.tell_once(configured, "!", f"{configured.label}: not reusing {entry.path}: {trouble}")
+        if refresh and entry.is_expired(time.time()):
+            store.put_away(entry, trouble, key)
+        elif refresh:
+            with store.held(entry, key) as is_free:
+                if is_free:
+                    store.retire(entry, trouble)
+    return None
+
+
+def dependent_path(env: Mapping[str, Any], folder: Path) -> str:
+    """The path outside the entry in ``folder`` on which it depends, when the recipe named one that exists."""
+    path = next((str(env[key]) for key in DEPENDENT_PATH_KEYS if env.get(key)), "")
+    return path if path and os.path.exists(path) and not Path(path).is_relative_to(folder) else ""

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..disk.recipe_files import CODE, recipe_texts
+from ..disk.repos import CODE, recipe_texts
 from ..rules.advice import advice, missing_program, tags_for_program
 from ..rules.errors import RecipeError, ScriptFailed
 from ..rules.rerun import rerun_line
@@ -15,8 +15,8 @@ from .process import Ended, exit_text, is_kill, signal_name
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..rules.index import RecipeIndex
     from ..rules.model import Recipe, Request
+    from ..rules.select import RecipeIndex
 
 FILE_LINES = 40
 """How much is shown of a file that the recipe names for the case that its script fails."""

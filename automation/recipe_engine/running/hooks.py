@@ -18,14 +18,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ..rules.conditions import WatchedEnv
 from ..rules.env import plain_copy
 from ..rules.errors import ErrorText, HookFailed, RecipeError
 from ..rules.model import HookResult, Recipe
 from ..rules.secrets import learn
-from ..rules.symbols import WatchedEnv
 from .compat import Automation
-from .context import StepContext
-from .host import os_info
+from .context import StepContext, os_info
 from .shell import STATE_IN, STATE_OUT
 
 FILE_NAME = "customize.py"
@@ -84,7 +83,7 @@ def load_customize(recipe: Recipe) -> ModuleType | None:
 
 def _offer_imports(recipe: Recipe) -> None:
     if recipe.is_successor:
-        from .successor import offer_imports  # here, because no other recipe needs it
+        from .compat import offer_imports  # here, because no other recipe needs it
 
         offer_imports(recipe)
 

@@ -23,7 +23,7 @@ from typing import Any
 from ..disk.files import remove_tree
 from ..disk.locks import is_locked, machine_name, try_lock
 from ..rules.errors import Interrupted, RecipeError
-from ..rules.events import StepEvent
+from ..rules.model import StepEvent
 from ..rules.secrets import hidden_text, hidden_texts, without_secret_flags
 from .engine import Engine
 

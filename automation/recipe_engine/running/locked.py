@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..disk.content import details_of
+from ..disk.entries import details_of
 from ..disk.repos import RecipeSource
 from ..documents.lockfile import (
     LockedArtifact,
@@ -19,12 +19,11 @@ from ..documents.lockfile import (
     parse_lockfile,
     portable_artifact,
 )
-from ..rules.cachemodel import CacheEntry, CacheKey, EntryDetails
-from ..rules.demands import Demand
+from ..rules.cachekey import Demand
 from ..rules.errors import RequestError
-from ..rules.events import StepEvent
+from ..rules.model import CacheEntry, CacheKey, EntryDetails, StepEvent
+from ..rules.query import VersionRange
 from ..rules.schema import is_yes
-from ..rules.version import VersionRange
 from .effects import Entries
 
 logger = logging.getLogger(__name__)

@@ -13,13 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from ..disk.files import private_opener
+from ..disk.files import naming, private_opener
 from ..disk.locks import first_environment, held_descriptors
-from ..disk.os_errors import naming
 from ..rules.errors import ScriptFailed
 from ..rules.secrets import learn
-from .interrupts import held_back
-from .masked_output import StreamMask
+from .console import StreamMask, held_back
 from .memory import MemoryFacts, MemoryWatch
 
 TAIL_LINES = 15

@@ -1,6 +1,6 @@
 """Native scripts: chooses ``run-<os>.sh``, writes ``tmp-run.sh``, runs it, and reads what it left.
 
-rules/quoting.py says what a script sees of a value; no value ever runs. A value that is secret, or has a secret in it,
+rules/env.py says what a script sees of a value; no value ever runs. A value that is secret, or has a secret in it,
 travels in the process environment and in no file.
 """
 
@@ -16,9 +16,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..disk.files import private_opener, read_json, write_text
-from ..rules.env import PREFIX, SUCCESSOR_PREFIX, Env, EnvValue, State, merge_env, merge_state, with_lists
+from ..rules.env import (
+    PREFIX,
+    SUCCESSOR_PREFIX,
+    Env,
+    EnvValue,
+    State,
+    ValueRule,
+    merge_env,
+    merge_state,
+    quoted,
+    with_lists,
+)
 from ..rules.errors import RequestError, ScriptFailed, ScriptNotFound
-from ..rules.quoting import ValueRule, quoted
 from ..rules.secrets import hidden, hidden_text, holds_secret, learn, stored
 
 if TYPE_CHECKING:

@@ -12,19 +12,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..disk.entryfile import EntryPaths
+from ..disk.entries import EntryPaths
 from ..rules.cachekey import cache_key, tags_from_env, with_derived_tags
-from ..rules.cachemodel import CacheEntry, CacheKey
 from ..rules.configure import in_container
 from ..rules.deps import replacement_request, should_run
 from ..rules.env import PREFIX, merge_state
 from ..rules.errors import CacheMiss, RecipeError
-from ..rules.events import StepEvent
-from ..rules.model import Configured, Phase, Request, StepResult
-from .context import StepContext
-from .engine import Engine, refuse_endless
-from .host import with_own_places
-from .lookup import dependent_path, may_matter, usable_entry
+from ..rules.model import CacheEntry, CacheKey, Configured, Phase, Request, StepEvent, StepResult
+from .context import StepContext, with_own_places
+from .engine import Engine, dependent_path, may_matter, refuse_endless, usable_entry
 from .shell import ALL_ENV_FILE, ENV_FILE, find_script
 
 
