@@ -44,10 +44,15 @@ def state_of(folder: Path) -> dict[str, Any]:
 
 
 def finished_entries(store: Path) -> dict[str, Finished]:
-    """The finished entries by the names of their folders."""
+    """The finished entries by the names of their folders, without those in whose place another one answers.
+
+    A renewal that was killed between its last act and the removal of the old folder leaves one; ``gc`` may take it.
+    """
     found = {}
-    for folder, meta in entry_metas(store):
-        if "tmp" not in meta["tags"]:
+    finished = [(folder, meta) for folder, meta in entry_metas(store) if "tmp" not in meta["tags"]]
+    replaced = {name for _, meta in finished for name in meta.get("crowdperf", {}).get("replaces", ())}
+    for folder, meta in finished:
+        if folder.name not in replaced:
             recipe = meta["associated_script_artifact"].partition(",")[0]
             nonce = state_of(folder).get(env_key(recipe, "NONCE"), "")
             found[folder.name] = Finished(recipe, nonce, recorded_facts(recipe, meta))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -256,6 +258,21 @@ def test_the_most_special_script_for_the_host_is_chosen(
 
 def test_a_recipe_without_a_script_has_none(tmp_path: Path) -> None:
     assert shell.find_script(tmp_path, "run", FLAVORS) is None
+
+
+def test_a_disk_that_fails_is_no_recipe_without_a_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "run.sh").touch()
+
+    def failing(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "stat", failing)
+    with pytest.raises(OSError, match="Input/output"):
+        shell.find_script(tmp_path, "run", {})
+
+
+def test_a_name_that_is_too_long_is_that_of_no_script(tmp_path: Path) -> None:
+    assert shell.find_script(tmp_path, "run", {"CM_HOST_OS_FLAVOR": "x" * 300}) is None
 
 
 def test_a_script_asked_for_by_name_must_be_there(tmp_path: Path) -> None:

@@ -16,12 +16,13 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..disk.files import explained, read_json, write_text
 from ..disk.repos import CHECKOUT, RepoInfo
 from ..rules.env import merge_env, merge_state
 from ..rules.errors import ErrorText, Interrupted, RecipeError, RequestError
+from ..rules.frozen import Frozen
 from ..rules.model import StepResult
 from ..rules.schema import is_yes
 from ..rules.secrets import hidden_text, hidden_texts, known_from, without_secrets
@@ -41,7 +42,7 @@ CACHE_VARIABLE = "CROWDPERF_CACHE"
 """Names the folder of the store; without it the store is the ``cache`` folder of CM's local repository."""
 
 
-class Home(NamedTuple):
+class Home(Frozen):
     """Where things are: the registered repositories, CM's home folder and the store."""
 
     repos: Sequence[RepoInfo]
@@ -124,7 +125,7 @@ def answer_cm(action: Callable[[Mapping[str, Any]], dict[str, Any]], i: dict[str
         if cmind is not None:
             cmind.output = out
     set_up_logging(is_verbose=bool(i.get("verbose") or i.get("v")))
-    with known_from(os.environ, i) as is_top, masked_output(is_top and bool(out)):
+    with known_from(os.environ, i) as is_top, masked_output(True) if is_top and out else contextlib.nullcontext():
         answer = _answer(action, i, cmind)
         return hidden_texts(answer) if out else answer
 

@@ -31,7 +31,7 @@ class Place(NamedTuple):
     def is_called(self, name: str) -> bool:
         """Whether ``name`` is its label, or the alias or uid of its recipe."""
         recipe = self.step.recipe
-        return name == self.step.label or (recipe is not None and name in recipe)
+        return name == self.step.label or (recipe is not None and name in (recipe.alias, recipe.uid))
 
 
 def explain_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:

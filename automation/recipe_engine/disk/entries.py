@@ -14,9 +14,10 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..rules.errors import StoreError
+from ..rules.frozen import Frozen
 from ..rules.model import CacheEntry, CacheKey, EntryDetails, EntryRecord, FileRecord, Outcome, RecipeId
 from ..rules.secrets import stored, without_secrets
 from .files import CACHE_MARK, explained, read_json, read_regular, remove_tree, sha256_of, write_json, write_text
@@ -65,7 +66,7 @@ def prepare_cache(root: Path) -> None:
                 write_text(root / name, text)
 
 
-class EntryPaths(NamedTuple):
+class EntryPaths(Frozen):
     """Every file name of an entry."""
 
     folder: Path

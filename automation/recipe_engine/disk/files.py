@@ -182,6 +182,7 @@ def _has_current_folder() -> bool:
 
 
 UTC_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+NO_SUCH_FILE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 ABANDONED_S = 3600.0
 """A half-written file of this age was left by a process that was killed."""
 
@@ -284,6 +285,16 @@ def share_like(folder: Path, path: Path, mask: int) -> None:
         mode = os.stat(folder).st_mode
         if mode & (stat.S_IWGRP | stat.S_IWOTH):
             os.chmod(path, mode & mask)
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is a file of this name; raises OSError when a disk that fails leaves that open."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except OSError as error:
+        if error.errno in NO_SUCH_FILE:
+            return False
+        raise
 
 
 def utc_text(time_s: float | None = None) -> str:

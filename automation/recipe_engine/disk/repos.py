@@ -13,10 +13,11 @@ import os
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..rules.env import merge_state
 from ..rules.errors import MetaError
+from ..rules.frozen import Frozen
 from ..rules.model import SUCCESSOR_FILE, Recipe
 from ..rules.schema import parse_recipe
 from ..rules.select import IndexEntry
@@ -35,7 +36,7 @@ MAX_META_BYTES = 1024 * 1024
 """Size of one file with its anchors expanded; the largest of 665 community recipes has 62 kB (November 2026)."""
 
 
-class MetaFile(NamedTuple):
+class MetaFile(Frozen):
     """What a folder's metadata says. ``files`` are all that decide about it, looked for or read."""
 
     values: dict[str, Any]

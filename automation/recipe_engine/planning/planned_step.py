@@ -2,7 +2,7 @@
 
 A plan relies on the recipe format's contract and on no reading of code. What leaves a step is what its ``new_env_keys``
 let out. Inside a step, a hook or a native script may change any key that is not const: from then on it is a symbol
-(conditions.py), also for the dependencies that run later. A ``preprocess`` may also end the step, replace it or change its
+(conditions.py), also for later dependencies. A ``preprocess`` may also end the step, replace it or change its
 lists, so the later dependencies of the step are *not known yet*. What a finished cache entry holds is known.
 
 A recipe may help with a function ``plan(i)`` in its ``customize.py``: called instead of ``preprocess``, it must change

@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 
 from .env import EnvValue, expand_text
 from .errors import RecipeError
+from .frozen import Frozen
 from .model import PHASES, SUCCESSOR_TAG, CacheEntry, CacheKey, Configured
 from .query import ANY_VERSION, VersionRange, intersection, split_words
 from .secrets import is_secret, stored
@@ -197,7 +198,7 @@ def artifact_of(key: CacheKey) -> Artifact:
     return Artifact(key.recipe.uid, key.variations, tags, tuple(sorted(key.inputs.items())))
 
 
-class Demand(NamedTuple):
+class Demand(Frozen):
     """What one step requires; ``trace`` are the labels from the outermost recipe down to the artifact."""
 
     version: VersionRange
@@ -221,7 +222,7 @@ class VersionConflict(RecipeError):
     """No version suits all steps that need one artifact."""
 
 
-class Choice(NamedTuple):
+class Choice(Frozen):
     """What a step got: the version that was reported, the exact one that was asked for, and the cache entry."""
 
     version: str

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from .env import PLACEHOLDER, Env, key_matcher
+from .frozen import Frozen
 
 START, END, COMMA = "\ue000", "\ue001", "\ue002"
 """``COMMA`` stands for a comma in the name of a step: a symbol among tags is one word."""
@@ -54,7 +55,7 @@ def sources(value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f"{key} from {source}".replace(COMMA, ",") for pairs in found for key, source in pairs))
 
 
-class Unknown(NamedTuple):
+class Unknown(Frozen):
     """Keys that are not in the env now, but that a step may have set by the time it matters.
 
     ``rules`` are pairs of a key or glob and the step that may set it. Keys that match ``hidden`` and not ``shown`` are
@@ -269,7 +270,7 @@ TRUE_WORDS = frozenset({"yes", "on", "true", "1"})
 FALSE_WORDS = frozenset({"no", "off", "false", "0"})
 
 
-class Condition(NamedTuple):
+class Condition(Frozen):
     """One condition block: ``wanted`` maps an env key to its accepted values, lower case."""
 
     kind: Kind
@@ -282,7 +283,7 @@ class Condition(NamedTuple):
         return f"{self.kind}: " + ("; ".join(pairs) or "(empty)")
 
 
-class Verdict(NamedTuple):
+class Verdict(Frozen):
     """Whether a dependency runs, with the condition that decided and the keys that are not known yet."""
 
     answer: Answer

@@ -7,7 +7,7 @@ engine itself understands are here too; all others belong to recipes.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from .conditions import KINDS, NOTHING_UNKNOWN, Unknown, Verdict, decide
 from .env import (
@@ -26,6 +26,7 @@ from .env import (
     merge_state,
 )
 from .errors import RequestError
+from .frozen import Frozen
 from .keys import DEPENDENCY_KEYS
 from .model import Configured, Dependency, Overrides, Phase, Request, RunOptions
 from .query import BOUND_KEYS, VersionRange, merge_tag_texts, parse_query, split_words
@@ -139,7 +140,7 @@ def merge_needs(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str
 REUSED_VERSION_KEYS = ("CM_VERSION", "CM_VERSION_*", "MLC_VERSION", "MLC_VERSION_*")
 
 
-class ParentView(NamedTuple):
+class ParentView(Frozen):
     """What the parent of a dependency knows when the dependency is resolved."""
 
     configured: Configured
@@ -221,14 +222,13 @@ def tag_origins(dependency: Dependency, parent: ParentView) -> list[tuple[str, s
 
 def effective(dependency: Dependency, env: Mapping[str, EnvValue]) -> Dependency:
     """The dependency with the blocks of its ``update_meta_if_env`` whose conditions hold."""
-    for conditions, layer in dependency.conditional:
-        if decide(conditions, env).answer == "yes":
-            dependency = dependency._replace(
-                env=merge_state(dependency.env, layer.env),
-                const=merge_state(dependency.const, layer.const),
-                state=merge_state(dependency.state, layer.state),
-                const_state=merge_state(dependency.const_state, layer.const_state),
-            )
+    for layer in (part.layer for part in dependency.conditional if decide(part.conditions, env).answer == "yes"):
+        dependency = dependency._replace(
+            env=merge_state(dependency.env, layer.env),
+            const=merge_state(dependency.const, layer.const),
+            state=merge_state(dependency.state, layer.state),
+            const_state=merge_state(dependency.const_state, layer.const_state),
+        )
     return dependency
 
 

@@ -1,8 +1,5 @@
 """The types of the engine. All are frozen; sequences are tuples, mappings are never written to.
 
-They are named tuples, always made and read by field name: a dataclass costs about a millisecond to define, which at
-thirty types would be most of what a call of ``cm`` may take. Their empty mappings are shared and never written.
-
 ``env`` and ``state`` values are open by nature and stay plain mappings; everything else has a type.
 """
 
@@ -11,15 +8,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from .conditions import NOTHING_UNKNOWN, Condition, Unknown
 from .env import PREFIX, SUCCESSOR_PREFIX, Env, State, ValueRule
 from .errors import RecipeError
+from .frozen import Frozen
 from .query import TagQuery, VersionRange
 
 
-class RecipeId(NamedTuple):
+class RecipeId(Frozen):
     """The names of a recipe: ``alias`` for people, ``uid`` (16 hex digits) for machines."""
 
     alias: str
@@ -31,7 +29,7 @@ class RecipeId(NamedTuple):
         return f"{self.alias},{self.uid}"
 
 
-class CacheKey(NamedTuple):
+class CacheKey(Frozen):
     """What an entry must be to serve a request.
 
     ``required_tags`` and ``excluded_tags`` are CM's search; ``variations`` is the whole resolved set and must be equal
@@ -70,7 +68,7 @@ class CacheKey(NamedTuple):
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
-class FileRecord(NamedTuple):
+class FileRecord(Frozen):
     """A file that an entry declared: path inside the entry, size in bytes, time in ns, SHA-256 in hex."""
 
     path: str
@@ -79,7 +77,7 @@ class FileRecord(NamedTuple):
     sha256: str
 
 
-class EntryDetails(NamedTuple):
+class EntryDetails(Frozen):
     """What the ``entry.json`` of a finished entry records; all of it is empty for entries made by CM itself.
 
     ``dependencies`` are the uids of the entries that were used while this one was made, ``request`` is what was asked
@@ -95,7 +93,7 @@ class EntryDetails(NamedTuple):
     locked: Mapping[str, Any] = {}
 
 
-class EntryRecord(NamedTuple):
+class EntryRecord(Frozen):
     """What this engine records in an entry in addition to CM's keys; none of it exists in entries made by CM itself.
 
     ``asked_version`` is the exact version that was asked for; the recipe may have reported a longer one.
@@ -114,7 +112,7 @@ class EntryRecord(NamedTuple):
     """The uids of the entries that stop answering when this one is finished."""
 
 
-class CacheEntry(NamedTuple):
+class CacheEntry(Frozen):
     """One folder of the store as its ``_cm.json`` describes it.
 
     ``expires_s`` (since 1970) is when its time is over; ``retired`` says why a once finished entry is never used again.
@@ -145,14 +143,14 @@ class CacheEntry(NamedTuple):
         return is_unfinished and self.record is not None and self.record.fingerprint == key.fingerprint
 
 
-class Maker(NamedTuple):
+class Maker(Frozen):
     """The recipe that makes an entry: SHA-256 over its files, and their times and sizes as one short text."""
 
     digest: str
     stamp: str
 
 
-class Outcome(NamedTuple):
+class Outcome(Frozen):
     """What a recipe leaves in its entry in addition to its own files."""
 
     new_env: Mapping[str, Any]
@@ -179,7 +177,7 @@ Overrides = Mapping[str, Mapping[str, Any]]
 """Handle of a dependency (one of its ``names``) to the keys that are changed on it: CM's ``ad`` and ``adr``."""
 
 
-class Dependency(NamedTuple):
+class Dependency(Frozen):
     """One entry of a deps-like list. ``entry`` is the mapping as written; the other fields are read from it."""
 
     entry: Mapping[str, Any]
@@ -209,14 +207,14 @@ class Dependency(NamedTuple):
         return self.tags_text or "/".join(self.names)
 
 
-class ConditionalLayer(NamedTuple):
+class ConditionalLayer(Frozen):
     """A block of ``update_meta_if_env``: ``layer`` counts while ``conditions`` hold."""
 
     conditions: tuple[Condition, ...]
     layer: Layer
 
 
-class Layer(NamedTuple):
+class Layer(Frozen):
     """The block that a recipe, a variation, a version and ``update_meta_if_env`` all repeat."""
 
     default_env: Env = {}
@@ -250,7 +248,7 @@ class Layer(NamedTuple):
         return found
 
 
-class Variation(NamedTuple):
+class Variation(Frozen):
     """A named modifier of a recipe, selected with the tag ``_name``; ``name.#`` takes a value.
 
     ``source`` is its block as written: it becomes a ``Layer`` only when the variation is applied, because a value for
@@ -271,7 +269,7 @@ class Variation(NamedTuple):
         return tuple(part.strip() for part in self.name.split(","))
 
 
-class InputDescription(NamedTuple):
+class InputDescription(Frozen):
     """What a recipe says about one of its inputs; ``choices`` empty means any value.
 
     A relative ``is_path`` counts from the folder where the command was given.
@@ -283,7 +281,7 @@ class InputDescription(NamedTuple):
     is_path: bool = False
 
 
-class Recipe(NamedTuple):
+class Recipe(Frozen):
     """One parsed ``_cm.yaml``/``_cm.json`` (or ``meta.yaml``) with the folder it came from.
 
     ``versions`` maps a version to its block as written; ``meta`` is the whole file, called ``file_name``.
@@ -333,7 +331,7 @@ class Recipe(NamedTuple):
         return SUCCESSOR_PREFIX if self.is_successor else PREFIX
 
 
-class RunOptions(NamedTuple):
+class RunOptions(Frozen):
     """The flags of ``cm run script`` that steer the engine rather than the recipe."""
 
     new: bool = False
@@ -354,7 +352,7 @@ class RunOptions(NamedTuple):
     lock_timeout_s: float | None = None
 
 
-class Request(NamedTuple):
+class Request(Frozen):
     """One request to run a recipe, from the command line, from a dependency entry, or from a recipe's own call.
 
     ``inputs`` are all keys given, ``env``, ``state``, ``const`` and ``const_state`` what the caller hands over,
@@ -413,14 +411,14 @@ class Witness:
         """``env`` is what configuring gave, placeholders filled in."""
 
 
-class AppliedVariation(NamedTuple):
+class AppliedVariation(Frozen):
     """A variation that is switched on, and why (asked for, alias of, base of, default of group ...)."""
 
     name: str
     reason: str
 
 
-class Configured(NamedTuple):
+class Configured(Frozen):
     """A recipe with everything decided that can be decided before its dependencies run.
 
     ``undecided`` are the env keys on which a part of its metadata depends and which are not known yet; only a plan has
@@ -457,7 +455,7 @@ class Configured(NamedTuple):
         return ",".join([self.recipe.id.alias, *("_" + name for name in self.explicit)])
 
 
-class HookResult(NamedTuple):
+class HookResult(Frozen):
     """What a function of ``customize.py`` decided, after its answer was checked."""
 
     skip: bool = False
@@ -472,7 +470,7 @@ class HookResult(NamedTuple):
 StepStatus = Literal["ran", "reused", "skipped", "faked"]
 
 
-class StepResult(NamedTuple):
+class StepResult(Frozen):
     """What one recipe gave to its caller."""
 
     label: str
@@ -489,7 +487,7 @@ class StepResult(NamedTuple):
 EventKind = Literal["start", "run", "done", "skip", "fail", "again"]
 
 
-class StepEvent(NamedTuple):
+class StepEvent(Frozen):
     """What happened to a step.
 
     ``start``: its recipe is chosen and configured; ``run``: it is not served by the cache and begins; ``done``: it gave

@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from .errors import RequestError
+from .frozen import Frozen
 
 
-class TagQuery(NamedTuple):
+class TagQuery(Frozen):
     """A parsed query. The order of words is the order in which they were written, without repeats."""
 
     all_of: tuple[str, ...] = ()

@@ -17,7 +17,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
+
+from .frozen import Frozen
 
 MASK = "********"
 HIDDEN_LENGTH = 6
@@ -103,7 +105,7 @@ def _words(key: str) -> list[str]:
 # --- shapes ---
 
 
-class Shape(NamedTuple):
+class Shape(Frozen):
     """What secrets of one kind look like; ``pattern`` is only tried on texts with one of the ``anchors`` in them.
 
     Group ``keep``, where it has one, is what is shown of it.
@@ -241,8 +243,8 @@ def learn(value: Any, key: str = "") -> None:
         for name, item in value.items():
             if item.__class__ is not str or "://" in item or is_secret(str(name)):
                 learn(item, str(name))
-    elif isinstance(value, list | tuple):
-        for item in value:
+    elif isinstance(value, list | tuple | Frozen):
+        for item in value._asdict().values() if isinstance(value, Frozen) else value:
             learn(item, key)
 
 
@@ -299,6 +301,9 @@ def _walk(value: Any, key: str | None, on_text: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         text = on_text(value)
         return value if text == value else text  # a text that knows its error (ErrorText) stays one
+    if isinstance(value, Frozen):
+        fields = value._asdict()
+        return value._replace(**{name: _walk(fields[name], None if key is None else "", on_text) for name in fields})
     if isinstance(value, list | tuple):
         items = [_walk(item, None if key is None else "", on_text) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)

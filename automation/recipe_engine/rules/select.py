@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from .env import ValueRule
 from .errors import NotFound, RequestError, VariationNotFound
+from .frozen import Frozen
 from .query import TagQuery, nearest, nearest_hint
 
 
-class RepoInfo(NamedTuple):
+class RepoInfo(Frozen):
     """One registered CM repository; ``path`` is the folder that holds ``script/``.
 
     ``values`` is how its recipes' native scripts see env values: what its ``cmr.yaml`` says, or CM's rule.
@@ -27,7 +28,7 @@ class RepoInfo(NamedTuple):
     values: ValueRule = "cm"
 
 
-class IndexEntry(NamedTuple):
+class IndexEntry(Frozen):
     """One recipe as selection sees it. ``sort`` is the recipe's own rank; a lower one is preferred."""
 
     alias: str
@@ -142,7 +143,7 @@ def candidates(query: TagQuery, alias: str, index: RecipeIndex) -> tuple[IndexEn
     return fitting
 
 
-class Refusal(NamedTuple):
+class Refusal(Frozen):
     """What kept a recipe from answering a query, and in which words to say it."""
 
     verdict: Verdict
@@ -162,7 +163,7 @@ def _undeclared(query: TagQuery, entry: IndexEntry) -> list[str]:
     return [name for name in query.variations + query.excluded_variations if not entry.declares(name)]
 
 
-class Choice(NamedTuple):
+class Choice(Frozen):
     """The recipe that answers a query, the rule that decided, and why each other one that fits was passed over."""
 
     entry: IndexEntry

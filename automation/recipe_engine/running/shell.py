@@ -13,9 +13,9 @@ import re
 import shlex
 from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from ..disk.files import private_opener, read_json, write_text
+from ..disk.files import is_file, private_opener, read_json, write_text
 from ..rules.env import (
     PREFIX,
     SUCCESSOR_PREFIX,
@@ -29,6 +29,7 @@ from ..rules.env import (
     with_lists,
 )
 from ..rules.errors import RequestError, ScriptFailed, ScriptNotFound
+from ..rules.frozen import Frozen
 from ..rules.secrets import hidden, hidden_text, holds_secret, learn, stored
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ PREFIX_VARIABLE = "CROWDPERF_SCRIPT_PREFIX"
 SHELL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-class ScriptCall(NamedTuple):
+class ScriptCall(Frozen):
     """One native script to run: where it is, where it runs, and with what."""
 
     label: str
@@ -80,7 +81,7 @@ def find_script(recipe_path: Path, name: str, env: Mapping[str, EnvValue], prefi
     for ending in endings:
         if all(ending):
             path = recipe_path / ("-".join((name, *ending)) + ".sh")
-            if os.path.isfile(path):  # False, too, for a name that is too long: in a plan it may hold unknown values
+            if is_file(path):  # a name that is too long, too, is none: in a plan it may hold unknown values
                 return path
     if name in ("", "run"):
         return None
