@@ -149,7 +149,7 @@ def test_a_misspelt_input_gets_a_question_and_the_recipe_runs(home: TemporaryHom
     home.recipe("get-x", {"input_mapping": {"model_path": "CM_MODEL"}, "new_env_keys": ["CM_MODEL"]})
     done = home.run_cm("get,x", "--model_pth=/m")
     assert done.answer["return"] == 0
-    told(done.stderr, "knows no input --model_pth", "did you mean --model_path?")
+    told(done.stderr, "unknown input --model_pth", "did you mean --model_path?")
     assert "did you mean" not in home.run_cm("get,x", "--model_path=/m").stderr
 
 
@@ -302,7 +302,7 @@ def test_an_interrupted_run_ends_its_children_and_leaves_no_finished_entry(
     assert all(is_alive(pid) for pid in pids)
     os.kill(child.pid, number)
     done = finish(child)
-    assert plain_error(done, code).startswith(f"interrupted by {number.name} in get-x; to go on: cm resume script ")
+    assert plain_error(done, code).startswith(f"interrupted by {number.name} in get-x; to resume: cm resume script ")
     assert not any(is_alive(pid) for pid in pids)
     assert [entry["tags"][0] for entry in home.entries()] == ["tmp"]
 

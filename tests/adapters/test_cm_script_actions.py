@@ -137,8 +137,8 @@ def test_flags_for_containers_are_told_to_have_no_effect(filled: TemporaryHome) 
 def test_an_input_that_nobody_reads_is_named(filled: TemporaryHome) -> None:
     filled.recipe("get-w", customize='def preprocess(i):\n    i["input"].get("only_here")\n    return {"return": 0}\n')
     told = filled.cm("run", "script", "get-w", "--zzzzzz=1", "--only_here=2", "--quiett", "--size=3").stderr
-    assert "knows no input --zzzzzz; it has no effect" in told
-    assert "knows no input --quiett; did you mean --quiet?" in told
+    assert "unknown input --zzzzzz for recipe get-w; it has no effect" in told
+    assert "unknown input --quiett for recipe get-w; did you mean --quiet?" in told
     assert "only_here" not in told
 
 

@@ -195,7 +195,7 @@ def test_a_signal_ends_the_children_frees_the_locks_and_says_how_to_go_on(
     done = interrupted(home, number)
     assert done.code == code
     text = done.answer["error"]
-    assert text.startswith(f"interrupted by {number.name} in build-all -> get-slow; to go on: cm resume script 2")
+    assert text.startswith(f"interrupted by {number.name} in build-all -> get-slow; to resume: cm resume script 2")
     assert "\n" not in text
     assert "Traceback" not in done.stderr + done.stdout
     pid = int((home.work / "pid").read_text())
@@ -251,4 +251,4 @@ def test_the_traceback_is_shown_on_request_only(home: TemporaryHome) -> None:
 
 
 def test_an_interruption_without_a_journal_says_to_give_the_command_again() -> None:
-    assert Interrupted("SIGINT", 130).describe() == "interrupted by SIGINT; to go on: give the same command"
+    assert Interrupted("SIGINT", 130).describe() == "interrupted by SIGINT; to resume: give the same command"

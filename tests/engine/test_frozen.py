@@ -21,7 +21,7 @@ def test_fields_are_given_in_order_or_by_name() -> None:
 
 def test_a_value_never_changes() -> None:
     point = Point(1)
-    with pytest.raises(AttributeError, match="Point.x cannot be changed"):
+    with pytest.raises(AttributeError, match=r"Point\.x cannot be changed"):
         point.x = 3  # type: ignore[misc]
     assert point._replace(x=3) == Point(3)
     assert point == Point(1)

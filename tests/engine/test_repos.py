@@ -257,5 +257,5 @@ def test_a_recipe_is_unchanged_by_its_stamp_or_by_its_content(root: Path) -> Non
 def test_a_file_that_does_not_parse_is_named(root: Path) -> None:
     folder = root / "script" / "get-a"
     (folder / "_cm.json").write_text("{")
-    with pytest.raises(MetaError, match=r"get-a/_cm\.json: no JSON"):
+    with pytest.raises(MetaError, match=r"get-a/_cm\.json: not valid JSON"):
         repos.read_meta(folder)

@@ -72,7 +72,7 @@ def test_each_flag_is_read_in_cms_ways_of_writing_it(flag: str, field: str) -> N
     ("i", "text"),
     [
         ({"new": True, "renew": True}, "--new and --renew"),
-        ({"lock_timeout": "soon"}, "--lock_timeout='soon'"),
+        ({"lock_timeout": "soon"}, "--lock_timeout must be a number of seconds >= 0, got 'soon'"),
         ({"env": "CM_X=1"}, "--env must be given by key, found 'CM_X=1'"),
         ({"state": ["x"]}, "--state"),
         ({"env": {"+PATH": {"a": "b"}}}, "+PATH"),
@@ -178,9 +178,9 @@ def test_of_several_recipes_the_cached_one_is_taken(home: TemporaryHome) -> None
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"modle": "x"}, "--modle; did you mean --model?"),
+        ({"modle": "x"}, "--modle for recipe get-x; did you mean --model?"),
         ({"model": "x"}, ""),
-        ({"skip_cahce": True}, "--skip_cahce; did you mean --skip_cache?"),
+        ({"skip_cahce": True}, "--skip_cahce for recipe get-x; did you mean --skip_cache?"),
         ({"something_else_entirely": 1}, ""),
     ],
 )
@@ -228,9 +228,9 @@ def test_the_store_is_cms_local_repository_or_the_folder_that_the_user_names(
 
 
 @pytest.mark.parametrize("name", ["plan", "dry_run", "dry-run"])
-def test_a_wish_to_only_look_is_never_run(home: TemporaryHome, name: str) -> None:
+def test_a_request_for_a_dry_run_never_runs(home: TemporaryHome, name: str) -> None:
     home.recipe("get-x", run_sh='touch "$CM_TMP_CURRENT_PATH/ran"\n')
-    with pytest.raises(RequestError, match="it would run") as caught:
+    with pytest.raises(RequestError, match="would really run") as caught:
         home.run("get,x", **{name: True})
     assert "cm plan script" in caught.value.hint
     assert not (home.work / "ran").exists()

@@ -143,7 +143,7 @@ def parse_options(i: Mapping[str, Any]) -> RunOptions:
     except (TypeError, ValueError):
         timeout_s = -1.0
     if timeout_s is not None and not timeout_s >= 0:  # nor is nan
-        raise RequestError(f"--lock_timeout={timeout!r} is no number of seconds, 0 or more")
+        raise RequestError(f"--lock_timeout must be a number of seconds >= 0, got {timeout!r}")
     options = RunOptions(
         new=is_yes(i.get("new")),
         renew=is_yes(i.get("renew")),
@@ -229,7 +229,7 @@ def _recipe_if_clear(engine: Engine, request: Request) -> Recipe | None:
 
 
 def warn_of_unknown_inputs(recipe: Recipe, request: Request) -> None:
-    """Says which given inputs nobody reads, and what was meant by those that look misspelt.
+    """Warns of given inputs that the recipe does not read, and suggests the one meant by a misspelt name.
 
     CM ignores an unknown input without a word. A hook may read one that its recipe does not describe.
     """
@@ -240,9 +240,9 @@ def warn_of_unknown_inputs(recipe: Recipe, request: Request) -> None:
         if name.startswith(NO_CONTAINER):
             logger.warning("! --%s has no effect: this engine starts no containers", name)
         elif close:
-            logger.warning("! recipe %s knows no input --%s; did you mean --%s?", recipe.id.alias, name, close[0])
+            logger.warning("! unknown input --%s for recipe %s; did you mean --%s?", name, recipe.id.alias, close[0])
         elif not names_input(recipe, name):
-            logger.warning("! recipe %s knows no input --%s; it has no effect", recipe.id.alias, name)
+            logger.warning("! unknown input --%s for recipe %s; it has no effect", name, recipe.id.alias)
 
 
 def refuse_dry_run(recipe: Recipe | None, request: Request) -> None:
@@ -251,8 +251,8 @@ def refuse_dry_run(recipe: Recipe | None, request: Request) -> None:
         mapped = {key for source in _mappings(recipe) for key in source} | set(recipe.inputs) if recipe else ()
         if request.inputs.get(name) and name not in mapped:
             raise RequestError(
-                f"cm run script knows no --{name}, it would run",
-                hint="cm plan script with the same words tells what a run would do, and does none of it",
+                f"cm run script has no --{name} and would really run",
+                hint="cm plan script with the same words shows what a run would do",
             )
 
 
@@ -262,7 +262,7 @@ def _mappings(recipe: Recipe) -> list[Mapping[str, Any]]:
 
 
 def _show_dependencies(result: StepResult, prefix: str) -> list[str]:
-    """The command for each direct dependency of the recipe, as it was resolved; told to the user too."""
+    """The command for each direct dependency of the recipe, as it was resolved; printed too."""
     commands = [f"{prefix} --tags={tags}" for tags in result.dependency_tags]
     for command in commands:
         logger.info("  %s", command)

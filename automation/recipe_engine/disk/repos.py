@@ -159,7 +159,7 @@ def _parse_json(text: str, path: Path) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise MetaError(f"{path}: no JSON: {error}") from None
+        raise MetaError(f"{path}: not valid JSON: {error}") from None
 
 
 SCRIPT_AUTOMATION_UID = "5b4e0237da074764"

@@ -185,7 +185,7 @@ def run_script(call: ScriptCall) -> tuple[Env, State]:
     if isinstance(written, dict):
         return env, merge_state(call.state, _restored(written, shown_state, call.state))
     if (call.folder / STATE_OUT).exists():
-        raise ScriptFailed(f"{call.label}: {call.script.name} wrote a {STATE_OUT} that is no JSON object")
+        raise ScriptFailed(f"{call.label}: {call.script.name} wrote a {STATE_OUT} that is not a JSON object")
     return env, dict(call.state)
 
 
