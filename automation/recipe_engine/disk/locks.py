@@ -264,7 +264,8 @@ def _note_holder(handle: int, what: str) -> None:
         "command": hidden_text(" ".join(word for word in sys.argv if not holds_secret("", [word]))),
         "since": utc_text(),
     }
-    os.ftruncate(handle, 0)
+    if os.fstat(handle).st_size:  # ext4 writes a file that was emptied to the disk when it is closed, which takes ms
+        os.ftruncate(handle, 0)
     os.pwrite(handle, json.dumps(facts).encode(), 0)
 
 
