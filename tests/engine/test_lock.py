@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 from helpers import CHECKOUT, TemporaryHome
-from recipe_engine.actions.lock_action import LockingEngine
 from recipe_engine.actions.run import new_engine, parse_request
 from recipe_engine.disk.entries import details_of
 from recipe_engine.disk.files import working_folder
-from recipe_engine.documents.lockfile import (
+from recipe_engine.provenance import guard
+from recipe_engine.provenance.lock import LockingEngine
+from recipe_engine.provenance.lockfile import (
     LockedArtifact,
     LockedFile,
     Lockfile,
@@ -28,7 +29,6 @@ from recipe_engine.rules.cachekey import Artifact
 from recipe_engine.rules.conditions import symbol
 from recipe_engine.rules.errors import RequestError
 from recipe_engine.rules.model import RecipeId
-from recipe_engine.running import locked
 
 A, B = "a" * 64, "b" * 64
 
@@ -210,7 +210,7 @@ def test_only_small_text_files_are_searched_for_the_place_of_the_cache(
     request = parse_request({"tags": "get,model"})
     (thing,) = LockingEngine(new_engine(home.engine_home, None)).lockfile(request).artifacts
     assert thing.files.keys() == {"plain.txt", "weights.bin"}
-    monkeypatch.setattr(locked, "SEARCHED_BYTES", 1)
+    monkeypatch.setattr(guard, "SEARCHED_BYTES", 1)
     (thing,) = LockingEngine(new_engine(home.engine_home, None)).lockfile(request).artifacts
     assert thing.files.keys() == {"plain.txt", "named.txt", "weights.bin"}
 
@@ -368,7 +368,7 @@ def test_a_lock_leaves_out_text_and_compiled_files_that_name_the_cache_and_reads
     (entry,) = home.open_store().entries()
     details = details_of(entry)
     assert details
-    assert {name for name, _ in locked._portable_files(entry, details, str(home.store))} == {"image.jpg", "plain.txt"}
-    monkeypatch.setattr(locked, "SEARCHED_BYTES", 4000)
-    found = {name for name, _ in locked._portable_files(entry, details, str(home.store))}
+    assert {name for name, _ in guard._portable_files(entry, details, str(home.store))} == {"image.jpg", "plain.txt"}
+    monkeypatch.setattr(guard, "SEARCHED_BYTES", 4000)
+    found = {name for name, _ in guard._portable_files(entry, details, str(home.store))}
     assert found == {"image.jpg", "plain.txt", "long.txt", "tool"}

@@ -135,11 +135,9 @@ def test_a_plan_has_an_answer_of_its_own_to_every_method_of_the_port(port: type[
 
 
 FEATURES = (
-    *("planning", "auditing", "running.locked"),
-    *(f"documents.{name}" for name in ("plan", "plan_text", "explain", "explain_text", "origins", "lockfile")),
-    *(f"documents.{name}" for name in ("resultrecord", "comparison")),
-    *(f"actions.{name}" for name in ("plan_action", "explain_action", "explain_cache", "lock_action", "audit")),
-    *(f"actions.{name}" for name in ("record_action", "record_request", "reproduce", "results", "input_check")),
+    *("planning", "auditing", "provenance"),
+    *(f"documents.{name}" for name in ("plan", "plan_text", "explain", "explain_text", "origins")),
+    *(f"actions.{name}" for name in ("plan_action", "explain_action", "explain_cache", "audit")),
 )
 """Plan, explain, provenance (lock, record, reproduce, diff) and audit."""
 RUN_WITHOUT = """

@@ -13,11 +13,10 @@ from typing import Any
 
 import pytest
 from helpers import CHECKOUT, TemporaryHome, Terminal, uid_of
-from recipe_engine.actions.record_action import record_action
-from recipe_engine.actions.reproduce import reproduce_action
-from recipe_engine.actions.results import NoResult
 from recipe_engine.disk.files import working_folder
-from recipe_engine.documents.comparison import parse_tolerance
+from recipe_engine.provenance.compare import parse_tolerance
+from recipe_engine.provenance.record import SEALS, NoResult, record_action, sealed
+from recipe_engine.provenance.reproduce import reproduce_action
 from recipe_engine.rules.errors import RequestError
 
 MAKE_PARTS = """
@@ -286,8 +285,6 @@ def test_a_run_that_makes_nothing_ends_with_its_own_error(maker: TemporaryHome) 
 
 
 def resealed(text: str, change: Any) -> str:
-    from recipe_engine.documents.resultrecord import SEALS, sealed
-
     row = json.loads(text)
     change(row)
     return json.dumps(sealed({name: value for name, value in row.items() if name not in (SEALS, "format")}))

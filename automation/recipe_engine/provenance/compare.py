@@ -1,4 +1,4 @@
-"""What differs between two records of results, or between a record and its reproduction, also as text. Pure.
+"""What differs between two results, by their records alone: ``cm diff script A B``, and the verdict of a reproduction.
 
 Inputs decide a result: recipes, what they made (versions, files, packages, commits) and what the recipe of the result
 names. Settings follow from inputs or were measured; the machine is shown but is not an input. Figures are the outcome.
@@ -6,16 +6,21 @@ names. Settings follow from inputs or were measured; the machine is shown but is
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar
 
+from ..actions.cache_actions import print_lines
+from ..disk.files import sha256_of
 from ..rules.cachekey import Artifact
-from ..rules.errors import RequestError
+from ..rules.errors import RequestError, printable
 from ..rules.rerun import flat
-from .lockfile import LockedArtifact
-from .resultrecord import ResultRecord
+from ..rules.schema import is_yes
+from .lockfile import LockedArtifact, exact_text
+from .record import ResultRecord, find_results, result_folder
 
+K = TypeVar("K", str, Artifact)
+V = TypeVar("V")
 DEFAULT_TOLERANCE_PERCENT = 10.0
 ONE_SIDED = "only one of them used it"
 TITLES = {"made": "made by a recipe", "result": "file of the result"}
@@ -107,8 +112,13 @@ class Comparison(NamedTuple):
             {**figure._asdict(), "percent": figure.percent, "is_same": figure.is_same(tolerance_percent)}
             for figure in self.figures
         ]
-        groups = {name: [one._asdict() for one in getattr(self, name)] for name in ("inputs", "settings", "machine")}
+        groups = {name: as_rows(getattr(self, name)) for name in ("inputs", "settings", "machine")}
         return {"name": self.name, **groups, "figures": figures}
+
+
+def as_rows(differences: Iterable[Difference]) -> list[dict[str, Any]]:
+    """Differences as JSON."""
+    return [difference._asdict() for difference in differences]
 
 
 def compare(before: ResultRecord, after: ResultRecord) -> Comparison:
@@ -122,11 +132,15 @@ def compare(before: ResultRecord, after: ResultRecord) -> Comparison:
     )
 
 
+def _both(before: Mapping[K, V], after: Mapping[K, V]) -> Iterator[tuple[K, V | None, V | None]]:
+    """Each key of two mappings with both values; None where a side lacks it."""
+    for key in sorted(before.keys() | after.keys()):
+        yield key, before.get(key), after.get(key)
+
+
 def differing(group: str, before: Mapping[str, Any], after: Mapping[str, Any], start: str = "") -> Iterator[Difference]:
     """A row for each key whose values differ; ``start`` comes before its name."""
-    for name in sorted(before.keys() | after.keys()):
-        if before.get(name) != after.get(name):
-            yield Difference(group, f"{start}{name}", before.get(name), after.get(name))
+    return (Difference(group, f"{start}{key}", one, other) for key, one, other in _both(before, after) if one != other)
 
 
 def _input_differences(before: ResultRecord, after: ResultRecord) -> Iterator[Difference]:
@@ -134,8 +148,8 @@ def _input_differences(before: ResultRecord, after: ResultRecord) -> Iterator[Di
     yield from differing("attachment", before.attachments, after.attachments)
     yield from recipe_differences(before, after.lock.recipes, lambda name: after.recipe_files.get(name, {}))
     yield from _artifacts(before.lock.artifacts, after.lock.artifacts)
-    for group in sorted(before.inputs.keys() | after.inputs.keys()):
-        yield from differing(group, before.inputs.get(group, {}), after.inputs.get(group, {}))
+    for group, one, other in _both(before.inputs, after.inputs):
+        yield from differing(group, one or {}, other or {})
 
 
 def recipe_differences(
@@ -163,20 +177,18 @@ def recipe_differences(
             yield recipe._replace(name=alias)
 
 
-def _artifacts(before: Sequence[LockedArtifact], after: Sequence[LockedArtifact]) -> Iterator[Difference]:
+def _artifacts(before: Iterable[LockedArtifact], after: Iterable[LockedArtifact]) -> Iterator[Difference]:
     """What differs of what recipes made: version, files, facts such as packages; several of one kind in order."""
-    first, second = _by_artifact(before), _by_artifact(after)
-    for artifact in sorted(first.keys() | second.keys()):
-        one, other = first.get(artifact, []), second.get(artifact, [])
-        if not (one and other):
-            yield Difference(
-                "made", (one or other)[0].label, "used" if one else None, "used" if other else None, ONE_SIDED
-            )
-        for mine, theirs in zip(one, other):  # noqa: B905 - more of one kind are the same artifact at another place
-            yield from differing("made", _content(mine), _content(theirs), f"{mine.label} ")
+    for _, one, other in _both(_by_artifact(before), _by_artifact(after)):
+        if one and other:
+            for mine, theirs in zip(one, other):  # noqa: B905 - more of one kind are the same artifact at another place
+                yield from differing("made", _content(mine), _content(theirs), f"{mine.label} ")
+        else:
+            label = (one or other or [])[0].label
+            yield Difference("made", label, "used" if one else None, "used" if other else None, ONE_SIDED)
 
 
-def _by_artifact(artifacts: Sequence[LockedArtifact]) -> dict[Artifact, list[LockedArtifact]]:
+def _by_artifact(artifacts: Iterable[LockedArtifact]) -> dict[Artifact, list[LockedArtifact]]:
     found: dict[Artifact, list[LockedArtifact]] = {}
     for locked in sorted(artifacts, key=lambda one: (one.version, sorted(one.files))):
         found.setdefault(locked.artifact, []).append(locked)
@@ -191,25 +203,25 @@ def _content(locked: LockedArtifact) -> dict[str, Any]:
 
 def _settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Difference]:
     """Settings whose value differs; a note says where each came from. Another origin alone is not a difference."""
-    sides = [{name: _setting(value) for name, value in side.items()} for side in (before, after)]
-    for name in sorted(sides[0].keys() | sides[1].keys()):
-        (one, its_origin), (other, other_origin) = (side.get(name, (None, "")) for side in sides)
-        if one != other:
-            note = f"from {its_origin or 'nowhere'} and from {other_origin or 'nowhere'}"
-            yield Difference("setting", name, one, other, note)
+    for name, one, other in _both(_with_origins(before), _with_origins(after)):
+        (value, origin), (other_value, other_origin) = one or (None, ""), other or (None, "")
+        if value != other_value:
+            note = f"from {origin or 'nowhere'} and from {other_origin or 'nowhere'}"
+            yield Difference("setting", name, value, other_value, note)
 
 
-def _setting(value: Any) -> tuple[Any, str]:
-    has_origin = isinstance(value, Mapping) and "value" in value
-    return (value["value"], str(value.get("origin", ""))) if has_origin else (value, "")
+def _with_origins(settings: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
+    """The value of each setting and where it came from; a setting may be just a value."""
+    rows = {
+        name: row if isinstance(row, Mapping) and "value" in row else {"value": row} for name, row in settings.items()
+    }
+    return {name: (row["value"], str(row.get("origin", ""))) for name, row in rows.items()}
 
 
 def _figures(before: ResultRecord, after: ResultRecord) -> Iterator[Figure]:
-    exact, within = (before.outcome.exact, after.outcome.exact), (before.outcome.within, after.outcome.within)
-    for name in sorted(exact[0].keys() | exact[1].keys()):
-        yield Figure(name, "exact", exact[0].get(name), exact[1].get(name))
-    for name in sorted(within[0].keys() | within[1].keys()):
-        one, other = (side.get(name) for side in within)
+    for name, value, now in _both(before.outcome.exact, after.outcome.exact):
+        yield Figure(name, "exact", value, now)
+    for name, one, other in _both(before.outcome.within, after.outcome.within):
         unit = next(quantity.unit for quantity in (one, other) if quantity)
         yield Figure(name, "within", one.value if one else None, other.value if other else None, unit)
 
@@ -218,19 +230,44 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def edited_files(record: ResultRecord) -> Iterator[Difference]:
+    """The files of a result that were changed since it was recorded.
+
+    Where a group of the record's inputs is called like the file, it holds the file's lines ``key = value``: those that
+    were edited are named.
+    """
+    for name, recorded in sorted(record.files.items()):
+        path = record.folder / name
+        now = digest_of(path)
+        if now == recorded:
+            continue
+        lines = record.inputs.get(name)
+        edited = list(_edited_lines(name, lines, path)) if lines and now else []
+        note = "the file is gone" if now is None else "edited after the result was made"
+        yield from edited or [Difference("result", name, recorded, now, note)]
+
+
+def digest_of(path: Path) -> str | None:
+    """The SHA-256 of a file; None when it is gone."""
+    return sha256_of(path) if path.is_file() else None
+
+
+def _edited_lines(name: str, recorded: Mapping[str, Any], path: Path) -> Iterator[Difference]:
+    text = path.read_text(encoding="utf-8", errors="replace")
+    rows = [line.partition("=") for line in text.splitlines() if "=" in line and not line.startswith("#")]
+    now = {key.strip(): value.strip() for key, _, value in rows}
+    for line in differing("result", recorded, now, f"{name} "):
+        yield line._replace(note="this line was edited")
+
+
 # --- text ---
 
 
-def difference_line(difference: Difference, titles: tuple[str, str]) -> str:
-    """One difference in a line: ``recipe get-x/run.sh: the file was changed (recorded 12ab..., now 34cd...)``."""
-    values = f"{titles[0]} {value_text(difference.before)}, {titles[1]} {value_text(difference.after)}"
+def difference_line(difference: Difference) -> str:
+    """One difference in a line: ``recipe get-x/run.sh: the file was changed; recorded 12ab..., now 34cd...``."""
+    values = f"recorded {value_text(difference.before)}, now {value_text(difference.after)}"
     has_values = difference.before is not None or difference.after is not None
     return f"{difference.title}: {'; '.join(filter(None, (difference.note, values if has_values else '')))}"
-
-
-def visible(line: str) -> str:
-    """A line for a terminal: control characters of a foreign text are shown as escapes and not obeyed."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 
 def value_text(value: Any) -> str:
@@ -241,31 +278,23 @@ def value_text(value: Any) -> str:
     return text if len(text) <= WIDTH else text[: WIDTH - 3] + "..."
 
 
-def exact_text(value: Any) -> str:
-    """A value whole, a figure with all its digits."""
-    return "-" if value is None else value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-
-
-def figure_line(figure: Figure, tolerance_percent: float, titles: tuple[str, str]) -> str:
+def figure_line(figure: Figure, tolerance_percent: float) -> str:
     """One figure in a line with its verdict."""
     mark = "=" if figure.is_same(tolerance_percent) else "!"
     unit = f" {figure.unit}" if figure.unit else ""
     percent = f" ({figure.percent:+.2f} %)" if figure.percent else ""
     rule = "must be equal" if figure.kind == "exact" else f"within {tolerance_percent:g} %"
-    values = f"{titles[0]} {exact_text(figure.before)}{unit}, {titles[1]} {exact_text(figure.after)}{unit}"
+    values = f"recorded {exact_text(figure.before)}{unit}, now {exact_text(figure.after)}{unit}"
     return f"{mark} {figure.name}: {values}{percent}, {rule}"
 
 
 def reproduction_lines(comparison: Comparison, tolerance_percent: float) -> Iterator[str]:
     """The comparison of a result and its reproduction."""
-    titles = ("recorded", "now")
     yield f"{comparison.name}: {'reproduced' if comparison.is_reproduced(tolerance_percent) else 'NOT reproduced'}"
     for figure in comparison.figures:
-        yield f"  {figure_line(figure, tolerance_percent, titles)}"
-    for difference in comparison.inputs:
-        yield f"  ! {difference_line(difference, titles)}"
-    for difference in (*comparison.settings, *comparison.machine):
-        yield f"  - {difference_line(difference, titles)}"
+        yield f"  {figure_line(figure, tolerance_percent)}"
+    for mark, differences in (("!", comparison.inputs), ("-", (*comparison.settings, *comparison.machine))):
+        yield from (f"  {mark} {difference_line(difference)}" for difference in differences)
 
 
 def diff_lines(comparison: Comparison, tolerance_percent: float) -> Iterator[str]:
@@ -277,9 +306,9 @@ def diff_lines(comparison: Comparison, tolerance_percent: float) -> Iterator[str
     for title in ("inputs", "settings", "machine"):
         differences: Sequence[Difference] = getattr(comparison, title)
         yield f"  {title}:{'' if differences else ' the same'}"
-        yield from table([(one.title, value_text(one.before), value_text(one.after), one.note) for one in differences])
+        yield from _table([(one.title, value_text(one.before), value_text(one.after), one.note) for one in differences])
     yield "  figures:"
-    yield from table([_figure_cells(figure, tolerance_percent) for figure in comparison.figures])
+    yield from _table([_figure_cells(figure, tolerance_percent) for figure in comparison.figures])
 
 
 def _figure_cells(figure: Figure, tolerance_percent: float) -> tuple[str, ...]:
@@ -288,8 +317,76 @@ def _figure_cells(figure: Figure, tolerance_percent: float) -> tuple[str, ...]:
     return (f"{figure.name} {figure.unit}".strip(), exact_text(figure.before), exact_text(figure.after), percent, mark)
 
 
-def table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Rows in columns."""
+def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield ("    " + "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))).rstrip()
+
+
+def show_lines(i: Mapping[str, Any], lines: Iterable[str]) -> None:
+    """Prints lines for the console; control characters of a foreign text are shown as escapes and not obeyed."""
+    if i.get("out") == "con":
+        print_lines(map(printable, lines))
+
+
+# --- cm diff script ---
+
+
+def diff_action(i: Mapping[str, Any]) -> dict[str, Any]:
+    """Answers ``cm diff script A B``: results of the same name side by side; of one result each, those two.
+
+    Raises RequestError for a folder without results.
+    """
+    words = [str(word) for word in (i.get("artifact"), *(i.get("artifacts") or ())) if word]
+    if len(words) != 2:
+        raise RequestError(f"two results are compared, found {len(words)}", hint="cm diff script FOLDER FOLDER")
+    tolerance_percent = parse_tolerance(i.get("tolerance"))
+    first, second = (find_results(result_folder(i, word)) for word in words)
+    are_single = len(first) == len(second) == 1
+    sides = [{"": results[0]} if are_single else _by_name(results) for results in (first, second)]
+    alone = [sorted(one.keys() - other.keys()) for one, other in (sides, sides[::-1])]
+    lines, rows = [], []
+    for name in (name for name in sides[0] if name in sides[1]):
+        pair = [side[name] for side in sides]
+        comparison, edited = compare(*pair), [list(edited_files(record)) for record in pair]
+        lines += [f"{letter}: {record.folder} ({record.made_utc})" for letter, record in zip("AB", pair, strict=True)]
+        for letter, differences in zip("AB", edited, strict=True):
+            lines += [f"  ! {letter}: {difference_line(difference)}" for difference in differences]
+        lines += diff_lines(comparison, tolerance_percent)
+        row = {
+            **comparison.row(tolerance_percent),
+            "is_identical": comparison.is_identical,
+            "folders": [str(record.folder) for record in pair],
+            "edited": list(map(as_rows, edited)),
+        }
+        rows.append(row)
+    if not rows:
+        names = f"the first has {', '.join(sides[0])}; the second has {', '.join(sides[1])}"
+        raise RequestError(f"no result of {words[0]} has the name of one of {words[1]}: {names}")
+    lines += [f"only in {letter}: {', '.join(names)}" for letter, names in zip("AB", alone, strict=True) if names]
+    show_lines(i, lines)
+    is_identical = not any(alone) and all(row["is_identical"] for row in rows)
+    answer = {"identical": is_identical, "results": rows, "only_in_first": alone[0], "only_in_second": alone[1]}
+    if is_yes(i.get("exit_code")) and not is_identical:  # 1, as git diff --exit-code
+        return failed(i, "the results differ", answer)
+    return {"return": 0, **answer}
+
+
+def failed(i: Mapping[str, Any], error: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The whole answer with an error, for programs; raises RequestError on a console, where the rest was printed."""
+    if i.get("out") == "con":
+        raise RequestError(printable(error), hint="--out=json gives every difference whole")
+    return {"return": RequestError.code, "error": error, **answer}
+
+
+def _by_name(results: Iterable[ResultRecord]) -> dict[str, ResultRecord]:
+    """Results by their names; raises RequestError where several have one name."""
+    found: dict[str, ResultRecord] = {}
+    for record in results:
+        other = found.setdefault(record.name, record)
+        if other is not record:
+            raise RequestError(
+                f"{record.name} was made more than once: {other.folder} and {record.folder}",
+                hint="name the folder of one call, or of one run",
+            )
+    return found

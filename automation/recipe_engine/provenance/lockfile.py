@@ -1,4 +1,4 @@
-"""A lockfile: which recipes, versions, files, packages and commits a run used, so that another run uses the same.
+"""A lockfile: which recipes, versions, files, packages and commits a run used, so that another run uses the same. Pure.
 
 It is JSON (``format`` 1), sorted and without times, so that equal runs give equal lockfiles. Paths differ between
 machines: a path of the cache, or a hash of a path in a tag, is written as ``<...>``, and files that hold such a path
@@ -23,11 +23,11 @@ _HEX_ID = re.compile(r"[0-9a-f]{8,}")
 
 
 class LockMismatch(RequestError):
-    """Something is not what the lockfile says; the message names it."""
+    """A recipe or an artifact is not what the lockfile says; the message names it."""
 
 
 class LockedFile(NamedTuple):
-    """A file of an entry; ``sha256`` in hex."""
+    """A file of a cache entry; ``sha256`` in hex."""
 
     size_bytes: int
     sha256: str
@@ -85,7 +85,7 @@ class Lockfile(NamedTuple):
 
 
 def _may_be(artifact: Artifact, locked: Artifact) -> bool:
-    """Whether the known parts of an artifact are those of a locked one; an unknown tag may stand for several."""
+    """Whether the known parts of an artifact are those of a locked one; an unknown tag may be several."""
     return all(
         mine == other or (has_symbol(mine) and {part for part in mine if not has_symbol(part)} <= set(other))
         for mine, other in zip(artifact, locked, strict=True)
@@ -115,16 +115,17 @@ def differences(locked: LockedArtifact, now: LockedArtifact) -> list[str]:
     """What of an artifact as it is now is not what was locked; versions and files that only it has do not count."""
     wanted, present = locked.content, now.content
     found = [
-        f"its {' '.join(filter(None, key))} is {_short(present.get(key))}, locked is {_short(value)}"
+        f"its {' '.join(key).strip()} is {exact_text(present.get(key), 'missing')}, locked is {exact_text(value)}"
         for key, value in wanted.items()
         if present.get(key) != value
     ]
-    more = [(kind, name) for kind, name in present if kind in locked.facts and (kind, name) not in wanted]
-    return found or [f"its {' '.join(filter(None, key))} is not in the lockfile" for key in more]
+    more = [key for key in present if key[0] in locked.facts and key not in wanted]
+    return found or [f"its {' '.join(key).strip()} is not in the lockfile" for key in more]
 
 
-def _short(value: Any) -> str:
-    return "missing" if value is None else value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+def exact_text(value: Any, missing: str = "-") -> str:
+    """A value in full: a text as it is, anything else as JSON."""
+    return missing if value is None else value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
 def lockfile_json(lock: Lockfile) -> dict[str, Any]:
