@@ -34,7 +34,10 @@ A, B = "a" * 64, "b" * 64
 
 
 def thing(**changes: Any) -> LockedArtifact:
-    base = LockedArtifact(RecipeId("get-x", "u"), (), (), (), "1.2", {"x.bin": LockedFile(3, A)}, {}, True)
+    files = {"x.bin": LockedFile(3, A)}
+    base = LockedArtifact(RecipeId("get-x", "u"), Artifact("u", (), (), ()), "1.2", files, {}, True)
+        RecipeId("get-x", "u"), Artifact("u", (), (), ()), "1.2", {"x.bin": LockedFile(3, A)}, {}, True
+    )
     return base._replace(**changes)
 
 
@@ -55,7 +58,7 @@ WHOLE = Artifact("u", ("v",), ("a", "b"), (("name", "n"),))
     ],
 )
 def test_what_a_plan_does_not_know_whole_may_be_any_locked_thing_that_fits(asked: Artifact, is_found: bool) -> None:
-    locked = thing(variations=WHOLE.variations, tags=WHOLE.tags, inputs=WHOLE.inputs)
+    locked = thing(artifact=WHOLE)
     assert Lockfile("", {}, {}, (locked,)).find(asked) == ([locked] if is_found else [])
 
 

@@ -131,7 +131,7 @@ def locked_artifact(store: Entries, entry: CacheEntry, key: CacheKey) -> LockedA
     commits = _git_commits(entry.path, store.load(entry)[0])
     return LockedArtifact(
         entry.recipe,
-        *portable_artifact(key, places(store))[1:],
+        portable_artifact(key, places(store)),
         version=entry.version,
         files=dict(_portable_files(entry, details, str(store.root))),
         facts={**details.locked, **({"git": commits} if commits else {})},

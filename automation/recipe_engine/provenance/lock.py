@@ -83,7 +83,7 @@ class LockingEngine(PlannedEngine):
     def _locked(self, artifact: Artifact) -> LockedArtifact:
         choices = self.chosen_entries[artifact]
         key, entry = next((choice for choice in choices if choice[1]), choices[0])
-        return locked_artifact(self.planned_store, entry, key) if entry else LockedArtifact(key.recipe, *artifact[1:])
+        return locked_artifact(self.planned_store, entry, key) if entry else LockedArtifact(key.recipe, artifact)
 
 
 def is_open(key: CacheKey) -> bool:

@@ -34,7 +34,7 @@ class LockedFile(NamedTuple):
 
 
 class LockedArtifact(NamedTuple):
-    """What a recipe made for one set of variations, tags and inputs.
+    """What a recipe made for one portable artifact.
 
     ``facts`` are what the recipe's hooks answered under ``locked`` (for example ``python_packages``), and ``git``:
     folder inside the entry to the commit that is checked out there. ``is_made`` is False when nothing in the cache
@@ -42,23 +42,16 @@ class LockedArtifact(NamedTuple):
     """
 
     recipe: RecipeId
-    variations: tuple[str, ...]
-    tags: tuple[str, ...]
-    inputs: tuple[tuple[str, str], ...]
+    artifact: Artifact
     version: str = ""
     files: Mapping[str, LockedFile] = {}
     facts: Mapping[str, Any] = {}
     is_made: bool = False
 
     @property
-    def artifact(self) -> Artifact:
-        """What it is asked for by."""
-        return Artifact(self.recipe.uid, self.variations, self.tags, self.inputs)
-
-    @property
     def label(self) -> str:
         """The recipe and what it was asked for, for messages."""
-        return ",".join([self.recipe.alias, *("_" + name for name in self.variations)])
+        return ",".join([self.recipe.alias, *("_" + name for name in self.artifact.variations)])
 
     @property
     def content(self) -> dict[tuple[str, str], Any]:
@@ -142,9 +135,9 @@ def lockfile_json(lock: Lockfile) -> dict[str, Any]:
 def _row(locked: LockedArtifact) -> dict[str, Any]:
     row = {
         "recipe": locked.recipe.text,
-        "variations": list(locked.variations),
-        "tags": list(locked.tags),
-        "inputs": dict(locked.inputs),
+        "variations": list(locked.artifact.variations),
+        "tags": list(locked.artifact.tags),
+        "inputs": dict(locked.artifact.inputs),
         "is_made": locked.is_made,
         "version": locked.version,
         "files": {path: file._asdict() for path, file in sorted(locked.files.items())},
@@ -178,11 +171,10 @@ def lockfile_of(row: Mapping[str, Any]) -> Lockfile:
 def _artifact(row: Mapping[str, Any]) -> LockedArtifact:
     alias, _, uid = row["recipe"].partition(",")
     files = row.get("files") or {}
+    inputs = tuple(sorted((str(name), str(value)) for name, value in row["inputs"].items()))
     return LockedArtifact(
         recipe=RecipeId(alias, uid),
-        variations=tuple(row["variations"]),
-        tags=tuple(row["tags"]),
-        inputs=tuple(sorted((str(name), str(value)) for name, value in row["inputs"].items())),
+        artifact=Artifact(uid, tuple(row["variations"]), tuple(row["tags"]), inputs),
         version=str(row.get("version", "")),
         files={path: LockedFile(int(file["size_bytes"]), str(file["sha256"])) for path, file in files.items()},
         facts=dict(row.get("facts") or {}),
