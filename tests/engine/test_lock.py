@@ -36,8 +36,6 @@ A, B = "a" * 64, "b" * 64
 def thing(**changes: Any) -> LockedArtifact:
     files = {"x.bin": LockedFile(3, A)}
     base = LockedArtifact(RecipeId("get-x", "u"), Artifact("u", (), (), ()), "1.2", files, {}, True)
-        RecipeId("get-x", "u"), Artifact("u", (), (), ()), "1.2", {"x.bin": LockedFile(3, A)}, {}, True
-    )
     return base._replace(**changes)
 
 

@@ -18,9 +18,8 @@ from ..disk.locks import is_locked
 from ..disk.repos import recipe_digest
 from ..rules.errors import RecipeError, RequestError
 from ..rules.query import nearest
-from ..rules.rerun import flat
+from ..rules.rerun import secret_flags
 from ..rules.schema import is_yes
-from ..rules.secrets import holds_secret
 from ..running.journal import FORMAT, JOURNAL_FILE, REQUEST_FILE, RUNS_FOLDER
 from .adapter import Home
 from .cache_actions import print_lines
@@ -307,7 +306,7 @@ def with_secrets(inputs: Mapping[str, Any], i: Mapping[str, Any], names: Iterabl
 
     Raises RequestError when one is missing.
     """
-    given = {name: value for name, value in flat(i) if holds_secret(name, value)}
+    given = secret_flags(i)
     missing = [name for name in names if name not in given]
     if missing:
         raise RequestError(

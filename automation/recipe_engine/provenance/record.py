@@ -40,8 +40,8 @@ from ..disk.files import sha256_of, write_text
 from ..disk.repos import RecipeSource, recipe_files
 from ..rules.errors import RequestError
 from ..rules.model import Recipe
-from ..rules.rerun import flat, given_line
-from ..rules.secrets import hidden, hidden_texts, holds_secret, without_secret_flags
+from ..rules.rerun import given_line, secret_flags
+from ..rules.secrets import hidden, hidden_texts, without_secret_flags
 from ..rules.select import candidates
 from ..running.journal import iso, rows_until_now
 from .guard import places
@@ -322,7 +322,7 @@ def record_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
         "command": portable_value(given_line(request).text, known),
         "request": {
             "inputs": portable_value(without_secret_flags(request), known),
-            "secrets": sorted(key for key, value in flat(request) if holds_secret(key, value)),
+            "secrets": sorted(secret_flags(request)),
             "folder_input": folder_input,
         },
         "attachments": hidden_texts(given["attachments"]),

@@ -102,7 +102,7 @@ def group_folders(text: str, root: Path) -> list[Path]:
 
 
 def largest_child_bytes() -> int:
-    """The most memory that any program which this process started and saw end has held at once; 0 if unknown."""
+    """The peak memory of the largest program that this process started and saw end; 0 if unknown."""
     try:
         import resource  # here, because only failures ask
     except ImportError:
