@@ -261,7 +261,7 @@ def resume_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any
         )
     folder = Path(str(run.request.get("folder", "")))
     if not folder.is_dir():
-        raise RequestError(f"the folder {folder}, where run {run.run_id} was started, is gone", hint="make it again")
+        raise RequestError(f"the folder {folder}, where run {run.run_id} was started, is gone", hint="create it")
     asked = run.request
     inputs = with_secrets(asked.get("inputs") or {}, i, asked.get("secrets", ()), f"resume script {run.run_id}")
     if _takes_resume(run, home) and not inputs.get(RESUME_INPUT):
@@ -269,7 +269,7 @@ def resume_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any
     for line in resume_lines(run, changed, str(inputs.get(RESUME_INPUT) or "")):
         logger.info(line)
     if asked.get("cache") != str(home.store_path):
-        logger.warning("! that run kept its results in %s, this one uses %s", asked.get("cache"), home.store_path)
+        logger.warning("! that run used the cache %s, this one uses %s", asked.get("cache"), home.store_path)
     with working_folder(folder):
         return run_action({**inputs, "action": "run", "out": i.get("out")}, home, cmind)
 
@@ -344,7 +344,7 @@ def resume_lines(run: RecordedRun, changed: Iterable[str], mode: str) -> Iterato
     others = {step.recipe: step for step in run.steps if step.recipe not in kept and step.status != "skipped"}
     again = [step.label for step in others.values() if step.status in ("ran", "faked")]
     if again:
-        yield "  run again, because nothing of theirs is kept: " + ", ".join(again)
+        yield "  run again, because they are not cached: " + ", ".join(again)
     open_steps = [step.label for step in others.values() if step.status in ("failed", "unfinished")]
     if open_steps:
         yield "  continues with: " + ", ".join(reversed(open_steps))

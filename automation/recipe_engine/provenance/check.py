@@ -42,17 +42,14 @@ MANIFEST_LIMIT_BYTES = 1 << 20
 
 
 class RequestCheck(NamedTuple):
-    """Judges the request of one record; ``folders`` are the one that the user named and the one of the result in it."""
+    """Judges the request of one record; ``folders`` are the one that the user named and the result's own in it."""
 
     recipe: Recipe
     record: ResultRecord
     folders: tuple[Path, ...]
 
     def check(self, inputs: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-        """Raises RequestError when the request asks for what no folder may ask for; ``inputs`` are its own.
-
-        An input that ``given`` (the user's own) holds with the same value is the user's, and not looked at.
-        """
+        """Raises RequestError when ``inputs`` hold what no record may ask for, and ``given`` by the user does not."""
         own = {name: str(value) for name, value in flat(given)}
         lines = [f"--{name}: {reason}" for name, value, reason in self._refusals(inputs) if own.get(name) != str(value)]
         for locked in self.record.lock.artifacts:
@@ -62,12 +59,12 @@ class RequestCheck(NamedTuple):
         lines += [f"{name!r} is not a flag" for name in secrets if not _SECRET_NAME.fullmatch(name)]
         if lines:
             raise RequestError(
-                "\n  ".join([f"{self.record.name} asks for what a folder must not ask for; nothing was run:", *lines]),
-                hint="an input that you know and trust counts when you give it yourself, with its value",
+                "\n  ".join([f"{self.record.name} asks for what a record must not ask for; nothing was run:", *lines]),
+                hint="an input that you trust is accepted when you give it yourself, with the same value",
             )
 
     def _refusals(self, inputs: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
-        """The inputs that a request must not hold: dotted name, value, why not."""
+        """The inputs that a record must not ask for: dotted name, value, why not."""
         for name, value in inputs.items():
             described = self.recipe.inputs.get(name)
             is_plain = value is None or isinstance(value, str | bool | int | float)
@@ -88,7 +85,7 @@ class RequestCheck(NamedTuple):
         return f"not a variation that {self.recipe.id.alias} lists by name: {', '.join(unlisted)}" if unlisted else ""
 
     def _value_refusal(self, value: Any, described: InputDescription) -> str:
-        """What is wrong with the value of a described input; empty when nothing is."""
+        """What is wrong with the value of a described input; empty when it is fine."""
         if not isinstance(value, str):
             return ""
         if described.choices and value.lower() not in {choice.lower() for choice in described.choices}:
@@ -143,9 +140,9 @@ class _CheckingEngine(LockingEngine):
     def tell_once(self, configured: Configured, mark: str, text: str, name: str = "") -> None:
         """Keeps why an entry is not reused."""
         super().tell_once(configured, mark, text, name)
-        label, _, reason = text.partition(": ")
+        reason = text.removeprefix(f"{configured.label}: ")
         if mark == "!" and reason.startswith("not reusing "):
-            self.damaged[label] = Difference("made", label, note=reason)
+            self.damaged[configured.label] = Difference("made", configured.label, note=reason)
 
     def narrowed_version(self, step: StepContext, key: CacheKey) -> VersionRange:
         """What is not known before a run cannot be looked up in a lock."""

@@ -17,14 +17,14 @@ from ..rules.errors import RequestError, printable
 from ..rules.rerun import flat
 from ..rules.schema import is_yes
 from .lockfile import LockedArtifact, exact_text
-from .record import ResultRecord, find_results, result_folder
+from .record import ResultRecord, find_results, user_path
 
 K = TypeVar("K", str, Artifact)
 V = TypeVar("V")
 DEFAULT_TOLERANCE_PERCENT = 10.0
 ONE_SIDED = "only one of them used it"
 TITLES = {"made": "made by a recipe", "result": "file of the result"}
-"""How a group of differences is called where its own name says too little."""
+"""The titles of groups of differences whose own name says too little."""
 DIGEST_LENGTH = 64
 SHOWN_DIGITS = 12
 WIDTH = 60
@@ -82,9 +82,8 @@ class Figure(NamedTuple):
 
     def is_same(self, tolerance_percent: float) -> bool:
         """Whether both sides agree: exactly, or within the tolerance."""
-        if self.before == self.after:
-            return True
-        return self.kind == "within" and self.percent is not None and abs(self.percent) <= tolerance_percent
+        is_near = self.kind == "within" and self.percent is not None and abs(self.percent) <= tolerance_percent
+        return is_near or bool(self.before == self.after)
 
 
 class Comparison(NamedTuple):
@@ -160,8 +159,8 @@ def recipe_differences(
 ) -> Iterator[Difference]:
     """A row for each file of a recipe that is not the same; for the recipe itself where only one side has it.
 
-    ``now`` has the digests of recipes by ``alias,uid``, and ``files_now`` answers with those of the files of one;
-    ``missing`` says what it means that one has no digest.
+    ``now`` has the digests of recipes by ``alias,uid``, ``files_now`` gives those of the files of one recipe, and
+    ``missing`` is the note for a recipe without a digest.
     """
     for recipe in differing("recipe", before.lock.recipes, now):
         alias = recipe.name.partition(",")[0]
@@ -196,7 +195,7 @@ def _by_artifact(artifacts: Iterable[LockedArtifact]) -> dict[Artifact, list[Loc
 
 
 def _content(locked: LockedArtifact) -> dict[str, Any]:
-    """What is known of an artifact by names for people: ``version``, ``path/of/file``, ``python_packages.numpy``."""
+    """What is known of an artifact, for people: by ``version``, ``path/of/file``, ``python_packages.numpy``."""
     rows = locked.content.items()
     return {name if kind == "file" else ".".join(filter(None, (kind, name))): value for (kind, name), value in rows}
 
@@ -341,7 +340,7 @@ def diff_action(i: Mapping[str, Any]) -> dict[str, Any]:
     if len(words) != 2:
         raise RequestError(f"two results are compared, found {len(words)}", hint="cm diff script FOLDER FOLDER")
     tolerance_percent = parse_tolerance(i.get("tolerance"))
-    first, second = (find_results(result_folder(i, word)) for word in words)
+    first, second = (find_results(user_path(word)) for word in words)
     are_single = len(first) == len(second) == 1
     sides = [{"": results[0]} if are_single else _by_name(results) for results in (first, second)]
     alone = [sorted(one.keys() - other.keys()) for one, other in (sides, sides[::-1])]
@@ -380,7 +379,7 @@ def failed(i: Mapping[str, Any], error: str, answer: Mapping[str, Any]) -> dict[
 
 
 def _by_name(results: Iterable[ResultRecord]) -> dict[str, ResultRecord]:
-    """Results by their names; raises RequestError where several have one name."""
+    """Results by their names; raises RequestError when two have the same name."""
     found: dict[str, ResultRecord] = {}
     for record in results:
         other = found.setdefault(record.name, record)

@@ -57,12 +57,12 @@ class Guard:
         """Refuses what the lockfile does not list when frozen, else reports it once."""
         if self.is_frozen:
             raise LockMismatch(
-                f"{self.name} says nothing about {what}, and --frozen allows nothing else",
+                f"{self.name} says nothing about {what}, which --frozen refuses",
                 hint="make a new lockfile after a run with the same words, or use --locked to allow it",
             )
         if what not in self._reported:
             self._reported.add(what)
-            logger.warning("! %s says nothing about %s; it is chosen freely", self.name, what)
+            logger.warning("! %s says nothing about %s, so it is not locked", self.name, what)
 
     def _locked(self, key: CacheKey) -> list[LockedArtifact]:
         return [locked for locked in self.lock.find(portable_artifact(key, places(self._store))) if locked.is_made]
@@ -89,7 +89,7 @@ class Guard:
         if nearest:
             raise LockMismatch(
                 "\n  ".join([f"{label} is not what {self.name} locks:", *nearest]),
-                hint=f"{remake(entry)}; when that does not help, the sources changed",
+                hint=f"{remake(entry)}; if that does not help, the sources have changed",
             )
 
 
@@ -99,7 +99,7 @@ def nearest_differences(locked: list[LockedArtifact], now: LockedArtifact) -> li
 
 
 def remake(entry: CacheEntry) -> str:
-    """The command after which an entry is made again, for hints."""
+    """What to do so that an entry is made again, for hints."""
     return f"cm rm cache {entry.uid} -f makes it again"
 
 

@@ -240,12 +240,9 @@ def _mapped(value: Any, on_text: Callable[[str], str]) -> Any:
 # --- results in a folder ---
 
 
-def result_folder(i: Mapping[str, Any], given: str = "") -> Path:
-    """The folder that a call names as a word or with ``--result``. Raises RequestError when it names none."""
-    word = given or str(i.get("result") or i.get("artifact") or "").strip()
-    if not word:
-        raise RequestError("no result was named", hint="cm reproduce script FOLDER, a folder of results or one of them")
-    return Path(os.path.abspath(os.path.expanduser(word)))
+def user_path(text: str) -> Path:
+    """The absolute path that a user means."""
+    return Path(os.path.abspath(os.path.expanduser(text)))
 
 
 def find_results(folder: Path) -> tuple[ResultRecord, ...]:

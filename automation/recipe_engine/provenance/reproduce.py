@@ -33,7 +33,7 @@ from .check import ATTACHMENTS_FOLDER, InputCheck, RequestCheck, check_inputs
 from .compare import compare, difference_line, failed, parse_tolerance, reproduction_lines, show_lines
 from .guard import LOCK_NAME
 from .lockfile import lockfile_json
-from .record import ATTACHED, ResultRecord, find_results, here, recording_recipe, result_folder
+from .record import ATTACHED, ResultRecord, find_results, here, recording_recipe, user_path
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ PACKAGES = "python_packages"
 
 
 class Task(NamedTuple):
-    """One result to make again in ``folder``: with what inputs, and what was found out before."""
+    """One result to make again in ``folder``: with what inputs, and what was found before."""
 
     record: ResultRecord
     folder: Path
@@ -59,7 +59,7 @@ class Task(NamedTuple):
 
     @property
     def row(self) -> dict[str, Any]:
-        """What was found out, as JSON."""
+        """What was found, as JSON."""
         return {"name": self.record.name, "folder": str(self.record.folder), **self.check.row}
 
     @property
@@ -76,7 +76,7 @@ def reproduce_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, 
     for secrets that have to be given again, and when the run is not confirmed.
     """
     tolerance_percent = parse_tolerance(i.get("tolerance"))
-    source = result_folder(i)
+    source = _result_folder(i)
     records = find_results(source)
     new = new_folder(i, source)
     recipes = new_engine(home, None).source
@@ -99,13 +99,23 @@ def reproduce_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, 
     return failed(i, f"not reproduced: {', '.join(missed)}", answer) if missed else {"return": 0, **answer}
 
 
+def _result_folder(i: Mapping[str, Any]) -> Path:
+    """The folder that a call names as a word or with ``--result``. Raises RequestError when it names none."""
+    word = str(i.get("result") or i.get("artifact") or "").strip()
+    if not word:
+        raise RequestError("no result was named", hint="cm reproduce script FOLDER, a folder of results or one of them")
+    return user_path(word)
+
+
 def new_folder(i: Mapping[str, Any], source: Path) -> Path:
     """The folder for what is made again; it does not exist yet. Raises RequestError when the one asked for is used."""
     given = str(i.get("output_dir") or "").strip()
     if given:
-        path = Path(os.path.abspath(os.path.expanduser(given)))
+        path = user_path(given)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise RequestError(f"--output_dir={given} is not empty, and a result is never written over another one")
+            raise RequestError(
+                f"--output_dir={given} is not an empty folder, and a result is never written over another one"
+            )
         return path
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     root, number = Path.cwd() / NEW_FOLDERS, 1
@@ -122,7 +132,7 @@ def _task(record: ResultRecord, folder: Path, i: Mapping[str, Any], recipes: Rec
     request = record.request
     plain = here(request.inputs, {"<home>": os.path.expanduser("~")}, record.name)
     recipe = recording_recipe(plain, request.folder_input, recipes)
-    RequestCheck(recipe, record, (result_folder(i), record.folder)).check(plain, i)
+    RequestCheck(recipe, record, (_result_folder(i), record.folder)).check(plain, i)
     inputs = {name: _attached(value, folder, record) for name, value in plain.items()}
     inputs = with_secrets(inputs, i, request.secrets, f"reproduce script {record.folder}")
     return Task(record, folder, {**inputs, "artifact": recipe.id.text, request.folder_input: str(folder)})
@@ -139,7 +149,7 @@ def _confirm(i: Mapping[str, Any], tasks: Iterable[Task], source: Path) -> None:
     for line in run_lines(tasks):
         logger.info("%s", printable(line))
     again = shlex.join(["cm", "reproduce", "script", str(source), "--yes"])
-    hint = f"the folder says what to run, and is not known to be yours; if you want to run it: {again}"
+    hint = f"the folder decides what is run, and anybody may have made it; if you trust it: {again}"
     refusal = f"{source} asks for the runs above, and nothing was run"
     if not is_yes(i.get("yes")) and not confirm("Run this?", refusal=refusal, hint=hint):
         raise RequestError(refusal, hint=hint)

@@ -92,8 +92,7 @@ def group_folders(text: str, root: Path) -> list[Path]:
     """
     found = [root]
     for line in text.splitlines():
-        number, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
+        number, controllers, path = [*line.split(":", 2), "", ""][:3]
         if number == "0" and not controllers:
             found.append(root / path.lstrip("/"))
         elif "memory" in controllers.split(","):
