@@ -428,6 +428,23 @@ def test_a_nested_secret_is_named_and_never_kept(maker: TemporaryHome) -> None:
     assert (request["secrets"], request["inputs"]["env"]) == (["env.CM_HF_TOKEN"], {"CM_A": "b"})
 
 
+def test_a_path_that_a_recipe_gives_as_an_object_or_in_a_tuple_names_no_place_of_this_machine(
+    maker: TemporaryHome,
+) -> None:
+    home = Path.home()
+    row = {
+        "folder": str(maker.work),
+        "name": "x",
+        "folder_input": "out_folder",
+        "request": {"tags": "make,result", "quiet": True, "data_path": home / "d"},
+        "inputs": {"data": {"files": (str(home / "a"), home / "b")}},
+    }
+    record_action(row, maker.engine_home)
+    record = json.loads((maker.work / "record.json").read_text(encoding="utf-8"))
+    assert record["request"]["inputs"]["data_path"] == "<home>/d"
+    assert record["inputs"]["data"]["files"] == ["<home>/a", "<home>/b"]
+
+
 # --- a folder that a stranger made ---
 
 

@@ -25,7 +25,7 @@ from ..rules.query import VersionRange
 from ..rules.rerun import flat
 from ..running.context import StepContext
 from ..running.engine import Engine
-from .compare import Difference, as_rows, digest_of, edited_files, recipe_differences
+from .compare import Difference, digest_of, edited_files, recipe_differences
 from .guard import LOCK_NAME, Guard, locked_artifact, nearest_differences, remake
 from .lock import LockingEngine, is_open
 from .record import ATTACHED, ResultRecord, folder_input_of
@@ -122,11 +122,6 @@ class InputCheck(NamedTuple):
     differing: tuple[Difference, ...] = ()
     damaged: tuple[Difference, ...] = ()
     unmade: tuple[str, ...] = ()
-
-    @property
-    def row(self) -> dict[str, Any]:
-        """What was found, as JSON."""
-        return {"differing": as_rows(self.differing), "damaged": as_rows(self.damaged), "unmade": list(self.unmade)}
 
 
 class _CheckingEngine(LockingEngine):

@@ -37,7 +37,8 @@ from typing import Any, NamedTuple
 from ..actions.adapter import Home
 from ..actions.run import new_engine, parse_query_input, parse_request
 from ..disk.files import sha256_of, write_text
-from ..disk.repos import RecipeSource, recipe_files
+from ..disk.repos import RecipeSource, as_json, recipe_files
+from ..rules.env import with_texts
 from ..rules.errors import RequestError
 from ..rules.model import Recipe
 from ..rules.rerun import given_line, secret_flags
@@ -206,7 +207,7 @@ SHOWN = ("name", "request", "lock")
 
 def portable_value(value: Any, places: Sequence[tuple[str, str]]) -> Any:
     """A JSON value whose texts name the paths of one machine as ``<...>``."""
-    return _mapped(value, lambda text: portable(text, places))
+    return with_texts(value, lambda text: portable(text, places))
 
 
 def here(value: Any, places: Mapping[str, str], where: str) -> Any:
@@ -225,16 +226,7 @@ def here(value: Any, places: Mapping[str, str], where: str) -> Any:
             )
         return text
 
-    return _mapped(value, on_text)
-
-
-def _mapped(value: Any, on_text: Callable[[str], str]) -> Any:
-    """A JSON value with ``on_text`` applied to its texts."""
-    if isinstance(value, str):
-        return on_text(value)
-    if isinstance(value, Mapping):
-        return {str(name): _mapped(item, on_text) for name, item in value.items()}
-    return [_mapped(item, on_text) for item in value] if isinstance(value, list | tuple) else value
+    return with_texts(value, on_text)
 
 
 # --- results in a folder ---
@@ -311,6 +303,8 @@ def record_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     rows = rows_until_now()
     _refuse_changed_recipes(lock, rows)
     known = [(str(folder), "<result>"), *places(engine.store)]
+    kept_rows = [row for row in rows if row.get("event") in KEPT_EVENTS][-KEPT_ROWS:]
+    journal = [{key: value for key, value in row.items() if key not in DROPPED_KEYS} for row in kept_rows]
     given = {part: _mapping(i, part) for part in ("attachments", "inputs", "settings", "machine", "outcome")}
     content = {
         "name": name,
@@ -318,14 +312,14 @@ def record_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
         "duration_s": float(i.get("duration_s") or 0.0),
         "command": portable_value(given_line(request).text, known),
         "request": {
-            "inputs": portable_value(without_secret_flags(request), known),
+            "inputs": portable_value(as_json(without_secret_flags(request)), known),
             "secrets": sorted(secret_flags(request)),
             "folder_input": folder_input,
         },
         "attachments": hidden_texts(given["attachments"]),
         "lock": lockfile_json(lock),
         "recipe_files": {key: recipe_files(recipe.path) for key, recipe in sorted(engine.recipes.items())},
-        "journal": hidden_texts(portable_value(_journal_rows(rows), known)),
+        "journal": hidden_texts(portable_value(journal, known)),
         **{part: hidden(portable_value(given[part], known)) for part in ("inputs", "settings", "machine")},
         "outcome": hidden_texts(portable_value(given["outcome"], known)),
         "files": {file: sha256_of(folder / file) for file in i.get("files") or () if (folder / file).is_file()},
@@ -339,7 +333,7 @@ def _mapping(i: Mapping[str, Any], part: str) -> dict[str, Any]:
     value = i.get(part) or {}
     if not isinstance(value, Mapping):
         raise RequestError(f"the {part} of a record must be given by name, found {value!r}")
-    return dict(value)
+    return dict(as_json(dict(value)))
 
 
 def recording_recipe(request: Mapping[str, Any], folder_input: str, source: RecipeSource) -> Recipe:
@@ -380,9 +374,3 @@ def _refuse_changed_recipes(lock: Lockfile, rows: Iterable[Mapping[str, Any]]) -
             f"recipes were edited during the run: {', '.join(changed)}",
             hint="the result cannot be made again from what is there now; run it again",
         )
-
-
-def _journal_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The rows of a journal that show what ran and what was reused, without paths of the machine."""
-    kept = [row for row in rows if row.get("event") in KEPT_EVENTS]
-    return [{key: value for key, value in row.items() if key not in DROPPED_KEYS} for row in kept[-KEPT_ROWS:]]

@@ -30,7 +30,7 @@ from ..rules.schema import is_yes
 from ..rules.secrets import hidden_texts
 from ..running.console import confirm
 from .check import ATTACHMENTS_FOLDER, InputCheck, RequestCheck, check_inputs
-from .compare import compare, difference_line, failed, parse_tolerance, reproduction_lines, show_lines
+from .compare import as_rows, compare, difference_line, failed, parse_tolerance, reproduction_lines, show_lines
 from .guard import LOCK_NAME
 from .lockfile import lockfile_json
 from .record import ATTACHED, ResultRecord, find_results, here, recording_recipe, user_path
@@ -60,7 +60,9 @@ class Task(NamedTuple):
     @property
     def row(self) -> dict[str, Any]:
         """What was found, as JSON."""
-        return {"name": self.record.name, "folder": str(self.record.folder), **self.check.row}
+        differing, damaged, unmade = self.check
+        found = {"differing": as_rows(differing), "damaged": as_rows(damaged), "unmade": list(unmade)}
+        return {"name": self.record.name, "folder": str(self.record.folder), **found}
 
     @property
     def plan_row(self) -> dict[str, Any]:
