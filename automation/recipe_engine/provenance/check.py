@@ -22,7 +22,7 @@ from ..rules.cachekey import Artifact
 from ..rules.errors import RecipeError, RequestError
 from ..rules.model import CacheEntry, CacheKey, Configured, EntryDetails, InputDescription, Recipe
 from ..rules.query import VersionRange
-from ..rules.rerun import flat
+from ..rules.rerun import flat, given_line
 from ..running.context import StepContext
 from ..running.engine import Engine
 from .compare import Difference, digest_of, edited_files, recipe_differences
@@ -115,13 +115,24 @@ class RequestCheck(NamedTuple):
 # --- inputs ---
 
 
-class InputCheck(NamedTuple):
-    """What was found: ``differing`` files and inputs, which a run under the lock would refuse or would not notice;
-    ``damaged`` cache entries, which a run makes again; ``unmade`` artifacts, which it has to make first."""
+class Task(NamedTuple):
+    """One result to make again in ``folder``, with the inputs that do it, and what was found by ``checked``.
 
+    ``differing`` files and inputs are those that a run under the lock would refuse or would not notice, ``damaged``
+    cache entries are made again by a run, ``unmade`` artifacts have to be made first.
+    """
+
+    record: ResultRecord
+    folder: Path
+    inputs: Mapping[str, Any]
     differing: tuple[Difference, ...] = ()
     damaged: tuple[Difference, ...] = ()
     unmade: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> str:
+        """The line that makes the result again."""
+        return given_line(self.inputs).text
 
 
 class _CheckingEngine(LockingEngine):
@@ -144,20 +155,19 @@ class _CheckingEngine(LockingEngine):
         return key.version if is_open(key) else super().narrowed_version(step, key)
 
 
-def check_inputs(record: ResultRecord, inputs: Mapping[str, Any], home: Home) -> InputCheck:
+def checked(task: Task, home: Home) -> Task:
     """Compares a result and what it was made with to what is on this machine now, without running anything.
 
-    ``inputs`` is its request with the paths of this machine. Reads every file that the record and its lock name, and
-    those that such a file lists with digests.
+    Reads every file that the record and its lock name, and those that such a file lists with digests.
     """
-    engine = new_engine(home, None)
+    record, engine = task.record, new_engine(home, None)
     edited, recipes = tuple(edited_files(record)), tuple(_recipes(record, engine.source))
     if recipes:  # a plan with other recipes would say nothing about what was locked
-        return InputCheck(differing=(*edited, *recipes))
+        return task._replace(differing=(*edited, *recipes))
     checking = _CheckingEngine(engine, record)
     errors: list[RecipeError] = []
     try:
-        checking.run_consistently(parse_request(inputs))
+        checking.run_consistently(parse_request(task.inputs))
     except RecipeError as error:
         errors.append(error)
     if not checking.tree.is_empty:
@@ -171,7 +181,8 @@ def check_inputs(record: ResultRecord, inputs: Mapping[str, Any], home: Home) ->
         found.update({one.name: one for one in _entry_differences(artifact, record, checking)})
     made = {artifact for artifact, choices in checking.chosen_entries.items() if any(entry for _, entry in choices)}
     unmade = {locked.label for locked in record.lock.artifacts if locked.is_made and locked.artifact not in made}
-    return InputCheck((*edited, *found.values()), tuple(checking.damaged.values()), tuple(sorted(unmade)))
+    differing, damaged = (*edited, *found.values()), tuple(checking.damaged.values())
+    return task._replace(differing=differing, damaged=damaged, unmade=tuple(sorted(unmade)))
 
 
 def _recipes(record: ResultRecord, source: RecipeSource) -> Iterator[Difference]:

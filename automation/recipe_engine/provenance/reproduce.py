@@ -17,7 +17,7 @@ import shlex
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..actions.adapter import Home
 from ..actions.resume import with_secrets
@@ -25,11 +25,10 @@ from ..actions.run import new_engine, run_action
 from ..disk.files import working_folder, write_json, write_text
 from ..disk.repos import RecipeSource
 from ..rules.errors import RecipeError, RequestError, printable
-from ..rules.rerun import given_line
 from ..rules.schema import is_yes
 from ..rules.secrets import hidden_texts
 from ..running.console import confirm
-from .check import ATTACHMENTS_FOLDER, InputCheck, RequestCheck, check_inputs
+from .check import ATTACHMENTS_FOLDER, RequestCheck, Task, checked
 from .compare import as_rows, compare, difference_line, failed, parse_tolerance, reproduction_lines, show_lines
 from .guard import LOCK_NAME
 from .lockfile import lockfile_json
@@ -44,33 +43,6 @@ PACKAGES = "python_packages"
 """The kind of facts in a lock that get-generic-python-lib installs from."""
 
 
-class Task(NamedTuple):
-    """One result to make again in ``folder``: with what inputs, and what was found before."""
-
-    record: ResultRecord
-    folder: Path
-    inputs: Mapping[str, Any]
-    check: InputCheck = InputCheck()
-
-    @property
-    def command(self) -> str:
-        """The line that makes the result again."""
-        return given_line(self.inputs).text
-
-    @property
-    def row(self) -> dict[str, Any]:
-        """What was found, as JSON."""
-        differing, damaged, unmade = self.check
-        found = {"differing": as_rows(differing), "damaged": as_rows(damaged), "unmade": list(unmade)}
-        return {"name": self.record.name, "folder": str(self.record.folder), **found}
-
-    @property
-    def plan_row(self) -> dict[str, Any]:
-        """What would be run, as JSON."""
-        record, unmade = self.record, list(self.check.unmade)
-        return {"name": record.name, "command": self.command, "duration_s": record.duration_s, "unmade": unmade}
-
-
 def reproduce_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any]:
     """Answers ``cm reproduce script RESULT``; code 0 only when every result was reproduced (or could be, for a check).
 
@@ -83,8 +55,8 @@ def reproduce_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, 
     new = new_folder(i, source)
     recipes = new_engine(home, None).source
     tasks = [_task(record, new / f"{number:02d}", i, recipes) for number, record in enumerate(records, start=1)]
-    tasks = [task._replace(check=check_inputs(task.record, task.inputs, home)) for task in tasks]
-    if is_yes(i.get("plan")) or is_yes(i.get("check_only")) or any(task.check.differing for task in tasks):
+    tasks = [checked(task, home) for task in tasks]
+    if is_yes(i.get("plan")) or is_yes(i.get("check_only")) or any(task.differing for task in tasks):
         return _answer_check(i, tasks, new)
     _confirm(i, tasks, source)
     rows = []
@@ -194,10 +166,15 @@ def _answer_check(i: Mapping[str, Any], tasks: list[Task], new: Path) -> dict[st
     """
     is_plan, is_check = is_yes(i.get("plan")), is_yes(i.get("check_only"))
     show_lines(i, [*(plan_lines(tasks, new) if is_plan else ()), *check_lines(tasks)])
-    answer: dict[str, Any] = {"results": [task.row for task in tasks]}
-    if is_plan:
-        answer.update(plan=[task.plan_row for task in tasks], folder=str(new))
-    counted = [(*task.check.differing, *(task.check.damaged if is_check and not is_plan else ())) for task in tasks]
+    rows, plan = [], []
+    for task in tasks:
+        name, unmade = task.record.name, list(task.unmade)
+        found = {"differing": as_rows(task.differing), "damaged": as_rows(task.damaged), "unmade": unmade}
+        rows.append({"name": name, "folder": str(task.record.folder), **found})
+        seconds = task.record.duration_s
+        plan.append({"name": name, "command": task.command, "duration_s": seconds, "unmade": unmade})
+    answer = {"results": rows, **({"plan": plan, "folder": str(new)} if is_plan else {})}
+    counted = [(*task.differing, *(task.damaged if is_check and not is_plan else ())) for task in tasks]
     names = dict.fromkeys(difference.name for differences in counted for difference in differences)
     if names:
         error = f"the inputs are not those of the result, nothing was run: {', '.join(names)}"
@@ -208,15 +185,15 @@ def _answer_check(i: Mapping[str, Any], tasks: list[Task], new: Path) -> dict[st
 def check_lines(tasks: Iterable[Task]) -> Iterator[str]:
     """What is the same and what is not, result by result."""
     for task in tasks:
-        lock, (differing, damaged, unmade) = task.record.lock, task.check
-        if differing or damaged:
+        lock = task.record.lock
+        if task.differing or task.damaged:
             yield f"{task.record.name}: the inputs are NOT those of the result"
         else:
-            first = f"; to be made first: {', '.join(unmade)}" if unmade else ""
+            unmade = f"; to be made first: {', '.join(task.unmade)}" if task.unmade else ""
             counts = f"{len(lock.recipes)} recipes, {len(lock.artifacts)} artifacts that they make"
-            yield f"{task.record.name}: the inputs are those of the result ({counts}){first}"
-        yield from (f"  ! {difference_line(difference)}" for difference in differing)
-        yield from (f"  ! {difference_line(difference)}; a run makes it again" for difference in damaged)
+            yield f"{task.record.name}: the inputs are those of the result ({counts}){unmade}"
+        yield from (f"  ! {difference_line(difference)}" for difference in task.differing)
+        yield from (f"  ! {difference_line(difference)}; a run makes it again" for difference in task.damaged)
 
 
 def plan_lines(tasks: list[Task], new: Path) -> Iterator[str]:
