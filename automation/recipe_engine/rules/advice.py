@@ -105,23 +105,11 @@ no such file: (?P<file>/\S+?)'?: No such file or directory|No such file or direc
 """
 """A name and its pattern, whose further lines start with ``|``, then the suggestion; ``{name}`` in it stands for the
 group of that name in the pattern. The first rule that matches wins, so special ones come before general ones."""
-
-
-def _rules() -> tuple[Rule, ...]:
-    rules: list[Rule] = []
-    for line in TABLE.strip().splitlines():
-        text = line.strip()
-        if text == line:
-            name, _, pattern = line.partition(": ")
-            rules.append(Rule(name, pattern, ""))
-        elif text.startswith("|"):
-            rules[-1] = rules[-1]._replace(pattern=rules[-1].pattern + text)
-        else:
-            rules[-1] = rules[-1]._replace(suggestion=f"{rules[-1].suggestion} {text}".strip())
-    return tuple(rules)
-
-
-ADVICE = _rules()
+_ROW = re.compile(r"^(\S[^:]*): (.+(?:\n +\|.+)*)\n((?: +[^ |].*\n)+)", re.MULTILINE)
+ADVICE = tuple(
+    Rule(name, re.sub(r"\n +", "", pattern), " ".join(suggestion.split()))
+    for name, pattern, suggestion in _ROW.findall(TABLE)
+)
 
 
 def advice(lines: Iterable[str]) -> str:

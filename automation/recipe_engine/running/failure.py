@@ -78,8 +78,8 @@ def _ends_of(folder: Path, names: Iterable[str]) -> list[str]:
 def complete(error: RecipeError, index: RecipeIndex, request: Request, recipe: Recipe, trace: tuple[str, ...]) -> None:
     """Adds to an error, where it first leaves a recipe, the chain, a suggestion and the line for this recipe alone."""
     error.trace = trace
-    line = rerun_line(request, recipe, recipe_texts(recipe.path, (*CODE, ".yaml", ".json")).values())
-    error.rerun, error.left_out = line
+    texts = recipe_texts(recipe.path, (*CODE, ".yaml", ".json")).values()
+    error.rerun, error.left_out = rerun_line(request, recipe, texts)
     if isinstance(error, ScriptFailed) and error.missing_program:
         error.hint = _recipe_for(error.missing_program, index) or error.hint
     if not error.hint and "hint:" not in error.message:
