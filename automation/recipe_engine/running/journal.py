@@ -153,10 +153,7 @@ class Journal:
 
     def _request_row(self) -> dict[str, Any]:
         """What was asked for, as JSON."""
-        from ..rules.rerun import (
-            given_line,
-            secret_flags,
-        )  # here, because a run that reuses everything writes no journal
+        from ..rules.rerun import given_line, secret_flags  # here, because a run that only reuses writes no journal
 
         kept = {name: value for name, value in self._inputs.items() if name not in NOT_KEPT}
         return {
