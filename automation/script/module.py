@@ -61,7 +61,7 @@ class CAutomation(Automation):
 
     def lock(self, i):
         """Write down what a run uses, so that another uses the same: cm lock script --tags=... > crowdperf.lock."""
-        return answer(self.cmind, i, "lock_action.lock_action", "home")
+        return answer(self.cmind, i, "provenance.lock.lock_action", "home")
 
     def runs(self, i):
         """List the runs that were made, or show the steps of one: cm runs script [id]."""
@@ -73,15 +73,15 @@ class CAutomation(Automation):
 
     def record(self, i):
         """Write down how a result is made again, for recipes that make one: cm record script --folder=... --name=..."""
-        return answer(self.cmind, i, "record_action.record_action", "home")
+        return answer(self.cmind, i, "provenance.record.record_action", "home")
 
     def reproduce(self, i):
         """Make a result again from its folder and compare: cm reproduce script RESULT [--check_only|--plan]."""
-        return answer(self.cmind, i, "reproduce.reproduce_action", "home", "cmind")
+        return answer(self.cmind, i, "provenance.reproduce.reproduce_action", "home", "cmind")
 
     def diff(self, i):
         """Show what differs between two results: cm diff script A B [--tolerance=PERCENT] [--exit_code]."""
-        return answer(self.cmind, i, "results.diff_action")
+        return answer(self.cmind, i, "provenance.compare.diff_action")
 
     def describe(self, i):
         """Show how to call a recipe: cm help script RECIPE, cm run script --tags=... --help."""

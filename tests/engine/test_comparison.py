@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_engine.actions.results import diff_action
-from recipe_engine.documents.comparison import (
+from recipe_engine.provenance.compare import (
     Difference,
     Figure,
     compare,
+    diff_action,
     diff_lines,
     difference_line,
     figure_line,
     value_text,
 )
-from recipe_engine.documents.resultrecord import BadRecord, ResultRecord, here, parse_record, portable_value, sealed
+from recipe_engine.provenance.record import BadRecord, ResultRecord, here, parse_record, portable_value, sealed
 from recipe_engine.rules.errors import RequestError
 
 A, B = "a" * 64, "b" * 64
@@ -139,9 +139,9 @@ def test_figures_agree_exactly_or_within_the_tolerance(
 
 
 def test_lines_for_people_cut_digests_and_keep_figures_whole() -> None:
-    line = difference_line(Difference("recipe", "get-x/run.sh", A, B, "the file was changed"), ("recorded", "now"))
+    line = difference_line(Difference("recipe", "get-x/run.sh", A, B, "the file was changed"))
     assert line == "recipe get-x/run.sh: the file was changed; recorded aaaaaaaaaaaa..., now bbbbbbbbbbbb..."
-    assert figure_line(Figure("speed", "within", 0.58, 0.76, "1/s"), 10.0, ("recorded", "now")) == (
+    assert figure_line(Figure("speed", "within", 0.58, 0.76, "1/s"), 10.0) == (
         "! speed: recorded 0.58 1/s, now 0.76 1/s (+31.03 %), within 10 %"
     )
     assert value_text("x" * 100) == "x" * 57 + "..."

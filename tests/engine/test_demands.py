@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome
-from recipe_engine.actions.lock_action import lock_action
 from recipe_engine.actions.plan_action import make_plan
 from recipe_engine.actions.run import new_engine, parse_request
-from recipe_engine.documents.lockfile import LockMismatch
+from recipe_engine.provenance.lock import lock_action
+from recipe_engine.provenance.lockfile import LockMismatch
 from recipe_engine.rules.cachekey import VersionConflict
 from recipe_engine.rules.errors import VariationError
 from recipe_engine.rules.query import VersionRange, intersection

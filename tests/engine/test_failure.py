@@ -40,9 +40,9 @@ def test_the_last_lines_of_standard_error_are_shown_and_not_the_chatter(tmp_path
             "SIGKILL comes from the kernel when memory ran out, else from outside",
         ),
         (Ended(-9, (), ("No space left on device",)), "SIGKILL comes from"),
-        (Ended(139, (), ()), "crashed by a fault of its own"),
+        (Ended(139, (), ()), "crashed on an invalid memory access"),
         (Ended(-4, (), ()), "instructions that this processor lacks"),
-        (Ended(143, (), ("no reason",)), "ended it (kill, a batch system"),
+        (Ended(143, (), ("no reason",)), "ended from outside (kill, a batch system"),
         (Ended(-15, (), ("No space left on device",)), "free disk space"),
         (Ended(127, (), ("run.sh: line 1: cmake: command not found",)), "install the program cmake, or add its folder"),
         (

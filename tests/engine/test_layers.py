@@ -119,7 +119,8 @@ def listed_modules() -> dict[str, tuple[int, int]]:
 
 
 LAYERS = listed_modules()
-PURE = sorted(name for name in LAYERS if PACKAGES[name.partition(".")[0]])
+PURE_IN_MIXED_PACKAGES = ("provenance.lockfile",)
+PURE = sorted(name for name in LAYERS if PACKAGES[name.partition(".")[0]] or name in PURE_IN_MIXED_PACKAGES)
 
 
 def engine_imports(tree: ast.Module, package: str) -> Iterator[tuple[str, int]]:

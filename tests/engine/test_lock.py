@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 from helpers import CHECKOUT, TemporaryHome
-from recipe_engine.actions.lock_action import LockingEngine
 from recipe_engine.actions.run import new_engine, parse_request
 from recipe_engine.disk.entries import details_of
 from recipe_engine.disk.files import working_folder
-from recipe_engine.documents.lockfile import (
+from recipe_engine.provenance import guard
+from recipe_engine.provenance.lock import LockingEngine
+from recipe_engine.provenance.lockfile import (
     LockedArtifact,
     LockedFile,
     Lockfile,
@@ -28,13 +29,13 @@ from recipe_engine.rules.cachekey import Artifact
 from recipe_engine.rules.conditions import symbol
 from recipe_engine.rules.errors import RequestError
 from recipe_engine.rules.model import RecipeId
-from recipe_engine.running import locked
 
 A, B = "a" * 64, "b" * 64
 
 
 def thing(**changes: Any) -> LockedArtifact:
-    base = LockedArtifact(RecipeId("get-x", "u"), (), (), (), "1.2", {"x.bin": LockedFile(3, A)}, {}, True)
+    files = {"x.bin": LockedFile(3, A)}
+    base = LockedArtifact(RecipeId("get-x", "u"), Artifact("u", (), (), ()), "1.2", files, {}, True)
     return base._replace(**changes)
 
 
@@ -55,7 +56,7 @@ WHOLE = Artifact("u", ("v",), ("a", "b"), (("name", "n"),))
     ],
 )
 def test_what_a_plan_does_not_know_whole_may_be_any_locked_thing_that_fits(asked: Artifact, is_found: bool) -> None:
-    locked = thing(variations=WHOLE.variations, tags=WHOLE.tags, inputs=WHOLE.inputs)
+    locked = thing(artifact=WHOLE)
     assert Lockfile("", {}, {}, (locked,)).find(asked) == ([locked] if is_found else [])
 
 
@@ -210,7 +211,7 @@ def test_only_small_text_files_are_searched_for_the_place_of_the_cache(
     request = parse_request({"tags": "get,model"})
     (thing,) = LockingEngine(new_engine(home.engine_home, None)).lockfile(request).artifacts
     assert thing.files.keys() == {"plain.txt", "weights.bin"}
-    monkeypatch.setattr(locked, "SEARCHED_BYTES", 1)
+    monkeypatch.setattr(guard, "SEARCHED_BYTES", 1)
     (thing,) = LockingEngine(new_engine(home.engine_home, None)).lockfile(request).artifacts
     assert thing.files.keys() == {"plain.txt", "named.txt", "weights.bin"}
 
@@ -368,7 +369,7 @@ def test_a_lock_leaves_out_text_and_compiled_files_that_name_the_cache_and_reads
     (entry,) = home.open_store().entries()
     details = details_of(entry)
     assert details
-    assert {name for name, _ in locked._portable_files(entry, details, str(home.store))} == {"image.jpg", "plain.txt"}
-    monkeypatch.setattr(locked, "SEARCHED_BYTES", 4000)
-    found = {name for name, _ in locked._portable_files(entry, details, str(home.store))}
+    assert {name for name, _ in guard._portable_files(entry, details, str(home.store))} == {"image.jpg", "plain.txt"}
+    monkeypatch.setattr(guard, "SEARCHED_BYTES", 4000)
+    found = {name for name, _ in guard._portable_files(entry, details, str(home.store))}
     assert found == {"image.jpg", "plain.txt", "long.txt", "tool"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, Protocol
 
 import pytest
 from helpers import CHECKOUT, TemporaryHome
+from recipe_engine.actions.adapter import loaded
 from recipe_engine.actions.plan_action import make_plan
 from recipe_engine.actions.run import new_engine, parse_request
 from recipe_engine.disk.files import working_folder
@@ -135,11 +137,9 @@ def test_a_plan_has_an_answer_of_its_own_to_every_method_of_the_port(port: type[
 
 
 FEATURES = (
-    *("planning", "auditing", "running.locked"),
-    *(f"documents.{name}" for name in ("plan", "plan_text", "explain", "explain_text", "origins", "lockfile")),
-    *(f"documents.{name}" for name in ("resultrecord", "comparison")),
-    *(f"actions.{name}" for name in ("plan_action", "explain_action", "explain_cache", "lock_action", "audit")),
-    *(f"actions.{name}" for name in ("record_action", "record_request", "reproduce", "results", "input_check")),
+    *("planning", "auditing", "provenance"),
+    *(f"documents.{name}" for name in ("plan", "plan_text", "explain", "explain_text", "origins")),
+    *(f"actions.{name}" for name in ("plan_action", "explain_action", "explain_cache", "audit")),
 )
 """Plan, explain, provenance (lock, record, reproduce, diff) and audit."""
 RUN_WITHOUT = """
@@ -183,3 +183,11 @@ def test_every_feature_that_the_core_does_without_exists() -> None:
     folder = Path(inspect.getfile(Effects)).parents[1]
     missing = [name for name in FEATURES if not list(folder.glob(name.replace(".", "/") + "*"))]
     assert missing == []
+
+
+def test_every_function_that_is_loaded_by_its_name_exists() -> None:
+    folder = Path(inspect.getfile(Effects)).parents[1]
+    texts = [path.read_text(encoding="utf-8") for path in (*folder.glob("*/*.py"), *folder.parent.glob("*/module.py"))]
+    names = {name for text in texts for name in re.findall(r"(?:answer\(self\.cmind, i, |loaded\()\"([\w.]+)\"", text)}
+    assert {"run.run_action", "provenance.lock.lock_action", "provenance.guard.read_guard"} <= names
+    assert [name for name in sorted(names) if not callable(loaded(name))] == []

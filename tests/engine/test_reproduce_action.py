@@ -13,11 +13,10 @@ from typing import Any
 
 import pytest
 from helpers import CHECKOUT, TemporaryHome, Terminal, uid_of
-from recipe_engine.actions.record_action import record_action
-from recipe_engine.actions.reproduce import reproduce_action
-from recipe_engine.actions.results import NoResult
 from recipe_engine.disk.files import working_folder
-from recipe_engine.documents.comparison import parse_tolerance
+from recipe_engine.provenance.compare import parse_tolerance
+from recipe_engine.provenance.record import SEALS, NoResult, record_action, sealed
+from recipe_engine.provenance.reproduce import reproduce_action
 from recipe_engine.rules.errors import RequestError
 
 MAKE_PARTS = """
@@ -286,8 +285,6 @@ def test_a_run_that_makes_nothing_ends_with_its_own_error(maker: TemporaryHome) 
 
 
 def resealed(text: str, change: Any) -> str:
-    from recipe_engine.documents.resultrecord import SEALS, sealed
-
     row = json.loads(text)
     change(row)
     return json.dumps(sealed({name: value for name, value in row.items() if name not in (SEALS, "format")}))
@@ -429,6 +426,23 @@ def test_a_nested_secret_is_named_and_never_kept(maker: TemporaryHome) -> None:
     assert "s3cr3t" not in text
     request = json.loads(text)["request"]
     assert (request["secrets"], request["inputs"]["env"]) == (["env.CM_HF_TOKEN"], {"CM_A": "b"})
+
+
+def test_a_path_that_a_recipe_gives_as_an_object_or_in_a_tuple_names_no_place_of_this_machine(
+    maker: TemporaryHome,
+) -> None:
+    home = Path.home()
+    row = {
+        "folder": str(maker.work),
+        "name": "x",
+        "folder_input": "out_folder",
+        "request": {"tags": "make,result", "quiet": True, "data_path": home / "d"},
+        "inputs": {"data": {"files": (str(home / "a"), home / "b")}},
+    }
+    record_action(row, maker.engine_home)
+    record = json.loads((maker.work / "record.json").read_text(encoding="utf-8"))
+    assert record["request"]["inputs"]["data_path"] == "<home>/d"
+    assert record["inputs"]["data"]["files"] == ["<home>/a", "<home>/b"]
 
 
 # --- a folder that a stranger made ---

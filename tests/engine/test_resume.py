@@ -61,7 +61,7 @@ def test_a_failed_run_goes_on_with_the_same_request_in_the_same_folder(chain: Te
         told[0],
         "  cm run script --tags=build,all '--adr.late.size=a b' --quiet",
         "  from the cache: get-part",
-        "  run again, because nothing of theirs is kept: detect-it",
+        "  run again, because they are not cached: detect-it",
         "  continues with: get-late, build-all",
     ]
     assert "failed (2) in build-all -> get-late" in told[0]
@@ -187,6 +187,6 @@ def test_a_cache_entry_that_is_gone_is_not_promised(tmp_path: Path) -> None:
         "resuming run 2026-ab, broken off",
         "  cm run script",
         "  from the cache: b",
-        "  run again, because nothing of theirs is kept: c",
+        "  run again, because they are not cached: c",
         "  continues with: a",
     ]

@@ -2,7 +2,6 @@
 
 In order, each module imports only earlier ones and earlier packages:
 
-adapter, run_extras, run, plan_action, lock_action, resume, results, record_request, record_action, input_check,
-reproduce, cache_actions, cache_check, cache_gc, explain_action, explain_cache, audit, scaffold, utils_actions,
-script_actions.
+adapter, run_extras, run, plan_action, cache_actions, resume, cache_check, cache_gc, explain_action, explain_cache,
+audit, scaffold, utils_actions, script_actions.
 """

@@ -226,18 +226,24 @@ def stdout_to_stderr(is_wanted: bool) -> Iterator[None]:
 
 
 def answer(cmind: Any, i: dict[str, Any], function: str, *facts: str) -> dict[str, Any]:
-    """What ``module.function`` of this package answers to ``i``; its further arguments are ``home`` or ``cmind``.
-
-    The module is imported when it is called, so that a run does not load the other actions.
-    """
+    """What ``function`` (see ``loaded``) answers to ``i``; its further arguments are ``home`` or ``cmind``."""
 
     def act(i: Mapping[str, Any]) -> dict[str, Any]:
-        module, _, name = function.partition(".")
-        action = getattr(import_module(f"{__package__}.{module}"), name)
+        action = loaded(function)
         answered: dict[str, Any] = action(i, *(home_of(cmind) if fact == "home" else cmind for fact in facts))
         return answered
 
     return answer_cm(act, i, cmind)
+
+
+def loaded(function: str) -> Any:
+    """The ``package.module.function`` of the engine; without a package it is in ``actions``.
+
+    Its module is imported here, so that a run does not load what it does not use.
+    """
+    module, _, name = function.rpartition(".")
+    path = module if "." in module else f"actions.{module}"
+    return getattr(import_module(f"..{path}", __package__), name)
 
 
 def home_of(cmind: Any) -> Home:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import json
 import logging
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -19,11 +18,11 @@ from ..disk.locks import is_locked
 from ..disk.repos import recipe_digest
 from ..rules.errors import RecipeError, RequestError
 from ..rules.query import nearest
-from ..rules.rerun import flat
+from ..rules.rerun import secret_flags
 from ..rules.schema import is_yes
-from ..rules.secrets import holds_secret
 from ..running.journal import FORMAT, JOURNAL_FILE, REQUEST_FILE, RUNS_FOLDER
 from .adapter import Home
+from .cache_actions import print_lines
 from .run import new_engine, run_action
 
 logger = logging.getLogger(__name__)
@@ -68,8 +67,8 @@ class RunStep(NamedTuple):
 class RecordedRun(NamedTuple):
     """A journal that was read. ``state``: done, failed, interrupted, ``broken off`` or running.
 
-    ``code`` and ``duration_s`` are None while nothing is known of an end; ``failing`` is the chain of recipes down to
-    the step that ended the run, ``error`` the first line of why.
+    ``code`` and ``duration_s`` are None until the run has ended; ``failing`` is the chain of recipes down to the step
+    that ended it, ``error`` the first line of why.
     """
 
     run_id: str
@@ -128,12 +127,13 @@ def read_run(folder: Path) -> RecordedRun | None:
     if end is None:
         open_steps = [step.trace for step in run.steps if step.status == "unfinished"]
         return run._replace(failing=max(open_steps, key=len, default=()))
+    signal = end.get("signal")
     return run._replace(
-        state="interrupted" if end.get("signal") else "failed" if end.get("code") else "done",
+        state="interrupted" if signal else "failed" if end.get("code") else "done",
         code=int(end.get("code", 1)),
         duration_s=float(end.get("duration_s", 0.0)),
         failing=tuple(end.get("step", ())),
-        error=str(end.get("error") or (f"ended by {end['signal']}" if end.get("signal") else "")),
+        error=str(end.get("error") or (f"ended by {signal}" if signal else "")),
         again=str(end.get("again", "")),
     )
 
@@ -155,27 +155,28 @@ def steps_of(rows: Iterable[Mapping[str, Any]]) -> tuple[RunStep, ...]:
     open_at: dict[tuple[str, ...], list[int]] = {}
     for row in rows:
         trace, kind = tuple(row.get("step", ())), row.get("event")
-        is_new = kind in ("start", "skip") or (kind == "done" and row.get("status") == "reused")
         places = open_at.setdefault(trace, [])
-        if not trace or not (places or is_new):
-            continue
-        if kind in ("start", "skip") or not places:
-            status = "skipped" if kind == "skip" else "unfinished"
-            steps.append(RunStep(trace, status, row.get("recipe", ""), reason=row.get("reason", "")))
-            places += [] if kind == "skip" else [len(steps) - 1]
-        if kind == "run":
-            steps[places[-1]] = steps[places[-1]]._replace(path=row.get("path", ""), digest=row.get("digest", ""))
-        elif kind not in ("start", "skip"):
-            place = places.pop()
-            steps[place] = _ended(steps[place], row)
+        is_only_reused = kind == "done" and row.get("status") == "reused" and not places
+        if trace and (kind in ("start", "skip") or is_only_reused):
+            places.append(len(steps))
+            steps.append(RunStep(trace, "unfinished", row.get("recipe", "")))
+        if places:
+            steps[places[-1]] = steps[places[-1]]._replace(**_news(row))
+        if places and kind in ("skip", "done", "fail", "again"):
+            places.pop()
     return tuple(steps)
 
 
-def _ended(step: RunStep, row: Mapping[str, Any]) -> RunStep:
-    if row["event"] == "done":
+def _news(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a step that a row of its journal fills."""
+    kind = row.get("event")
+    if kind == "run":
+        return {"path": row.get("path", ""), "digest": row.get("digest", "")}
+    if kind == "done":
         entry, duration_s = str(row.get("entry_path", "")), float(row.get("duration_s", 0.0))
-        return step._replace(status=str(row.get("status", "ran")), entry_path=entry, duration_s=duration_s)
-    return step._replace(status="failed", reason=str(row.get("error") or row.get("reason") or ""))
+        return {"status": str(row.get("status", "ran")), "entry_path": entry, "duration_s": duration_s}
+    ends = {"skip": "skipped", "fail": "failed", "again": "failed"}
+    return {"status": ends[kind], "reason": str(row.get("error") or row.get("reason") or "")} if kind in ends else {}
 
 
 # --- cm runs script ---
@@ -195,7 +196,7 @@ def runs_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
         if not runs:
             logger.info("no run has left a journal in %s", root)
     if i.get("out") == "con":
-        sys.stdout.write("".join(line + "\n" for line in lines))
+        print_lines(lines)
     return {"return": 0, **answer}
 
 
@@ -260,7 +261,7 @@ def resume_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any
         )
     folder = Path(str(run.request.get("folder", "")))
     if not folder.is_dir():
-        raise RequestError(f"the folder {folder}, where run {run.run_id} was started, is gone", hint="make it again")
+        raise RequestError(f"the folder {folder}, where run {run.run_id} was started, is gone", hint="create it")
     asked = run.request
     inputs = with_secrets(asked.get("inputs") or {}, i, asked.get("secrets", ()), f"resume script {run.run_id}")
     if _takes_resume(run, home) and not inputs.get(RESUME_INPUT):
@@ -268,7 +269,7 @@ def resume_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any
     for line in resume_lines(run, changed, str(inputs.get(RESUME_INPUT) or "")):
         logger.info(line)
     if asked.get("cache") != str(home.store_path):
-        logger.warning("! that run kept its results in %s, this one uses %s", asked.get("cache"), home.store_path)
+        logger.warning("! that run used the cache %s, this one uses %s", asked.get("cache"), home.store_path)
     with working_folder(folder):
         return run_action({**inputs, "action": "run", "out": i.get("out")}, home, cmind)
 
@@ -305,7 +306,7 @@ def with_secrets(inputs: Mapping[str, Any], i: Mapping[str, Any], names: Iterabl
 
     Raises RequestError when one is missing.
     """
-    given = {name: value for name, value in flat(i) if holds_secret(name, value)}
+    given = secret_flags(i)
     missing = [name for name in names if name not in given]
     if missing:
         raise RequestError(
@@ -343,7 +344,7 @@ def resume_lines(run: RecordedRun, changed: Iterable[str], mode: str) -> Iterato
     others = {step.recipe: step for step in run.steps if step.recipe not in kept and step.status != "skipped"}
     again = [step.label for step in others.values() if step.status in ("ran", "faked")]
     if again:
-        yield "  run again, because nothing of theirs is kept: " + ", ".join(again)
+        yield "  run again, because they are not cached: " + ", ".join(again)
     open_steps = [step.label for step in others.values() if step.status in ("failed", "unfinished")]
     if open_steps:
         yield "  continues with: " + ", ".join(reversed(open_steps))

@@ -32,7 +32,7 @@ from ..running.engine import Engine, Guard, guarding, outer_guard, running_trace
 from ..running.hooks import names_input
 from ..running.journal import recorded
 from ..running.step import run_request
-from .adapter import Home, to_cm
+from .adapter import Home, loaded, to_cm
 
 logger = logging.getLogger(__name__)
 
@@ -68,9 +68,8 @@ def guard_for(i: Mapping[str, Any], engine: Engine) -> Guard | None:
     """
     if not (i.get("frozen") or i.get("locked")):
         return outer_guard()
-    from ..running.locked import read_guard  # here, because few runs are held to a lockfile
-
-    return read_guard(i, engine.source, engine.store)
+    guard: Guard = loaded("provenance.guard.read_guard")(i, engine.source, engine.store)
+    return guard
 
 
 def _run(i: Mapping[str, Any], engine: Engine) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the last words of a failed program mean, and the one thing to try: a table of patterns, nothing else."""
+"""What the last lines of a failed program mean, and what to try: a table of patterns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Rule(NamedTuple):
-    """One thing that goes wrong: its ``name``, the regular expression that matches it, and what to do about it."""
+    """One kind of failure: its ``name``, the regular expression that matches its output, and what to try."""
 
     name: str
     pattern: str
@@ -23,7 +23,7 @@ read-only disk: Read-only file system
     choose a folder that can be written: run from another one, or export CROWDPERF_CACHE=/some/writable/folder
 gpu memory: CUDA out of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|torch\.(?:cuda\.)?OutOfMemoryError
     |HIP out of memory
-    give the GPU less to hold: a smaller --batch_size; nvidia-smi shows who else uses its memory
+    use less GPU memory: a smaller --batch_size; nvidia-smi shows who else uses its memory
 memory: MemoryError|std::bad_alloc|[Cc]annot allocate memory|[Oo]ut of memory|virtual memory exhausted
     give it more memory or ask for less at a time: a smaller --batch_size, fewer parallel jobs (free -h shows what
     there is)
@@ -68,10 +68,10 @@ login: \b401\b[^\n]*Unauthorized|Unauthorized[^\n]*\b401\b|\b403\b[^\n]*Forbidde
     the server requires authentication: accept the licence there and give a token, such as --hf_token=... or
     --gh_token=...
 gone: \b404\b:? Not Found|404 Client Error|returned error: 404|ERROR 404
-    the file does not exist any more: update the recipes (cm pull repo), or give another address or version
+    the file no longer exists: update the recipes (cm pull repo), or give another address or version
 no connection: Connection refused|Connection timed out|Network is unreachable|No route to host|ConnectTimeout
     |Connection reset by peer|Operation timed out|Read timed out
-    the other side did not answer: check the network and the proxy settings, then run the same line again; a partial
+    the server did not answer: check the network and the proxy settings, then run the same line again; a partial
     download is resumed
 address in use: [Aa]ddress already in use|EADDRINUSE
     another program listens on that port: end it (ss -ltnp shows which), or choose another port
@@ -105,23 +105,11 @@ no such file: (?P<file>/\S+?)'?: No such file or directory|No such file or direc
 """
 """A name and its pattern, whose further lines start with ``|``, then the suggestion; ``{name}`` in it stands for the
 group of that name in the pattern. The first rule that matches wins, so special ones come before general ones."""
-
-
-def _rules() -> tuple[Rule, ...]:
-    rules: list[Rule] = []
-    for line in TABLE.strip().splitlines():
-        text = line.strip()
-        if text == line:
-            name, _, pattern = line.partition(": ")
-            rules.append(Rule(name, pattern, ""))
-        elif text.startswith("|"):
-            rules[-1] = rules[-1]._replace(pattern=rules[-1].pattern + text)
-        else:
-            rules[-1] = rules[-1]._replace(suggestion=f"{rules[-1].suggestion} {text}".strip())
-    return tuple(rules)
-
-
-ADVICE = _rules()
+_ROW = re.compile(r"^(\S[^:]*): (.+(?:\n +\|.+)*)\n((?: +[^ |].*\n)+)", re.MULTILINE)
+ADVICE = tuple(
+    Rule(name, re.sub(r"\n +", "", pattern), " ".join(suggestion.split()))
+    for name, pattern, suggestion in _ROW.findall(TABLE)
+)
 
 
 def advice(lines: Iterable[str]) -> str:
@@ -141,9 +129,9 @@ _NOT_FOUND = (
         r"^(?:\S*/)?env: [\u2018'`]?(?P<name>[^\s:\u2019'`]+)[\u2019'`]?: No such file or directory$", re.MULTILINE
     ),
 )
-"""How bash, dash, zsh, sudo and env say that they do not know a program."""
+"""How bash, dash, zsh, sudo and env say that there is no such program."""
 _NO_SUCH_FILE = re.compile(r"^.*?: line \d+: (?P<name>\S+): No such file or directory$", re.MULTILINE)
-"""How bash says it of a program given with its path; it says the same of files, so the exit code must decide."""
+"""How bash says so of a program given with its path; it says the same of files, so the exit code must decide."""
 
 
 def missing_program(lines: Iterable[str], *, is_certain: bool) -> str:
@@ -168,7 +156,7 @@ PROGRAMS = {
     "nvcc": "cuda",
     "trtexec": "tensorrt",
 }
-"""Programs that come with something of another name."""
+"""Programs that come with a package of another name."""
 
 
 def tags_for_program(program: str) -> tuple[tuple[str, ...], ...]:

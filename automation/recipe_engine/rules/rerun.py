@@ -16,25 +16,24 @@ from .env import ENGINE_KEYS, key_matcher, successor_twins
 from .model import Recipe, Request
 from .secrets import hidden_text, holds_secret
 
-PLUMBING = frozenset(
-    [
-        *("action", "ad", "add_deps", "add_deps_recursive", "adr", "artifact", "artifacts", "automation"),
-        *("cmd", "common", "out", "parsed_artifact", "parsed_artifacts", "parsed_automation", "tags", "unparsed_cmd"),
-        *("version", "version_max", "version_max_usable", "version_min"),
-    ]
-)
-"""Input keys that are not words of the line, or that the line takes from the request itself."""
-
 VERSION_FLAGS = {
     "version": "exact",
     "version_min": "minimum",
     "version_max": "maximum",
     "version_max_usable": "maximum_usable",
 }
+PLUMBING = frozenset(
+    [
+        *("action", "ad", "add_deps", "add_deps_recursive", "adr", "artifact", "artifacts", "automation"),
+        *("cmd", "common", "out", "parsed_artifact", "parsed_artifacts", "parsed_automation", "tags", "unparsed_cmd"),
+        *VERSION_FLAGS,
+    ]
+)
+"""Input keys that are not words of the line, or that the line takes from the request itself."""
 
 
 class CommandLine(NamedTuple):
-    """A line for a shell, and the names of what it had to leave out."""
+    """A line for a shell, and the names of what was left out of it."""
 
     text: str
     left_out: tuple[str, ...] = ()
@@ -47,6 +46,11 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
             yield from flat(value, f"{prefix}{name}.")
         else:
             yield prefix + str(name), value
+
+
+def secret_flags(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The secrets in a nested mapping, by the dotted names of their flags."""
+    return {name: value for name, value in flat(values) if holds_secret(name, value)}
 
 
 def flag(name: str, value: Any) -> str:
@@ -83,33 +87,35 @@ def given_line(inputs: Mapping[str, Any], action: str = "run") -> CommandLine:
 
 def rerun_line(request: Request, recipe: Recipe, texts: Iterable[str]) -> CommandLine:
     """The line that runs one request of a run again, alone; ``texts`` are the files of its recipe."""
-    inputs = {name: value for name, value in request.inputs.items() if name not in PLUMBING and name != "env"}
+    is_by_tags = bool(request.query.text) and not has_symbol(request.query.text)
+    words, given_env = ["run", "script"], request.inputs.get("env")
+    flags: dict[str, Any] = {}
+    if is_by_tags:
+        flags["tags"] = request.query.text
+    else:
+        words.append(recipe.id.alias)
     versions = {name: getattr(request.version, field) for name, field in VERSION_FLAGS.items()}
-    flags: dict[str, Any] = {name: value for name, value in versions.items() if value}
+    flags.update({name: value for name, value in versions.items() if value})
+    inputs = {name: value for name, value in request.inputs.items() if name not in PLUMBING and name != "env"}
     flags.update({name: value for name, value in inputs.items() if value is not None})
     if request.options.quiet:
         flags.setdefault("quiet", True)
-    flags.update({"ad": request.overrides, "adr": request.recursive_overrides})
-    given_env = request.inputs.get("env")
-    text = "\n".join(texts)
-    const = _named_env(request.const, request, recipe, text)
-    named = _named_env({**request.env, **request.local_env}, request, recipe, text)
-    own_env = {**named, **(given_env if isinstance(given_env, Mapping) else {})}
-    flags.update({"env": {key: value for key, value in own_env.items() if const.get(key) != value}, "const": const})
-    is_by_tags = bool(request.query.text) and not has_symbol(request.query.text)
-    words = ["run", "script"] if is_by_tags else ["run", "script", recipe.id.alias]
-    query = {"tags": request.query.text} if is_by_tags else {}
-    line = command_line(words, flat({**query, **{name: value for name, value in flags.items() if value != {}}}))
+    known = set(re.findall(r"[A-Za-z_][A-Za-z0-9_]*", "\n".join(texts)))
+    const = _named_env(request.const, request, recipe, known)
+    env = _named_env({**request.env, **request.local_env}, request, recipe, known)
+    env.update(given_env if isinstance(given_env, Mapping) else {})
+    env = {key: value for key, value in env.items() if const.get(key) != value}
+    nested = {"ad": request.overrides, "adr": request.recursive_overrides, "env": env, "const": const}
+    line = command_line(words, flat({name: value for name, value in {**flags, **nested}.items() if value != {}}))
     state = tuple(f"state {key}" for key in sorted({**request.state, **request.const_state}))
     return line._replace(left_out=(*line.left_out, *state))
 
 
-def _named_env(handed: Mapping[str, Any], request: Request, recipe: Recipe, text: str) -> dict[str, Any]:
-    """The part of the env that a request was handed which the recipe's files name; the engine's own keys aside.
+def _named_env(handed: Mapping[str, Any], request: Request, recipe: Recipe, words: set[str]) -> dict[str, Any]:
+    """The part of the env that a request was handed whose keys are ``words`` of the recipe's files.
 
-    What the host is like is left out where the recipe finds it out itself.
+    Left out are the engine's own keys, and what the host is like where the recipe finds it out itself.
     """
-    words = set(re.findall(r"[A-Za-z_][A-Za-z0-9_]*", text))
     from_inputs = {INPUT_TO_ENV[name] for name in request.inputs if name in INPUT_TO_ENV}
     is_own = key_matcher((*ENGINE_KEYS, *successor_twins(dict.fromkeys(ENGINE_KEYS, "")), "GH_TOKEN")).match
     detects = any({"detect", "os"} <= set(dependency.tags_text.split(",")) for dependency in recipe.layer.deps)

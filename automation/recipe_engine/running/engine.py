@@ -49,7 +49,7 @@ def running_trace() -> tuple[str, ...]:
 
 
 class Guard(Protocol):
-    """What holds a run to a lockfile; ``running/locked.py`` says what each method does."""
+    """What holds a run to a lockfile; ``provenance/guard.py`` says what each method does."""
 
     def take(self, event: StepEvent) -> None: ...
     def bound(self, key: CacheKey, label: str) -> Demand | None: ...

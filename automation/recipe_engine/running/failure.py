@@ -33,13 +33,13 @@ SIGNAL_HINTS = {
     "SIGHUP": "the terminal or the connection ended: start it again under tmux, screen or nohup",
     "SIGILL": "a program uses instructions that this processor lacks: take or build it for this machine (lscpu)",
     "SIGPIPE": "the program that read its output ended too early",
-    "SIGSEGV": "a program crashed by a fault of its own: try another version of it; the command above runs it again",
-    "SIGTERM": "something ended it (kill, a batch system, a time limit): give it more time there",
+    "SIGSEGV": "a program crashed on an invalid memory access: try another version; the command above runs it again",
+    "SIGTERM": "it was ended from outside (kill, a batch system, a time limit): give it more time there",
     "SIGXCPU": "a limit of processor time was reached: ulimit -t shows it",
     "SIGXFSZ": "a limit of file size was reached: ulimit -f shows it",
 }
 """What each signal usually means (POSIX, signal.h), with what to try."""
-BY_HAND_HINT = "the lines above and the log say why; the command above runs it again"
+DEFAULT_HINT = "the lines above and the log say why; the command above runs it again"
 
 
 def script_failure(label: str, script: Path, folder: Path, ended: Ended, files: Iterable[str]) -> ScriptFailed:
@@ -62,7 +62,7 @@ def script_failure(label: str, script: Path, folder: Path, ended: Ended, files: 
         error.missing_program = missing_program(shown, is_certain=ended.status == NOT_FOUND)
     if error.missing_program:
         known = f"install the program {error.missing_program}, or add its folder to PATH"
-    error.hint = known or SIGNAL_HINTS.get(signal_name(ended.status)) or BY_HAND_HINT
+    error.hint = known or SIGNAL_HINTS.get(signal_name(ended.status)) or DEFAULT_HINT
     return error
 
 
@@ -78,8 +78,8 @@ def _ends_of(folder: Path, names: Iterable[str]) -> list[str]:
 def complete(error: RecipeError, index: RecipeIndex, request: Request, recipe: Recipe, trace: tuple[str, ...]) -> None:
     """Adds to an error, where it first leaves a recipe, the chain, a suggestion and the line for this recipe alone."""
     error.trace = trace
-    line = rerun_line(request, recipe, recipe_texts(recipe.path, (*CODE, ".yaml", ".json")).values())
-    error.rerun, error.left_out = line
+    texts = recipe_texts(recipe.path, (*CODE, ".yaml", ".json")).values()
+    error.rerun, error.left_out = rerun_line(request, recipe, texts)
     if isinstance(error, ScriptFailed) and error.missing_program:
         error.hint = _recipe_for(error.missing_program, index) or error.hint
     if not error.hint and "hint:" not in error.message:

@@ -66,12 +66,12 @@ def recorded(engine: Engine, inputs: Mapping[str, Any], home: Path) -> Iterator[
 
 
 def rows_until_now() -> list[dict[str, Any]]:
-    """The journal of the run in progress in this process, as far as it came; empty outside of one."""
+    """The journal so far of the run in progress in this process; empty outside of one."""
     return _current[0].rows() if _current else []
 
 
 class Journal:
-    """Observes one run; a run that only reuses entries writes nothing. An error of the disk never ends the run."""
+    """Observes one run; a run that only reuses entries writes nothing. A disk error never ends the run."""
 
     def __init__(self, root: Path, inputs: Mapping[str, Any], engine: Engine) -> None:
         self.run_id = ""
@@ -114,13 +114,13 @@ class Journal:
             self._give_up(error)
 
     def rows(self) -> list[dict[str, Any]]:
-        """What was noted up to now; nothing before the first step ran."""
+        """What was noted so far; nothing before the first step ran."""
         if self._is_started:
             self._flush()
         return self._rows
 
     def end(self, error: BaseException | None) -> None:
-        """Notes how the run ended, sets the journal free, and names it in the error."""
+        """Notes how the run ended, releases the journal, and names it in the error."""
         if self._handle >= 0:
             now_s = time.time()
             row = {"at": iso(now_s), "event": "end", "duration_s": round(now_s - self._started_s, 3), **end_row(error)}
@@ -153,15 +153,14 @@ class Journal:
 
     def _request_row(self) -> dict[str, Any]:
         """What was asked for, as JSON."""
-        from ..rules.rerun import given_line  # here, because a run that reuses everything writes no journal
+        from ..rules.rerun import given_line, secret_flags  # here, because a run that only reuses writes no journal
 
-        line = given_line(self._inputs)
         kept = {name: value for name, value in self._inputs.items() if name not in NOT_KEPT}
         return {
             "format": FORMAT,
             "started_utc": iso(self._started_s),
-            "command": line.text,
-            "secrets": [name.partition(" ")[0].lstrip("-") for name in line.left_out],
+            "command": given_line(self._inputs).text,
+            "secrets": list(secret_flags(kept)),
             "inputs": without_secret_flags(kept),
             "folder": self._engine.top_folder,
             "cache": str(self._engine.store.root),
@@ -173,18 +172,18 @@ class Journal:
 def event_row(event: StepEvent, engine: Engine) -> dict[str, Any]:
     """An event as JSON. A step that runs notes its recipe's digest, one that is done its cache entry."""
     row: dict[str, Any] = {"event": event.kind, "step": list(event.trace)}
-    if event.configured is not None:
-        row["recipe"] = event.configured.recipe.id.text
-    if event.kind == "run" and event.configured is not None:
-        row["path"] = str(event.configured.recipe.path)
-        row["digest"] = engine.source.digest(event.configured.recipe)
-    if event.result is not None:
+    if event.configured:
+        recipe = event.configured.recipe
+        row["recipe"] = recipe.id.text
+        if event.kind == "run":
+            row.update(path=str(recipe.path), digest=engine.source.digest(recipe))
+    if event.result:
         row.update(status=event.result.status, duration_s=round(event.result.duration_s, 3))
         if event.result.version:
             row["version"] = event.result.version
-        if event.result.entry is not None:
+        if event.result.entry:
             row.update(entry=event.result.entry.uid, entry_path=str(event.result.entry.path))
-    if event.error is not None:
+    if event.error:
         row.update(error=_first_line(event.error), code=event.error.code, log=event.error.log_path)
     if event.reason:
         row["reason"] = event.reason
@@ -215,7 +214,7 @@ def iso(moment_s: float) -> str:
 
 
 def thin(root: Path, kept: int) -> None:
-    """Removes the oldest journals beyond ``kept``; those of runs that still work stay."""
+    """Removes the oldest journals beyond ``kept``, but none of a run in progress."""
     for name in sorted(os.listdir(root))[:-kept]:
         if not is_locked(root / name / JOURNAL_FILE):
             remove_tree(root / name)

@@ -92,8 +92,7 @@ def group_folders(text: str, root: Path) -> list[Path]:
     """
     found = [root]
     for line in text.splitlines():
-        number, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
+        number, controllers, path = [*line.split(":", 2), "", ""][:3]
         if number == "0" and not controllers:
             found.append(root / path.lstrip("/"))
         elif "memory" in controllers.split(","):
@@ -102,7 +101,7 @@ def group_folders(text: str, root: Path) -> list[Path]:
 
 
 def largest_child_bytes() -> int:
-    """The most memory that any program which this process started and saw end has held at once; 0 if unknown."""
+    """The peak memory of the largest program that this process started and saw end; 0 if unknown."""
     try:
         import resource  # here, because only failures ask
     except ImportError:

@@ -1,4 +1,4 @@
-"""A lockfile: which recipes, versions, files, packages and commits a run used, so that another run uses the same.
+"""A lockfile: which recipes, versions, files, packages and commits a run used, so that another run uses the same. Pure.
 
 It is JSON (``format`` 1), sorted and without times, so that equal runs give equal lockfiles. Paths differ between
 machines: a path of the cache, or a hash of a path in a tag, is written as ``<...>``, and files that hold such a path
@@ -23,18 +23,18 @@ _HEX_ID = re.compile(r"[0-9a-f]{8,}")
 
 
 class LockMismatch(RequestError):
-    """Something is not what the lockfile says; the message names it."""
+    """A recipe or an artifact is not what the lockfile says; the message names it."""
 
 
 class LockedFile(NamedTuple):
-    """A file of an entry; ``sha256`` in hex."""
+    """A file of a cache entry; ``sha256`` in hex."""
 
     size_bytes: int
     sha256: str
 
 
 class LockedArtifact(NamedTuple):
-    """What a recipe made for one set of variations, tags and inputs.
+    """What a recipe made for one portable artifact.
 
     ``facts`` are what the recipe's hooks answered under ``locked`` (for example ``python_packages``), and ``git``:
     folder inside the entry to the commit that is checked out there. ``is_made`` is False when nothing in the cache
@@ -42,23 +42,16 @@ class LockedArtifact(NamedTuple):
     """
 
     recipe: RecipeId
-    variations: tuple[str, ...]
-    tags: tuple[str, ...]
-    inputs: tuple[tuple[str, str], ...]
+    artifact: Artifact
     version: str = ""
     files: Mapping[str, LockedFile] = {}
     facts: Mapping[str, Any] = {}
     is_made: bool = False
 
     @property
-    def artifact(self) -> Artifact:
-        """What it is asked for by."""
-        return Artifact(self.recipe.uid, self.variations, self.tags, self.inputs)
-
-    @property
     def label(self) -> str:
         """The recipe and what it was asked for, for messages."""
-        return ",".join([self.recipe.alias, *("_" + name for name in self.variations)])
+        return ",".join([self.recipe.alias, *("_" + name for name in self.artifact.variations)])
 
     @property
     def content(self) -> dict[tuple[str, str], Any]:
@@ -85,7 +78,7 @@ class Lockfile(NamedTuple):
 
 
 def _may_be(artifact: Artifact, locked: Artifact) -> bool:
-    """Whether the known parts of an artifact are those of a locked one; an unknown tag may stand for several."""
+    """Whether the known parts of an artifact are those of a locked one; an unknown tag may be several."""
     return all(
         mine == other or (has_symbol(mine) and {part for part in mine if not has_symbol(part)} <= set(other))
         for mine, other in zip(artifact, locked, strict=True)
@@ -115,16 +108,17 @@ def differences(locked: LockedArtifact, now: LockedArtifact) -> list[str]:
     """What of an artifact as it is now is not what was locked; versions and files that only it has do not count."""
     wanted, present = locked.content, now.content
     found = [
-        f"its {' '.join(filter(None, key))} is {_short(present.get(key))}, locked is {_short(value)}"
+        f"its {' '.join(key).strip()} is {exact_text(present.get(key), 'missing')}, locked is {exact_text(value)}"
         for key, value in wanted.items()
         if present.get(key) != value
     ]
-    more = [(kind, name) for kind, name in present if kind in locked.facts and (kind, name) not in wanted]
-    return found or [f"its {' '.join(filter(None, key))} is not in the lockfile" for key in more]
+    more = [key for key in present if key[0] in locked.facts and key not in wanted]
+    return found or [f"its {' '.join(key).strip()} is not in the lockfile" for key in more]
 
 
-def _short(value: Any) -> str:
-    return "missing" if value is None else value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+def exact_text(value: Any, missing: str = "-") -> str:
+    """A value in full: a text as it is, anything else as JSON."""
+    return missing if value is None else value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
 def lockfile_json(lock: Lockfile) -> dict[str, Any]:
@@ -141,9 +135,9 @@ def lockfile_json(lock: Lockfile) -> dict[str, Any]:
 def _row(locked: LockedArtifact) -> dict[str, Any]:
     row = {
         "recipe": locked.recipe.text,
-        "variations": list(locked.variations),
-        "tags": list(locked.tags),
-        "inputs": dict(locked.inputs),
+        "variations": list(locked.artifact.variations),
+        "tags": list(locked.artifact.tags),
+        "inputs": dict(locked.artifact.inputs),
         "is_made": locked.is_made,
         "version": locked.version,
         "files": {path: file._asdict() for path, file in sorted(locked.files.items())},
@@ -177,11 +171,10 @@ def lockfile_of(row: Mapping[str, Any]) -> Lockfile:
 def _artifact(row: Mapping[str, Any]) -> LockedArtifact:
     alias, _, uid = row["recipe"].partition(",")
     files = row.get("files") or {}
+    inputs = tuple(sorted((str(name), str(value)) for name, value in row["inputs"].items()))
     return LockedArtifact(
         recipe=RecipeId(alias, uid),
-        variations=tuple(row["variations"]),
-        tags=tuple(row["tags"]),
-        inputs=tuple(sorted((str(name), str(value)) for name, value in row["inputs"].items())),
+        artifact=Artifact(uid, tuple(row["variations"]), tuple(row["tags"]), inputs),
         version=str(row.get("version", "")),
         files={path: LockedFile(int(file["size_bytes"]), str(file["sha256"])) for path, file in files.items()},
         facts=dict(row.get("facts") or {}),

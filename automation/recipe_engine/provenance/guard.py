@@ -10,32 +10,25 @@ from typing import Any
 
 from ..disk.entries import details_of
 from ..disk.repos import RecipeSource
-from ..documents.lockfile import (
-    LockedArtifact,
-    LockedFile,
-    Lockfile,
-    LockMismatch,
-    differences,
-    parse_lockfile,
-    portable_artifact,
-)
 from ..rules.cachekey import Demand
 from ..rules.errors import RequestError
 from ..rules.model import CacheEntry, CacheKey, EntryDetails, StepEvent
 from ..rules.query import VersionRange
 from ..rules.schema import is_yes
-from .effects import Entries
+from ..running.effects import Entries
+from ..running.process import answer_of
+from .lockfile import LockedArtifact, LockedFile, Lockfile, LockMismatch, differences, parse_lockfile, portable_artifact
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_NAME = "crowdperf.lock"
+LOCK_NAME = "crowdperf.lock"
 SEARCHED_BYTES = 16 << 20
 """Larger files are not searched for the path of the cache: what recipes write or build with it (scripts, settings,
 lists of files, libraries with an rpath) is smaller, and weights and data sets come from elsewhere."""
 
 
 class Guard:
-    """Compares every step of a run with a lockfile. ``is_frozen`` refuses what the lockfile does not know, too."""
+    """Compares every step of a run with a lockfile. ``is_frozen`` also refuses what the lockfile does not list."""
 
     def __init__(self, lock: Lockfile, name: str, *, is_frozen: bool, source: RecipeSource, store: Entries) -> None:
         self.lock = lock
@@ -61,21 +54,21 @@ class Guard:
             )
 
     def _miss(self, what: str) -> None:
-        """Something that the lockfile does not know: refused when frozen, else reported once."""
+        """Refuses what the lockfile does not list when frozen, else reports it once."""
         if self.is_frozen:
             raise LockMismatch(
-                f"{self.name} says nothing about {what}, and --frozen allows nothing else",
+                f"{self.name} says nothing about {what}, which --frozen refuses",
                 hint="make a new lockfile after a run with the same words, or use --locked to allow it",
             )
         if what not in self._reported:
             self._reported.add(what)
-            logger.warning("! %s says nothing about %s; it is chosen freely", self.name, what)
+            logger.warning("! %s says nothing about %s, so it is not locked", self.name, what)
 
     def _locked(self, key: CacheKey) -> list[LockedArtifact]:
         return [locked for locked in self.lock.find(portable_artifact(key, places(self._store))) if locked.is_made]
 
     def bound(self, key: CacheKey, label: str) -> Demand | None:
-        """The version that is locked; None when none is. Raises LockMismatch for what the lockfile does not know."""
+        """The version that is locked; None when none is. Raises LockMismatch for what the lockfile does not list."""
         found = self._locked(key)
         if not found:
             self._miss(f"{label} with these inputs, or it was not made yet when the lockfile was written")
@@ -92,15 +85,22 @@ class Guard:
     def verify(self, key: CacheKey, entry: CacheEntry, label: str) -> None:
         """Raises LockMismatch when a finished entry is not what the lockfile says."""
         found = self._locked(key)
-        if not found:
-            return
-        now = locked_artifact(self._store, entry, key)
-        nearest = min((differences(locked, now) for locked in found), key=len)
+        nearest = nearest_differences(found, locked_artifact(self._store, entry, key)) if found else []
         if nearest:
             raise LockMismatch(
                 "\n  ".join([f"{label} is not what {self.name} locks:", *nearest]),
-                hint=f"cm rm cache {entry.uid} -f makes it again; when that does not help, the sources changed",
+                hint=f"{remake(entry)}; if that does not help, the sources have changed",
             )
+
+
+def nearest_differences(locked: list[LockedArtifact], now: LockedArtifact) -> list[str]:
+    """What of an artifact is not what was locked, where several of its kind were: of the most similar one."""
+    return min((differences(one, now) for one in locked), key=len)
+
+
+def remake(entry: CacheEntry) -> str:
+    """What to do so that an entry is made again, for hints."""
+    return f"cm rm cache {entry.uid} -f makes it again"
 
 
 def read_guard(i: Mapping[str, Any], source: RecipeSource, store: Entries) -> Guard:
@@ -109,13 +109,13 @@ def read_guard(i: Mapping[str, Any], source: RecipeSource, store: Entries) -> Gu
     Raises RequestError when the file cannot be read or is not a valid lockfile.
     """
     given = i.get("frozen") or i.get("locked")
-    name = DEFAULT_NAME if is_yes(given) else str(given)
+    name = LOCK_NAME if is_yes(given) else str(given)
     try:
         text = Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(
             f"the lockfile {os.path.abspath(name)} cannot be read: {error}",
-            hint=f"make it with: cm lock script --tags=... > {DEFAULT_NAME}",
+            hint=f"make it with: cm lock script --tags=... > {LOCK_NAME}",
         ) from None
     return Guard(parse_lockfile(text, name), name, is_frozen=bool(i.get("frozen")), source=source, store=store)
 
@@ -128,14 +128,13 @@ def places(store: Entries) -> list[tuple[str, str]]:
 def locked_artifact(store: Entries, entry: CacheEntry, key: CacheKey) -> LockedArtifact:
     """What a finished entry holds, as a lockfile notes it."""
     details = details_of(entry) or EntryDetails()
-    facts = details.locked
     commits = _git_commits(entry.path, store.load(entry)[0])
     return LockedArtifact(
         entry.recipe,
-        *portable_artifact(key, places(store))[1:],
+        portable_artifact(key, places(store)),
         version=entry.version,
         files=dict(_portable_files(entry, details, str(store.root))),
-        facts={**facts, **({"git": commits} if commits else {})},
+        facts={**details.locked, **({"git": commits} if commits else {})},
         is_made=True,
     )
 
@@ -151,7 +150,7 @@ def _portable_files(entry: CacheEntry, details: EntryDetails, root: str) -> Iter
 
 
 def _holds(path: Path, text: bytes) -> bool:
-    """Whether a text file or something that was compiled holds ``text``; other binary files are data and not read."""
+    """Whether a text file or a compiled one holds ``text``; other binary files are data and not read."""
     try:
         with open(path, "rb") as file:
             start = file.read(4096)
@@ -163,8 +162,6 @@ def _holds(path: Path, text: bytes) -> bool:
 
 def _git_commits(folder: Path, new_env: Mapping[str, Any]) -> dict[str, str]:
     """The commit of every git checkout inside an entry that its env names, by its path in the entry."""
-    from .process import answer_of  # here, because only lockfiles need it
-
     found = {}
     for value in new_env.values():
         if isinstance(value, str) and value.startswith(str(folder)) and os.path.exists(os.path.join(value, ".git")):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..actions.adapter import Home, show
+from ..actions.plan_action import request_text
+from ..actions.run import new_engine, parse_request
 from ..disk.files import write_text
-from ..documents.lockfile import LockedArtifact, Lockfile, lockfile_json, portable_artifact
 from ..planning.planned import PlannedEngine
 from ..rules.cachekey import Artifact
 from ..rules.conditions import has_symbol
@@ -20,11 +21,9 @@ from ..rules.model import CacheEntry, CacheKey, Recipe, Request, StepEvent, Step
 from ..rules.secrets import hidden_texts
 from ..running.context import StepContext, machine_kind, os_info
 from ..running.engine import Engine
-from ..running.locked import locked_artifact, places
 from ..running.step import make
-from .adapter import Home
-from .plan_action import request_text
-from .run import new_engine, parse_request
+from .guard import locked_artifact, places
+from .lockfile import LockedArtifact, Lockfile, lockfile_json, portable_artifact
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +52,7 @@ class LockingEngine(PlannedEngine):
             self.recipes[recipe.id.text] = recipe
 
     def before_reuse(self, step: StepContext, entry: CacheEntry) -> None:
-        """Plans what would have to run if the entry were not there: on another machine it is not."""
+        """Plans what would have to run without the entry: another machine does not have it."""
         if self.planned_store.is_planned(entry) or entry.uid in self._seen:
             return
         self._seen.add(entry.uid)
@@ -84,7 +83,7 @@ class LockingEngine(PlannedEngine):
     def _locked(self, artifact: Artifact) -> LockedArtifact:
         choices = self.chosen_entries[artifact]
         key, entry = next((choice for choice in choices if choice[1]), choices[0])
-        return locked_artifact(self.planned_store, entry, key) if entry else LockedArtifact(key.recipe, *artifact[1:])
+        return locked_artifact(self.planned_store, entry, key) if entry else LockedArtifact(key.recipe, artifact)
 
 
 def is_open(key: CacheKey) -> bool:
@@ -97,12 +96,12 @@ def lock_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     request = parse_request({key: value for key, value in i.items() if key != "file"})
     lock = LockingEngine(new_engine(home, None)).lockfile(request)
     row = hidden_texts(lockfile_json(lock))
-    text = json.dumps(row, indent=2) + "\n"
+    text = json.dumps(row, indent=2)
     if i.get("file"):
-        write_text(Path(os.path.abspath(str(i["file"]))), text)
+        write_text(Path(os.path.abspath(str(i["file"]))), text + "\n")
         logger.info("+ wrote %s: %d recipes, %d artifacts", i["file"], len(lock.recipes), len(lock.artifacts))
-    elif i.get("out") == "con":
-        sys.stdout.write(text)
+    else:
+        show(i, text)
     unmade = sorted({locked.label for locked in lock.artifacts if not locked.is_made})
     if unmade:
         logger.warning(

@@ -1,6 +1,6 @@
 """``cm reproduce script RESULT``: makes a result again from its record, under its lock, and compares the two.
 
-    check     may a folder ask for this? (record_request.py: it is not known who made the folder)
+    check     may a folder ask for this? (check.py: it is not known who made the folder)
     look      is the result still what was recorded? are recipes, files and packages still those of its lock?
     confirm   the user sees the line that would run, and agrees
     run       its request, frozen to the lock, with its output in a new folder
@@ -14,73 +14,33 @@ from __future__ import annotations
 import logging
 import os
 import shlex
-import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from ..actions.adapter import Home
+from ..actions.resume import with_secrets
+from ..actions.run import new_engine, run_action
 from ..disk.files import working_folder, write_json, write_text
 from ..disk.repos import RecipeSource
-from ..documents.comparison import Difference, compare, difference_line, parse_tolerance, reproduction_lines, visible
-from ..documents.lockfile import lockfile_json
-from ..documents.resultrecord import ATTACHED, ResultRecord, here
-from ..rules.errors import RecipeError, RequestError
-from ..rules.rerun import given_line
+from ..rules.errors import RecipeError, RequestError, printable
 from ..rules.schema import is_yes
 from ..rules.secrets import hidden_texts
 from ..running.console import confirm
-from .adapter import Home
-from .input_check import InputCheck, check_inputs
-from .record_request import ATTACHMENTS_FOLDER, LOCK_NAME, RequestCheck, recording_recipe
-from .results import FoundResult, edited_files, find_results, result_folder
-from .resume import with_secrets
-from .run import new_engine, run_action
+from .check import ATTACHMENTS_FOLDER, RequestCheck, Task, checked
+from .compare import as_rows, compare, difference_line, failed, parse_tolerance, reproduction_lines, show_lines
+from .guard import LOCK_NAME
+from .lockfile import lockfile_json
+from .record import ATTACHED, ResultRecord, find_results, here, recording_recipe, user_path
 
 logger = logging.getLogger(__name__)
 
-TITLES = ("recorded", "now")
 REPORT_FILE = "reproduction.json"
 NEW_FOLDERS = "reproduced"
 """Below the current folder; each call makes a folder of its own in it, unless ``--output_dir`` names one."""
 PACKAGES = "python_packages"
 """The kind of facts in a lock that get-generic-python-lib installs from."""
-
-
-class Task(NamedTuple):
-    """One result to make again in ``folder``: with what inputs, and what was found out before."""
-
-    result: FoundResult
-    folder: Path
-    inputs: Mapping[str, Any]
-    edited: tuple[Difference, ...] = ()
-    check: InputCheck = InputCheck()
-
-    @property
-    def record(self) -> ResultRecord:
-        """The record of the result."""
-        return self.result.record
-
-    @property
-    def blocking(self) -> tuple[Difference, ...]:
-        """What makes a run under the lock pointless or impossible."""
-        return (*self.edited, *self.check.differing)
-
-    @property
-    def command(self) -> str:
-        """The line that makes the result again."""
-        return given_line(self.inputs).text
-
-    @property
-    def row(self) -> dict[str, Any]:
-        """What was found out, as JSON."""
-        return {
-            "name": self.record.name,
-            "folder": str(self.result.folder),
-            "differing": [difference._asdict() for difference in self.blocking],
-            "damaged": [difference._asdict() for difference in self.check.damaged],
-            "unmade": list(self.check.unmade),
-        }
 
 
 def reproduce_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any]:
@@ -90,43 +50,46 @@ def reproduce_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, 
     for secrets that have to be given again, and when the run is not confirmed.
     """
     tolerance_percent = parse_tolerance(i.get("tolerance"))
-    source = result_folder(i)
-    results = find_results(source)
+    source = _result_folder(i)
+    records = find_results(source)
     new = new_folder(i, source)
     recipes = new_engine(home, None).source
-    tasks = [_task(result, new / f"{number:02d}", i, recipes) for number, result in enumerate(results, start=1)]
-    tasks = [_with_check(task, home) for task in tasks]
-    is_plan = is_yes(i.get("plan"))
-    if is_plan or is_yes(i.get("check_only")):
-        return _answer_check(i, tasks, new if is_plan else None)
-    if any(task.blocking for task in tasks):
-        _print(i, check_lines(tasks))
-        names = [difference.name for task in tasks for difference in task.blocking]
-        error = f"the inputs are not those of the result, nothing was run: {', '.join(dict.fromkeys(names))}"
-        return _failed(i, error, {"results": [task.row for task in tasks], "verdict": "inputs differ"})
+    tasks = [_task(record, new / f"{number:02d}", i, recipes) for number, record in enumerate(records, start=1)]
+    tasks = [checked(task, home) for task in tasks]
+    if is_yes(i.get("plan")) or is_yes(i.get("check_only")) or any(task.differing for task in tasks):
+        return _answer_check(i, tasks, new)
     _confirm(i, tasks, source)
-    comparisons = []
+    rows = []
     for task in tasks:
-        comparisons.append(compare(task.record, make_again(task, home, cmind).record))
-        _print(i, reproduction_lines(comparisons[-1], tolerance_percent))
-    rows = [
-        {**one.row(tolerance_percent), "is_reproduced": one.is_reproduced(tolerance_percent)} for one in comparisons
-    ]
+        comparison = compare(task.record, make_again(task, home, cmind))
+        show_lines(i, reproduction_lines(comparison, tolerance_percent))
+        is_reproduced = comparison.is_reproduced(tolerance_percent)
+        rows.append({**comparison.row(tolerance_percent), "is_reproduced": is_reproduced})
     missed = [row["name"] for row in rows if not row["is_reproduced"]]
     verdict = "not reproduced" if missed else "reproduced"
     answer = {"verdict": verdict, "tolerance_percent": tolerance_percent, "folder": str(new), "results": rows}
     write_json(new / REPORT_FILE, hidden_texts(answer))
-    _print(i, [f"{verdict}: {len(rows) - len(missed)} of {len(rows)}, in {new}"])
-    return _failed(i, f"not reproduced: {', '.join(missed)}", answer) if missed else {"return": 0, **answer}
+    show_lines(i, [f"{verdict}: {len(rows) - len(missed)} of {len(rows)}, in {new}"])
+    return failed(i, f"not reproduced: {', '.join(missed)}", answer) if missed else {"return": 0, **answer}
+
+
+def _result_folder(i: Mapping[str, Any]) -> Path:
+    """The folder that a call names as a word or with ``--result``. Raises RequestError when it names none."""
+    word = str(i.get("result") or i.get("artifact") or "").strip()
+    if not word:
+        raise RequestError("no result was named", hint="cm reproduce script FOLDER, a folder of results or one of them")
+    return user_path(word)
 
 
 def new_folder(i: Mapping[str, Any], source: Path) -> Path:
     """The folder for what is made again; it does not exist yet. Raises RequestError when the one asked for is used."""
     given = str(i.get("output_dir") or "").strip()
     if given:
-        path = Path(os.path.abspath(os.path.expanduser(given)))
+        path = user_path(given)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise RequestError(f"--output_dir={given} is not empty, and a result is never written over another one")
+            raise RequestError(
+                f"--output_dir={given} is not an empty folder, and a result is never written over another one"
+            )
         return path
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     root, number = Path.cwd() / NEW_FOLDERS, 1
@@ -135,18 +98,18 @@ def new_folder(i: Mapping[str, Any], source: Path) -> Path:
     return path
 
 
-def _task(result: FoundResult, folder: Path, i: Mapping[str, Any], recipes: RecipeSource) -> Task:
+def _task(record: ResultRecord, folder: Path, i: Mapping[str, Any], recipes: RecipeSource) -> Task:
     """The inputs that make a result again, as they are for this machine and the new folder.
 
     Raises RequestError when a folder must not ask for them.
     """
-    record, request = result.record, result.record.request
+    request = record.request
     plain = here(request.inputs, {"<home>": os.path.expanduser("~")}, record.name)
     recipe = recording_recipe(plain, request.folder_input, recipes)
-    RequestCheck(recipe, record, (result_folder(i), result.folder)).check(plain, i)
+    RequestCheck(recipe, record, (_result_folder(i), record.folder)).check(plain, i)
     inputs = {name: _attached(value, folder, record) for name, value in plain.items()}
-    inputs = with_secrets(inputs, i, request.secrets, f"reproduce script {result.folder}")
-    return Task(result, folder, {**inputs, "artifact": recipe.id.text, request.folder_input: str(folder)})
+    inputs = with_secrets(inputs, i, request.secrets, f"reproduce script {record.folder}")
+    return Task(record, folder, {**inputs, "artifact": recipe.id.text, request.folder_input: str(folder)})
 
 
 def _attached(value: Any, folder: Path, record: ResultRecord) -> Any:
@@ -155,24 +118,19 @@ def _attached(value: Any, folder: Path, record: ResultRecord) -> Any:
     return str(folder / ATTACHMENTS_FOLDER / name) if name in record.attachments else value
 
 
-def _with_check(task: Task, home: Home) -> Task:
-    check = check_inputs(task.record, task.inputs, home)
-    return task._replace(edited=tuple(edited_files(task.result)), check=check)
-
-
 def _confirm(i: Mapping[str, Any], tasks: Iterable[Task], source: Path) -> None:
     """Shows what would run; raises RequestError unless ``--yes`` was given or the user agrees."""
     for line in run_lines(tasks):
-        logger.info("%s", visible(line))
+        logger.info("%s", printable(line))
     again = shlex.join(["cm", "reproduce", "script", str(source), "--yes"])
-    hint = f"the folder says what to run, and is not known to be yours; if you want to run it: {again}"
+    hint = f"the folder decides what is run, and anybody may have made it; if you trust it: {again}"
     refusal = f"{source} asks for the runs above, and nothing was run"
     if not is_yes(i.get("yes")) and not confirm("Run this?", refusal=refusal, hint=hint):
         raise RequestError(refusal, hint=hint)
 
 
-def make_again(task: Task, home: Home, cmind: Any) -> FoundResult:
-    """Runs the request of a result, frozen to its lock; the new result. Raises RecipeError when there is none."""
+def make_again(task: Task, home: Home, cmind: Any) -> ResultRecord:
+    """Runs the request of a result, frozen to its lock; the new record. Raises RecipeError when there is none."""
     record, folder = task.record, task.folder
     folder.mkdir(parents=True)
     for name, content in record.attachments.items():
@@ -188,7 +146,7 @@ def make_again(task: Task, home: Home, cmind: Any) -> FoundResult:
     except RecipeError as error:  # a run that made its result may still say that it does not pass
         failure = error
     try:
-        return next(result for result in find_results(folder) if result.record.name == record.name)
+        return next(result for result in find_results(folder) if result.name == record.name)
     except StopIteration:
         missing = RequestError(f"the run in {folder} left no record of {record.name}, so there is nothing to compare")
     except RequestError as error:
@@ -201,43 +159,41 @@ def make_again(task: Task, home: Home, cmind: Any) -> FoundResult:
 # --- answers ---
 
 
-def _answer_check(i: Mapping[str, Any], tasks: list[Task], new: Path | None) -> dict[str, Any]:
-    """The answer for ``--check_only``, and for ``--plan`` with the folder that a run would make."""
-    _print(i, [*(plan_lines(tasks, new) if new else ()), *check_lines(tasks)])
-    row: dict[str, Any] = {"results": [task.row for task in tasks]}
-    if new:
-        row["plan"] = [
-            {
-                "name": task.record.name,
-                "command": task.command,
-                "duration_s": task.record.duration_s,
-                "unmade": list(task.check.unmade),
-            }
-            for task in tasks
-        ]
-        row["folder"] = str(new)
-    bad = [task for task in tasks if task.blocking or (task.check.damaged and not new)]
-    if not bad:
-        return {"return": 0, **row, "verdict": "same inputs"}
-    differing = [one.name for task in bad for one in (*task.blocking, *task.check.damaged)]
-    error = f"the inputs are not those of the result: {', '.join(dict.fromkeys(differing))}"
-    return _failed(i, error, {**row, "verdict": "inputs differ"})
+def _answer_check(i: Mapping[str, Any], tasks: list[Task], new: Path) -> dict[str, Any]:
+    """The answer for ``--check_only`` and ``--plan``, and for a run whose inputs are not here.
+
+    A damaged cache entry counts in a check only: a run makes it again.
+    """
+    is_plan, is_check = is_yes(i.get("plan")), is_yes(i.get("check_only"))
+    show_lines(i, [*(plan_lines(tasks, new) if is_plan else ()), *check_lines(tasks)])
+    rows, plan = [], []
+    for task in tasks:
+        name, unmade = task.record.name, list(task.unmade)
+        found = {"differing": as_rows(task.differing), "damaged": as_rows(task.damaged), "unmade": unmade}
+        rows.append({"name": name, "folder": str(task.record.folder), **found})
+        seconds = task.record.duration_s
+        plan.append({"name": name, "command": task.command, "duration_s": seconds, "unmade": unmade})
+    answer = {"results": rows, **({"plan": plan, "folder": str(new)} if is_plan else {})}
+    counted = [(*task.differing, *(task.damaged if is_check and not is_plan else ())) for task in tasks]
+    names = dict.fromkeys(difference.name for differences in counted for difference in differences)
+    if names:
+        error = f"the inputs are not those of the result, nothing was run: {', '.join(names)}"
+        return failed(i, error, {**answer, "verdict": "inputs differ"})
+    return {"return": 0, **answer, "verdict": "same inputs"}
 
 
 def check_lines(tasks: Iterable[Task]) -> Iterator[str]:
     """What is the same and what is not, result by result."""
     for task in tasks:
         lock = task.record.lock
-        if task.blocking or task.check.damaged:
+        if task.differing or task.damaged:
             yield f"{task.record.name}: the inputs are NOT those of the result"
         else:
-            unmade = f"; to be made first: {', '.join(task.check.unmade)}" if task.check.unmade else ""
+            unmade = f"; to be made first: {', '.join(task.unmade)}" if task.unmade else ""
             counts = f"{len(lock.recipes)} recipes, {len(lock.artifacts)} artifacts that they make"
             yield f"{task.record.name}: the inputs are those of the result ({counts}){unmade}"
-        for difference in task.blocking:
-            yield f"  ! {difference_line(difference, TITLES)}"
-        for difference in task.check.damaged:
-            yield f"  ! {difference_line(difference, TITLES)}; a run makes it again"
+        yield from (f"  ! {difference_line(difference)}" for difference in task.differing)
+        yield from (f"  ! {difference_line(difference)}; a run makes it again" for difference in task.damaged)
 
 
 def plan_lines(tasks: list[Task], new: Path) -> Iterator[str]:
@@ -266,16 +222,3 @@ def run_lines(tasks: Iterable[Task]) -> Iterator[str]:
         yield "    recipes: " + ", ".join(recipes)
         if packages:
             yield "    Python packages: " + ", ".join(f"{name} {version}" for name, version in sorted(packages.items()))
-
-
-def _failed(i: Mapping[str, Any], error: str, answer: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer for a result that was not reproduced, whole for programs; on a console RequestError, shown once."""
-    if i.get("out") == "con":
-        raise RequestError(visible(error), hint="--out=json gives every difference whole")
-    return {"return": RequestError.code, "error": error, **answer}
-
-
-def _print(i: Mapping[str, Any], lines: Iterable[str]) -> None:
-    if i.get("out") == "con":
-        sys.stdout.write("".join(visible(line) + "\n" for line in lines))
-        sys.stdout.flush()

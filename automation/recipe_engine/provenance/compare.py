@@ -1,0 +1,391 @@
+"""What differs between two results, by their records alone: ``cm diff script A B``, and the verdict of a reproduction.
+
+Inputs decide a result: recipes, what they made (versions, files, packages, commits) and what the recipe of the result
+names. Settings follow from inputs or were measured; the machine is shown but is not an input. Figures are the outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from ..actions.cache_actions import print_lines
+from ..disk.files import sha256_of
+from ..rules.cachekey import Artifact
+from ..rules.errors import RequestError, printable
+from ..rules.rerun import flat
+from ..rules.schema import is_yes
+from .lockfile import LockedArtifact, exact_text
+from .record import ResultRecord, find_results, user_path
+
+K = TypeVar("K", str, Artifact)
+V = TypeVar("V")
+DEFAULT_TOLERANCE_PERCENT = 10.0
+ONE_SIDED = "only one of them used it"
+TITLES = {"made": "made by a recipe", "result": "file of the result"}
+"""The titles of groups of differences whose own name says too little."""
+DIGEST_LENGTH = 64
+SHOWN_DIGITS = 12
+WIDTH = 60
+"""Longer values are cut in a table; ``--out=json`` has them whole."""
+
+
+def parse_tolerance(given: Any) -> float:
+    """How many percent a figure may be off; raises RequestError for an invalid number."""
+    if given in (None, ""):
+        return DEFAULT_TOLERANCE_PERCENT
+    try:
+        value = float(str(given).strip().removesuffix("%"))
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise RequestError(f"--tolerance={given} is not a number of percent >= 0", hint="--tolerance=10")
+    return value
+
+
+class Difference(NamedTuple):
+    """One fact that is not the same: ``before`` in the first record, ``after`` in the second; None: not there.
+
+    ``group`` is ``recipe``, ``made``, a group of inputs that the recipe named, ``setting``, ``machine`` or ``result``.
+    """
+
+    group: str
+    name: str
+    before: Any = None
+    after: Any = None
+    note: str = ""
+
+    @property
+    def title(self) -> str:
+        """The group and the name, for people."""
+        return f"{TITLES.get(self.group, self.group)} {self.name}"
+
+
+class Figure(NamedTuple):
+    """One figure of the outcome on both sides; None where a side lacks it."""
+
+    name: str
+    kind: Literal["exact", "within"]
+    before: Any
+    after: Any
+    unit: str = ""
+
+    @property
+    def percent(self) -> float | None:
+        """How much more the second is than the first; None when that cannot be said."""
+        if not (_is_number(self.before) and _is_number(self.after)):
+            return None
+        if self.before == self.after:
+            return 0.0
+        return (self.after - self.before) / abs(self.before) * 100.0 if self.before else None
+
+    def is_same(self, tolerance_percent: float) -> bool:
+        """Whether both sides agree: exactly, or within the tolerance."""
+        is_near = self.kind == "within" and self.percent is not None and abs(self.percent) <= tolerance_percent
+        return is_near or bool(self.before == self.after)
+
+
+class Comparison(NamedTuple):
+    """Two results side by side."""
+
+    name: str
+    inputs: tuple[Difference, ...]
+    settings: tuple[Difference, ...]
+    machine: tuple[Difference, ...]
+    figures: tuple[Figure, ...]
+
+    @property
+    def is_identical(self) -> bool:
+        """Whether nothing at all differs."""
+        same = all(figure.before == figure.after for figure in self.figures)
+        return same and not (self.inputs or self.settings or self.machine)
+
+    def is_reproduced(self, tolerance_percent: float) -> bool:
+        """Whether the second is the first made again: same inputs, same outcome."""
+        return not self.inputs and all(figure.is_same(tolerance_percent) for figure in self.figures)
+
+    def row(self, tolerance_percent: float) -> dict[str, Any]:
+        """The comparison as JSON."""
+        figures = [
+            {**figure._asdict(), "percent": figure.percent, "is_same": figure.is_same(tolerance_percent)}
+            for figure in self.figures
+        ]
+        groups = {name: as_rows(getattr(self, name)) for name in ("inputs", "settings", "machine")}
+        return {"name": self.name, **groups, "figures": figures}
+
+
+def as_rows(differences: Iterable[Difference]) -> list[dict[str, Any]]:
+    """Differences as JSON."""
+    return [difference._asdict() for difference in differences]
+
+
+def compare(before: ResultRecord, after: ResultRecord) -> Comparison:
+    """All that differs between two results."""
+    return Comparison(
+        name=before.name,
+        inputs=tuple(_input_differences(before, after)),
+        settings=tuple(_settings(before.settings, after.settings)),
+        machine=tuple(differing("machine", before.machine, after.machine)),
+        figures=tuple(_figures(before, after)),
+    )
+
+
+def _both(before: Mapping[K, V], after: Mapping[K, V]) -> Iterator[tuple[K, V | None, V | None]]:
+    """Each key of two mappings with both values; None where a side lacks it."""
+    for key in sorted(before.keys() | after.keys()):
+        yield key, before.get(key), after.get(key)
+
+
+def differing(group: str, before: Mapping[str, Any], after: Mapping[str, Any], start: str = "") -> Iterator[Difference]:
+    """A row for each key whose values differ; ``start`` comes before its name."""
+    return (Difference(group, f"{start}{key}", one, other) for key, one, other in _both(before, after) if one != other)
+
+
+def _input_differences(before: ResultRecord, after: ResultRecord) -> Iterator[Difference]:
+    yield from differing("request", dict(flat(before.request.inputs)), dict(flat(after.request.inputs)))
+    yield from differing("attachment", before.attachments, after.attachments)
+    yield from recipe_differences(before, after.lock.recipes, lambda name: after.recipe_files.get(name, {}))
+    yield from _artifacts(before.lock.artifacts, after.lock.artifacts)
+    for group, one, other in _both(before.inputs, after.inputs):
+        yield from differing(group, one or {}, other or {})
+
+
+def recipe_differences(
+    before: ResultRecord,
+    now: Mapping[str, str],
+    files_now: Callable[[str], Mapping[str, str]],
+    missing: str = ONE_SIDED,
+) -> Iterator[Difference]:
+    """A row for each file of a recipe that is not the same; for the recipe itself where only one side has it.
+
+    ``now`` has the digests of recipes by ``alias,uid``, ``files_now`` gives those of the files of one recipe, and
+    ``missing`` is the note for a recipe without a digest.
+    """
+    for recipe in differing("recipe", before.lock.recipes, now):
+        alias = recipe.name.partition(",")[0]
+        if recipe.before is None or recipe.after is None:
+            yield recipe._replace(name=alias, note=missing)
+            continue
+        recorded = before.recipe_files.get(recipe.name, {})
+        files = list(differing("recipe", recorded, files_now(recipe.name), f"{alias}/"))
+        for file in files:
+            gone = "the file is gone" if file.after is None else "the file was changed"
+            yield file._replace(note="a new file" if file.before is None else gone)
+        if not files:
+            yield recipe._replace(name=alias)
+
+
+def _artifacts(before: Iterable[LockedArtifact], after: Iterable[LockedArtifact]) -> Iterator[Difference]:
+    """What differs of what recipes made: version, files, facts such as packages; several of one kind in order."""
+    for _, one, other in _both(_by_artifact(before), _by_artifact(after)):
+        if one and other:
+            for mine, theirs in zip(one, other):  # noqa: B905 - more of one kind are the same artifact at another place
+                yield from differing("made", _content(mine), _content(theirs), f"{mine.label} ")
+        else:
+            label = (one or other or [])[0].label
+            yield Difference("made", label, "used" if one else None, "used" if other else None, ONE_SIDED)
+
+
+def _by_artifact(artifacts: Iterable[LockedArtifact]) -> dict[Artifact, list[LockedArtifact]]:
+    found: dict[Artifact, list[LockedArtifact]] = {}
+    for locked in sorted(artifacts, key=lambda one: (one.version, sorted(one.files))):
+        found.setdefault(locked.artifact, []).append(locked)
+    return found
+
+
+def _content(locked: LockedArtifact) -> dict[str, Any]:
+    """What is known of an artifact, for people: by ``version``, ``path/of/file``, ``python_packages.numpy``."""
+    rows = locked.content.items()
+    return {name if kind == "file" else ".".join(filter(None, (kind, name))): value for (kind, name), value in rows}
+
+
+def _settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Difference]:
+    """Settings whose value differs; a note says where each came from. Another origin alone is not a difference."""
+    for name, one, other in _both(_with_origins(before), _with_origins(after)):
+        (value, origin), (other_value, other_origin) = one or (None, ""), other or (None, "")
+        if value != other_value:
+            note = f"from {origin or 'nowhere'} and from {other_origin or 'nowhere'}"
+            yield Difference("setting", name, value, other_value, note)
+
+
+def _with_origins(settings: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
+    """The value of each setting and where it came from; a setting may be just a value."""
+    rows = {
+        name: row if isinstance(row, Mapping) and "value" in row else {"value": row} for name, row in settings.items()
+    }
+    return {name: (row["value"], str(row.get("origin", ""))) for name, row in rows.items()}
+
+
+def _figures(before: ResultRecord, after: ResultRecord) -> Iterator[Figure]:
+    for name, value, now in _both(before.outcome.exact, after.outcome.exact):
+        yield Figure(name, "exact", value, now)
+    for name, one, other in _both(before.outcome.within, after.outcome.within):
+        unit = next(quantity.unit for quantity in (one, other) if quantity)
+        yield Figure(name, "within", one.value if one else None, other.value if other else None, unit)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def edited_files(record: ResultRecord) -> Iterator[Difference]:
+    """The files of a result that were changed since it was recorded.
+
+    Where a group of the record's inputs is called like the file, it holds the file's lines ``key = value``: those that
+    were edited are named.
+    """
+    for name, recorded in sorted(record.files.items()):
+        path = record.folder / name
+        now = digest_of(path)
+        if now == recorded:
+            continue
+        lines = record.inputs.get(name)
+        edited = list(_edited_lines(name, lines, path)) if lines and now else []
+        note = "the file is gone" if now is None else "edited after the result was made"
+        yield from edited or [Difference("result", name, recorded, now, note)]
+
+
+def digest_of(path: Path) -> str | None:
+    """The SHA-256 of a file; None when it is gone."""
+    return sha256_of(path) if path.is_file() else None
+
+
+def _edited_lines(name: str, recorded: Mapping[str, Any], path: Path) -> Iterator[Difference]:
+    text = path.read_text(encoding="utf-8", errors="replace")
+    rows = [line.partition("=") for line in text.splitlines() if "=" in line and not line.startswith("#")]
+    now = {key.strip(): value.strip() for key, _, value in rows}
+    for line in differing("result", recorded, now, f"{name} "):
+        yield line._replace(note="this line was edited")
+
+
+# --- text ---
+
+
+def difference_line(difference: Difference) -> str:
+    """One difference in a line: ``recipe get-x/run.sh: the file was changed; recorded 12ab..., now 34cd...``."""
+    values = f"recorded {value_text(difference.before)}, now {value_text(difference.after)}"
+    has_values = difference.before is not None or difference.after is not None
+    return f"{difference.title}: {'; '.join(filter(None, (difference.note, values if has_values else '')))}"
+
+
+def value_text(value: Any) -> str:
+    """A value in a few words; of a digest the first digits."""
+    if isinstance(value, str) and len(value) == DIGEST_LENGTH and not set(value) - set("0123456789abcdef"):
+        return value[:SHOWN_DIGITS] + "..."
+    text = f"{value:.6g}" if isinstance(value, float) else exact_text(value)
+    return text if len(text) <= WIDTH else text[: WIDTH - 3] + "..."
+
+
+def figure_line(figure: Figure, tolerance_percent: float) -> str:
+    """One figure in a line with its verdict."""
+    mark = "=" if figure.is_same(tolerance_percent) else "!"
+    unit = f" {figure.unit}" if figure.unit else ""
+    percent = f" ({figure.percent:+.2f} %)" if figure.percent else ""
+    rule = "must be equal" if figure.kind == "exact" else f"within {tolerance_percent:g} %"
+    values = f"recorded {exact_text(figure.before)}{unit}, now {exact_text(figure.after)}{unit}"
+    return f"{mark} {figure.name}: {values}{percent}, {rule}"
+
+
+def reproduction_lines(comparison: Comparison, tolerance_percent: float) -> Iterator[str]:
+    """The comparison of a result and its reproduction."""
+    yield f"{comparison.name}: {'reproduced' if comparison.is_reproduced(tolerance_percent) else 'NOT reproduced'}"
+    for figure in comparison.figures:
+        yield f"  {figure_line(figure, tolerance_percent)}"
+    for mark, differences in (("!", comparison.inputs), ("-", (*comparison.settings, *comparison.machine))):
+        yield from (f"  {mark} {difference_line(difference)}" for difference in differences)
+
+
+def diff_lines(comparison: Comparison, tolerance_percent: float) -> Iterator[str]:
+    """Two results side by side: what decides them, what was set, the machine, the figures."""
+    yield f"{comparison.name}:"
+    if comparison.is_identical:
+        yield "  identical: inputs, settings, machine and figures"
+        return
+    for title in ("inputs", "settings", "machine"):
+        differences: Sequence[Difference] = getattr(comparison, title)
+        yield f"  {title}:{'' if differences else ' the same'}"
+        yield from _table([(one.title, value_text(one.before), value_text(one.after), one.note) for one in differences])
+    yield "  figures:"
+    yield from _table([_figure_cells(figure, tolerance_percent) for figure in comparison.figures])
+
+
+def _figure_cells(figure: Figure, tolerance_percent: float) -> tuple[str, ...]:
+    percent = "" if figure.percent is None else f"{figure.percent:+.2f} %"
+    mark = "" if figure.is_same(tolerance_percent) else "differs"
+    return (f"{figure.name} {figure.unit}".strip(), exact_text(figure.before), exact_text(figure.after), percent, mark)
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield ("    " + "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))).rstrip()
+
+
+def show_lines(i: Mapping[str, Any], lines: Iterable[str]) -> None:
+    """Prints lines for the console; control characters of a foreign text are shown as escapes and not obeyed."""
+    if i.get("out") == "con":
+        print_lines(map(printable, lines))
+
+
+# --- cm diff script ---
+
+
+def diff_action(i: Mapping[str, Any]) -> dict[str, Any]:
+    """Answers ``cm diff script A B``: results of the same name side by side; of one result each, those two.
+
+    Raises RequestError for a folder without results.
+    """
+    words = [str(word) for word in (i.get("artifact"), *(i.get("artifacts") or ())) if word]
+    if len(words) != 2:
+        raise RequestError(f"two results are compared, found {len(words)}", hint="cm diff script FOLDER FOLDER")
+    tolerance_percent = parse_tolerance(i.get("tolerance"))
+    first, second = (find_results(user_path(word)) for word in words)
+    are_single = len(first) == len(second) == 1
+    sides = [{"": results[0]} if are_single else _by_name(results) for results in (first, second)]
+    alone = [sorted(one.keys() - other.keys()) for one, other in (sides, sides[::-1])]
+    lines, rows = [], []
+    for name in (name for name in sides[0] if name in sides[1]):
+        pair = [side[name] for side in sides]
+        comparison, edited = compare(*pair), [list(edited_files(record)) for record in pair]
+        lines += [f"{letter}: {record.folder} ({record.made_utc})" for letter, record in zip("AB", pair, strict=True)]
+        for letter, differences in zip("AB", edited, strict=True):
+            lines += [f"  ! {letter}: {difference_line(difference)}" for difference in differences]
+        lines += diff_lines(comparison, tolerance_percent)
+        row = {
+            **comparison.row(tolerance_percent),
+            "is_identical": comparison.is_identical,
+            "folders": [str(record.folder) for record in pair],
+            "edited": list(map(as_rows, edited)),
+        }
+        rows.append(row)
+    if not rows:
+        names = f"the first has {', '.join(sides[0])}; the second has {', '.join(sides[1])}"
+        raise RequestError(f"no result of {words[0]} has the name of one of {words[1]}: {names}")
+    lines += [f"only in {letter}: {', '.join(names)}" for letter, names in zip("AB", alone, strict=True) if names]
+    show_lines(i, lines)
+    is_identical = not any(alone) and all(row["is_identical"] for row in rows)
+    answer = {"identical": is_identical, "results": rows, "only_in_first": alone[0], "only_in_second": alone[1]}
+    if is_yes(i.get("exit_code")) and not is_identical:  # 1, as git diff --exit-code
+        return failed(i, "the results differ", answer)
+    return {"return": 0, **answer}
+
+
+def failed(i: Mapping[str, Any], error: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The whole answer with an error, for programs; raises RequestError on a console, where the rest was printed."""
+    if i.get("out") == "con":
+        raise RequestError(printable(error), hint="--out=json gives every difference whole")
+    return {"return": RequestError.code, "error": error, **answer}
+
+
+def _by_name(results: Iterable[ResultRecord]) -> dict[str, ResultRecord]:
+    """Results by their names; raises RequestError when two have the same name."""
+    found: dict[str, ResultRecord] = {}
+    for record in results:
+        other = found.setdefault(record.name, record)
+        if other is not record:
+            raise RequestError(
+                f"{record.name} was made more than once: {other.folder} and {record.folder}",
+                hint="name the folder of one call, or of one run",
+            )
+    return found
