@@ -18,11 +18,11 @@ from recipe_engine.actions.plan_action import make_plan
 from recipe_engine.actions.run import new_engine, parse_request
 from recipe_engine.disk.files import working_folder
 from recipe_engine.disk.repos import RepoInfo
-from recipe_engine.documents.explain import env_rows
-from recipe_engine.documents.explain_text import WIDTH
-from recipe_engine.documents.origins import Asked, StepTrace
-from recipe_engine.documents.plan_text import plan_json
-from recipe_engine.planning.explained import ExplainEngine
+from recipe_engine.documents.console_text import WIDTH
+from recipe_engine.explaining.explanation import env_rows
+from recipe_engine.explaining.origins import Asker, StepTrace
+from recipe_engine.explaining.tracing import ExplainEngine
+from recipe_engine.planning.plan_text import plan_json
 from recipe_engine.rules.configure import configure
 from recipe_engine.rules.errors import NotFound, RequestError, VariationError
 
@@ -267,7 +267,7 @@ def test_a_cached_step_has_its_env_from_the_entry(home: TemporaryHome) -> None:
 @pytest.mark.parametrize(
     ("key", "note"),
     [
-        ("CM_NOBODY", "nobody sets it"),
+        ("CM_NOBODY", "no step sets it"),
         ("CM_TMP_SECRETLY", "not set here: get-parent has it, but does not hand it down"),
     ],
 )
@@ -589,7 +589,7 @@ def test_a_skipped_dependency_tells_its_condition_and_who_set_the_key(home: Temp
     assert found["step"]["action"] == "skip"
     assert found["step"]["reason"] == "enable_if_env: CM_A in [yes]; CM_B in [yes]"
     assert history(found, "CM_A") == [("env", "recipe", "no", "set")]
-    assert [row["note"] for row in found["env"]] == ["", "nobody sets it"]
+    assert [row["note"] for row in found["env"]] == ["", "no step sets it"]
 
 
 def test_a_step_that_would_fail_is_explained_with_its_error(home: TemporaryHome) -> None:
@@ -612,7 +612,7 @@ def test_a_step_bound_by_what_another_needs_tells_so(home: TemporaryHome) -> Non
     home.recipe("use-x", {"deps": [{"tags": "get,x"}, {"tags": "get,x", "version_min": "2"}]})
     found = explain(home, "use,x", step="get-x")
     assert bounds(found)["version_min"][0] == "2"
-    assert bounds(found)["version_min"][1].startswith("what suits all steps of this run that need the same thing")
+    assert bounds(found)["version_min"][1].startswith("what suits all steps of this run that need the same artifact")
 
 
 # --- it tells the truth ---
@@ -622,7 +622,7 @@ def test_a_witness_changes_nothing(home: TemporaryHome) -> None:
     made = recipe(**LAYERED)
     for tags, inputs in (("get,x", {}), ("get,x,_v", {"d": "5", "version": "2"})):
         plain = configure(made, request(tags, inputs))
-        watched = request(tags, inputs)._replace(origins=StepTrace("get-x", Asked()))
+        watched = request(tags, inputs)._replace(origins=StepTrace("get-x", Asker()))
         assert configure(made, watched)._replace(request=plain.request) == plain
 
 
@@ -637,13 +637,14 @@ def test_over_our_own_recipes_the_plan_is_the_same_and_each_history_ends_with_th
     with working_folder(home.work):
         asked = parse_request({"tags": tags, "quiet": True})
         plain = make_plan(new_engine(own, None), asked)
-        engine = ExplainEngine(new_engine(own, None), parse_request, lambda chain, alias: True)
+        engine = ExplainEngine(new_engine(own, None), parse_request)
         watched = make_plan(engine, asked, engine)
     assert plan_json(watched) == {**plan_json(plain), "free_bytes": watched.free_bytes}
-    assert len(engine.steps) == sum(1 for _, step in plain.root.walk() if step.recipe)
-    for step in engine.steps:
-        assert step.choice is not None
-        for row in env_rows(step.trace, ["*"]):
+    traces = [engine.traces[step] for _, step in watched.root.walk() if step.recipe]
+    assert len(traces) == sum(1 for _, step in plain.root.walk() if step.recipe)
+    for trace in traces:
+        assert trace.choice is not None
+        for row in env_rows(trace, ["*"]):
             holding = [origin for origin in row.history if origin.effect != "not taken"]
             assert holding, row.key
             if not row.note:

@@ -14,8 +14,8 @@ from plan_comparison import planned_rows
 from recipe_engine.actions.plan_action import make_plan
 from recipe_engine.actions.run import new_engine, parse_request
 from recipe_engine.disk.files import working_folder
-from recipe_engine.documents.plan import Plan
-from recipe_engine.documents.plan_text import GRAPHS, plan_json, plan_lines
+from recipe_engine.planning.plan import Plan
+from recipe_engine.planning.plan_text import GRAPHS, plan_json, plan_lines
 from recipe_engine.rules.conditions import START, has_symbol
 from recipe_engine.rules.errors import RecipeError
 from recipe_engine.rules.model import StepEvent

@@ -9,7 +9,7 @@ from recipe_engine.actions.plan_action import make_plan
 from recipe_engine.actions.run import new_engine, parse_request
 from recipe_engine.disk.files import working_folder
 from recipe_engine.disk.repos import RepoInfo
-from recipe_engine.documents.plan import Plan
+from recipe_engine.planning.plan import Plan
 from recipe_loader import RECIPES, load_recipe, recipe_meta
 
 load_recipe("get-mlperf-results-lib").preprocess(

@@ -6,16 +6,17 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from ..disk.entries import EntryPaths, details_of, file_problem
+from ..disk.entries import EntryPaths, details_of, file_problem, parse_state
 from ..disk.files import read_json, utc_seconds, utc_text
 from ..disk.store import Store
 from ..disk.usage import dependencies, is_in_use, last_use_s
-from ..documents.explain_text import FORMAT, entry_lines
+from ..documents.console_text import wrapped
+from ..explaining.explanation import FORMAT
 from ..rules.cachekey import cache_key, misfit
 from ..rules.errors import RecipeError
-from ..rules.model import CacheEntry, EntryDetails, FileRecord, Recipe
+from ..rules.model import CacheEntry, EntryDetails, Recipe
 from ..rules.query import nearest
 from ..rules.rerun import VERSION_FLAGS, command_line
 from ..rules.secrets import without_secrets
@@ -29,13 +30,6 @@ MADE_WITH = "made with it"
 """In place of a key: the entry was used while the other one was made, and none of its values names it."""
 
 
-class Use(NamedTuple):
-    """An entry that needs another one, and the key whose value names its folder."""
-
-    entry: CacheEntry
-    by: str
-
-
 def explain_cache_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     """Answers ``cm explain cache [UID | --tags=...]``; raises NothingFound when no entry fits."""
     engine, store = new_engine(home, None), Store.current(home.store_path)
@@ -47,37 +41,32 @@ def explain_cache_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     uses = _uses(store)
     rows = [{"state": _state(store, entry), **_entry_row(engine, entry, uses.get(entry.uid, []))} for entry in entries]
     if i.get("out") == "con":
-        sys.stdout.write("\n".join(line for row in rows for line in entry_lines(row)).lstrip("\n") + "\n")
+        sys.stdout.write("\n".join(line for row in rows for line in _entry_lines(row)).lstrip("\n") + "\n")
     return {"return": 0, "format": FORMAT, "cache": str(home.store_path), "entries": rows}
 
 
-def _uses(store: Store) -> dict[str, list[Use]]:
-    """Entry to the entries that need it."""
+def _uses(store: Store) -> dict[str, list[dict[str, str]]]:
+    """Entry to the entries that need it, each with the key whose value names its folder."""
     entries = store.entries()
     known = {entry.uid for entry in entries}
-    found: dict[str, list[Use]] = {}
+    found: dict[str, list[dict[str, str]]] = {}
     for entry in entries:
         needed = dependencies(entry, known)
-        values = _values(entry) if needed else {}
+        new_env, new_state = (parse_state(read_json(EntryPaths(entry.path).state)) if needed else None) or ({}, {})
+        values = {**new_env, **new_state, "dependent_cached_path": entry.dependent_path}
         for uid in needed:
-            naming = [key for key, value in values.items() if uid in str(value)]
-            found.setdefault(uid, []).append(Use(entry, naming[0] if naming else MADE_WITH))
+            by = next((key for key, value in values.items() if uid in str(value)), MADE_WITH)
+            found.setdefault(uid, []).append({"uid": entry.uid, "recipe": entry.recipe.text, "by": by})
     return found
 
 
-def _values(entry: CacheEntry) -> dict[str, Any]:
-    state = _mapping(read_json(EntryPaths(entry.path).state))
-    values = {**_mapping(state.get("new_env")), **_mapping(state.get("new_state"))}
-    return {**values, "dependent_cached_path": entry.dependent_path}
-
-
-def _entry_row(engine: Engine, entry: CacheEntry, uses: Sequence[Use]) -> dict[str, Any]:
+def _entry_row(engine: Engine, entry: CacheEntry, used_by: Sequence[Mapping[str, str]]) -> dict[str, Any]:
     details = details_of(entry) or EntryDetails()
-    asked = details.request
-    record = entry.record
+    asked, record = details.request, entry.record
     recipe = _recipe_of(engine, entry)
     state, newer = _recipe_state(engine, entry, recipe)
     command, reaches, note = _command(engine, entry, recipe, asked)
+    used_s = last_use_s(entry.path)
     return {
         "uid": entry.uid,
         "path": str(entry.path),
@@ -94,19 +83,23 @@ def _entry_row(engine: Engine, entry: CacheEntry, uses: Sequence[Use]) -> dict[s
         "recipe_state": state,
         "recipe_files_newer": newer,
         "variations": _variations(entry, details),
-        "files": _files(entry.path, details.files),
-        "last_use_utc": _last_use(entry),
+        "files": [
+            {
+                "path": file.path,
+                "size_bytes": file.size_bytes,
+                "sha256": file.sha256,
+                "problem": file_problem(entry.path / file.path, file, is_thorough=False),
+            }
+            for file in details.files
+        ],
+        "last_use_utc": "" if used_s is None else utc_text(used_s),
         "is_in_use": is_in_use(entry.path),
         "depends_on": entry.dependent_path,
-        "used_by": [{"uid": use.entry.uid, "recipe": use.entry.recipe.text, "by": use.by} for use in uses],
+        "used_by": list(used_by),
         "command": command,
         "command_reaches_it": reaches,
         "command_note": note,
     }
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _state(store: Store, entry: CacheEntry) -> str:
@@ -129,9 +122,9 @@ def _recipe_state(engine: Engine, entry: CacheEntry, recipe: Recipe | None) -> t
     """Whether the recipe is still as it was, and its files whose time is after the entry was begun."""
     record = entry.record
     if recipe is None:
-        return "not registered (any more)", []
+        return "not registered", []
     if record is None:
-        return "how it was then is not recorded", []
+        return "not recorded what it was then", []
     if engine.source.is_unchanged(recipe, record.recipe_digest, record.recipe_stamp):
         return "unchanged since", []
     newer = sorted(_files_after(recipe.path, utc_seconds(record.created_utc) + 1))
@@ -151,23 +144,6 @@ def _variations(entry: CacheEntry, details: EntryDetails) -> list[dict[str, str]
     if rows or entry.record is None:
         return rows or [{"name": tag[1:], "reason": "a tag of CM's"} for tag in entry.tags if tag.startswith("_")]
     return [{"name": name, "reason": ""} for name in entry.record.variations]
-
-
-def _files(folder: Path, files: Sequence[FileRecord]) -> list[dict[str, Any]]:
-    return [
-        {
-            "path": file.path,
-            "size_bytes": file.size_bytes,
-            "sha256": file.sha256,
-            "problem": file_problem(folder / file.path, file, is_thorough=False),
-        }
-        for file in files
-    ]
-
-
-def _last_use(entry: CacheEntry) -> str:
-    used_s = last_use_s(entry.path)
-    return "" if used_s is None else utc_text(used_s)
 
 
 def _command(
@@ -210,3 +186,31 @@ def _reached(engine: Engine, entry: CacheEntry, recipe: Recipe, inputs: Mapping[
     if best.uid != entry.uid:
         return False, f"fits, but a run prefers the entry {best.uid}"
     return True, "a run of this reuses the entry"
+
+
+def _entry_lines(row: Mapping[str, Any]) -> Iterator[str]:
+    """The explanation of one cache entry for a terminal."""
+    yield from wrapped(*_fact_lines(row))
+    yield f"  reached by: {row['command']}"  # in one line, so that it can be copied
+    yield from wrapped(f"    {row['command_note']}")
+
+
+def _fact_lines(row: Mapping[str, Any]) -> Iterator[str]:
+    asked = row["request"]
+    yield from ["", f"entry {row['uid']}: {row['recipe']}{' ' + row['version'] if row['version'] else ''}"]
+    yield f"  {row['path']}"
+    yield f"  made {row['created_utc'] or 'by CM'}, asked for as '{asked['tags']}'"
+    if asked["chain"]:
+        yield f"  chain: {' -> '.join(asked['chain'])}"
+    yield from [f"  state: {row['state']}", f"  recipe: {row['recipe_state']}"]
+    yield from (f"    newer than the entry: {name}" for name in row["recipe_files_newer"])
+    yield from (f"  variation _{one['name']}: {one['reason'] or 'on'}" for one in row["variations"])
+    yield from (f"  input --{name}={value}" for name, value in asked["inputs"].items())
+    yield f"  tags: {', '.join(row['tags'])}"
+    problems = [file["problem"] for file in row["files"] if file["problem"]]
+    yield f"  files: {len(row['files'])} declared, {len(row['files']) - len(problems)} as they were made"
+    yield from (f"    {problem}" for problem in problems)
+    if row["depends_on"]:
+        yield f"  depends on: {row['depends_on']}"
+    yield f"  last use: {row['last_use_utc'] or 'not recorded'}{'; in use now' if row['is_in_use'] else ''}"
+    yield from (f"  needed by: {other['uid']} ({other['recipe']}): {other['by']}" for other in row["used_by"])

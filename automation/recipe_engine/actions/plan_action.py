@@ -1,4 +1,4 @@
-"""``cm plan script``: what a run would do, told without doing any of it."""
+"""``cm plan script``: what a run would do, without doing any of it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..documents.plan import Plan
-from ..documents.plan_text import GRAPHS, plan_json, plan_lines
+from ..planning.plan import Plan
+from ..planning.plan_text import GRAPHS, plan_json, plan_lines
 from ..planning.planned import PlannedEngine
 from ..rules.errors import RecipeError, RequestError
 from ..rules.model import Request
@@ -44,7 +44,7 @@ def plan_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
 def make_plan(engine: Engine, request: Request, planned: PlannedEngine | None = None) -> Plan:
     """The plan of a request, thought through by ``planned`` when one is given.
 
-    Raises RecipeError only when not even the recipe asked for can be told.
+    Raises RecipeError only when not even the recipe of the request is known.
     """
     planned = planned or PlannedEngine(engine, parse_request)
     try:
@@ -52,12 +52,8 @@ def make_plan(engine: Engine, request: Request, planned: PlannedEngine | None = 
     except RecipeError:
         if planned.tree.is_empty:
             raise
-    return Plan(
-        root=planned.tree.root,
-        command=f"cm run script {request_text(request)}",
-        cache_path=str(engine.store.root),
-        free_bytes=_free_bytes(engine.store.root),
-    )
+    cache = engine.store.root
+    return Plan(planned.tree.root, f"cm run script {request_text(request)}", str(cache), _free_bytes(cache))
 
 
 def _free_bytes(path: Path) -> int:

@@ -1,6 +1,6 @@
-"""Pure documents about runs: plan, explanation, help; and their texts.
+"""Pure documents about recipes and what they do: what a step needs, help; and what their texts share.
 
 In order, each module imports only earlier ones and earlier packages:
 
-plan, plan_text, needs, origins, explain, explain_text, recipe_help.
+console_text, needs, recipe_help.
 """

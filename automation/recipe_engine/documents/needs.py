@@ -1,4 +1,4 @@
-"""What a step needs besides processor time: what its recipe declares under ``needs``, and what its code shows.
+"""What a step needs in addition to processor time: what its recipe declares under ``needs``, and what its code shows.
 
 ``needs`` may be wherever ``env`` may be (recipe, variation, version)::
 
@@ -22,14 +22,13 @@ their scripts count, marked as seen in the code.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from ..rules.conditions import shown
 from ..rules.env import expand_value
 from ..rules.model import Configured
 from ..rules.secrets import is_secret
-from .plan import Download, Needs
 
 URL_KEYS = ("CM_DOWNLOAD_URL", "CM_URL", "CM_GIT_URL", "CM_DAE_URL", "CM_PACKAGE_URL")
 """Env keys in which recipes of the community put what they fetch (cm4mlops e1d5c7cf0)."""
@@ -38,34 +37,80 @@ _SECRET = r"[A-Z][A-Z0-9_]*(?:TOKEN|API_KEY|PASSWORD)\b"
 _SECRET_IN_PYTHON = re.compile(f"""(?<=["'${{]){_SECRET}""")
 """An env key is a text there; a name without quotes is one of the program, such as the token that ends a sentence."""
 _SECRET_IN_SCRIPT = re.compile(rf"\b{_SECRET}")
-_WORDS = {
-    "sudo": (re.compile(r"(?m)^[^#\n]*(?:\bsudo\b|\$\{?CM_SUDO\b)"), "its code calls sudo"),
-    "container": (re.compile(r"(?m)^[^#\n]*\b(?:docker|podman|apptainer) run\b"), "its code starts a container"),
-}
+_SUDO = re.compile(r"(?m)^[^#\n]*(?:\bsudo\b|\$\{?CM_SUDO\b)")
+_CONTAINER = re.compile(r"(?m)^[^#\n]*\b(?:docker|podman|apptainer) run\b")
 GPU_TAGS = frozenset({"cuda-devices", "nvidia-driver", "rocm-devices"})
+_NAMED = ("sudo", "container", "gpu")
+_LISTS = ("downloads", *_NAMED, "tokens")
+
+
+class Download(NamedTuple):
+    """What a step fetches. ``size_bytes`` None: not declared; an empty ``sha256``: nothing to check it by."""
+
+    what: str
+    size_bytes: int | None = None
+    sha256: str = ""
+    licence: str = ""
+
+
+class Needs(NamedTuple):
+    """What a step needs of the machine and its user; sizes in MB of 10**6 bytes.
+
+    ``sudo``, ``container``, ``gpu`` and ``tokens`` are texts that say what for; empty means it does not.
+    """
+
+    downloads: tuple[Download, ...] = ()
+    disk_mb: int = 0
+    memory_mb: int = 0
+    sudo: tuple[str, ...] = ()
+    container: tuple[str, ...] = ()
+    gpu: tuple[str, ...] = ()
+    tokens: tuple[str, ...] = ()
+
+    @property
+    def total_disk_mb(self) -> int:
+        """The declared disk space and the declared sizes of downloads, MB."""
+        return self.disk_mb + sum((download.size_bytes or 0) for download in self.downloads) // 10**6
+
+    def named(self, name: str) -> Needs:
+        """The needs with the name of their step in front of what is said in words."""
+        texts: dict[str, Any] = {field: tuple(f"{name}: {text}" for text in getattr(self, field)) for field in _NAMED}
+        return self._replace(**texts)
+
+
+NO_NEEDS = Needs()
+
+
+def needs_together(steps: Iterable[Needs]) -> Needs:
+    """The needs of several steps; the same download counts once, and of memory the largest."""
+    rows = list(steps)
+    united: dict[str, Any] = {}
+    for field in _LISTS:
+        united[field] = tuple(dict.fromkeys(item for row in rows for item in getattr(row, field)))
+    memory_mb = max((row.memory_mb for row in rows), default=0)
+    return Needs(disk_mb=sum(row.disk_mb for row in rows), memory_mb=memory_mb)._replace(**united)
 
 
 def needs_of(configured: Configured, code: Mapping[str, str]) -> Needs:
     """The needs of a configured recipe; ``code`` is the text of its Python files and native scripts by name."""
-    declared = expand_value(configured.layer.needs, configured.env)
+    declared, env = expand_value(configured.layer.needs, configured.env), configured.env
     script, python = ("\n".join(code[name] for name in code if name.endswith(kind)) for kind in (".sh", ".py"))
-    by_code = {name: (reason,) if pattern.search(script) else () for name, (pattern, reason) in _WORDS.items()}
     seen = _SECRET_IN_PYTHON.findall(python) + _SECRET_IN_SCRIPT.findall(script)
-    tokens = {name for name in seen if is_secret(name) and not configured.env.get(name)}
-    is_gpu = bool(GPU_TAGS & set(configured.recipe.tags))
+    tokens = sorted({name for name in seen if is_secret(name) and not env.get(name)})
+    is_gpu = not GPU_TAGS.isdisjoint(configured.recipe.tags)
     return Needs(
-        downloads=_declared_downloads(declared) or _seen_downloads(configured.env),
+        downloads=_declared_downloads(declared) or _seen_downloads(env),
         disk_mb=_whole(declared.get("disk_mb")) + configured.layer.required_disk_space_mb,
         memory_mb=_whole(declared.get("memory_mb")),
-        sudo=_texts(declared.get("sudo")) or by_code["sudo"],
-        container=_texts(declared.get("container")) or by_code["container"],
-        gpu=_texts(declared.get("gpu")) or (("it asks the devices",) if is_gpu else ()),
-        tokens=_texts(declared.get("tokens")) or tuple(f"{name} (named in its code)" for name in sorted(tokens)),
+        sudo=_texts(declared.get("sudo")) or _texts(_SUDO.search(script) and "its code calls sudo"),
+        container=_texts(declared.get("container"))
+        or _texts(_CONTAINER.search(script) and "its code starts a container"),
+        gpu=_texts(declared.get("gpu")) or _texts(is_gpu and "it asks the devices"),
+        tokens=_texts(declared.get("tokens")) or tuple(f"{name} (named in its code)" for name in tokens),
     )
 
 
 def _declared_downloads(declared: Mapping[str, Any]) -> tuple[Download, ...]:
-    rows = declared.get("downloads") or ()
     return tuple(
         Download(
             what=str(shown(row.get("what", ""))),
@@ -73,7 +118,7 @@ def _declared_downloads(declared: Mapping[str, Any]) -> tuple[Download, ...]:
             sha256=str(row.get("sha256") or ""),
             licence=str(row.get("licence") or ""),
         )
-        for row in rows
+        for row in declared.get("downloads") or ()
         if isinstance(row, Mapping) and row.get("what")
     )
 

@@ -1,6 +1,6 @@
-"""The same steps on paper: an engine, contexts, effects and a cache that touch nothing.
+"""The same steps on paper: an engine, contexts, effects and a cache that touch nothing, and the plan that comes out.
 
 In order, each module imports only earlier ones and earlier packages:
 
-planned_store, planned_tree, planned_step, planned_effects, planned, explained.
+plan, plan_text, planned_store, planned_step, planned.
 """

@@ -1,35 +1,201 @@
 """Carries a request out on paper: the same straight line (running/step.py), with effects that change nothing.
 
-What is known of each step is the business of its context (planned_step.py). A dependency whose condition rests on a
-symbol is planned as *not known yet*, and what it gives counts as unknown: a plan never decides what it cannot know.
+``PlannedEffects`` is the port of running/effects.py in a plan: hooks and scripts become what they may change. The only
+code of recipes that a plan calls are ``plan(i)`` and ``plan_reuse(i)``, which must change nothing outside of what they
+are given; what is known of each step is the business of its context (planned_step.py). A dependency whose condition
+rests on a symbol is planned as *not known yet*, and what it gives counts as unknown: a plan never decides what it
+cannot know.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from ..rules.cachekey import Artifact, Restart, artifact_of
-from ..rules.conditions import Verdict, decide, env_names, has_symbol, sources, with_unknown
+from ..rules.conditions import (
+    NOTHING_UNKNOWN,
+    Verdict,
+    WatchedEnv,
+    decide,
+    env_names,
+    has_symbol,
+    sources,
+    symbol,
+    with_unknown,
+)
 from ..rules.configure import configure
 from ..rules.deps import dependency_request
-from ..rules.env import PREFIX, SUCCESSOR_PREFIX, Env
-from ..rules.errors import Ambiguous, NotFound, RecipeError, VariationNotFound
-from ..rules.model import CacheEntry, CacheKey, Configured, Dependency, Phase, Recipe, Request, StepEvent, StepResult
+from ..rules.env import PREFIX, SUCCESSOR_PREFIX, Env, merge_env
+from ..rules.errors import Ambiguous, NotFound, RecipeError, RequestError, VariationNotFound
+from ..rules.model import (
+    CacheEntry,
+    CacheKey,
+    Configured,
+    Dependency,
+    HookResult,
+    Maker,
+    Phase,
+    Recipe,
+    Request,
+    StepEvent,
+    StepResult,
+)
 from ..rules.query import VersionRange
 from ..rules.select import Choice
-from ..running.context import StepContext
+from ..running.compat import Automation
+from ..running.context import StepContext, foreseen_os_env, remarks
+from ..running.effects import VALIDATE_SCRIPT, Entries
 from ..running.engine import Engine
-from .planned_effects import PlannedEffects
-from .planned_step import ANY, PlannedStep, RecipeTexts
+from ..running.hooks import FILE_NAME, call_hook, hook_input
+from ..running.shell import find_script
+from .plan import PlanTree
+from .planned_step import ANY, PlannedContext, RecipeTexts
 from .planned_store import PlannedStore
-from .planned_tree import TreeBuilder
 
+PLAN_HOOK = "plan"
+REUSE_HOOK = "plan_reuse"
+HOST_KEYS = ("HOST_OS_FLAVOR", "HOST_OS_FLAVOR_LIKE", "HOST_OS_TYPE", "HOST_OS_VERSION", "HOST_PLATFORM_FLAVOR")
+"""What a native script is chosen by."""
+DETECT_OS_UID = "863735b7db8c44fc"
+"""The recipe detect-os of cm4mlops and of mlperf-automations, for whose answer most others wait: facts of this host."""
 MOST_STEPS = 1000
 """A longer plan leaves out steps that may not happen: one that is not certain is planned again at each place that may
 need it, which for recipes with hooks that nothing is known of grows without measure."""
 RUN_STATE_KEYS = (f"{PREFIX}RUN_STATE_DOCKER", f"{SUCCESSOR_PREFIX}RUN_STATE_DOCKER")
+
+
+class PlannedEffects:
+    """What a plan puts in the place of ``RealEffects``."""
+
+    def __init__(self, planner: PlannedEngine) -> None:
+        self.entries: Entries = planner.planned_store
+        self._planner = planner
+
+    def hook(self, step: StepContext, name: str) -> HookResult:
+        """What is known of a hook without calling it; ``plan`` is called in place of preprocess."""
+        assert isinstance(step, PlannedContext)
+        recipe, texts = step.recipe, self._planner.texts
+        label, is_there = recipe.id.alias, texts.has_function(recipe, name)
+        if FILE_NAME not in texts.of(recipe) or (name == "predeps" and not (recipe.has_predeps and is_there)):
+            return HookResult()
+        has_plan = texts.has_function(recipe, PLAN_HOOK)
+        if name == "preprocess" and has_plan:
+            return self._plan_hook(step)
+        if name == "predeps" or not has_plan:
+            step.forget(label)
+            step.wait_for(f"{name} of {label}, which has no plan(i)", may_end_early=name == "preprocess")
+        elif is_there:
+            step.forget(label)
+        if name == "postprocess" and recipe.id.uid == DETECT_OS_UID:
+            foreseen = foreseen_os_env().items()
+            step.facts_of_host = {recipe.prefix + key[len(PREFIX) :]: value for key, value in foreseen}
+            step.env.update(step.facts_of_host)
+        return HookResult()
+
+    def _plan_hook(self, step: PlannedContext) -> HookResult:
+        label, meta = step.recipe.id.alias, step.meta()
+        env, given = WatchedEnv(step.env, step.unknown), WatchedEnv(step.configured.request.inputs, NOTHING_UNKNOWN)
+        i = {**hook_input(step, meta, _automation(step)), "env": env, "input": given}
+        i["run_script_input"]["env"] = env  # one env by both names, as in a run
+        error: RecipeError | None = None
+        try:
+            result = call_hook(step.recipe, PLAN_HOOK, i) or HookResult()
+        except RecipeError as caught:
+            result, error = HookResult(), caught
+        unknown = {**env.read_unknown, **given.read_unknown}
+        if error and not unknown:
+            raise error
+        if unknown:
+            waits = [f"{key} from {step.source_of(key)}" for key in unknown]
+            step.forget(label)
+            step.wait_for(f"plan(i) of {label}, which reads {', '.join(waits)}", may_end_early=True)
+        else:
+            step.promised = env.changed - _below_another_folder(step, env)
+            step.env = env.plain
+            step.set_unknown(env.changed - step.promised, label)
+            step.take_lists(meta)
+            step.enforce_const()
+            step.added_tags = result.extra_cache_tags
+            step.version = result.version or symbol("version", label)
+        for inputs in result.runs:
+            request = self._planner.parse(inputs)._replace(trace=step.trace)
+            self._planner.plan_request(step, request.query.text or request.alias, request, step.pending)
+        return HookResult() if unknown else result
+
+    def run_script(self, step: StepContext) -> None:
+        """Marks what the native script may set."""
+        assert isinstance(step, PlannedContext)
+        recipe = step.recipe
+        step.map_env_keys()
+        if step.unknown.rules:
+            step.set_unknown([new + ANY for new in recipe.env_key_mappings.values()], recipe.id.alias)
+        texts = self._planner.texts.of(recipe)
+        if FILE_NAME not in texts and not any(has_symbol(step.env.get(recipe.prefix + key)) for key in HOST_KEYS):
+            find_script(recipe.path, step.script_name, step.env, recipe.prefix)  # raises when there is none
+        if any(name.endswith(".sh") and name != VALIDATE_SCRIPT for name in texts):
+            step.forget(recipe.id.alias)
+
+    def reuse_problem(self, step: StepContext, entry: CacheEntry) -> str:
+        """What ``plan_reuse(i)`` answers; without it, whether validate_cache.sh accepts an entry is not known."""
+        assert isinstance(step, PlannedContext)
+        if self._planner.texts.has_function(step.recipe, REUSE_HOOK):
+            env = WatchedEnv(merge_env(step.env, self.entries.load(entry)[0]), step.unknown)
+            problem = ""
+            try:
+                call_hook(step.recipe, REUSE_HOOK, {"env": env})
+            except RecipeError as error:
+                problem = error.message
+            if not env.read_unknown:
+                return problem
+            if self._planner.planned_store.is_planned(entry):
+                return ""  # made earlier in this plan, by the recipe as it is
+        step.open_by(f"the {VALIDATE_SCRIPT} of {step.recipe.id.alias}, which may refuse the entry")
+        return ""
+
+    def _nowhere(self, *_: Any, **__: Any) -> AbstractContextManager[None]:
+        """Nothing runs, so no folder is needed."""
+        return nullcontext()
+
+    inside = workplace = _nowhere
+
+    def _nothing(self, *_: Any, **__: Any) -> None:
+        """Nothing is removed or written."""
+
+    remove_outputs = write_env_file = _nothing
+
+    def maker(self, recipe: Recipe) -> Maker:
+        """Nothing is made."""
+        return Maker("", "")
+
+    def remarks(self, step: StepContext) -> list[str]:
+        """As for a run."""
+        return remarks(step.configured)
+
+    def tell(self, configured: Configured, mark: str, text: str) -> None:
+        """Keeps what needs attention as a note of the step."""
+        if mark == "!":
+            self._planner.tree.note(text)
+
+
+def _automation(step: PlannedContext) -> Automation:
+    """The helper object for ``plan(i)``: it looks, and refuses to run anything."""
+
+    def refuse(*_: Any) -> NoReturn:
+        raise RequestError(f"{step.recipe.id.alias}: plan(i) must not run a script or detect_version")
+
+    return Automation(None, run_native=refuse, detect_version=refuse, work_path=os.getcwd(), prefix=step.recipe.prefix)
+
+
+def _below_another_folder(step: PlannedContext, env: WatchedEnv) -> set[str]:
+    """The keys that ``plan`` gave a path below the current folder, where a run works in its cache entry."""
+    here = str(Path.cwd())
+    given = {str(value) for value in (*step.env.values(), *step.configured.request.inputs.values())}
+    found = {key for key in env.changed if here in str(env.plain.get(key, "")) and str(env.plain[key]) not in given}
+    return found if step.has_new_folder else set()
 
 
 class PlannedEngine(Engine):
@@ -41,7 +207,7 @@ class PlannedEngine(Engine):
     def __init__(self, engine: Engine, parse: Callable[[Mapping[str, Any]], Request]) -> None:
         self.parse = parse
         self.texts = RecipeTexts()
-        self.tree = TreeBuilder(engine.source, self.texts.of)
+        self.tree = PlanTree(engine.source, self.texts.of)
         self.planned_store = PlannedStore(engine.store, self.tree.pending_now)
         super().__init__(engine.source, PlannedEffects(self), engine.top_folder, engine.run)
         self.guard = engine.guard
@@ -50,18 +216,19 @@ class PlannedEngine(Engine):
         self._maybe_chosen: set[frozenset[str]] = set()
         self._choice_waits: tuple[str, ...] = ()
 
-    def step(self, configured: Configured, folder: Path, log_path: Path | None) -> PlannedStep:
+    def step(self, configured: Configured, folder: Path, log_path: Path | None) -> PlannedContext:
         """A context that knows what is unknown."""
         given = {**configured.env, **configured.request.env, **configured.request.local_env}
         undecided = [text for key in configured.undecided for text in sources(given.get(key, "")) or (key,)]
         undecided += sources(list(configured.version))
-        uncertain = tuple(dict.fromkeys((*self.planned_store.is_open_for(folder), *undecided)))
-        self.tree.explain(self.planned_store.take_reason(), uncertain)
-        return self.new_step(configured, folder, uncertain)
+        open_for = tuple(dict.fromkeys((*self.planned_store.may_exist(folder), *undecided)))
+        self.tree.current.configured = configured
+        self.tree.explain(self.planned_store.take_reason(), open_for)
+        return self.new_step(configured, folder, open_for)
 
-    def new_step(self, configured: Configured, folder: Path, is_open: tuple[str, ...]) -> PlannedStep:
-        """The context itself; ``is_open`` says what could make the step a reuse."""
-        return PlannedStep(self, configured, folder, is_open)
+    def new_step(self, configured: Configured, folder: Path, open_for: tuple[str, ...]) -> PlannedContext:
+        """The context itself; ``open_for`` is what could make the step a reuse."""
+        return PlannedContext(self, configured, folder, open_for)
 
     def choose(self, request: Request) -> Choice:
         """As the engine does; which of several recipes answers may depend on steps that may not happen."""
@@ -88,8 +255,9 @@ class PlannedEngine(Engine):
 
     def narrowed_version(self, step: StepContext, key: CacheKey) -> VersionRange:
         """A step that may not happen, or whose version is not known yet, puts no bounds on others."""
-        if artifact_of(key) in self.planned_store.doubtful and isinstance(step, PlannedStep):
-            step.open_by(self.planned_store.doubtful[artifact_of(key)])
+        doubt = self.planned_store.doubtful.get(artifact_of(key))
+        if doubt and isinstance(step, PlannedContext):
+            step.open_by(doubt)
         return key.version if _is_open(step, key) else super().narrowed_version(step, key)
 
     def note_choice(self, step: StepContext, key: CacheKey, result: StepResult) -> None:
@@ -134,7 +302,7 @@ class PlannedEngine(Engine):
 
     def run_dependency(self, step: StepContext, dependency: Dependency, phase: Phase, verdict: Verdict) -> None:
         """Plans a dependency; what is not known for sure is marked, and an error stays where it is."""
-        assert isinstance(step, PlannedStep)
+        assert isinstance(step, PlannedContext)
         request = dependency_request(dependency, step.as_parent(), phase)
         waits = [
             f"{key} from {step.source_of(key)}" for key in (*verdict.waiting_for, *_undecided(dependency, step.env))
@@ -145,7 +313,7 @@ class PlannedEngine(Engine):
             waits.append(f"whether {dependency.label} succeeds (continue_on_error)")
         self.plan_request(step, dependency.label, _without_symbols(request), (*step.pending, *waits))
 
-    def plan_request(self, step: PlannedStep, label: str, request: Request, pending: tuple[str, ...]) -> None:
+    def plan_request(self, step: PlannedContext, label: str, request: Request, pending: tuple[str, ...]) -> None:
         """Plans one request below ``step`` and hands on what it gives."""
         request = request._replace(pending=tuple(dict.fromkeys(pending)))
         count = self.tree.count
@@ -167,7 +335,7 @@ class PlannedEngine(Engine):
 
 
 def _is_open(step: StepContext, key: CacheKey) -> bool:
-    return isinstance(step, PlannedStep) and bool(step.pending or has_symbol(key.version.text))
+    return isinstance(step, PlannedContext) and bool(step.pending or has_symbol(key.version.text))
 
 
 def _undecided(dependency: Dependency, env: Env) -> list[str]:

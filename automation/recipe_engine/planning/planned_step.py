@@ -2,8 +2,8 @@
 
 A plan relies on the recipe format's contract and on no reading of code. What leaves a step is what its ``new_env_keys``
 let out. Inside a step, a hook or a native script may change any key that is not const: from then on it is a symbol
-(conditions.py), also for later dependencies. A ``preprocess`` may also end the step, replace it or change its
-lists, so the later dependencies of the step are *not known yet*. What a finished cache entry holds is known.
+(conditions.py), also for later dependencies. A ``preprocess`` may also end the step, replace it or change its lists, so
+the later dependencies of the step are *not known yet*. What a finished cache entry holds is known.
 
 A recipe may help with a function ``plan(i)`` in its ``customize.py``: called instead of ``preprocess``, it must change
 nothing outside ``i['env']`` and ``i['meta']``, and answers what preprocess would. The keys it sets keep their value to
@@ -34,8 +34,8 @@ from ..rules.env import (
 from ..rules.model import CacheEntry, Configured, Phase, Recipe, StepResult
 from ..running.context import StepContext
 from ..running.hooks import FILE_NAME
+from .plan import PlanTree
 from .planned_store import PlannedStore
-from .planned_tree import TreeBuilder
 
 OWN_PLACES = (f"{PREFIX}TMP_CURRENT_", f"{SUCCESSOR_PREFIX}TMP_CURRENT_")
 """What the keys start with that the engine sets for each step, whatever hooks do."""
@@ -71,36 +71,35 @@ class Planner(Protocol):
 
     top_folder: str
     texts: RecipeTexts
-    tree: TreeBuilder
+    tree: PlanTree
     planned_store: PlannedStore
 
 
-class PlannedStep(StepContext):
+class PlannedContext(StepContext):
     """One step on paper.
 
-    ``pending`` must turn out true for it to happen; ``is_open`` tells what could make it a reuse instead of a run, or
-    change what it is made of. ``promised`` are the keys that ``plan(i)`` set, when ``is_promised``; ``facts_of_host``
-    what is known of them without running anything.
+    ``pending`` must turn out true for it to happen; ``open_for`` is what could make it a reuse instead of a run, or
+    change what it is made of. ``promised`` are the keys that ``plan(i)`` set, None when it did not count;
+    ``facts_of_host`` are the keys that are known without running anything.
     """
 
-    def __init__(self, planner: Planner, configured: Configured, folder: Path, is_open: tuple[str, ...]) -> None:
+    def __init__(self, planner: Planner, configured: Configured, folder: Path, open_for: tuple[str, ...]) -> None:
         super().__init__(configured, folder=folder, log_path=None, top_folder=planner.top_folder)
         self.planner = planner
         self.has_new_folder = folder != Path.cwd() or planner.planned_store.is_making
         if self.has_new_folder:
             self.set_own_keys(TMP_CURRENT_SCRIPT_WORK_PATH=symbol("folder", self.recipe.id.alias))
-        self.is_open = is_open
-        self.pending: tuple[str, ...] = (*configured.request.pending, *is_open)
+        self.open_for = open_for
+        self.pending: tuple[str, ...] = (*configured.request.pending, *open_for)
         self.may_end_early = False
-        self.promised: set[str] = set()
-        self.is_promised = False
+        self.promised: set[str] | None = None
         self.facts_of_host: Env = {}
         self._note_undecided()
 
     def _note_undecided(self) -> None:
         """A part of the metadata depends on unknown keys, so all that it may set is unknown."""
-        request = self.configured.request
         if self.configured.undecided:
+            request = self.configured.request
             self.const, self.const_state = dict(request.const), dict(request.const_state)
             self.set_unknown([ANY], "update_meta_if_env")
 
@@ -108,12 +107,12 @@ class PlannedStep(StepContext):
         """As for a run; the block of a default version may depend on unknown keys."""
         super().apply_default_version()
         self._note_undecided()
-        self.open_by(*(key for key in self.configured.undecided if not self.is_open))
+        self.open_by(*(key for key in self.configured.undecided if not self.open_for))
 
     def open_by(self, *texts: str) -> None:
         """What the step is made of, or whether it is reused, depends on ``texts``."""
-        new = tuple(text for text in texts if text not in self.is_open)
-        self.is_open, self.pending = (*self.is_open, *new), (*self.pending, *new)
+        new = tuple(text for text in texts if text not in self.open_for)
+        self.open_for, self.pending = (*self.open_for, *new), (*self.pending, *new)
         self.planner.tree.explain("", new)
 
     def source_of(self, key: str) -> str:
@@ -133,8 +132,8 @@ class PlannedStep(StepContext):
         self.enforce_const()
 
     def forget(self, what: str) -> None:
-        """Something of the recipe ran that may have changed any key but constants and what ``plan(i)`` promised."""
-        kept = {key: self.env[key] for key in self.promised if key in self.env}
+        """Code of the recipe ran that may have changed any key but constants and what ``plan(i)`` promised."""
+        kept = {key: self.env[key] for key in self.promised or () if key in self.env}
         self.set_unknown([ANY], what)
         self.env.update(kept)
         self.enforce_const()
@@ -182,26 +181,23 @@ class PlannedStep(StepContext):
         return {**new_env, **{key: symbol(key, source) for key in lists}}
 
     def results(self) -> tuple[Env, State]:
-        """What would leave the step; keys that only an entry or a run would tell are symbols."""
+        """What would leave the step; keys that are known only from an entry or a run are symbols."""
         new_env, new_state = super().results()
         request, source = self.configured.request, self.recipe.id.alias
         own = self.configured.layer.new_env_keys if request.new_env_keys is None else request.new_env_keys
         allowed = [ANY if has_symbol(expand_text(key, self.env)) else str(expand_text(key, self.env)) for key in own]
-        rules = {rule: self.unknown.source(rule) or source for rule in overlap(self._patterns(), allowed)}
-        if self.is_promised:  # of what leaves the step, just what plan(i) set and constants are known
+        patterns = [pattern for pattern, _ in self.unknown.rules]
+        rules = {rule: self.unknown.source(rule) or source for rule in overlap(patterns, allowed)}
+        if self.promised is not None:  # of what leaves the step, just what plan(i) set and constants are known
             rules = {**dict.fromkeys(allowed, source), **rules}
             kept = {*self.promised, *self.const}
             new_env = {key: value if key in kept else symbol(key, source) for key, value in new_env.items()}
         missing = [key for key in rules if key in allowed and key not in self.env and not is_glob(key)]
         new_env.update({key: symbol(key, rules[key]) for key in missing})
-        if self.is_open or self.may_end_early:
-            same = {
-                key for key, value in new_env.items() if value in (request.env.get(key), self.facts_of_host.get(key))
-            }
-            new_env = {key: value if key in same else symbol(key, source) for key, value in new_env.items()}
+        if self.open_for or self.may_end_early:
+            for key, value in new_env.items():
+                if value not in (request.env.get(key), self.facts_of_host.get(key)):
+                    new_env[key] = symbol(key, source)
         self.exported = tuple((rule, origin) for rule, origin in rules.items() if rule not in new_env)
         self.planner.planned_store.keep_rules(self.folder, self.exported)
         return new_env, new_state
-
-    def _patterns(self) -> list[str]:
-        return [pattern for pattern, _ in self.unknown.rules]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,28 +18,43 @@ from ..running.effects import Entries
 PREFIX = "planned-"
 
 
+@dataclasses.dataclass
+class _PlannedEntry:
+    """An entry that would be made, finished once it has an ``outcome``.
+
+    ``made_under`` must turn out true for it to be there; ``may_exist`` is what decides whether another entry serves in
+    its place, empty when none could; ``replaces`` is the uid of the entry that it renews. ``rules`` are the keys and
+    globs that it may give in addition to those it surely gives, with their step. ``bounds`` is the version that was
+    asked for, when its recipe finds one that is not known yet.
+    """
+
+    entry: CacheEntry
+    made_under: tuple[str, ...]
+    may_exist: tuple[str, ...]
+    replaces: str
+    outcome: Outcome | None = None
+    rules: tuple[tuple[str, str], ...] = ()
+    bounds: VersionRange | None = None
+
+
 class PlannedStore:
     """A cache over the ``real`` one, which it only reads; entries that would be made live in memory.
 
-    They are called ``planned-<number>``.
-    ``pending_now`` tells what must turn out true for the step at hand: an entry made under a condition surely serves
-    only steps that happen under the same one.
+    ``pending_now`` returns what must turn out true for the current step: an entry made under a condition surely serves
+    only steps that happen under the same one. ``doubtful`` has the artifacts of which it is not known which entry
+    serves, with the reason. ``on_find`` is called with each key before it is looked for.
     """
 
     def __init__(self, real: Entries, pending_now: Callable[[], tuple[str, ...]]) -> None:
         self.root = real.root
         self._real = real
         self._pending_now = pending_now
-        self._made_under: dict[str, tuple[str, ...]] = {}
-        self._planned: dict[str, tuple[CacheEntry, Outcome | None]] = {}
-        self._rules: dict[str, tuple[tuple[str, str], ...]] = {}
-        self._open: dict[str, tuple[str, ...]] = {}
+        self._planned: dict[str, _PlannedEntry] = {}
+        self._count = 0
         self._held: set[str] = set()
-        self._replaces: dict[str, str] = {}
-        self._unknown_versions: dict[str, VersionRange] = {}
-        self.doubtful: dict[Artifact, str] = {}
         self._reason = ""
-        self.asked: Callable[[CacheKey], None] = lambda key: None
+        self.doubtful: dict[Artifact, str] = {}
+        self.on_find: Callable[[CacheKey], None] = lambda key: None
 
     def is_planned(self, entry: CacheEntry | None) -> bool:
         """Whether the entry would only be made."""
@@ -50,52 +66,53 @@ class PlannedStore:
         return bool(self._held)
 
     def take_reason(self) -> str:
-        """Why the entry that was started last is not a reused one; told once."""
+        """Why no entry served the key that was looked for last; returned once."""
         reason, self._reason = self._reason, ""
         return reason
 
-    def is_open_for(self, folder: Path) -> tuple[str, ...]:
-        """What it depends on whether the entry planned in ``folder`` would be made at all; empty when it surely is."""
-        return self._open.get(folder.name, ())
+    def may_exist(self, folder: Path) -> tuple[str, ...]:
+        """What decides whether the entry planned in ``folder`` would be made at all; empty when it surely is."""
+        planned = self._planned.get(folder.name)
+        return planned.may_exist if planned else ()
 
     def forget_planned(self) -> None:
         """Starts again with what is on disk; what is doubtful stays so."""
-        for known in (
-            self._planned, self._made_under, self._rules, self._open, self._unknown_versions, self._replaces
-        ):  # fmt: skip
-            known.clear()
+        self._planned.clear()
+        self._count = 0
 
     def doubt(self, folder: Path, text: str) -> None:
         """The entry planned in ``folder`` is there for later steps only if ``text`` turns out so."""
-        if folder.name in self._planned:
-            self._made_under[folder.name] = (*self._made_under[folder.name], text)
+        planned = self._planned.get(folder.name)
+        if planned:
+            planned.made_under = (*planned.made_under, text)
+
+    def _finished(self, recipe_uid: str = "") -> list[_PlannedEntry]:
+        rows = [planned for planned in self._planned.values() if planned.outcome]
+        return [planned for planned in rows if recipe_uid in ("", planned.entry.recipe.uid)]
 
     def has_doubtful(self, recipe_uid: str) -> bool:
         """Whether a planned entry of a recipe may not be there, or may have tags that are not known yet."""
-        planned = [uid for uid, (entry, outcome) in self._planned.items() if outcome and entry.recipe.uid == recipe_uid]
-        return any(self._made_under.get(uid) or uid in self._unknown_versions for uid in planned)
+        return any(planned.made_under or planned.bounds for planned in self._finished(recipe_uid))
 
     def rules_of(self, entry: CacheEntry) -> tuple[tuple[str, str], ...]:
-        """The keys and globs that a planned entry may give beside those it surely gives, with their step."""
-        return self._rules.get(entry.uid, ())
+        """The keys and globs that a planned entry may give in addition to those it surely gives, with their step."""
+        return self._planned[entry.uid].rules if entry.uid in self._planned else ()
 
     def keep_rules(self, folder: Path, rules: tuple[tuple[str, str], ...]) -> None:
-        """Remembers what ``rules_of`` answers for the entry planned in ``folder``."""
-        self._rules[folder.name] = rules
-
-    def lock(self, key: CacheKey, what: str, timeout_s: float | None = None) -> AbstractContextManager[None]:
-        """Locks nothing; notices a step that needs itself, as a run would."""
-        return self._hold(key.fingerprint, what)
+        """Remembers what ``rules_of`` returns for the entry planned in ``folder``."""
+        if folder.name in self._planned:
+            self._planned[folder.name].rules = rules
 
     @contextmanager
-    def _hold(self, fingerprint: str, what: str) -> Iterator[None]:
-        if fingerprint in self._held:
+    def lock(self, key: CacheKey, what: str, timeout_s: float | None = None) -> Iterator[None]:
+        """Locks nothing; notices a step that needs itself, as a run would."""
+        if key.fingerprint in self._held:
             raise CycleError(f"{what} needs, through its dependencies, the very entry it is making")
-        self._held.add(fingerprint)
+        self._held.add(key.fingerprint)
         try:
             yield
         finally:
-            self._held.discard(fingerprint)
+            self._held.discard(key.fingerprint)
 
     @contextmanager
     def held(self, entry: CacheEntry, key: CacheKey | None = None) -> Iterator[bool]:
@@ -104,39 +121,36 @@ class PlannedStore:
 
     def entries(self, *, refresh: bool = False) -> list[CacheEntry]:
         """The entries on disk, then the planned ones."""
-        return [*self._real.entries(), *(entry for entry, outcome in self._planned.values() if outcome)]
+        return [*self._real.entries(), *(planned.entry for planned in self._finished())]
 
     def entries_of(self, recipe_uid: str, *, refresh: bool = False) -> list[CacheEntry]:
         """The entries of one recipe on disk, then the planned ones."""
-        planned = [entry for entry, outcome in self._planned.values() if outcome and entry.recipe.uid == recipe_uid]
-        return [*self._real.entries_of(recipe_uid), *planned]
+        return [*self._real.entries_of(recipe_uid), *(planned.entry for planned in self._finished(recipe_uid))]
 
     def find(self, key: CacheKey, *, refresh: bool = False) -> list[CacheEntry]:
-        """The entries that surely fit, best first; ``asked`` is called first."""
-        self.asked(key)
-        finished = [entry for entry, outcome in self._planned.values() if outcome]
-        fitting = [
-            entry
-            for entry in finished
-            if entry.recipe.uid == key.recipe.uid and not misfit(entry, key) and not self._conditions_of(entry, key)
-        ]
-        replaced = {old for uid, old in self._replaces.items() if self._planned[uid][1]}  # once the new one is finished
+        """The entries that surely fit, best first."""
+        self.on_find(key)
+        planned = [row.entry for row in self._finished(key.recipe.uid) if not misfit(row.entry, key)]
+        sure = [entry for entry in planned if not self._conditions_of(entry, key)]
+        replaced = {row.replaces for row in self._finished()}
         real = [entry for entry in self._real.find(key) if entry.uid not in replaced]
-        found = sorted((*real, *fitting), key=lambda entry: preference(entry, key))
+        found = sorted((*real, *sure), key=lambda entry: preference(entry, key))
         if not found and refresh:
-            self._reason = self.nearest_text(key)
+            self._reason = self._nearest_text(key)
         return found
 
     def _conditions_of(self, entry: CacheEntry, key: CacheKey) -> tuple[str, ...]:
-        """What must turn out so for an entry to serve ``key``, beyond what the step at hand needs anyway."""
-        given = self._pending_now()
-        found = tuple(text for text in self._made_under.get(entry.uid, ()) if text not in given)
-        asked = self._unknown_versions.get(entry.uid)
-        is_within = asked is None or intersection(asked, key.version) == asked
+        """What must turn out true for an entry to serve ``key``, beyond what the current step needs anyway."""
+        planned = self._planned.get(entry.uid)
+        if planned is None:
+            return ()
+        given, bounds = self._pending_now(), planned.bounds
+        found = tuple(text for text in planned.made_under if text not in given)
+        is_within = bounds is None or intersection(bounds, key.version) == bounds
         return found if is_within else (*found, f"the version that {entry.recipe.alias} finds")
 
-    def nearest_text(self, key: CacheKey) -> str:
-        """Why nothing in the cache serves ``key``: the nearest entry on disk and what differs."""
+    def _nearest_text(self, key: CacheKey) -> str:
+        """Why no entry in the cache serves ``key``: the nearest entry on disk and what differs."""
         rows = [
             (len(set(key.required_tags) - set(entry.tags)), entry.uid, misfit(entry, key))
             for entry in self._real.entries_of(key.recipe.uid)
@@ -149,22 +163,22 @@ class PlannedStore:
 
     def problem(self, entry: CacheEntry, *, is_thorough: bool = False) -> str:
         """What is wrong with an entry on disk; nothing with a planned one."""
-        return "" if entry.uid in self._planned else self._real.problem(entry, is_thorough=is_thorough)
+        return "" if self.is_planned(entry) else self._real.problem(entry, is_thorough=is_thorough)
 
     def load(self, entry: CacheEntry) -> tuple[dict[str, Any], dict[str, Any]]:
         """What an entry gives."""
-        _, outcome = self._planned.get(entry.uid, (None, None))
+        planned = self._planned.get(entry.uid)
+        outcome = planned.outcome if planned else None
         return (dict(outcome.new_env), dict(outcome.new_state)) if outcome else self._real.load(entry)
 
     def start(self, key: CacheKey, maker: Maker, replaced: CacheEntry | None = None) -> CacheEntry:
-        """A planned entry; notes what it depends on whether it would be made."""
-        uid = f"{PREFIX}{len(self._planned) + 1}"
-        if replaced:
-            self._replaces[uid] = replaced.uid
+        """A planned entry."""
+        self._count += 1
+        uid = f"{PREFIX}{self._count}"
         record = EntryRecord(
             fingerprint=key.fingerprint,
-            recipe_digest="",
-            recipe_stamp="",
+            recipe_digest=maker.digest,
+            recipe_stamp=maker.stamp,
             explicit=key.explicit,
             variations=key.variations,
             extra_tags=key.extra_tags,
@@ -172,11 +186,10 @@ class PlannedStore:
             created_utc="",
             asked_version=key.version.exact,
         )
-        path = self.root / uid
-        entry = CacheEntry(uid, path, ("tmp", *key.required_tags), "", key.recipe, "", record)
-        self._made_under[uid] = self._pending_now()
-        self._open[uid] = self._waits_for(key)
-        self._planned[uid] = (entry, None)
+        entry = CacheEntry(uid, self.root / uid, ("tmp", *key.required_tags), "", key.recipe, "", record)
+        self._planned[uid] = _PlannedEntry(
+            entry, self._pending_now(), self._waits_for(key), replaced.uid if replaced else ""
+        )
         return entry
 
     def _waits_for(self, key: CacheKey) -> tuple[str, ...]:
@@ -202,33 +215,23 @@ class PlannedStore:
 
     def commit(self, entry: CacheEntry, key: CacheKey, outcome: Outcome) -> CacheEntry:
         """A planned entry that later steps of the plan find."""
-        version = "" if has_symbol(outcome.version) else outcome.version
-        if has_symbol(outcome.version):
-            self._unknown_versions[entry.uid] = key.version
+        planned = self._planned[entry.uid]
+        planned.outcome = outcome
+        version = outcome.version
+        if has_symbol(version):
+            version, planned.bounds = "", key.version
         tags = entry_tags(key, version, outcome.added_tags)
         if not version:  # not the one that was asked for: a hook may find another
             tags = tuple(tag for tag in tags if not tag.startswith("version-"))
-        finished = entry._replace(tags=tags, version=version)
-        self._planned[entry.uid] = (finished, outcome)
-        return finished
-
-    def retire(self, entry: CacheEntry, reason: str) -> None:
-        """A run would mark the entry; a plan does not."""
-
-    def put_away(self, entry: CacheEntry, reason: str, key: CacheKey | None = None) -> None:
-        """A run would remove the entry; a plan does not."""
-
-    def claim(self, entry: CacheEntry) -> str:
-        """A plan uses nothing."""
-        return ""
-
-    def note_use(self, entry: CacheEntry) -> None:
-        """A plan uses nothing."""
-
-    def watch_child_uses(self) -> None:
-        """A plan starts no processes."""
+        planned.entry = entry._replace(tags=tags, version=version)
+        return planned.entry
 
     def remove(self, entry: CacheEntry) -> None:
         """Forgets a planned entry."""
         self._planned.pop(entry.uid, None)
-        self._replaces.pop(entry.uid, None)
+
+    def _nothing(self, *_: Any, **__: Any) -> Any:
+        """A run marks, removes and uses entries; a plan does not."""
+        return ""
+
+    retire = put_away = claim = note_use = watch_child_uses = _nothing

@@ -1,6 +1,6 @@
 """Everything that steps do to the world and ask of it, behind one port: a run acts, a plan answers without acting.
 
-``Effects`` lists it; ``RealEffects`` does it. planning/planned_effects.py is the other side of the port. What steps
+``Effects`` lists it; ``RealEffects`` does it. planning/planned.py has the other side of the port. What steps
 share and decide (engine.py), what one of them knows (context.py) and the order of things (step.py) act through here.
 """
 
