@@ -158,18 +158,19 @@ def explanation_of(
         keys = engine.skipped.get(step, {}).items()
         rows = [_row(key, value, history, "" if history else "no step sets it") for key, (value, history) in keys]
         return Explanation(FORMAT, command, facts, env=tuple(rows))
-    own = env_rows(trace, ())
+    own, first = env_rows(trace, ()), trace.configured
+    bounds = enumerate(zip(BOUND_KEYS, configured.version, strict=True))
     return Explanation(
         format=FORMAT,
         command=command,
         step=facts,
-        choice=_choice(engine.source.index, trace.configured, trace.choice, trace.asker) if trace.choice else None,
+        choice=_choice(engine.source.index, first, trace.choice, trace.asker) if trace.choice else None,
         variations=_variations(configured, trace.asker),
         excluded_variations=_excluded(configured, trace.asker),
-        version=_bounds(trace.configured, configured, trace),
+        version=tuple(Bound(key, str(shown(now)), _bound_source(at, first, trace)) for at, (key, now) in bounds if now),
         env=env_rows(trace, patterns) if patterns else own,
         other_env_count=len(set(trace.last) - {row.key for row in own}),
-        cache=_cache(step, trace.configured, trace, engine),
+        cache=_cache(step, first, trace, engine),
     )
 
 
@@ -269,29 +270,16 @@ def _excluded(configured: Configured, asker: Asker) -> tuple[WordOrigin, ...]:
     return tuple(rows)
 
 
-def _bounds(first: Configured, last: Configured, trace: StepTrace) -> tuple[Bound, ...]:
-    """The parts of the version: as configured ``first``, and as it holds ``last``, when the step is about to run."""
-    rows = zip(BOUND_KEYS, first.version, last.version, first.request.version, strict=True)
-    found = []
-    for name, before, value, given in rows:
-        if value:
-            is_given = bool(given)
-            source = _bound_source(name, first, trace, is_given=is_given) if before else _default_source(first, trace)
-            found.append(Bound(name, str(shown(value)), source))
-    return tuple(found)
-
-
-def _default_source(first: Configured, trace: StepTrace) -> str:
-    default = first.layer.default_version
-    is_moved = first.version.clamp(default) != default
-    moved = f", moved from {default} into the bounds" if is_moved else ""
-    return f"default_version of {trace.default_version_by or 'recipe'}{moved}"
-
-
-def _bound_source(name: str, first: Configured, trace: StepTrace, *, is_given: bool) -> str:
-    if is_given and trace.is_narrowed:
+def _bound_source(place: int, first: Configured, trace: StepTrace) -> str:
+    """Where one part of the version comes from; ``first`` is the step as configured, without its default version."""
+    name = BOUND_KEYS[place]
+    if not first.version[place]:
+        default = first.layer.default_version
+        moved = "" if first.version.clamp(default) == default else f", moved from {default} into the bounds"
+        return f"default_version of {trace.default_version_by or 'recipe'}{moved}"
+    if first.request.version[place] and trace.is_narrowed:
         return f"what suits all steps of this run that need the same artifact; this one: {trace.asker.text}"
-    if is_given:
+    if first.request.version[place]:
         return trace.asker.with_part(name)
     env_key = first.recipe.prefix + name.upper()
     history = [origin for origin in trace.history(env_key) if origin.kind != "the version that holds"]

@@ -83,10 +83,10 @@ def _name(step: PlannedStep) -> str:
 
 def _summary_lines(plan: Plan) -> Iterator[str]:
     """How many steps there are of each kind, and what those that run need."""
-    words = [f"{plan.count('run')} to run", f"{plan.count('reuse')} from the cache", f"{plan.count('skip')} skipped"]
-    words += [f"{plan.open_count} not known yet"] if plan.open_count else []
-    words += [f"{plan.count('fail')} would fail"] if plan.count("fail") else []
-    yield "steps: " + ", ".join(words)
+    unknown = f", {plan.open_count} not known yet" if plan.open_count else ""
+    failing = f", {plan.count('fail')} would fail" if plan.count("fail") else ""
+    done = f"{plan.count('run')} to run, {plan.count('reuse')} from the cache, {plan.count('skip')} skipped"
+    yield f"steps: {done}{unknown}{failing}"
     needs = plan.needs
     for download in needs.downloads:
         size = f"{download.size_bytes / 1e6:.1f} MB" if download.size_bytes is not None else "size not declared"
@@ -145,26 +145,14 @@ def _step_json(step: PlannedStep) -> dict[str, Any]:
     return {key: value for key, value in row.items() if value not in ("", [], {})}
 
 
-class Node(NamedTuple):
-    """A step in a graph; ``parent`` is a number like its own, 0 for none."""
-
-    number: int
-    parent: int
-    text: str
-    colour: str
-    is_certain: bool
-
-
-def _nodes(plan: Plan) -> Iterator[Node]:
-    """The steps that are not skipped."""
-    parents: list[int] = []
-    number = 0
-    for depth, step in plan.root.walk():
-        if step.action != "skip":
-            number += 1
-            del parents[depth:]
-            yield Node(number, parents[-1] if parents else 0, _graph_text(step), _look(step).colour, step.is_certain)
-            parents.append(number)
+def _numbered(plan: Plan) -> Iterator[tuple[PlannedStep, int, int]]:
+    """The steps that are not skipped, each with its number and that of its parent (0: none)."""
+    parents = [0]
+    shown = ((depth, step) for depth, step in plan.root.walk() if step.action != "skip")
+    for number, (depth, step) in enumerate(shown, 1):
+        del parents[depth + 1 :]
+        yield step, number, parents[-1]
+        parents.append(number)
 
 
 def _graph_text(step: PlannedStep) -> str:
@@ -175,9 +163,10 @@ def plan_mermaid(plan: Plan) -> str:
     """The tree as a Mermaid flowchart."""
     lines = ["flowchart TD"]
     escapes = str.maketrans({"&": "#amp;", '"': "#quot;", "<": "#lt;", ">": "#gt;"})
-    for node in _nodes(plan):
-        lines += [f'  s{node.number}["{node.text.translate(escapes)}"]', f"  style s{node.number} fill:{node.colour}"]
-        lines += [f"  s{node.parent} {'-->' if node.is_certain else '-.->'} s{node.number}"] if node.parent else []
+    for step, number, parent in _numbered(plan):
+        lines.append(f'  s{number}["{_graph_text(step).translate(escapes)}"]')
+        lines.append(f"  style s{number} fill:{_look(step).colour}")
+        lines += [f"  s{parent} {'-->' if step.is_certain else '-.->'} s{number}"] if parent else []
     return "\n".join(lines)
 
 
@@ -185,10 +174,10 @@ def plan_dot(plan: Plan) -> str:
     """The tree for Graphviz."""
     lines = ["digraph plan {", '  node [shape=box, style=filled, fontname="sans-serif"];']
     escapes = str.maketrans({"\\": "\\\\", '"': '\\"'})
-    for node in _nodes(plan):
-        lines.append(f'  s{node.number} [label="{node.text.translate(escapes)}", fillcolor="{node.colour}"];')
-        style = "" if node.is_certain else " [style=dashed]"
-        lines += [f"  s{node.parent} -> s{node.number}{style};"] if node.parent else []
+    for step, number, parent in _numbered(plan):
+        text = _graph_text(step).translate(escapes)
+        lines.append(f'  s{number} [label="{text}", fillcolor="{_look(step).colour}"];')
+        lines += [f"  s{parent} -> s{number}{'' if step.is_certain else ' [style=dashed]'};"] if parent else []
     return "\n".join([*lines, "}"])
 
 

@@ -29,7 +29,7 @@ from ..rules.conditions import (
 )
 from ..rules.configure import configure
 from ..rules.deps import dependency_request
-from ..rules.env import PREFIX, SUCCESSOR_PREFIX, Env, merge_env
+from ..rules.env import PREFIX, SUCCESSOR_PREFIX, merge_env
 from ..rules.errors import Ambiguous, NotFound, RecipeError, RequestError, VariationNotFound
 from ..rules.model import (
     CacheEntry,
@@ -192,7 +192,7 @@ def _automation(step: PlannedContext) -> Automation:
 
 def _below_another_folder(step: PlannedContext, env: WatchedEnv) -> set[str]:
     """The keys that ``plan`` gave a path below the current folder, where a run works in its cache entry."""
-    here = str(Path.cwd())
+    here = os.getcwd()
     given = {str(value) for value in (*step.env.values(), *step.configured.request.inputs.values())}
     found = {key for key in env.changed if here in str(env.plain.get(key, "")) and str(env.plain[key]) not in given}
     return found if step.has_new_folder else set()
@@ -304,14 +304,18 @@ class PlannedEngine(Engine):
         """Plans a dependency; what is not known for sure is marked, and an error stays where it is."""
         assert isinstance(step, PlannedContext)
         request = dependency_request(dependency, step.as_parent(), phase)
-        waits = [
-            f"{key} from {step.source_of(key)}" for key in (*verdict.waiting_for, *_undecided(dependency, step.env))
-        ]
+        blocks = [block.conditions for block in dependency.conditional] + list(dependency.update_tags_if_env.values())
+        inside = [key for conditions in blocks for key in decide(conditions, step.env).waiting_for]
+        waits = [f"{key} from {step.source_of(key)}" for key in (*verdict.waiting_for, *inside)]
         query = request.query
         waits += sources((*query.all_of, *query.variations, *query.none_of, *query.excluded_variations))
         if dependency.continue_on_error:
             waits.append(f"whether {dependency.label} succeeds (continue_on_error)")
-        self.plan_request(step, dependency.label, _without_symbols(request), (*step.pending, *waits))
+        known = query._replace(
+            all_of=tuple(word for word in query.all_of if not has_symbol(word)),
+            variations=tuple(word for word in query.variations if not has_symbol(word)),
+        )
+        self.plan_request(step, dependency.label, request._replace(query=known), (*step.pending, *waits))
 
     def plan_request(self, step: PlannedContext, label: str, request: Request, pending: tuple[str, ...]) -> None:
         """Plans one request below ``step`` and hands on what it gives."""
@@ -335,21 +339,4 @@ class PlannedEngine(Engine):
 
 
 def _is_open(step: StepContext, key: CacheKey) -> bool:
-    return isinstance(step, PlannedContext) and bool(step.pending or has_symbol(key.version.text))
-
-
-def _undecided(dependency: Dependency, env: Env) -> list[str]:
-    """The unknown keys on which blocks inside a dependency's entry depend."""
-    blocks = [block.conditions for block in dependency.conditional] + list(dependency.update_tags_if_env.values())
-    return [key for conditions in blocks for key in decide(conditions, env).waiting_for]
-
-
-def _without_symbols(request: Request) -> Request:
-    """The request with only those tags and variations that are known."""
-    query = request.query
-    return request._replace(
-        query=query._replace(
-            all_of=tuple(word for word in query.all_of if not has_symbol(word)),
-            variations=tuple(word for word in query.variations if not has_symbol(word)),
-        )
-    )
+    return bool(step.pending or has_symbol(key.version.text))
