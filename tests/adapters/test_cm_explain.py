@@ -98,7 +98,7 @@ def test_an_entry_tells_who_made_it_and_who_needs_it(filled: TemporaryHome) -> N
         "w": "default of group 'g'",
     }
     assert [(file["path"], file["problem"]) for file in row["files"]] == [("made.txt", "")]
-    assert row["state"] == "finished and whole"
+    assert row["state"] == "finished and intact"
     assert row["recipe_state"] == "unchanged since"
     (user,) = row["used_by"]
     assert (user["uid"], user["by"]) == (filled.entry("use-x").name, "CM_FILE")
@@ -137,11 +137,11 @@ def test_an_entry_without_its_recipe_and_one_made_by_cm_are_told(filled: Tempora
     del meta["crowdperf"]
     (path / "_cm.json").write_text(json.dumps(meta), encoding="utf-8")
     row = row_of(filled, path.name)
-    assert row["recipe_state"] == "how it was then is not recorded"
+    assert row["recipe_state"] == "not recorded"
     assert row["created_utc"] == ""
     shutil.rmtree(filled.repo / "script" / "get-x")
     row = row_of(filled, path.name)
-    assert row["recipe_state"] == "not registered (any more)"
+    assert row["recipe_state"] == "not registered"
     assert (row["command"], row["command_reaches_it"]) == ("", False)
 
 
@@ -149,7 +149,7 @@ def test_the_text_of_an_entry_reads_well(filled: TemporaryHome) -> None:
     done = filled.cm("explain", "cache", "--tags=get,x")
     for part in (
         "entry ",
-        "state: finished and whole",
+        "state: finished and intact",
         "files: 1 declared, 1 as they were made",
         "reached by: cm run script --tags=get,x,_v '--size=a b'",
     ):

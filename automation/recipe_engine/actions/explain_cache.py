@@ -1,4 +1,4 @@
-"""``cm explain cache``: who made an entry, from what, whether it is whole, who needs it, and how to reach it."""
+"""``cm explain cache``: who made an entry, from what, whether it is intact, who needs it, and how to reach it."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _state(store: Store, entry: CacheEntry) -> str:
         return f"never reused: {entry.retired}"
     if not entry.is_complete:
         return "being made right now" if store.is_busy(entry) else "unfinished, never reused"
-    return store.problem(entry) or "finished and whole"
+    return store.problem(entry) or "finished and intact"
 
 
 def _recipe_of(engine: Engine, entry: CacheEntry) -> Recipe | None:
@@ -124,7 +124,7 @@ def _recipe_state(engine: Engine, entry: CacheEntry, recipe: Recipe | None) -> t
     if recipe is None:
         return "not registered", []
     if record is None:
-        return "not recorded what it was then", []
+        return "not recorded", []
     if engine.source.is_unchanged(recipe, record.recipe_digest, record.recipe_stamp):
         return "unchanged since", []
     newer = sorted(_files_after(recipe.path, utc_seconds(record.created_utc) + 1))
@@ -149,7 +149,7 @@ def _variations(entry: CacheEntry, details: EntryDetails) -> list[dict[str, str]
 def _command(
     engine: Engine, entry: CacheEntry, recipe: Recipe | None, asked: Mapping[str, Any]
 ) -> tuple[str, bool, str]:
-    """The command that asks for just this entry, whether a run of it would reuse it, and what is to be said of that."""
+    """A command that asks for just this entry, whether a run of it would reuse the entry, and why or why not."""
     record = entry.record
     if recipe is None:
         return "", False, "its recipe is not registered, so no query reaches it"
@@ -172,7 +172,7 @@ def _reached(engine: Engine, entry: CacheEntry, recipe: Recipe, inputs: Mapping[
         found = candidates(request.query, "", engine.source.index)
         configured = engine.configure(recipe, request)
     except RecipeError as error:
-        return False, f"not any more: {error.message.splitlines()[0]}"
+        return False, f"no longer possible: {error.message.splitlines()[0]}"
     key = cache_key(configured, configured.env)
     reason = misfit(entry, key) or engine.store.problem(entry)
     if reason:

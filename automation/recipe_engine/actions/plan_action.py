@@ -42,7 +42,7 @@ def plan_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
 
 
 def make_plan(engine: Engine, request: Request, planned: PlannedEngine | None = None) -> Plan:
-    """The plan of a request, thought through by ``planned`` when one is given.
+    """The plan of a request, made with ``planned`` when one is given.
 
     Raises RecipeError only when not even the recipe of the request is known.
     """

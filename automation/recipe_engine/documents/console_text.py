@@ -14,7 +14,7 @@ _START = re.compile(r" *([*=-] )?")
 def wrapped(*lines: str) -> Iterator[str]:
     """Lines of at most ``WIDTH`` letters; long words, such as paths, stay whole.
 
-    A line goes on two letters to the right of where its text starts, behind the indent and a mark.
+    Continuation lines are indented by two letters more than the text, which starts behind the indent and a mark.
     """
     for line in lines:
         start = _START.match(line)

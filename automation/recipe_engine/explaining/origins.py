@@ -47,8 +47,8 @@ class Source(NamedTuple):
 class Origin(NamedTuple):
     """One entry of a key's history: in ``step``, ``kind`` of ``where`` offered ``value``, with this ``effect``.
 
-    ``value`` is what holds afterwards, except for "not taken": then it is what was offered in vain. ``detail`` is the
-    origin of a dependency's value in that dependency.
+    ``value`` is what holds afterwards; for "not taken" it is what was offered. ``detail`` is the origin of a
+    dependency's value in that dependency.
     """
 
     step: str

@@ -78,7 +78,7 @@ class PlannedStep:
 
 
 class Plan(NamedTuple):
-    """A whole plan. ``free_bytes`` is the free space where the cache is; ``command`` the request as it was asked."""
+    """A plan. ``free_bytes`` is the free space where the cache is; ``command`` what it is the plan of."""
 
     root: PlannedStep
     command: str

@@ -64,7 +64,7 @@ DETECT_OS_UID = "863735b7db8c44fc"
 """The recipe detect-os of cm4mlops and of mlperf-automations, for whose answer most others wait: facts of this host."""
 MOST_STEPS = 1000
 """A longer plan leaves out steps that may not happen: one that is not certain is planned again at each place that may
-need it, which for recipes with hooks that nothing is known of grows without measure."""
+need it, which grows without limit for recipes with hooks that have no ``plan(i)``."""
 RUN_STATE_KEYS = (f"{PREFIX}RUN_STATE_DOCKER", f"{SUCCESSOR_PREFIX}RUN_STATE_DOCKER")
 
 
@@ -199,7 +199,7 @@ def _below_another_folder(step: PlannedContext, env: WatchedEnv) -> set[str]:
 
 
 class PlannedEngine(Engine):
-    """An engine whose steps are only thought through; ``tree`` is the plan that comes out.
+    """An engine whose steps act nowhere; ``tree`` is the plan that comes out.
 
     ``parse`` turns the input of a run that a recipe starts itself into a request.
     """
@@ -322,7 +322,7 @@ class PlannedEngine(Engine):
         request = request._replace(pending=tuple(dict.fromkeys(pending)))
         count = self.tree.count
         if request.pending and count >= MOST_STEPS:
-            self.tree.note(f"{label} is not looked into: the plan has {count} steps already; plan that recipe alone")
+            self.tree.note(f"{label} is not expanded: the plan already has {count} steps; plan that recipe alone")
             step.set_unknown([ANY], label)
             return
         try:
