@@ -36,6 +36,9 @@ ACTING = frozenset(["native script", "dependency", "dependency that cannot be ch
 """Sources that give their values when they run; so do hooks."""
 
 
+NO_DETAILS: Mapping[str, str] = {}
+
+
 class Source(NamedTuple):
     """What offers a value; see ``Origin``."""
 
@@ -297,11 +300,11 @@ class StepTrace(Witness):
         self.last, self.items = dict(last), {key: list(known) for key, known in items.items()}
         self.changed("engine", "", env)
 
-    def offers(self, kind: str, offered: Mapping[str, tuple[Any, str]], env: Env, where: str) -> None:
-        """A dependency or a cache entry gave ``offered``, each value with its origin there; ``env`` holds now."""
-        for key, (value, detail) in offered.items():
-            self._note(key, value, env, Source(kind, where, detail))
-        self.changed(kind, where, env)
+    def offers(self, source: Source, offered: Env, env: Env, details: Mapping[str, str] = NO_DETAILS) -> None:
+        """A dependency or a cache entry gave ``offered``, whose origins there are ``details``; ``env`` holds now."""
+        for key, value in offered.items():
+            self._note(key, value, env, source._replace(detail=details.get(key, "")))
+        self.changed(source.kind, source.where, env)
 
     def changed(self, kind: str, where: str, env: Env) -> None:
         """Whatever ``kind`` of ``where`` is changed the env into ``env``."""

@@ -28,7 +28,7 @@ from ..rules.model import (
 from ..rules.select import Choice
 from ..running.context import StepContext
 from ..running.engine import Engine
-from .origins import Asker, EntryOrigin, Origin, StepTrace, last_source
+from .origins import Asker, EntryOrigin, Origin, Source, StepTrace, last_source
 
 KeyHistories = dict[str, tuple[Any, tuple[Origin, ...]]]
 """Env key to its value and its history."""
@@ -129,7 +129,7 @@ class TracingEffects(PlannedEffects):
     def run_script(self, step: StepContext) -> None:
         """What a native script may set; the copies that ``env_key_mappings`` makes come first."""
         trace, copies = trace_of(step.configured), step.map_env_keys()
-        trace.offers("env_key_mappings", _plain(copies), {**trace.last, **copies}, "recipe")
+        trace.offers(Source("env_key_mappings", "recipe"), copies, {**trace.last, **copies})
         super().run_script(step)
         _note_unknown(step, "native script")
 
@@ -147,22 +147,16 @@ class TracedContext(PlannedContext):
         child = self._engine.finished
         super().take_planned(result, phase, is_certain=is_certain)
         details = {key: last_source(child.history(key)) for key in result.new_env} if child else {}
-        offered = {key: (value, details.get(key, "")) for key, value in result.new_env.items()}
-        self._note("dependency", result.label, offered)
+        trace = trace_of(self.configured)
+        trace.offers(Source("dependency", result.label), result.new_env, self.env, details)
+        trace.unknown = self.unknown
 
     def take_entry(self, entry: CacheEntry, new_env: Env, new_state: State) -> None:
         """What a cache entry gives."""
         super().take_entry(entry, new_env, new_state)
-        self._note("cache entry", entry.uid, _plain(new_env))
-
-    def _note(self, kind: str, where: str, offered: Mapping[str, tuple[Any, str]]) -> None:
         trace = trace_of(self.configured)
-        trace.offers(kind, offered, self.env, where)
+        trace.offers(Source("cache entry", entry.uid), new_env, self.env)
         trace.unknown = self.unknown
-
-
-def _plain(offered: Env) -> dict[str, tuple[Any, str]]:
-    return {key: (value, "") for key, value in offered.items()}
 
 
 def _note_unknown(step: StepContext, what: str) -> None:
