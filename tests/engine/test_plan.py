@@ -657,3 +657,14 @@ def test_a_plan_that_starts_over_renews_the_entry_on_disk_again(home: TemporaryH
         home.run("get,app", renew=True)
     rows = planned_rows({"tags": "get,app", "renew": True, "quiet": True}, home.engine_home)
     assert rows[0].env["CM_RENEW_CACHE_ENTRY"] == "yes"
+
+
+def test_an_entry_planned_below_a_step_that_ends_early_stays_for_later_steps(home: TemporaryHome) -> None:
+    ends = "def preprocess(i):\n    return {'return': 0, 'skip': True}\n\ndef plan(i):\n    return preprocess(i)\n"
+    home.recipe("get-inner", {"cache": True})
+    home.recipe("get-outer", {"cache": True, "deps": [{"tags": "get,inner"}]}, customize=ends)
+    home.recipe("get-other", {"cache": True})
+    home.recipe("main-step", {"deps": [{"tags": tags} for tags in ("get,outer", "get,other", "get,inner")]})
+    planned = planned_steps(plan_of(home, tags="main,step"))
+    assert planned[-1] == ("get-inner", "reuse")
+    assert planned == steps_of_run(home, tags="main,step")
