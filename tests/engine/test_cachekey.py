@@ -336,3 +336,8 @@ def test_a_fingerprint_is_64_hex_digits_and_stays_the_same() -> None:
     assert len(key().fingerprint) == 64
     assert int(key().fingerprint, 16) >= 0
     assert key("get,x", x="1").fingerprint == key("get,x", x="1").fingerprint
+
+
+def test_of_equally_good_entries_the_same_one_is_taken_in_every_process() -> None:
+    entries = [entry_of(key())._replace(uid=uid) for uid in ("b", "a", "c")]
+    assert [entry.uid for entry in sorted(entries, key=lambda entry: preference(entry, key()))] == ["a", "b", "c"]

@@ -150,12 +150,12 @@ def misfits(entry: CacheEntry, key: CacheKey) -> Iterator[tuple[Part, str]]:
             yield "inputs", f"it was made {text}, asked is --{name}={value}"
 
 
-def preference(entry: CacheEntry, key: CacheKey) -> tuple[int, int, tuple[str, ...]]:
-    """Sort key among entries that fit: least extra tags beyond those asked, least other inputs, then by tags."""
+def preference(entry: CacheEntry, key: CacheKey) -> tuple[int, int, tuple[str, ...], str]:
+    """Sort key among entries that fit: least extra tags beyond those asked, least other inputs, tags, uid."""
     record = entry.record
     extra = len(set(record.extra_tags) - set(key.extra_tags)) if record else 0
     inputs = len(set(record.inputs) - set(key.inputs)) if record else 0
-    return (extra, inputs, tuple(sorted(entry.tags)))
+    return (extra, inputs, tuple(sorted(entry.tags)), entry.uid)
 
 
 def entry_tags(key: CacheKey, version: str, added: tuple[str, ...]) -> tuple[str, ...]:
