@@ -13,10 +13,9 @@ from helpers import CHECKOUT, TemporaryHome
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recipe_engine.actions.adapter import Home
-from recipe_engine.actions.audit import audit_action
+from recipe_engine.actions.audit import RULES, audit_action
 from recipe_engine.auditing.findings import CODES
-from recipe_engine.auditing.places import places_of
-from recipe_engine.auditing.rules import RULES
+from recipe_engine.auditing.recipes import places_of
 from recipe_engine.disk.repos import RepoInfo
 from recipe_engine.rules.errors import NotFound, RequestError
 

@@ -16,10 +16,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..auditing.context import AuditedRecipe, Block, blocks_of, registered
+from ..auditing import code, metadata
 from ..auditing.findings import LEVELS, Finding
-from ..auditing.places import Places, places_of
-from ..auditing.rules import audit, counts
+from ..auditing.recipes import AuditedRecipe, Block, Places, Registered, Rule, blocks_of, places_of, registered
 from ..disk.repos import CM_NAMES, SCRIPT_AUTOMATION_UID, file_text, meta_files, read_meta, recipe_texts
 from ..rules.deps import FLAGS, INPUT_TO_ENV
 from ..rules.errors import NotFound, RecipeError, RequestError
@@ -32,6 +31,7 @@ from .run import parse_query_input
 
 logger = logging.getLogger(__name__)
 
+RULES = [rule for module in (metadata, code) for rule in vars(module).values() if isinstance(rule, Rule)]
 SHELL_ERROR = re.compile(r"(?P<file>.+?): line (?P<line>\d+): (?P<text>.*)")
 
 
@@ -50,7 +50,7 @@ def audit_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     findings = audit(with_shell_errors(chosen), registered(recipes, inputs))
     levels = LEVELS[: LEVELS.index(level) + 1]
     shown = [finding for finding in findings if finding.level in levels]
-    found = counts(findings)
+    found: dict[str, int] = {name: sum(finding.level == name for finding in findings) for name in LEVELS}
     if i.get("out") == "con":
         sys.stdout.write("".join(line + "\n" for line in lines_of(shown)))
         sys.stdout.flush()
@@ -58,12 +58,24 @@ def audit_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     answer: dict[str, Any] = {
         "return": 0,
         "recipes": len(chosen),
-        "counts": dict(found),
+        "counts": found,
         "findings": [{"level": finding.level, **finding._asdict()} for finding in shown],
     }
     if found["error"]:
         answer.update({"return": 1, "error": f"the audit found {_number(found['error'], 'error')}"})
     return answer
+
+
+def audit(recipes: Sequence[AuditedRecipe], among: Registered) -> tuple[Finding, ...]:
+    """What all rules find in these recipes, ordered by recipe, file and line, without repeats."""
+    found = [
+        finding
+        for audited in recipes
+        for rule in RULES
+        if audited.parsed is not None or not rule.is_of_recipe
+        for finding in rule.check(audited, among)
+    ]
+    return tuple(sorted(dict.fromkeys(found), key=lambda row: (row.repo, row.recipe, row.file, row.line)))
 
 
 def lines_of(findings: Iterable[Finding]) -> Iterator[str]:
@@ -152,7 +164,7 @@ def read_audited(folder: Path, repo: str, roots: Sequence[Path]) -> AuditedRecip
         folder=folder,
         file_name=file_name,
         meta=meta,
-        recipe=recipe,
+        parsed=recipe,
         blocks=blocks,
         errors=errors,
         places=places_of(file_text(files[0])) if files else Places({}),
@@ -171,10 +183,10 @@ def with_shell_errors(recipes: Sequence[AuditedRecipe]) -> list[AuditedRecipe]:
         for start in range(0, len(scripts), 500):
             words = ["bash", "-c", check, "bash", str(out), *scripts[start : start + 500]]
             run_process(words, Path(place), extra_env={}, log_path=None)
-        found: dict[Path, tuple[int, str]] = {}
-        for match in map(SHELL_ERROR.fullmatch, file_text(out).splitlines()):
-            if match:
-                found.setdefault(Path(match["file"]), (int(match["line"]), match["text"]))
+        lines = file_text(out).splitlines()
+    found: dict[Path, tuple[int, str]] = {}
+    for match in filter(None, map(SHELL_ERROR.fullmatch, lines)):
+        found.setdefault(Path(match["file"]), (int(match["line"]), match["text"]))
     return [
         audited._replace(
             shell_errors={name: found[path] for name in audited.texts if (path := audited.folder / name) in found}

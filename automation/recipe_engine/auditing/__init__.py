@@ -2,5 +2,5 @@
 
 In order, each module imports only earlier ones and earlier packages:
 
-findings, places, context, metadata, links, code, rules.
+findings, recipes, metadata, code.
 """

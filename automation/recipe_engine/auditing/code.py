@@ -5,15 +5,15 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from ..documents.needs import SHA256_KEYS, URL_KEYS
 from ..rules.conditions import shown
 from ..rules.env import PREFIX, SUCCESSOR_PREFIX
 from ..rules.query import nearest, split_words
-from .context import AuditContext, Block, finds
 from .findings import Finding
+from .recipes import AuditedRecipe, Block, Registered, finds
 
 # --- downloads ---
 
@@ -46,21 +46,25 @@ DOWNLOAD_TAGS = frozenset({"download", "download-and-extract", "dae"})
 
 
 @finds("needs-unusable", "download-unchecked")
-def needs(context: AuditContext) -> Iterator[Finding]:
+def needs(audited: AuditedRecipe, _: Registered) -> Iterator[Finding]:
     """What the recipe says it needs: keys and values that plans can use, a checksum for each address."""
-    for block in context.blocks:
+    for block in audited.blocks:
         for key, value in block.layer.needs.items():
             where = f"{block.where}needs.{key}"
             if key not in NEEDS_KEYS:
-                close = nearest(key, NEEDS_KEYS, 1)
-                hint = f"did you mean {close[0]}?" if close else f"known are: {', '.join(NEEDS_KEYS)}"
-                yield context.finding("needs-unusable", f"nothing reads '{key}'", where, hint)
+                yield _unread(audited, where, key, NEEDS_KEYS)
             elif not _fits(key, value):
                 text = f"expected {NEEDS_KEYS[key]}, found {value!r}"
-                yield context.finding("needs-unusable", text, where)
+                yield audited.finding("needs-unusable", text, where)
             elif key == "downloads":
                 for number, row in enumerate(value):
-                    yield from _row(context, f"{where}[{number}]", row)
+                    yield from _row(audited, f"{where}[{number}]", row)
+
+
+def _unread(audited: AuditedRecipe, where: str, key: str, known: Collection[str]) -> Finding:
+    close = nearest(key, known, 1)
+    hint = f"did you mean {close[0]}?" if close else f"known are: {', '.join(known)}"
+    return audited.finding("needs-unusable", f"nothing reads '{key}'", where, hint)
 
 
 def _fits(key: str, value: Any) -> bool:
@@ -72,34 +76,31 @@ def _fits(key: str, value: Any) -> bool:
     return is_text_list or (key != "tokens" and isinstance(value, str | bool))
 
 
-def _row(context: AuditContext, where: str, row: Mapping[str, Any]) -> Iterator[Finding]:
-    for key in row:
-        if key not in DOWNLOAD_KEYS:
-            hint = f"known are: {', '.join(DOWNLOAD_KEYS)}"
-            yield context.finding("needs-unusable", f"nothing reads '{key}'", f"{where}.{key}", hint)
+def _row(audited: AuditedRecipe, where: str, row: Mapping[str, Any]) -> Iterator[Finding]:
+    yield from (_unread(audited, f"{where}.{key}", str(key), DOWNLOAD_KEYS) for key in row if key not in DOWNLOAD_KEYS)
     what, digest = str(row.get("what") or ""), str(row.get("sha256") or "")
     if not what:
-        yield context.finding("needs-unusable", "a download without 'what'", where)
+        yield audited.finding("needs-unusable", "a download without 'what'", where)
     if digest and "<<<" not in digest and not _SHA256.fullmatch(digest):
-        yield context.finding("needs-unusable", f"'{digest}' is not a SHA-256", f"{where}.sha256")
+        yield audited.finding("needs-unusable", f"'{digest}' is not a SHA-256", f"{where}.sha256")
     if not digest and _is_address(what):
-        yield context.finding("download-unchecked", f"{what} has no sha256", where)
+        yield audited.finding("download-unchecked", f"{what} has no sha256", where)
 
 
 @finds("download-unchecked", "download-md5")
-def fetched(context: AuditContext) -> Iterator[Finding]:
+def fetched(audited: AuditedRecipe, _: Registered) -> Iterator[Finding]:
     """Addresses that the metadata hands to a step that downloads."""
-    general = [value for block in context.blocks if not block.where for _, env in _envs(block) for value in _sums(env)]
-    for block in context.blocks:
+    general = [value for block in audited.blocks if not block.where for _, env in _envs(block) for value in _sums(env)]
+    for block in audited.blocks:
         for where, env in _envs(block):
             address = next((str(env[key]) for key in FETCHED_KEYS & env.keys() if _is_address(env[key])), "")
-            yield from _judge(context, where, address, [*_sums(env), *general])
+            yield from _judge(audited, where, address, [*_sums(env), *general])
         for where, dependency in block.dependencies():
             words = split_words(dependency.tags_text)
             address = next((word[5:] for word in words if word.startswith("_url.")), "")
             if DOWNLOAD_TAGS.intersection(words):
                 given = [str(dependency.entry[key]) for key in CHECKSUM_INPUTS & dependency.entry.keys()]
-                yield from _judge(context, where, address, [*given, *_sums(dependency.env), *general])
+                yield from _judge(audited, where, address, [*given, *_sums(dependency.env), *general])
 
 
 def _envs(block: Block) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -116,13 +117,13 @@ def _is_address(value: Any) -> bool:
     return isinstance(value, str) and value.startswith(("http://", "https://", "ftp://"))
 
 
-def _judge(context: AuditContext, where: str, address: str, sums: list[str]) -> Iterator[Finding]:
+def _judge(audited: AuditedRecipe, where: str, address: str, sums: list[str]) -> Iterator[Finding]:
     if address and not sums:
         text = f"{shown(address)} is downloaded without a checksum"
         hint = "add CM_DOWNLOAD_CHECKSUM_SHA256 or sha256sum"
-        yield context.finding("download-unchecked", text, where, hint)
+        yield audited.finding("download-unchecked", text, where, hint)
     elif address and not any("<<<" in value or not _MD5.fullmatch(value) for value in sums):
-        yield context.finding("download-md5", f"{shown(address)} is checked with MD5 only", where)
+        yield audited.finding("download-md5", f"{shown(address)} is checked with MD5 only", where)
 
 
 # --- hooks ---
@@ -133,9 +134,9 @@ STARTERS = frozenset({"system", "popen", "run", "call", "check_call", "check_out
 
 
 @finds("hook-syntax", "hook-signature", "download-unchecked", is_of_recipe=False)
-def hooks(context: AuditContext) -> Iterator[Finding]:
+def hooks(audited: AuditedRecipe, _: Registered) -> Iterator[Finding]:
     """Python files that do not compile, hooks that cannot take what they get."""
-    for name, text in context.audited.texts.items():
+    for name, text in audited.texts.items():
         if not name.endswith(".py"):
             continue
         try:
@@ -145,15 +146,15 @@ def hooks(context: AuditContext) -> Iterator[Finding]:
                 compile(tree, name, "exec", dont_inherit=True)
         except (SyntaxError, ValueError) as error:
             line = getattr(error, "lineno", 0) or 0
-            yield context.finding_in(name, line, "hook-syntax", str(getattr(error, "msg", error)))
+            yield audited.finding_in(name, line, "hook-syntax", str(getattr(error, "msg", error)))
             continue
         if not _CHECK.search(text):
-            yield from _first(context, name, "download-unchecked", _fetching_texts(tree))
+            yield from _first(audited, name, "download-unchecked", _fetching_texts(tree))
         for node in tree.body if name == "customize.py" else ():
             if isinstance(node, ast.FunctionDef) and node.name in HOOKS and not _takes_one(node.args):
                 signature = f"{node.name}({ast.unparse(node.args)})"
                 hint = f"def {node.name}(i):"
-                yield context.finding_in(name, node.lineno, "hook-signature", signature, hint)
+                yield audited.finding_in(name, node.lineno, "hook-signature", signature, hint)
 
 
 def _fetching_texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -184,48 +185,44 @@ _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
 _EXPANSION = re.compile(r"(?<!\\)\$(?:\{\w+\}|\w+)")
 
 
-@finds(
-    "script-missing",
-    "shell-line-ends",
-    "shell-syntax",
-    "shell-eval",
-    "shell-unquoted",
-    "download-unchecked",
-    is_of_recipe=False,
-)
-def scripts(context: AuditContext) -> Iterator[Finding]:
-    """Native scripts that fail, or that a value can turn into something else; one finding of a kind in each file."""
-    audited = context.audited
-    for block in context.blocks:
+@finds("script-missing")
+def script_names(audited: AuditedRecipe, _: Registered) -> Iterator[Finding]:
+    """Names of native scripts that are not in the folder."""
+    for block in audited.blocks:
         name = block.layer.script_name
         wanted = re.compile(rf"{re.escape(name)}(-.+)?\.(sh|bat)")
         if name and not re.search(r"[<#]", name) and not any(map(wanted.fullmatch, audited.files)):
             text = f"there is no '{name}.sh' in the folder"
             hint = f"without the ending: {name[:-3]}" if name.endswith(".sh") else ""
-            yield context.finding("script-missing", text, f"{block.where}script_name", hint)
+            yield audited.finding("script-missing", text, f"{block.where}script_name", hint)
+
+
+@finds("shell-line-ends", "shell-syntax", "shell-eval", "shell-unquoted", "download-unchecked", is_of_recipe=False)
+def scripts(audited: AuditedRecipe, _: Registered) -> Iterator[Finding]:
+    """Native scripts that fail, or that a value can turn into something else; one finding of a kind in each file."""
     for name, text in audited.texts.items():
         if not name.endswith(".sh"):
             continue
         if "\r\n" in text:
             line = text[: text.index("\r\n")].count("\n") + 1
             hint = "write it with LF: sed -i 's/\\r$//' FILE"
-            yield context.finding_in(name, line, "shell-line-ends", "lines end with CR LF", hint)
+            yield audited.finding_in(name, line, "shell-line-ends", "lines end with CR LF", hint)
         elif name in audited.shell_errors:
             line, problem = audited.shell_errors[name]
-            yield context.finding_in(name, line, "shell-syntax", problem)
+            yield audited.finding_in(name, line, "shell-syntax", problem)
         lines = list(_lines(text))
-        yield from _first(context, name, "shell-eval", [row for row in lines if _EVAL.search(row[1])])
-        yield from _first(context, name, "shell-unquoted", [row for row in lines if _is_unquoted(row[1])])
+        yield from _first(audited, name, "shell-eval", [row for row in lines if _EVAL.search(row[1])])
+        yield from _first(audited, name, "shell-unquoted", [row for row in lines if _is_unquoted(row[1])])
         if not _CHECK.search(text):
-            yield from _first(context, name, "download-unchecked", [row for row in lines if _FETCH.search(row[1])])
+            yield from _first(audited, name, "download-unchecked", [row for row in lines if _FETCH.search(row[1])])
 
 
-def _first(context: AuditContext, name: str, code: str, found: Iterable[tuple[int, str]]) -> Iterator[Finding]:
+def _first(audited: AuditedRecipe, name: str, code: str, found: Iterable[tuple[int, str]]) -> Iterator[Finding]:
     rows = list(found)
     if rows:
         line, text = rows[0]
         more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
-        yield context.finding_in(name, line, code, text.strip() + more)
+        yield audited.finding_in(name, line, code, text.strip() + more)
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:

@@ -1,13 +1,13 @@
-"""Which cache entries go and which stay: the rule behind ``cm gc cache``, as one pure decision.
+"""Which cache entries ``cm gc cache`` removes and which it keeps, as one pure decision.
 
-A finished entry that another finished entry was made with stays as long as that other one does. So an entry counts as
-used when one that needs it was used, and entries go in the order of that time, each together with those that need it.
-Never does anything go that a pinned entry, or one in use, needs.
+A finished entry that another finished entry was made with is kept as long as that other one. So an entry counts as used
+when one that needs it was used, and entries are removed in the order of that time, each together with those that need
+it. What a pinned entry needs, or one in use, is never removed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 
@@ -42,9 +42,9 @@ class Decision(NamedTuple):
 
 
 def decide(items: Sequence[Item], limits: Limits, now_s: float) -> list[Decision]:
-    """What goes, in the order of removal, then what stays although it is useless or breaks a limit.
+    """What is removed, in order, then what is kept although it is useless or breaks a limit.
 
-    Entries not named in the answer stay, and no limit asks for their removal.
+    Entries not named in the answer are kept, and no limit asks for their removal.
     """
     cache = _Cache(items)
     cache.remove_useless()
@@ -58,71 +58,69 @@ def decide(items: Sequence[Item], limits: Limits, now_s: float) -> list[Decision
                 break
             cache.remove(uid, "least recently used, and the cache is larger than asked")
     cache.remove_useless()
-    gone = [Decision(uid, True, reason) for uid, reason in cache.removed.items()]
-    return gone + [Decision(uid, False, reason) for uid, reason in cache.staying.items() if uid not in cache.removed]
+    removed = [Decision(uid, True, reason) for uid, reason in cache.removed.items()]
+    return removed + [Decision(uid, False, reason) for uid, reason in cache.kept.items() if uid not in cache.removed]
 
 
 class _Cache:
-    """The entries by uid, with what each needs and what needs it; and what was decided so far, with the reasons."""
+    """The entries by uid with what needs each of them, and what was decided so far, with the reasons."""
 
     def __init__(self, items: Sequence[Item]) -> None:
         self._items = {item.uid: item for item in sorted(items, key=lambda item: item.uid)}
-        self._needs = {uid: (self._items.keys() & item.depends_on) - {uid} for uid, item in self._items.items()}
-        self._needed_by: dict[str, set[str]] = {uid: set() for uid in self._items}
-        for uid, needed in self._needs.items():
+        needs = {uid: sorted((self._items.keys() & item.depends_on) - {uid}) for uid, item in self._items.items()}
+        self._needed_by: dict[str, list[str]] = {uid: [] for uid in self._items}
+        for uid, needed in needs.items():
             for name in needed:
-                self._needed_by[name].add(uid)
+                self._needed_by[name].append(uid)
         self.size_bytes = sum(item.size_bytes for item in items)
         self.removed: dict[str, str] = {}
-        self.staying: dict[str, str] = {}
-        self._kept = {uid: item.kept_because for uid, item in self._items.items() if item.kept_because}
-        seen = set(self._kept)
-        for uid, reason in list(self._kept.items()):
-            for name in _reached(uid, self._needs, seen)[1:]:
-                self._kept[name] = f"needed by {uid}, which is {reason}"
-        self.last_use_s: dict[str, float] = {}
+        self.kept: dict[str, str] = {}
+        reasons = {uid: item.kept_because for uid, item in self._items.items() if item.kept_because}
+        self._must_stay = {
+            uid: reasons.get(uid) or f"needed by {start}, which is {reasons[start]}"
+            for uid, start in _reached(reasons, needs).items()
+        }
+        latest_first = sorted(self._items, key=lambda uid: -self._items[uid].last_use_s)
+        self.last_use_s = {uid: self._items[start].last_use_s for uid, start in _reached(latest_first, needs).items()}
         """Of an entry, or of one that needs it."""
-        seen = set()
-        for item in sorted(self._items.values(), key=lambda item: -item.last_use_s):
-            if item.uid not in seen:
-                self.last_use_s.update(dict.fromkeys(_reached(item.uid, self._needs, seen), item.last_use_s))
         self.by_last_use = sorted(self._items, key=lambda uid: (self.last_use_s[uid], len(self._needed_by[uid]), uid))
 
     def _with_dependents(self, uid: str) -> list[str]:
-        """The entry and all that need it, directly or not, and are still there; what needs others comes first."""
-        return [name for name in reversed(_reached(uid, self._needed_by, set())) if name not in self.removed]
+        """The entry and all that need it, directly or not, and are not removed; what needs others comes first."""
+        return [name for name in reversed(_reached([uid], self._needed_by)) if name not in self.removed]
 
     def remove_useless(self) -> None:
-        """Removes what can never be used again, unless something that stays needs it."""
+        """Removes what can never be used again, unless something that is kept needs it."""
         for uid in [uid for uid, item in self._items.items() if item.useless]:
             unit = self._with_dependents(uid)
-            holders = [name for name in unit if name in self._kept or not self._items[name].useless]
+            holders = [name for name in unit if name in self._must_stay or not self._items[name].useless]
             if holders:
-                self.staying[uid] = self._kept.get(uid) or f"needed by {holders[-1]}"
+                self.kept[uid] = self._must_stay.get(uid) or f"needed by {holders[-1]}"
             else:
                 self._take({name: self._items[name].useless for name in unit})
 
     def remove(self, uid: str, reason: str) -> None:
         """Removes an entry with all that need it, unless one of them must stay."""
         unit = self._with_dependents(uid) if uid not in self.removed else []
-        holders = [name for name in unit if name in self._kept]
+        holders = [name for name in unit if name in self._must_stay]
         if holders:
-            kept = self._kept[holders[-1]]
-            self.staying[uid] = kept if holders[-1] == uid else f"needed by {holders[-1]}, which is {kept}"
+            cause = self._must_stay[holders[-1]]
+            self.kept[uid] = cause if holders[-1] == uid else f"needed by {holders[-1]}, which is {cause}"
         else:
-            self._take({name: reason if name == uid else f"needs {uid}, which goes: {reason}" for name in unit})
+            self._take({name: reason if name == uid else f"needs {uid}, which is removed: {reason}" for name in unit})
 
     def _take(self, reasons: Mapping[str, str]) -> None:
         self.removed.update(reasons)
         self.size_bytes -= sum(self._items[name].size_bytes for name in reasons)
 
 
-def _reached(start: str, graph: Mapping[str, set[str]], seen: set[str]) -> list[str]:
-    """``start`` and all that is reached from it and was not ``seen``; these are added to ``seen``."""
-    found = [start]
-    seen.add(start)
-    for name in found:
-        more = sorted(graph[name] - seen)
-        found += more
-        seen.update(more)
+def _reached(starts: Iterable[str], graph: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """All that is reached from ``starts``, these included, to the start from which it is reached first."""
+    found: dict[str, str] = {}
+    for start in starts:
+        waiting = [start]
+        for name in waiting:
+            if name not in found:
+                found[name] = start
+                waiting += graph[name]
     return found

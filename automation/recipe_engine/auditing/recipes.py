@@ -1,4 +1,4 @@
-"""What the rules of an audit work on: a recipe folder with everything in it, and all that is registered around it."""
+"""What the rules of an audit work on: recipe folders with everything in them, and what all recipes have together."""
 
 from __future__ import annotations
 
@@ -13,11 +13,59 @@ from ..rules.model import PHASES, Dependency, Layer, Recipe
 from ..rules.schema import parse_layer
 from ..rules.select import IndexEntry, RecipeIndex
 from .findings import Finding
-from .places import Places
 
+_LAST_PART = re.compile(r"(?:\.|^)[^.\[\]]*$|\[\d+\]$")
 _WORD = re.compile(r"[A-Z][A-Za-z0-9_]{2,}")
 WIDE_GLOBS = frozenset({"*", "+*", PREFIX + "*", SUCCESSOR_PREFIX + "*"})
 """Globs of ``new_env_keys`` that match every key."""
+
+
+class Places(NamedTuple):
+    """Positions in a YAML file: ``lines`` maps a key path (``deps[0].tags``) to its line, counted from 1; ``repeated``
+    lists (key path, line) of repeated keys; ``plain`` holds the key paths of texts written without quotes.
+    """
+
+    lines: dict[str, int]
+    repeated: tuple[tuple[str, int], ...] = ()
+    plain: frozenset[str] = frozenset()
+
+    def line(self, key: str) -> int:
+        """The line of a key path, or of the nearest one around it; 0 when there is none."""
+        while key and key not in self.lines:
+            shorter = _LAST_PART.sub("", key)
+            key = shorter if shorter != key else ""
+        return self.lines.get(key, 0)
+
+
+def places_of(text: str) -> Places:
+    """The places in a YAML (or JSON) text; none when it does not parse."""
+    import yaml  # here, because only an audit needs it
+
+    try:
+        root = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError:
+        return Places({})
+    nodes = list(_below(root, "", frozenset()))
+    return Places(
+        lines={path: line for path, line, _, _ in nodes},
+        repeated=tuple((path, line) for path, line, _, is_repeated in nodes if is_repeated),
+        plain=frozenset(path for path, _, node, _ in nodes if not isinstance(node.value, list) and not node.style),
+    )
+
+
+def _below(parent: Any, path: str, above: frozenset[int]) -> Iterator[tuple[str, int, Any, bool]]:
+    """The nodes below another one: key path, line, value, and whether its key was there before. An alias that leads
+    back to a node above is not followed.
+    """
+    if id(parent) in above or not isinstance(getattr(parent, "value", None), list):
+        return
+    seen: set[str] = set()
+    for number, item in enumerate(parent.value):
+        key, value = item if parent.id == "mapping" else (item, item)
+        name = f"{path}[{number}]" if key is value else f"{path}.{key.value}" if path else str(key.value)
+        yield name, key.start_mark.line + 1, value, name in seen
+        seen.add(name)
+        yield from _below(value, name, above | {id(parent)})
 
 
 class Block(NamedTuple):
@@ -37,16 +85,19 @@ class Block(NamedTuple):
         yield from (("ad", handle, changes) for handle, changes in self.layer.overrides.items())
         yield from (("adr", handle, changes) for handle, changes in self.layer.recursive_overrides.items())
 
+    def envs(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Every mapping of env keys to values, the block's own and those of dependencies, with its key path."""
+        yield from ((f"{self.where}{name}", getattr(self.layer, name)) for name in ("default_env", "env", "const"))
+        for where, dependency in self.dependencies():
+            yield f"{where}.env", dependency.env
+            yield f"{where}.const", dependency.const
+
     def env_keys(self) -> Iterator[str]:
-        """The env keys that the block may set, its own and those of dependencies."""
-        for mapping in (self.layer.default_env, self.layer.env, self.layer.const):
-            yield from mapping
+        """The env keys that the block may set."""
         yield from self.layer.input_mapping.values()
-        for _, dependency in self.dependencies():
-            yield from (*dependency.env, *dependency.const)
-        for _, _, changes in self.overrides():
-            mappings = (changes.get(name) for name in ("env", "const"))
-            yield from (str(key) for mapping in mappings if isinstance(mapping, Mapping) for key in mapping)
+        changed = [changes.get(name) for _, _, changes in self.overrides() for name in ("env", "const")]
+        for env in (*(env for _, env in self.envs()), *changed):
+            yield from map(str, env if isinstance(env, Mapping) else ())
 
 
 def blocks_of(recipe: Recipe) -> tuple[list[Block], list[RecipeError]]:
@@ -68,7 +119,7 @@ def blocks_of(recipe: Recipe) -> tuple[list[Block], list[RecipeError]]:
 class AuditedRecipe(NamedTuple):
     """One recipe folder.
 
-    ``recipe`` is None when its metadata cannot be used; ``meta`` holds what could be read. ``blocks`` are its layers,
+    ``parsed`` is None when its metadata cannot be used; ``meta`` holds what could be read. ``blocks`` are its layers,
     ``errors`` say what is wrong with the metadata or with other layers. ``texts`` are its Python files and shell
     scripts by path in the folder, ``files`` the names in the folder itself, ``shell_errors`` what bash says of a script
     that it cannot parse: name to (line, text).
@@ -78,7 +129,7 @@ class AuditedRecipe(NamedTuple):
     folder: Path
     file_name: str
     meta: Mapping[str, Any]
-    recipe: Recipe | None
+    parsed: Recipe | None
     blocks: Sequence[Block]
     errors: Sequence[RecipeError]
     places: Places
@@ -87,26 +138,41 @@ class AuditedRecipe(NamedTuple):
     shell_errors: Mapping[str, tuple[int, str]] = {}
 
     @property
+    def recipe(self) -> Recipe:
+        """The parsed recipe; only for rules that need one."""
+        assert self.parsed is not None
+        return self.parsed
+
+    @property
     def alias(self) -> str:
         """The recipe's alias, or the name of its folder."""
-        return self.recipe.id.alias if self.recipe else self.folder.name
+        return self.parsed.id.alias if self.parsed else self.folder.name
 
     @property
     def entry(self) -> IndexEntry | None:
         """The recipe as selection sees it."""
-        if self.recipe is None:
+        recipe = self.parsed
+        if recipe is None:
             return None
         return IndexEntry(
-            alias=self.recipe.id.alias,
-            uid=self.recipe.id.uid,
+            alias=recipe.id.alias,
+            uid=recipe.id.uid,
             path=self.folder,
-            repo_path=self.recipe.repo_path,
+            repo_path=recipe.repo_path,
             repo_alias=self.repo,
-            tags=frozenset(self.recipe.tags),
-            variations=frozenset(self.recipe.variations),
+            tags=frozenset(recipe.tags),
+            variations=frozenset(recipe.variations),
             sort=0,
-            is_cached=self.recipe.is_cached,
+            is_cached=recipe.is_cached,
         )
+
+    def finding(self, code: str, text: str, key: str = "", hint: str = "") -> Finding:
+        """A finding in the metadata file."""
+        return self.finding_in(self.file_name, self.places.line(key), code, text, hint)._replace(key=key)
+
+    def finding_in(self, name: str, line: int, code: str, text: str, hint: str = "") -> Finding:
+        """A finding in another file of the folder."""
+        return Finding(code, self.repo, self.alias, str(self.folder / name), line, "", text, hint)
 
 
 class Registered(NamedTuple):
@@ -146,36 +212,7 @@ def registered(recipes: Sequence[AuditedRecipe], inputs: Mapping[str, str]) -> R
     )
 
 
-class AuditContext(NamedTuple):
-    """What a rule works on: one recipe, and all that is registered."""
-
-    audited: AuditedRecipe
-    registered: Registered
-
-    @property
-    def blocks(self) -> Sequence[Block]:
-        """The layers of the recipe."""
-        return self.audited.blocks
-
-    @property
-    def recipe(self) -> Recipe:
-        """The parsed recipe; only for rules that need one."""
-        assert self.audited.recipe is not None
-        return self.audited.recipe
-
-    def finding(self, code: str, text: str, key: str = "", hint: str = "") -> Finding:
-        """A finding in the metadata file."""
-        audited = self.audited
-        path, line = str(audited.folder / audited.file_name), audited.places.line(key)
-        return Finding(code, audited.repo, audited.alias, path, line, key, text, hint)
-
-    def finding_in(self, name: str, line: int, code: str, text: str, hint: str = "") -> Finding:
-        """A finding in another file of the folder."""
-        path = str(self.audited.folder / name)
-        return Finding(code, self.audited.repo, self.audited.alias, path, line, "", text, hint)
-
-
-Check = Callable[[AuditContext], Iterable[Finding]]
+Check = Callable[[AuditedRecipe, Registered], Iterable[Finding]]
 
 
 class Rule(NamedTuple):
