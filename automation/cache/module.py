@@ -62,7 +62,7 @@ class CAutomation(Automation):
         return self._pin(i, False)
 
     def _pin(self, i, is_pinned):
-        from recipe_engine.actions.cache_gc import pin_action
+        from recipe_engine.actions.cache_actions import pin_action
 
         return answer_cm(lambda i: pin_action(i, home_of(self.cmind), is_pinned=is_pinned), i, self.cmind)
 

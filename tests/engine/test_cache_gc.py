@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from helpers import TemporaryHome, Terminal, shell_wait, wait_until
 from recipe_engine.actions import cache_gc
-from recipe_engine.actions.cache_actions import NothingFound, show_action
-from recipe_engine.actions.cache_gc import LEFT_FOR_S, gc_action, limits_of, pin_action
+from recipe_engine.actions.cache_actions import NothingFound, pin_action, show_action
+from recipe_engine.actions.cache_gc import LEFT_FOR_S, gc_action, limits_of
 from recipe_engine.disk.entries import CACHE_AUTOMATION_UID
 from recipe_engine.disk.store import Store
 from recipe_engine.disk.usage import EntriesInUse
@@ -148,7 +148,7 @@ def test_a_pin_survives_a_renewal_and_one_that_was_broken_off(filled: TemporaryH
 
 
 def test_pinning_needs_a_name_and_finished_entries(filled: TemporaryHome) -> None:
-    with pytest.raises(RequestError, match="which entries"):
+    with pytest.raises(RequestError, match="no cache entry was named"):
         pin_action({}, filled.engine_home, is_pinned=True)
     with pytest.raises(NothingFound):
         pin_action({"tags": "none"}, filled.engine_home, is_pinned=True)
@@ -373,10 +373,10 @@ def test_the_console_tells_what_why_and_how_much(filled: TemporaryHome) -> None:
     assert [line.split(",")[0] for line in lines[-4:-1]] == [
         f"- {old} (get-old)",
         f"- {new} (get-new)",
-        f"  stays: {base} (get-base)",
+        f"  kept: {base} (get-base)",
     ]
     assert "not used for 10 d 0 h: least recently used, and the cache is larger than asked" in lines[-4]
-    assert "would go: 2 with " in lines[-1]
+    assert "would remove: 2 with " in lines[-1]
     refused = filled.cm("gc", "cache", "--max-size=10kB")
     assert refused.code == 1
     assert "-f" in refused.stderr

@@ -1,4 +1,4 @@
-"""``cm show|find|rm cache``: what a user does with the store."""
+"""``cm show|find|rm|pin|unpin cache``: what a user does with the store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..disk.store import Store
 from ..disk.usage import is_in_use, last_use_s, unused, users_of
 from ..rules.amounts import age_text, size_text
 from ..rules.cachekey import match_tags
-from ..rules.errors import RecipeError
+from ..rules.errors import RecipeError, RequestError, StoreError
 from ..rules.model import CacheEntry
 from ..rules.schema import is_yes
 from ..rules.secrets import without_secrets
@@ -42,26 +42,26 @@ def find_entries(i: Mapping[str, Any], store: Store) -> list[CacheEntry]:
     They come in order of their tags.
     """
     words, name = split_artifact(i)
-    entries = store.entries(refresh=True)
-    if name:
-        entries = [entry for entry in entries if fnmatchcase(entry.uid, name)]
+    entries = [entry for entry in store.entries(refresh=True) if fnmatchcase(entry.uid, name or "*")]
     return list(match_tags(entries, words))
+
+
+def nothing_found(store: Store, what: str = "no cache entry fits") -> NothingFound:
+    """The error for a command that no entry fits."""
+    return NothingFound(f"{what} in {store.root}", hint="cm show cache lists what there is")
 
 
 def describe_entry(entry: CacheEntry, now_s: float) -> dict[str, Any]:
     """What is shown of an entry: tags, path, version, maker, size in bytes, age and time since use in s, state."""
-    plain = sorted(tag for tag in entry.tags if not tag.startswith("_"))
-    variations = sorted(tag for tag in entry.tags if tag.startswith("_"))
-    created = entry.record.created_utc if entry.record else ""
     used_s = last_use_s(entry.path)
     return {
         "uid": entry.uid,
-        "tags": plain + variations,
+        "tags": sorted(entry.tags, key=lambda tag: (tag.startswith("_"), tag)),
         "path": str(entry.path),
         "version": entry.version,
         "recipe": entry.recipe.text,
         "size_bytes": tree_size(entry.path),
-        "created_utc": created,
+        "created_utc": entry.record.created_utc if entry.record else "",
         "age_s": round(now_s - made_s(entry)),
         "unused_s": None if used_s is None else max(0, round(now_s - used_s)),
         "is_complete": entry.is_complete,
@@ -95,20 +95,19 @@ def show_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     return {"return": 0, "entries": rows, "cache": str(home.store_path)}
 
 
-def _lines(row: Mapping[str, Any]) -> list[str]:
-    lines = ["", f"* Tags: {','.join(row['tags'])}", f"  Path: {row['path']}"]
-    if row["version"]:
-        lines.append(f"  Version: {row['version']}")
-    lines.append(f"  Recipe: {row['recipe']}")
+def _lines(row: Mapping[str, Any]) -> Iterator[str]:
     used = "" if row["unused_s"] is None else f", used {age_text(row['unused_s'])} ago"
-    lines.append(f"  Size: {size_text(row['size_bytes'])}{used}, made {age_text(row['age_s'])} ago")
-    if row["is_pinned"]:
-        lines.append("  Pinned: cm gc cache keeps it and all that it needs")
-    if not row["is_complete"]:
-        lines.append(f"  State: {row['retired'] or 'unfinished'}; never reused")
-    if row["depends_on"]:
-        lines.append(f"  Depends on: {row['depends_on']}")
-    return lines
+    lines = [
+        (True, f"\n* Tags: {','.join(row['tags'])}"),
+        (True, f"  Path: {row['path']}"),
+        (row["version"], f"  Version: {row['version']}"),
+        (True, f"  Recipe: {row['recipe']}"),
+        (True, f"  Size: {size_text(row['size_bytes'])}{used}, made {age_text(row['age_s'])} ago"),
+        (row["is_pinned"], "  Pinned: cm gc cache keeps it and all that it needs"),
+        (not row["is_complete"], f"  State: {row['retired'] or 'unfinished'}; never reused"),
+        (row["depends_on"], f"  Depends on: {row['depends_on']}"),
+    ]
+    return (line for is_known, line in lines if is_known)
 
 
 def print_lines(lines: Iterable[str]) -> None:
@@ -141,16 +140,16 @@ def remove_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     store = Store(home.store_path)
     entries = find_entries(i, store)
     if not entries:
-        raise NothingFound(f"no cache entry to remove in {home.store_path}", hint="cm show cache lists what there is")
+        raise nothing_found(store, "no cache entry to remove")
     refusal = f"would remove {len(entries)} cache entries"
     hint = "see which with cm show cache and the same tags, then pass -f to confirm"
+    may_be_in_use = is_yes(i.get("in_use", i.get("in-use")))
     removed: list[str] = []
     kept: list[str] = []
     for entry in entries:
         question = f"Remove {entry.path} ({','.join(entry.tags)})?"
-        if is_forced(i) or confirm(question, refusal=refusal, hint=hint):
-            is_gone = is_removed(store, entry, may_be_in_use=is_yes(i.get("in_use", i.get("in-use"))))
-            (removed if is_gone else kept).append(entry.uid)
+        if is_agreed(i, question, refusal=refusal, hint=hint):
+            (removed if is_removed(store, entry, may_be_in_use=may_be_in_use) else kept).append(entry.uid)
     answer: dict[str, Any] = {"return": 0, "removed": removed, "busy": kept}
     if kept:
         advice = "wait until that process ends, or add --in_use to remove what is in use, which may break it"
@@ -158,9 +157,9 @@ def remove_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     return answer
 
 
-def is_forced(i: Mapping[str, Any]) -> bool:
-    """Whether the command says ``-f`` or ``--force``: nothing is asked."""
-    return is_yes(i.get("f")) or is_yes(i.get("force"))
+def is_agreed(i: Mapping[str, Any], question: str, *, refusal: str, hint: str) -> bool:
+    """Whether the command has ``-f`` or ``--force``, else whether the user says yes; raises what ``confirm`` raises."""
+    return is_yes(i.get("f")) or is_yes(i.get("force")) or confirm(question, refusal=refusal, hint=hint)
 
 
 def is_removed(store: Store, entry: CacheEntry, *, may_be_in_use: bool = False, may_be_pinned: bool = True) -> bool:
@@ -182,3 +181,24 @@ def is_removed(store: Store, entry: CacheEntry, *, may_be_in_use: bool = False, 
     else:
         logger.info("- removed %s (%s)", entry.path, entry.recipe.alias)
     return not reason
+
+
+def pin_action(i: Mapping[str, Any], home: Home, *, is_pinned: bool) -> dict[str, Any]:
+    """Answers ``cm pin cache <uid|--tags=..>`` and ``cm unpin cache``; raises NothingFound and RequestError."""
+    store = Store(home.store_path)
+    if not (i.get("artifact") or i.get("tags")):
+        raise RequestError("no cache entry was named", hint="give a uid or --tags=...; cm show cache lists them")
+    entries = [entry for entry in find_entries(i, store) if entry.is_complete or not is_pinned]
+    if not entries:
+        raise nothing_found(store, "no finished cache entry fits")
+    marks = [(entry, EntryPaths(entry.path).pinned) for entry in entries]
+    changed = [(entry, mark) for entry, mark in marks if mark.exists() is not is_pinned]
+    for entry, mark in changed:
+        try:
+            mark.touch() if is_pinned else mark.unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreError(f"cannot write to the cache: {error}") from None
+        logger.info("%s %s (%s)", "pinned" if is_pinned else "unpinned", entry.path, entry.recipe.alias)
+    if not changed:
+        logger.info("nothing to do: %d cache entries are already %spinned", len(entries), "" if is_pinned else "un")
+    return {"return": 0, "changed": [entry.uid for entry, _ in changed], "entries": [entry.uid for entry in entries]}

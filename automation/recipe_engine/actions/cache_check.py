@@ -1,7 +1,7 @@
 """``cm verify cache``: whether the entries of the cache are what their recipes made.
 
-Every declared file is read and compared with its recorded size and SHA-256, and so is the file of results. Besides,
-what an entry was made with must still be there, and its recipe must be the one that made it.
+Every declared file is read and compared with its recorded size and SHA-256, and so is the file of results. What an
+entry was made with must still be there, and its recipe must be the one that made it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..rules.model import CacheEntry, EntryDetails
 from ..rules.query import split_words
 from ..rules.select import RecipeIndex
 from .adapter import Home
-from .cache_actions import NothingFound, find_entries, print_lines
+from .cache_actions import find_entries, nothing_found, print_lines
 
 logger = logging.getLogger(__name__)
 
@@ -68,21 +68,24 @@ def verify_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     skipped = _skipped_kinds(i)
     found = find_entries(i, store)
     if not found and (i.get("tags") or i.get("artifact")):
-        raise NothingFound(f"no cache entry fits in {home.store_path}", hint="cm show cache lists what there is")
+        raise nothing_found(store)
     index = RecipeSource(home.repos, home.index_folder).index
     unfinished = [entry for entry in found if not entry.is_complete]
     checked = []
-    for entry in found:
-        if entry.is_complete:
-            checked.append(check_entry(entry, store, index, skipped))
-            _tell(checked[-1])
+    for entry in (entry for entry in found if entry.is_complete):
+        one = check_entry(entry, store, index, skipped)
+        checked.append(one)
+        state = f"! {len(one.problems)} problems" if one.problems else f"= {one.note or 'ok'}"
+        logger.info("%s %s (%s): %s", state[0], entry.uid, entry.recipe.alias, state[2:])
     wrong = [one for one in checked if one.problems]
-    summary = f"{len(checked)} entries with {sum(one.file_count for one in checked)} recorded files"
-    summary += f" ({size_text(sum(one.size_bytes for one in checked))}) verified: {len(wrong)} not as they were made"
     if i.get("out") == "con":
-        print_lines([*(line for one in wrong for line in _lines(one)), summary])
+        files, size = sum(one.file_count for one in checked), size_text(sum(one.size_bytes for one in checked))
+        summary = f"{len(checked)} entries with {files} recorded files ({size}) verified"
+        print_lines(
+            [*(line for one in wrong for line in _lines(one)), f"{summary}: {len(wrong)} not as they were made"]
+        )
         if unfinished:
-            logger.info("%d unfinished or broken entries, which no run takes: cm gc cache --dry-run", len(unfinished))
+            logger.info("%d unfinished or broken entries, which no run uses: cm gc cache --dry-run", len(unfinished))
     answer: dict[str, Any] = {
         "return": 0,
         "cache": str(home.store_path),
@@ -110,7 +113,7 @@ def check_entry(entry: CacheEntry, store: Store, index: RecipeIndex, skipped: Se
     files = details.files if details else ()
     problems = [*_own_problems(entry, details), *_missing(entry, details, store), *_recipe(entry, index)]
     if before is None or _stamp(entry) != before:
-        return Checked(entry, (), 0, 0, "not looked at: it was replaced or removed just now")
+        return Checked(entry, (), 0, 0, "not verified: it was replaced or removed just now")
     return Checked(
         entry,
         tuple(problem for problem in problems if problem.kind not in skipped),
@@ -178,12 +181,6 @@ def _recipe(entry: CacheEntry, index: RecipeIndex) -> Iterator[Problem]:
         for folder in folders
     ):
         yield Problem("recipe", f"its recipe {entry.recipe.alias} was changed since; --renew makes it again")
-
-
-def _tell(checked: Checked) -> None:
-    state = f"{len(checked.problems)} problems" if checked.problems else checked.note or "ok"
-    symbol = "!" if checked.problems else "="
-    logger.info("%s %s (%s): %s", symbol, checked.entry.uid, checked.entry.recipe.alias, state)
 
 
 def _lines(checked: Checked) -> Iterator[str]:

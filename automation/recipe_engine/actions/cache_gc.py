@@ -1,8 +1,8 @@
-"""``cm gc cache``, ``cm pin cache`` and ``cm unpin cache``: keeps the cache small without taking away what is needed.
+"""``cm gc cache``: keeps the cache small without taking away what is needed.
 
-Three groups go: left-overs (unfinished entries that no process makes, entries whose time is over, folders and trash of
-killed processes), entries not used for long, and, when the cache is too large, the least recently used ones. What is
-pinned or in use stays, with all that it was made with (retention.py).
+Three groups are removed: left-overs (unfinished entries that no process makes, entries whose time is over, folders and
+trash of killed processes), entries not used for long, and, when the cache is too large, the least recently used ones.
+What is pinned or in use is kept, with all that it was made with (retention.py).
 """
 
 from __future__ import annotations
@@ -22,13 +22,11 @@ from ..disk.store import Store
 from ..disk.usage import dependencies, discard, empty_trash, is_in_use, last_use_s, trash_in
 from ..rules.amounts import age_text, parse_age_s, parse_size_bytes, size_text
 from ..rules.cachekey import replacements
-from ..rules.errors import RequestError, StoreError
 from ..rules.model import CacheEntry
 from ..rules.retention import Item, Limits, decide
 from ..rules.schema import is_yes
-from ..running.console import confirm
 from .adapter import Home
-from .cache_actions import IN_USE, NothingFound, find_entries, is_forced, is_removed, made_s, print_lines
+from .cache_actions import IN_USE, is_agreed, is_removed, made_s, print_lines
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +36,7 @@ a day: the next run resumes the first, and the others may be being written."""
 
 
 class Candidate(NamedTuple):
-    """Something that would go, or that stays although a limit asks for it; ``entry`` is None for left-over folders."""
+    """What would be removed, or is kept although a limit asks for it; ``entry`` is None for left-over folders."""
 
     path: Path
     entry: CacheEntry | None
@@ -59,10 +57,10 @@ class Candidate(NamedTuple):
 
 
 class GcPlan(NamedTuple):
-    """What goes, in this order, and what stays although it is useless or breaks a limit."""
+    """What is removed, in this order, and what is kept although it is useless or breaks a limit."""
 
-    going: tuple[Candidate, ...]
-    staying: tuple[Candidate, ...]
+    removed: tuple[Candidate, ...]
+    kept: tuple[Candidate, ...]
     size_bytes: int
 
 
@@ -77,25 +75,27 @@ def gc_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     is_dry = is_yes(i.get("dry_run")) or is_yes(i.get("dry-run"))
     now_s = time.time()
     plan = plan_gc(store, limits, now_s)
-    freed = _size(plan.going)
+    freed = _size(plan.removed)
+    what = f"{len(plan.removed)} cache entries and left-over folders ({size_text(freed)})"
+    hint = "see which with --dry-run, then pass -f to confirm"
     if i.get("out") == "con":
         print_lines(_lines(plan, now_s, is_dry=is_dry))
     removed: list[Candidate] = []
-    if plan.going and not is_dry and _is_agreed(i, len(plan.going), freed):
-        removed = [candidate for candidate in plan.going if _remove(store, candidate)]
+    if plan.removed and not is_dry and is_agreed(i, f"Remove {what}?", refusal=f"would remove {what}", hint=hint):
+        removed = [candidate for candidate in plan.removed if _remove(store, candidate)]
         empty_trash(store.root)
         for path in trash_in(store.root):
             logger.warning("! %s could not be removed, or not all of it", path)
-        logger.info("removed %d of %d: %s", len(removed), len(plan.going), size_text(_size(removed)))
+        logger.info("removed %d of %d: %s", len(removed), len(plan.removed), size_text(_size(removed)))
     return {
         "return": 0,
         "cache": str(store.root),
         "size_bytes": plan.size_bytes,
         "would_free_bytes": freed,
         "freed_bytes": _size(removed),
-        "to_remove": [candidate.row(now_s) for candidate in plan.going],
+        "to_remove": [candidate.row(now_s) for candidate in plan.removed],
         "removed": [str(candidate.path) for candidate in removed],
-        "kept": [candidate.row(now_s) for candidate in plan.staying],
+        "kept": [candidate.row(now_s) for candidate in plan.kept],
         "dry_run": is_dry,
     }
 
@@ -116,36 +116,28 @@ def limits_of(i: Mapping[str, Any]) -> Limits:
 def plan_gc(store: Store, limits: Limits, now_s: float) -> GcPlan:
     """What ``limits`` and the state of the cache ask for; looks and changes nothing."""
     entries = {entry.path.name: entry for entry in store.entries(refresh=True)}
-    found = {
-        name: Candidate(
-            entry.path, entry, tree_size(entry.path), max(last_use_s(entry.path) or 0.0, made_s(entry)), reason=""
+    replaced = replacements(entries.values())
+    items = {
+        name: Item(
+            uid=name,
+            size_bytes=tree_size(entry.path),
+            last_use_s=max(last_use_s(entry.path) or 0.0, made_s(entry)),
+            depends_on=dependencies(entry, entries),
+            kept_because=_kept_because(store, entry, now_s),
+            useless=_useless_because(entry, replaced, now_s),
         )
         for name, entry in entries.items()
     }
-    replaced = replacements(entries.values())
-    useless = {name: _useless_because(entry, replaced, now_s) for name, entry in entries.items()}
-    items = [
-        Item(
-            uid=name,
-            size_bytes=found[name].size_bytes,
-            last_use_s=found[name].last_use_s,
-            depends_on=dependencies(entry, entries),
-            kept_because=_kept_because(store, entry, now_s),
-            useless=useless[name],
-        )
-        for name, entry in entries.items()
-    ]
-    decisions = decide(items, limits, now_s)
-    folders = list(_left_folders(store, entries, now_s))
-    return GcPlan(
-        going=(*folders, *(found[one.uid]._replace(reason=one.reason) for one in decisions if one.is_removed)),
-        staying=tuple(
-            found[one.uid]._replace(reason=_stay_text(entries[one.uid], useless[one.uid], one.reason))
-            for one in decisions
-            if not one.is_removed
-        ),
-        size_bytes=_size((*found.values(), *folders)),
-    )
+    removed = list(_left_folders(store, entries, now_s))
+    kept: list[Candidate] = []
+    size_bytes = _size(removed) + sum(item.size_bytes for item in items.values())
+    for decision in decide([*items.values()], limits, now_s):
+        entry, item, reason = entries[decision.uid], items[decision.uid], decision.reason
+        if not decision.is_removed and item.useless and (entry.is_complete or entry.retired):
+            reason = f"{item.useless}, but {reason}"
+        candidate = Candidate(entry.path, entry, item.size_bytes, item.last_use_s, reason)
+        (removed if decision.is_removed else kept).append(candidate)
+    return GcPlan(tuple(removed), tuple(kept), size_bytes)
 
 
 def _kept_because(store: Store, entry: CacheEntry, now_s: float) -> str:
@@ -176,11 +168,6 @@ def _useless_because(entry: CacheEntry, replaced: Mapping[str, str], now_s: floa
     if entry.is_expired(now_s):
         return "its time is over (cache_expiration)"
     return ""
-
-
-def _stay_text(entry: CacheEntry, useless: str, reason: str) -> str:
-    """Why an entry stays, after what is known of one that was finished and can never be used again."""
-    return f"{useless}, but {reason}" if useless and (entry.is_complete or entry.retired) else reason
 
 
 def _left_folders(store: Store, known: Mapping[str, Any], now_s: float) -> Iterator[Candidate]:
@@ -230,12 +217,6 @@ def _newest_s(path: Path) -> float:
         return 0.0
 
 
-def _is_agreed(i: Mapping[str, Any], count: int, freed_bytes: int) -> bool:
-    what = f"{count} cache entries and left-over folders ({size_text(freed_bytes)})"
-    hint = "see which with --dry-run, then pass -f to confirm"
-    return is_forced(i) or confirm(f"Remove {what}?", refusal=f"would remove {what}", hint=hint)
-
-
 def _remove(store: Store, candidate: Candidate) -> bool:
     """Removes what is still as it was when it was looked at; whether it went."""
     entry = candidate.entry
@@ -248,41 +229,10 @@ def _remove(store: Store, candidate: Candidate) -> bool:
 
 
 def _lines(plan: GcPlan, now_s: float, *, is_dry: bool) -> Iterator[str]:
-    for candidate in plan.going:
-        yield f"- {_text(candidate, now_s)}"
-    for candidate in plan.staying:
-        yield f"  stays: {_text(candidate, now_s)}"
-    freed = _size(plan.going)
-    verb = "would go" if is_dry else "to remove"
-    yield f"the cache holds {size_text(plan.size_bytes)}; {verb}: {len(plan.going)} with {size_text(freed)}"
-
-
-def _text(candidate: Candidate, now_s: float) -> str:
-    entry = candidate.entry
-    name = f"{entry.path.name} ({entry.recipe.alias})" if entry else str(candidate.path)
-    unused = age_text(now_s - candidate.last_use_s)
-    return f"{name}, {size_text(candidate.size_bytes)}, not used for {unused}: {candidate.reason}"
-
-
-# --- pins ---
-
-
-def pin_action(i: Mapping[str, Any], home: Home, *, is_pinned: bool) -> dict[str, Any]:
-    """Answers ``cm pin cache <uid|--tags=..>`` and ``cm unpin cache``; raises NothingFound and RequestError."""
-    store = Store(home.store_path)
-    if not (i.get("artifact") or i.get("tags")):
-        raise RequestError("which entries? none is named", hint="give a uid or --tags=...; cm show cache lists them")
-    entries = [entry for entry in find_entries(i, store) if entry.is_complete or not is_pinned]
-    if not entries:
-        raise NothingFound(f"no finished cache entry fits in {store.root}", hint="cm show cache lists what there is")
-    changed = [entry for entry in entries if EntryPaths(entry.path).pinned.exists() is not is_pinned]
-    for entry in changed:
-        mark = EntryPaths(entry.path).pinned
-        try:
-            mark.touch() if is_pinned else mark.unlink(missing_ok=True)
-        except OSError as error:
-            raise StoreError(f"cannot write to the cache: {error}") from None
-        logger.info("%s %s (%s)", "pinned" if is_pinned else "unpinned", entry.path, entry.recipe.alias)
-    if not changed:
-        logger.info("nothing to do: %d entries are %s already", len(entries), "pinned" if is_pinned else "not pinned")
-    return {"return": 0, "changed": [entry.uid for entry in changed], "entries": [entry.uid for entry in entries]}
+    for mark, candidate in (*(("-", one) for one in plan.removed), *(("  kept:", one) for one in plan.kept)):
+        entry = candidate.entry
+        name = f"{entry.path.name} ({entry.recipe.alias})" if entry else str(candidate.path)
+        facts = f"{size_text(candidate.size_bytes)}, not used for {age_text(now_s - candidate.last_use_s)}"
+        yield f"{mark} {name}, {facts}: {candidate.reason}"
+    verb, freed = "would remove" if is_dry else "to remove", size_text(_size(plan.removed))
+    yield f"the cache holds {size_text(plan.size_bytes)}; {verb}: {len(plan.removed)} with {freed}"
