@@ -32,15 +32,9 @@ from ..rules.schema import is_yes, parse_condition_blocks
 logger = logging.getLogger(__name__)
 
 Answer = dict[str, Any]
-OK: Mapping[str, Any] = {"return": 0}
 
 VERSION_SUFFIX = r"[.-]?\d{1,3}(\.\d{1,3})?"
 """What may follow a searched file name: .N, -N, NN, N.NN and the like."""
-
-NativeRunner = Callable[[str, dict[str, Any]], dict[str, Any]]
-"""Runs a native script by name with an env that it may change; the env afterwards. Raises RecipeError."""
-VersionDetector = Callable[[dict[str, Any]], Answer]
-"""Calls the recipe's ``detect_version`` with an env; its checked answer."""
 
 
 class ActionObject:
@@ -64,17 +58,18 @@ class ActionObject:
 class Automation:
     """The object that recipes get as ``i['automation']``; lives for one step.
 
-    ``cmind`` is CM's own object and is only passed through; ``run_native`` and ``detect_version`` belong to the step.
-    ``prefix`` is what the keys start with that the recipe and the helpers share. ``logger``, ``action_object`` and
-    ``cache_action`` are what recipes of CM's successor call instead of ``cmind``.
+    ``cmind`` is CM's own object and is only passed through. ``run_native`` runs a native script of the step by name,
+    with an env that it may change; it returns the env afterwards or raises RecipeError. ``detect_version`` calls that
+    hook with an env and returns its checked answer. ``prefix`` is what the keys start with that the recipe and the
+    helpers share. Recipes of CM's successor call ``logger``, ``action_object`` and ``cache_action``, not ``cmind``.
     """
 
     def __init__(
         self,
         cmind: Any,
         *,
-        run_native: NativeRunner,
-        detect_version: VersionDetector,
+        run_native: Callable[[str, dict[str, Any]], dict[str, Any]],
+        detect_version: Callable[[dict[str, Any]], Answer],
         work_path: str,
         prefix: str = PREFIX,
     ) -> None:
@@ -87,6 +82,12 @@ class Automation:
         self._run_native = run_native
         self._detect_version = detect_version
         self._work_path = work_path
+
+    def _text(self, env: Mapping[str, Any], name: str) -> str:
+        return str(env.get(self._prefix + name) or "")
+
+    def _wanted(self, env: Mapping[str, Any]) -> VersionRange:
+        return VersionRange(*(self._text(env, name) for name in ("VERSION", "VERSION_MIN", "VERSION_MAX")))
 
     def get_default_path_list(self, i: Mapping[str, Any]) -> list[str]:
         """The folders of the process variable named by ``default_path_env_key`` (PATH when absent)."""
@@ -126,7 +127,7 @@ class Automation:
         if answer["return"] > 0:
             return {"return": 16, "error": answer["error"]}
         version = str(answer.get("version", ""))
-        wanted = _range_of(env, self._prefix)
+        wanted = self._wanted(env)
         if not _in_range(version, wanted):
             return {"return": 16, "error": f"version {version} is not within {wanted.text}"}
         i["env"].update(env)
@@ -145,15 +146,15 @@ class Automation:
                 names = entry.get("names") or ()
                 if handle == names or (handle in names and not isinstance(names, str)):
                     entry.update(change_entry(entry, changes, env))
-        return dict(OK)
+        return {"return": 0}
 
     def clean_some_tmp_files(self, i: Mapping[str, Any]) -> Answer:
         """Removes the engine's scratch files from the working folder."""
         env = i.get("env") or {}
-        folder = Path(env.get(self._prefix + "TMP_CURRENT_SCRIPT_WORK_PATH") or self._work_path)
+        folder = Path(self._text(env, "TMP_CURRENT_SCRIPT_WORK_PATH") or self._work_path)
         for name in ("tmp-run.bat", "tmp-state.json"):
             (folder / name).unlink(missing_ok=True)
-        return dict(OK)
+        return {"return": 0}
 
     def find_file_back(self, i: Mapping[str, Any]) -> Answer:
         """Walks up from ``path`` to a folder that holds ``file_name``; ``found_path`` is empty when there is none."""
@@ -193,12 +194,11 @@ class Automation:
 
     def _where_to_look(self, i: Mapping[str, Any], env: Mapping[str, Any]) -> tuple[str, list[str]]:
         file_name = i["file_name"]
-        given = str(env.get(self._prefix + "TMP_PATH", "") or "").strip()
-        as_input = str(env.get(self._prefix + "INPUT", "") or "").strip()
+        given, as_input = self._text(env, "TMP_PATH").strip(), self._text(env, "INPUT").strip()
         if given:
             paths = [part for part in given.split(os.pathsep) if part]
             missing = [path for path in paths if not os.path.isdir(path)]
-            if missing and not is_yes(env.get(self._prefix + "TMP_PATH_IGNORE_NON_EXISTANT", "")):
+            if missing and not is_yes(self._text(env, "TMP_PATH_IGNORE_NON_EXISTANT")):
                 raise RequestError(f"the folder {missing[0]} does not exist")
             return file_name, [path for path in paths if path not in missing]
         if as_input:
@@ -212,7 +212,7 @@ class Automation:
         only those that run and whose version fits. With ``select``, or when quiet, only the first of them.
         """
         hook = i.get("hook")
-        wanted = _range_of(i["env"], self._prefix)
+        wanted = self._wanted(i["env"])
         fitting, tried = [], []
         for path in list(_candidates(i["paths"], i["file_name"], i.get("file_name_re"))):
             if hook:
@@ -229,24 +229,25 @@ class Automation:
                     tried.append(f"{path} ({version or 'does not run'})")
                     continue
             fitting.append(path)
-            if i.get("select") or is_yes(i["env"].get(self._prefix + "QUIET", "")):
+            if i.get("select") or is_yes(self._text(i["env"], "QUIET")):
                 break
         if not fitting and tried:
-            return {"return": 16, "error": f"none fits the wanted version ({wanted.text}): {', '.join(tried)}"}
+            return {"return": 16, "error": f"none has the required version ({wanted.text}): {', '.join(tried)}"}
         return {"return": 0, "found_files": fitting}
 
     def _take(self, file: str, i: Mapping[str, Any], env: dict[str, Any]) -> Answer:
-        folder = os.path.dirname(file)
+        folder, defaults = os.path.dirname(file), self.get_default_path_list(i)
         if i.get("env_path_key"):
             env[i["env_path_key"]] = file
-        defaults = self.get_default_path_list(i)
         key = i.get("default_path_env_key")
         if key and folder not in defaults:
-            _put_first(env, "+" + key, folder)
-            for extra, extra_key in (i.get("extra_paths") or {}).items():
-                extra_path = os.path.join(os.path.dirname(folder), extra)
-                if os.path.isdir(extra_path):
-                    _put_first(env, extra_key, extra_path)
+            above = os.path.dirname(folder)
+            found = [("+" + key, folder)]
+            found += [(name, os.path.join(above, sub)) for sub, name in (i.get("extra_paths") or {}).items()]
+            for name, path in found:
+                if os.path.isdir(path):
+                    rest = [item for item in with_lists({name: env.get(name)})[name] if item != path]
+                    env[name] = [path, *rest]
         return {
             "return": 0,
             "found_path": folder,
@@ -254,11 +255,6 @@ class Automation:
             "found_file_name": os.path.basename(file),
             "default_path_list": defaults,
         }
-
-
-def _put_first(env: dict[str, Any], key: str, folder: str) -> None:
-    rest = [item for item in with_lists({key: env.get(key)})[key] if item != folder]
-    env[key] = [folder, *rest]
 
 
 def _candidates(paths: Iterable[str], file_name: str, pattern: str | None) -> Iterable[str]:
@@ -278,22 +274,12 @@ def _candidates(paths: Iterable[str], file_name: str, pattern: str | None) -> It
                 yield path
 
 
-def _range_of(env: Mapping[str, Any], prefix: str) -> VersionRange:
-    return VersionRange(
-        exact=str(env.get(prefix + "VERSION", "") or ""),
-        minimum=str(env.get(prefix + "VERSION_MIN", "") or ""),
-        maximum=str(env.get(prefix + "VERSION_MAX", "") or ""),
-    )
-
-
 def _in_range(version: str, wanted: VersionRange) -> bool:
     return (not wanted.exact or version == wanted.exact) and wanted.admits(version)
 
 
 PACKAGE = "mlc"
 HELPERS = "utils"
-
-
 _helpers: dict[str, ModuleType] = {}
 """The modules ``utils`` of this process by their file; the empty name is for ours."""
 
@@ -307,18 +293,13 @@ def offer_imports(recipe: Recipe) -> None:
     if cmind is None:
         return
     if not hasattr(sys.modules.get(PACKAGE), "crowdperf"):
-        _offer_package(cmind)
+        package, functions = ModuleType(PACKAGE, __doc__), ModuleType(f"{PACKAGE}.{HELPERS}")
+        plain = {name: value for name, value in vars(cmind.utils).items() if not name.startswith("__")}
+        vars(functions).update(plain, logger=logger)
+        vars(package).update(crowdperf=True, utils=functions, access=ActionObject(cmind).access, __path__=[])
+        sys.modules.update({PACKAGE: package, functions.__name__: functions})
     if HELPERS not in sys.modules or sys.modules[HELPERS] in _helpers.values():
         _offer_helpers(recipe)
-
-
-def _offer_package(cmind: ModuleType) -> None:
-    package, functions = ModuleType(PACKAGE, __doc__), ModuleType(f"{PACKAGE}.{HELPERS}")
-    vars(functions).update({name: value for name, value in vars(cmind.utils).items() if not name.startswith("__")})
-    vars(functions).update(logger=logger)
-    vars(package).update(crowdperf=True, utils=functions, access=ActionObject(cmind).access, __path__=[])
-    sys.modules[PACKAGE] = package
-    sys.modules[functions.__name__] = functions
 
 
 def _offer_helpers(recipe: Recipe) -> None:
@@ -338,8 +319,8 @@ def _offer_helpers(recipe: Recipe) -> None:
             del sys.modules[HELPERS]
             raise
     else:
-        vars(module).update(vars(sys.modules[f"{PACKAGE}.{HELPERS}"]))
-        vars(module).update(__name__=HELPERS, is_true=is_true, is_false=is_false)
+        offered = vars(sys.modules[f"{PACKAGE}.{HELPERS}"])
+        vars(module).update(offered, __name__=HELPERS, is_true=is_true, is_false=is_false)
     _helpers[str(path or "")] = module
 
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 import contextlib
 import signal
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from ..rules.errors import Ambiguous, Interrupted, RequestError
 from ..rules.secrets import ANCHORS, MASK, hidden_text, known_secrets, without_shapes
 
 ATTEMPTS = 3
 QUIT_WORDS = ("q", "quit", "exit")
+Meaning = TypeVar("Meaning")
 
 
 def has_terminal() -> bool:
@@ -38,14 +39,14 @@ def pick(title: str, rows: Sequence[str], *, hint: str) -> int:
         raise Ambiguous(menu, hint=hint)
     _show(f"{menu}\n")
     allowed = f"a number from 0 to {len(rows) - 1}, or q to quit"
-    for answer in _answers("Which one? [0] ", allowed):
-        if answer is None or answer.lower() in QUIT_WORDS:
-            raise Ambiguous("no choice was made, so nothing was run", hint=hint)
-        if not answer:
-            return 0
-        if answer.isascii() and answer.isdigit() and int(answer) < len(rows):
-            return int(answer)
-    raise Ambiguous(f"no valid answer after {ATTEMPTS} attempts; expected {allowed}", hint=hint)
+    meanings = {**{str(number): number for number in range(len(rows))}, "": 0, **dict.fromkeys(QUIT_WORDS)}
+    try:
+        chosen = _ask("Which one? [0] ", meanings, allowed)
+    except ValueError as error:
+        raise Ambiguous(str(error), hint=hint) from None
+    if chosen is None:
+        raise Ambiguous("no choice was made, so nothing was run", hint=hint)
+    return chosen
 
 
 def confirm(question: str, *, refusal: str, hint: str) -> bool:
@@ -56,14 +57,14 @@ def confirm(question: str, *, refusal: str, hint: str) -> bool:
     """
     if not has_terminal():
         raise RequestError(f"{refusal}; stdin is not a terminal, so it cannot be confirmed", hint=hint)
-    for answer in _answers(f"{question} [y/N] ", "y or n"):
-        if answer is None:
-            raise RequestError(f"{refusal}; it was not confirmed", hint=hint)
-        if answer.lower() in ("y", "yes"):
-            return True
-        if answer.lower() in ("", "n", "no", *QUIT_WORDS):
-            return False
-    raise RequestError(f"{refusal}; no valid answer after {ATTEMPTS} attempts, expected y or n", hint=hint)
+    meanings = {"y": True, "yes": True, **dict.fromkeys(("", "n", "no", *QUIT_WORDS), False)}
+    try:
+        is_confirmed = _ask(f"{question} [y/N] ", meanings, "y or n")
+    except ValueError as error:
+        raise RequestError(f"{refusal}; {error}", hint=hint) from None
+    if is_confirmed is None:
+        raise RequestError(f"{refusal}; it was not confirmed", hint=hint)
+    return is_confirmed
 
 
 def wait_for_enter(text: str) -> None:
@@ -71,12 +72,16 @@ def wait_for_enter(text: str) -> None:
     _answer(text)
 
 
-def _answers(question: str, expected: str) -> Iterator[str | None]:
-    """What the user types, ``ATTEMPTS`` times; an answer after which the next one is asked for was not ``expected``."""
+def _ask(question: str, meanings: Mapping[str, Meaning], expected: str) -> Meaning | None:
+    """What the answer to a question means; None at the end of the input. Raises ValueError after ``ATTEMPTS`` others."""
     for _ in range(ATTEMPTS):
         answer = _answer(question)
-        yield answer
+        if answer is None:
+            return None
+        if answer.lower() in meanings:
+            return meanings[answer.lower()]
         _show(f"'{answer}' is not {expected}\n")
+    raise ValueError(f"no valid answer after {ATTEMPTS} attempts; expected {expected}")
 
 
 def _answer(question: str) -> str | None:
@@ -114,7 +119,7 @@ class StreamMask:
         """What may be shown of what is held back when nothing comes for a while, such as the end of a question."""
         text = self._held
         is_open = any(anchor in text.lower() for anchor in ANCHORS) and not text[-1:].isspace()
-        return b"" if is_open else self._release(text, _first(text, _starts_of_known(text)))
+        return b"" if is_open else self._release(text, _begin_of_known(text))
 
     def _release(self, text: str, length: int) -> bytes:
         self._held = text[length:]
@@ -127,34 +132,27 @@ class StreamMask:
         """How much of ``text`` belongs to no secret that continues after its end."""
         line = max(text.rfind("\n"), text.rfind("\r")) + 1
         rest = text[line:].lower()
-        begins = [rest.find(anchor) for anchor in ANCHORS]
-        begins += [_start_of_prefix(rest, anchor) for anchor in ANCHORS]
-        starts = [line + at for at in begins if at >= 0]
+        begins = [min(len(rest.partition(anchor)[0]), _begin_of(anchor, rest)) for anchor in ANCHORS]
+        safe = min(line + min(begins), _begin_of_known(text))
         key = text.rfind("-----BEGIN ")
         end_line = text[key:].partition("-----END ")[2]  # whole once something follows it
         if key >= 0 and "PRIVATE KEY" in text[key:] and not end_line.partition("-----")[2]:
-            starts.append(key)
-        safe = _first(text, [*starts, *_starts_of_known(text)])
+            safe = min(safe, key)
         return safe if len(text) - safe <= HELD_LIMIT else len(text)
 
 
-def _first(text: str, starts: list[int]) -> int:
-    return min([len(text), *starts])
-
-
-def _starts_of_known(text: str) -> list[int]:
-    found = (_start_of_prefix(text, _as_bytes(secret)) for secret in known_secrets())
-    return [at for at in found if at >= 0]
+def _begin_of_known(text: str) -> int:
+    return min((_begin_of(_as_bytes(secret), text) for secret in known_secrets()), default=len(text))
 
 
 def _as_bytes(secret: str) -> str:
     return secret.encode("utf-8", "surrogateescape").decode("latin-1")
 
 
-def _start_of_prefix(text: str, word: str) -> int:
-    """Where an ending of ``text`` begins that is the beginning of ``word``; -1 when none is."""
+def _begin_of(word: str, text: str) -> int:
+    """Where an ending of ``text`` begins that is the beginning of ``word``; the length of ``text`` without any."""
     longest = min(len(word) - 1, len(text))
-    return next((len(text) - length for length in range(longest, 0, -1) if text.endswith(word[:length])), -1)
+    return len(text) - next((length for length in range(longest, 0, -1) if text.endswith(word[:length])), 0)
 
 
 class MaskedOutput:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -128,11 +128,11 @@ class _Output:
         self._write(self._mask.settle())
 
     def _write(self, block: bytes) -> None:
-        if not block:
-            return
+        rest = block
         with contextlib.suppress(BrokenPipeError), naming("standard output"):
-            _write_all(self._target, block)
-        if self._log:
+            while rest:
+                rest = rest[os.write(self._target, rest) :]
+        if self._log and block:
             with naming(self._log.name, len(block)):
                 self._log.write(block)
                 self._log.flush()
@@ -178,26 +178,17 @@ def last_lines(tail: bytes) -> tuple[str, ...]:
     return tuple([line for line in shown if line][-TAIL_LINES:])
 
 
-def _write_all(descriptor: int, block: bytes) -> None:
-    while block:
-        block = block[os.write(descriptor, block) :]
-
-
 def end_group(process: subprocess.Popen[bytes], mark: str, *, is_group: bool) -> None:
     """Ends a child and everything it started: asks first, then kills.
 
     What left its group (setsid) is found by ``mark`` on Linux. A child that shares our group (it may read from the
     terminal) is ended with its descendants, one by one.
     """
-    family = tuple(dict.fromkeys((*(() if is_group else descendants(process.pid)), *_marked(process, mark))))
+    family = {*(() if is_group else descendants(process.pid)), *_marked(process, mark)}
     try:
-        _signal(process, signal.SIGTERM, is_group=is_group)
-        _signal_each(family, signal.SIGTERM)
-        _wait(process, family, is_group=is_group)
+        _end(process, family, signal.SIGTERM, is_group=is_group)
     finally:  # also when the user presses Ctrl-C once more
-        _signal(process, signal.SIGKILL, is_group=is_group)
-        _signal_each(family, signal.SIGKILL)
-        _wait(process, family, is_group=is_group)
+        _end(process, family, signal.SIGKILL, is_group=is_group)
 
 
 Birth = tuple[int, str]
@@ -205,11 +196,10 @@ Birth = tuple[int, str]
 
 
 def descendants(pid: int) -> tuple[Birth, ...]:
-    """The processes that ``pid`` started, and theirs; none where /proc does not tell."""
+    """The processes that ``pid`` started, and theirs; none where there is no /proc."""
     children: dict[int, list[Birth]] = {}
-    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
-        if name.isdigit() and (fields := _stat_fields(int(name))):
-            children.setdefault(int(fields[1]), []).append((int(name), fields[19]))
+    for child, fields in _processes():
+        children.setdefault(int(fields[1]), []).append((child, fields[19]))
     found: list[Birth] = []
     waiting = [pid]
     while waiting:
@@ -221,10 +211,15 @@ def descendants(pid: int) -> tuple[Birth, ...]:
 
 def _marked(process: subprocess.Popen[bytes], mark: str) -> Iterator[Birth]:
     """The processes outside the group of ``process`` that were started with ``mark`` in their environment."""
-    for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
-        fields = _stat_fields(int(name)) if name.isdigit() and mark.encode() in first_environment(name) else []
-        if fields and process.pid not in (int(name), int(fields[2])):
-            yield int(name), fields[19]
+    for pid, fields in _processes():
+        if process.pid not in (pid, int(fields[2])) and mark.encode() in first_environment(str(pid)):
+            yield pid, fields[19]
+
+
+def _processes() -> Iterator[tuple[int, list[str]]]:
+    for pid in map(int, filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc/self") else ())):
+        if fields := _stat_fields(pid):
+            yield pid, fields
 
 
 def _stat_fields(pid: int) -> list[str]:
@@ -236,19 +231,28 @@ def _stat_fields(pid: int) -> list[str]:
         return []
 
 
-def _signal_each(family: Sequence[Birth], number: int) -> None:
-    for pid, _ in filter(_is_running, family):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, number)
-
-
 def _is_running(known: Birth) -> bool:
     fields = _stat_fields(known[0])
     return bool(fields) and fields[19] == known[1] and fields[0] != "Z"
 
 
+def _end(process: subprocess.Popen[bytes], family: Collection[Birth], number: int, *, is_group: bool) -> None:
+    """Sends a signal to a child (and its group) and to ``family``, and waits ``GRACE_S`` at most until all ended."""
+    _signal(process, number, is_group=is_group)
+    for pid, _ in filter(_is_running, family):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+    end_s = time.monotonic() + GRACE_S
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(GRACE_S)
+    while time.monotonic() < end_s and (
+        any(map(_is_running, family)) or (is_group and _signal(process, 0, is_group=True))
+    ):
+        time.sleep(0.02)
+
+
 def _signal(process: subprocess.Popen[bytes], number: int, *, is_group: bool) -> bool:
-    """Sends a signal; whether there was anybody to get it."""
+    """Sends a signal; whether there was a process to get it."""
     try:
         if is_group:
             os.killpg(process.pid, number)
@@ -257,16 +261,6 @@ def _signal(process: subprocess.Popen[bytes], number: int, *, is_group: bool) ->
     except (ProcessLookupError, PermissionError):
         return False
     return True
-
-
-def _wait(process: subprocess.Popen[bytes], family: Sequence[Birth], *, is_group: bool) -> None:
-    end_s = time.monotonic() + GRACE_S
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(GRACE_S)
-    while time.monotonic() < end_s and (
-        any(map(_is_running, family)) or (is_group and _signal(process, 0, is_group=True))
-    ):
-        time.sleep(0.02)
 
 
 EXIT_MEANINGS = {126: "a program was found but could not be started", 127: "a program was not found"}
