@@ -183,7 +183,7 @@ def test_a_pause_ends_with_enter_or_the_end_of_the_input(
 def test_a_pause_without_a_terminal_goes_on(pair: TemporaryHome, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", None)
     assert pair.run("make,x", pause=True)["return"] == 0
-    assert "! --pause: there is no terminal, going on" in pair.story
+    assert "! --pause has no effect: there is no terminal" in pair.story
 
 
 def test_choices_can_be_asked_for_each_time(home: TemporaryHome, monkeypatch: pytest.MonkeyPatch) -> None:

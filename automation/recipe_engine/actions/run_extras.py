@@ -1,8 +1,8 @@
-"""What a run does besides, when asked by a flag: records of a run, figures, a shell at its end.
+"""What flags add to a run: records of it, figures, a shell at its end.
 
 ``--print_versions``, ``--dump_version_info``, ``--print_readme`` and ``--repro`` show which recipes took part;
 ``--time`` and ``--space`` what they took; ``--print_env`` and ``--debug_script`` show native scripts at work;
-``--shell`` and ``--pause`` wait for the user when all is done. Listens to the engine; steers nothing.
+``--shell`` and ``--pause`` wait for the user when all is done. This listens to the engine and steers nothing.
 """
 
 from __future__ import annotations
@@ -42,36 +42,31 @@ DEBUG_FILE = "tmp-run-without-cm.sh"
 """Names that users and CM's experiment tools know (reference engine, cm4mlops e1d5c7cf0)."""
 
 
-class ScriptWatch(NamedTuple):
-    """Which native scripts are shown: ``tags`` that a recipe must have, ``depth`` of the recipe asked for (or none)."""
-
-    shows_env: bool
-    tags: frozenset[str]
-    depth: int | None
-
-    def is_debugged(self, step: StepContext) -> bool:
-        """Whether the script of this step is kept for debugging."""
-        is_top = len(step.configured.request.trace) == self.depth
-        return is_top or bool(self.tags and self.tags <= set(step.recipe.tags))
-
-
 class WatchedEffects(RealEffects):
-    """Effects whose native scripts are shown."""
+    """Effects that show native scripts.
 
-    watch = ScriptWatch(False, frozenset(), None)
+    ``shows_env``: the env before each; kept for debugging are those of recipes with ``debug_tags``, and those of the
+    recipes that ``debug_depth`` others led to.
+    """
+
+    shows_env = False
+    debug_tags: frozenset[str] = frozenset()
+    debug_depth: int | None = None
 
     def run_script(self, step: StepContext) -> None:
         """Runs the script; shows its env before, keeps a copy of it after."""
-        label = step.configured.label
-        if self.watch.shows_env:
+        label, tags = step.configured.label, self.debug_tags
+        if self.shows_env:
             values = json.dumps(hidden(without_secrets(step.env)), indent=2, sort_keys=True, default=str)
             logger.info("%senv of %s:\n%s", step.indent, label, values)
         try:
             super().run_script(step)
         finally:
-            if self.watch.is_debugged(step) and os.path.isfile(RUN_FILE):
+            is_kept = len(step.configured.request.trace) == self.debug_depth or (tags and tags <= {*step.recipe.tags})
+            if is_kept and os.path.isfile(RUN_FILE):
                 shutil.copy(RUN_FILE, DEBUG_FILE)
-                logger.info("%s* %s: to try by hand: bash %s", step.indent, label, _here(DEBUG_FILE))
+                path = shlex.quote(os.path.join(os.getcwd(), DEBUG_FILE))
+                logger.info("%s* %s: to run its script again: bash %s", step.indent, label, path)
 
 
 class Step(NamedTuple):
@@ -92,28 +87,25 @@ def run_with_extras(
 ) -> dict[str, Any]:
     """What ``run`` answers, with all the extras that the input asks for around it.
 
-    Raises RequestError for ``--shell`` where nobody can type, else what ``run`` raises.
+    Raises RequestError for ``--shell`` without a terminal, else what ``run`` raises.
     """
     if is_yes(i.get("shell")) and not has_terminal():
         raise RequestError("--shell opens a shell, and there is no terminal", hint="--save_env leaves tmp-env.sh")
-    watch = ScriptWatch(
-        shows_env=is_yes(i.get("print_env")),
-        tags=frozenset(split_words(i.get("debug_script_tags") or "")),
-        depth=len(running_trace()) if is_yes(i.get("debug_script")) else None,
-    )
-    if isinstance(engine.effects, WatchedEffects):
-        engine.effects.watch = watch
+    effects = engine.effects
+    if isinstance(effects, WatchedEffects):
+        effects.shows_env = is_yes(i.get("print_env"))
+        effects.debug_tags = frozenset(split_words(i.get("debug_script_tags") or ""))
+        effects.debug_depth = len(running_trace()) if is_yes(i.get("debug_script")) else None
     engine.remembers_choices = not is_yes(i.get("skip_remembered_selections"))
     extras = Extras(i)
     engine.observers.append(extras.take)
     try:
         answer = run(i, engine)
     except RecipeError as error:
-        extras.record({"return": error.code, "error": error.describe()})
+        extras.write_files({"return": error.code, "error": error.describe()})
         raise
-    extras.record(answer)
-    extras.print_figures()
-    extras.wait_for_user()
+    extras.write_files(answer)
+    extras.finish()
     return answer
 
 
@@ -130,9 +122,6 @@ class Extras:
         self._free_bytes = shutil.disk_usage(self._folder).free
         self._command = f"{self._prefix} {given_line(i).text.removeprefix('cm run script ')}"
 
-    def _asks(self, flag: str) -> bool:
-        return is_yes(self._i.get(flag))
-
     def take(self, event: StepEvent) -> None:
         """Collects a step that ended; a run that starts over forgets what it did before."""
         if event.kind == "again":
@@ -140,51 +129,63 @@ class Extras:
         elif event.kind == "done" and event.configured and event.result:
             self._steps.append(Step(event.configured, event.result, event.trace[-2] if event.trace[1:] else ""))
 
-    def record(self, answer: Mapping[str, Any]) -> None:
+    def write_files(self, answer: Mapping[str, Any]) -> None:
         """Writes the files that were asked for, also after a failure."""
-        if self._asks("dump_version_info"):
+        if is_yes(self._i.get("dump_version_info")):
             for name in VERSION_FILES:
                 write_json(self._folder / name, self._version_info())
-        if self._asks("print_readme"):
-            write_text(self._folder / README_FILE, hidden_text(self._readme()))
+        if is_yes(self._i.get("print_readme")):
+            write_text(self._folder / README_FILE, self._readme())
             logger.info("* how this was made is in %s", self._folder / README_FILE)
-        if self._asks("repro"):
+        if is_yes(self._i.get("repro")):
             self._write_repro(answer)
 
-    def print_figures(self) -> None:
-        """Prints the figures that were asked for."""
-        if self._asks("print_versions"):
-            logger.info("Versions:")
-            for step in self._steps:
-                if step.result.version:
-                    logger.info("  %s: %s", step.query, step.result.version)
-        if self._asks("time"):
-            logger.info("Seconds, dependencies included:")
-            for step in self._steps:
-                logger.info("  %8.2f  %s", step.result.duration_s, step.configured.label)
-        if self._asks("space"):
-            used = self._free_bytes - shutil.disk_usage(self._folder).free
-            logger.info("Disk space used where %s is: %.1f MB", self._folder, used / BYTES_PER_MB)
+    def finish(self) -> None:
+        """Prints what was asked for, and waits for the user."""
+        for flag, show in {
+            "print_versions": self._print_versions,
+            "time": self._print_times,
+            "space": self._print_space,
+            "shell": self._open_shell,
+            "pause": self._pause,
+        }.items():
+            if is_yes(self._i.get(flag)):
+                show()
 
-    def wait_for_user(self) -> None:
-        """Opens the shell, or waits for a key."""
-        if self._asks("shell") and self._steps:
-            from ..running.process import hand_over
+    def _print_versions(self) -> None:
+        logger.info("Versions:")
+        for step in self._steps:
+            if step.result.version:
+                logger.info("  %s: %s", step.query, step.result.version)
 
+    def _print_times(self) -> None:
+        logger.info("Seconds, dependencies included:")
+        for step in self._steps:
+            logger.info("  %8.2f  %s", step.result.duration_s, step.configured.label)
+
+    def _print_space(self) -> None:
+        used = self._free_bytes - shutil.disk_usage(self._folder).free
+        logger.info("Disk space used where %s is: %.1f MB", self._folder, used / BYTES_PER_MB)
+
+    def _open_shell(self) -> None:
+        from ..running.process import hand_over
+
+        if self._steps:
             new_env, rule = self._steps[-1].result.new_env, self._steps[-1].configured.recipe.values
             path = self._folder / ENV_FILE
             write_env_file(path, new_env, rule)
             logger.info("* a shell with the env of the result (%s); exit ends it", path)
             hand_over(["bash", "--rcfile", str(path), "-i"], self._folder, extra_env=secret_variables(new_env))
-        if self._asks("pause"):
-            if has_terminal():
-                wait_for_enter("Press Enter to continue ...")
-            else:
-                logger.warning("! --pause: there is no terminal, going on")
+
+    def _pause(self) -> None:
+        if has_terminal():
+            wait_for_enter("Press Enter to continue ...")
+        else:
+            logger.warning("! --pause has no effect: there is no terminal")
 
     def _version_info(self) -> list[dict[str, dict[str, str]]]:
         """A row for each step in order of their ends, by the words it was asked for."""
-        rows = [
+        rows: list[dict[str, dict[str, str]]] = [
             {
                 step.query: {
                     "script_uid": step.configured.recipe.id.uid,
@@ -197,10 +198,10 @@ class Extras:
             }
             for step in self._steps
         ]
-        shown: list[dict[str, dict[str, str]]] = hidden_texts(rows)
-        return shown
+        return [hidden_texts(row) for row in rows]
 
     def _readme(self) -> str:
+        """A page on the command, the machine and the steps, without secrets."""
         lines = ["# How this result was made", "", f"    {self._command}", ""]
         lines += [f"{key}: {value}  " for key, value in self._host().items()]
         lines += ["", "## Steps, in order of their ends", ""]
@@ -212,7 +213,7 @@ class Extras:
                 f"       {self._prefix} {shlex.quote('--tags=' + step.query)}",
                 "",
             ]
-        return "\n".join(lines)
+        return hidden_text("\n".join(lines))
 
     def _host(self) -> dict[str, str]:
         """The machine and the programs, without names of people or of the machine."""
@@ -236,7 +237,7 @@ class Extras:
         values: dict[str, Any] = {"input": self._input, "info": self._host(), "output": _shown(answer)}
         for name, value in {**values, "run-state": versions}.items():
             write_json(folder / f"{prefix}-{name}.json", value)
-        write_text(folder / f"{prefix}-{README_FILE}", hidden_text(self._readme()))
+        write_text(folder / f"{prefix}-{README_FILE}", self._readme())
         write_json(self._folder / REPRO_ANSWER, {**values, **versions})
         logger.info("* a record of this run is in %s", folder)
 
@@ -245,7 +246,3 @@ def _shown(values: Mapping[str, Any]) -> dict[str, Any]:
     """A CM input or answer that a file may hold: nothing of cmind's own, no secrets at any depth."""
     own = ("cmd", "parsed_automation", "parsed_artifact", "parsed_artifacts")
     return {key: hidden(value) for key, value in without_secrets(values).items() if key not in own}
-
-
-def _here(name: str) -> str:
-    return shlex.quote(os.path.join(os.getcwd(), name))

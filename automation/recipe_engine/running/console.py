@@ -73,7 +73,7 @@ def wait_for_enter(text: str) -> None:
 
 
 def _ask(question: str, meanings: Mapping[str, Meaning], expected: str) -> Meaning | None:
-    """What the answer to a question means; None at the end of the input. Raises ValueError after ``ATTEMPTS`` others."""
+    """What the answer means; None at the end of the input. Raises ValueError after ``ATTEMPTS`` other answers."""
     for _ in range(ATTEMPTS):
         answer = _answer(question)
         if answer is None:
