@@ -51,7 +51,7 @@ class CAutomation(Automation):
 
     def gc(self, i):
         """Remove what nobody needs: cm gc cache --dry-run [--max-size=20GB] [--older-than=30d] [-f]."""
-        return answer(self.cmind, i, "cache_gc.gc_action", "home")
+        return answer(self.cmind, i, "cache_actions.gc_action", "home")
 
     def pin(self, i):
         """Protect entries and what they need from cm gc cache: cm pin cache UID, or --tags=..."""

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from helpers import Finished, TemporaryHome, cm_command, run_to_end
 from recipe_engine.actions.adapter import answer_cm
-from recipe_engine.actions.cache_actions import show_action
-from recipe_engine.actions.cache_gc import gc_action
+from recipe_engine.actions.cache_actions import gc_action, show_action
 from recipe_engine.actions.explain_cache import explain_cache_action
 
 LONG = "x" * 5000

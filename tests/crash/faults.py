@@ -34,8 +34,7 @@ import recipe_engine.running.journal
 import recipe_engine.running.shell  # noqa: F401
 from helpers import CHECKOUT, TemporaryHome
 from recipe_engine.actions.adapter import answer_cm
-from recipe_engine.actions.cache_actions import remove_action
-from recipe_engine.actions.cache_gc import gc_action
+from recipe_engine.actions.cache_actions import gc_action, remove_action
 from recipe_engine.actions.run import run_action
 from recipe_engine.disk import store
 

@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome, Terminal, shell_wait, wait_until
-from recipe_engine.actions import cache_gc
-from recipe_engine.actions.cache_actions import NothingFound, pin_action, show_action
-from recipe_engine.actions.cache_gc import LEFT_FOR_S, gc_action, limits_of
+from recipe_engine.actions import cache_actions
+from recipe_engine.actions.cache_actions import LEFT_FOR_S, NothingFound, gc_action, limits_of, pin_action, show_action
 from recipe_engine.disk.entries import CACHE_AUTOMATION_UID
 from recipe_engine.disk.store import Store
 from recipe_engine.disk.usage import EntriesInUse
@@ -319,9 +318,9 @@ def test_what_killed_processes_left_goes_when_it_is_surely_theirs(filled: Tempor
 def test_a_lock_file_that_goes_during_the_look_is_no_error(
     filled: TemporaryHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    listed = cache_gc._paths_in
+    listed = cache_actions._paths_in
     gone = [filled.store / ".locks" / name for name in ("a.lock", "b.new")]
-    monkeypatch.setattr(cache_gc, "_paths_in", lambda folder: [*listed(folder), *gone])
+    monkeypatch.setattr(cache_actions, "_paths_in", lambda folder: [*listed(folder), *gone])
     assert going(filled) == {}
 
 

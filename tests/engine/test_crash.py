@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome, finish, is_alive, shell_wait, wait_until
-from recipe_engine.actions.cache_gc import gc_action
+from recipe_engine.actions.cache_actions import gc_action
 from recipe_engine.disk import usage
 from recipe_engine.disk.locks import is_locked
 

@@ -467,7 +467,7 @@ def test_an_entry_is_in_use_before_its_dynamic_dependencies_run(home: TemporaryH
         import subprocess
 
         def preprocess(i):
-            from recipe_engine.actions.cache_gc import gc_action
+            from recipe_engine.actions.cache_actions import gc_action
             from recipe_engine.actions.adapter import Home
             from pathlib import Path
 

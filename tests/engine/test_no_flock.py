@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome
-from recipe_engine.actions.cache_actions import remove_action, show_action
+from recipe_engine.actions.cache_actions import gc_action, remove_action, show_action
 from recipe_engine.actions.cache_check import verify_action
-from recipe_engine.actions.cache_gc import gc_action
 from recipe_engine.disk.files import mount_point
 from recipe_engine.rules.errors import StoreError
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome, cm_command, finish, shell_wait, wait_until
-from recipe_engine.actions.cache_actions import remove_action
-from recipe_engine.actions.cache_gc import gc_action
+from recipe_engine.actions.cache_actions import gc_action, remove_action
 from recipe_engine.disk import usage
 from recipe_engine.disk.entries import EntryPaths, details_of
 from recipe_engine.disk.usage import EntriesInUse, dependencies, is_in_use, last_use_s, unused, users_of
