@@ -1,4 +1,4 @@
-"""cmind's door to the engine: the actions of ``cm ... cache``. Each is one call; all else is in recipe_engine."""
+"""The actions of ``cm ... cache``, as cmind calls them. Each is one call into recipe_engine."""
 
 import importlib.util
 import sys
@@ -19,8 +19,7 @@ if Path(sys.modules["recipe_engine"].__file__).parent != ENGINE:
     )
 # --- end of the same lines ---
 
-from recipe_engine.actions.adapter import answer, home_of, loaded_artifacts  # noqa: E402
-from recipe_engine.actions.adapter import answer_cm  # noqa: E402
+from recipe_engine.actions.adapter import answer, answer_cm, home_of, loaded_artifacts  # noqa: E402
 
 
 class CAutomation(Automation):
@@ -34,7 +33,7 @@ class CAutomation(Automation):
         return answer(self.cmind, i, "cache_actions.show_action", "home")
 
     def explain(self, i):
-        """Show who made an entry, whether it is whole, who needs it and how to reach it: cm explain cache [UID]."""
+        """Show what made an entry, whether it is intact, what needs it and how to reach it: cm explain cache [UID]."""
         return answer(self.cmind, i, "explain_cache.explain_cache_action", "home")
 
     def search(self, i):
@@ -50,7 +49,7 @@ class CAutomation(Automation):
         return answer(self.cmind, i, "cache_check.verify_action", "home")
 
     def gc(self, i):
-        """Remove what nobody needs: cm gc cache --dry-run [--max-size=20GB] [--older-than=30d] [-f]."""
+        """Remove what is no longer needed: cm gc cache --dry-run [--max-size=20GB] [--older-than=30d] [-f]."""
         return answer(self.cmind, i, "cache_actions.gc_action", "home")
 
     def pin(self, i):

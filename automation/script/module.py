@@ -1,4 +1,4 @@
-"""cmind's door to the engine: the actions of ``cm ... script``. Each is one call; all else is in recipe_engine."""
+"""The actions of ``cm ... script``, as cmind calls them. Each is one call into recipe_engine."""
 
 import importlib.util
 import sys
@@ -19,12 +19,7 @@ if Path(sys.modules["recipe_engine"].__file__).parent != ENGINE:
     )
 # --- end of the same lines ---
 
-from recipe_engine.actions.adapter import (  # noqa: E402
-    answer,
-    answer_cm,
-    home_of,
-    loaded_artifacts,
-)
+from recipe_engine.actions.adapter import answer, answer_cm, home_of, loaded_artifacts  # noqa: E402
 
 
 class CAutomation(Automation):
@@ -40,15 +35,15 @@ class CAutomation(Automation):
         return answer(self.cmind, i, "run.run_action", "home", "cmind")
 
     def use(self, i):
-        """Run all recipes on this engine, even where another one is registered: cm use crowdperf:script."""
+        """Run all recipes on this engine, even if another one is registered: cm use crowdperf:script."""
         return answer(self.cmind, i, "adapter.use_action", "cmind")
 
     def plan(self, i):
-        """Show what a run would do, and do none of it: cm plan script --tags=get,python3 [--graph=mermaid|dot|html]."""
+        """Show what a run would do, without doing it: cm plan script --tags=get,python3 [--graph=mermaid|dot|html]."""
         return answer(self.cmind, i, "plan_action.plan_action", "home")
 
     def explain(self, i):
-        """Show why a step of a run would be what it is: cm explain script --tags=... [--step=NAME] [--env=KEY,KEY]."""
+        """Show why a step of a run is what it is: cm explain script --tags=... [--step=NAME] [--env=KEY,KEY]."""
         return answer(self.cmind, i, "explain_action.explain_action", "home")
 
     def add(self, i):
@@ -60,23 +55,23 @@ class CAutomation(Automation):
         return answer(self.cmind, i, "audit.audit_action", "home")
 
     def lock(self, i):
-        """Write down what a run uses, so that another uses the same: cm lock script --tags=... > crowdperf.lock."""
+        """Record what a run uses, so that another run uses the same: cm lock script --tags=... > crowdperf.lock."""
         return answer(self.cmind, i, "provenance.lock.lock_action", "home")
 
     def runs(self, i):
-        """List the runs that were made, or show the steps of one: cm runs script [id]."""
+        """List past runs, or show the steps of one: cm runs script [id]."""
         return answer(self.cmind, i, "resume.runs_action", "home")
 
     def resume(self, i):
-        """Resume a run that did not end well: cm resume script [id] [--force]."""
+        """Resume a run that failed or was interrupted: cm resume script [id] [--force]."""
         return answer(self.cmind, i, "resume.resume_action", "home", "cmind")
 
     def record(self, i):
-        """Write down how a result is made again, for recipes that make one: cm record script --folder=... --name=..."""
+        """Record how a result can be reproduced; for recipes that make one: cm record script --folder=... --name=..."""
         return answer(self.cmind, i, "provenance.record.record_action", "home")
 
     def reproduce(self, i):
-        """Make a result again from its folder and compare: cm reproduce script RESULT [--check_only|--plan]."""
+        """Reproduce a result from its folder and compare: cm reproduce script RESULT [--check_only|--plan]."""
         return answer(self.cmind, i, "provenance.reproduce.reproduce_action", "home", "cmind")
 
     def diff(self, i):
@@ -94,7 +89,7 @@ class CAutomation(Automation):
         return answer(self.cmind, i, "script_actions.version_action")
 
     def prepare(self, i):
-        """Run the dependencies of a recipe and not the recipe itself: cm prepare script --tags=..."""
+        """Run the dependencies of a recipe, not the recipe itself: cm prepare script --tags=..."""
         return answer(self.cmind, i, "script_actions.prepare_action", "home", "cmind")
 
     def native_run(self, i):
@@ -102,7 +97,7 @@ class CAutomation(Automation):
         return answer(self.cmind, i, "script_actions.native_run_action")
 
     def test(self, i):
-        """Run the tests that a recipe names: cm test script RECIPE [--test_input_index=N|N+] [--test_input_id=ID]."""
+        """Run the tests of a recipe: cm test script RECIPE [--test_input_index=N|N+] [--test_input_id=ID]."""
         return answer(self.cmind, i, "script_actions.test_action", "home", "cmind")
 
     def doc(self, i):
@@ -110,15 +105,15 @@ class CAutomation(Automation):
         return answer(self.cmind, i, "script_actions.doc_action", "home")
 
     def docker(self, i):
-        """Not there: says what to use in place of cm docker script."""
+        """Not available: prints what to use instead of cm docker script."""
         return answer(self.cmind, i, "script_actions.unsupported_action")
 
     def dockerfile(self, i):
-        """Not there: says what to use in place of cm dockerfile script."""
+        """Not available: prints what to use instead of cm dockerfile script."""
         return self.docker(i)
 
     def gui(self, i):
-        """Not there: says what to use in place of cm gui script."""
+        """Not available: prints what to use instead of cm gui script."""
         return self.docker(i)
 
     def delete(self, i):

@@ -1,4 +1,4 @@
-"""cmind's door to the engine: the actions of ``cm ... utils``. Each is one call; all else is in recipe_engine."""
+"""The actions of ``cm ... utils``, as cmind calls them. Each is one call into recipe_engine."""
 
 import importlib.util
 import sys

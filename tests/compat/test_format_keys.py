@@ -135,7 +135,7 @@ def told_by_test(home: TemporaryHome, case: Case) -> Any:
         given_by_tests(home, case)
     finally:
         logger.removeHandler(listener)
-    return any("asks for a container" in line for line in lines)
+    return any("starts no containers" in line for line in lines)
 
 
 @dataclass(frozen=True)

@@ -166,7 +166,7 @@ def test_pages_are_written_with_a_list_and_never_over_the_recipes(tested: Tempor
     assert (folder / "get-x" / "README.md").read_text().startswith("# get-x\n")
     assert "- [get-y](get-y/README.md)" in (folder / "list_of_scripts.md").read_text()
     assert set(answer["files"]) == {str(path) for path in folder.rglob("*.md")}
-    with pytest.raises(RequestError, match="written over"):
+    with pytest.raises(RequestError, match="overwritten"):
         actions.doc_action({"output_dir": str(tested.repo / "script")}, tested.engine_home)
     assert not (tested.repo / "script" / "get-x" / "README.md").exists()
 

@@ -1,4 +1,4 @@
-"""``cm help|version|test|doc|prepare|native-run script``, and what to use in place of actions that do not exist."""
+"""``cm help|version|test|doc|prepare|native-run script``, and what to use instead of CM's other actions."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ Answer = dict[str, Any]
 COMPATIBLE_VERSION = "1.3.2"
 """The version of CM's script automation whose recipe format this engine runs (cm4mlops e1d5c7cf0, 2025)."""
 COMMON_NAMES = {"describe": "help", "search": "find", "delete": "rm"}
-"""What users call the actions whose names cmind gives to the adapter."""
+"""What users type for the actions that cmind calls otherwise."""
 INSTEAD: Mapping[str, str] = {
     "docker": "cm run script --tags=run,container,mlperf --recipe_tags=TAGS runs it in Docker, Podman or Apptainer",
     "dockerfile": "cm run script --tags=run,container,mlperf,_plan --recipe_tags=TAGS shows Dockerfile and commands",
     "gui": "cm help script RECIPE lists the inputs, variations and choices that the page would show",
 }
-"""What to use in place of CM's actions that this engine does not have."""
+"""What to use instead of CM's actions that this engine does not have."""
 
 
 class TestsFailed(RecipeError):
@@ -50,8 +50,7 @@ def help_action(i: Mapping[str, Any], home: Home, adapter: type) -> Answer:
 
     Raises RecipeError when no recipe fits, or several and ``--quiet`` is not given: it names all of them.
     """
-    query, name = parse_query_input(i)
-    if not name and not query.all_of:
+    if not _names_recipes(i):
         actions = own_actions(adapter)
         lines = [f"  {action:<10} {text}" for action, text in actions.items()]
         show(i, "\n".join(["cm ACTION script [RECIPE] [--tags=...]", "", *lines]))
@@ -78,10 +77,13 @@ def own_actions(adapter: type) -> dict[str, str]:
 def _recipes(i: Mapping[str, Any], home: Home) -> list[Recipe]:
     """The recipes that the query asks for, best first; all without one. Raises RecipeError when none fits."""
     source = RecipeSource(home.repos, home.index_folder)
-    query, name = parse_query_input(i)
-    asks = bool(name or query.all_of)
-    found = candidates(query, name, source.index) if asks else source.index.entries
+    found = candidates(*parse_query_input(i), source.index) if _names_recipes(i) else source.index.entries
     return [source.recipe(entry) for entry in found]
+
+
+def _names_recipes(i: Mapping[str, Any]) -> bool:
+    query, name = parse_query_input(i)
+    return bool(name or query.all_of)
 
 
 def version_action(i: Mapping[str, Any], checkout: Path = CHECKOUT) -> Answer:
@@ -132,16 +134,15 @@ def native_run_action(i: Mapping[str, Any]) -> Answer:
 
 
 def unsupported_action(i: Mapping[str, Any]) -> Answer:
-    """Refuses an action of CM that this engine does not have, and says what to use in its place."""
+    """Refuses an action of CM that this engine does not have, and says what to use instead."""
     action = str(i.get("action"))
     raise RequestError(f"this engine has no 'cm {action} script'", hint=INSTEAD[action])
 
 
 def check_removal(i: Mapping[str, Any]) -> None:
-    """Raises RequestError when ``cm rm script`` names no recipe, or has neither ``-f`` nor anybody to ask."""
-    query, name = parse_query_input(i)
-    if not name and not query.all_of:
-        raise RequestError("no recipe was named, and all of them would be removed", hint="cm rm script NAME")
+    """Raises RequestError when ``cm rm script`` names no recipe, or cannot be confirmed: no ``-f``, no terminal."""
+    if not _names_recipes(i):
+        raise RequestError("no recipe was named, so all of them would be removed", hint="cm rm script NAME")
     is_forced = is_yes(i.get("f")) or is_yes(i.get("force"))
     if i.get("out") == "con" and not is_forced and not has_terminal():
         raise RequestError(
@@ -172,22 +173,21 @@ def test_action(i: Mapping[str, Any], home: Home, cmind: Any) -> Answer:
         names = ", ".join(f"{row['recipe']} test {row['test']} ({row['tags']})" for row in failed)
         raise TestsFailed(f"{len(failed)} of {len(results)} tests failed: {names}")
     if not results:
-        logger.info("no tests: none of these recipes has tests.run_inputs that fit")
+        logger.info("no tests to run: none of these recipes has matching tests.run_inputs")
     return {"return": 0, "tests": results}
 
 
 def chosen_tests(recipe: Recipe, i: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any]]]:
-    """The recipe's tests that were asked for, with their numbers from 1. Raises RequestError for a bad number."""
+    """The selected tests of a recipe with their numbers, from 1. Raises RequestError for a bad number."""
     block = recipe.meta.get("tests")
     tests = (block.get("run_inputs") or []) if isinstance(block, Mapping) else []
     numbered = [(number, test or {}) for number, test in enumerate(tests, start=1)]
-    wanted = str(i.get("test_input_index") or "")
-    if wanted:
-        digits = wanted[:-1] if wanted.endswith("+") else wanted
+    if index := str(i.get("test_input_index") or ""):
+        digits = index.removesuffix("+")
         if not digits.isdigit() or int(digits) < 1:
-            raise RequestError(f"--test_input_index must be a positive integer, or one followed by '+', got {wanted!r}")
-        last = len(tests) if wanted.endswith("+") else int(digits)
-        numbered = [(number, test) for number, test in numbered if int(digits) <= number <= last]
+            raise RequestError(f"--test_input_index must be a positive integer, or one followed by '+', got {index!r}")
+        first, last = int(digits), len(tests) if index.endswith("+") else int(digits)
+        numbered = numbered[first - 1 : last]
     name = str(i.get("test_input_id") or "")
     return [(number, test) for number, test in numbered if not name or str(test.get("id", "")) == name]
 
@@ -214,22 +214,24 @@ TEST_KEYS = frozenset(["docker", "id", "test-all-variations", "test_all_variatio
 def test_input(recipe: Recipe, test: Mapping[str, Any], words: list[str], i: Mapping[str, Any]) -> dict[str, Any]:
     """The input of ``cm run script`` for one run of a test."""
     if is_yes(test.get("docker")):
-        logger.info("  (asks for a container; runs here, because this engine starts none)")
+        logger.info("  (docker is set, but this engine starts no containers: the test runs on the host)")
     own = {key: value for key, value in test.items() if key not in TEST_KEYS and not key.startswith("docker_")}
     given = {key: value for key, value in i.items() if key in own and key not in ("env", "tags")}
-    asked = {**own, **given, "action": "run", "automation": "script,5b4e0237da074764"}
-    asked["env"] = {**(own.get("env") or {}), **(i.get("env") or {})}
-    asked["tags"] = ",".join([*recipe.tags, *words])
-    asked["quiet"] = True
-    asked.pop("out", None)
-    return asked
+    return {
+        **{key: value for key, value in {**own, **given}.items() if key != "out"},
+        "action": "run",
+        "automation": "script,5b4e0237da074764",
+        "env": {**(own.get("env") or {}), **(i.get("env") or {})},
+        "tags": ",".join([*recipe.tags, *words]),
+        "quiet": True,
+    }
 
 
 def doc_action(i: Mapping[str, Any], home: Home) -> Answer:
     """Answers ``cm doc script``: a page for each recipe that fits, generated from its metadata.
 
     With ``--output_dir`` writes ``FOLDER/<alias>/README.md`` and ``FOLDER/list_of_scripts.md``; without it prints the
-    pages. A recipe's own README.md is never written over.
+    pages. A recipe's own README.md is never overwritten.
     """
     recipes = _recipes(i, home)
     pages = {recipe.id.alias: readme_text(recipe) for recipe in recipes}
@@ -237,10 +239,9 @@ def doc_action(i: Mapping[str, Any], home: Home) -> Answer:
         show(i, "\n".join(pages.values()))
         return {"return": 0, "pages": pages}
     root = Path(os.path.abspath(os.path.expanduser(str(i["output_dir"]))))
-    own = [root / recipe.id.alias for recipe in recipes if (root / recipe.id.alias).resolve() == recipe.path.resolve()]
-    if own:
+    if own := [path for r in recipes if (path := root / r.id.alias).resolve() == r.path.resolve()]:
         raise RequestError(
-            f"--output_dir={i['output_dir']} is where the recipes are: {own[0] / 'README.md'} would be written over",
+            f"--output_dir={i['output_dir']} holds the recipes: {own[0] / 'README.md'} would be overwritten",
             hint="name another folder, such as --output_dir=docs/recipes",
         )
     rows = [f"- [{recipe.id.alias}]({recipe.id.alias}/README.md): {summary_of(recipe)}" for recipe in recipes]
