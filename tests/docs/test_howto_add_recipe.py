@@ -60,7 +60,7 @@ def test_the_short_way_makes_a_recipe_that_runs_and_is_sound(home: Path) -> None
     assert (home / "repos" / "local" / "script" / "get-my-make" / "_cm.yaml").is_file()
     assert "Version of make: " in done[1].stderr
     assert done[2].stdout == ""
-    assert "looked at 1 recipe: 0 errors, 0 warnings, 0 notes" in done[2].stderr
+    assert "checked 1 recipe: 0 errors, 0 warnings, 0 notes" in done[2].stderr
 
 
 def test_the_audit_finds_only_that_the_readme_of_the_page_is_missing(home: Path) -> None:

@@ -116,7 +116,7 @@ def test_an_entry_of_another_user_is_not_removed_and_its_owner_is_named(shared: 
     assert "belongs to root" in removed.stderr
     collected = shared.second_cm("gc", "cache", "--max-size=1", "-f")
     assert collected.code == 0, collected.stderr
-    assert "this user may not change it" in collected.stdout
+    assert "this user has no write permission" in collected.stdout
     assert shared.owners("get-thing") == [0]
 
 

@@ -294,7 +294,7 @@ def test_cm_prints_one_json_object_and_ends_with_the_code(home: TemporaryHome) -
     done = home.cm("audit", "script", "recipes:get-x")
     assert done.code == 1
     assert "_cm.json" in done.stdout
-    assert "looked at 1 recipe: 1 error, 1 warning, 0 notes" in done.stderr
+    assert "checked 1 recipe: 1 error, 1 warning, 0 notes" in done.stderr
 
 
 def test_our_own_recipes_are_sound() -> None:

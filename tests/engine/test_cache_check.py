@@ -122,7 +122,7 @@ DAMAGE: dict[str, tuple[Callable[[TemporaryHome, Path], object], str, str]] = {
     "an edited recipe": (
         lambda home, entry: (home.repo / "script/get-x/run.sh").write_text("true"),
         "recipe",
-        "was changed since; --renew makes it again",
+        "has changed since; --renew remakes the entry",
     ),
     "a removed recipe": (
         lambda home, entry: shutil.rmtree(home.repo / "script/get-x"),

@@ -374,7 +374,7 @@ def test_the_console_tells_what_why_and_how_much(filled: TemporaryHome) -> None:
         f"- {new} (get-new)",
         f"  kept: {base} (get-base)",
     ]
-    assert "not used for 10 d 0 h: least recently used, and the cache is larger than asked" in lines[-4]
+    assert "not used for 10 d 0 h: least recently used, and the cache is larger than --max-size" in lines[-4]
     assert "would remove: 2 with " in lines[-1]
     refused = filled.cm("gc", "cache", "--max-size=10kB")
     assert refused.code == 1

@@ -1,7 +1,7 @@
-"""``cm audit script``: looks over recipes without running anything, and reports what is wrong with them and where.
+"""``cm audit script``: checks recipes without running anything, and reports what is wrong with them and where.
 
-It reads every registered recipe, because whether a dependency is answered depends on all of them; findings are reported
-for the selected ones. The rules are in `auditing/`.
+It reads every registered recipe, because whether a recipe exists for a dependency depends on all of them; findings are
+reported for the selected ones. The rules are in `auditing/`.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def summary(count: int, found: Mapping[str, int], level: str) -> str:
     """The last line for a user."""
     parts = [_number(found[name], word) for name, word in zip(LEVELS, ("error", "warning", "note"), strict=True)]
     more = " (--level=info shows the notes)" if level != "info" and found["info"] else ""
-    return f"looked at {_number(count, 'recipe')}: {', '.join(parts)}{more}"
+    return f"checked {_number(count, 'recipe')}: {', '.join(parts)}{more}"
 
 
 def _number(count: int, word: str) -> str:

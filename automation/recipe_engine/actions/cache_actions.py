@@ -49,7 +49,7 @@ class NothingFound(RecipeError):
 
 
 def find_entries(i: Mapping[str, Any], store: Store) -> list[CacheEntry]:
-    """The entries that ``--tags``, a first word with blanks (tags too), or a uid or a pattern of uids ask for.
+    """The entries that ``--tags``, a first word with whitespace (tags too), or a uid or a pattern of uids select.
 
     They come in order of their tags.
     """
@@ -85,7 +85,7 @@ def describe_entry(entry: CacheEntry, now_s: float) -> dict[str, Any]:
 
 
 def made_s(entry: CacheEntry) -> float:
-    """When an entry was made, in seconds since 1970; 0 for one that is gone."""
+    """When an entry was made, in seconds since 1970; 0 for a removed one."""
     try:
         return utc_seconds(entry.record.created_utc if entry.record else "")
     except ValueError:
@@ -144,9 +144,9 @@ def search_entries(i: Mapping[str, Any], home: Home) -> list[CacheEntry]:
 
 
 def remove_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
-    """Answers ``cm rm cache [--tags=...] [-f] [--in_use]``; code 1 when an entry stays because a process needs it.
+    """Answers ``cm rm cache [--tags=...] [-f] [--in_use]``; code 1 when an entry is kept because a process needs it.
 
-    An entry that a process uses goes only with ``--in_use``, one that a process is making never. Raises NothingFound
+    An entry that a process uses is removed only with ``--in_use``, one that a process makes never. Raises NothingFound
     when no entry fits, RequestError when the removal is not confirmed and ``-f`` is not given.
     """
     store = Store(home.store_path)
@@ -183,7 +183,7 @@ def is_removed(store: Store, entry: CacheEntry, *, may_be_in_use: bool = False, 
             reason = "it was pinned"
         elif is_idle or may_be_in_use:
             store.remove(entry)
-            reason = "it could not be removed, or not all of it" if entry.path.exists() else ""
+            reason = "it could not be removed completely" if entry.path.exists() else ""
         else:
             reason = IN_USE
     if reason == IN_USE and (users := users_of(entry.path)):
@@ -269,7 +269,7 @@ def gc_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
         removed = [candidate for candidate in plan.removed if _remove(store, candidate)]
         empty_trash(store.root)
         for path in trash_in(store.root):
-            logger.warning("! %s could not be removed, or not all of it", path)
+            logger.warning("! %s could not be removed completely", path)
         logger.info("removed %d of %d: %s", len(removed), len(plan.removed), size_text(_size(removed)))
     return {
         "return": 0,
@@ -298,7 +298,7 @@ def limits_of(i: Mapping[str, Any]) -> Limits:
 
 
 def plan_gc(store: Store, limits: Limits, now_s: float) -> GcPlan:
-    """What ``limits`` and the state of the cache ask for; looks and changes nothing."""
+    """What ``limits`` and the state of the cache ask for; changes nothing."""
     entries = {entry.path.name: entry for entry in store.entries(refresh=True)}
     replaced = replacements(entries.values())
     items = {
@@ -332,7 +332,7 @@ def _kept_because(store: Store, entry: CacheEntry, now_s: float) -> str:
     if is_in_use(entry.path):
         return IN_USE
     if not os.access(entry.path, os.W_OK):
-        return "this user may not change it"
+        return "this user has no write permission"
     if not entry.is_complete and not entry.retired:
         is_foreign = entry.record is None
         has_parts = any(path.suffix == RESUMABLE_SUFFIX for path, _ in files_below(entry.path))
@@ -371,12 +371,12 @@ def _left_folders(store: Store, known: Mapping[str, Any], now_s: float) -> Itera
 
 
 def _is_left(path: Path, now_s: float) -> bool:
-    """Whether it is there and nothing in it has changed for long."""
+    """Whether it exists and nothing in it has changed for ``LEFT_FOR_S``."""
     return 0 < _newest_s(path) < now_s - LEFT_FOR_S
 
 
 def _nameless_text(path: Path) -> str:
-    return "its _cm.json describes no entry" if EntryPaths(path).meta.exists() else "no entry: it has no _cm.json"
+    return f"not a cache entry: it has no {'valid ' if EntryPaths(path).meta.exists() else ''}_cm.json"
 
 
 def _folder(path: Path, reason: str) -> Candidate:
@@ -394,7 +394,7 @@ def _paths_in(folder: Path) -> list[Path]:
 
 
 def _newest_s(path: Path) -> float:
-    """When anything in a folder was changed last; 0 when it is gone."""
+    """When anything in a folder was last changed; 0 when it does not exist."""
     try:
         return max([path.lstat().st_mtime, *(status.st_mtime for _, status in files_below(path))])
     except OSError:
@@ -402,7 +402,7 @@ def _newest_s(path: Path) -> float:
 
 
 def _remove(store: Store, candidate: Candidate) -> bool:
-    """Removes what is still as it was when it was looked at; whether it went."""
+    """Removes what no process uses since it was listed; whether it is gone."""
     entry = candidate.entry
     if entry is None:
         with folder_lock_if_free(candidate.path) as is_free:

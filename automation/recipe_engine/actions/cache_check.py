@@ -30,14 +30,14 @@ KINDS = ("entry", "file", "state", "dependency", "recipe")
 
 
 class Problem(NamedTuple):
-    """Something that is wrong with an entry; ``kind`` is one of KINDS."""
+    """A mismatch between an entry and its records; ``kind`` is one of KINDS."""
 
     kind: str
     text: str
 
 
 class Checked(NamedTuple):
-    """What was found of one entry. ``note`` says what could not be compared."""
+    """What was found out about one entry. ``note`` says what could not be compared."""
 
     entry: CacheEntry
     problems: tuple[Problem, ...]
@@ -152,7 +152,7 @@ def _own_problems(entry: CacheEntry, details: EntryDetails | None) -> Iterator[P
 
 
 def _missing(entry: CacheEntry, details: EntryDetails | None, store: Store) -> Iterator[Problem]:
-    """What the entry depends on and is not there any more."""
+    """What the entry depends on and no longer exists."""
     path = relocated(entry.dependent_path, store.root)
     if path and not os.path.exists(path):
         yield Problem("dependency", f"{path}, on which it depends, is gone")
@@ -180,7 +180,7 @@ def _recipe(entry: CacheEntry, index: RecipeIndex) -> Iterator[Problem]:
         recipe_stamp(folder) == record.recipe_stamp or recipe_digest(folder) == record.recipe_digest
         for folder in folders
     ):
-        yield Problem("recipe", f"its recipe {entry.recipe.alias} was changed since; --renew makes it again")
+        yield Problem("recipe", f"its recipe {entry.recipe.alias} has changed since; --renew remakes the entry")
 
 
 def _lines(checked: Checked) -> Iterator[str]:

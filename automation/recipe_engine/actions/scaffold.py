@@ -1,7 +1,7 @@
-"""``cm add script [repo:]alias[,uid]``: writes a new recipe that runs, and that the audit finds nothing wrong with.
+"""``cm add script [repo:]alias[,uid]``: writes a new recipe that runs and passes the audit.
 
-The templates are the folders of automation/script/templates, with places such as ``@ALIAS@``. A test of the recipe is
-written too where the repository has tests of recipes as this one has.
+The templates are the folders of automation/script/templates, with placeholders such as ``@ALIAS@``. A repository that
+has tests of recipes, as this one, also gets a test of the new one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PROGRAM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*")
 
 
 class NewRecipe(NamedTuple):
-    """What is to be written, checked: ``program`` is the one that the template ``tool`` looks for."""
+    """The checked request: ``program`` is the one that the template ``tool`` looks for."""
 
     repo: RepoInfo
     alias: str
@@ -49,7 +49,7 @@ class NewRecipe(NamedTuple):
 
     @property
     def schema_line(self) -> str:
-        """The line that tells editors where the schema is; none where its path would name this machine's folders."""
+        """The line by which editors find the schema; none where its path would name this machine's folders."""
         if CHECKOUT not in (self.repo.path, self.repo.path.parent / CHECKOUT.name):
             return ""
         return f"# yaml-language-server: $schema={Path(os.path.relpath(SCHEMA, self.folder)).as_posix()}\n"
@@ -90,7 +90,7 @@ def add_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
 
 
 def parse_new(i: Mapping[str, Any], home: Home) -> NewRecipe:
-    """What ``cm add script`` was asked for; see ``add_action``."""
+    """The request of ``cm add script``; raises as ``add_action`` does."""
     place, colon, name = str(i.get("artifact") or "").strip().rpartition(":")
     alias, _, uid = name.partition(",")
     index = RecipeSource(home.repos, home.index_folder).index
@@ -119,7 +119,7 @@ def parse_new(i: Mapping[str, Any], home: Home) -> NewRecipe:
         owner = f"{found[0].repo_alias}:{found[0].alias}"
         raise RequestError(f"the {what} is in use by {owner}", hint=f"look at it: {found[0].path}")
     if recipe.folder.exists():
-        raise RequestError(f"the folder {recipe.folder} exists already", hint="use another name, or remove it")
+        raise RequestError(f"the folder {recipe.folder} exists already", hint="use another name, or remove the folder")
     return recipe
 
 
@@ -135,8 +135,7 @@ def _repo(name: str, home: Home) -> RepoInfo:
 def _template(name: str) -> str:
     known = sorted(path.name for path in TEMPLATES.iterdir() if path.is_dir())
     if name not in known:
-        close = nearest(name, known, 1)
-        meant = f"did you mean {close[0]}? " if close else ""
+        meant = "".join(f"did you mean {close}? " for close in nearest(name, known, 1))
         raise RequestError(f"--template={name} is not known", hint=f"{meant}templates are: {', '.join(known)}")
     return name
 

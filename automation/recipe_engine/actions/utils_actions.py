@@ -1,7 +1,7 @@
 """``cm ... utils``: the helpers that recipes call through ``cm.access``, with CM's arguments and answers.
 
-Downloads and archives are the work of two recipes of this repository, download-file and extract-file. Their hooks are
-called here, so that a helper and a recipe that do the same thing do it in the same way: whole and checked, or not.
+Two recipes of this repository, download-file and extract-file, handle downloads and archives. Their hooks are called
+here, so that a helper and a recipe with the same task do it in the same way: completely and checked, or not at all.
 
 ``load_cfg`` and ``select_cfg`` read the ``cfg/`` folders of registered repositories: ``cfg/<name>`` with a ``_cm.json``
 or ``_cm.yaml`` is an artifact, each other JSON or YAML file in it a configuration, which may take over another one with
@@ -35,7 +35,7 @@ VERIFY_VARIABLE = "CM_UTILS_DOWNLOAD_VERIFY_SSL"
 """Process variable that decides for all downloads whether certificates are checked: ``yes`` or not (cm4mlops 2024)."""
 ENDINGS = (".json", ".yaml")
 JOINED_KEYS = ("tags", "name")
-"""Texts of a configuration that are put behind those of its base instead of in their place."""
+"""Texts of a configuration that are appended to those of its base instead of replacing them."""
 MAX_BASES = 10
 DEFAULT_TAGS = "basic,docker,configurations"
 """What ``select_cfg`` looks among when no tags are given (reference engine, cm4mlops e1d5c7cf0)."""
@@ -59,7 +59,7 @@ def get_host_os_info(i: Mapping[str, Any]) -> Answer:
 def download_file(i: Mapping[str, Any]) -> Answer:
     """Downloads ``url`` to ``filename`` in ``path`` (the current folder); ``filename``, ``path`` and ``size`` in bytes.
 
-    ``md5sum`` and ``sha256sum`` are checked before the file gets its name. Raises HookFailed when it cannot be had.
+    ``md5sum`` and ``sha256sum`` are checked before the file gets its name. Raises HookFailed when the download fails.
     """
     url = _wanted(i, "url", "the address of the file")
     asked = str(i.get("verify", True)).strip().lower() not in (*FALSE_WORDS, "")
@@ -114,8 +114,8 @@ def _run_hook(alias: str, hook: str, env: Env) -> None:
     folder = CHECKOUT / "script" / alias
     if not folder.is_dir():
         raise RequestError(
-            f"this helper is the recipe {alias}, and {folder} does not exist",
-            hint="register the whole repository and not a part of it",
+            f"this helper needs the recipe {alias}, but {folder} does not exist",
+            hint="register the whole repository, not a part of it",
         )
     call_hook(parse_recipe(read_meta(folder).values, folder, CHECKOUT), hook, {"env": env})
 
@@ -211,16 +211,13 @@ def _with_base(path: Path, roots: Sequence[Path], depth: int) -> dict[str, Any]:
     artifact, _, name = base.rpartition(":")
     folders = [root / artifact for root in roots] if artifact else [path.parent]
     base_path = next((folder / name for folder in folders if (folder / name).is_file()), None)
-    if base_path is None or not name.endswith(ENDINGS) or depth >= MAX_BASES:
-        trouble = "does not exist as a .yaml or .json file" if depth < MAX_BASES else "has bases without end"
-        raise MetaError(f"{path}: _base: '{base}' {trouble}")
+    if base_path is None or not name.endswith(ENDINGS):
+        raise MetaError(f"{path}: _base: '{base}' does not exist as a .yaml or .json file")
+    if depth >= MAX_BASES:
+        raise MetaError(f"{path}: _base: '{base}' is more than {MAX_BASES} bases deep; maybe they form a cycle")
     below = _with_base(base_path, roots, depth + 1)
-    joined = {
-        key: below[key] + meta[key]
-        for key in JOINED_KEYS
-        if isinstance(below.get(key), str) and isinstance(meta.get(key), str)
-    }
-    return {**merge_state(below, meta), **joined}
+    both = [key for key in JOINED_KEYS if isinstance(below.get(key), str) and isinstance(meta.get(key), str)]
+    return {**merge_state(below, meta), **{key: below[key] + meta[key] for key in both}}
 
 
 def _is_kept(meta: Mapping[str, Any], prune: Mapping[str, Any]) -> bool:
@@ -243,15 +240,17 @@ def select_cfg(i: Mapping[str, Any], home: Home) -> Answer:
     Raises NothingThere when none fits, Ambiguous when several do and none is picked.
     """
     asked = i if i.get("tags") or i.get("artifact") else {**i, "tags": DEFAULT_TAGS}
-    paths = [
-        path for found in _artifacts(asked, home) for path in _files(found) if i.get("alias") in (None, "", path.stem)
+    rows: list[dict[str, Any]] = [
+        {"path": str(path), "alias": path.stem, "meta": read_mapping(path)}
+        for found in _artifacts(asked, home)
+        for path in _files(found)
+        if i.get("alias") in (None, "", path.stem)
     ]
-    rows: list[dict[str, Any]] = [{"path": str(path), "alias": path.stem, "meta": read_mapping(path)} for path in paths]
     rows = [row for row in rows if not i.get("uid") or row["meta"].get("uid") == i["uid"]]
     if not rows:
         raise NothingThere("no configuration fits", hint="check --tags, --alias and --uid")
     rows.sort(key=lambda row: str(row["meta"].get("name", "")))
     names = [f"{row['meta'].get('name', row['alias'])} ({row['path']})" for row in rows]
-    title = f"several {i['title']} configurations match:" if i.get("title") else "several configurations match:"
+    title = " ".join(filter(None, ["several", str(i.get("title") or ""), "configurations match:"]))
     hint = "name one with --alias=NAME or --uid=UID"
     return {"return": 0, "selection": rows[0 if len(rows) == 1 else pick(title, names, hint=hint)]}

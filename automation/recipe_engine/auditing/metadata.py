@@ -109,7 +109,7 @@ def outputs(audited: AuditedRecipe, among: Registered) -> Iterator[Finding]:
     if audited.recipe.is_cached and not any(
         block.layer.new_env_keys or block.layer.new_state_keys for block in audited.blocks
     ):
-        text = "a cache entry is kept, but nothing leaves the recipe"
+        text = "the recipe is cached, but exports neither env nor state"
         yield audited.finding("cache-without-keys", text, "cache", "new_env_keys: [CM_...]")
     for block in audited.blocks:
         for number, key in enumerate(block.layer.new_env_keys):

@@ -1,4 +1,4 @@
-"""What a recipe says of itself: how to call it, inputs, variations, versions, dependencies, what it gives.
+"""The help of a recipe, from its metadata: how to call it, inputs, variations, versions, dependencies, what it exports.
 
 ``help_lines`` is the text for a terminal, ``readme_text`` the same as a Markdown page, ``help_json`` the facts.
 """
@@ -23,7 +23,7 @@ ENGINE_FLAGS = (
 
 
 def _joined(*parts: tuple[object, str]) -> str:
-    """The texts whose facts are there, in one line."""
+    """The texts of the facts that are not empty, in one line."""
     return "; ".join(text for fact, text in parts if fact)
 
 
@@ -93,7 +93,7 @@ def versions_of(recipe: Recipe) -> str:
 
 
 def variation_notes(variation: Variation) -> str:
-    """What a variation is besides its name, in brackets; empty when there is nothing to say."""
+    """What a variation is apart from its name, in brackets; empty when there is nothing to add."""
     notes = _joined(
         (variation.is_default, "default"),
         (variation.alias, f"same as _{variation.alias}"),
@@ -120,12 +120,12 @@ def runs_of(recipe: Recipe) -> dict[str, list[str]]:
 
 
 def summary_of(recipe: Recipe) -> str:
-    """The recipe's own name for what it does, or its alias."""
+    """What the recipe calls itself, or its alias."""
     return str(recipe.meta.get("name") or recipe.id.alias).strip()
 
 
 def call_of(recipe: Recipe) -> str:
-    """The command that runs a recipe, with places for what may be added."""
+    """The command that runs a recipe, with placeholders for what may be added."""
     variation = "[,_VARIATION]" if recipe.variations else ""
     return f"cm run script --tags={call_tags(recipe)}{variation}" + (" [--INPUT=VALUE]" if inputs_of(recipe) else "")
 

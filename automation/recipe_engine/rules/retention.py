@@ -51,12 +51,12 @@ def decide(items: Sequence[Item], limits: Limits, now_s: float) -> list[Decision
     if limits.older_than_s is not None:
         for uid in cache.by_last_use:
             if now_s - cache.last_use_s[uid] > limits.older_than_s:
-                cache.remove(uid, "not used for longer than asked")
+                cache.remove(uid, "not used within --older-than")
     if limits.max_size_bytes is not None:
         for uid in cache.by_last_use:
             if cache.size_bytes <= limits.max_size_bytes:
                 break
-            cache.remove(uid, "least recently used, and the cache is larger than asked")
+            cache.remove(uid, "least recently used, and the cache is larger than --max-size")
     cache.remove_useless()
     removed = [Decision(uid, True, reason) for uid, reason in cache.removed.items()]
     return removed + [Decision(uid, False, reason) for uid, reason in cache.kept.items() if uid not in cache.removed]

@@ -285,9 +285,9 @@ _helpers: dict[str, ModuleType] = {}
 
 
 def offer_imports(recipe: Recipe) -> None:
-    """Makes ``mlc`` and the ``utils`` of the recipe's repository importable; does nothing where no cmind called us.
+    """Makes ``mlc`` and the ``utils`` of the recipe's repository importable; does nothing without cmind.
 
-    A ``utils`` that something else has put there stays.
+    A ``utils`` that another program imported is left alone.
     """
     cmind = sys.modules.get("cmind")
     if cmind is None:

@@ -1,4 +1,4 @@
-"""Starts processes: output shown live and kept, the whole group ended when the engine is. The one module that does."""
+"""Starts processes, and is the only module that does: their output is shown live and kept; they end with the engine."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _start(command: Sequence[str], folder: Path, env: Mapping[str, str], *, is_s
 
 
 def answer_of(command: Sequence[str]) -> str:
-    """What a quick tool says on its standard output; empty when it fails or is not there."""
+    """The standard output of a quick tool; empty when the tool fails or is missing."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     except OSError:
