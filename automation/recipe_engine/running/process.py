@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from ..disk.files import naming, private_opener
+from ..disk.files import STANDARD_OUTPUT, naming, private_opener
 from ..disk.locks import first_environment, held_descriptors
 from ..rules.errors import ScriptFailed
 from ..rules.secrets import learn
@@ -130,7 +130,7 @@ class _Output:
     def _write(self, block: bytes) -> None:
         if not block:
             return
-        with contextlib.suppress(BrokenPipeError), naming("standard output"):
+        with contextlib.suppress(BrokenPipeError), naming(STANDARD_OUTPUT):
             _write_all(self._target, block)
         if self._log:
             with naming(self._log.name, len(block)):
