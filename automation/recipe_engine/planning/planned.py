@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ..rules.cachekey import Artifact, Restart, artifact_of
+from ..rules.cachekey import Artifact, Backtrack, artifact_of
 from ..rules.conditions import (
     NOTHING_UNKNOWN,
     Verdict,
@@ -266,7 +266,7 @@ class PlannedEngine(Engine):
         if not _is_open(step, key):
             version = "" if has_symbol(result.version) else result.version
             is_planned = result.entry is None or self.planned_store.is_planned(result.entry)
-            self.demands.note(key, version, result.entry)
+            self.requirements.note(key, version, result.entry)
             if self.guard and result.entry and not is_planned:
                 self.guard.verify(key, result.entry, step.configured.label)
 
@@ -286,7 +286,7 @@ class PlannedEngine(Engine):
             if is_open and is_other and artifact not in doubtful:
                 doubtful[artifact] = f"which version of {key.recipe.alias} suits all steps"
                 self._starts_over = True
-                raise Restart(doubtful[artifact])
+                raise Backtrack(doubtful[artifact])
 
     def emit(self, event: StepEvent) -> None:
         """Grows the plan, and shows at which step the lock would stop the run."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..disk.entries import details_of
 from ..disk.repos import RecipeSource
-from ..rules.cachekey import Demand
+from ..rules.cachekey import Requirement
 from ..rules.errors import RequestError
 from ..rules.model import CacheEntry, CacheKey, EntryDetails, StepEvent
 from ..rules.query import VersionRange
@@ -67,7 +67,7 @@ class Guard:
     def _locked(self, key: CacheKey) -> list[LockedArtifact]:
         return [locked for locked in self.lock.find(portable_artifact(key, places(self._store))) if locked.is_made]
 
-    def bound(self, key: CacheKey, label: str) -> Demand | None:
+    def bound(self, key: CacheKey, label: str) -> Requirement | None:
         """The version that is locked; None when none is. Raises LockMismatch for what the lockfile does not list."""
         found = self._locked(key)
         if not found:
@@ -75,7 +75,7 @@ class Guard:
         versions = {locked.version for locked in found}
         if len(versions) != 1 or "" in versions:
             return None
-        return Demand(VersionRange(exact=versions.pop()), (f"the lockfile {self.name}", label))
+        return Requirement(VersionRange(exact=versions.pop()), (f"the lockfile {self.name}", label))
 
     def facts(self, key: CacheKey) -> Mapping[str, Any]:
         """What the recipe's hooks may have to keep to, ``i['locked']``; empty when the lockfile says nothing."""

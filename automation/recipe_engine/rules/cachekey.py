@@ -6,7 +6,7 @@ another variation, which tags alone allow.
 
 An *artifact* is what a recipe makes for one set of variations, tags and inputs: two steps that ask for it must get the
 same version, because each hands it on in the same env keys. When a later step requires something else than was chosen,
-the run starts over with the bounds of both (``Restart``); when nothing suits both, ``VersionConflict`` names them.
+the run starts over with the bounds of both (``Backtrack``); when nothing suits both, ``VersionConflict`` names them.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def artifact_of(key: CacheKey) -> Artifact:
     return Artifact(key.recipe.uid, key.variations, tags, tuple(sorted(key.inputs.items())))
 
 
-class Demand(Frozen):
+class Requirement(Frozen):
     """What one step requires; ``trace`` are the labels from the outermost recipe down to the artifact."""
 
     version: VersionRange
@@ -210,8 +210,8 @@ class Demand(Frozen):
         return f"{self.version.text} for {' -> '.join(self.trace[:-1]) or COMMAND_LINE}"
 
 
-class Restart(Exception):
-    """Not an error: the run has to start over, because a choice made earlier does not suit a later demand."""
+class Backtrack(Exception):
+    """Not an error: the run has to start over, because a choice made earlier does not suit a later requirement."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -222,7 +222,7 @@ class VersionConflict(RecipeError):
     """No version suits all steps that need one artifact."""
 
 
-class Choice(Frozen):
+class Selected(Frozen):
     """What a step got: the version that was reported, the exact one that was asked for, and the cache entry."""
 
     version: str
@@ -234,17 +234,17 @@ class Choice(Frozen):
         return (bool(wanted.exact) and wanted.exact == self.asked) or wanted.holds(self.version)
 
 
-class Demands:
-    """The demands of one run, and the bounds that earlier attempts at it ended with."""
+class Requirements:
+    """The requirements of one run, and the bounds that earlier attempts at it ended with."""
 
     def __init__(self) -> None:
-        self._bounds: dict[Artifact, Demand] = {}
-        self._demands: dict[Artifact, list[Demand]] = {}
-        self._chosen: dict[Artifact, Choice] = {}
+        self._bounds: dict[Artifact, Requirement] = {}
+        self._requirements: dict[Artifact, list[Requirement]] = {}
+        self._chosen: dict[Artifact, Selected] = {}
 
     def start_over(self) -> None:
         """Forgets all but the bounds."""
-        self._demands.clear()
+        self._requirements.clear()
         self._chosen.clear()
 
     def knows(self, key: CacheKey) -> bool:
@@ -252,35 +252,37 @@ class Demands:
         asked = (key.recipe.uid, key.variations)
         return any(artifact[:2] == asked for artifact in (*self._bounds, *self._chosen))
 
-    def narrowed(self, key: CacheKey, trace: tuple[str, ...], given: Demand | None = None) -> VersionRange:
+    def narrowed(self, key: CacheKey, trace: tuple[str, ...], given: Requirement | None = None) -> VersionRange:
         """The version that the step at the end of ``trace`` has to ask for: what suits it and all others known so far.
 
         ``given`` is the version of a lock. An exact request may be reported in full (12.2 as 12.2.140), so it stays as
         it is, and the lock is compared with what comes of it. A recipe that reports a version outside the bounds it was
         asked for is not asked again: each attempt must narrow a bound, so the search ends.
 
-        Raises VersionConflict when nothing suits all, and Restart when a tighter bound may.
+        Raises VersionConflict when nothing suits all, and Backtrack when a tighter bound may.
         """
         artifact = artifact_of(key)
         bound = self._bounds.get(artifact) or (None if key.version.exact else given)
-        demands = self._demands.setdefault(artifact, [bound] if bound else [])
-        demand = Demand(key.version, trace)
-        if all(known.version != demand.version for known in demands):
-            demands.append(demand)
+        requirements = self._requirements.setdefault(artifact, [bound] if bound else [])
+        requirement = Requirement(key.version, trace)
+        if all(known.version != requirement.version for known in requirements):
+            requirements.append(requirement)
         choice = self._chosen.get(artifact)
         if choice is None or not choice.satisfies(key.version):
-            common = _common(demands)
+            common = _common(requirements)
             if common is None:
-                raise _conflict(trace[-1], demands)
+                raise _conflict(trace[-1], requirements)
             if choice and (bound is None or common != bound.version):
-                self._bounds[artifact] = Demand(common, trace)
-                raise Restart(f"{trace[-1]} {choice.version} was already selected; a later step requires {demand.text}")
+                self._bounds[artifact] = Requirement(common, trace)
+                raise Backtrack(
+                    f"{trace[-1]} {choice.version} was already selected; a later step requires {requirement.text}"
+                )
         return intersection(key.version, bound.version) or key.version if bound else key.version
 
     def note(self, key: CacheKey, version: str, entry: CacheEntry | None) -> None:
         """Remembers what a step got; an empty ``version`` is an unknown one."""
         asked = key.version.exact or (entry.record.asked_version if entry and entry.record else "")
-        self._chosen.setdefault(artifact_of(key), Choice(version, asked, entry.uid if entry else ""))
+        self._chosen.setdefault(artifact_of(key), Selected(version, asked, entry.uid if entry else ""))
 
     def preferred(self, key: CacheKey, entries: Iterable[CacheEntry]) -> list[CacheEntry]:
         """The entries with the one first that this run took before."""
@@ -288,15 +290,18 @@ class Demands:
         return sorted(entries, key=lambda entry: choice is None or entry.uid != choice.entry_uid)
 
 
-def _common(demands: Iterable[Demand]) -> VersionRange | None:
+def _common(requirements: Iterable[Requirement]) -> VersionRange | None:
     common: VersionRange | None = ANY_VERSION
-    for demand in demands:
-        common = intersection(common, demand.version) if common is not None else None
+    for requirement in requirements:
+        common = intersection(common, requirement.version) if common is not None else None
     return common
 
 
-def _conflict(label: str, demands: list[Demand]) -> VersionConflict:
-    lines = [f"no version of {label} suits all who need it:", *(f"  {demand.text}" for demand in demands)]
+def _conflict(label: str, requirements: list[Requirement]) -> VersionConflict:
+    lines = [
+        f"no version of {label} suits all who need it:",
+        *(f"  {requirement.text}" for requirement in requirements),
+    ]
     return VersionConflict(
         "\n".join(lines),
         hint="change one of them (--version, --adr.NAME.version), or let each have its own: --mixed_versions",

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from ..disk.entries import keeps_identity
 from ..disk.files import explained
 from ..disk.repos import RecipeSource
-from ..rules.cachekey import Demand, Demands, Restart, VersionConflict, misfit, with_derived_tags
+from ..rules.cachekey import Backtrack, Requirement, Requirements, VersionConflict, misfit, with_derived_tags
 from ..rules.conditions import Verdict
 from ..rules.configure import configure
 from ..rules.deps import dependency_request
@@ -52,7 +52,7 @@ class Guard(Protocol):
     """What holds a run to a lockfile; ``provenance/guard.py`` says what each method does."""
 
     def take(self, event: StepEvent) -> None: ...
-    def bound(self, key: CacheKey, label: str) -> Demand | None: ...
+    def bound(self, key: CacheKey, label: str) -> Requirement | None: ...
     def facts(self, key: CacheKey) -> Mapping[str, Any]: ...
     def verify(self, key: CacheKey, entry: CacheEntry, label: str) -> None: ...
 
@@ -94,7 +94,7 @@ class Engine:
         self.chosen: dict[frozenset[str], IndexEntry] = {}
         self.remembers_choices = True
         self.reported: set[str] = set()
-        self.demands = Demands()
+        self.requirements = Requirements()
         self.guard: Guard | None = None
         self.observers: list[Callable[[StepEvent], None]] = []
 
@@ -111,9 +111,9 @@ class Engine:
         for _ in range(MAX_ATTEMPTS):
             try:
                 return self.run(self, request)
-            except Restart as again:
+            except Backtrack as again:
                 logger.info("starting over: %s", again.text)
-                self.demands.start_over()
+                self.requirements.start_over()
         raise VersionConflict(f"no choice of versions suits all recipes after {MAX_ATTEMPTS} attempts")
 
     def configure(self, recipe: Recipe, request: Request) -> Configured:
@@ -133,14 +133,14 @@ class Engine:
         if step.configured.request.options.mixed_versions:
             return key.version
         bound = self.guard.bound(key, step.configured.label) if self.guard else None
-        return self.demands.narrowed(key, step.trace, bound)
+        return self.requirements.narrowed(key, step.trace, bound)
 
     def before_reuse(self, step: StepContext, entry: CacheEntry) -> None:
         """Called before an entry is reused; only ``cm lock`` has something to do."""
 
     def note_choice(self, step: StepContext, key: CacheKey, result: StepResult) -> None:
         """Remembers what a cached step gave, so that later steps get the same."""
-        self.demands.note(key, result.version, result.entry)
+        self.requirements.note(key, result.version, result.entry)
         if self.guard and result.entry:
             self.guard.verify(key, result.entry, step.configured.label)
 
@@ -178,7 +178,7 @@ class Engine:
         except Interrupted as stop:
             stop.trace = stop.trace or trace
             raise
-        except Restart as again:
+        except Backtrack as again:
             self.emit(StepEvent("again", trace, reason=again.text))
             raise
         finally:
@@ -301,7 +301,7 @@ def may_matter(engine: Engine, configured: Configured, key: CacheKey, *, refresh
 
     Where they do not, the entry is made and all its dependencies run in their order, once.
     """
-    if engine.guard or engine.demands.knows(key):
+    if engine.guard or engine.requirements.knows(key):
         return True
     any_tags = with_derived_tags(key, ())
     entries = engine.store.entries_of(configured.recipe.id.uid, refresh=refresh)
@@ -322,7 +322,7 @@ def usable_entry(
     """
     configured, store = step.configured, engine.store
     is_renewal = configured.request.options.renew
-    for entry in engine.demands.preferred(key, store.find(key, refresh=refresh)):
+    for entry in engine.requirements.preferred(key, store.find(key, refresh=refresh)):
         if is_renewal and not keeps_identity(entry, key):
             continue
         trouble = store.problem(entry) or ("" if is_renewal else store.claim(entry))
