@@ -117,7 +117,7 @@ def test_a_demand_that_the_choice_suits_changes_nothing(tools: TemporaryHome) ->
     assert not [line for line in tools.story if "starting over" in line]
 
 
-def test_demands_that_contradict_each_other_are_both_named_with_their_chains(tools: TemporaryHome) -> None:
+def test_requirements_that_contradict_each_other_are_both_named_with_their_chains(tools: TemporaryHome) -> None:
     tools.recipe("app-c", {"deps": [wish("get,tool", version="1")]})
     tools.recipe("app-d", {"deps": [wish("get,tool", version_min="2")]})
     tools.recipe("app-main", {"deps": [wish("app,c"), wish("app,d")]})

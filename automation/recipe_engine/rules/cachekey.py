@@ -299,7 +299,7 @@ def _common(requirements: Iterable[Requirement]) -> VersionRange | None:
 
 def _conflict(label: str, requirements: list[Requirement]) -> VersionConflict:
     lines = [
-        f"no version of {label} suits all who need it:",
+        f"no version of {label} suits all steps that need it:",
         *(f"  {requirement.text}" for requirement in requirements),
     ]
     return VersionConflict(
