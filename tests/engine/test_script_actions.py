@@ -84,6 +84,13 @@ def test_help_of_several_recipes_names_them_and_with_quiet_takes_the_first(teste
         actions.help_action({"tags": "nothing"}, tested.engine_home, Adapter)
 
 
+def test_help_shows_the_recipe_that_a_run_would_choose(home: TemporaryHome) -> None:
+    home.recipe("a-tool", {"tags": ["run", "tool", "check"]})
+    home.recipe("run-tool", {"tags": ["run", "tool"], "tags_help": "run tool"})
+    answer = actions.help_action({"tags": "run,tool", "help": True}, home.engine_home, Adapter)
+    assert answer["recipe"]["alias"] == "run-tool"
+
+
 # --- version ---
 
 

@@ -13,14 +13,14 @@ from typing import Any
 from ..disk.files import private_opener, write_text
 from ..disk.repos import CHECKOUT, RecipeSource
 from ..documents.recipe_help import help_json, help_lines, readme_text, summary_of
-from ..rules.errors import Ambiguous, RecipeError, RequestError, ScriptFailed
+from ..rules.errors import RecipeError, RequestError, ScriptFailed
 from ..rules.model import Recipe
 from ..rules.schema import is_yes
 from ..rules.select import candidates
 from ..running.console import has_terminal
 from ..running.context import cm_version
 from .adapter import Home, show
-from .run import parse_query_input, run_action
+from .run import new_engine, parse_query_input, parse_request, run_action
 
 logger = logging.getLogger(__name__)
 
@@ -48,20 +48,18 @@ def help_action(i: Mapping[str, Any], home: Home, adapter: type) -> Answer:
     """Answers ``cm help script [RECIPE]`` and ``cm run script --tags=... --help``; without a recipe, lists the actions
     of ``adapter``, whose docstrings say what they do.
 
-    Raises RecipeError when no recipe fits, or several and ``--quiet`` is not given: it names all of them.
+    Of several recipes that fit it shows the one that a run would choose. Raises RecipeError when a run would.
     """
     if not _names_recipes(i):
         actions = own_actions(adapter)
         lines = [f"  {action:<10} {text}" for action, text in actions.items()]
         show(i, "\n".join(["cm ACTION script [RECIPE] [--tags=...]", "", *lines]))
         return {"return": 0, "actions": list(actions), "skip_delayed_help": True}
-    recipes = _recipes(i, home)
-    if len(recipes) > 1:
-        rows = "\n".join(f"  {recipe.id.alias}: {summary_of(recipe)}  ({recipe.path})" for recipe in recipes)
-        if not is_yes(i.get("quiet")):
-            raise Ambiguous(f"several recipes match:\n{rows}", hint=f"cm help script {recipes[0].id.alias}")
-    show(i, "\n".join(help_lines(recipes[0])))
-    return {"return": 0, "recipe": help_json(recipes[0]), "skip_delayed_help": True}
+    engine = new_engine(home, None)
+    asked = {name: value for name, value in i.items() if name not in ("help", "h")}
+    recipe = engine.source.recipe(engine.choose(parse_request(asked)).entry)
+    show(i, "\n".join(help_lines(recipe)))
+    return {"return": 0, "recipe": help_json(recipe), "skip_delayed_help": True}
 
 
 def own_actions(adapter: type) -> dict[str, str]:
