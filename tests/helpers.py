@@ -16,6 +16,7 @@ import os
 import signal
 import subprocess
 import sys
+import tarfile
 import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -88,6 +89,13 @@ def write_recipe(
         if text:
             (folder / name).write_text(textwrap.dedent(text).lstrip("\n"), encoding="utf-8")
     return folder
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpacks a tar archive of this project, also where Python is older than the filters of ``tarfile`` (3.11.4)."""
+    with tarfile.open(archive) as tar:
+        tar.extraction_filter = getattr(tarfile, "data_filter", None)
+        tar.extractall(folder)
 
 
 def wait_until(is_true: Callable[[], Any], what: str) -> Any:

@@ -13,13 +13,12 @@ import os
 import shutil
 import socket
 import subprocess
-import tarfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from helpers import Finished, TemporaryHome
+from helpers import Finished, TemporaryHome, unpack
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNS = ROOT / "tests" / "submission" / "data" / "resnet50_edge_runs.tar.xz"
@@ -95,8 +94,7 @@ def anna(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
 @pytest.fixture(scope="module")
 def results(anna: Person) -> Path:
     """Real runs as they would lie in her home: with its paths in each record, and tokens in what the console said."""
-    with tarfile.open(RUNS) as archive:
-        archive.extractall(anna.home / "results", filter="data")
+    unpack(RUNS, anna.home / "results")
     folder = anna.home / "results" / "valid_results"
     for path in folder.rglob("*.json"):
         if not path.name.startswith("mlperf_log"):

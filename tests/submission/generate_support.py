@@ -11,10 +11,11 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from helpers import unpack
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "script"
@@ -42,8 +43,7 @@ FACTS = {
 
 def unpack_runs(folder: Path) -> Path:
     """The results folder of the real runs, below `folder`."""
-    with tarfile.open(RUNS_ARCHIVE) as archive:
-        archive.extractall(folder, filter="data")
+    unpack(RUNS_ARCHIVE, folder)
     return folder / "valid_results"
 
 
