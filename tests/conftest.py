@@ -33,6 +33,7 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
 
 os.environ["CM_REPOS"] = os.devnull + "/tests-must-choose-a-home-of-their-own"
 os.environ.pop("CROWDPERF_CACHE", None)
+os.environ.pop("PYTHONUNBUFFERED", None)  # it hides errors of what is printed last, at the exit of a process
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

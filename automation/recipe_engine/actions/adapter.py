@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..disk.files import explained, read_json, write_text
+from ..disk.files import STANDARD_OUTPUT, explained, naming, read_json, write_text
 from ..disk.repos import CHECKOUT, RepoInfo
 from ..rules.env import merge_env, merge_state
 from ..rules.errors import ErrorText, Interrupted, RecipeError, RequestError
@@ -135,7 +135,11 @@ def _answer(action: Callable[[Mapping[str, Any]], dict[str, Any]], i: dict[str, 
     signals = raised_as_interrupted() if out else contextlib.nullcontext()  # children end, and locks are freed
     try:
         with explained(), stdout_to_stderr(out == "json"), signals:
-            return action(i)
+            answered = action(i)
+            if out == "con":
+                with naming(STANDARD_OUTPUT):
+                    sys.stdout.flush()
+            return answered
     except RecipeError as error:
         if is_yes(i.get("debug")):
             traceback.print_exc()
@@ -181,10 +185,24 @@ def wants_json(i: Mapping[str, Any]) -> bool:
 
 def _failed(code: int, text: str, out: str, cmind: Any) -> dict[str, Any]:
     if out == "con":
+        _drop_unwritable()
         print(f"\nCM error: {text}", file=sys.stderr)  # noqa: T201
         if cmind is not None:
             cmind.output = "shown"
     return {"return": code, "error": text}
+
+
+def _drop_unwritable() -> None:
+    """Connects standard output to /dev/null where it no longer takes what was printed.
+
+    Else Python tries again when it exits, prints a traceback and changes the exit status to 120.
+    """
+    try:
+        sys.stdout.flush()
+    except OSError:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.close(null)
 
 
 class MaskedFormatter(logging.Formatter):

@@ -28,6 +28,8 @@ NO_LOCKS = frozenset([errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSU
 """What flock(2) answers on file systems that cannot lock: Lustre without ``-o flock``, NFS without a lock service."""
 CACHE_MARK = "CACHEDIR.TAG"
 OTHER_CACHE = "export CROWDPERF_CACHE=/path/of/another/folder"
+STANDARD_OUTPUT = "standard output"
+"""What ``naming`` calls it."""
 SHOWN_LETTERS = 200
 """Longer paths are cut in the message; file systems allow 255 bytes for one name."""
 
@@ -73,7 +75,7 @@ def store_error(error: OSError) -> StoreError:
         return _no_permission(error, path)
     if error.errno == errno.ENOENT and not path and not _has_current_folder():
         return StoreError("the current folder was deleted", hint='cd to a folder that exists, such as cd "$HOME"')
-    if error.errno == errno.EPIPE and not path:
+    if error.errno == errno.EPIPE and path in ("", STANDARD_OUTPUT):
         return StoreError("the program that read standard output ended early (EPIPE)")
     reason = f"{error.strerror or error} ({errno.errorcode.get(error.errno or 0, type(error).__name__)})"
     hints = {

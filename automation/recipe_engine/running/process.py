@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from ..disk.files import naming, private_opener
+from ..disk.files import STANDARD_OUTPUT, naming, private_opener
 from ..disk.locks import first_environment, held_descriptors
 from ..rules.errors import ScriptFailed
 from ..rules.secrets import learn
@@ -129,7 +129,7 @@ class _Output:
 
     def _write(self, block: bytes) -> None:
         rest = block
-        with contextlib.suppress(BrokenPipeError), naming("standard output"):
+        with contextlib.suppress(BrokenPipeError), naming(STANDARD_OUTPUT):
             while rest:
                 rest = rest[os.write(self._target, rest) :]
         if self._log and block:
