@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from . import requirement
 
@@ -153,13 +154,22 @@ def _remember_hashes(described: Description, report: Path) -> None:
     }
     for item in installed:
         name = re.sub(r"[-_.]+", "-", item["metadata"]["name"]).lower()
-        digest = item.get("download_info", {}).get("archive_info", {}).get("hashes", {}).get("sha256")
-        if digest:
+        if digest := sha256_of(item.get("download_info", {}).get("archive_info", {})):
             rows[name] = {"version": item["metadata"]["version"], "sha256": digest}
     path = Path(described.prefix) / HASHES_NAME
     new = path.with_suffix(".new")
     new.write_text(json.dumps(rows, indent=1, sort_keys=True), encoding="utf-8")
     os.replace(new, path)
+
+
+def sha256_of(archive: Mapping[str, Any]) -> str:
+    """The SHA-256 in the ``archive_info`` of a report, else an empty text.
+
+    Before pip 23.1 (Debian 12 and Python 3.10 bring 23.0.1) it is in ``hash`` only, as ``sha256=<digits>``
+    (PyPA direct URL specification, "Archive URLs").
+    """
+    algorithm, _, digest = str(archive.get("hash", "")).partition("=")
+    return str(archive.get("hashes", {}).get("sha256", digest if algorithm == "sha256" else ""))
 
 
 def _check_may_install(

@@ -317,6 +317,19 @@ def test_a_lock_gets_the_package_and_all_it_needs_with_the_hashes_of_their_archi
     assert facts(hook_input, python, wheels, "bigthing") == wanted, "also when nothing has to be installed"
 
 
+@pytest.mark.parametrize(
+    ("archive", "digest"),
+    [
+        ({"hashes": {"sha256": "12"}, "hash": "sha256=12"}, "12"),  # pip 23.1 and newer
+        ({"hash": "sha256=12"}, "12"),  # pip 22.2 to 23.0.1
+        ({"hash": "md5=12"}, ""),
+        ({}, ""),
+    ],
+)
+def test_the_hash_of_an_archive_is_read_from_the_report_of_every_pip(archive: dict[str, Any], digest: str) -> None:
+    assert pip_tool.sha256_of(archive) == digest
+
+
 def test_exactly_what_is_locked_is_installed_though_newer_versions_exist(
     hook_input: Any, python: Path, wheels: Path
 ) -> None:
