@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Sets up and runs the whole test suite; --full adds the slow checks, --python=3.12 chooses a Python, which gets
-# environments of its own. Further words go to pytest.
+# Sets up and runs the whole test suite. --python=3.12 or --python=/usr/bin/python3 chooses a Python, which gets
+# environments of its own; --full adds the slow tests, and then the others on every further Python that is there.
+# Further words go to pytest.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/tools/prepare.sh"
 . "$CHECKOUT/tools/browser.sh"
@@ -19,10 +20,12 @@ if [ -n "$version" ]; then
     say "--python=$version: not one of the Pythons from 3.10 on that are on PATH or in pyenv: $(pythons)"
     exit 2
   }
-  export CROWDPERF_PYTHON
+  export CROWDPERF_PYTHON CROWDPERF_TORCH=optional
+  own="-${version#/}" # a folder's name for a path, too
+  own="${own//\//-}"
 fi
-test_env=".venv-test${version:+-$version}"
-harness_env=".venv-harness${version:+-$version}"
+test_env=".venv-test${own:-}"
+harness_env=".venv-harness${own:-}"
 workers=(-n auto --maxprocesses=8 --dist worksteal)
 cd "$CHECKOUT"
 prepare_environment "$harness_env" tests/requirements-harness.txt &
@@ -30,12 +33,19 @@ prepare_environment "$test_env" tests/requirements.txt
 wait $!
 if [ "${#full[@]}" -gt 0 ]; then prepare_browser; fi
 bin="$CHECKOUT/$test_env/bin"
+without_torch="$CHECKOUT/$harness_env/without-torch"
 
-say "ruff, mypy, shellcheck"
+say "ruff, mypy, shellcheck ($("$bin/python" --version))"
 "$bin/ruff" check .
 "$bin/ruff" format --check .
 "$bin/mypy" -p recipe_engine -p machine_facts -p nvidia_library -p mlperf_data -p mlperf_gate -p submission
-"$CHECKOUT/$harness_env/bin/mypy" -p harness -p mlperf_results
+if [ -f "$without_torch" ]; then
+  CROWDPERF_WITHOUT_TORCH="$(cat "$without_torch")"
+  export CROWDPERF_WITHOUT_TORCH
+  say "$CROWDPERF_WITHOUT_TORCH: tests that need torch are skipped and counted, and mypy leaves the harness out"
+else
+  "$CHECKOUT/$harness_env/bin/mypy" -p harness -p mlperf_results
+fi
 git ls-files -z -- '*.sh' run.sh test.sh .ci/run | xargs -0 "$bin/shellcheck" --severity=warning --shell=bash
 
 words=("${full[@]}" "$@")
@@ -51,6 +61,7 @@ say "tests that need numpy, onnxruntime and LoadGen: the harness, and what recip
 mapfile -t with_harness < <(grep -l harness_libraries tests/recipes/test_*.py)
 export CROWDPERF_REQUIRE_HARNESS=1
 harness=("$CHECKOUT/$harness_env/bin/python" -m pytest tests/harness tests/results "${with_harness[@]}")
+if [ -f "$without_torch" ]; then harness+=(-rs); fi
 part "${harness[@]}" -m alone
 # One worker for each core: most of these tests wait for processes. -n0 among the words makes it one.
 part "${harness[@]}" -m "not alone" "${workers[@]}"
@@ -60,4 +71,17 @@ part "$bin/python" -m pytest tests --ignore=tests/harness --ignore=tests/results
 if [ "${#full[@]}" -gt 0 ]; then
   say "submissions from nothing, one by one: about 100 minutes"
   part "$bin/python" -m pytest tests/e2e -m alone
+fi
+if [ "${#full[@]}" -gt 0 ] && [ -z "$version" ]; then
+  failed=()
+  for other in $(pythons); do
+    if [ "$("$(python_of "$other")" --version)" != "$("$bin/python" --version)" ]; then
+      say "the tests that are not slow, with Python $other"
+      "$CHECKOUT/test.sh" --python="$other" "$@" || failed+=("$other")
+    fi
+  done
+  if [ "${#failed[@]}" -gt 0 ]; then
+    say "failed with Python ${failed[*]}: ./test.sh --python=${failed[0]} runs them again"
+    exit 1
+  fi
 fi

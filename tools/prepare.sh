@@ -24,14 +24,15 @@ find_python() {
   return 1
 }
 
-# python_of VERSION: prints the Python of a version such as 3.12, from 3.10 on, on PATH or installed by pyenv; fails when
-# there is none.
+# python_of CHOICE: prints the Python for a version such as 3.12, on PATH or installed by pyenv, or for a path; fails when
+# there is none, or when it is older than 3.10.
 python_of() {
-  local path
-  for path in "python$1" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$1".*/bin/"python$1"; do
+  local path paths=("python$1" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$1".*/bin/"python$1")
+  if [[ "$1" == */* ]]; then paths=("$1"); fi
+  for path in "${paths[@]}"; do
     if "$path" -c 'import sys
 v = sys.version_info[:2]
-sys.exit(v < (3, 10) or sys.argv[1] != "%d.%d" % v)' "$1" >/dev/null 2>&1; then
+sys.exit(v < (3, 10) or "/" not in sys.argv[1] and sys.argv[1] != "%d.%d" % v)' "$1" >/dev/null 2>&1; then
       command -v "$path"
       return 0
     fi
@@ -39,16 +40,19 @@ sys.exit(v < (3, 10) or sys.argv[1] != "%d.%d" % v)' "$1" >/dev/null 2>&1; then
   return 1
 }
 
-# Prints the versions from 3.10 to 3.14 that python_of finds.
+# Prints each choice for which python_of finds a Python of its own: 3.10 to 3.14, and that of the system.
 pythons() {
-  local version
-  for version in 3.10 3.11 3.12 3.13 3.14; do
-    if python_of "$version" >/dev/null; then printf '%s ' "$version"; fi
+  local choice version seen=""
+  for choice in 3.10 3.11 3.12 3.13 3.14 /usr/bin/python3; do
+    version="$("$(python_of "$choice")" --version 2>/dev/null)" || continue
+    if [[ "$seen" != *"[$version]"* ]]; then printf '%s ' "$choice"; fi
+    seen="${seen}[$version]"
   done
 }
 
-# prepare_torch PYTHON REQUIREMENTS: installs the CPU build of torch first where the requirements ask for torch and there
-# is no NVIDIA GPU: for Linux on x86-64, pip's usual index has builds with several GB of CUDA libraries only.
+# prepare_torch PYTHON REQUIREMENTS NOTE: installs the CPU build of torch first where the requirements ask for torch and
+# there is no NVIDIA GPU: for Linux on x86-64, pip's usual index has builds with several GB of CUDA libraries only. Fails
+# where none can be reached; with CROWDPERF_TORCH=optional it writes the reason to the file NOTE instead.
 prepare_torch() {
   local python="$1" wanted
   wanted="$(grep -oE '^torch==[0-9.]+' "$2")" || return 0
@@ -60,6 +64,9 @@ prepare_torch() {
   elif "$python" -m pip install --quiet --timeout 10 --retries 0 --no-deps --index-url "$TORCH_CPU_INDEX" "$wanted" \
     >/dev/null 2>&1; then
     say "  $wanted: the CPU build of $TORCH_CPU_INDEX (there is no NVIDIA GPU)"
+  elif [ "${CROWDPERF_TORCH:-}" = optional ]; then
+    printf '%s\n' "no CPU build of $wanted for $("$python" --version) can be reached" >"$3"
+    say "  $(cat "$3"): the environment is made without torch"
   else
     say "$wanted: no CPU build for $("$python" --version) can be reached, and there is no NVIDIA GPU for the CUDA build."
     say "  hint: take another Python (CROWDPERF_PYTHON=python3.11), or the several GB of CUDA: CROWDPERF_CUDA_TORCH=yes"
@@ -88,31 +95,49 @@ create_environment() {
   return 1
 }
 
-# prepare_environment FOLDER REQUIREMENTS: the environment holds what the file asks for; done once per version of it.
+# prepare_environment FOLDER REQUIREMENTS: the environment holds what the file asks for; done once per version of it. It
+# keeps the Python that it was made with, unless CROWDPERF_PYTHON names one of another version.
 prepare_environment() {
-  local folder="$CHECKOUT/$1" requirements="$CHECKOUT/$2" python stamp wanted
+  local folder="$CHECKOUT/$1" requirements="$CHECKOUT/$2" python stamp wanted before=""
   stamp="$folder/crowdperf-ready"
   wanted="$(cat "$CHECKOUT/requirements.txt" "$requirements" | cksum)"
-  if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then
-    return 0
-  fi
+  if is_ready "$folder" "$wanted"; then return 0; fi
   exec 9>"$folder.lock"
   if command -v flock >/dev/null 2>&1; then flock 9; fi
-  if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then
+  if is_ready "$folder" "$wanted"; then
     exec 9>&-
     return 0
   fi
-  python="$(find_python)" || return 1
-  say "preparing $1 with $("$python" --version) ..."
-  if [ ! -f "$stamp" ]; then
+  if is_whole "$folder"; then
+    say "preparing $1 with $("$folder/bin/python" --version) ..."
+  else
+    python="$(find_python)" || return 1
+    if [ -f "$stamp" ]; then before="$(sed -n 2p "$stamp")"; fi
+    say "preparing $1 with $("$python" --version)${before:+ in place of $before} ..."
     rm -rf "$folder"
     create_environment "$python" "$folder" || return 1
   fi
-  rm -f "$stamp"
-  prepare_torch "$folder/bin/python" "$requirements" || return 1
+  rm -f "$stamp" "$folder/without-torch"
+  prepare_torch "$folder/bin/python" "$requirements" "$folder/without-torch" || return 1
+  if [ -f "$folder/without-torch" ]; then
+    sed '/^torch==/d' "$requirements" >"$folder/requirements.txt"
+    requirements="$folder/requirements.txt"
+  fi
   "$folder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$requirements" >&2 || return 1
-  printf '%s\n' "$wanted" >"$stamp.new" && mv "$stamp.new" "$stamp"
+  printf '%s\n%s\n' "$wanted" "$("$folder/bin/python" --version)" >"$stamp.new" && mv "$stamp.new" "$stamp"
   exec 9>&-
+}
+
+# is_whole FOLDER: an environment was made there, its Python still exists, and is what CROWDPERF_PYTHON names, if set.
+is_whole() {
+  [ -f "$1/crowdperf-ready" ] && [ -x "$1/bin/python" ] || return 1
+  [ -z "${CROWDPERF_PYTHON:-}" ] || [ "$(sed -n 2p "$1/crowdperf-ready")" = "$("$(find_python)" --version)" ]
+}
+
+# is_ready FOLDER WANTED: the environment is whole and holds what these requirements ask for, torch too unless optional.
+is_ready() {
+  is_whole "$1" && [ "$(head -n 1 "$1/crowdperf-ready")" = "$2" ] || return 1
+  [ ! -f "$1/without-torch" ] || { [ "${CROWDPERF_TORCH:-}" = optional ] && [ -z "${CROWDPERF_CUDA_TORCH:-}" ]; }
 }
 
 # Puts the CM home inside the checkout, and the cache unless CROWDPERF_CACHE names another; registers the checkout there.

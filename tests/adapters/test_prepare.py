@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,35 +19,63 @@ ROOT = Path(__file__).resolve().parents[2]
 Shell = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
+def new_checkout(folder: Path) -> Path:
     """A small checkout: the tools, and requirements that ask for nothing."""
-    folder = tmp_path / "check out"  # a blank in the path must not matter
     shutil.copytree(ROOT / "tools", folder / "tools")
     (folder / "requirements.txt").write_text("# nothing\n", encoding="utf-8")
     return folder
 
 
-@pytest.fixture
-def shell(checkout: Path, tmp_path: Path) -> Shell:
-    """Runs bash lines after sourcing prepare.sh, with pip kept offline except for the pip that Python bundles."""
-    import ensurepip
+def pip_wheels() -> Path | None:
+    """The folder of the pip that Python, or Debian for it, brings as a wheel."""
+    found = importlib.util.find_spec("ensurepip")
+    bundled = [Path(found.origin).parent / "_bundled"] if found and found.origin else []
+    folders = [*bundled, Path(sysconfig.get_config_var("WHEEL_PKG_DIR") or "/usr/share/python-wheels")]
+    return next((folder for folder in folders if any(folder.glob("pip-*.whl"))), None)
 
-    wheels = Path(ensurepip.__file__).parent / "_bundled"
+
+def shell_in(checkout: Path) -> Shell:
+    """Runs bash lines after sourcing prepare.sh, with pip kept offline except for the pip that Python bundles."""
 
     def run(lines: str, **env: str) -> subprocess.CompletedProcess[str]:
         script = f'set -euo pipefail\n. "{checkout}/tools/prepare.sh"\n{lines}'
         own = {
             **{key: value for key, value in os.environ.items() if not key.startswith(("PIP_", "CROWDPERF", "CM_"))},
             "PIP_NO_INDEX": "1",
-            "PIP_FIND_LINKS": str(wheels),
-            "HOME": str(tmp_path / "home"),
+            "PIP_FIND_LINKS": str(pip_wheels() or checkout),
+            "HOME": str(checkout / "home"),
             "CROWDPERF_PYTHON": sys.executable,
             **env,
         }
         return subprocess.run(["bash", "-c", script], env=own, capture_output=True, text=True, timeout=300)
 
     return run
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    return new_checkout(tmp_path / "check out")  # a blank in the path must not matter
+
+
+@pytest.fixture
+def shell(checkout: Path) -> Shell:
+    return shell_in(checkout)
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """A checkout whose environment was made where a killed start had left half of one, and what was printed then."""
+    folder = new_checkout(tmp_path_factory.mktemp("prepared") / "check out")
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    (folder / ".venv" / "bin" / "python").write_text("half a file", encoding="utf-8")
+    return folder, shell_in(folder)("prepare_environment .venv requirements.txt")
+
+
+@pytest.fixture
+def prepared(first: tuple[Path, object], checkout: Path) -> Path:
+    """A checkout with a copy of that environment, which a test may change."""
+    shutil.copytree(first[0] / ".venv", checkout / ".venv", symlinks=True)
+    return checkout
 
 
 def crippled_python(folder: Path, refused: str) -> str:
@@ -61,23 +92,66 @@ def crippled_python(folder: Path, refused: str) -> str:
     return str(path)
 
 
-def test_an_environment_is_made_once_and_again_only_when_the_requirements_change(shell: Shell, checkout: Path) -> None:
-    first = shell("prepare_environment .venv requirements.txt")
-    assert first.returncode == 0, first.stderr
-    assert "preparing .venv" in first.stderr
-    assert (checkout / ".venv" / "bin" / "pip").exists()
-    assert shell("prepare_environment .venv requirements.txt").stderr == ""
-    (checkout / "requirements.txt").write_text("# still nothing\n", encoding="utf-8")
-    assert "preparing .venv" in shell("prepare_environment .venv requirements.txt").stderr
-
-
-def test_a_half_made_environment_is_made_anew(shell: Shell, checkout: Path) -> None:
-    (checkout / ".venv" / "bin").mkdir(parents=True)
-    (checkout / ".venv" / "bin" / "python").write_text("half a file", encoding="utf-8")
-    done = shell('prepare_environment .venv requirements.txt; "$CHECKOUT/.venv/bin/python" -c "print(6 * 7)"')
+def test_a_half_made_environment_is_made_again(first: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    folder, made = first
+    assert made.returncode == 0, made.stderr
+    assert "preparing .venv" in made.stderr
+    assert (folder / ".venv" / "bin" / "pip").exists()
+    done = subprocess.run([folder / ".venv" / "bin" / "python", "-c", "print(6 * 7)"], capture_output=True, text=True)
     assert done.stdout == "42\n", done.stderr
 
 
+def test_an_environment_is_made_once_and_filled_again_when_the_requirements_change(
+    prepared: Path, shell: Shell
+) -> None:
+    assert shell("prepare_environment .venv requirements.txt").stderr == ""
+    (prepared / "requirements.txt").write_text("# still nothing\n", encoding="utf-8")
+    assert "preparing .venv" in shell("prepare_environment .venv requirements.txt").stderr
+
+
+def test_an_environment_is_made_again_when_another_python_is_chosen(prepared: Path, shell: Shell) -> None:
+    stamp = prepared / ".venv" / "crowdperf-ready"
+    requirements, version = stamp.read_text(encoding="utf-8").splitlines()
+    assert version == f"Python {platform.python_version()}"
+    stamp.write_text(f"{requirements}\nPython 3.10.1\n", encoding="utf-8")
+    (prepared / ".venv" / "of-the-other").touch()
+    assert shell("prepare_environment .venv requirements.txt", CROWDPERF_PYTHON="").stderr == "", "nothing was chosen"
+    again = shell("prepare_environment .venv requirements.txt")
+    assert again.stderr == f"preparing .venv with {version} in place of Python 3.10.1 ...\n"
+    assert not (prepared / ".venv" / "of-the-other").exists()
+    assert stamp.read_text(encoding="utf-8") == f"{requirements}\n{version}\n"
+
+
+WITHOUT_GPU = 'uname() { echo "Linux x86_64"; }; command() { [ "$2" != nvidia-smi ] && builtin command "$@"; }\n'
+"""What prepare_torch asks the machine, answered."""
+
+
+def test_where_no_cpu_build_of_torch_is_reached_an_environment_is_refused_or_made_without_it_on_request(
+    prepared: Path, shell: Shell
+) -> None:
+    (prepared / "harness.txt").write_text("torch==0.0.1\n", encoding="utf-8")
+    prepare = WITHOUT_GPU + "prepare_environment .venv harness.txt"
+    allowed = shell(prepare, CROWDPERF_TORCH="optional")
+    assert allowed.returncode == 0, allowed.stderr
+    reason = f"no CPU build of torch==0.0.1 for Python {platform.python_version()} can be reached"
+    assert f"{reason}: the environment is made without torch" in allowed.stderr
+    assert (prepared / ".venv" / "without-torch").read_text(encoding="utf-8") == f"{reason}\n"
+    assert shell(prepare, CROWDPERF_TORCH="optional").stderr == ""
+    refused = shell(prepare)
+    assert refused.returncode == 1, "a caller who requires torch does not get this environment"
+    assert "hint: take another Python" in refused.stderr
+
+
+def test_a_python_is_chosen_by_its_version_or_its_path(shell: Shell, tmp_path: Path) -> None:
+    version = "{}.{}".format(*sys.version_info)
+    (tmp_path / f"python{version}").symlink_to(sys.executable)
+    found = shell(f"python_of {version}; python_of '{sys.executable}'", PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert found.stdout == f"{tmp_path}/python{version}\n{sys.executable}\n"
+    assert shell("python_of 2.7").returncode == 1
+    assert shell("python_of /nowhere/python3").returncode == 1
+
+
+@pytest.mark.skipif(pip_wheels() is None, reason="this Python brings no wheel of pip, and the test has no network")
 def test_without_ensurepip_the_pip_of_the_host_fills_the_environment(
     shell: Shell, checkout: Path, tmp_path: Path
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import subprocess
@@ -10,26 +9,13 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
+from harness_libraries import need as need
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "script"
 HARNESS = SCRIPTS / "app-mlperf-inference"
 RESULTS = SCRIPTS / "get-mlperf-results-lib"
 SOURCES = (HARNESS, RESULTS)
-REQUIRE = "CROWDPERF_REQUIRE_HARNESS"
 TIMEOUT_S = 120
-
-
-def need(*modules: str) -> None:
-    """Skip the calling test module where a library is not importable, unless CROWDPERF_REQUIRE_HARNESS is set."""
-    for module in modules:
-        try:
-            importlib.import_module(module)
-        except ImportError as error:
-            if os.environ.get(REQUIRE):
-                raise
-            reason = f"{error}; run it with the harness environment (./test.sh makes one)"
-            pytest.skip(reason, allow_module_level=True)
 
 
 def request(**changes: object) -> dict[str, object]:
