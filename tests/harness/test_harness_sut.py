@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import threading
+import time
 
 import pytest
 from harness_support import need
@@ -237,3 +238,19 @@ def test_gathering_a_sample_that_is_not_loaded_is_an_error() -> None:
     library.unload([4, 2])
     assert library.gather([2]) == {}
     assert library.single == {}
+
+
+def slow_range(*limits: int):
+    """A range whose steps are long and refuse to run twice at once, as a generator does."""
+    for number in range(*limits):
+        time.sleep(0.001)
+        yield number
+
+
+def test_offline_shares_the_batches_between_threads_without_the_gil(monkeypatch) -> None:
+    monkeypatch.setattr("harness.sut.range", slow_range, raising=False)
+    loadgen = FakeLoadGen()
+    shape = chunked(make(loadgen, instances=8), 1)
+    shape.issue(list(range(COUNT)), list(range(COUNT)))
+    shape.close()
+    assert sorted(loadgen.answers) == list(range(COUNT))

@@ -1,10 +1,29 @@
-"""The queue between LoadGen's Server callback and the instances: samples go in one by one, batches come out."""
+"""How instances share work: the queue between LoadGen's Server callback and them, and one iterator for all of them."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+
+
+class SharedIterator(Generic[Item]):
+    """An iterator for several threads: each item goes to exactly one of them, also where Python has no GIL."""
+
+    def __init__(self, items: Iterable[Item]) -> None:
+        self._items = iter(items)
+        self._lock = threading.Lock()
+
+    def __iter__(self) -> Iterator[Item]:
+        return self
+
+    def __next__(self) -> Item:
+        with self._lock:
+            return next(self._items)
 
 
 class BatchQueue:

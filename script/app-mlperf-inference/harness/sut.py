@@ -25,7 +25,7 @@ from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY
 from harness.errors import HarnessError
 from harness.failures import Failures
 from harness.qsl import Library
-from harness.queueing import BatchQueue
+from harness.queueing import BatchQueue, SharedIterator
 from harness.tensors import Array, Tensors, TensorSpec
 from harness.watch.progress import Counts
 
@@ -230,7 +230,7 @@ def chunked(work: Work, batch_size: int) -> IssueShape:
         order = work.library.by_length(indices)
         if order is not None:
             ids, indices = np.asarray(ids)[order].tolist(), np.asarray(indices)[order].tolist()
-        starts = iter(range(0, len(ids), batch_size))  # one step of this iterator is one step of Python: safe to share
+        starts = SharedIterator(range(0, len(ids), batch_size))
 
         def drain(number: int) -> None:
             answer = answers[number]
