@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import gc
 import importlib.util
 import os
@@ -38,6 +39,13 @@ os.environ.pop("PYTHONUNBUFFERED", None)  # it hides errors of what is printed l
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="also run the slow checks")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compiles the project's modules once: the many ``cm`` processes of the tests leave no bytecode behind."""
+    if not hasattr(config, "workerinput"):  # no worker of pytest-xdist
+        for folder in ("automation", "script"):
+            compileall.compile_dir(ROOT / folder, quiet=2)
 
 
 def pytest_collection_finish() -> None:

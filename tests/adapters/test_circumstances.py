@@ -19,10 +19,10 @@ LONG = "x" * 5000
 
 @pytest.fixture(scope="module")
 def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TemporaryHome]:
-    """A home with get-thing in the cache, and a recipe that prints; warm, so that a ``cm`` is quick."""
+    """A home with get-thing in the cache, and a recipe that prints; its indexes are written."""
     home = TemporaryHome(tmp_path_factory.mktemp("circumstances"))
     write_recipes(home)
-    assert home.cm("show", "cache", env=compiled(home)).code == 0
+    assert home.cm("show", "cache").code == 0
     yield home
     home.close()
 
@@ -33,15 +33,10 @@ def write_recipes(home: TemporaryHome) -> None:
     home.run("get,thing")
 
 
-def compiled(home: TemporaryHome) -> dict[str, str]:
-    """What makes Python compile the engine once for all tests of this file."""
-    return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(home.folder / "compiled")}
-
-
 def in_shell(home: TemporaryHome, before: str, *words: str, after: str = "") -> Finished:
     """Runs ``cm`` in a shell after some commands, with redirections or a pipe behind it."""
     line = f"{before} {shlex.join(cm_command(words))} {after}"
-    return run_to_end(["bash", "-c", line], home.work, home.process_env(compiled(home)))
+    return run_to_end(["bash", "-c", line], home.work, home.process_env())
 
 
 RUN = ("run", "script", "--tags=print,thing", "--quiet")
@@ -109,7 +104,7 @@ def test_too_few_descriptors_are_named(ready: TemporaryHome, count: int) -> None
     ids=lambda words: words[0],
 )
 def test_a_name_that_is_too_long_is_named_and_cut(ready: TemporaryHome, words: tuple[str, ...]) -> None:
-    failed = ready.cm(*words, env=compiled(ready))
+    failed = ready.cm(*words)
     assert failed.code == 1
     assert "File name too long" in failed.stderr
     assert len(failed.stderr) < 600
