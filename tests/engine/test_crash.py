@@ -158,7 +158,7 @@ def test_a_renewal_killed_at_any_write_leaves_the_old_entry_answering_and_after_
     killed: KilledHome, moment: str
 ) -> None:
     home = killed.home
-    entry = assert_right(home)
+    entry = Path(home.run("get,thing")["new_env"]["CM_THING_FILE"]).parent
     code, written = killed.run(moment, "--renew")
     assert code == -signal.SIGKILL
     assert written == list(WRITES[2 : 2 + int(moment.split()[1])])
