@@ -56,7 +56,10 @@ def tar(path: Path, entries: Iterable[Entry]) -> Path:
             kind, value = content if isinstance(content, tuple) else (content, "")
             if kind == "bomb":
                 info.size = value  # the header alone says it; nothing of that size is ever made
-            elif kind in ("link", "hard"):
+                archive.fileobj.write(info.tobuf())  # addfile of Python 3.13 wants the content too
+                archive.offset += tarfile.BLOCKSIZE
+                continue
+            if kind in ("link", "hard"):
                 info.type, info.linkname = (tarfile.SYMTYPE if kind == "link" else tarfile.LNKTYPE), value
             else:
                 info.type = TYPES[kind]

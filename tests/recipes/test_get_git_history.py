@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import HookInput
 from helpers import TemporaryHome
 from recipe_loader import load_recipe
 
+HookInput = Callable[..., dict[str, Any]]
 recipe = load_recipe("get-git-history")
 
 
