@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-from mlperf_results.appnames import APP_RECIPE
+from mlperf_results.appnames import APP_RECIPE, recipe_meta
 from mlperf_results.layout import ResultsPaths, RunPaths
 from mlperf_results.names import Mode
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION
@@ -127,7 +126,7 @@ def recipe_facts(recipes_folder: Path) -> list[dict[str, Any]]:
 
     facts = []
     for meta_path in sorted(recipes_folder.glob("*/_cm.yaml")):
-        meta = yaml.safe_load(meta_path.read_text(encoding="utf-8"))
+        meta = recipe_meta(recipes_folder, meta_path.parent.name)
         digest = recipe_digest(meta_path.parent)
         facts.append({"alias": meta["alias"], "uid": meta["uid"], "tags": meta["tags"], "sha256": digest})
     return facts

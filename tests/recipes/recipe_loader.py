@@ -44,7 +44,8 @@ def load_module(alias: str, module: str) -> types.ModuleType:
 
 def recipe_meta(alias: str) -> dict[str, Any]:
     """The recipe's `_cm.yaml`."""
-    loaded = yaml.safe_load((RECIPES / alias / "_cm.yaml").read_text(encoding="utf-8"))
+    text = (RECIPES / alias / "_cm.yaml").read_text(encoding="utf-8")
+    loaded = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     assert isinstance(loaded, dict)
     return loaded
 

@@ -57,5 +57,6 @@ def recipe_meta(recipes_folder: Path, alias: str) -> Mapping[str, Any]:
     import yaml  # here, because the checker for submissions goes without it
 
     text = (recipes_folder / alias / "_cm.yaml").read_text(encoding="utf-8")
-    meta: Mapping[str, Any] = yaml.safe_load(text)
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as quick, where PyYAML was built with it
+    meta: Mapping[str, Any] = yaml.load(text, Loader=loader)
     return meta
