@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import io
 import json
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from recipe_engine.actions.adapter import Home
 from recipe_engine.actions.run import run_action
 from recipe_engine.disk.repos import RepoInfo
@@ -89,6 +91,14 @@ def write_recipe(
         if text:
             (folder / name).write_text(textwrap.dedent(text).lstrip("\n"), encoding="utf-8")
     return folder
+
+
+@functools.cache
+def recipe_metas() -> tuple[dict[str, Any], ...]:
+    """The metadata of every recipe of this checkout, by the names of their folders; not to be changed."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    paths = sorted(CHECKOUT.glob("script/*/_cm.yaml"))
+    return tuple(yaml.load(path.read_text(encoding="utf-8"), Loader=loader) for path in paths)
 
 
 def unpack(archive: Path, folder: Path) -> None:

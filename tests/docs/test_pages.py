@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from helpers import recipe_metas
 from recipe_engine.rules.deps import FLAGS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,8 +50,7 @@ COMMANDS = [
 @cache
 def recipes() -> list[dict[str, Any]]:
     """All recipes in the order in which the engine chooses among several: by ``sort``, then by path."""
-    found = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(ROOT.glob("script/*/_cm.yaml"))]
-    return sorted(found, key=lambda recipe: int(recipe.get("sort", 0)))
+    return sorted(recipe_metas(), key=lambda recipe: int(recipe.get("sort", 0)))
 
 
 def tags_of(words: list[str]) -> list[str]:

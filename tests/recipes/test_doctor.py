@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from helpers import recipe_metas
 from recipe_loader import RECIPES, exported, load_module, load_recipe
 
 load_recipe("get-machine-lib").preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-machine-lib")}})
@@ -302,11 +302,7 @@ def test_the_table_of_libraries(library: str, version: str, majors: tuple[str, .
 
 
 def test_recipes_that_are_named_in_advice_exist() -> None:
-    known = [
-        (set(meta.get("tags", ())), set(meta.get("variations", {})))
-        for path in RECIPES.glob("*/_cm.yaml")
-        for meta in [yaml.safe_load(path.read_text(encoding="utf-8"))]
-    ]
+    known = [(set(meta.get("tags", ())), set(meta.get("variations", {}))) for meta in recipe_metas()]
     commands = [value for value in vars(advice).values() if isinstance(value, findings.Command)]
     commands += [advice.package("torch"), advice.driver_at_least("580"), advice.cuda("12")]
     for command in commands:

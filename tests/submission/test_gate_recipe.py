@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
+from helpers import recipe_metas
 from mlperf_gate.steps import Step, command_of
 from mlperf_gate.views import Subject
 from tree_builder import build
@@ -150,13 +150,12 @@ def test_the_command_of_a_step_names_recipes_variations_and_inputs_that_there_ar
         division="closed", submitter="Me", system="box", model="m", benchmark="resnet50", scenario="Offline",
         test="TEST01",
     )  # fmt: skip
-    recipes = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in CHECKOUT.glob("script/*/_cm.yaml")]
     for command in command_of(step, subject, "my tree", "v6.1").split(", then: "):
         program, run, script, tags, *inputs = shlex.split(command)
         assert [program, run, script] == ["cm", "run", "script"]
         words = tags.removeprefix("--tags=").split(",")
         plain = {word for word in words if not word.startswith("_")}
-        named = [recipe for recipe in recipes if plain <= set(recipe["tags"])]
+        named = [recipe for recipe in recipe_metas() if plain <= set(recipe["tags"])]
         assert len(named) == 1, words
         assert {word[1:] for word in words if word.startswith("_")} <= set(named[0].get("variations", {}))
         given = {word[2:].partition("=")[0] for word in inputs}
