@@ -131,10 +131,11 @@ class _Tar:
         self._tar = tar
         self._stream = stream
         self._files: dict[int, tarfile.TarInfo] = {}
+        self._is_empty = tar.firstmember is None
 
     def members(self) -> Iterator[Member]:
         for position in itertools.count():
-            info = self._tar.next()
+            info = None if self._is_empty else self._tar.next()  # of an empty one Python 3.10 seeks to byte -1
             if info is None:
                 break
             if info.size < 0:
