@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from helpers import PATIENCE_S, TemporaryHome, finish, wait_until
+from helpers import PATIENCE_S, TemporaryHome, finish, shell_wait, wait_until
 
 PLANTED = {
     "HF_TOKEN": "hf" + "_zY1xW4vU7tS0rQ3pO6nM9lK2jI5hG8fE1d",
@@ -79,7 +79,7 @@ printf '%s' "{PLANTED["tool"][:9]}"; sleep 0.1; echo "{PLANTED["tool"][9:]}"
 echo "CM_SCRIPT_TOKEN={PLANTED["script"]}" >> tmp-run-env.out
 echo "CM_PLAIN_OUT=$CM_URL" >> tmp-run-env.out
 cp tmp-state.json tmp-run-state.json
-if [ -n "$CM_WAIT" ]; then touch "$CM_WAIT"; while sleep 0.05; do :; done; fi
+if [ -n "$CM_WAIT" ]; then touch "$CM_WAIT"; {shell_wait("false")}; fi
 [ "$CM_FAIL" != script ]
 """
 SHELL = [QUERY, "--quiet", *WORDS]

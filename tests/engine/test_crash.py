@@ -176,7 +176,7 @@ def test_a_renewal_killed_at_any_write_leaves_the_old_entry_answering_and_after_
 def test_a_kill_in_the_middle_of_a_recipe_is_made_good_by_the_next_run(
     home: TemporaryHome, place: str, victim: str
 ) -> None:
-    wait = f'[ -e "$CM_TMP_CURRENT_PATH/go" ] || {{ echo $$ > "{home.work}/at"; while sleep 0.05; do :; done; }}'
+    wait = f'[ -e "$CM_TMP_CURRENT_PATH/go" ] || {{ echo $$ > "{home.work}/at"; {shell_wait("false")}; }}'
     hook = f"""
         import os, time
 
