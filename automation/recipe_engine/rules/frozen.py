@@ -6,6 +6,7 @@ compiled for each; at the fifty types that a cached call loads, this would be mo
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 if TYPE_CHECKING:
@@ -29,10 +30,12 @@ class Frozen:
 
     _fields: ClassVar[tuple[str, ...]]
     _defaults: ClassVar[dict[str, Any]]
+    _values: ClassVar[itemgetter[Any]]
 
     def __init_subclass__(cls) -> None:
         cls._fields = tuple(cls.__annotations__)
         cls._defaults = {name: vars(cls)[name] for name in cls._fields if name in vars(cls)}
+        cls._values = itemgetter(*cls._fields)
 
     def __init__(self, *values: Any, **named: Any) -> None:
         own = self.__dict__
@@ -51,7 +54,7 @@ class Frozen:
         return type(other) is type(self) and vars(other) == vars(self)
 
     def __hash__(self) -> int:
-        return hash(tuple(vars(self)[name] for name in self._fields))
+        return hash(self._values(self.__dict__))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={vars(self)[name]!r}' for name in self._fields)})"
