@@ -125,7 +125,7 @@ def answer_cm(action: Callable[[Mapping[str, Any]], dict[str, Any]], i: dict[str
         if cmind is not None:
             cmind.output = out
     set_up_logging(is_verbose=bool(i.get("verbose") or i.get("v")))
-    with known_from(os.environ, i) as is_top, masked_output(True) if is_top and out else contextlib.nullcontext():
+    with known_from(os.environ, i) as is_top, masked_output(is_top and bool(out)):
         answer = _answer(action, i, cmind)
         return hidden_texts(answer) if out else answer
 
