@@ -17,8 +17,7 @@ from typing import Any
 
 from ..disk.repos import RecipeSource
 from ..disk.store import Store
-from ..rules.deps import EXTRA_FLAGS, FLAGS_AS_ENV, NO_CONTAINER, request_from_inputs
-from ..rules.deps import FLAGS as FLAGS  # the audit knows it from here
+from ..rules.deps import EXTRA_FLAGS, FLAGS, FLAGS_AS_ENV, NO_CONTAINER, request_from_inputs
 from ..rules.env import Env, with_lists
 from ..rules.errors import RequestError
 from ..rules.model import Recipe, Request, RunOptions, StepResult
