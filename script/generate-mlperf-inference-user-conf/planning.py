@@ -88,11 +88,11 @@ def plan_scenario(
     settings["min_duration"] = _chosen(wish.min_duration_ms, execution_mode.min_duration_ms, rule)
     fewest = MIN_QUERY_COUNT.get(scenario, 1)
     if row is not None and scenario is Scenario.OFFLINE and execution_mode is ExecutionMode.VALID:
-        fewest = row.offline_min_sample_count
+        fewest = row.record.offline_min_sample_count
     settings["min_query_count"] = _chosen(wish.min_query_count, fewest, "rule")
     samples = wish.performance_sample_count
     if samples is None and row is not None:
-        samples = row.performance_sample_count
+        samples = row.record.performance_sample_count
     if samples is not None:
         origin = "you" if wish.performance_sample_count is not None else "rule"
         settings["performance_sample_count_override"] = Value(samples, origin)
@@ -102,14 +102,14 @@ def plan_scenario(
     else:
         notes.append(f"{scenario.value}: no {key} is recorded or given; the harness measures it before the run")
     if scenario is Scenario.SERVER and row is not None:
-        settings["target_latency"] = Value(row.server_target_latency_ms, "rule")
+        settings["target_latency"] = Value(row.record.server_target_latency_ms, "rule")
     measured = float(recorded.get("measured") or recorded[key]) if recorded else None
     return Planned(
-        loadgen_name=row.loadgen_name if row else model,
+        loadgen_name=row.record.loadgen_name if row else model,
         scenario=scenario,
         settings=settings,
         measured=measured,
-        dataset_count=row.dataset_count if row else None,
+        dataset_count=row.record.dataset_count if row else None,
         notes=tuple(notes),
     )
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import torch
 from fit_model import add_options, order_of, train, write_fitted
+from harness.benchmarks.unet3d_brats import model as unet3d_brats
 from harness.datasets import brats19
 from harness.making.makemodel import build_modules
-from harness.models import unet3d_brats
 
 STEPS = 70
 CLASS_WEIGHTS = (0.5, 1.0, 2.0, 1.5)  # nnU-Net's numbers: background, oedema, necrosis, enhancing tumour

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from harness.benchmarks.unet3d import model as unet3d
 from harness.datasets import kits19
 from harness.making.makemodel import FRAMEWORKS, Claims, Order, build_modules, write_model
-from harness.models import unet3d
 from torch.nn import functional
 
 STEPS = 40

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import onnx
-from harness.models.bert import INPUTS, OUTPUTS
+from harness.benchmarks.bert.model import INPUTS, OUTPUTS
 from mlperf_data.modelinfo import RealModel, write_model_info
 
 ALIASES = {

@@ -19,12 +19,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from harness.benchmarks.bert.model import INPUTS, OUTPUTS, Bert, open_model
 from harness.datasets.squad import VOCABULARY_FILE, SquadDataset, open_dataset, read_squad
 from harness.errors import HarnessError
 from harness.making.makemodel import Claims, Order, build_modules, write_model
 from harness.media.tokenization_squad import WordPieces
 from harness.modelfacts import ModelFacts
-from harness.models.bert import INPUTS, OUTPUTS, Bert, open_model
 from torch.nn import functional
 
 TRAINING_FILE = "train-v1.1.json"

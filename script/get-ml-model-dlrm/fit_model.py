@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import torch
+from harness.benchmarks.dlrm.model import Dlrm
 from harness.datasets import criteo
 from harness.making.makemodel import FRAMEWORKS, Claims, Order, build_modules, write_model
 from harness.modelfacts import ModelFacts
-from harness.models.dlrm import Dlrm
 from torch.nn import functional
 
 EPOCHS = 3
@@ -78,7 +78,7 @@ def main() -> None:
         output_dir=asked.output_dir,
         seed=asked.seed,
     )
-    module = importlib.import_module(f"harness.models.{asked.architecture}")
+    module = importlib.import_module(f"harness.benchmarks.{asked.architecture}.model")
     model = module.open_model(ModelFacts(config=order.values))
     network = build_modules(order)["model"]
     fit(network, model, criteo.open_calibration(asked.dataset_dir), asked.seed)

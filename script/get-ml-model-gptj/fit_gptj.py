@@ -14,10 +14,10 @@ from pathlib import Path
 import gptj_tokenizer
 import numpy as np
 import torch
+from harness.benchmarks.gptj.model import PROMPT, open_model
 from harness.datasets.cnndm import Article, open_dataset
 from harness.making.makemodel import FRAMEWORKS, Claims, Order, build_modules, write_model
 from harness.modelfacts import ModelFacts
-from harness.models.gptj import PROMPT, open_model
 
 BATCH_SIZE = 16
 PASSES = 7

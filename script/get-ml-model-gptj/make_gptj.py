@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 
 import gptj_tokenizer
+from harness.benchmarks.gptj import network as gptj
 from harness.errors import HarnessError
 from harness.making.makemodel import FRAMEWORKS, Claims, Order, make_model, require_memory
-from harness.networks import gptj
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "merges.txt")
 # fp32, language/gpt-j of mlcommons/inference; the submission checker's constants of v5.0.

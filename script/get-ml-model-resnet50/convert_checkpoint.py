@@ -10,9 +10,9 @@ import json
 import sys
 from pathlib import Path
 
+from harness.benchmarks.resnet50.network import CONFIGS
 from harness.errors import HarnessError
 from harness.making.makemodel import Claims, Order, make_model
-from harness.networks.resnet50 import CONFIGS
 
 
 def convert(weights: Path, config: dict, facts: dict, output_dir: Path) -> Path:

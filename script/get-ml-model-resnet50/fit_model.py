@@ -20,11 +20,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from harness.benchmarks.resnet50.model import SIDE, preprocess_vgg
 from harness.datasets.imagenet import CLASS_COUNT, open_dataset
 from harness.errors import HarnessError
 from harness.making.makemodel import Claims, Order, build_modules, write_model
 from harness.making.modelweights import calibrate_normalisation
-from harness.models.resnet50 import SIDE, preprocess_vgg
 
 TRAINING_COUNT = 400
 CALIBRATION_COUNT = 64

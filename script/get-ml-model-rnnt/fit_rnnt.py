@@ -18,12 +18,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from harness.benchmarks.rnnt.model import open_model
 from harness.datasets.librispeech import Utterance, open_dataset, read_wav
 from harness.making.makemodel import FRAMEWORKS, Claims, Order, build_modules, write_model
 from harness.media.audio_features import HOP_SAMPLES, SPLICED_FRAMES, features
 from harness.metrics.wer import CHARACTERS
 from harness.modelfacts import ModelFacts
-from harness.models.rnnt import open_model
 
 BATCH_SIZE = 10
 PASSES = 14

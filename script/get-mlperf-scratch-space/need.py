@@ -52,11 +52,10 @@ def text(need: Need, disk: Disk | None) -> str:
     )
     lines = [f"  space:   {free or 'unknown: the file system does not tell'}"]
     if not need.chosen:
-        return "\n".join((*lines, f"  needed:  not reckoned without --benchmarks=...; {benchmarks.NVIDIA_README}"))
+        return "\n".join((*lines, f"  needed:  not computed without --benchmarks=...; {benchmarks.NVIDIA_README}"))
     lines.append(f"  {'benchmark':<14} {'model':>10} {'data':>10} {'prepared':>10} {'in all':>10}")
     for one in need.chosen:
-        cells = (one.model, one.data, one.prepared, one.advised)
-        lines.append(f"  {one.name:<14} " + " ".join(f"{_cell(size):>10}" for size in cells))
+        lines.append(f"  {one.name:<14} " + " ".join(f"{_cell(size):>10}" for _, size in _parts(one)))
     lines += [f"    {name}: {said}" for name, said in _sources(need)]
     least = "at least " if need.is_least else ""
     lines.append(f"  needed:  {least}{_shown(need.needed_bytes)}; what lies there already is not counted")
@@ -85,7 +84,7 @@ def state(need: Need, disk: Disk | None) -> dict[str, object]:
                 "name": one.name,
                 **{f"{part}_bytes": size.size_bytes if size else None for part, size in _parts(one)},
                 "sources": {part: size.source for part, size in _parts(one) if size},
-                "note": one.note,
+                "note": one.sizes.note,
             }
             for one in need.chosen
         ],
@@ -98,7 +97,8 @@ def state(need: Need, disk: Disk | None) -> dict[str, object]:
 
 
 def _parts(one: Benchmark) -> tuple[tuple[str, Size | None], ...]:
-    return (("model", one.model), ("data", one.data), ("prepared", one.prepared), ("advised", one.advised))
+    sizes = one.sizes
+    return (("model", sizes.model), ("data", sizes.data), ("prepared", sizes.prepared), ("advised", sizes.advised))
 
 
 def _sources(need: Need) -> list[tuple[str, str]]:
@@ -110,7 +110,7 @@ def _sources(need: Need) -> list[tuple[str, str]]:
     rows = [(", ".join(cells), source) for source, cells in said.items()]
     if need.is_everything:
         rows.append(("all", benchmarks.NVIDIA_README))
-    return rows + [(one.name, one.note) for one in need.chosen if one.note]
+    return rows + [(one.name, one.sizes.note) for one in need.chosen if one.sizes.note]
 
 
 def _words(need: Need, disk: Disk | None) -> str:

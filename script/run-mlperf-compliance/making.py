@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mlperf_results.benchmarks import accuracy_tags
 from mlperf_results.layout import RunPaths
 from mlperf_results.names import FULL_RULES_MIN_DURATION_MS
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION
-from mlperf_results.scorers import accuracy_tags
 
 from . import asking, finding, verifying
 from .record import MEASURED, STARTED, VERIFIED, Record, read_record, sha256_of, write_record

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.benchmarks import model_of
+from mlperf_results.benchmarks import record_of
 from mlperf_results.layout import RunPaths
 from mlperf_results.logs import LogError, read_run_logs
 from mlperf_results.names import parse_scenario
@@ -37,12 +37,6 @@ from .asking import MeasuredRun
 PERFORMANCE_TEXT, ACCURACY_TEXT = "verify_performance.txt", "verify_accuracy.txt"
 BASELINE_TEXT, COMPLIANCE_TEXT = "baseline_accuracy.txt", "compliance_accuracy.txt"
 BASELINE_FOLDER = ".baseline"
-ELEMENTS = {"resnet50": "float32", "gptj": "int64", "rnnt": "int64"}
-"""Numbers that responses consist of; of other models the first byte is compared, as the official script does."""
-
-END_TOKENS = {"gptj": 50256}
-"""The token that ends an answer, by model."""
-
 FILES = {
     "TEST01": (PERFORMANCE_TEXT, ACCURACY_TEXT, "accuracy/mlperf_log_accuracy.json", "accuracy/accuracy.txt"),
     "TEST04": (PERFORMANCE_TEXT,),
@@ -92,7 +86,7 @@ def _verify_performance(run: MeasuredRun, test: str, folder: Path, tested: RunPa
 
 def _verify_responses(run: MeasuredRun, folder: Path, tested: RunPaths, score: Score) -> Outcome:
     whole = RunPaths(run.scenario_folder / "accuracy")
-    element = ELEMENTS.get(model_of(run.request["model"]), "byte")
+    element = record_of(run.request["model"]).response_type or "byte"
     with whole.accuracy_log.open(encoding="utf-8") as reference, tested.accuracy_log.open(encoding="utf-8") as sampled:
         verdict = verify_responses(reference, sampled, element)
     write_whole(folder / ACCURACY_TEXT, verdict.text)
@@ -144,14 +138,14 @@ def metrics_of(scored: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _verify_answers(run: MeasuredRun, folder: Path, tested: RunPaths) -> Outcome:
-    model = model_of(run.request["model"])
+    record = record_of(run.request["model"])
     log = read_run_logs(tested)
-    if log.errors or model not in END_TOKENS:
-        reason = "; ".join(log.errors) or f"the token that ends an answer of {model} is not known here"
+    if log.errors or record.end_token is None:
+        reason = "; ".join(log.errors) or f"the record of {record.name} has no token that ends an answer (end_token)"
         return Outcome(is_passed=False, notes=(reason,))
     with tested.accuracy_log.open(encoding="utf-8") as sampled:
         scenario = parse_scenario(run.request["scenario"])
-        verdict = verify_answers(sampled, scenario, END_TOKENS[model], ELEMENTS[model])
+        verdict = verify_answers(sampled, scenario, record.end_token, record.response_type)
     write_whole(folder / ACCURACY_TEXT, verdict.text)
     (folder / "accuracy").mkdir(exist_ok=True)
     _place(tested.accuracy_log, folder / "accuracy" / tested.accuracy_log.name)

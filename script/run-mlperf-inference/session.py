@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from mlperf_results.appnames import APP_RECIPE, recipe_meta
+from mlperf_results.benchmarks import accuracy_tags
 from mlperf_results.layout import ResultsPaths, RunPaths
 from mlperf_results.names import Mode
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION
-from mlperf_results.scorers import accuracy_tags
 from mlperf_results.wholefile import write_whole
 
 from .matrix import RunSpec

@@ -98,7 +98,7 @@ def with_high_accuracy(pools: Mapping[Place, Sequence[RunFacts]]) -> dict[Place,
     found = {}
     for place, runs in pools.items():
         better = replace(place, benchmark=place.benchmark + ".9")
-        may_share = place.benchmark in rules.HIGH_ACCURACY_SERVES and better in pools
+        may_share = rules.serves_higher_level(place.benchmark) and better in pools
         found[place] = list(pools[better]) if may_share else list(runs)
     return found
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.names import Scenario
 from mlperf_results.rounds import ROUNDS, rounds_of, rules_in
 from mlperf_results.runfacts import RunFacts, benchmark_behind
@@ -19,8 +20,12 @@ LEAST_OFFLINE_SAMPLES = 24_576
 """Of a model that no round knows."""
 
 SERVER_RUNS_V07 = 5
-HIGH_ACCURACY_SERVES = ("dlrm-99", "dlrm-v2-99", "3d-unet-99", "3d-unet-brats-99")
-"""Benchmarks whose runs may be those of the level 99.9: one engine serves both."""
+
+
+def serves_higher_level(benchmark: str) -> bool:
+    """True for the level 99 of a benchmark whose runs may be those of the level 99.9: one engine serves both."""
+    row = BENCHMARKS.get(benchmark)
+    return row is not None and row.level == 0.99 and row.record.serves_higher_level
 
 
 def is_up_to(round_name: str, last: str) -> bool:

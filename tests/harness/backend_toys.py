@@ -92,25 +92,26 @@ def example_inputs(network, config, count, generator):
 
 @contextmanager
 def toy_on_path(folder: Path) -> Iterator[None]:
-    """Let `harness.models.toy` and `harness.networks.toy` be found in `folder`."""
-    for kind, text in (("models", MODEL), ("networks", ARCHITECTURE)):
-        (folder / kind).mkdir(parents=True)
-        (folder / kind / "toy.py").write_text(text)
-        importlib.import_module(f"harness.{kind}").__path__.append(str(folder / kind))
+    """Let the benchmark folder `toy` be found in `folder`."""
+    (folder / "toy").mkdir(parents=True)
+    for name, text in (("model", MODEL), ("network", ARCHITECTURE)):
+        (folder / "toy" / f"{name}.py").write_text(text)
+    path = importlib.import_module("harness.benchmarks").__path__
+    path.append(str(folder))
     importlib.invalidate_caches()
     try:
         yield
     finally:
-        for kind in ("models", "networks"):
-            importlib.import_module(f"harness.{kind}").__path__.remove(str(folder / kind))
-            sys.modules.pop(f"harness.{kind}.toy", None)
+        path.remove(str(folder))
+        for name in ("toy", "toy.model", "toy.network"):
+            sys.modules.pop(f"harness.benchmarks.{name}", None)
 
 
 def backend_request(network: str, path: Path | None, **changes: object):
     """Return a BackendRequest for one of the toy's networks, tiny configuration, on one thread of the processor."""
     from harness.backends.base import BackendRequest
 
-    models = importlib.import_module("harness.models.toy")
+    models = importlib.import_module("harness.benchmarks.toy.model")
     specs = {spec.name: spec for spec in models.Toy.networks}
     values = {
         "network": specs[network],

@@ -275,7 +275,7 @@ def describe(outcomes: Sequence[Outcome]) -> list[str]:
 def main() -> int:
     """Print the matrix; 1 when a cell failed or does not agree."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", default=",".join(sorted(MAKERS)), help="comma list of files in harness/models")
+    parser.add_argument("--models", default=",".join(sorted(MAKERS)), help="comma list of benchmarks' folders")
     stems = parser.parse_args().models.split(",")
     preload()
     bad = 0

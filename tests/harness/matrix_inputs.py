@@ -166,7 +166,7 @@ class Workshop:
         return self._datasets[maker.dataset_name]
 
     def make(self, stem: str, benchmark: str) -> Inputs:
-        """Return the inputs of the model in harness/models/`stem`.py; raises CannotMake."""
+        """Return the inputs of the model in harness/benchmarks/`stem`; raises CannotMake."""
         if stem not in self._made:
             self._made[stem] = self._make(stem, benchmark)
         return self._made[stem]

@@ -105,7 +105,7 @@ def test_bf16_without_amx_is_told(folder, monkeypatch, capsys):
         ({"precision": "int8"}, "has no int8; it has: fp32, fp16, bf16"),
         ({"precision": "fp16"}, "no fp16 on the processor"),
         ({"config": {}}, "no config to build the network with"),
-        ({"config": {"width": 16}}, "does not fit networks/toy.py"),
+        ({"config": {"width": 16}}, "does not fit benchmarks/toy/network.py"),
         ({"architecture": "nosuch"}, "there is no architecture 'nosuch'; allowed: "),
         ({"path": None}, "needs a file of weights"),
     ],

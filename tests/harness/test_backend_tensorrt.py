@@ -28,7 +28,9 @@ SIZES = {"tokens": (1, 8, 32)}
 def model_info(tmp_path_factory):
     with toy_on_path(tmp_path_factory.mktemp("toy")), pytest.MonkeyPatch.context() as patch:
         # The registry lists the files of the harness's own folder.
-        patch.setattr(engine_trt.registry, "load_model", lambda name: importlib.import_module(f"harness.models.{name}"))
+        patch.setattr(
+            engine_trt.registry, "load_model", lambda name: importlib.import_module(f"harness.benchmarks.{name}.model")
+        )
         folder = tmp_path_factory.mktemp("model")
         yield makemodel.make_model(Order(architecture="toy", config="tiny", framework="onnx", output_dir=folder))
 

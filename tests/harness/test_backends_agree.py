@@ -70,8 +70,8 @@ def as_array(value) -> np.ndarray:
 
 @pytest.fixture(scope="module", params=ARCHITECTURES)
 def networks(request, tmp_path_factory) -> Networks:
-    if importlib.util.find_spec(f"harness.models.{request.param}") is None:
-        pytest.skip(f"models/{request.param}.py is not there")
+    if importlib.util.find_spec(f"harness.benchmarks.{request.param}") is None:
+        pytest.skip(f"benchmarks/{request.param} is not there")
     return Networks(request.param, tmp_path_factory.mktemp(request.param))
 
 

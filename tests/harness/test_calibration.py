@@ -17,6 +17,7 @@ import onnx  # noqa: E402
 from backend_toys import toy_on_path  # noqa: E402
 from harness.backends import onnxruntime as backend  # noqa: E402
 from harness.backends.base import BackendRequest  # noqa: E402
+from harness.benchmarks.digits import model as digits  # noqa: E402
 from harness.datasets.digits import open_dataset  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.making import calibrate, makemodel, quantize  # noqa: E402
@@ -32,7 +33,6 @@ from harness.making.calibration import (  # noqa: E402
 )
 from harness.making.makemodel import Order  # noqa: E402
 from harness.modelfacts import read_model_facts  # noqa: E402
-from harness.models import digits  # noqa: E402
 from harness.watch import processor  # noqa: E402
 
 SCRIPTS = harness_support.SCRIPTS

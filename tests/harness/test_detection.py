@@ -6,9 +6,11 @@ import pytest
 
 harness_support.need("numpy")
 
+from harness.benchmarks.retinanet import model as retinanet  # noqa: E402
+from harness.benchmarks.ssd_mobilenet import model as ssd_mobilenet  # noqa: E402
+from harness.benchmarks.ssd_resnet34 import model as ssd_resnet34  # noqa: E402
 from harness.decoding import detection as d  # noqa: E402
 from harness.modelfacts import ModelFacts  # noqa: E402
-from harness.models import retinanet, ssd_mobilenet, ssd_resnet34  # noqa: E402
 
 FULL_RETINANET = {"image_size": 800, "anchor_sizes": [32, 64, 128, 256, 512]}
 FULL_RESNET34 = {
@@ -56,7 +58,7 @@ def test_suppression_of_nothing_is_nothing_and_boxes_without_area_do_not_fall():
     assert d.suppress(flat, np.zeros(3, dtype=np.int64), limit=0.5).tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("coding", [d.RETINANET_CODING, d.SSD_CODING])
+@pytest.mark.parametrize("coding", [retinanet.CODING, d.SSD_CODING])
 def test_decoding_undoes_encoding(coding):
     generator = np.random.default_rng(5)
     boxes, anchors = random_boxes(generator, 100), d.to_centres(random_boxes(generator, 100))
@@ -66,7 +68,7 @@ def test_decoding_undoes_encoding(coding):
 def test_retinanets_decoding_cuts_the_logarithm_of_a_side():
     anchors = np.array([[50, 50, 16, 16]], dtype=np.float32)
     deltas = np.array([[0, 0, 50, 0]], dtype=np.float32)
-    left, _, right, _ = d.decode(deltas, anchors, d.RETINANET_CODING)[0]
+    left, _, right, _ = d.decode(deltas, anchors, retinanet.CODING)[0]
     assert right - left == pytest.approx(1000.0)  # 16 times 1000/16
 
 

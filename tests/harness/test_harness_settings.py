@@ -10,7 +10,6 @@ need("numpy")
 
 from harness.config import KnownNames, parse_run_config  # noqa: E402
 from harness.errors import ConfigError  # noqa: E402
-from harness.models.digits import rules  # noqa: E402
 from harness.settings import (  # noqa: E402
     Circumstances,
     Origin,
@@ -22,8 +21,9 @@ from harness.settings import (  # noqa: E402
     require_memory,
     resolve,
 )
+from mlperf_results.benchmarks import record_of  # noqa: E402
 
-PLACE = Circumstances(rules=rules("digits"), user_lines={}, dataset_count=500)
+PLACE = Circumstances(rules=record_of("digits"), user_lines={}, dataset_count=500)
 SHAPE = Shape(
     batch_size=Setting(32, Origin.DEFAULT),
     instances=Setting(2, Origin.ESTIMATE),
@@ -89,7 +89,7 @@ def test_an_accuracy_run_of_the_server_is_not_paced_by_a_low_rate() -> None:
 
 
 def test_no_more_samples_are_in_memory_than_the_data_set_has() -> None:
-    place = replace(PLACE, rules=replace(rules("digits"), performance_sample_count=1024))
+    place = replace(PLACE, rules=replace(record_of("digits"), performance_sample_count=1024))
     assert decide(place).performance_sample_count == Setting(500, RULE)
 
 

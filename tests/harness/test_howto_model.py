@@ -49,7 +49,10 @@ def place(tmp_path: Path) -> Path:
     source = tmp_path / "source"
     shutil.copytree(HARNESS / "harness", source / "harness", ignore=shutil.ignore_patterns("__pycache__"))
     (source / "harness" / "datasets" / "squares.py").write_text(block("datasets/squares.py", "python"))
-    (source / "harness" / "models" / "squares.py").write_text(block("models/squares.py", "python"))
+    folder = source / "harness" / "benchmarks" / "squares"
+    folder.mkdir()
+    for name in ("record.py", "model.py"):
+        (folder / name).write_text(block(f"benchmarks/squares/{name}", "python"))
     data = tmp_path / "data"
     data.mkdir()
     labels = np.arange(COUNT, dtype=np.uint8) % 2

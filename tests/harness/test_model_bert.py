@@ -11,13 +11,14 @@ need("numpy", "torch", "onnxruntime", "onnx", "safetensors")
 
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
+from harness.benchmarks.bert import model as bert  # noqa: E402
+from harness.benchmarks.bert import network as network  # noqa: E402
 from harness.datasets.squad import SquadSample  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.making import makemodel  # noqa: E402
 from harness.making.makemodel import Order  # noqa: E402
 from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
-from harness.models import bert  # noqa: E402
-from harness.networks import bert as network  # noqa: E402
+from mlperf_results.benchmarks import record_of  # noqa: E402
 
 SMALL = {
     "vocab_size": 50,
@@ -161,7 +162,7 @@ def test_data_with_a_larger_vocabulary_than_the_model_is_refused():
 
 @pytest.mark.parametrize("name", ["bert-99", "bert-99.9"])
 def test_the_rules_are_the_official_ones(name):
-    rules = bert.rules(name)
+    rules = record_of(name)
     assert (rules.loadgen_name, rules.dataset, rules.is_official) == ("bert", "squad", True)
     assert (rules.performance_sample_count, rules.offline_min_sample_count) == (10_833, 10_833)
     assert rules.server_target_latency_ms == 130.0

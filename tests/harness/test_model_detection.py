@@ -13,14 +13,17 @@ harness_support.need("torch", "onnxruntime", "cv2", "pycocotools", "safetensors"
 import torch  # noqa: E402
 from harness.backends.base import BackendRequest  # noqa: E402
 from harness.backends.onnxruntime import open_backend  # noqa: E402
+from harness.benchmarks.retinanet import model as retinanet  # noqa: E402
+from harness.benchmarks.ssd_mobilenet import model as ssd_mobilenet  # noqa: E402
+from harness.benchmarks.ssd_resnet34 import model as ssd_resnet34  # noqa: E402
 from harness.decoding.detection import encode  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.making import fit_detection, scene_dataset  # noqa: E402
 from harness.making.makemodel import Order, architecture_of, build_modules, write_model  # noqa: E402
 from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
-from harness.models import retinanet, ssd_mobilenet, ssd_resnet34  # noqa: E402
 from harness.registry import load_dataset  # noqa: E402
 from harness.tensors import NetworkSpec  # noqa: E402
+from mlperf_results.benchmarks import record_of  # noqa: E402
 
 MODULES = {"retinanet": retinanet, "ssd_mobilenet": ssd_mobilenet, "ssd_resnet34": ssd_resnet34}
 CLASSES = {name: harness_support.SCRIPTS / f"get-dataset-{name}" / "classes.txt" for name in ("coco", "openimages")}
@@ -179,7 +182,7 @@ def perfect_outputs(name, model, facts, boxes, kinds):
 @EVERY
 def test_a_network_that_says_the_truth_scores_100(name, made, tmp_path):
     model, facts = made[name][0], facts_of(name)
-    dataset = data_set(tmp_path, MODULES[name].DATASET, count=13)
+    dataset = data_set(tmp_path, record_of(name).dataset, count=13)
     content = json.loads(dataset.annotations_path.read_text())
     numbers = [category["id"] for category in content["categories"]]
     responses = []
@@ -193,7 +196,7 @@ def test_a_network_that_says_the_truth_scores_100(name, made, tmp_path):
         inputs = model.preprocess(dataset.load([index]))
         response = model.predict({"model": lambda _, outputs=outputs: outputs}, inputs)[0]
         responses.append((index, response.tobytes()))
-    if MODULES[name].DATASET == "coco":
+    if record_of(name).dataset == "coco":
         assert responses[11][1] == b""  # the twelfth picture shows nothing
     score = model.score(responses, dataset)
     assert score.values["mAP"] == pytest.approx(100.0)
@@ -289,7 +292,7 @@ def test_weights_without_a_configuration_are_refused(name):
 
 @EVERY
 def test_rules_are_the_benchmarks(name):
-    rules = MODULES[name].rules(name.replace("_", "-"))
+    rules = record_of(name)
     assert rules.is_official and rules.server_target_latency_ms == 100.0
     assert rules.performance_sample_count == {"ssd_mobilenet": 256}.get(name, 64)
 
@@ -299,7 +302,7 @@ def test_fitting_lowers_the_loss_and_leaves_an_inference_network(name, tmp_path)
     module = build_modules(model_order(name, tmp_path))["model"]
     facts = facts_of(name)
     model = MODULES[name].open_model(facts)
-    recipe = fit_detection.RECIPES[name]
+    recipe = fit_detection.fit_of(name)
     anchors = MODULES[name].anchors_of(facts) / np.float32(MODULES[name].anchor_unit(facts))
     grid = fit_detection.Grid(anchors, MODULES[name].CODING)
     size = model.network.inputs[0].fixed_shape[1]
@@ -316,8 +319,8 @@ def test_fitting_lowers_the_loss_and_leaves_an_inference_network(name, tmp_path)
 
 
 def test_a_fitted_model_is_written_with_its_score(tmp_path, monkeypatch):
-    recipe = replace(fit_detection.RECIPES["ssd_resnet34"], steps=2, batch=2)
-    monkeypatch.setattr(fit_detection, "RECIPES", {"ssd_resnet34": recipe})
+    recipe = replace(fit_detection.fit_of("ssd_resnet34"), steps=2, batch=2)
+    monkeypatch.setattr(fit_detection, "fit_of", lambda _: recipe)
     data_set(tmp_path / "data", "coco", count=2)
     order = model_order("ssd_resnet34", tmp_path / "model", "pytorch")
     score = fit_detection.make_fitted_model(order, tmp_path / "data")

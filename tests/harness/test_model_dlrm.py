@@ -19,11 +19,13 @@ import numpy as np  # noqa: E402
 import onnxruntime  # noqa: E402
 import sklearn.metrics  # noqa: E402
 import torch  # noqa: E402
+from harness.benchmarks.dlrm import model as dlrm  # noqa: E402
+from harness.benchmarks.dlrm_v2 import model as dlrm_v2  # noqa: E402
 from harness.datasets import criteo  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.making.makemodel import Order, architecture_of, build_modules, write_model  # noqa: E402
 from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
-from harness.models import dlrm, dlrm_v2  # noqa: E402
+from mlperf_results.benchmarks import record_of  # noqa: E402
 
 FORMS = {"dlrm": "one-hot", "dlrm_v2": "multi-hot"}
 
@@ -82,7 +84,7 @@ def networks(tmp_path_factory) -> dict[tuple[str, str], object]:
 
 
 def open_tiny(model: str) -> dlrm.Dlrm:
-    module = importlib.import_module(f"harness.models.{model}")
+    module = importlib.import_module(f"harness.benchmarks.{model}.model")
     return module.open_model(ModelFacts(config=architecture_of(model).CONFIGS["tiny"]))
 
 
@@ -377,11 +379,11 @@ def test_the_published_names_of_parameters_are_kept():
 
 
 @pytest.mark.parametrize(
-    ("module", "name", "loadgen_name", "latency_ms"),
-    [(dlrm, "dlrm-99", "dlrm", 30), (dlrm, "dlrm-99.9", "dlrm", 30), (dlrm_v2, "dlrm-v2-99.9", "dlrm-v2", 60)],
+    ("name", "loadgen_name", "latency_ms"),
+    [("dlrm-99", "dlrm", 30), ("dlrm-99.9", "dlrm", 30), ("dlrm-v2-99.9", "dlrm-v2", 60)],
 )
-def test_rules_are_the_official_ones(module, name, loadgen_name, latency_ms):
-    rules = module.rules(name)
+def test_rules_are_the_official_ones(name, loadgen_name, latency_ms):
+    rules = record_of(name)
     assert (rules.loadgen_name, rules.server_target_latency_ms) == (loadgen_name, latency_ms)
     assert (rules.dataset, rules.performance_sample_count) == ("criteo", 204_800)
 

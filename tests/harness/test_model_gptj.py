@@ -15,14 +15,14 @@ need("numpy", "torch", "onnx", "onnxruntime", "tokenizers", "rouge_score", "nltk
 
 import onnxruntime  # noqa: E402
 import torch  # noqa: E402
+from harness.benchmarks.gptj import model as gptj  # noqa: E402
+from harness.benchmarks.gptj import network as networks  # noqa: E402
+from harness.benchmarks.gptj.beam_search import BeamSearch, SearchRules  # noqa: E402
+from harness.benchmarks.gptj.tokenizer import open_tokenizer  # noqa: E402
 from harness.datasets import cnndm  # noqa: E402
-from harness.decoding.beam_search import BeamSearch, SearchRules  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.making.makemodel import Order, write_model  # noqa: E402
-from harness.media.gpt_tokenizer import open_tokenizer  # noqa: E402
 from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
-from harness.models import gptj  # noqa: E402
-from harness.networks import gptj as networks  # noqa: E402
 from harness.tensors import Infer  # noqa: E402
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers  # noqa: E402
 

@@ -13,10 +13,11 @@ need("numpy", "cv2", "PIL", "mlperf_results")
 
 import cv2  # noqa: E402
 import numpy as np  # noqa: E402
+from harness.benchmarks.resnet50 import model as resnet50  # noqa: E402
 from harness.datasets import imagenet  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
-from harness.models import resnet50  # noqa: E402
+from mlperf_results.benchmarks import record_of  # noqa: E402
 
 PUBLISHED = {"classes": 1001, "input_name": "input_tensor:0", "output": "label", "output_name": "ArgMax:0"}
 
@@ -215,7 +216,7 @@ def test_the_score_is_the_official_line(tmp_path):
 
 
 def test_the_rules_are_the_official_ones():
-    rules = resnet50.rules("resnet50")
+    rules = record_of("resnet50")
     assert (rules.performance_sample_count, rules.offline_min_sample_count) == (1024, 24_576)
     assert (rules.server_target_latency_ms, rules.loadgen_name, rules.dataset) == (15.0, "resnet50", "imagenet")
 
@@ -227,7 +228,7 @@ def test_the_full_network_has_torchvisions_parameters():
     """torchvision 0.29's state dict loads, and its network gives the same numbers (tried on 2026-11-21)."""
     need("torch")
     import torch
-    from harness.networks import resnet50 as network
+    from harness.benchmarks.resnet50 import network as network
 
     with torch.device("meta"):
         module = network.build("model", network.CONFIGS["full"])
@@ -264,7 +265,7 @@ def tiny(tmp_path_factory):
 def test_both_frameworks_give_the_same_scores_for_any_batch(tiny):
     import onnxruntime
     import torch
-    from harness.networks import resnet50 as network
+    from harness.benchmarks.resnet50 import network as network
     from safetensors.torch import load_file
 
     facts = read_model_facts(None, tiny / "pytorch" / "model.json")

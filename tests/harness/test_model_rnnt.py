@@ -16,13 +16,13 @@ need("numpy", "torch", "onnx", "onnxruntime")
 
 import onnxruntime  # noqa: E402
 import torch  # noqa: E402
+from harness.benchmarks.rnnt import model as rnnt  # noqa: E402
+from harness.benchmarks.rnnt import network as networks  # noqa: E402
 from harness.datasets import librispeech  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.making.makemodel import Order, build_modules, write_model  # noqa: E402
 from harness.media import audio_features  # noqa: E402
 from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
-from harness.models import rnnt  # noqa: E402
-from harness.networks import rnnt as networks  # noqa: E402
 from harness.tensors import Infer  # noqa: E402
 from rnnt_waveforms import COUNT, waveform  # noqa: E402
 

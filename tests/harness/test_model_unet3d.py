@@ -21,14 +21,15 @@ import onnxruntime  # noqa: E402
 import scipy.ndimage  # noqa: E402
 import scipy.signal  # noqa: E402
 import torch  # noqa: E402
+from harness.benchmarks.unet3d import model as unet3d  # noqa: E402
+from harness.benchmarks.unet3d import network as architecture  # noqa: E402
 from harness.datasets import kits19  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.making import modelweights  # noqa: E402
 from harness.making.makemodel import Order, build_modules, write_model  # noqa: E402
 from harness.media import nifti  # noqa: E402
 from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
-from harness.models import unet3d  # noqa: E402
-from harness.networks import unet3d as architecture  # noqa: E402
+from mlperf_results.benchmarks import record_of  # noqa: E402
 
 
 def load(path: Path) -> ModuleType:
@@ -342,7 +343,7 @@ def test_a_model_of_another_kind_is_refused(config):
 
 @pytest.mark.parametrize("name", ["3d-unet-99", "3d-unet-99.9"])
 def test_rules_are_the_official_ones(name):
-    rules = unet3d.rules(name)
+    rules = record_of(name)
     assert (rules.loadgen_name, rules.dataset, rules.performance_sample_count) == ("3d-unet", "kits19", 43)
 
 

@@ -18,12 +18,13 @@ import numpy as np  # noqa: E402
 import onnxruntime  # noqa: E402
 import scipy.ndimage  # noqa: E402
 import torch  # noqa: E402
+from harness.benchmarks.unet3d_brats import model as unet3d_brats  # noqa: E402
+from harness.benchmarks.unet3d_brats import network as architecture  # noqa: E402
 from harness.datasets import brats19  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.making.makemodel import Order, build_modules, write_model  # noqa: E402
 from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
-from harness.models import unet3d_brats  # noqa: E402
-from harness.networks import unet3d_brats as architecture  # noqa: E402
+from mlperf_results.benchmarks import record_of  # noqa: E402
 
 VOLUME = (32, 32, 24)
 
@@ -193,7 +194,7 @@ def test_the_full_network_has_nnunets_parameters():
 
 
 def test_rules_are_those_of_v07():
-    rules = unet3d_brats.rules("3d-unet-brats-99.9")
+    rules = record_of("3d-unet-brats-99.9")
     assert (rules.loadgen_name, rules.dataset, rules.performance_sample_count) == ("3d-unet", "brats19", 16)
 
 

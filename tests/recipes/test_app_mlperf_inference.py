@@ -17,7 +17,7 @@ run_request = load_module("app-mlperf-inference", "run_request")
 several = load_module("app-mlperf-inference", "several")
 
 from mlperf_results.appnames import app_names  # noqa: E402 - importable from here on
-from mlperf_results.benchmarks import BENCHMARKS, benchmarks_of  # noqa: E402 - importable from here on
+from mlperf_results.benchmarks import RECORDS  # noqa: E402 - importable from here on
 
 META = recipe_meta("app-mlperf-inference")
 HARNESS = RECIPES / "app-mlperf-inference" / "harness"
@@ -160,10 +160,7 @@ def files(kind: str) -> set[str]:
 
 
 def test_variations_and_files_of_the_harness_name_the_same_models_and_backends():
-    stems = files("models")
-    names = {row.name for stem in stems for row in benchmarks_of(stem)} | {s for s in stems if not benchmarks_of(s)}
-    assert names == set(KNOWN.models)
-    assert set(BENCHMARKS) <= set(KNOWN.models)
+    assert {name for record in RECORDS.values() for name in record.names} == set(KNOWN.models)
     assert files("backends") == set(KNOWN.backends)
 
 

@@ -74,8 +74,8 @@ def test_what_cannot_be_is_refused(inside, hook_input, env, says):
 
 def test_each_data_set_has_an_architecture_of_the_harness():
     for name in load_module(ALIAS, "published").ARCHITECTURES.values():
-        for folder in ("models", "networks"):
-            assert (RECIPES / "app-mlperf-inference" / "harness" / folder / f"{name}.py").is_file()
+        for file in ("model.py", "network.py"):
+            assert (RECIPES / "app-mlperf-inference" / "harness" / "benchmarks" / name / file).is_file()
 
 
 def test_the_tiny_model_is_fitted_to_a_meaningful_score(inside, hook_input, tmp_path):

@@ -142,9 +142,9 @@ def test_a_folder_without_a_model_json_is_refused(inside, hook_input, tmp_path):
 def test_the_fitted_model_answers_its_questions_by_onnxruntime_too(fitted, dataset):
     """The reference in model.json, measured by torch, is reached by the ONNX file in batches of mixed lengths."""
     (onnxruntime,) = need("onnxruntime")
+    from harness.benchmarks.bert import model as bert
     from harness.datasets.squad import open_dataset
     from harness.modelfacts import read_model_facts
-    from harness.models import bert
 
     facts = read_model_facts(None, fitted / "model.json")
     assert facts.is_synthetic
@@ -221,8 +221,8 @@ STARTS_AND_ENDS = ["output_start_logits", "output_end_logits"]
 )
 def test_names_and_length_of_a_published_file_are_read_from_it(tmp_path, inputs, outputs, shape, config):
     need("onnx", "numpy")
+    from harness.benchmarks.bert import model as bert
     from harness.modelfacts import read_model_facts
-    from harness.models import bert
 
     write_onnx(tmp_path / "model.onnx", inputs, outputs, shape)
     sys.argv = ["describe_onnx.py", "--model", str(tmp_path / "model.onnx"), "--output_dir", str(tmp_path),

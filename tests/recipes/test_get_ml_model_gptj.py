@@ -86,7 +86,7 @@ def checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     torch, safetensors, _ = need("torch", "safetensors.torch", "tokenizers")
     for name in LIBRARIES:
         monkeypatch.syspath_prepend(str(SCRIPTS / name))
-    networks = importlib.import_module("harness.networks.gptj")
+    networks = importlib.import_module("harness.benchmarks.gptj.network")
     folder = tmp_path / "download" / "checkpoint-final"
     folder.mkdir(parents=True)
     torch.manual_seed(0)

@@ -226,9 +226,9 @@ def dataset(tmp_path_factory):
 def test_the_fitted_tiny_model_reads_most_pictures_and_says_how_many(dataset, tmp_path, monkeypatch):
     fit = program("fit_model")
     monkeypatch.setattr(fit, "TRAINING_COUNT", 160)  # quicker, and still most
+    from harness.benchmarks.resnet50.model import open_model
     from harness.making.makemodel import Order
     from harness.modelfacts import read_model_facts
-    from harness.models.resnet50 import open_model
 
     percent = fit.make_fitted_model(
         Order(architecture="resnet50", config="tiny", framework="onnx", output_dir=tmp_path), dataset
@@ -265,9 +265,9 @@ def test_a_model_is_fitted_to_synthetic_pictures_only(dataset, tmp_path):
 def test_a_checkpoint_with_torchvisions_names_becomes_safetensors(tmp_path, monkeypatch):
     convert = program("convert_checkpoint")
     import torch
+    from harness.benchmarks.resnet50 import network as resnet50
     from harness.errors import HarnessError
     from harness.modelfacts import read_model_facts
-    from harness.networks import resnet50
 
     small = {**resnet50.CONFIGS["tiny"]}
     monkeypatch.setattr(convert, "CONFIGS", {"full": small})

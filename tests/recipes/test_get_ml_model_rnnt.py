@@ -54,7 +54,7 @@ def test_a_label_is_said_one_step_after_its_sound(labels: list, ends: list, step
 def test_the_published_form_of_a_checkpoint_becomes_three_networks(tmp_path: Path) -> None:
     """A checkpoint of full size has 181 MB, so the sizes are small here; its names and wrapping are the real ones."""
     torch, safetensors = need("torch", "safetensors.torch")
-    networks = importlib.import_module("harness.networks.rnnt")
+    networks = importlib.import_module("harness.benchmarks.rnnt.network")
     makemodel = importlib.import_module("harness.making.makemodel")
     config = dict(networks.CONFIGS["tiny"])
     state = {"audio_preprocessor.featurizer.fb": torch.zeros(1, 80, 257)}

@@ -21,7 +21,7 @@ FOLDERS = {"gptj": "gpt-j"}
 
 @pytest.mark.parametrize("benchmark", [*BENCHMARKS, "yolo", "pointpainting", "stable-diffusion-xl", "wan-2.2-t2v-a14b"])
 def test_test01_has_the_settings_of_the_official_file(benchmark):
-    name = BENCHMARKS[benchmark].loadgen_name if benchmark in BENCHMARKS else benchmark
+    name = BENCHMARKS[benchmark].record.loadgen_name if benchmark in BENCHMARKS else benchmark
     assert audit_values("TEST01", benchmark, "6.0.17") == {
         "mode": 2,
         "accuracy_log_rng_seed": LOG_SEED,

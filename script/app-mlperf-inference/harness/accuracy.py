@@ -17,8 +17,8 @@ from pathlib import Path
 
 from mlperf_results.benchmarks import BENCHMARKS, AccuracyTarget
 
+from harness.benchmarks.base import Score
 from harness.errors import HarnessError
-from harness.models.base import Score
 
 _HINT = "score a log before it is truncated for a submission, or run the accuracy run again"
 
@@ -121,7 +121,7 @@ class ResponseLog:
 def official_targets(name: str) -> tuple[AccuracyTarget, ...]:
     """Return what the closed division asks of a benchmark; nothing for a model MLPerf does not know."""
     row = BENCHMARKS.get(name)
-    return () if row is None else row.targets
+    return () if row is None else row.targets()
 
 
 def judge(

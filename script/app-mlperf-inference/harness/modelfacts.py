@@ -5,7 +5,7 @@
      "reference": {"acc": 99.1}, ...}
 
 files: by network name; paths start at the folder of model.json. config: what the network's architecture is built
-with (harness/networks); a model file may read further facts of its own there. reference: the score of the fp32 model
+with (network.py); a model file may read further facts of its own there. reference: the score of the fp32 model
 on the whole validation set by metric name, null or absent where none is known or it would say nothing (random
 weights). Further keys (licence, source, seed, versions) are for people.
 """

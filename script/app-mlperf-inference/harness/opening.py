@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from mlperf_results.benchmarks import model_of
+from mlperf_results.benchmarks import model_of, record_of
+from mlperf_results.record import Record
 
 from harness import registry
 from harness.backends.base import Backend, BackendModule, BackendRequest, require_device
+from harness.benchmarks.base import Model, ModelModule
 from harness.config import RunConfig
 from harness.cores import at_cores, available_cores, share_out
 from harness.datasets.base import Dataset
 from harness.errors import ConfigError, HarnessError, Problem
 from harness.failures import Failures
 from harness.modelfacts import ModelFacts, file_sha256, read_model_facts
-from harness.models.base import Model, ModelModule, ModelRules
 from harness.qsl import Library, Source
 from harness.store import open_store
 from harness.sut import Work
@@ -51,7 +52,7 @@ class Parts:
 
     config: RunConfig
     backend: BackendModule
-    rules: ModelRules
+    rules: Record
     facts: ModelFacts
     model: Model
     dataset: Dataset
@@ -104,13 +105,13 @@ def _check_backend(config: RunConfig, backend: BackendModule, facts: ModelFacts)
 def open_parts(config: RunConfig) -> Parts:
     """Return the parts of a run, nothing heavy opened yet; raises ConfigError and HarnessError."""
     module: ModelModule = registry.load_model(config.model)
-    rules = module.rules(config.model)
+    rules = record_of(config.model)
     backend = registry.load_backend(config.backend)
     facts = read_model_facts(config.model_path, config.model_info_path)
     _check_backend(config, backend, facts)
     model = module.open_model(facts)
     digests = _checked_digests(facts, model.networks) if backend.FRAMEWORK is not None else {}
-    dataset = registry.load_dataset(rules.dataset).open_dataset(config.dataset_path)
+    dataset = registry.load_dataset_of(config.model).open_dataset(config.dataset_path)
     source: Source = RawSource(dataset, model)
     if config.preprocessed_path is not None:
         source = open_store(config.preprocessed_path, model_of(config.model), dataset.count)

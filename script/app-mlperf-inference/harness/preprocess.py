@@ -20,11 +20,11 @@ from pathlib import Path
 from mlperf_results.benchmarks import benchmarks_of, model_of
 
 from harness import registry
+from harness.benchmarks.base import Model
 from harness.cores import available_cores
 from harness.datasets.base import Dataset
 from harness.errors import ConfigError, HarnessError, Problem
 from harness.modelfacts import read_model_facts
-from harness.models.base import Model
 from harness.store import FORMAT, INDEX_FILE, chunk_name, read_chunk_index, write_chunk, write_text
 
 _STEM_FILE = "preprocess.json"
@@ -44,9 +44,8 @@ class Task:
 
 
 def _open(task: Task) -> tuple[Model, Dataset]:
-    module = registry.load_model(task.model)
-    model = module.open_model(read_model_facts(None, task.model_info))
-    return model, registry.load_dataset(module.rules(task.model).dataset).open_dataset(task.dataset)
+    model = registry.load_model(task.model).open_model(read_model_facts(None, task.model_info))
+    return model, registry.load_dataset_of(task.model).open_dataset(task.dataset)
 
 
 class _Worker:

@@ -12,8 +12,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from harness.benchmarks.base import Model, RaggedModel
 from harness.errors import HarnessError
-from harness.models.base import Model, RaggedModel
 from harness.tensors import Array, Samples, Tensors
 
 _FEW = 64

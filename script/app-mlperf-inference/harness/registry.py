@@ -1,7 +1,7 @@
-"""Which backends, models and data sets there are: one file in the folder of that name each, `base.py` excepted.
+"""Which benchmarks, backends and data sets there are: a folder each in benchmarks/, a file each in the other two.
 
-Listing looks at file names only and imports nothing, so a backend whose library is absent is still listed. A model
-file whose name stands in the table of MLPerf benchmarks is asked for by the benchmarks' names ("bert-99").
+Listing looks at records and file names and imports nothing else, so a backend whose library is absent is still listed.
+A benchmark is asked for by its official name ("bert-99"), one that is not MLPerf's by its own.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import importlib
 from pathlib import Path
 from types import ModuleType
 
-from mlperf_results.benchmarks import benchmarks_of, model_of
+from mlperf_results.benchmarks import RECORDS, model_of, record_of
 
 from harness.backends.base import BackendModule
+from harness.benchmarks.base import ModelModule
 from harness.datasets.base import DatasetModule
 from harness.errors import ConfigError, HarnessError, Problem
-from harness.models.base import ModelModule
 
 _HERE = Path(__file__).parent
 
@@ -27,22 +27,20 @@ def _file_names(kind: str) -> tuple[str, ...]:
 
 def known_names(kind: str) -> tuple[str, ...]:
     """Return the sorted names of one kind: `backends`, `models` or `datasets`."""
-    stems = _file_names(kind)
-    if kind != "models":
-        return stems
-    names = {row.name for stem in stems for row in benchmarks_of(stem)}
-    return tuple(sorted(names | {stem for stem in stems if not benchmarks_of(stem)}))
+    if kind == "models":
+        return tuple(sorted(name for record in RECORDS.values() for name in record.names))
+    return _file_names(kind)
 
 
 def _load(kind: str, name: str) -> ModuleType:
     if name not in known_names(kind):
         problem = Problem(kind.removesuffix("s"), repr(name), ", ".join(known_names(kind)))
         raise ConfigError("the run", [problem])
-    stem = model_of(name) if kind == "models" else name
+    module = f"benchmarks.{model_of(name)}.model" if kind == "models" else f"{kind}.{name}"
     try:
-        return importlib.import_module(f"harness.{kind}.{stem}")
+        return importlib.import_module(f"harness.{module}")
     except ImportError as error:
-        message = f"cannot load {kind}/{stem}.py: {error}"
+        message = f"cannot load harness.{module}: {error}"
         raise HarnessError(message, "install its library into this environment") from error
 
 
@@ -64,7 +62,7 @@ def load_backend(name: str) -> BackendModule:
 def load_model(name: str) -> ModelModule:
     """Return the module of the model or benchmark `name`; raises ConfigError listing the known names."""
     module = _load("models", name)
-    _require("models", model_of(name), module, ("rules", "open_model"))
+    _require("benchmarks", f"{model_of(name)}/model", module, ("open_model",))
     model: ModelModule = module
     return model
 
@@ -75,3 +73,8 @@ def load_dataset(name: str) -> DatasetModule:
     _require("datasets", name, module, ("open_dataset",))
     dataset: DatasetModule = module
     return dataset
+
+
+def load_dataset_of(model: str) -> DatasetModule:
+    """Return the module of the data set that a benchmark's record names; raises UnknownName."""
+    return load_dataset(record_of(model).dataset)

@@ -12,7 +12,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.compliance import audit_values
 from mlperf_results.layout import RunPaths
 from mlperf_results.logs import Json, LogError, read_run_logs
@@ -203,7 +202,6 @@ def _versions(opened: OpenedWork) -> dict[str, str]:
 
 
 def _facts(parts: Parts, found: Found, opened: OpenedWork, started: datetime, shape_name: str) -> Facts:
-    row = BENCHMARKS.get(parts.config.model)
     return Facts(
         command=tuple(sys.orig_argv),
         started_utc=started.isoformat(timespec="seconds"),
@@ -215,7 +213,7 @@ def _facts(parts: Parts, found: Found, opened: OpenedWork, started: datetime, sh
             "dataset": parts.dataset.facts.is_synthetic,
             "backend": parts.config.backend in STAND_IN_BACKENDS,
         },
-        is_whole_dataset=row is None or row.dataset_count == parts.dataset.count,
+        is_whole_dataset=not parts.rules.is_official or parts.rules.dataset_count == parts.dataset.count,
         issue_shape=shape_name,
         warm_up=asdict(found.warm_up),
         candidates_tried=found.tried,

@@ -14,10 +14,10 @@ from typing import Generic, TypeVar
 
 from mlperf_results.compliance import SERVER_RATE_PARTS
 from mlperf_results.names import ExecutionMode, Mode, Scenario
+from mlperf_results.record import Record
 
 from harness.config import RunConfig
 from harness.errors import ConfigError, Problem
-from harness.models.base import ModelRules
 
 _MIN_QUERY_COUNT = {Scenario.SINGLE_STREAM: 100, Scenario.MULTI_STREAM: 662, Scenario.SERVER: 662}
 """LoadGen's embedded mlperf.conf (6.0.17), all models; fewer cannot satisfy early stopping in MultiStream. It has 100
@@ -128,7 +128,7 @@ class Circumstances:
     a compliance test sets; None in an ordinary run.
     """
 
-    rules: ModelRules
+    rules: Record
     user_lines: Mapping[str, float]
     dataset_count: int
     audit_values: Mapping[str, int] | None = None
@@ -157,7 +157,7 @@ def _whole_line(lines: Mapping[str, float], key: str) -> int | None:
     return int(lines[key]) if key in lines else None
 
 
-def _fewest_queries(config: RunConfig, rules: ModelRules) -> int:
+def _fewest_queries(config: RunConfig, rules: Record) -> int:
     if config.scenario is Scenario.OFFLINE:
         return rules.offline_min_sample_count if config.execution_mode is ExecutionMode.VALID else 1
     return _MIN_QUERY_COUNT[config.scenario]
@@ -196,7 +196,7 @@ def _queries_in_time(fewest: int, query_s: float) -> Setting[int]:
 
 
 def _min_query_count(
-    config: RunConfig, rules: ModelRules, warm_up: WarmUp, target_qps: Setting[float] | None
+    config: RunConfig, rules: Record, warm_up: WarmUp, target_qps: Setting[float] | None
 ) -> Setting[int]:
     fewest = _fewest_queries(config, rules)
     if config.execution_mode is not ExecutionMode.TEST or config.scenario is Scenario.OFFLINE:

@@ -135,7 +135,7 @@ class Store:
 def open_store(folder: Path, model: str, count: int) -> Store:
     """Return the store in `folder`; raises HarnessError when it is not whole, or of another model or data set.
 
-    model: the file in harness/models that it must have been made for. count: the samples of the data set.
+    model: the folder in harness/benchmarks that it must have been made for. count: the samples of the data set.
     """
     path = folder / INDEX_FILE
     try:

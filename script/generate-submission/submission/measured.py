@@ -14,19 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.benchmarks import model_of
+from mlperf_results.benchmarks import RECORDS, model_of
 from mlperf_results.wholefile import read_object
 
 from .found import FoundRun, Sut
 
 FORMAT = 1
-_INPUTS: Mapping[str, str] = {
-    "bert": "int64",
-    "gptj": "int64",
-    "dlrm": "fp32, int64",
-    "dlrm_v2": "fp32, int64",
-}
-"""What the harness hands to a model, by file of harness/models; float32 images, volumes or features elsewhere."""
 _LOWERED = ("fp16", "bf16")
 
 
@@ -46,6 +39,11 @@ class Weights:
     calibration: Mapping[str, Any]
     licence: str
     source: str
+
+
+def _input_type(model: str) -> str:
+    record = RECORDS.get(model_of(model))
+    return "fp32" if record is None else record.input_type
 
 
 def weights_of(run: FoundRun) -> Weights:
@@ -106,7 +104,7 @@ def measurements(run: FoundRun, accuracy: FoundRun | None, sut: Sut, command: st
     weights = weights_of(run)
     retraining = "no (weights made by a program)" if weights.is_synthetic else "no"
     return {
-        "input_data_types": _INPUTS.get(model_of(str(run.setting("model") or run.place.model)), "fp32"),
+        "input_data_types": _input_type(str(run.setting("model") or run.place.model)),
         "retraining": retraining,
         "starting_weights_filename": ", ".join(weights.files),
         "weight_data_types": weights.precision,

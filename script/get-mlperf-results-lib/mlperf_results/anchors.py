@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.names import METRIC_OF_SCENARIO, Scenario
 from mlperf_results.officialnames import checker_name
 
@@ -59,10 +60,9 @@ class Anchor:
     @property
     def source(self) -> str:
         """The repository at github.com, and the folder with the log in it."""
-        folder = checker_name(self.benchmark)
-        if folder == "resnet" and (self.round_name, self.submitter) != ("v0.7", "Intel"):
-            folder = "resnet50"
-        folder = {"ssd-small": "ssd-mobilenet", "ssd-large": "ssd-resnet34"}.get(folder, folder)
+        is_alias = self.benchmark in BENCHMARKS[self.benchmark].record.checker_aliases
+        has_alias = is_alias and (self.round_name, self.submitter) != ("v0.7", "Intel")
+        folder = self.benchmark if has_alias else checker_name(self.benchmark)
         place = f"closed/{self.submitter}/results/{self.system}/{folder}/{self.scenario.value}"
         return f"mlcommons/inference_results_{self.round_name}: {place}"
 

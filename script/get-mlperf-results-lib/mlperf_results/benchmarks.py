@@ -1,21 +1,24 @@
-"""The MLPerf Inference benchmarks this project runs: names, constants of the rules, accuracy references and targets.
+"""The benchmarks this project runs, collected from their records (record.py, harness/benchmarks/<folder>/record.py).
 
-Rows stand for the newest round that has the benchmark (`round_name`); rounds.py has what was asked before. Sources: the
-tables of the official submission checker of mlcommons/inference (tools/submission/submission_checker/constants.py, read
-at b66003e1, August 2026) for rounds since v5.0; the checker of tag v4.0 for older rounds; LoadGen's embedded
-mlperf.conf (6.0.17) for sample counts and latencies it repeats. Times in ms, accuracies in the units of the official
-accuracy script's line.
+Records state the newest round that has the benchmark; rounds.py derives what was asked before. Sources of their
+figures: the tables of the official submission checker of mlcommons/inference (tools/submission/submission_checker/
+constants.py, read at b66003e1, August 2026) for rounds since v5.0; MODEL_CONFIG of the checkers of tags v4.0 and v4.1
+for older rounds; LoadGen's embedded mlperf.conf (6.0.17) for sample counts and latencies it repeats.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import importlib.util
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 
-from mlperf_results.names import Scenario
+from mlperf_results.names import UnknownName
+from mlperf_results.record import Record
 
-_SS, _MS, _OFF, _SRV = Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.OFFLINE, Scenario.SERVER
+RECORD_FILE = "record.py"
+_LEVEL = 0.99
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,114 +37,87 @@ class AccuracyTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmark:
-    """One benchmark at one accuracy level.
-
-    model: the file in harness/models. loadgen_name: the name in LoadGen's embedded table. performance_sample_count:
-    None stands for the whole validation set. scenarios: those of edge and datacenter systems and of all rounds
-    together; `rounds.rules_in` says what one round asks for.
-    """
+    """One official benchmark at one accuracy level. model: the folder of its record. level: 0.99 or 0.999."""
 
     name: str
     model: str
-    loadgen_name: str
-    round_name: str
-    dataset_count: int
-    performance_sample_count: int | None
-    offline_min_sample_count: int
-    server_target_latency_ms: float
-    scenarios: tuple[Scenario, ...]
-    targets: tuple[AccuracyTarget, ...]
+    level: float
+    record: Record
+
+    def targets(self, reference: float | None = None) -> tuple[AccuracyTarget, ...]:
+        """Return what is asked of each metric; `reference` stands for the record's scores where it is given."""
+        return tuple(
+            AccuracyTarget(metric=one.metric, reference=score, target=score * (one.ratio or self.level))
+            for one in self.record.references
+            for score in (one.score if reference is None else reference,)
+        )
 
 
-def _target(metric: str, reference: float, ratio: float) -> AccuracyTarget:
-    return AccuracyTarget(metric=metric, reference=reference, target=reference * ratio)
+def records_folder() -> Path:
+    """Return the folder of the benchmarks: of the harness that this process imports, else the one beside this recipe.
+
+    An installed package has the records in its own folder `records`.
+    """
+    harness = importlib.util.find_spec("harness")
+    places = [Path(place) / "benchmarks" for place in (harness and harness.submodule_search_locations) or ()]
+    here = Path(__file__).resolve()
+    places += [here.with_name("records"), here.parents[2] / "app-mlperf-inference" / "harness" / "benchmarks"]
+    return next((place for place in places if place.is_dir()), places[-1])
 
 
-def _gptj_targets(ratio: float) -> tuple[AccuracyTarget, ...]:
-    length = AccuracyTarget(metric="GEN_LEN", reference=4016878, target=4016878 * 0.9)
-    rouge = (("ROUGE1", 42.9865), ("ROUGE2", 20.1235), ("ROUGEL", 29.9881))
-    return (*(_target(metric, reference, ratio) for metric, reference in rouge), length)
+def _read(path: Path) -> Record:
+    spec = importlib.util.spec_from_file_location(f"mlperf_results.records.{path.parent.name}", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} cannot be loaded")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    record: Record = module.RECORD
+    return record
 
 
-def _levels(stem: str, ratios: tuple[float, ...]) -> Iterable[tuple[str, float]]:
-    return ((f"{stem}-{'99' if ratio == 0.99 else '99.9'}", ratio) for ratio in ratios)
+def _collect() -> Mapping[str, Record]:
+    found = ((path.parent.name, _read(path)) for path in records_folder().glob(f"*/{RECORD_FILE}"))
+    return MappingProxyType(dict(sorted(found, key=lambda pair: pair[1].name)))
 
 
-def _rows() -> Iterable[Benchmark]:
-    both = (0.99, 0.999)
-    yield Benchmark(
-        name="resnet50", model="resnet50", loadgen_name="resnet50", round_name="v6.1", dataset_count=50_000,
-        performance_sample_count=1024, offline_min_sample_count=24_576, server_target_latency_ms=15.0,
-        scenarios=(_SS, _MS, _OFF, _SRV), targets=(_target("acc", 76.46, 0.99),),
-    )  # fmt: skip
-    for name, ratio in _levels("bert", both):
-        yield Benchmark(
-            name=name, model="bert", loadgen_name="bert", round_name="v6.1", dataset_count=10_833,
-            performance_sample_count=10_833, offline_min_sample_count=10_833, server_target_latency_ms=130.0,
-            scenarios=(_SS, _OFF, _SRV), targets=(_target("F1", 90.874, ratio),),
-        )  # fmt: skip
-    for name, ratio in _levels("3d-unet", both):
-        yield Benchmark(
-            name=name, model="unet3d", loadgen_name="3d-unet", round_name="v6.1", dataset_count=43,
-            performance_sample_count=43, offline_min_sample_count=43, server_target_latency_ms=30_000.0,
-            scenarios=(_SS, _OFF), targets=(_target("DICE", 0.86170, ratio),),
-        )  # fmt: skip
-    for name, ratio in _levels("3d-unet-brats", both):
-        yield Benchmark(
-            name=name, model="unet3d_brats", loadgen_name="3d-unet", round_name="v1.1", dataset_count=67,
-            performance_sample_count=16, offline_min_sample_count=24_576, server_target_latency_ms=30_000.0,
-            scenarios=(_SS, _OFF), targets=(_target("DICE", 0.85300, ratio),),
-        )  # fmt: skip
-    for name, ratio in _levels("dlrm", both):
-        yield Benchmark(
-            name=name, model="dlrm", loadgen_name="dlrm", round_name="v3.0", dataset_count=330_067,
-            performance_sample_count=204_800, offline_min_sample_count=24_576, server_target_latency_ms=30.0,
-            scenarios=(_OFF, _SRV), targets=(_target("AUC", 80.25, ratio),),
-        )  # fmt: skip
-    for name, ratio in _levels("dlrm-v2", both):
-        yield Benchmark(
-            name=name, model="dlrm_v2", loadgen_name="dlrm-v2", round_name="v5.1", dataset_count=330_067,
-            performance_sample_count=204_800, offline_min_sample_count=24_576, server_target_latency_ms=60.0,
-            scenarios=(_OFF, _SRV), targets=(_target("AUC", 80.31, ratio),),
-        )  # fmt: skip
-    yield Benchmark(
-        name="rnnt", model="rnnt", loadgen_name="rnnt", round_name="v4.0", dataset_count=2_513,
-        performance_sample_count=2_513, offline_min_sample_count=2_513, server_target_latency_ms=1000.0,
-        scenarios=(_SS, _OFF, _SRV), targets=(_target("WER", 100.0 - 7.452, 0.99),),
-    )  # fmt: skip
-    yield Benchmark(
-        name="ssd-mobilenet", model="ssd_mobilenet", loadgen_name="ssd-mobilenet", round_name="v2.0",
-        dataset_count=5_000, performance_sample_count=256, offline_min_sample_count=24_576,
-        server_target_latency_ms=100.0, scenarios=(_SS, _MS, _OFF), targets=(_target("mAP", 22.0, 0.99),),
-    )  # fmt: skip
-    yield Benchmark(
-        name="ssd-resnet34", model="ssd_resnet34", loadgen_name="ssd-resnet34", round_name="v2.0",
-        dataset_count=5_000, performance_sample_count=64, offline_min_sample_count=24_576,
-        server_target_latency_ms=100.0, scenarios=(_SS, _MS, _OFF, _SRV), targets=(_target("mAP", 20.0, 0.99),),
-    )  # fmt: skip
-    yield Benchmark(
-        name="retinanet", model="retinanet", loadgen_name="retinanet", round_name="v5.1", dataset_count=24_781,
-        performance_sample_count=64, offline_min_sample_count=24_576, server_target_latency_ms=100.0,
-        scenarios=(_SS, _MS, _OFF, _SRV), targets=(_target("mAP", 37.55, 0.99),),
-    )  # fmt: skip
-    for name, ratio in _levels("gptj", both):
-        yield Benchmark(
-            name=name, model="gptj", loadgen_name="gptj", round_name="v5.0", dataset_count=13_368,
-            performance_sample_count=13_368, offline_min_sample_count=13_368, server_target_latency_ms=20_000.0,
-            scenarios=(_SS, _OFF, _SRV), targets=_gptj_targets(ratio),
-        )  # fmt: skip
+RECORDS: Mapping[str, Record] = _collect()
+"""Every record by its folder, which model.json, stores and results call the model; sorted by name."""
+
+
+def _rows() -> Iterator[Benchmark]:
+    for folder, record in RECORDS.items():
+        for name, level in zip(record.names, record.levels or (_LEVEL,), strict=True):
+            if record.is_official:
+                yield Benchmark(name=name, model=folder, level=level, record=record)
 
 
 BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType({row.name: row for row in _rows()})
-"""Every benchmark by its official name."""
+"""Every benchmark of MLPerf Inference by its official name."""
+
+_FOLDER_OF: Mapping[str, str] = {
+    name: folder for folder, record in RECORDS.items() for name in (record.name, *record.names)
+}
 
 
 def benchmarks_of(model: str) -> tuple[Benchmark, ...]:
-    """Return the benchmarks that one file of harness/models serves, empty for a model MLPerf does not know."""
+    """Return the official benchmarks of a record's folder, empty for one that MLPerf does not have."""
     return tuple(row for row in BENCHMARKS.values() if row.model == model)
 
 
 def model_of(name: str) -> str:
-    """Return the file in harness/models for a benchmark's name; a name without a row is its own file."""
-    row = BENCHMARKS.get(name)
-    return name if row is None else row.model
+    """Return the folder of a benchmark's name ("bert-99"); a name without a record is its own."""
+    return _FOLDER_OF.get(name, name)
+
+
+def record_of(name: str) -> Record:
+    """Return the record of a benchmark's or a folder's name; raises UnknownName."""
+    folder = model_of(name)
+    if folder not in RECORDS:
+        raise UnknownName("benchmark", name, tuple(sorted(_FOLDER_OF)))
+    return RECORDS[folder]
+
+
+def accuracy_tags(benchmark: str) -> str:
+    """Return the query of the recipe that scores a benchmark's accuracy runs: with the variation of its data set."""
+    record = RECORDS.get(model_of(benchmark))
+    return "process,mlperf,accuracy" + (f",_{record.dataset}" if record is not None and record.is_official else "")

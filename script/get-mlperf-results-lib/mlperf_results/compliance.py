@@ -28,19 +28,10 @@ CHECKED_DIVISIONS = ("closed", "network")
 
 _LOG_SEED = 720381539243781796
 _SAMPLED = 4096
-_SAMPLED_OF_MODEL = MappingProxyType(
-    {
-        "3d-unet": 64,
-        "pointpainting": 256,
-        "retinanet": 256,
-        "ssd-mobilenet": 1024,
-        "ssd-resnet34": 256,
-        "stable-diffusion-xl": 128,
-        "wan-2.2-t2v-a14b": 50,
-        "yolo": 64,
-    }
+_SAMPLED_OF_OTHERS = MappingProxyType(
+    {"pointpainting": 256, "stable-diffusion-xl": 128, "wan-2.2-t2v-a14b": 50, "yolo": 64}
 )
-"""Where TEST01 logs fewer responses: large ones, or a small performance set."""
+"""What TEST01 logs of benchmarks that this project does not run, where it is fewer."""
 
 _TEST05_SEEDS = MappingProxyType(
     {
@@ -56,9 +47,10 @@ SERVER_RATE_PARTS: Mapping[str, float] = MappingProxyType({"TEST01": 0.96, "TEST
 the edge would miss its latency limit. What TEST01 allows is 0.9."""
 
 
-def _loadgen_name(benchmark: str) -> str:
+def _sampled(benchmark: str) -> int:
+    """Return how many responses TEST01 logs."""
     row = BENCHMARKS.get(benchmark)
-    return benchmark if row is None else row.loadgen_name
+    return _SAMPLED_OF_OTHERS.get(benchmark, _SAMPLED) if row is None else row.record.test01_samples
 
 
 def has_second_seeds(loadgen_version: str) -> bool:
@@ -73,8 +65,7 @@ def audit_values(test: str, benchmark: str, loadgen_version: str) -> dict[str, i
     mode 2 is a performance run. The values are the same in all scenarios.
     """
     if test == "TEST01":
-        target = _SAMPLED_OF_MODEL.get(_loadgen_name(benchmark), _SAMPLED)
-        return {"mode": 2, "accuracy_log_rng_seed": _LOG_SEED, "accuracy_log_sampling_target": target}
+        return {"mode": 2, "accuracy_log_rng_seed": _LOG_SEED, "accuracy_log_sampling_target": _sampled(benchmark)}
     if test == "TEST04":
         same = {"performance_issue_unique": 0, "performance_issue_same": 1, "performance_issue_same_index": 3}
         return {"mode": 2, **same}
@@ -96,9 +87,6 @@ def _is_since(round_name: str, first: str) -> bool:
     return ROUNDS.index(round_name) >= ROUNDS.index(first)
 
 
-_NO_TEST04_UP_TO_V41 = ("rnnt", "bert", "dlrm", "3d-unet", "3d-unet-brats", "retinanet", "gptj", "dlrm-v2")
-
-
 def tests_needed(benchmark: str, round_name: str, division: str) -> tuple[str, ...]:
     """Return the compliance tests of a benchmark in a round; none in the open division.
 
@@ -110,10 +98,10 @@ def tests_needed(benchmark: str, round_name: str, division: str) -> tuple[str, .
         raise UnknownName(f"round of {benchmark}", round_name, allowed)
     if division not in CHECKED_DIVISIONS:
         return ()
-    stem = benchmark.removesuffix("-99.9").removesuffix("-99")
-    if stem == "gptj":  # the checker of b66003e1 asks for it in v5.0; that of tag v5.0 did not
-        return ("TEST06",) if _is_since(round_name, "v5.0") else ()
-    same_sample: tuple[str, ...] = () if stem in _NO_TEST04_UP_TO_V41 else ("TEST04",)
+    record = BENCHMARKS[benchmark].record
+    if record.test06_since:
+        return ("TEST06",) if _is_since(round_name, record.test06_since) else ()
+    same_sample: tuple[str, ...] = ("TEST04",) if record.has_test04 else ()
     if same_sample and not _is_since(round_name, "v2.1"):
         same_sample = ("TEST04-A", "TEST04-B")
     other_seeds = () if _is_since(round_name, "v5.0") else ("TEST05",)

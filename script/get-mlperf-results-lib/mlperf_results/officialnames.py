@@ -10,21 +10,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
-from mlperf_results.benchmarks import BENCHMARKS
+from mlperf_results.benchmarks import BENCHMARKS, RECORDS
 from mlperf_results.rounds import ROUNDS, rounds_of
 
 CHECKER_NAMES: Mapping[str, str] = MappingProxyType(
     {
-        "resnet50": "resnet",
-        "ssd-mobilenet": "ssd-small",
-        "ssd-resnet34": "ssd-large",
-        "3d-unet-brats-99": "3d-unet-99",
-        "3d-unet-brats-99.9": "3d-unet-99.9",
+        name: name.replace(row.record.name, row.record.checker_name, 1)
+        for name, row in BENCHMARKS.items()
+        if row.record.checker_name
     }
 )
 """The benchmarks of this project that the checkers know under another name."""
 
-_ALIASES = MappingProxyType({"resnet50": "resnet", "mobilenet": "resnet", "ssd-mobilenet": "ssd-small"})
 _LLAMA_ALIASES = MappingProxyType(
     {
         "llama3_1-405b": "llama3.1-405b",
@@ -34,11 +31,25 @@ _LLAMA_ALIASES = MappingProxyType(
 )
 
 
+_CHECKER_WORDS: tuple[tuple[str, str], ...] = (
+    *(
+        (word, word if word in BENCHMARKS and not record.checker_name else record.checker_name)
+        for record in RECORDS.values()
+        for word in record.checker_words
+    ),
+    ("llama3_1-405b", "llama3.1-405b"),
+)
+
+
 def aliases_in(round_name: str) -> Mapping[str, str]:
     """Return the names that a round's checker takes for a canonical one."""
-    is_old = ROUNDS.index(round_name) <= ROUNDS.index("v2.0")
-    ssd = "ssd-large" if is_old else "retinanet"
-    return MappingProxyType({**_ALIASES, **_LLAMA_ALIASES, "ssd-resnet34": ssd})
+    here = ROUNDS.index(round_name)
+    ours = (
+        (ROUNDS.index(since), alias, row.record.checker_name or row.record.name)
+        for row in BENCHMARKS.values()
+        for alias, since in row.record.checker_aliases.items()
+    )
+    return MappingProxyType({**_LLAMA_ALIASES, **{alias: name for since, alias, name in sorted(ours) if since <= here}})
 
 
 def checker_name(benchmark: str) -> str:
@@ -67,15 +78,8 @@ def resolve(
     direct = aliases.get(name) or (own_names or {}).get(name)
     if direct:
         return direct
-    if any(word in name for word in ("mobilenet", "efficientnet", "resnet50")):
-        name = "resnet"
-    elif "bert-99.9" in name:
-        name = "bert-99.9"
-    elif "bert-99" in name:
-        name = "bert-99"
-    elif "llama3_1-405b" in name:
-        name = "llama3.1-405b"
-    return aliases.get(name, name)
+    found = next((canonical for word, canonical in _CHECKER_WORDS if word in name), name)
+    return aliases.get(found, found)
 
 
 def canonical_name(name: str, round_name: str = ROUNDS[-1]) -> str:

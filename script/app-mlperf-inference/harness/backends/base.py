@@ -24,7 +24,7 @@ class BackendRequest:
     gpus: device indices, empty for device cpu. instances: how many callers infer at the same time; each has an
     instance of its own. threads: CPU threads of one call. cores: for each instance the cores it may use, or empty.
     is_spinning: whether a waiting CPU thread may keep its core busy (only where nobody else needs the core).
-    largest_batch: the most samples of one call. architecture: the file in harness/networks that builds the network.
+    largest_batch: the most samples of one call. architecture: the benchmark's folder, whose network.py builds it.
     """
 
     network: NetworkSpec

@@ -1,5 +1,5 @@
-"""The pytorch backend: builds the network of harness/networks, loads its weights from a safetensors file and runs it on
-the processor or on NVIDIA GPUs (`torch_cuda.py`).
+"""The pytorch backend: builds the network of a benchmark's network.py, loads its weights from a safetensors file
+and runs it on the processor or on NVIDIA GPUs (`torch_cuda.py`).
 
 On the processor every instance shares the module (a forward pass changes nothing in it) and has its own OpenMP team,
 which stays on the cores of the thread that calls first. Networks of convolutions and fixed shapes are traced and fused,
@@ -162,7 +162,7 @@ def build_module(request: BackendRequest) -> nn.Module:
     try:
         module.load_state_dict(state)
     except RuntimeError as error:
-        message = f"{request.path} does not fit networks/{request.architecture}.py: {error}"
+        message = f"{request.path} does not fit benchmarks/{request.architecture}/network.py: {error}"
         raise HarnessError(message, "make the model again") from error
     module = module.requires_grad_(False).to(_TYPES[request.precision])
     form = memory_format_of(module)

@@ -7,7 +7,6 @@ caller's: pixels of the network's input for retinanet, parts of the image's side
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -46,8 +45,6 @@ class Coding:
     largest_log: float | None = None
 
 
-RETINANET_CODING = Coding(scales=(1.0, 1.0, 1.0, 1.0), largest_log=math.log(1000.0 / 16))
-"""Source: class BoxCoder, mlcommons/training single_stage_detector/ssd/model/utils.py."""
 SSD_CODING = Coding(scales=(0.1, 0.1, 0.2, 0.2))
 """Source: dboxes_R34_coco (scale_xy, scale_wh) in models/ssd_r34.py; coder_weights 10, 10, 5, 5 in
 models/ssd_mobilenet_v1.py of mlcommons/inference, which are the same numbers as divisors."""
@@ -150,75 +147,7 @@ def best_first(scores: Floats) -> npt.NDArray[np.intp]:
     return order
 
 
-def retinanet_anchors(image_size: int, grids: Sequence[int], sizes: Sequence[float]) -> Floats:
-    """Return the anchors of retinanet as centres in pixels: level by level, row by row, nine at each place.
-
-    grids: places along a side for each level; sizes: the smallest anchor's side of each level. The nine are three
-    ratios (height : width 0.5, 1, 2) of three sizes (1, 2^1/3, 2^2/3 of the level's, rounded down), with corners
-    rounded to whole pixels. Source: RetinaNet in single_stage_detector/ssd/model/retinanet.py of mlcommons/training
-    and AnchorGenerator of torchvision, whose step is the image size divided by the grid, rounded down (61 and 114 for
-    grids 13 and 7).
-    """
-    levels = []
-    for grid, size in zip(grids, sizes, strict=True):
-        sides = np.array([size, int(size * 2 ** (1 / 3)), int(size * 2 ** (2 / 3))], dtype=np.float32)
-        tall = np.sqrt(np.array([0.5, 1.0, 2.0], dtype=np.float32))
-        widths, heights = (np.outer(1 / tall, sides).ravel(), np.outer(tall, sides).ravel())
-        shapes = np.round(np.stack([-widths, -heights, widths, heights], axis=1) / 2)
-        steps = np.arange(grid, dtype=np.float32) * (image_size // grid)
-        y, x = (axis.ravel() for axis in np.meshgrid(steps, steps, indexing="ij"))
-        places = np.stack([x, y, x, y], axis=1)
-        levels.append((places[:, None] + shapes[None]).reshape(-1, 4).astype(np.float32))
-    return to_centres(np.concatenate(levels))
-
-
-def ssd_mobilenet_anchors(grids: Sequence[int]) -> Floats:
-    """Return the anchors of SSD-MobileNet as centres, parts of the sides: row by row, three or six at each place.
-
-    Source: create_ssd_anchors in models/anchor_generator.py of mlcommons/inference (from TensorFlow's object detection
-    library): scales 0.2 to 0.95 in even steps, then 1; the first level has three boxes. With grids 19, 10, 5, 3, 2, 1
-    these are 1,917.
-    """
-    count = len(grids)
-    scales = [0.2 + (0.95 - 0.2) * level / (count - 1) for level in range(count)] + [1.0]
-    levels = []
-    for level, grid in enumerate(grids):
-        scale = scales[level]
-        if level == 0:
-            shapes = [(0.1, 1.0), (scale, 2.0), (scale, 0.5)]
-        else:
-            shapes = [(scale, ratio) for ratio in (1.0, 2.0, 0.5, 3.0, 1 / 3)]
-            shapes.append((math.sqrt(scale * scales[level + 1]), 1.0))
-        sides = [(size * math.sqrt(ratio), size / math.sqrt(ratio)) for size, ratio in shapes]
-        steps = (np.arange(grid) + 0.5) / grid
-        y, x = (axis.ravel() for axis in np.meshgrid(steps, steps, indexing="ij"))
-        levels.append(_boxes_at(x, y, sides).reshape(-1, 4))
-    return np.concatenate(levels)
-
-
-def ssd_resnet34_anchors(image_size: int, grids: Sequence[int]) -> Floats:
-    """Return the default boxes of SSD-ResNet34 as centres, parts of the sides: shape by shape, each row by row.
-
-    Source: dboxes_R34_coco and DefaultBoxes in models/ssd_r34.py of mlcommons/inference: scales 21 to 315 of 300,
-    extra ratios 2 or 2 and 3, everything cut to 0..1. With 1,200 pixels and grids 50, 25, 13, 7, 3, 3 these are 15,130.
-    """
-    scales = [int(scale * image_size / 300) / image_size for scale in (21, 45, 99, 153, 207, 261, 315)]
-    levels = []
-    for level, grid in enumerate(grids):
-        scale, between = scales[level], math.sqrt(scales[level] * scales[level + 1])
-        sides = [(scale, scale), (between, between)]
-        for ratio in (2,) if level in (0, 4, 5) else (2, 3):
-            wide = (scale * math.sqrt(ratio), scale / math.sqrt(ratio))
-            sides += [wide, wide[::-1]]
-        places = image_size // (image_size // grid)  # DefaultBoxes divides by this, not by the grid itself
-        steps = (np.arange(grid) + 0.5) / places
-        y, x = (axis.ravel() for axis in np.meshgrid(steps, steps, indexing="ij"))
-        levels.append(_boxes_at(x, y, sides).swapaxes(0, 1).reshape(-1, 4))
-    boxes: Floats = np.clip(np.concatenate(levels), 0.0, 1.0)
-    return boxes
-
-
-def _boxes_at(x: Array, y: Array, sides: Sequence[tuple[float, float]]) -> Floats:
+def boxes_at(x: Array, y: Array, sides: Sequence[tuple[float, float]]) -> Floats:
     """Return centres float32[places, shapes, 4]."""
     shapes = np.array(sides)
     boxes = np.empty((len(x), len(shapes), 4), dtype=np.float32)

@@ -1,7 +1,7 @@
 """What the detection models have in common: images with their index in, one block of response rows for each image out.
 
 A response says which sample it belongs to, so `preprocess` carries each image's index beside it in a tensor of its own,
-`image_index`, which no network takes. Two kinds of network answer: those of this project (harness/networks), which end
+`image_index`, which no network takes. Two kinds of network answer: those of this project (network.py), which end
 before suppression and take batches, and published files with suppression inside.
 """
 
@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from harness.benchmarks.base import Score
 from harness.decoding.detection import Detections, Floats, response_rows
 from harness.errors import HarnessError
 from harness.media.images import AnnotatedImages, ImageFile
 from harness.modelfacts import ModelFacts
-from harness.models.base import Score
 from harness.tensors import Array, Infer, NetworkSpec, Tensors, TensorSpec
 
 INDEX_TENSOR = "image_index"

@@ -22,12 +22,12 @@ import onnxruntime
 
 from harness import registry
 from harness.backends.onnxruntime import session_options
+from harness.benchmarks.base import Model
 from harness.datasets.base import FACTS_FILE, Dataset
 from harness.errors import HarnessError
 from harness.making.calibration import DEFAULT_PERCENTILE, METHODS, Calibration, Observed, range_of, write_calibration
 from harness.making.modelfiles import versions
 from harness.modelfacts import ModelFacts, file_sha256, read_model_facts
-from harness.models.base import Model
 from harness.opening import RawSource
 from harness.qsl import Source, make_library
 from harness.store import open_store
@@ -60,9 +60,8 @@ def calibrate(task: Task) -> Calibration:
     facts = read_model_facts(None, task.model_info)
     if facts.framework not in (None, "onnx"):
         raise HarnessError(f"{task.model_info} describes a {facts.framework} model", "take the variation _onnx")
-    module = registry.load_model(task.model)
-    model = module.open_model(facts)
-    dataset = registry.load_dataset(module.rules(task.model).dataset).open_dataset(task.dataset)
+    model = registry.load_model(task.model).open_model(facts)
+    dataset = registry.load_dataset_of(task.model).open_dataset(task.dataset)
     wrong = [index for index in task.sample_ids if not 0 <= index < dataset.count]
     if wrong or not task.sample_ids:
         raise HarnessError(f"sample ids {wrong[:5]}: the data set has 0 to {dataset.count - 1}", "choose others")
@@ -214,8 +213,7 @@ def _parse(words: Sequence[str] | None) -> tuple[Task, Path]:
     if given.sample_list is not None:
         chosen = read_sample_list(given.sample_list)
     else:
-        module = registry.load_model(given.model)
-        dataset = registry.load_dataset(module.rules(given.model).dataset).open_dataset(given.dataset)
+        dataset = registry.load_dataset_of(given.model).open_dataset(given.dataset)
         chosen = choose_samples(dataset.count, given.count, given.seed)
     task = Task(
         model=given.model,

@@ -24,13 +24,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from harness import registry
+from harness.benchmarks.base import Score
 from harness.decoding.detection import Coding, Floats, Integers, encode, overlaps, to_corners
 from harness.decoding.detector import Detector
 from harness.errors import HarnessError
-from harness.making.makemodel import FRAMEWORKS, Claims, Order, build_modules, write_model
+from harness.making.makemodel import FRAMEWORKS, Claims, Order, architecture_of, build_modules, write_model
 from harness.making.scenes import draw, random_scene
 from harness.modelfacts import ModelFacts
-from harness.models.base import Score
 from harness.tensors import Array, Tensors
 
 _IGNORED = -2
@@ -40,7 +41,7 @@ _SCORED_BATCH = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class Fit:
     """How a network is fitted. first_label: the place of the pictures' first kind among a network's logits.
 
     is_softmax: logits compete and the first is the background; else each is a yes or no (focal loss).
@@ -57,17 +58,12 @@ class Recipe:
     box_weight: float
 
 
-RECIPES: Mapping[str, Recipe] = {
-    "retinanet": Recipe(
-        steps=200, batch=8, rate=4e-3, first_label=0, is_softmax=False, match=0.5, ignore=0.4, box_weight=1.0
-    ),
-    "ssd_mobilenet": Recipe(
-        steps=350, batch=8, rate=6e-3, first_label=1, is_softmax=False, match=0.4, ignore=0.35, box_weight=0.3
-    ),
-    "ssd_resnet34": Recipe(
-        steps=300, batch=8, rate=6e-3, first_label=1, is_softmax=True, match=0.4, ignore=0.4, box_weight=0.3
-    ),
-}
+def fit_of(architecture: str) -> Fit:
+    """Return how an architecture is fitted; raises HarnessError for one that is not fitted here."""
+    values = getattr(architecture_of(architecture), "FIT", None)
+    if values is None:
+        raise HarnessError(f"{architecture} is not fitted here: its network.py has no FIT")
+    return Fit(**values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,15 +83,15 @@ class Grid:
     coding: Coding
 
 
-def assign(grid: Grid, boxes: Floats, classes: Integers, recipe: Recipe) -> tuple[Integers, Floats]:
+def assign(grid: Grid, boxes: Floats, classes: Integers, fitting: Fit) -> tuple[Integers, Floats]:
     """Return for each anchor the class it should find and the deltas of its object's box."""
     found: Integers = np.full(len(grid.anchors), _BACKGROUND, dtype=np.int64)
     if not len(boxes):
         return found, np.zeros((len(found), 4), dtype=np.float32)
     shares = overlaps(to_corners(grid.anchors), boxes)
     nearest, best = shares.argmax(axis=1), shares.max(axis=1)
-    found[best >= recipe.ignore] = _IGNORED
-    is_object = best >= recipe.match
+    found[best >= fitting.ignore] = _IGNORED
+    is_object = best >= fitting.match
     closest = shares.argmax(axis=0)
     is_object[closest], nearest[closest] = True, np.arange(len(boxes))  # each object has an anchor at least
     found[is_object] = classes[nearest[is_object]]
@@ -103,26 +99,26 @@ def assign(grid: Grid, boxes: Floats, classes: Integers, recipe: Recipe) -> tupl
 
 
 def make_batch(
-    model: Detector, grid: Grid, size: int, recipe: Recipe, generator: np.random.Generator
+    model: Detector, grid: Grid, size: int, fitting: Fit, generator: np.random.Generator
 ) -> tuple[Tensor, Targets]:
     """Return fresh pictures, prepared as the model prepares them, and what should be found in them."""
     images, classes, deltas = [], [], []
-    for _ in range(recipe.batch):
+    for _ in range(fitting.batch):
         scene = random_scene(generator)
         images.append(model.prepare(draw(generator, scene, size, size)))
-        found, moves = assign(grid, scene.boxes, scene.kinds + recipe.first_label, recipe)
+        found, moves = assign(grid, scene.boxes, scene.kinds + fitting.first_label, fitting)
         classes.append(found)
         deltas.append(moves)
     targets = Targets(torch.from_numpy(np.stack(classes)), torch.from_numpy(np.stack(deltas)))
     return torch.from_numpy(np.stack(images)), targets
 
 
-def loss_of(logits: Tensor, deltas: Tensor, targets: Targets, recipe: Recipe) -> Tensor:
+def loss_of(logits: Tensor, deltas: Tensor, targets: Targets, fitting: Fit) -> Tensor:
     """Return the loss of a batch per object: focal loss or cross entropy with the hardest background, and smooth L1."""
     is_object = targets.classes >= 0
     count = is_object.sum().clamp(min=1)
     boxes = functional.smooth_l1_loss(deltas[is_object], targets.deltas[is_object], reduction="sum", beta=0.1)
-    if recipe.is_softmax:
+    if fitting.is_softmax:
         wanted = targets.classes.clamp(min=0)
         each = functional.cross_entropy(logits.flatten(0, 1), wanted.flatten(), reduction="none").view_as(wanted)
         background = each.masked_fill(targets.classes != _BACKGROUND, 0.0).flatten()
@@ -133,7 +129,7 @@ def loss_of(logits: Tensor, deltas: Tensor, targets: Targets, recipe: Recipe) ->
         wanted_bits = torch.zeros_like(logits)
         wanted_bits[is_object, targets.classes[is_object]] = 1.0
         classes = _focal_loss(logits[valid], wanted_bits[valid])
-    return (classes + recipe.box_weight * boxes) / count
+    return (classes + fitting.box_weight * boxes) / count
 
 
 def _focal_loss(logits: Tensor, wanted: Tensor) -> Tensor:
@@ -144,20 +140,20 @@ def _focal_loss(logits: Tensor, wanted: Tensor) -> Tensor:
     return (0.5 * miss**1.5 * each).sum()
 
 
-def fit(module: nn.Module, model: Detector, grid: Grid, recipe: Recipe, seed: int) -> None:
+def fit(module: nn.Module, model: Detector, grid: Grid, fitting: Fit, seed: int) -> None:
     """Fit `module` in place; it is left in eval mode."""
     size = model.network.inputs[0].fixed_shape[1]
     generator = np.random.default_rng(_TRAINING_SEED + seed)
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
-    optimiser = torch.optim.AdamW(parameters, lr=recipe.rate, weight_decay=1e-4)
+    optimiser = torch.optim.AdamW(parameters, lr=fitting.rate, weight_decay=1e-4)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimiser, max_lr=recipe.rate, total_steps=recipe.steps, pct_start=0.1
+        optimiser, max_lr=fitting.rate, total_steps=fitting.steps, pct_start=0.1
     )
     module.train()
-    for _ in range(recipe.steps):
-        images, targets = make_batch(model, grid, size, recipe, generator)
+    for _ in range(fitting.steps):
+        images, targets = make_batch(model, grid, size, fitting, generator)
         logits, deltas = module.raw(images)  # type: ignore[operator]  # every detection network has it
-        loss = loss_of(logits, deltas, targets, recipe)
+        loss = loss_of(logits, deltas, targets, fitting)
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(parameters, 5.0)
@@ -187,23 +183,21 @@ def measure(module: nn.Module, model: Detector, dataset: Any) -> Score:
 
 def make_fitted_model(order: Order, dataset_dir: Path) -> Score:
     """Fit, score and write the ordered model; return its score. Raises HarnessError."""
-    if order.architecture not in RECIPES:
-        raise HarnessError(f"{order.architecture} is not fitted here; allowed: {', '.join(sorted(RECIPES))}")
-    file = importlib.import_module(f"harness.models.{order.architecture}")
+    file = importlib.import_module(f"harness.benchmarks.{order.architecture}.model")
     facts = ModelFacts(config=order.values, is_synthetic=True)
     model: Detector = file.open_model(facts)
-    dataset = importlib.import_module(f"harness.datasets.{file.DATASET}").open_dataset(dataset_dir)
-    recipe = RECIPES[order.architecture]
+    dataset = registry.load_dataset_of(order.architecture).open_dataset(dataset_dir)
+    fitting = fit_of(order.architecture)
     torch.set_num_threads(1)
     torch.manual_seed(order.seed)
     modules = build_modules(order)
     anchors = file.anchors_of(facts) / np.float32(file.anchor_unit(facts))
-    fit(modules["model"], model, Grid(anchors, file.CODING), recipe, order.seed)
+    fit(modules["model"], model, Grid(anchors, file.CODING), fitting, order.seed)
     score = measure(modules["model"], model, dataset)
     facts_for_people = {
         "source": "fitted on synthetic pictures by harness.making.fit_detection",
         "licence": "Apache-2.0",
-        "fit": {"steps": recipe.steps, "batch": recipe.batch},
+        "fit": {"steps": fitting.steps, "batch": fitting.batch},
     }
     write_model(modules, order, Claims(reference=score.values, is_synthetic=True, facts=facts_for_people))
     return score
@@ -214,7 +208,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python3 -m harness.making.fit_detection", description=(__doc__ or "").split("\n")[0]
     )
-    parser.add_argument("--architecture", required=True, choices=sorted(RECIPES))
+    parser.add_argument("--architecture", required=True, help="folder in harness/benchmarks whose network.py has FIT")
     parser.add_argument("--framework", default="onnx", choices=FRAMEWORKS)
     parser.add_argument("--dataset_dir", required=True, type=Path, help="data set that the reference is measured on")
     parser.add_argument("--output_dir", required=True, type=Path)

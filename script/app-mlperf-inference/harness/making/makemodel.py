@@ -10,7 +10,7 @@ the same for both frameworks. A program that fits a model calls the functions:
     ...fit them...
     write_model(modules, order, Claims(reference={"WER": 97.1}, facts={"licence": "Apache-2.0"}))
 
-An architecture (harness/networks) may bring, beside what `networks/base.py` asks for:
+An architecture (benchmarks/<folder>/network.py) may bring, beside what `benchmarks/architecture.py` asks for:
 
     example_inputs(network, config, count, generator) -> tuple of torch tensors: inputs of the scale the model meets;
         without it floats are N(0, 1), whole numbers are 1, and every named size is 16
@@ -33,6 +33,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from harness.benchmarks.architecture import ArchitectureModule
+from harness.benchmarks.base import Model
 from harness.errors import HarnessError
 from harness.making.modelfiles import (
     describe_files,
@@ -45,8 +47,6 @@ from harness.making.modelfiles import (
 )
 from harness.making.modelweights import calibrate_normalisation, draw_weights, load_weights, read_checkpoint, seeded
 from harness.modelfacts import ModelFacts
-from harness.models.base import Model
-from harness.networks.base import ArchitectureModule
 from harness.tensors import NetworkSpec
 from harness.watch.machine import free_memory_bytes
 
@@ -62,8 +62,8 @@ _MEMORY_FACTOR = 2.5
 class Order:
     """What model to make.
 
-    config: "full", "tiny" or a mapping of one's own. weights: a checkpoint instead of random weights. model: the file
-    in harness/models, where it is not called as the architecture. stem: of the file names, the architecture by default.
+    config: "full", "tiny" or a mapping of one's own. weights: a checkpoint instead of random weights. model: the folder
+    in harness/benchmarks, where it is not the architecture's. stem: of the file names, the architecture by default.
     """
 
     architecture: str
@@ -108,24 +108,28 @@ class Claims:
 def architecture_of(name: str) -> ArchitectureModule:
     """Return the architecture's file; raises HarnessError listing those there are."""
     try:
-        module: ArchitectureModule = importlib.import_module(f"harness.networks.{name}")
+        module: ArchitectureModule = importlib.import_module(f"harness.benchmarks.{name}.network")
     except ModuleNotFoundError as error:
-        if error.name != f"harness.networks.{name}":
-            raise HarnessError(f"cannot load networks/{name}.py: {error}", "install it into this Python") from error
-        folder = Path(__file__).parents[1] / "networks"
-        known = sorted({path.stem for path in folder.glob("*.py")} - {"__init__", "base"})
+        if error.name not in (f"harness.benchmarks.{name}", f"harness.benchmarks.{name}.network"):
+            raise HarnessError(
+                f"cannot load benchmarks/{name}/network.py: {error}", "install it into this Python"
+            ) from error
+        folder = Path(__file__).parents[1] / "benchmarks"
+        known = sorted(path.parent.name for path in folder.glob("*/network.py"))
         raise HarnessError(f"there is no architecture {name!r}; allowed: {', '.join(known)}") from error
     return module
 
 
 def network_specs(order: Order) -> tuple[NetworkSpec, ...]:
-    """Return the networks of the ordered model as its file in harness/models describes them."""
+    """Return the networks of the ordered model as the benchmark's model.py describes them."""
     name = order.model or order.architecture
     facts = ModelFacts(folder=order.output_dir, framework=order.framework, config=order.values, is_synthetic=True)
     try:
-        module = importlib.import_module(f"harness.models.{name}")
+        module = importlib.import_module(f"harness.benchmarks.{name}.model")
     except ModuleNotFoundError as error:
-        raise HarnessError(f"cannot load models/{name}.py: {error}", "name the model's file with --model") from error
+        raise HarnessError(
+            f"cannot load benchmarks/{name}/model.py: {error}", "name the benchmark's folder with --model"
+        ) from error
     model: Model = module.open_model(facts)
     return model.networks
 
@@ -224,13 +228,13 @@ def _parse(words: Sequence[str] | None) -> tuple[Order, Claims]:
     parser = argparse.ArgumentParser(
         prog="python3 -m harness.making.makemodel", description=(__doc__ or "").splitlines()[0]
     )
-    parser.add_argument("--architecture", required=True, help="file in harness/networks")
+    parser.add_argument("--architecture", required=True, help="folder in harness/benchmarks")
     parser.add_argument("--config", default="full", help="full or tiny (default: %(default)s)")
     parser.add_argument("--framework", default="onnx", choices=FRAMEWORKS)
     parser.add_argument("--output_dir", required=True, type=Path)
     parser.add_argument("--seed", type=int, default=0, help="of random weights (default: %(default)s)")
     parser.add_argument("--weights", type=Path, help="checkpoint to take over: safetensors, torch file or folder")
-    parser.add_argument("--model", help="file in harness/models, where not called as the architecture")
+    parser.add_argument("--model", help="folder in harness/benchmarks, where not called as the architecture")
     parser.add_argument("--stem", help="start of the file names (default: the architecture)")
     parser.add_argument("--facts", type=json.loads, default={}, help="JSON object of further keys of model.json")
     given = parser.parse_args(words)

@@ -1,0 +1,163 @@
+"""What a benchmark is: one record, kept in the benchmark's folder of the harness, from which everything else follows.
+
+`harness/benchmarks/<folder>/record.py` holds `RECORD`; benchmarks.py collects them. A record imports nothing but this
+module and `names`: recipes, reports and the gate read it without numpy, torch or the harness.
+
+Times in ms, sizes in bytes (GB and TB in powers of ten, as the sources count), accuracies in the units of the official
+accuracy script's line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mlperf_results.names import Scenario
+
+SS, MS, OFF, SRV = Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.OFFLINE, Scenario.SERVER
+EDGE2, EDGE3, DATACENTER, ALL_SCENARIOS = (SS, OFF), (SS, MS, OFF), (OFF, SRV), (SS, MS, OFF, SRV)
+
+MB, GB, TB = 10**6, 10**9, 10**12
+MLC_DOCS = "mlcommons/inference main.py, 33c8ee92 of 2026-05-13"
+INFERENCE = "mlcommons/inference b66003e1 of 2026-08-20"
+CM_RECIPES = "mlcommons/cm4mlops e1d5c7cf of 2025-03-13"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Consecutive rounds with the same scenarios, of edge and of datacenter systems; empty: the category has none.
+
+    both: of a system that is edge and datacenter, where that is not the two together. reference, count: where the
+    reference score and the size of the data set were not those of the newest round.
+    """
+
+    first: str
+    last: str
+    edge: tuple[Scenario, ...]
+    datacenter: tuple[Scenario, ...]
+    both: tuple[Scenario, ...] | None = None
+    reference: float | None = None
+    count: int | None = None
+
+    @property
+    def scenarios(self) -> tuple[Scenario, ...]:
+        """Those of any category, in the usual order."""
+        own = self.both or (*self.edge, *self.datacenter)
+        return tuple(scenario for scenario in ALL_SCENARIOS if scenario in own)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """One metric, as the official checker calls it, and the fp32 reference model's score.
+
+    ratio: the part of the score that is asked for, whatever the accuracy level; None: the level's.
+    """
+
+    metric: str
+    score: float
+    ratio: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A size in bytes, and who said it. Nothing is a guess: a size has a source, or it is not there."""
+
+    size_bytes: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """What a benchmark takes on disk; None is unknown.
+
+    data: as it is fetched. prepared: as it is stored for runs. advised: what MLCommons asks for in all, archives,
+    intermediate files and logs included.
+    """
+
+    model: Size | None = None
+    data: Size | None = None
+    prepared: Size | None = None
+    advised: Size | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipes:
+    """The tags of the recipes that provide the files; `preprocessed`: where samples are kept preprocessed.
+
+    is_detector: the preprocessed samples depend on the framework's network. is_fixed: one model and one data set, so
+    that `_tiny`, `_synthetic` and `_pytorch` do not exist.
+    """
+
+    dataset: str
+    model: str
+    preprocessed: str = ""
+    is_detector: bool = False
+    is_fixed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One benchmark with all its accuracy levels.
+
+    name: the official name without its level. levels: the parts of the reference score that are asked for, each with
+    the word that the name ends with ("bert-99"); empty: one level, at 0.99, whose name is `name`.
+    title: what it does, in words. loadgen_name: the name in LoadGen's embedded table.
+    checker_name: what the official checkers call it, where that is another name (without the level).
+    checker_aliases: folder names that they take for it, each with the round since when. checker_words: a folder name
+    that contains one stands for it, or for the level that the word names.
+    spellings: what else documents and harnesses call it.
+    dataset: the file in harness/datasets. performance_sample_count: samples in memory during a performance run, None:
+    the whole validation set. multi_stream_target_latency_ms: the fixed rate of MultiStream before v2.0.
+    spans: the rounds that have it, oldest first; none for a benchmark that is not MLPerf's. spans_of_999: those of the
+    level 99.9, where they differ.
+    batch_size, largest_batch_size: samples of one inference in Offline and at most in Server before the search for the
+    best one, and where that search ends: this project's choice.
+    input_type: what the harness hands to the network. response_type: the numbers that responses consist of; of other
+    responses TEST01 compares the first byte, as the official script does. end_token: what ends an answer of tokens.
+    test01_samples: responses that TEST01 logs (fewer where they are large or the performance set is small).
+    has_test04: up to v4.1; False where a sample takes as long as it is large. test06_since: a language model's round.
+    serves_higher_level: one engine serves the level 99.9, too. is_in_nvidia_v07: one of the seven of NVIDIA's README
+    for v0.7. is_default: what a call without a model runs.
+    """
+
+    name: str
+    title: str
+    loadgen_name: str
+    dataset: str
+    dataset_count: int
+    performance_sample_count: int | None
+    offline_min_sample_count: int
+    server_target_latency_ms: float
+    batch_size: int
+    largest_batch_size: int
+    references: tuple[Reference, ...]
+    recipes: Recipes
+    spans: tuple[Span, ...] = ()
+    spans_of_999: tuple[Span, ...] = ()
+    levels: tuple[float, ...] = ()
+    checker_name: str = ""
+    checker_aliases: Mapping[str, str] = field(default_factory=dict)
+    checker_words: tuple[str, ...] = ()
+    spellings: tuple[str, ...] = ()
+    multi_stream_target_latency_ms: float | None = None
+    input_type: str = "fp32"
+    response_type: str = ""
+    end_token: int | None = None
+    test01_samples: int = 4096
+    has_test04: bool = False
+    test06_since: str = ""
+    serves_higher_level: bool = False
+    is_in_nvidia_v07: bool = False
+    is_default: bool = False
+    sizes: Sizes = field(default_factory=Sizes)
+
+    @property
+    def is_official(self) -> bool:
+        """Whether a round of MLPerf Inference has it."""
+        return bool(self.spans)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The official name of each level."""
+        return tuple(f"{self.name}-{part * 100:.12g}" for part in self.levels) or (self.name,)

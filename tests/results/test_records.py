@@ -1,0 +1,86 @@
+"""A benchmark is known by its record alone: what follows from it is made from it, and nothing else names it."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from mlperf_results.benchmarks import RECORDS, records_folder
+from mlperf_results.record import Record
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "script"
+OWN = ("get-ml-model-", "get-dataset-", "get-preprocessed-dataset-")
+"""The recipes that provide a benchmark's files bear its name."""
+
+ALLOWED = {
+    "get-mlperf-results-lib/mlperf_results/anchors.py": "published results, by benchmark",
+}
+NAMES = {
+    name for folder, record in RECORDS.items() for name in (folder, record.name, *record.names)
+} - {record.dataset for record in RECORDS.values()}
+
+
+def sources() -> Iterator[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "script/*.py", "automation/*.py", "tools/*.py"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout.split()  # fmt: skip
+    for name in listed:
+        path = ROOT / name
+        is_own = path.is_relative_to(SCRIPT) and path.relative_to(SCRIPT).parts[0].startswith(OWN)
+        if path.is_file() and not is_own and not path.is_relative_to(records_folder()):
+            yield path
+
+
+def named_in(text: str) -> set[str]:
+    """Return the benchmarks that a program decides by: texts that are a name or a list of names, nothing more."""
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            words = node.value.replace(",", " ").split()
+            found |= {word for word in words if word in NAMES} if all(word in NAMES for word in words) else set()
+    return found
+
+
+def test_no_program_names_a_benchmark_but_its_own_folder_and_recipes() -> None:
+    hits = {}
+    for path in sources():
+        found = named_in(path.read_text(encoding="utf-8"))
+        place = path.relative_to(SCRIPT).as_posix() if path.is_relative_to(SCRIPT) else path.relative_to(ROOT).as_posix()
+        if found and place not in ALLOWED:
+            hits[place] = sorted(found)
+    assert hits == {}
+
+
+def test_the_search_finds_a_name_that_a_program_decides_by() -> None:
+    assert named_in('X = {"gptj": 1}\nif model == "bert-99":\n    pass') == {"gptj", "bert-99"}
+    assert named_in('"""resnet50 is 4 times as fast."""\nHINT = "hint: --model=resnet50"') == set()
+
+
+def test_what_is_made_of_the_records_is_up_to_date() -> None:
+    made = [sys.executable, str(ROOT / "tools" / "make_benchmark_pages.py"), "--check"]
+    ended = subprocess.run(made, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("folder", RECORDS)
+def test_a_record_is_whole(folder: str) -> None:
+    record: Record = RECORDS[folder]
+    assert (records_folder() / folder / "model.py").is_file()
+    assert (records_folder().parent / "datasets" / f"{record.dataset}.py").is_file()
+    assert record.is_official == bool(record.references)
+    assert [span.first < span.last or span.first == span.last for span in record.spans] == [True] * len(record.spans)
+    scorers = yaml.safe_load((SCRIPT / "process-mlperf-accuracy" / "_cm.yaml").read_text())["variations"]
+    assert not record.is_official or record.dataset in scorers
+    for size in (record.sizes.model, record.sizes.data, record.sizes.prepared, record.sizes.advised):
+        assert size is None or (size.size_bytes > 0 and len(size.source) > 10)
+
+
+def test_one_benchmark_is_the_default() -> None:
+    assert [record.name for record in RECORDS.values() if record.is_default] == ["digits"]
