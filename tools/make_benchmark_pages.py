@@ -1,4 +1,5 @@
-"""Writes what follows from the benchmarks' records: models of app-mlperf-inference, docs/reference/benchmarks.md.
+"""Writes what follows from the records of benchmarks and backends: the variations of app-mlperf-inference and
+docs/reference/benchmarks.md.
 
 python tools/make_benchmark_pages.py [--check]
 """
@@ -16,13 +17,19 @@ APP = CHECKOUT / "script" / "app-mlperf-inference" / "_cm.yaml"
 PAGE = CHECKOUT / "docs" / "reference" / "benchmarks.md"
 sys.path.append(str(CHECKOUT / "script" / "get-mlperf-results-lib"))
 
+from mlperf_results.backends import BACKENDS  # noqa: E402
 from mlperf_results.benchmarks import RECORDS, benchmarks_of  # noqa: E402
 from mlperf_results.names import Scenario  # noqa: E402
-from mlperf_results.record import Record  # noqa: E402
+from mlperf_results.record import BackendRecord, Package, Record  # noqa: E402
 from mlperf_results.rounds import rounds_of, scenarios_of  # noqa: E402
 
 _BLOCK = re.compile(r'^  "?([^\s":]+)"?:\n(?:    .*\n)*', re.MULTILINE)
-_COMBINATION = re.compile(r"^- \[(.+)\]\n", re.MULTILINE)
+_MADE_GROUPS = ("    group: model\n", "    group: backend\n", "    alias: ")
+_QUANTISED = ("int8", "fp16")
+"""Precisions in which quantize,ml-model writes ONNX files of their own."""
+
+FIXED = ("pytorch", "synthetic", "tiny")
+"""What a benchmark with one model and one data set does not have."""
 
 
 def _dependencies(folder: str, record: Record) -> str:
@@ -36,11 +43,19 @@ def _dependencies(folder: str, record: Record) -> str:
     return "    deps:\n" + "".join(f"    - names: [{names}]\n      tags: {tags}\n" for names, tags in rows)
 
 
-def _variations(folder: str, record: Record) -> Iterator[tuple[str, str]]:
+def _key(name: str) -> str:
+    """Return a name as YAML has it: `null` would be no text."""
+    return f'"{name}"' if name == "null" else name
+
+
+def _default(is_default: bool) -> str:
+    return "    default: true\n" if is_default else ""
+
+
+def of_benchmark(folder: str, record: Record) -> Iterator[tuple[str, str]]:
     """Yield a benchmark's variations with their text: one for each level, what they share, a name without level."""
-    default = "    default: true\n" if record.is_default else ""
     group = "    group: model\n"
-    needs = "    base: [quantized_]\n" + default + _dependencies(folder, record)
+    needs = "    base: [quantized_]\n" + _default(record.is_default) + _dependencies(folder, record)
     if not record.levels:
         yield record.name, needs + f"    env: {{CM_MLPERF_MODEL: {record.name}}}\n" + group
         return
@@ -50,33 +65,77 @@ def _variations(folder: str, record: Record) -> Iterator[tuple[str, str]]:
         yield name, f"    base: [{record.name}_]\n    env: {{CM_MLPERF_MODEL: {name}}}\n" + group
 
 
+def _packages(packages: tuple[Package, ...]) -> str:
+    rows = [
+        "    - adr: {python: {name: mlperf-inference}}\n"
+        f"      names: [{one.name}]\n      tags: get,generic-python-lib,{one.tags}\n"
+        + (f'      version_min: "{one.version_min}"\n' if one.version_min else "")
+        for one in packages
+    ]
+    return "    deps:\n" + "".join(rows) if rows else ""
+
+
+def of_backend(name: str, record: BackendRecord) -> Iterator[tuple[str, str]]:
+    """Yield a backend's variations with their text: its own, and one for each device that has packages of its own."""
+    files = [
+        f"      {handle}: {{tags: _{record.model_files}}}\n" for handle in ("benchmark-model", "detection-preprocessed")
+    ]
+    yield (
+        name,
+        (
+            ("    adr:\n" + "".join(files) if record.model_files else "")
+            + _default(record.is_default)
+            + ("" if "cpu" in record.devices else f"    default_variations: {{device: {record.devices[0]}}}\n")
+            + _packages(tuple(one for one in record.packages if not one.device))
+            + f"    env: {{CM_MLPERF_BACKEND: {_key(name)}}}\n    group: backend\n"
+        ),
+    )
+    for device in record.devices:
+        own = tuple(one for one in record.packages if one.device == device)
+        if own:
+            yield f"{name},{device}", _packages(own)
+
+
+def _quantised() -> str:
+    rows = []
+    for precision in _QUANTISED:
+        names = [name for name, one in BACKENDS.items() if one.model_files == "onnx" and precision in one.precisions]
+        rows.append(
+            f"    - enable_if_env:\n        CM_MLPERF_BACKEND: [{', '.join(names)}]\n"
+            f"        CM_MLPERF_MODEL_PRECISION: [{precision}]\n"
+            f"      names: [quantized-model]\n      tags: quantize,ml-model,_{precision}\n"
+        )
+    return "    deps:\n" + "".join(rows)
+
+
+def _made() -> Iterator[tuple[str, str]]:
+    for folder, record in RECORDS.items():
+        yield from of_benchmark(folder, record)
+    for name, backend in BACKENDS.items():
+        yield from of_backend(name, backend)
+    yield "quantized_", _quantised()
+
+
 def with_variations(text: str) -> str:
     """Return app-mlperf-inference's `_cm.yaml` with the variations of the records instead of those it has."""
     head, mark, rest = text.partition("\nvariations:\n")
     blocks = {found[1]: found[0] for found in _BLOCK.finditer(rest)}
-    bases = {base for block in blocks.values() if "group: model" in block for base in re.findall(r"\[(\S+_)\]", block)}
     kept = {
         name: block
         for name, block in blocks.items()
-        if "    group: model\n" not in block and "    alias: " not in block and name not in bases - {"quantized_"}
+        if not any(group in block for group in _MADE_GROUPS) and not name.endswith("_") and "," not in name
     }
-    made = {
-        name: f"  {name}:\n{body}" for folder, record in RECORDS.items() for name, body in _variations(folder, record)
-    }
+    made = {name: f"  {_key(name)}:\n{body}" for name, body in _made()}
     joined = {**kept, **made}
     return _with_combinations(head) + mark + "".join(joined[name] for name in sorted(joined))
 
 
 def _with_combinations(head: str) -> str:
-    """Return the text with the combinations that fixed benchmarks cannot have."""
-    before, mark, rest = head.partition("\ninvalid_variation_combinations:\n")
-    rows = _COMBINATION.findall(rest)
-    after = rest[sum(len(found[0]) for found in _COMBINATION.finditer(rest)) :]
-    fixed = [record.name for record in RECORDS.values() if record.recipes.is_fixed]
-    models = {name for record in RECORDS.values() for name in record.names}
-    rows = [row for row in rows if not models & set(row.split(", "))]
-    rows += [f"{name}, {other}" for name in fixed for other in ("pytorch", "synthetic", "tiny")]
-    return before + mark + "".join(f"- [{row}]\n" for row in sorted(rows)) + after
+    """Return the text with the combinations that cannot be: devices that a backend lacks, what a benchmark lacks."""
+    rows = [f"cpu, {name}" for name, one in BACKENDS.items() if "cpu" not in one.devices]
+    rows += [f"{one.name}, {other}" for one in RECORDS.values() if one.recipes.is_fixed for other in FIXED]
+    made = "".join(f"- [{row}]\n" for row in sorted(rows))
+    return re.sub(r"(?<=\ninvalid_variation_combinations:\n)(- \[.+\]\n)*", made, head)
 
 
 def _cells(folder: str, record: Record) -> Iterator[str]:
@@ -92,21 +151,36 @@ def _cells(folder: str, record: Record) -> Iterator[str]:
     yield f"{record.server_target_latency_ms:,.0f} ms" if has_server else "none"
 
 
+def _backend_cells(name: str, record: BackendRecord) -> Iterator[str]:
+    yield f"`{name}`"
+    yield ", ".join(record.devices)
+    yield ", ".join(record.precisions)
+    yield record.model_files or "none"
+    yield ", ".join(dict.fromkeys(one.name for one in record.packages)) or "none"
+    yield f"a stand-in: {record.stand_in}" if record.stand_in else record.transformation
+
+
 def page() -> str:
     """Return docs/reference/benchmarks.md."""
     lines = [
-        "# Benchmarks",
+        "# Benchmarks and backends",
         "",
-        "Made by tools/make_benchmark_pages.py from the records in",
-        "`script/app-mlperf-inference/harness/benchmarks/*/record.py`, which also hold the sources of the figures.",
+        "Made by tools/make_benchmark_pages.py from the records in `script/app-mlperf-inference/harness/`",
+        "(`benchmarks/*/record.py`, `backends/*/record.py`), which also hold the sources of the figures.",
         "",
         "Samples are those of the validation set, targets those of the closed division in the newest round. Edge and",
         "datacenter systems have different scenarios in some rounds: `mlperf_results/rounds.py`.",
         "",
         "| name | task | rounds | scenarios | samples | accuracy targets | Server limit |",
         "|---|---|---|---|---|---|---|",
+        *(f"| {' | '.join(_cells(folder, record))} |" for folder, record in RECORDS.items()),
+        "",
+        "No backend has run on a GPU yet: device `cuda` was not run on hardware.",
+        "",
+        "| backend | devices | precisions | model files | packages | remark |",
+        "|---|---|---|---|---|---|",
+        *(f"| {' | '.join(_backend_cells(name, record))} |" for name, record in BACKENDS.items()),
     ]
-    lines += [f"| {' | '.join(_cells(folder, record))} |" for folder, record in RECORDS.items()]
     return "\n".join(lines) + "\n"
 
 

@@ -8,16 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlperf_results.appnames import AppNames, members
+from mlperf_results.backends import BACKENDS
 
 LOADGEN_RECIPE = "get-mlperf-loadgen"
-LIBRARY_OF_BACKEND = {
-    "onnxruntime": "onnxruntime",
-    "onnxruntime_tensorrt": "onnxruntime",
-    "paced": "onnxruntime",
-    "pytorch": "torch",
-    "tensorrt": "tensorrt",
-}
-"""The name of the dependency that has the version of a backend; the null backend has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +38,7 @@ class Known:
 
 def backend_library(meta: Mapping[str, Any], backend: str, device: str) -> Mapping[str, Any] | None:
     """The dependency of app-mlperf-inference that installs the library of a backend; None for one without a library."""
-    wanted = LIBRARY_OF_BACKEND.get(backend)
+    wanted = BACKENDS[backend].library
     variations: Mapping[str, Mapping[str, Any]] = meta["variations"]
     for name in (f"{backend},{device}", backend):
         for dependency in variations.get(name, {}).get("deps") or ():

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mlperf_results.backends import BACKENDS, STAND_IN_BACKENDS
 from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.names import STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL, Mode, Scenario
 
@@ -20,11 +21,6 @@ VERDICT_KEYS = ("valid", "invalid_reasons", "errors")
 PERFORMANCE_KEYS = (*VERDICT_KEYS, "metric", "label", "duration_s", "query_count", "latency", "run", "load", "machine")
 """What results.json takes over from an accuracy run's and a performance run's result.json."""
 NO_RUN_LABEL = "no run has finished, so there is no result"
-STAND_IN_NOTES = {
-    "null": "the null backend computes nothing: its figures say how fast LoadGen and the harness are",
-    "paced": "the paced backend waits before it answers: its figures are those of a clock",
-}
-"""What is said of each of `names.STAND_IN_BACKENDS`."""
 LABEL_SEPARATOR = "; "
 """Stands between the parts of a label in result.json."""
 
@@ -132,8 +128,8 @@ def notes_on(config: Config, runs: Sequence[FinishedRun]) -> tuple[str, ...]:
         notes.append(f"{' and '.join(made)} were made by a program: the figures are for tests, not for comparison")
     if config.model not in BENCHMARKS:
         notes.append(f"{config.model} is not an MLPerf benchmark model: its figures compare with its own only")
-    if config.backend in STAND_IN_NOTES:
-        notes.append(STAND_IN_NOTES[config.backend])
+    if config.backend in STAND_IN_BACKENDS:
+        notes.append(BACKENDS[config.backend].stand_in)
     return tuple(notes)
 
 

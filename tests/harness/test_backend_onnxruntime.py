@@ -13,8 +13,8 @@ harness_support.need("numpy", "torch", "onnx", "onnxruntime")
 import numpy as np  # noqa: E402
 import onnxruntime  # noqa: E402
 from backend_toys import backend_request, toy_on_path  # noqa: E402
-from harness.backends import onnxruntime as backend  # noqa: E402
-from harness.backends import onnxruntime_tensorrt  # noqa: E402
+from harness.backends.onnxruntime import backend  # noqa: E402
+from harness.backends.onnxruntime_tensorrt import backend as onnxruntime_tensorrt  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.making import makemodel  # noqa: E402
 from harness.making.makemodel import Order  # noqa: E402

@@ -6,8 +6,8 @@ import time
 from types import SimpleNamespace
 
 import numpy as np
-from harness.backends import paced
-from mlperf_results.names import STAND_IN_BACKENDS
+from harness.backends.paced import backend as paced
+from mlperf_results.backends import STAND_IN_BACKENDS
 
 
 class _Fast:

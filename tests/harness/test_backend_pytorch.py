@@ -13,7 +13,7 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from backend_toys import backend_request, toy_on_path  # noqa: E402
 from harness import torch_cuda  # noqa: E402
-from harness.backends import pytorch as backend  # noqa: E402
+from harness.backends.pytorch import backend  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.making import makemodel  # noqa: E402
 from harness.making.makemodel import Order  # noqa: E402

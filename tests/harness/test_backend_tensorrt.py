@@ -13,11 +13,12 @@ harness_support.need("numpy", "torch", "onnx", "onnxruntime")
 
 import torch  # noqa: E402
 from backend_toys import backend_request, toy_on_path  # noqa: E402
-from harness.backends import tensorrt as backend  # noqa: E402
+from harness.backends.tensorrt import backend  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.making import engine_trt, makemodel, quantize  # noqa: E402
 from harness.making.makemodel import Order  # noqa: E402
 from harness.modelfacts import read_model_facts  # noqa: E402
+from mlperf_results.backends import BACKENDS  # noqa: E402
 
 HAS_RTX = importlib.util.find_spec("tensorrt_rtx") is not None
 HAS_TENSORRT = importlib.util.find_spec("tensorrt") is not None
@@ -107,7 +108,7 @@ def test_without_a_gpu_the_backend_refuses_and_does_not_fall_back(model_info, tm
 
 
 def test_the_backend_runs_on_gpus_only_and_needs_a_file():
-    assert backend.DEVICES == ("cuda",)
+    assert BACKENDS["tensorrt"].devices == ("cuda",)
     with pytest.raises(HarnessError, match="needs an engine"):
         backend.open_backend(backend_request_without_toy())
 

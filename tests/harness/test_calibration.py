@@ -15,8 +15,8 @@ harness_support.need("numpy", "onnx", "onnxruntime", "sklearn", "torch")
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 from backend_toys import toy_on_path  # noqa: E402
-from harness.backends import onnxruntime as backend  # noqa: E402
 from harness.backends.base import BackendRequest  # noqa: E402
+from harness.backends.onnxruntime import backend  # noqa: E402
 from harness.benchmarks.digits import model as digits  # noqa: E402
 from harness.datasets.digits import open_dataset  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402

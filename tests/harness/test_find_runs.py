@@ -31,7 +31,7 @@ def find_request(digits: Digits, folder: Path, **changes: object) -> dict[str, o
 
 
 def slow_backend(folder: Path, seconds: float) -> Path:
-    return with_backend(folder, "slow", SLOW_BACKEND.replace("0.001", str(seconds)))
+    return with_backend(folder, "slow", SLOW_BACKEND.replace("0.001", str(seconds)), "onnxruntime")
 
 
 def found(folder: Path) -> dict:
@@ -152,7 +152,7 @@ def test_the_other_scenarios_are_measured_once_for_a_later_run(digits: Digits, t
 
 
 def test_a_backend_that_raises_ends_the_search_with_its_error(digits: Digits, tmp_path: Path) -> None:
-    source = with_backend(tmp_path, "raising", RAISING_BACKEND)
+    source = with_backend(tmp_path, "raising", RAISING_BACKEND, "null")
     ended = run_harness(tmp_path, find_request(digits, tmp_path, backend="raising", threads=1), source=source)
     assert ended.code == 1, ended.stderr
     assert "the accelerator is on fire" in ended.stderr

@@ -138,7 +138,7 @@ def assert_scores(
 
 def test_the_queue_of_the_server_gives_the_same_answers(digits: Digits, tmp_path: Path) -> None:
     """A slow network is answered by the worker; here one that is linear, then sleeps."""
-    source = with_backend(tmp_path, "slow", SLOW_BACKEND)
+    source = with_backend(tmp_path, "slow", SLOW_BACKEND, "onnxruntime")
     content = digits.request(tmp_path, backend="slow", scenario="Server", mode="accuracy", instances=1)
     ended = run_harness(tmp_path, content, source=source)
     assert ended.code == 0, ended.stderr
@@ -148,7 +148,7 @@ def test_the_queue_of_the_server_gives_the_same_answers(digits: Digits, tmp_path
 
 SLOW_BACKEND = '''"""onnxruntime, slowed down."""
 import time
-from harness.backends.onnxruntime import BATCH_SIZE, DEVICES, FRAMEWORK, PRECISIONS, open_backend as open_fast
+from harness.backends.onnxruntime.backend import open_backend as open_fast
 class Slow:
     def __init__(self, inner): self.inner = inner
     def instance(self, number):
@@ -163,9 +163,8 @@ def open_backend(request): return Slow(open_fast(request))
 '''
 
 RAISING_BACKEND = '''"""Answers the warm-up, then raises."""
-from harness.backends import null
+from harness.backends.null import backend as null
 from harness.loadgen import _Once
-DEVICES, PRECISIONS, FRAMEWORK, BATCH_SIZE = ("cpu",), ("fp32",), None, None
 class Raising(null.NullBackend):
     def instance(self, number):
         zeros = super().instance(number)
@@ -178,11 +177,14 @@ def open_backend(request): return Raising(request.network)
 '''
 
 
-def with_backend(folder: Path, name: str, text: str) -> Path:
-    """Return a copy of the harness with one more backend file: all that a backend needs."""
+def with_backend(folder: Path, name: str, text: str, like: str) -> Path:
+    """Return a copy of the harness with one more backend, whose record is that of the backend `like`."""
     source = folder / "source"
     shutil.copytree(HARNESS / "harness", source / "harness", ignore=shutil.ignore_patterns("__pycache__"))
-    (source / "harness" / "backends" / f"{name}.py").write_text(text)
+    backends = source / "harness" / "backends"
+    (backends / name).mkdir()
+    (backends / name / "backend.py").write_text(text)
+    shutil.copy(backends / like / "record.py", backends / name)
     return source
 
 
@@ -191,7 +193,7 @@ def with_backend(folder: Path, name: str, text: str) -> Path:
 def test_a_backend_that_raises_ends_the_run_with_its_error(
     digits: Digits, tmp_path: Path, scenario: str, mode: str
 ) -> None:
-    source = with_backend(tmp_path, "raising", RAISING_BACKEND)
+    source = with_backend(tmp_path, "raising", RAISING_BACKEND, "null")
     content = digits.request(tmp_path, backend="raising", scenario=scenario, mode=mode, threads=1, **SHORT)
     ended = run_harness(tmp_path, content, source=source)
     assert ended.code == 1, ended.stderr
@@ -202,7 +204,7 @@ def test_a_backend_that_raises_ends_the_run_with_its_error(
 
 def test_a_long_run_is_not_waited_for_after_an_error(digits: Digits, tmp_path: Path) -> None:
     """LoadGen would go on sending ten queries a second for ten minutes; the helper would give up long before."""
-    source = with_backend(tmp_path, "raising", RAISING_BACKEND)
+    source = with_backend(tmp_path, "raising", RAISING_BACKEND, "null")
     content = digits.request(
         tmp_path, backend="raising", scenario="Server", execution_mode="valid", target_qps=10, threads=1
     )

@@ -24,11 +24,11 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs" / "howto" / "add-backend.md
 VALIDATION = 300
 
 
-def code() -> tuple[str, str]:
-    """The name of the page's file and its text."""
-    name = re.search(r"^## 1\. The file: `backends/(\w+)\.py`$", PAGE, re.MULTILINE)
-    text = re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    return name[1], text[1]
+def code() -> tuple[str, dict[str, str]]:
+    """The name of the page's backend and its files."""
+    name = re.search(r"^## 1\. The record: `backends/(\w+)/record\.py`$", PAGE, re.MULTILINE)
+    record, backend = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    return name[1], {"record.py": record, "backend.py": backend}
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +36,10 @@ def source(tmp_path_factory) -> Path:
     """A copy of the harness with the page's file in it."""
     folder = tmp_path_factory.mktemp("source")
     shutil.copytree(HARNESS / "harness", folder / "harness", ignore=shutil.ignore_patterns("__pycache__"))
-    name, text = code()
-    (folder / "harness" / "backends" / f"{name}.py").write_text(text)
+    name, files = code()
+    (folder / "harness" / "backends" / name).mkdir()
+    for file, text in files.items():
+        (folder / "harness" / "backends" / name / file).write_text(text)
     return folder
 
 
@@ -113,6 +115,6 @@ def test_a_file_that_is_no_model_ends_with_the_pages_error(data, source, tmp_pat
 
 
 def test_the_page_names_every_member_of_a_backend_file():
-    for member in ("DEVICES", "PRECISIONS", "FRAMEWORK", "BATCH_SIZE", "open_backend", "instance", "versions", "close"):
+    for member in ("devices", "precisions", "framework", "batch_size", "open_backend", "instance", "versions", "close"):
         assert member in PAGE, member
     assert code()[0] not in registry.known_names("backends"), "the page's example must not exist already"

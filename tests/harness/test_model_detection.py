@@ -12,7 +12,7 @@ harness_support.need("torch", "onnxruntime", "cv2", "pycocotools", "safetensors"
 
 import torch  # noqa: E402
 from harness.backends.base import BackendRequest  # noqa: E402
-from harness.backends.onnxruntime import open_backend  # noqa: E402
+from harness.backends.onnxruntime.backend import open_backend  # noqa: E402
 from harness.benchmarks.retinanet import model as retinanet  # noqa: E402
 from harness.benchmarks.ssd_mobilenet import model as ssd_mobilenet  # noqa: E402
 from harness.benchmarks.ssd_resnet34 import model as ssd_resnet34  # noqa: E402

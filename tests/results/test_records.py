@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from mlperf_results.benchmarks import RECORDS, records_folder
+from mlperf_results.backends import BACKENDS
+from mlperf_results.benchmarks import RECORDS
 from mlperf_results.record import Record
+from mlperf_results.recordfiles import records_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "script"
@@ -34,7 +36,7 @@ def sources() -> Iterator[Path]:
     for name in listed:
         path = ROOT / name
         is_own = path.is_relative_to(SCRIPT) and path.relative_to(SCRIPT).parts[0].startswith(OWN)
-        if path.is_file() and not is_own and not path.is_relative_to(records_folder()):
+        if path.is_file() and not is_own and not path.is_relative_to(records_folder("benchmarks")):
             yield path
 
 
@@ -58,8 +60,38 @@ def test_no_program_names_a_benchmark_but_its_own_folder_and_recipes() -> None:
     assert hits == {}
 
 
+def backends_decided_by(text: str) -> set[str]:
+    """Return the backends that a program decides by: compared with something called a backend, or keys of a table.
+
+    onnxruntime, pytorch and tensorrt are libraries and frameworks, too, which programs may name.
+    """
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Compare) and "backend" in ast.unparse(node).lower():
+            found |= {one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and one.value in BACKENDS}
+        if isinstance(node, ast.Dict | ast.Tuple | ast.List | ast.Set):
+            items = node.keys if isinstance(node, ast.Dict) else node.elts
+            names = {one.value for one in items if isinstance(one, ast.Constant) and one.value in BACKENDS}
+            found |= names if names & OUR_BACKENDS else set()
+    return found
+
+
+OUR_BACKENDS = {"paced", "onnxruntime_tensorrt"}
+"""Names that nothing else has."""
+
+
+def test_no_program_decides_by_the_name_of_a_backend_but_its_own_folder() -> None:
+    hits = {}
+    for path in sources():
+        found = backends_decided_by(path.read_text(encoding="utf-8"))
+        if found and not path.is_relative_to(records_folder("backends")):
+            hits[path.relative_to(ROOT).as_posix()] = sorted(found)
+    assert hits == {}
+
+
 def test_the_search_finds_a_name_that_a_program_decides_by() -> None:
     assert named_in('X = {"gptj": 1}\nif model == "bert-99":\n    pass') == {"gptj", "bert-99"}
+    assert backends_decided_by('T = {"paced": 1}\nif run.backend == "tensorrt":\n    pass') == {"paced", "tensorrt"}
     assert named_in('"""resnet50 is 4 times as fast."""\nHINT = "hint: --model=resnet50"') == set()
 
 
@@ -72,8 +104,8 @@ def test_what_is_made_of_the_records_is_up_to_date() -> None:
 @pytest.mark.parametrize("folder", RECORDS)
 def test_a_record_is_whole(folder: str) -> None:
     record: Record = RECORDS[folder]
-    assert (records_folder() / folder / "model.py").is_file()
-    assert (records_folder().parent / "datasets" / f"{record.dataset}.py").is_file()
+    assert (records_folder("benchmarks") / folder / "model.py").is_file()
+    assert (records_folder("datasets") / f"{record.dataset}.py").is_file()
     assert record.is_official == bool(record.references)
     assert [span.first < span.last or span.first == span.last for span in record.spans] == [True] * len(record.spans)
     scorers = yaml.safe_load((SCRIPT / "process-mlperf-accuracy" / "_cm.yaml").read_text())["variations"]
@@ -84,3 +116,13 @@ def test_a_record_is_whole(folder: str) -> None:
 
 def test_one_benchmark_is_the_default() -> None:
     assert [record.name for record in RECORDS.values() if record.is_default] == ["digits"]
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_a_backends_record_is_whole(name: str) -> None:
+    record = BACKENDS[name]
+    assert (records_folder("backends") / name / "backend.py").is_file()
+    assert record.devices and record.precisions
+    assert (record.framework is None) == (not record.model_files)
+    assert not record.library or record.library in {one.name for one in record.packages}
+    assert record.is_default == (name == "onnxruntime")

@@ -196,8 +196,8 @@ def test_it_runs_as_a_module_with_nothing_but_the_standard_library(trees):  # no
 @pytest.mark.full
 def test_pip_install_gives_a_command_that_needs_no_cm(trees, tmp_path):  # noqa: F811
     source, target = tmp_path / "source", tmp_path / "target"
-    benchmarks = "script/app-mlperf-inference/harness/benchmarks"
-    for name in ("script/check-mlperf-submission", "script/get-mlperf-results-lib", benchmarks):
+    records = [f"script/app-mlperf-inference/harness/{kind}" for kind in ("benchmarks", "backends")]
+    for name in ("script/check-mlperf-submission", "script/get-mlperf-results-lib", *records):
         shutil.copytree(CHECKOUT / name, source / name)
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(CHECKOUT / name, source)

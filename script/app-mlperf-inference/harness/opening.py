@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from mlperf_results.backends import BACKENDS
 from mlperf_results.benchmarks import model_of, record_of
-from mlperf_results.record import Record
+from mlperf_results.record import BackendRecord, Record
 
 from harness import registry
-from harness.backends.base import Backend, BackendModule, BackendRequest, require_device
+from harness.backends.base import Backend, BackendModule, BackendRequest
 from harness.benchmarks.base import Model, ModelModule
 from harness.config import RunConfig
 from harness.cores import at_cores, available_cores, share_out
@@ -48,10 +49,11 @@ class RawSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What a run is put together from. digests: of the model's files by network name."""
+    """What a run is put together from. can: what the backend can run. digests: of the model's files by network name."""
 
     config: RunConfig
     backend: BackendModule
+    can: BackendRecord
     rules: Record
     facts: ModelFacts
     model: Model
@@ -80,12 +82,12 @@ def _checked_digests(facts: ModelFacts, networks: Sequence[NetworkSpec]) -> dict
     return digests
 
 
-def _check_backend(config: RunConfig, backend: BackendModule, facts: ModelFacts) -> None:
-    require_device(config.backend, config.device, backend.DEVICES)
-    if config.precision not in backend.PRECISIONS:
-        allowed = f"{', '.join(backend.PRECISIONS)} (backend {config.backend})"
-        raise ConfigError("the run", [Problem("precision", config.precision, allowed)])
-    if backend.FRAMEWORK is None:
+def _check_backend(config: RunConfig, can: BackendRecord, facts: ModelFacts) -> None:
+    for key, found, known in (("device", config.device, can.devices), ("precision", config.precision, can.precisions)):
+        if found not in known:
+            problem = Problem(key, repr(found), f"{', '.join(known)} (backend {config.backend})")
+            raise ConfigError("the run", [problem])
+    if can.framework is None:
         return
     if not facts.files:
         allowed = f"a model file: backend {config.backend} reads one"
@@ -95,10 +97,10 @@ def _check_backend(config: RunConfig, backend: BackendModule, facts: ModelFacts)
             f"the model's files are {facts.precision}; the run asks for {config.precision}",
             f"take the variation _{facts.precision}, or the model in {config.precision}",
         )
-    if facts.framework not in (None, backend.FRAMEWORK):
+    if facts.framework not in (None, can.framework):
         raise HarnessError(
-            f"the model's files are for {facts.framework}; backend {config.backend} reads {backend.FRAMEWORK}",
-            f"take the model with the variation _{backend.FRAMEWORK}",
+            f"the model's files are for {facts.framework}; backend {config.backend} reads {can.framework}",
+            f"take the model with the variation _{can.framework}",
         )
 
 
@@ -106,17 +108,17 @@ def open_parts(config: RunConfig) -> Parts:
     """Return the parts of a run, nothing heavy opened yet; raises ConfigError and HarnessError."""
     module: ModelModule = registry.load_model(config.model)
     rules = record_of(config.model)
-    backend = registry.load_backend(config.backend)
+    backend, can = registry.load_backend(config.backend), BACKENDS[config.backend]
     facts = read_model_facts(config.model_path, config.model_info_path)
-    _check_backend(config, backend, facts)
+    _check_backend(config, can, facts)
     model = module.open_model(facts)
-    digests = _checked_digests(facts, model.networks) if backend.FRAMEWORK is not None else {}
+    digests = _checked_digests(facts, model.networks) if can.framework is not None else {}
     dataset = registry.load_dataset_of(config.model).open_dataset(config.dataset_path)
     source: Source = RawSource(dataset, model)
     if config.preprocessed_path is not None:
         source = open_store(config.preprocessed_path, model_of(config.model), dataset.count)
     return Parts(
-        config=config, backend=backend, rules=rules, facts=facts, model=model, dataset=dataset, source=source,
+        config=config, backend=backend, can=can, rules=rules, facts=facts, model=model, dataset=dataset, source=source,
         digests=digests,
     )  # fmt: skip
 
@@ -125,7 +127,7 @@ def require_model_memory(parts: Parts, available_bytes: int | None) -> None:
     """Raise HarnessError when the model says (`memory_bytes` of its file) that it needs more than is available."""
     module: Any = registry.load_model(parts.config.model)
     reckon = getattr(module, "memory_bytes", None)
-    if reckon is None or available_bytes is None or parts.backend.FRAMEWORK is None:
+    if reckon is None or available_bytes is None or parts.can.framework is None:
         return
     needed = int(reckon(parts.facts))
     if needed > available_bytes:

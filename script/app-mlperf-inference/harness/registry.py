@@ -1,4 +1,4 @@
-"""Which benchmarks, backends and data sets there are: a folder each in benchmarks/, a file each in the other two.
+"""Which benchmarks, backends and data sets there are: a folder with a record each, and a file in datasets/.
 
 Listing looks at records and file names and imports nothing else, so a backend whose library is absent is still listed.
 A benchmark is asked for by its official name ("bert-99"), one that is not MLPerf's by its own.
@@ -10,6 +10,7 @@ import importlib
 from pathlib import Path
 from types import ModuleType
 
+from mlperf_results.backends import BACKENDS
 from mlperf_results.benchmarks import RECORDS, model_of, record_of
 
 from harness.backends.base import BackendModule
@@ -29,14 +30,15 @@ def known_names(kind: str) -> tuple[str, ...]:
     """Return the sorted names of one kind: `backends`, `models` or `datasets`."""
     if kind == "models":
         return tuple(sorted(name for record in RECORDS.values() for name in record.names))
-    return _file_names(kind)
+    return tuple(BACKENDS) if kind == "backends" else _file_names(kind)
 
 
 def _load(kind: str, name: str) -> ModuleType:
     if name not in known_names(kind):
         problem = Problem(kind.removesuffix("s"), repr(name), ", ".join(known_names(kind)))
         raise ConfigError("the run", [problem])
-    module = f"benchmarks.{model_of(name)}.model" if kind == "models" else f"{kind}.{name}"
+    places = {"models": f"benchmarks.{model_of(name)}.model", "backends": f"backends.{name}.backend"}
+    module = places.get(kind, f"{kind}.{name}")
     try:
         return importlib.import_module(f"harness.{module}")
     except ImportError as error:
@@ -54,7 +56,7 @@ def _require(kind: str, name: str, module: ModuleType, members: tuple[str, ...])
 def load_backend(name: str) -> BackendModule:
     """Return the backend's module; raises ConfigError listing the known names."""
     module = _load("backends", name)
-    _require("backends", name, module, ("DEVICES", "PRECISIONS", "FRAMEWORK", "BATCH_SIZE", "open_backend"))
+    _require("backends", f"{name}/backend", module, ("open_backend",))
     backend: BackendModule = module
     return backend
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from mlperf_results.compliance import audit_values
 from mlperf_results.layout import RunPaths
 from mlperf_results.logs import Json, LogError, read_run_logs
-from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY, STAND_IN_BACKENDS, ExecutionMode, Mode, Scenario
+from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY, ExecutionMode, Mode, Scenario
 
 from harness import registry, userconf
 from harness.audit import clear_audit
@@ -80,7 +80,7 @@ def _search(parts: Parts, target_latency_ms: float | None) -> Search:
         layouts = cpu_layouts(config.scenario, len(available_cores()), config.instances, config.threads)
     else:
         layouts = gpu_layouts(len(config.gpus), config.instances)
-    fixed = config.batch_size or parts.backend.BATCH_SIZE
+    fixed = config.batch_size or parts.can.batch_size
     return Search(
         scenario=config.scenario,
         layouts=layouts,
@@ -211,7 +211,7 @@ def _facts(parts: Parts, found: Found, opened: OpenedWork, started: datetime, sh
         is_synthetic={
             "model": parts.facts.is_synthetic,
             "dataset": parts.dataset.facts.is_synthetic,
-            "backend": parts.config.backend in STAND_IN_BACKENDS,
+            "backend": bool(parts.can.stand_in),
         },
         is_whole_dataset=not parts.rules.is_official or parts.rules.dataset_count == parts.dataset.count,
         issue_shape=shape_name,

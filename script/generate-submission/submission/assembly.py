@@ -126,7 +126,7 @@ def _sources(material: Material) -> Iterator[Piece]:
             yield Piece(path=folder / "recipes.json", text=json.dumps(recipes, indent=2) + "\n")
         for name in sorted({f"benchmarks/{model_of(str(run.setting('model') or model))}/model.py" for run in mine}):
             yield from _harness_file(material, folder, name)
-        for name in sorted({f"backends/{run.setting('backend')}.py" for run in mine}):
+        for name in sorted({f"backends/{run.setting('backend')}/backend.py" for run in mine}):
             yield from _harness_file(material, folder, name)
 
 

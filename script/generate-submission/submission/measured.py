@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mlperf_results.backends import BACKENDS
 from mlperf_results.benchmarks import RECORDS, model_of
 from mlperf_results.wholefile import read_object
 
@@ -94,8 +95,8 @@ def _transformation(run: FoundRun, precision: str, quantisation: Mapping[str, An
             parts.append("weights to 7 bits, because the processor has no VNNI")
     elif precision in _LOWERED:
         parts.append(f"cast to {precision}")
-    if "tensorrt" in backend:
-        parts.append("built into a TensorRT engine")
+    if backend in BACKENDS and BACKENDS[backend].transformation:
+        parts.append(BACKENDS[backend].transformation)
     return "; ".join(parts) or "none"
 
 

@@ -8,16 +8,14 @@ for older rounds; LoadGen's embedded mlperf.conf (6.0.17) for sample counts and 
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 
 from mlperf_results.names import UnknownName
 from mlperf_results.record import Record
+from mlperf_results.recordfiles import read_records
 
-RECORD_FILE = "record.py"
 _LEVEL = 0.99
 
 
@@ -53,34 +51,9 @@ class Benchmark:
         )
 
 
-def records_folder() -> Path:
-    """Return the folder of the benchmarks: of the harness that this process imports, else the one beside this recipe.
-
-    An installed package has the records in its own folder `records`.
-    """
-    harness = importlib.util.find_spec("harness")
-    places = [Path(place) / "benchmarks" for place in (harness and harness.submodule_search_locations) or ()]
-    here = Path(__file__).resolve()
-    places += [here.with_name("records"), here.parents[2] / "app-mlperf-inference" / "harness" / "benchmarks"]
-    return next((place for place in places if place.is_dir()), places[-1])
-
-
-def _read(path: Path) -> Record:
-    spec = importlib.util.spec_from_file_location(f"mlperf_results.records.{path.parent.name}", path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{path} cannot be loaded")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    record: Record = module.RECORD
-    return record
-
-
-def _collect() -> Mapping[str, Record]:
-    found = ((path.parent.name, _read(path)) for path in records_folder().glob(f"*/{RECORD_FILE}"))
-    return MappingProxyType(dict(sorted(found, key=lambda pair: pair[1].name)))
-
-
-RECORDS: Mapping[str, Record] = _collect()
+RECORDS: Mapping[str, Record] = MappingProxyType(
+    dict(sorted(read_records("benchmarks", Record).items(), key=lambda pair: pair[1].name))
+)
 """Every record by its folder, which model.json, stores and results call the model; sorted by name."""
 
 

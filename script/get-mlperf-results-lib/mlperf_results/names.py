@@ -25,11 +25,8 @@ SYNTHETIC_LABEL = "synthetic input, not an MLPerf result"
 """The words that stand beside every figure got with made data or made weights."""
 
 
-STAND_IN_BACKENDS = ("null", "paced")
-"""Backends of the harness whose speed is no machine's: they prove pipelines."""
-
 STAND_IN_LABEL = "stand-in for a backend, not an MLPerf result"
-"""The words that stand beside every figure got with one of them."""
+"""The words that stand beside every figure got with a backend whose speed is no machine's."""
 
 
 class Scenario(enum.Enum):

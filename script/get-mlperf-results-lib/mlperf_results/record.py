@@ -1,7 +1,8 @@
-"""What a benchmark is: one record, kept in the benchmark's folder of the harness, from which everything else follows.
+"""What a benchmark and a backend are: one record each, in its folder of the harness; everything else follows from it.
 
-`harness/benchmarks/<folder>/record.py` holds `RECORD`; benchmarks.py collects them. A record imports nothing but this
-module and `names`: recipes, reports and the gate read it without numpy, torch or the harness.
+`harness/benchmarks/<folder>/record.py` and `harness/backends/<name>/record.py` hold `RECORD`; benchmarks.py and
+backends.py collect them. A record imports nothing but this module: recipes, reports and the gate read it without numpy,
+torch or the harness.
 
 Times in ms, sizes in bytes (GB and TB in powers of ten, as the sources count), accuracies in the units of the official
 accuracy script's line.
@@ -161,3 +162,41 @@ class Record:
     def names(self) -> tuple[str, ...]:
         """The official name of each level."""
         return tuple(f"{self.name}-{part * 100:.12g}" for part in self.levels) or (self.name,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Package:
+    """A Python package that a backend needs: its handle in the recipe, the tags of the recipe that installs it.
+
+    device: the only device that needs it; empty: all.
+    """
+
+    name: str
+    tags: str
+    version_min: str = ""
+    device: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendRecord:
+    """A backend: what runs a network on a device.
+
+    framework: what model.json must name ("onnx", "pytorch", "tensorrt"); None: no file is read. model_files: the
+    variation of the model recipes whose files it reads or is built from. devices, precisions: what it can run.
+    batch_size: the one that suits it whatever the model; None: the harness looks for the best.
+    library: the handle of the package whose version stands in a system's name. short_name: in systems' names as NVIDIA
+    gives them. transformation: what it does to weights, for measurements.json.
+    stand_in: what is said of figures that are no machine's; empty: a real backend.
+    """
+
+    framework: str | None
+    devices: tuple[str, ...]
+    precisions: tuple[str, ...]
+    model_files: str = ""
+    batch_size: int | None = None
+    packages: tuple[Package, ...] = ()
+    library: str = ""
+    short_name: str = ""
+    transformation: str = ""
+    stand_in: str = ""
+    is_default: bool = False

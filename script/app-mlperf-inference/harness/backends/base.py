@@ -1,8 +1,8 @@
 """What a backend is: something that opens a network file on a device and answers batches. It knows no LoadGen, no data
 set, no accuracy.
 
-A backend file holds the members of BackendModule; see `null.py` for the smallest and docs/howto/add-backend.md for
-the steps.
+`<name>/backend.py` holds the members of BackendModule; see `null` for the smallest, docs/howto/add-backend.md for the
+steps. What it can run stands in `<name>/record.py` (mlperf_results/record.py).
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from harness.errors import ConfigError, Problem
 from harness.tensors import Infer, NetworkSpec
 
 
@@ -57,22 +56,7 @@ class Backend(Protocol):
 
 
 class BackendModule(Protocol):
-    """The members of one file in this folder."""
-
-    DEVICES: tuple[str, ...]
-    """Allowed values of the request's device."""
-    PRECISIONS: tuple[str, ...]
-    """Precisions it can run."""
-    FRAMEWORK: str | None
-    """The `framework` that the model's files must have ("onnx", "pytorch"); None: no file is read."""
-    BATCH_SIZE: int | None
-    """Batch size that suits this backend whatever the model; None: the harness looks for the best."""
+    """The members of a `backend.py`."""
 
     def open_backend(self, request: BackendRequest) -> Backend:
         """Return the opened backend; raises HarnessError when the file or the device cannot be used as asked for."""
-
-
-def require_device(backend: str, device: str, devices: tuple[str, ...]) -> None:
-    """Raise ConfigError when `device` is not one of the backend's `devices`."""
-    if device not in devices:
-        raise ConfigError("the run", [Problem("device", repr(device), f"{', '.join(devices)} (backend {backend})")])

@@ -21,7 +21,7 @@ import onnx
 import onnxruntime
 
 from harness import registry
-from harness.backends.onnxruntime import session_options
+from harness.backends.onnxruntime.backend import session_options
 from harness.benchmarks.base import Model
 from harness.datasets.base import FACTS_FILE, Dataset
 from harness.errors import HarnessError

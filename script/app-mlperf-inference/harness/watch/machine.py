@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mlperf_results.backends import BACKENDS
 from mlperf_results.logs import Json
 
 _MEGABYTE = 1024 * 1024
@@ -77,4 +78,5 @@ def system_name(machine: Mapping[str, Json], backend: str) -> str:
     count = len(names) if names else machine.get("usable_core_count", 1)
     stem = "".join(letter if letter.isalnum() or letter in ".-" else "_" for letter in first)
     stem = "_".join(part for part in stem.split("_") if part)
-    return f"{stem}x{count}_{'TRT' if backend == 'tensorrt' else backend}"
+    short = BACKENDS[backend].short_name if backend in BACKENDS else ""
+    return f"{stem}x{count}_{short or backend}"

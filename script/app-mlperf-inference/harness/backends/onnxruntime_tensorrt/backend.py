@@ -10,14 +10,10 @@ import os
 from pathlib import Path
 
 from harness.backends.base import BackendRequest
-from harness.backends.onnxruntime import OnnxRuntimeBackend, Provider, open_sessions
+from harness.backends.onnxruntime.backend import OnnxRuntimeBackend, Provider, open_sessions
 from harness.errors import HarnessError
 from harness.tensors import NetworkSpec
 
-DEVICES = ("cuda",)
-PRECISIONS = ("fp32", "fp16", "int8")
-FRAMEWORK: str | None = "onnx"
-BATCH_SIZE: int | None = None
 _CACHE_FOLDER = "tensorrt-cache"
 
 

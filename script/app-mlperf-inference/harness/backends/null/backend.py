@@ -10,13 +10,6 @@ import numpy as np
 from harness.backends.base import BackendRequest
 from harness.tensors import Array, Infer, NetworkSpec, Tensors, TensorSpec
 
-DEVICES = ("cpu",)
-PRECISIONS = ("fp32",)
-FRAMEWORK: str | None = None
-BATCH_SIZE: int | None = 1024
-"""Nothing is computed, so a batch only spreads the cost of the calls: LoadGen loses little from 1,024 on
-(benchmarks/harness_limits.py)."""
-
 
 def _named_sizes(network: NetworkSpec, inputs: Tensors) -> dict[str, int]:
     """Return the sizes that the network's specification gives names to, as they are in a batch of inputs."""

@@ -23,10 +23,6 @@ from harness.errors import HarnessError
 from harness.tensors import Infer, NetworkSpec, TensorSpec
 from harness.watch.processor import has_amx
 
-DEVICES = ("cpu", "cuda")
-PRECISIONS = ("fp32", "fp16", "bf16")
-FRAMEWORK: str | None = "pytorch"
-BATCH_SIZE: int | None = None
 _PROFILED_CALLS = 3
 """TorchScript looks at the first calls and optimises in the next."""
 _TYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
@@ -175,9 +171,9 @@ def build_module(request: BackendRequest) -> nn.Module:
 
 def open_backend(request: BackendRequest) -> Any:
     """Return the opened network; raises HarnessError when device, precision or file cannot be used as asked for."""
-    if request.precision not in PRECISIONS:
+    if request.precision not in _TYPES:
         raise HarnessError(
-            f"backend pytorch has no {request.precision}; it has: {', '.join(PRECISIONS)}",
+            f"backend pytorch has no {request.precision}; it has: {', '.join(_TYPES)}",
             "int8 runs on backend onnxruntime: cm run script --tags=quantize,ml-model,_int8",
         )
     if request.device == "cuda":

@@ -22,10 +22,6 @@ from harness.errors import HarnessError
 from harness.tensors import Infer, NetworkSpec, TensorSpec
 
 _PROVIDER_OF_DEVICE = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
-DEVICES = tuple(_PROVIDER_OF_DEVICE)
-PRECISIONS = ("fp32", "fp16", "bf16", "int8")
-FRAMEWORK: str | None = "onnx"
-BATCH_SIZE: int | None = None
 
 Provider: TypeAlias = tuple[str, Mapping[str, str]]
 """Name of an execution provider and its options."""

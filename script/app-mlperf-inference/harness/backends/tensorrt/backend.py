@@ -18,11 +18,6 @@ from harness.making.engine_trt import SUFFIXES, load_library
 from harness.tensors import Infer, NetworkSpec
 from harness.torch_cuda import Staging
 
-DEVICES = ("cuda",)
-PRECISIONS = ("fp32", "fp16", "int8")
-FRAMEWORK: str | None = "tensorrt"
-BATCH_SIZE: int | None = None
-
 
 class TensorRtBackend:
     """An engine on each GPU; instance n uses GPU n modulo their number."""

@@ -11,15 +11,9 @@ import time
 from collections.abc import Mapping
 
 from harness.backends.base import BackendRequest
-from harness.backends.onnxruntime import OnnxRuntimeBackend
-from harness.backends.onnxruntime import open_backend as open_onnxruntime
+from harness.backends.onnxruntime.backend import OnnxRuntimeBackend
+from harness.backends.onnxruntime.backend import open_backend as open_onnxruntime
 from harness.tensors import Infer, Tensors
-
-DEVICES = ("cpu",)
-PRECISIONS = ("fp32",)
-FRAMEWORK: str | None = "onnx"
-BATCH_SIZE: int | None = 8
-"""What a batch takes is its samples' time, so no other is better; MultiStream asks for eight."""
 
 SECONDS_PER_SAMPLE = 0.008
 """Our choice: a moment of other work on the machine is far less than a tenth of it, which is what compliance tests

@@ -1,0 +1,16 @@
+"""The backend onnxruntime."""
+
+from mlperf_results.record import BackendRecord, Package
+
+RECORD = BackendRecord(
+    framework="onnx",
+    model_files="onnx",
+    devices=("cpu", "cuda"),
+    precisions=("fp32", "fp16", "bf16", "int8"),
+    packages=(
+        Package(name="onnxruntime", tags="_package.onnxruntime", version_min="1.17.0", device="cpu"),
+        Package(name="onnxruntime", tags="_onnxruntime_gpu", version_min="1.17.0", device="cuda"),
+    ),
+    library="onnxruntime",
+    is_default=True,
+)

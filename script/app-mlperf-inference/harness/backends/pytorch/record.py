@@ -1,0 +1,16 @@
+"""The backend PyTorch."""
+
+from mlperf_results.record import BackendRecord, Package
+
+RECORD = BackendRecord(
+    framework="pytorch",
+    model_files="pytorch",
+    devices=("cpu", "cuda"),
+    precisions=("fp32", "fp16", "bf16"),
+    packages=(
+        Package(name="safetensors", tags="_package.safetensors"),
+        Package(name="torch", tags="_torch_cpu", device="cpu"),
+        Package(name="torch", tags="_torch_cuda", device="cuda"),
+    ),
+    library="torch",
+)

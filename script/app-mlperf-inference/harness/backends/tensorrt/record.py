@@ -1,0 +1,17 @@
+"""The backend TensorRT."""
+
+from mlperf_results.record import BackendRecord, Package
+
+RECORD = BackendRecord(
+    framework="tensorrt",
+    model_files="onnx",
+    devices=("cuda",),
+    precisions=("fp32", "fp16", "int8"),
+    packages=(
+        Package(name="tensorrt", tags="_tensorrt"),
+        Package(name="torch", tags="_torch_cuda"),
+    ),
+    library="tensorrt",
+    short_name="TRT",
+    transformation="built into a TensorRT engine",
+)

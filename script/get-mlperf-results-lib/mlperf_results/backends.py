@@ -1,0 +1,15 @@
+"""The backends of the harness, collected from their records (record.py, harness/backends/<name>/record.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from mlperf_results.record import BackendRecord
+from mlperf_results.recordfiles import read_records
+
+BACKENDS: Mapping[str, BackendRecord] = MappingProxyType(read_records("backends", BackendRecord))
+"""Every backend by its name, sorted."""
+
+STAND_IN_BACKENDS = tuple(name for name, record in BACKENDS.items() if record.stand_in)
+"""Backends whose speed is no machine's: they prove pipelines."""

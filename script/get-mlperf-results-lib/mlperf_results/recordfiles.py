@@ -1,0 +1,38 @@
+"""Finds and reads the records of benchmarks and backends: `<kind>/<folder>/record.py` of the harness."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import TypeVar
+
+RECORD_FILE = "record.py"
+_AnyRecord = TypeVar("_AnyRecord")
+
+
+def records_folder(kind: str) -> Path:
+    """Return the folder of `benchmarks` or `backends`: of the harness that this process imports, else the one beside
+    this recipe. An installed package has the records in its own folder `records`.
+    """
+    harness = importlib.util.find_spec("harness")
+    here = Path(__file__).resolve()
+    places = [Path(place) for place in (harness and harness.submodule_search_locations) or ()]
+    places += [here.with_name("records"), here.parents[2] / "app-mlperf-inference" / "harness"]
+    return next((place / kind for place in places if (place / kind).is_dir()), places[-1] / kind)
+
+
+def read_records(kind: str, expected: type[_AnyRecord]) -> dict[str, _AnyRecord]:
+    """Return every record by its folder, sorted. Raises TypeError for a file whose RECORD is of another type."""
+    return {path.parent.name: _read(path, expected) for path in sorted(records_folder(kind).glob(f"*/{RECORD_FILE}"))}
+
+
+def _read(path: Path, expected: type[_AnyRecord]) -> _AnyRecord:
+    spec = importlib.util.spec_from_file_location(f"mlperf_results.records.{path.parent.name}", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} cannot be loaded")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    record = getattr(module, "RECORD", None)
+    if not isinstance(record, expected):
+        raise TypeError(f"RECORD of {path} is {type(record).__name__}; allowed: {expected.__name__}")
+    return record
