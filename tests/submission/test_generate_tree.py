@@ -67,7 +67,12 @@ def scenario_files(scenario: str, *, is_closed: bool) -> list[str]:
 @pytest.mark.parametrize("division", ["open", "closed"])
 def test_the_tree_holds_exactly_the_files_that_the_round_wants(real_runs: Path, tmp_path: Path, division: str) -> None:
     made = generate(real_runs, tmp_path / "tree", CM_MLPERF_SUBMISSION_DIVISION=division)
-    names = ("README.md", "recipes.json", "harness/backends/onnxruntime/backend.py", "harness/benchmarks/resnet50/model.py")
+    names = (
+        "README.md",
+        "recipes.json",
+        "harness/backends/onnxruntime/backend.py",
+        "harness/benchmarks/resnet50/model.py",
+    )
     sources = [f"src/resnet50/{SUT}/{name}" for name in names]
     wanted = [*sources, f"systems/{SUT}.json"]
     for scenario in ("SingleStream", "MultiStream", "Offline"):

@@ -11,7 +11,7 @@ from mlperf_results.record import Recipes, Record
 
 RECORD = Record(
     name="digits",
-    title="handwritten digits of 8 x 8 pixels: for a first run, not an MLPerf benchmark",
+    title="handwritten digits of 8 x 8 pixels, for a first run",
     loadgen_name="digits",  # unknown to LoadGen, which then takes its wildcard values: right for a model of our own
     dataset="digits",
     dataset_count=599,
