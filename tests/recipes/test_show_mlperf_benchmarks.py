@@ -31,7 +31,7 @@ def test_the_table_has_every_benchmark_and_fits_100_columns(show) -> None:
     assert [row["names"] for row in answer["found"]] == [list(record.names) for record in RECORDS.values()]
     lines = answer["text"].splitlines()
     assert max(map(len, lines)) <= 100
-    assert "3d-unet-99, 3d-unet-99.9              v2.0 to v6.1" in lines[1]
+    assert lines[1].startswith("3d-unet-99 or -99.9        v2.0 to v6.1")
 
 
 def test_a_benchmark_has_the_rules_of_the_round(show) -> None:
