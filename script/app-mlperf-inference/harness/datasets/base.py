@@ -53,6 +53,11 @@ class Dataset(Protocol):
     def facts(self) -> DatasetFacts:
         """What dataset.json says (`read_facts`)."""
 
+    @property
+    def files(self) -> Sequence[Path]:
+        """The files that samples and scores are read from, without dataset.json: what the data set's identity is
+        made of (`harness.identity`)."""
+
     def load(self, indices: Sequence[int]) -> Any:
         """Return the raw samples of `indices`, in that order; what one is, the data set says."""
 

@@ -68,6 +68,15 @@ class Brats19Dataset:
         """Number of cases."""
         return len(self.cases)
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The four scans and the labels of each case."""
+        return tuple(path for case in self.cases for path in self.case_files(case))
+
+    def case_files(self, case: str) -> tuple[Path, ...]:
+        """Return the files of one case."""
+        return tuple(self.path(case, name) for name in (*MODALITIES, "seg"))
+
     def path(self, case: str, name: str) -> Path:
         """Return the file of one of MODALITIES or of "seg"."""
         return self.folder / case / f"{case.rpartition('/')[2]}_{name}.nii.gz"
@@ -101,8 +110,8 @@ def _open(folder: Path, key: str, official: tuple[str, ...]) -> Brats19Dataset:
     if not cases:
         raise HarnessError(f"{folder} names no {key}", _HINT)
     dataset = Brats19Dataset(folder=folder, cases=cases, facts=facts)
-    files = [[dataset.path(case, name) for name in (*MODALITIES, "seg")] for case in cases]
-    require_none("BraTS 2019", [problem for case in files for problem in find_problems(case)], _HINT)
+    problems = [problem for case in cases for problem in find_problems(dataset.case_files(case))]
+    require_none("BraTS 2019", problems, _HINT)
     return dataset
 
 

@@ -24,6 +24,7 @@ _HINT = "make the data set again: cm run script --tags=get,dataset,digits --rene
 class DigitsDataset:
     """The validation part, in memory: uint8[N, 8, 8] and uint8[N]."""
 
+    files: tuple[Path, ...]
     images: npt.NDArray[np.uint8]
     labels: npt.NDArray[np.uint8]
     facts: DatasetFacts
@@ -54,8 +55,8 @@ def _read(path: Path, sample_shape: tuple[int, ...], highest: int) -> npt.NDArra
 
 def open_dataset(folder: Path) -> DigitsDataset:
     """Return the validation part; raises HarnessError when a file is missing, damaged or of another length."""
-    images = _read(folder / "validation_images.npy", (8, 8), 16)
-    labels = _read(folder / "validation_labels.npy", (), 9)
+    files = (folder / "validation_images.npy", folder / "validation_labels.npy")
+    images, labels = _read(files[0], (8, 8), 16), _read(files[1], (), 9)
     if len(images) != len(labels):
         raise HarnessError(f"{folder} holds {len(images)} validation images but {len(labels)} labels", _HINT)
-    return DigitsDataset(images, labels, read_facts(folder))
+    return DigitsDataset(files, images, labels, read_facts(folder))

@@ -53,6 +53,15 @@ class Kits19Dataset:
         """Number of cases."""
         return len(self.cases)
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The scan and the segmentation of each case."""
+        return tuple(path for case in self.cases for path in self.case_files(case))
+
+    def case_files(self, case: str) -> tuple[Path, ...]:
+        """Return the files of one case."""
+        return tuple(self.folder / case / name for name in (_IMAGE, _LABELS))
+
     def load(self, indices: Sequence[int]) -> list[Volume]:
         """Return the scans of `indices`, float32."""
         return [read_volume(self.folder / self.cases[index] / _IMAGE, np.float32, _HINT) for index in indices]
@@ -81,9 +90,10 @@ def _open(folder: Path, key: str, official: tuple[str, ...]) -> Kits19Dataset:
     facts = read_facts(folder)
     cases = _listed_cases(folder, key, official, facts)
     place = case_folder(folder)
-    files = [[place / case / name for name in (_IMAGE, _LABELS)] for case in cases]
-    require_none("KiTS19", [problem for case in files for problem in find_problems(case)], _HINT)
-    return Kits19Dataset(folder=place, cases=cases, facts=facts)
+    dataset = Kits19Dataset(folder=place, cases=cases, facts=facts)
+    problems = [problem for case in cases for problem in find_problems(dataset.case_files(case))]
+    require_none("KiTS19", problems, _HINT)
+    return dataset
 
 
 def open_dataset(folder: Path) -> Kits19Dataset:

@@ -46,6 +46,7 @@ class Utterance:
 class LibriSpeechDataset:
     """The utterances of at most 15 s."""
 
+    manifest: Path
     utterances: tuple[Utterance, ...]
     facts: DatasetFacts
 
@@ -53,6 +54,11 @@ class LibriSpeechDataset:
     def count(self) -> int:
         """Number of utterances."""
         return len(self.utterances)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The list of utterances and their sound."""
+        return (self.manifest, *(utterance.path for utterance in self.utterances))
 
     @property
     def transcripts(self) -> tuple[str, ...]:
@@ -135,7 +141,7 @@ def open_dataset(folder: Path) -> LibriSpeechDataset:
         rest = f"\n  and {len(damaged) - _SHOWN} more" if len(damaged) > _SHOWN else ""
         lines = "".join(f"\n  {problem}" for problem in damaged[:_SHOWN])
         raise HarnessError(f"{len(damaged)} of {len(utterances)} files cannot be used:{lines}{rest}", _HINT)
-    return LibriSpeechDataset(tuple(utterances), read_facts(folder))
+    return LibriSpeechDataset(manifest, tuple(utterances), read_facts(folder))
 
 
 def _problem(utterance: Utterance) -> str:

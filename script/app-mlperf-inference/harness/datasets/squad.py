@@ -53,6 +53,7 @@ class _Asked:
 class SquadDataset:
     """The questions of one file. `windows`: of each sample the question's index and the window over its paragraph."""
 
+    files: tuple[Path, ...]
     asked: Sequence[_Asked]
     windows: Sequence[tuple[int, Window]]
     vocabulary: Mapping[str, int]
@@ -140,7 +141,7 @@ def read_squad(questions_path: Path, vocabulary_path: Path, facts: DatasetFacts)
     ]
     if not windows:
         raise HarnessError(f"{questions_path} holds no question with a paragraph", _HINT)
-    return SquadDataset(asked, windows, vocabulary, facts)
+    return SquadDataset((questions_path, vocabulary_path), asked, windows, vocabulary, facts)
 
 
 def open_dataset(folder: Path) -> SquadDataset:

@@ -89,7 +89,7 @@ def _source(task: Task, dataset: Dataset, model: Model) -> Source:
         return RawSource(dataset, model)
     from mlperf_results.benchmarks import model_of
 
-    return open_store(task.preprocessed, model_of(task.model), dataset.count)
+    return open_store(task.preprocessed, model_of(task.model), task.dataset, dataset)
 
 
 def _provenance(task: Task, facts: ModelFacts, dataset: Dataset) -> dict[str, Any]:

@@ -41,6 +41,11 @@ class AnnotatedImages:
         """Number of images."""
         return len(self.paths)
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The annotations and the images."""
+        return (self.annotations_path, *self.paths)
+
     def load(self, indices: Sequence[int]) -> list[ImageFile]:
         """Return index and path of each; decoding is the model's preprocessing."""
         return [ImageFile(index, self.paths[index]) for index in indices]
