@@ -62,8 +62,35 @@ class Dataset(Protocol):
         """Return the raw samples of `indices`, in that order; what one is, the data set says."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedSamples:
+    """The samples that a calibration list names: `indices` of `dataset`, in the list's order.
+
+    is_measured: `dataset` is the one that the benchmark measures, so a store of its preprocessed samples serves, too.
+    """
+
+    dataset: Dataset
+    indices: Sequence[int]
+    is_measured: bool
+
+
+def require_found(missing: Sequence[str], wanted: int, place: Path) -> None:
+    """Raise HarnessError naming the samples of a calibration list that `place` lacks, if there are any."""
+    if missing:
+        shown = ", ".join(missing[:5]) + (", ..." if len(missing) > 5 else "")
+        raise HarnessError(
+            f"{place} lacks {len(missing)} of the {wanted} samples of the calibration list: {shown}",
+            "get the samples that the list names (README of calibrate-ml-model), or calibrate with --count=N samples "
+            "of your choice (open division only)",
+        )
+
+
 class DatasetModule(Protocol):
-    """The members of one file in this folder."""
+    """The members of one file in this folder.
+
+    Optional are `open_calibration(folder) -> Dataset`, samples that are not measured, and, where mlcommons/inference
+    has a calibration list, `listed_samples(folder, entries) -> ListedSamples`: the samples that lines of it name.
+    """
 
     def open_dataset(self, folder: Path) -> Dataset:
         """Return the data set in `folder`; raises HarnessError naming every file that is missing or damaged."""

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from harness.datasets.base import DatasetFacts, read_facts
+from harness.datasets.base import DatasetFacts, ListedSamples, read_facts, require_found
 from harness.errors import HarnessError
 from harness.media.imaging import Image, read_image
 
@@ -133,3 +133,12 @@ def open_dataset(folder: Path) -> ImagenetDataset:
     if problems:
         raise HarnessError(f"{folder} does not hold what its {path.name} says:\n  " + "\n  ".join(problems), _HINT)
     return ImagenetDataset(folder, path, names, labels, read_facts(folder))
+
+
+def listed_samples(folder: Path, entries: Sequence[str]) -> ListedSamples:
+    """Return the validation images that lines of a calibration list name: `name`, or `name number`."""
+    dataset = open_dataset(folder)
+    index_of = {name: index for index, name in enumerate(dataset.names)}
+    names = [entry.split()[0] for entry in entries]
+    require_found([name for name in names if name not in index_of], len(names), folder)
+    return ListedSamples(dataset=dataset, indices=[index_of[name] for name in names], is_measured=True)

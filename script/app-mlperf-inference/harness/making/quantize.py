@@ -79,6 +79,7 @@ def quantize(task: Task) -> Path:
         {
             **{key: value for key, value in info.items() if key not in _OF_THE_FILES},
             "precision": task.precision,
+            "calibration": None if calibration is None else calibration.provenance["calibration"],
             "files": describe_files(files),
             "beside": beside,
             "quantisation": {
