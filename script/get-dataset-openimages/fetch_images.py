@@ -5,13 +5,15 @@
 
 Writes validation/data/ID.jpg and annotations/openimages-mlperf.json as tools/openimages.py of mlcommons/inference
 does: images in the order of their ids, categories numbered in the order of classes.txt, boxes in pixels of the image.
-An image that is there whole is not fetched again, so that an interrupted run goes on where it stopped.
+An image that is there whole is not fetched again, so that an interrupted run is resumed. No checksums of the images
+are published: images.sha256 has the SHA-256 of each, and downloads.json that of this list, as download-file writes it.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import hashlib
 import json
 import os
 import sys
@@ -27,6 +29,7 @@ from typing import Any
 from harness.errors import HarnessError
 from harness.making.scene_dataset import read_classes
 from harness.media import imaging
+from harness.modelfacts import file_sha256
 
 TRIES = 4
 TIMEOUT_S = 60
@@ -118,6 +121,18 @@ def fetch_all(names: Sequence[str], url: str, folder: Path, threads: int) -> Non
         raise HarnessError(f"{len(problems)} of {len(names)} images could not be had; first: {problems[0]}", HINT)
 
 
+def record_images(url: str, names: Sequence[str], folder: Path, record_folder: Path) -> None:
+    """Write images.sha256 (lines of sha256sum, by name) and its digest into downloads.json, beside what is there."""
+    lines = "".join(f"{file_sha256(folder / f'{name}.jpg')}  {name}.jpg\n" for name in names)
+    (record_folder / "images.sha256").write_text(lines, encoding="utf-8")
+    target = record_folder / "downloads.json"
+    content = json.loads(target.read_text(encoding="utf-8")) if target.is_file() else {"format": 1, "files": {}}
+    content["files"]["images.sha256"] = {
+        "url": url, "size_bytes": len(lines), "sha256": hashlib.sha256(lines.encode()).hexdigest(), "checked": "",
+    }  # fmt: skip
+    target.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
 def annotations_of(
     boxes: Sequence[Box], sizes: Mapping[str, tuple[int, int]], classes: Sequence[tuple[int, str]]
 ) -> dict[str, Any]:
@@ -168,6 +183,7 @@ def make_dataset(given: argparse.Namespace) -> int:
     names = sorted({box.image for box in boxes})
     folder = given.output_dir / IMAGE_FOLDER
     fetch_all(names, given.images_url, folder, given.threads)
+    record_images(given.images_url, names, folder, Path.cwd())
     sizes = {name: image_size(folder / f"{name}.jpg") for name in names}
     target = given.output_dir / ANNOTATIONS_FILE
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import json
 import os
@@ -149,12 +150,19 @@ def open_images(folder: Path, server: LocalServer) -> list[str]:
 def test_openimages_fetches_images_of_wanted_classes_and_writes_their_boxes_in_pixels(tmp_path, monkeypatch):
     module = fetcher()
     monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.0)
+    monkeypatch.chdir(tmp_path)
     with LocalServer() as server:
         words = open_images(tmp_path, server)
         assert module.main(words) == 0
         asked = len(server.requests)
         assert module.main(words) == 0
         assert len(server.requests) == asked  # what is there whole is not fetched again
+    listed = (tmp_path / "images.sha256").read_bytes()
+    assert [line.split()[1] for line in listed.decode().splitlines()] == ["aaaa.jpg", "bbbb.jpg"]
+    images = tmp_path / "out" / module.IMAGE_FOLDER
+    assert hashlib.sha256((images / "aaaa.jpg").read_bytes()).hexdigest() == listed.decode().split()[0]
+    row = json.loads((tmp_path / "downloads.json").read_text())["files"]["images.sha256"]
+    assert (row["sha256"], row["checked"]) == (hashlib.sha256(listed).hexdigest(), "")
     content = json.loads((tmp_path / "out" / module.ANNOTATIONS_FILE).read_text())
     assert [(image["id"], image["file_name"], image["width"], image["height"]) for image in content["images"]] == [
         (1, "aaaa.jpg", 30, 60),
@@ -169,6 +177,7 @@ def test_openimages_fetches_images_of_wanted_classes_and_writes_their_boxes_in_p
 def test_openimages_names_an_image_that_cannot_be_had(tmp_path, monkeypatch, capsys):
     module = fetcher()
     monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.0)
+    monkeypatch.chdir(tmp_path)
     with LocalServer() as server:
         words = open_images(tmp_path, server)
         server.put("/validation/bbbb.jpg", b"\xff\xd8 cut off")
