@@ -1,6 +1,6 @@
 """Hooks of the recipe download-file: get one file into a folder, checked.
 
-`order.py` says what is asked for, `download.py` does HTTP, `part.py` keeps what is there so far, `checks.py` verifies
+`inputs.py` says what is asked for, `download.py` does HTTP, `part.py` keeps what is there so far, `checks.py` verifies
 files, `digests.py` writes their SHA-256 down and `progress.py` shows how far it is.
 """
 
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from . import checks, digests, download, order, part, progress
+from . import checks, digests, download, inputs, part, progress
 
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
@@ -29,9 +29,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Downloads or takes the file and sets its keys; returns CM's answer."""
     env = i["env"]
     try:
-        asked = _as_locked(order.from_env(env), i.get("locked") or {})
+        asked = _as_locked(inputs.from_env(env), i.get("locked") or {})
         path = _local_file(asked) if asked.local_file is not None else _downloaded_file(asked)
-    except (order.OrderError, checks.ChecksumError, download.DownloadError, part.PartBusy) as error:
+    except (inputs.InputError, checks.ChecksumError, download.DownloadError, part.PartBusy) as error:
         return {"return": 1, "error": str(error)}
     if asked.local_file is None:
         digests.record(path, asked, Path.cwd())
@@ -52,15 +52,15 @@ def postprocess(i: dict[str, Any]) -> dict[str, Any]:
     return {"return": 0, "files": [str(path)] if Path.cwd() in path.parents else [], **locked}
 
 
-def _as_locked(asked: order.Order, locked: dict[str, Any]) -> order.Order:
-    """The order with the SHA-256 that a lockfile has for the file, if it has one."""
+def _as_locked(asked: inputs.FileRequest, locked: dict[str, Any]) -> inputs.FileRequest:
+    """The request with the SHA-256 that a lockfile has for the file, if it has one."""
     checksum = digests.locked_checksum(locked, asked.target.name)
     if checksum is None or checksum in asked.checksums:
         return asked
     return dataclasses.replace(asked, checksums=(checksum, *asked.checksums))
 
 
-def _local_file(asked: order.Order) -> Path:
+def _local_file(asked: inputs.FileRequest) -> Path:
     """The user's own file, where it lies, or a copy of it when a folder or a name was given."""
     source = asked.local_file
     assert source is not None
@@ -77,7 +77,7 @@ def _local_file(asked: order.Order) -> Path:
     return target
 
 
-def _downloaded_file(asked: order.Order) -> Path:
+def _downloaded_file(asked: inputs.FileRequest) -> Path:
     target = asked.target
     if target.is_file() and asked.checksums:
         try:

@@ -15,20 +15,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from . import checks, order
+from . import checks, inputs
 
 RECORD_FILE = "downloads.json"
 FORMAT = 1
 
 
-def record(path: Path, asked: order.Order, folder: Path) -> dict[str, Any]:
+def record(path: Path, asked: inputs.FileRequest, folder: Path) -> dict[str, Any]:
     """Write what `path` is into `folder`/downloads.json, beside what is there, and return the row.
 
     Says on stderr when nothing vouches for the file. Reads the whole file unless its SHA-256 was just checked.
     """
     given = {checksum.algorithm: checksum.value for checksum in asked.checksums}
     row = {
-        "url": order.mask_secrets(asked.urls[0]) if asked.urls else "",
+        "url": inputs.mask_secrets(asked.urls[0]) if asked.urls else "",
         "size_bytes": path.stat().st_size,
         "sha256": given.get("sha256") or checks.digest(path, "sha256"),
         "checked": next(iter(given), ""),

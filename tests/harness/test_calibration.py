@@ -32,7 +32,7 @@ from harness.making.calibration import (  # noqa: E402
     write_calibration,
 )
 from harness.making.calibrationsamples import choose_samples  # noqa: E402
-from harness.making.makemodel import Order  # noqa: E402
+from harness.making.makemodel import ModelRequest  # noqa: E402
 from harness.modelfacts import CalibrationSource, read_model_facts  # noqa: E402
 from harness.watch import processor  # noqa: E402
 
@@ -249,7 +249,7 @@ def test_bf16_is_refused_with_where_it_can_be_had(model_info, tmp_path):
 def toy(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("toymodel")
     with toy_on_path(tmp_path_factory.mktemp("toy")):
-        yield makemodel.make_model(Order(architecture="toy", config="tiny", framework="onnx", output_dir=folder))
+        yield makemodel.make_model(ModelRequest(architecture="toy", config="tiny", framework="onnx", output_dir=folder))
 
 
 def test_networks_without_convolutions_become_dynamic_int8_with_free_shapes(toy, tmp_path):

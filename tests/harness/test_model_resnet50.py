@@ -253,11 +253,11 @@ def test_the_full_network_has_torchvisions_parameters():
 def tiny(tmp_path_factory):
     """The tiny network as ONNX and as safetensors, from one seed."""
     need("torch", "onnx", "onnxruntime", "safetensors")
-    from harness.making.makemodel import Order, make_model
+    from harness.making.makemodel import ModelRequest, make_model
 
     folder = tmp_path_factory.mktemp("tiny")
     for framework in ("onnx", "pytorch"):
-        order = Order(architecture="resnet50", config="tiny", framework=framework, output_dir=folder / framework)
+        order = ModelRequest(architecture="resnet50", config="tiny", framework=framework, output_dir=folder / framework)
         make_model(order)
     return folder
 

@@ -20,7 +20,7 @@ from recipe_loader import RECIPES, exported, load_module, load_recipe, recipe_me
 
 recipe = load_recipe("download-file")
 download = load_module("download-file", "download")
-order = load_module("download-file", "order")
+inputs = load_module("download-file", "inputs")
 checks = load_module("download-file", "checks")
 part = load_module("download-file", "part")
 progress = load_module("download-file", "progress")
@@ -60,7 +60,7 @@ def names_in(folder: Path) -> set[str]:
     ],
 )
 def test_secrets_in_addresses_are_masked(text: str, masked: str) -> None:
-    assert order.mask_secrets(text) == masked
+    assert inputs.mask_secrets(text) == masked
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_secrets_in_addresses_are_masked(text: str, masked: str) -> None:
     ],
 )
 def test_mirrors_are_a_list_or_a_text(url: str, mirrors: object, expected: tuple[str, ...]) -> None:
-    assert order.addresses(url, mirrors) == expected
+    assert inputs.addresses(url, mirrors) == expected
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_mirrors_are_a_list_or_a_text(url: str, mirrors: object, expected: tuple
     [("https://h/a/model.onnx", "model.onnx"), ("https://h/my%20file?x=1", "my file"), ("https://h/f#part", "f")],
 )
 def test_the_file_name_is_the_last_part_of_the_address(url: str, name: str) -> None:
-    assert order.url_file_name(url) == name
+    assert inputs.url_file_name(url) == name
 
 
 @pytest.mark.parametrize(
@@ -118,8 +118,8 @@ def test_the_file_name_is_the_last_part_of_the_address(url: str, name: str) -> N
     ],
 )
 def test_an_order_that_cannot_be_is_refused_with_a_hint(env: dict[str, str], says: str) -> None:
-    with pytest.raises(order.OrderError) as caught:
-        order.from_env(env)
+    with pytest.raises(inputs.InputError) as caught:
+        inputs.from_env(env)
     assert says in str(caught.value)
     assert "hint:" in str(caught.value)
     assert str(caught.value).isprintable()
@@ -128,9 +128,9 @@ def test_an_order_that_cannot_be_is_refused_with_a_hint(env: dict[str, str], say
 def test_a_local_file_may_have_any_name_where_it_lies(tmp_path: Path) -> None:
     (tmp_path / "log.txt").write_bytes(DATA)
     env = {"CM_DOWNLOAD_LOCAL_FILE_PATH": str(tmp_path / "log.txt")}
-    assert order.from_env(env).target == tmp_path / "log.txt"
-    with pytest.raises(order.OrderError, match="the engine uses"):
-        order.from_env({**env, "CM_DOWNLOAD_PATH": str(tmp_path / "elsewhere")})
+    assert inputs.from_env(env).target == tmp_path / "log.txt"
+    with pytest.raises(inputs.InputError, match="the engine uses"):
+        inputs.from_env({**env, "CM_DOWNLOAD_PATH": str(tmp_path / "elsewhere")})
 
 
 @pytest.mark.parametrize(

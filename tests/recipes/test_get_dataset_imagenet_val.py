@@ -94,7 +94,7 @@ def test_a_copy_and_a_synthetic_set_exclude_each_other(hook_input, inside, tmp_p
 
 def order(folder: Path, **changes: object) -> Any:
     make = program("make_dataset")
-    return make.Order(**{"output_dir": folder, "count": 20, "seed": 0, "sizes": "small", **changes})
+    return make.DatasetRequest(**{"output_dir": folder, "count": 20, "seed": 0, "sizes": "small", **changes})
 
 
 def test_synthetic_images_lie_in_the_real_layout_and_are_called_synthetic(tmp_path):

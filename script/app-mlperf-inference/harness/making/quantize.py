@@ -214,9 +214,7 @@ def without_weight_copies(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _write_static(model: onnx.ModelProto, ranges: Mapping[str, Range], target: str, path: Path) -> None:
-    from onnxruntime.quantization import QuantType
-    from onnxruntime.quantization.calibrate import CalibrationMethod, TensorsData
-    from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
+    from onnxruntime.quantization import CalibrationMethod, QDQQuantizer, QuantType, TensorsData
 
     if not ranges:
         raise HarnessError("the calibration has no range of this network's tensors", "calibrate again")
@@ -230,16 +228,16 @@ def _write_static(model: onnx.ModelProto, ranges: Mapping[str, Range], target: s
     for_gpu = target == "tensorrt"
     # Without VNNI the sum of two products can overflow 16 bits, so weights get seven bits on such a processor.
     quantizer = QDQQuantizer(
-        onnx.shape_inference.infer_shapes(model),
-        True,  # per channel
-        not for_gpu and not has_vnni(),
-        QuantType.QInt8,
-        QuantType.QInt8 if for_gpu else QuantType.QUInt8,
-        data,
-        [],
-        left,
-        list(STATIC_OPERATORS),
-        {"ActivationSymmetric": True, "QuantizeBias": False} if for_gpu else {},
+        model=onnx.shape_inference.infer_shapes(model),
+        per_channel=True,
+        reduce_range=not for_gpu and not has_vnni(),
+        weight_qType=QuantType.QInt8,
+        activation_qType=QuantType.QInt8 if for_gpu else QuantType.QUInt8,
+        tensors_range=data,
+        nodes_to_quantize=[],
+        nodes_to_exclude=left,
+        op_types_to_quantize=list(STATIC_OPERATORS),
+        extra_options={"ActivationSymmetric": True, "QuantizeBias": False} if for_gpu else {},
     )
     quantizer.quantize_model()
     quantizer.model.save_model_to_file(str(path), _is_large(quantizer.model.model))
