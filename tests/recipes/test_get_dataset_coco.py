@@ -149,7 +149,7 @@ def open_images(folder: Path, server: LocalServer) -> list[str]:
 
 def test_openimages_fetches_images_of_wanted_classes_and_writes_their_boxes_in_pixels(tmp_path, monkeypatch):
     module = fetcher()
-    monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr("harness.making.listed_images.FIRST_PAUSE_S", 0.0)
     monkeypatch.chdir(tmp_path)
     with LocalServer() as server:
         words = open_images(tmp_path, server)
@@ -176,7 +176,7 @@ def test_openimages_fetches_images_of_wanted_classes_and_writes_their_boxes_in_p
 
 def test_openimages_names_an_image_that_cannot_be_had(tmp_path, monkeypatch, capsys):
     module = fetcher()
-    monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr("harness.making.listed_images.FIRST_PAUSE_S", 0.0)
     monkeypatch.chdir(tmp_path)
     with LocalServer() as server:
         words = open_images(tmp_path, server)
@@ -185,3 +185,46 @@ def test_openimages_names_an_image_that_cannot_be_had(tmp_path, monkeypatch, cap
     error = capsys.readouterr().err
     assert "1 of 2 images could not be had" in error and "bbbb.jpg" in error and "hint" in error
     assert not (tmp_path / "out" / module.ANNOTATIONS_FILE).exists()
+
+
+@pytest.mark.parametrize(("name", "place"), [("coco", "train2017"), ("openimages", "calibration/data")])
+def test_the_images_of_the_calibration_list_are_fetched_and_written_down(name, place, tmp_path, monkeypatch):
+    cv2, numpy = need("cv2", "numpy")
+    from harness import calibrationlists
+    from harness.datasets import coco, openimages
+    from harness.making import listed_images
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(listed_images, "FIRST_PAUSE_S", 0.0)
+    names = ["b.jpg", "a.jpg"]
+    source = calibrationlists.official_list(name)[0]
+    monkeypatch.setattr(listed_images, "official_list", lambda dataset: (source, tuple(names)))
+    data = cv2.imencode(".jpg", numpy.full((20, 30, 3), 90, dtype=numpy.uint8))[1].tobytes()
+    with LocalServer() as server:
+        for file in names:
+            server.put(f"/train/{file}", data)
+        words = ["--dataset", name, "--url", server.url("/train"), "--output_dir", str(tmp_path / "data")]
+        assert listed_images.main(words) == 0
+        server.put("/train/b.jpg", b"\xff\xd8 cut off")
+        assert listed_images.main(words) == 0  # what is there is not fetched again
+        (tmp_path / "data" / place / "b.jpg").unlink()
+        assert listed_images.main(words) == 1
+        server.put("/train/b.jpg", data)
+        assert listed_images.main(words) == 0
+    listed = {"coco": coco, "openimages": openimages}[name].listed_samples(tmp_path / "data", names)
+    assert [path.name for path in listed.dataset.files] == names
+    lines = (tmp_path / "calibration_images.sha256").read_bytes()
+    assert lines.decode().split()[::2] == [hashlib.sha256(data).hexdigest()] * 2
+    row = json.loads((tmp_path / "downloads.json").read_text())["files"]["calibration_images.sha256"]
+    assert row["sha256"] == hashlib.sha256(lines).hexdigest()
+
+
+@pytest.mark.parametrize("name", ["coco", "openimages"])
+def test_calibration_images_are_refused_beside_synthetic_or_given_ones(name, hook_input, inside, tmp_path):
+    recipe = load_recipe(f"get-dataset-{name}")
+    common = {f"CM_DATASET_{name.upper()}_IS_WITH_CALIBRATION": "yes", "CM_DATASET_SIZE": "64"}
+    for more in (
+        {f"CM_DATASET_{name.upper()}_SOURCE": "synthetic"},
+        {f"CM_DATASET_{name.upper()}_SOURCE": "real", "CM_MLPERF_DATA_GIVEN_PATH": str(tmp_path)},
+    ):
+        assert "_calibration downloads images" in recipe.preprocess(hook_input({**common, **more}))["error"]

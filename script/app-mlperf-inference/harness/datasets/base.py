@@ -80,8 +80,8 @@ def require_found(missing: Sequence[str], wanted: int, place: Path) -> None:
         shown = ", ".join(missing[:5]) + (", ..." if len(missing) > 5 else "")
         raise HarnessError(
             f"{place} lacks {len(missing)} of the {wanted} samples of the calibration list: {shown}",
-            "get the samples that the list names (README of calibrate-ml-model), or calibrate with --count=N samples "
-            "of your choice (open division only)",
+            "get the samples that the list names (variation _calibration of get,dataset,coco and openimages; README.md "
+            "of calibrate-ml-model), or calibrate with --count=N others (open division only)",
         )
 
 

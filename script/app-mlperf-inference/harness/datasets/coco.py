@@ -13,6 +13,9 @@ from pathlib import Path
 from harness.datasets.base import ListedSamples
 from harness.media.images import AnnotatedImages, listed_images, open_annotated_images
 
+CALIBRATION_IMAGES = "train2017"
+"""Where the images of the calibration list are; the list names training images."""
+
 
 def open_dataset(folder: Path) -> AnnotatedImages:
     """Return the data set; raises HarnessError when the annotations are unusable or images are missing."""
@@ -26,4 +29,4 @@ def open_dataset(folder: Path) -> AnnotatedImages:
 
 def listed_samples(folder: Path, entries: Sequence[str]) -> ListedSamples:
     """Return the images of `train2017` that lines of a calibration list name."""
-    return listed_images(folder, "train2017", entries)
+    return listed_images(folder, CALIBRATION_IMAGES, entries)

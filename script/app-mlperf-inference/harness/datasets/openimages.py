@@ -12,6 +12,9 @@ from pathlib import Path
 from harness.datasets.base import ListedSamples
 from harness.media.images import AnnotatedImages, listed_images, open_annotated_images
 
+CALIBRATION_IMAGES = "calibration/data"
+"""Where openimages_calibration.py of mlcommons/inference puts the images of the calibration list."""
+
 
 def open_dataset(folder: Path) -> AnnotatedImages:
     """Return the data set; raises HarnessError when the annotations are unusable or images are missing."""
@@ -24,6 +27,5 @@ def open_dataset(folder: Path) -> AnnotatedImages:
 
 
 def listed_samples(folder: Path, entries: Sequence[str]) -> ListedSamples:
-    """Return the images of `calibration/data` that lines of a calibration list name; the place is that of
-    openimages_calibration.py of mlcommons/inference."""
-    return listed_images(folder, "calibration/data", entries)
+    """Return the images of `calibration/data` that lines of a calibration list name."""
+    return listed_images(folder, CALIBRATION_IMAGES, entries)
