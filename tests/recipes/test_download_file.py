@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import TemporaryHome
 from local_server import IgnoreRange, LocalServer, Slow, Status, Truncate, Unpromised
 from recipe_loader import RECIPES, exported, load_module, load_recipe, recipe_meta
 
@@ -555,3 +556,23 @@ def test_no_recipe_downloads_over_plain_http_without_a_sha256() -> None:
     assert plain == [("get-dataset-imagenet-val", "CM_IMAGENET_AUX_MIRROR")]
     env = recipe_meta("get-dataset-imagenet-val")["variations"]["2012-500"]["env"]
     assert len(env["CM_IMAGENET_AUX_SHA256"]) == 64
+
+
+def test_a_lockfile_keeps_the_sha256_of_a_download_without_checksum(
+    home: TemporaryHome, server: LocalServer, tmp_path: Path
+) -> None:
+    server.put("/f", DATA)
+    words = (f"--url={server.url('/f')}", "--force_cache")
+    done = home.run_cm("download,file", *words)
+    assert done.code == 0, done.stderr
+    assert "WARNING: no checksum is known for f" in done.stderr
+    lock = tmp_path / "crowdperf.lock"
+    home.cm("lock", "script", "--tags=download,file", *words, f"--file={lock}")
+    assert SHA256 in lock.read_text()
+    home.cm("rm", "cache", "-f")
+    server.put("/f", b"another file")
+    again = home.run_cm("download,file", *words, f"--locked={lock}")
+    assert again.code != 0
+    assert SHA256 in again.answer["error"], "it is refused before anything uses it"
+    server.put("/f", DATA)
+    assert home.run_cm("download,file", *words, f"--locked={lock}").code == 0
