@@ -230,6 +230,16 @@ def test_a_calibration_of_another_model_is_refused(model_info, data, tmp_path):
         quantize.quantize(task)
 
 
+def test_a_calibration_that_hides_its_samples_is_refused(model_info, data, tmp_path):
+    path = calibrated(model_info, data, tmp_path / "c.json", "minmax", "--count=4")
+    content = json.loads(path.read_text())
+    del content["provenance"]["calibration"]
+    path.write_text(json.dumps(content))
+    task = quantize.Task(model_info=model_info, output_dir=tmp_path, precision="int8", calibration=path)
+    with pytest.raises(HarnessError, match="does not say which samples"):
+        quantize.quantize(task)
+
+
 def test_static_int8_without_a_calibration_is_refused_with_the_command(model_info, tmp_path):
     with pytest.raises(HarnessError, match="no calibration is given") as caught:
         quantize.quantize(quantize.Task(model_info=model_info, output_dir=tmp_path, precision="int8"))

@@ -31,7 +31,7 @@ from harness.errors import HarnessError
 from harness.making.calibrate import STATIC_OPERATORS
 from harness.making.calibration import Calibration, Range, read_calibration
 from harness.making.modelfiles import MODEL_INFO_FILE, describe_files, versions, write_model_info
-from harness.modelfacts import ModelFacts, ModelFile, file_sha256, read_model_facts
+from harness.modelfacts import ModelFacts, ModelFile, file_sha256, parse_calibration, read_model_facts
 from harness.watch.processor import has_vnni
 
 PRECISIONS = ("int8", "fp16")
@@ -130,6 +130,11 @@ def _calibration(task: Task, facts: ModelFacts) -> Calibration | None:
         raise HarnessError(
             f"{task.calibration} was made with another model than {task.model_info}",
             "calibrate this model: cm run script --tags=calibrate,ml-model",
+        )
+    if parse_calibration(calibration.provenance.get("calibration"), str(task.calibration)) is None:
+        raise HarnessError(
+            f"{task.calibration} does not say which samples it was made with",
+            "calibrate again: cm run script --tags=calibrate,ml-model --renew",
         )
     return calibration
 
