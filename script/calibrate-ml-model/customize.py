@@ -21,6 +21,7 @@ OPTIONS = {
     "CM_DATASET_PREPROCESSED_PATH": "preprocessed",
     "CM_CALIBRATION_METHOD": "method",
     "CM_CALIBRATION_PERCENTILE": "percentile",
+    "CM_CALIBRATION_LIST": "list",
     "CM_CALIBRATION_SAMPLE_LIST": "sample_list",
     "CM_CALIBRATION_SAMPLE_COUNT": "count",
     "CM_CALIBRATION_SEED": "seed",
@@ -76,6 +77,9 @@ def postprocess(i):
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         env["CM_ML_MODEL_CALIBRATION_METHOD"] = str(content["method"])
+        made_with = content["provenance"]["calibration"]
+        env["CM_ML_MODEL_CALIBRATION_LIST"] = str(made_with["name"])
+        env["CM_ML_MODEL_CALIBRATION_IS_OFFICIAL"] = "yes" if made_with["is_official"] else "no"
         env["CM_ML_MODEL_CALIBRATION_SAMPLES"] = str(len(content["provenance"]["sample_ids"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
         return {"return": 1, "error": f"{path} cannot be used: {error!r}\nhint: run this again with --renew"}

@@ -1,7 +1,7 @@
 """Hooks of the recipe download-file: get one file into a folder, checked.
 
-`order.py` says what is asked for, `download.py` does HTTP, `part.py` keeps what is there so far, `checks.py` verifies
-files and `progress.py` tells how it goes.
+`inputs.py` says what is asked for, `download.py` does HTTP, `part.py` keeps what is there so far, `checks.py` verifies
+files, `digests.py` writes their SHA-256 down and `progress.py` shows how far it is.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
+import dataclasses
 import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
-from . import checks, download, order, part, progress
+from . import checks, digests, download, inputs, part, progress
 
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
@@ -28,10 +29,12 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Downloads or takes the file and sets its keys; returns CM's answer."""
     env = i["env"]
     try:
-        asked = order.from_env(env)
+        asked = _as_locked(inputs.from_env(env), i.get("locked") or {})
         path = _local_file(asked) if asked.local_file is not None else _downloaded_file(asked)
-    except (order.OrderError, checks.ChecksumError, download.DownloadError, part.PartBusy) as error:
+    except (inputs.InputError, checks.ChecksumError, download.DownloadError, part.PartBusy) as error:
         return {"return": 1, "error": str(error)}
+    if asked.local_file is None:
+        digests.record(path, asked, Path.cwd())
     env["CM_DOWNLOAD_DOWNLOADED_PATH"] = str(path)
     env["CM_DOWNLOAD_DOWNLOADED_FILENAME"] = path.name
     env["CM_GET_DEPENDENT_CACHED_PATH"] = str(path)
@@ -41,12 +44,23 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
 
 
 def postprocess(i: dict[str, Any]) -> dict[str, Any]:
-    """Declares the file when it lies in the current folder, which is the entry's when the recipe is cached."""
+    """Declares the file when it lies in the current folder, which is the entry's when the recipe is cached, and gives
+    its SHA-256 to a lockfile."""
     path = Path(str(i["env"]["CM_DOWNLOAD_DOWNLOADED_PATH"]))
-    return {"return": 0, "files": [str(path)] if Path.cwd() in path.parents else []}
+    downloads = {name: row["sha256"] for name, row in digests.recorded(Path.cwd()).items() if name == path.name}
+    locked = {"locked": {"downloads": downloads}} if downloads else {}
+    return {"return": 0, "files": [str(path)] if Path.cwd() in path.parents else [], **locked}
 
 
-def _local_file(asked: order.Order) -> Path:
+def _as_locked(asked: inputs.FileRequest, locked: dict[str, Any]) -> inputs.FileRequest:
+    """The request with the SHA-256 that a lockfile has for the file, if it has one."""
+    checksum = digests.locked_checksum(locked, asked.target.name)
+    if checksum is None or checksum in asked.checksums:
+        return asked
+    return dataclasses.replace(asked, checksums=(checksum, *asked.checksums))
+
+
+def _local_file(asked: inputs.FileRequest) -> Path:
     """The user's own file, where it lies, or a copy of it when a folder or a name was given."""
     source = asked.local_file
     assert source is not None
@@ -63,7 +77,7 @@ def _local_file(asked: order.Order) -> Path:
     return target
 
 
-def _downloaded_file(asked: order.Order) -> Path:
+def _downloaded_file(asked: inputs.FileRequest) -> Path:
     target = asked.target
     if target.is_file() and asked.checksums:
         try:
@@ -85,7 +99,4 @@ def _downloaded_file(asked: order.Order) -> Path:
         ),
         progress.terminal_progress(target.name, sys.stderr),
     )
-    if not asked.checksums:
-        digest = checks.digest(result.path, "sha256")
-        print(f"download-file: no checksum was given; the SHA-256 of {target.name} is {digest}", file=sys.stderr)
     return result.path

@@ -19,7 +19,7 @@ from pathlib import Path
 import requests
 import urllib3.exceptions
 
-from . import checks, order, part
+from . import checks, inputs, part
 
 CHUNK_BYTES = 256 * 1024
 MAX_RETRY_AFTER_S = 60.0
@@ -44,7 +44,7 @@ class _Failure(Exception):
     """One attempt failed; `is_final` when the same address need not be tried again."""
 
     def __init__(self, message: str, *, is_final: bool = False, retry_after_s: float = 0.0) -> None:
-        super().__init__(order.shown(message))
+        super().__init__(inputs.shown(message))
         self.is_final = is_final
         self.retry_after_s = retry_after_s
 
@@ -90,7 +90,7 @@ def download(request: DownloadRequest, report: Progress = lambda done, total: No
                 try:
                     return _attempt(session, request, url, partial, report)
                 except _Failure as failure:
-                    failures.append(f"{order.shown(url)}: {failure}")
+                    failures.append(f"{inputs.shown(url)}: {failure}")
                     if failure.is_final or attempt + 1 == request.attempts_per_url:
                         break
                     time.sleep(max(failure.retry_after_s, request.first_delay_s * 2**attempt))
@@ -129,7 +129,7 @@ def _attempt(
         raise _Failure(f"{error}; the part was removed", is_final=not kept_bytes) from error
     size_bytes = partial.size_bytes
     partial.finish()
-    return DownloadResult(path=request.target, size_bytes=size_bytes, url=order.shown(url), resumed_bytes=kept_bytes)
+    return DownloadResult(path=request.target, size_bytes=size_bytes, url=inputs.shown(url), resumed_bytes=kept_bytes)
 
 
 def _get(

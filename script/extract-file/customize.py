@@ -1,6 +1,6 @@
 """Hooks of the recipe extract-file: unpack one archive into a folder, or refuse it whole.
 
-`order.py` says what is asked for, `members.py` judges names and links, `archive.py` reads archives, `place.py` moves
+`inputs.py` says what is asked for, `members.py` judges names and links, `archive.py` reads archives, `place.py` moves
 what was unpacked to its place.
 """
 
@@ -12,7 +12,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 from pathlib import Path
 from typing import Any
 
-from . import archive, members, order, place
+from . import archive, inputs, members, place
 
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
@@ -26,9 +26,9 @@ def postprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Unpacks the archive and sets its keys; declares what lies inside the current folder, the entry's when cached."""
     env = i["env"]
     try:
-        asked = order.from_env(env)
+        asked = inputs.from_env(env)
         unpacked = place.unpack(asked)
-    except (order.OrderError, members.Refused, archive.ArchiveError, place.PlaceError) as error:
+    except (inputs.InputError, members.Refused, archive.ArchiveError, place.PlaceError) as error:
         return {"return": 1, "error": str(error)}
     if asked.removes_archive:
         asked.archive.unlink()

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from . import archive, members, order
+from . import archive, inputs, members
 
 SHOWN_CONFLICTS = 10
 BLOCKS_PER_LOOK = 64
@@ -39,7 +39,7 @@ class Unpacked:
     tops: tuple[Path, ...]
 
 
-def unpack(asked: order.Order) -> Unpacked:
+def unpack(asked: inputs.ExtractRequest) -> Unpacked:
     """Unpacks an archive; returns where it is.
 
     Raises members.Refused, archive.ArchiveError or PlaceError; then nothing in the place has changed, but for a disk
@@ -241,7 +241,7 @@ def _tree(root: Path) -> Iterator[Path]:
         yield from (Path(folder) / name for name in sorted((*folders, *files)))
 
 
-def _check_result(asked: order.Order, root: Path) -> None:
+def _check_result(asked: inputs.ExtractRequest, root: Path) -> None:
     """Raises PlaceError when the part that the user wants to have named is not in the archive."""
     if asked.result_name and not os.path.lexists(root / asked.result_name):
         tops = sorted(repr(path.name) for path in root.iterdir())

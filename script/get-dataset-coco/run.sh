@@ -18,5 +18,9 @@ check) ;;
     exit 2
     ;;
 esac
+if [ "${CM_DATASET_COCO_IS_WITH_CALIBRATION:-no}" = yes ]; then
+    "${python}" -B -m harness.making.listed_images --dataset coco --url "${CM_DATASET_COCO_CALIBRATION_URL}" \
+        --output_dir "${CM_DATASET_COCO_FOLDER}"
+fi
 "${python}" -B -m harness.making.check_images --dataset coco \
     --folder "${CM_DATASET_COCO_FOLDER}" --count "${CM_DATASET_SIZE}"

@@ -22,7 +22,7 @@ SOURCE = manual.Source(
     pages=(
         "https://image-net.org/challenges/LSVRC/2012/2012-downloads.php (after you log in)",
         "labels: val.txt in http://dl.caffe.berkeleyvision.org/caffe_ilsvrc12.tar.gz "
-        "(MD5 f963098ea0e785a968ca1eb634003a90)",
+        "(SHA-256 e35c0c1994a21f7d8ed49d01881ce17ab766743d3b0372cdc0183ff4d0dfc491)",
     ),
     licence="ImageNet terms of access: research and education that earn nothing; the images are their owners'",
     steps=(

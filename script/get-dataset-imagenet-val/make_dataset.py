@@ -30,7 +30,7 @@ SIZES = {
 
 
 @dataclass(frozen=True)
-class Order:
+class DatasetRequest:
     """What to make: `count` images with sizes of the set `sizes`, all following from `seed`."""
 
     output_dir: Path
@@ -52,34 +52,34 @@ def write_image(path: Path, image: np.ndarray) -> str:
     return hashlib.sha256(data.tobytes()).hexdigest()
 
 
-def make_dataset(order: Order) -> dict:
+def make_dataset(request: DatasetRequest) -> dict:
     """Writes the images, val_map.txt and, last, dataset.json; gives what dataset.json holds."""
-    order.output_dir.mkdir(parents=True, exist_ok=True)
-    sizes, lines, files = SIZES[order.sizes], [], {}
-    for index in range(order.count):
-        generator = np.random.default_rng((order.seed, textures.VALIDATION, index))
+    request.output_dir.mkdir(parents=True, exist_ok=True)
+    sizes, lines, files = SIZES[request.sizes], [], {}
+    for index in range(request.count):
+        generator = np.random.default_rng((request.seed, textures.VALIDATION, index))
         width, height = sizes[int(generator.integers(len(sizes)))]
         label = textures.label_of(index)
         name = FILE_NAME.format(number=index + 1)
         image = textures.image(label, width, height, generator)
         if index % 16 == 15:  # ImageNet has some grey images too
             image = image.mean(axis=2).astype(np.uint8)
-        files[name] = write_image(order.output_dir / name, image)
+        files[name] = write_image(request.output_dir / name, image)
         lines.append(f"{name} {label}\n")
-    (order.output_dir / "val_map.txt").write_text("".join(lines), encoding="utf-8")
+    (request.output_dir / "val_map.txt").write_text("".join(lines), encoding="utf-8")
     description = {
         "format": 1,
         "name": "imagenet",
         "is_synthetic": True,
-        "seed": order.seed,
-        "count": order.count,
+        "seed": request.seed,
+        "count": request.count,
         "licence": "Apache-2.0 (made by this project)",
-        "sizes": order.sizes,
+        "sizes": request.sizes,
         "texture_version": textures.VERSION,
         "versions": {"numpy": np.__version__, "opencv": cv2.__version__},
         "sha256_of_images": hashlib.sha256("".join(files[name] for name in sorted(files)).encode()).hexdigest(),
     }
-    (order.output_dir / "dataset.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
+    (request.output_dir / "dataset.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
     return description
 
 
@@ -95,7 +95,7 @@ def main() -> int:
         print(f"make_dataset.py: --count={given.count}; allowed: 1 to 50000", file=sys.stderr)
         return 2
     try:
-        description = make_dataset(Order(given.output_dir, given.count, given.seed, given.sizes))
+        description = make_dataset(DatasetRequest(given.output_dir, given.count, given.seed, given.sizes))
     except OSError as error:
         print(f"make_dataset.py: cannot write the images: {error}", file=sys.stderr)
         return 1

@@ -5,7 +5,7 @@
 
 Writes validation/data/ID.jpg and annotations/openimages-mlperf.json as tools/openimages.py of mlcommons/inference
 does: images in the order of their ids, categories numbered in the order of classes.txt, boxes in pixels of the image.
-An image that is there whole is not fetched again, so that an interrupted run goes on where it stopped.
+The images are fetched and their SHA-256 written down (images.sha256, downloads.json) by harness.making.listed_images.
 """
 
 from __future__ import annotations
@@ -15,26 +15,19 @@ import csv
 import json
 import os
 import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness.errors import HarnessError
+from harness.making.listed_images import HINT, fetch_all, record_images
 from harness.making.scene_dataset import read_classes
 from harness.media import imaging
 
-TRIES = 4
-TIMEOUT_S = 60
-FIRST_PAUSE_S = 2.0
 ANNOTATIONS_FILE = "annotations/openimages-mlperf.json"
 IMAGE_FOLDER = "validation/data"
 PASSED_ON = ("IsOccluded", "IsInside", "IsDepiction", "IsTruncated", "IsGroupOf")
-HINT = "run the recipe again: what is there is not fetched again"
 
 
 @dataclass(frozen=True)
@@ -73,49 +66,6 @@ def read_boxes(rows: Iterable[Mapping[str, str]], categories: Mapping[str, int])
     except (KeyError, ValueError, TypeError) as error:
         raise HarnessError(f"the file of boxes cannot be used: {error!r}", "get it again") from error
     return sorted(boxes, key=lambda box: box.image)
-
-
-def fetch_image(url: str, path: Path) -> str:
-    """Fetch one image unless it is there whole; an empty text, or what went wrong after all tries."""
-    if path.is_file() and not imaging.image_problem(path):
-        return ""
-    unfinished = path.with_name(f"{path.name}.part")
-    problem = ""
-    for attempt in range(TRIES):
-        if attempt:
-            time.sleep(FIRST_PAUSE_S * 2 ** (attempt - 1))
-        try:
-            with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:
-                unfinished.write_bytes(answer.read())
-        except urllib.error.HTTPError as error:
-            problem = f"{url}: HTTP {error.code}"
-            if error.code in (403, 404):
-                return problem
-            continue
-        except (OSError, ValueError) as error:
-            problem = f"{url}: {error}"
-            continue
-        problem = imaging.image_problem(unfinished)
-        if not problem:
-            os.replace(unfinished, path)
-            return ""
-        problem = f"{url}: {problem}"
-    return problem
-
-
-def fetch_all(names: Sequence[str], url: str, folder: Path, threads: int) -> None:
-    """Fetch every image into `folder`; raises HarnessError that names the first that could not be had."""
-    folder.mkdir(parents=True, exist_ok=True)
-    base = url.rstrip("/")
-    with ThreadPoolExecutor(max_workers=threads) as pool:
-        results = pool.map(lambda name: fetch_image(f"{base}/{name}.jpg", folder / f"{name}.jpg"), names)
-        problems = []
-        for done, problem in enumerate(results, start=1):
-            problems += [problem] if problem else []
-            if done % 500 == 0 or done == len(names):
-                print(f"openimages: {done} of {len(names)} images", file=sys.stderr, flush=True)
-    if problems:
-        raise HarnessError(f"{len(problems)} of {len(names)} images could not be had; first: {problems[0]}", HINT)
 
 
 def annotations_of(
@@ -167,7 +117,9 @@ def make_dataset(given: argparse.Namespace) -> int:
         boxes = read_boxes(csv.DictReader(file), categories)
     names = sorted({box.image for box in boxes})
     folder = given.output_dir / IMAGE_FOLDER
-    fetch_all(names, given.images_url, folder, given.threads)
+    files = [f"{name}.jpg" for name in names]
+    fetch_all(files, given.images_url, folder, given.threads)
+    record_images(given.images_url, files, folder, Path("images.sha256"))
     sizes = {name: image_size(folder / f"{name}.jpg") for name in names}
     target = given.output_dir / ANNOTATIONS_FILE
     target.parent.mkdir(parents=True, exist_ok=True)

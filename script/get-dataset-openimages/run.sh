@@ -24,5 +24,9 @@ check) ;;
     exit 2
     ;;
 esac
+if [ "${CM_DATASET_OPENIMAGES_IS_WITH_CALIBRATION:-no}" = yes ]; then
+    "${python}" -B -m harness.making.listed_images --dataset openimages --url "${CM_DATASET_OPENIMAGES_CALIBRATION_URL}" \
+        --output_dir "${CM_DATASET_OPENIMAGES_FOLDER}" --threads "${CM_DATASET_OPENIMAGES_THREADS:-10}"
+fi
 "${python}" -B -m harness.making.check_images --dataset openimages \
     --folder "${CM_DATASET_OPENIMAGES_FOLDER}" --count "${CM_DATASET_SIZE}"

@@ -19,9 +19,12 @@ DOWNLOADED_FACTS = {
 }
 
 
-def expected_files(folder, questions_md5, vocabulary_md5):
+def expected_files(folder, env):
     """What a given folder must hold: by its dataset.json where it was made by this recipe, else the real files."""
-    real = (ExpectedFile(QUESTIONS_FILE, md5=questions_md5), ExpectedFile(VOCABULARY_FILE, md5=vocabulary_md5))
+    real = tuple(
+        ExpectedFile(name, sha256=env[f"CM_SQUAD_{key}_SHA256"], md5=env[f"CM_SQUAD_{key}_MD5"])
+        for name, key in ((QUESTIONS_FILE, "QUESTIONS"), (VOCABULARY_FILE, "VOCABULARY"))
+    )
     path = folder / FACTS_FILE
     if not path.is_file():
         return real
@@ -36,7 +39,7 @@ def expected_files(folder, questions_md5, vocabulary_md5):
 
 def check_given(folder, env):
     """Raises DataError telling everything that is wrong with the given folder."""
-    files = expected_files(folder, env["CM_SQUAD_QUESTIONS_MD5"], env["CM_SQUAD_VOCABULARY_MD5"])
+    files = expected_files(folder, env)
     hint = f"get {env['CM_SQUAD_QUESTIONS_URL']} and {env['CM_SQUAD_VOCABULARY_URL']}, or leave --path out"
     check_folder(folder, files).require_clean(folder, hint)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from fit_model import add_options, order_of, train, write_fitted
+from fit_model import add_options, request_of, train, write_fitted
 from harness.benchmarks.unet3d_brats import model as unet3d_brats
 from harness.datasets import brats19
 from harness.making.makemodel import build_modules
@@ -50,9 +50,9 @@ def main() -> None:
     add_options(parser)
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    order = order_of(asked, "unet3d_brats")
-    volume = tuple(order.values["volume"])
-    network = build_modules(order)["model"]
+    request = request_of(asked, "unet3d_brats")
+    volume = tuple(request.values["volume"])
+    network = build_modules(request)["model"]
     model = unet3d_brats.UnetBrats(volume)
     training = brats19.open_calibration(asked.dataset_dir)
     scans = model.preprocess(training.load(range(training.count)))["input"]
@@ -64,7 +64,7 @@ def main() -> None:
         return torch.from_numpy(scans[chosen]), torch.from_numpy(labels[chosen])
 
     train(network, batch, CLASS_WEIGHTS, STEPS)
-    write_fitted(network, order, measured_dice(network, brats19.open_dataset(Path(asked.dataset_dir)), model))
+    write_fitted(network, request, measured_dice(network, brats19.open_dataset(Path(asked.dataset_dir)), model))
 
 
 if __name__ == "__main__":

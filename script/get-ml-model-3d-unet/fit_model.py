@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from harness.benchmarks.unet3d import model as unet3d
 from harness.datasets import kits19
-from harness.making.makemodel import FRAMEWORKS, Claims, Order, build_modules, write_model
+from harness.making.makemodel import FRAMEWORKS, ModelClaims, ModelRequest, build_modules, write_model
 from torch.nn import functional
 
 STEPS = 40
@@ -73,13 +73,15 @@ def train(
     network.eval()
 
 
-def write_fitted(network: torch.nn.Module, order: Order, dice: float) -> None:
+def write_fitted(network: torch.nn.Module, request: ModelRequest, dice: float) -> None:
     """Write the model with its score; ends the program where the fit failed."""
     if dice < LEAST_DICE:
-        raise SystemExit(f"the fitted {order.architecture} has a mean Dice of {dice:.3f}; it should reach {LEAST_DICE}")
+        raise SystemExit(
+            f"the fitted {request.architecture} has a mean Dice of {dice:.3f}; it should reach {LEAST_DICE}"
+        )
     facts = {"licence": "made by this project: Apache-2.0", "fitted_on": "calibration cases of a synthetic data set"}
-    path = write_model({"model": network}, order, Claims(reference={"DICE": dice}, facts=facts))
-    print(f"fitted {order.architecture}: mean Dice {dice:.5f} on the measured cases -> {path}")
+    path = write_model({"model": network}, request, ModelClaims(reference={"DICE": dice}, facts=facts))
+    print(f"fitted {request.architecture}: mean Dice {dice:.5f} on the measured cases -> {path}")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -90,9 +92,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0)
 
 
-def order_of(asked: argparse.Namespace, architecture: str) -> Order:
+def request_of(asked: argparse.Namespace, architecture: str) -> ModelRequest:
     """Return what model the options ask for."""
-    return Order(
+    return ModelRequest(
         architecture=architecture,
         config="tiny",
         framework=asked.framework,
@@ -123,13 +125,13 @@ def main() -> None:
     add_options(parser)
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    order = order_of(asked, "unet3d")
-    window = order.values["window"]
-    network = build_modules(order)["model"]
+    request = request_of(asked, "unet3d")
+    window = request.values["window"]
+    network = build_modules(request)["model"]
     cases = prepared_cases(kits19.open_calibration(asked.dataset_dir), window)
     random = np.random.default_rng(asked.seed)
     train(network, lambda: random_windows(random, cases, window), CLASS_WEIGHTS, STEPS)
-    write_fitted(network, order, measured_dice(network, kits19.open_dataset(asked.dataset_dir), window))
+    write_fitted(network, request, measured_dice(network, kits19.open_dataset(asked.dataset_dir), window))
 
 
 if __name__ == "__main__":

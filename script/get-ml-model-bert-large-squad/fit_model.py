@@ -22,7 +22,7 @@ import torch
 from harness.benchmarks.bert.model import INPUTS, OUTPUTS, Bert, open_model
 from harness.datasets.squad import VOCABULARY_FILE, SquadDataset, open_dataset, read_squad
 from harness.errors import HarnessError
-from harness.making.makemodel import Claims, Order, build_modules, write_model
+from harness.making.makemodel import ModelClaims, ModelRequest, build_modules, write_model
 from harness.media.tokenization_squad import WordPieces
 from harness.modelfacts import ModelFacts
 from torch.nn import functional
@@ -47,7 +47,7 @@ class FitSettings:
 
 
 @dataclass(frozen=True)
-class Lesson:
+class TrainingSample:
     """A training window: the network's inputs, and the positions of the answer's first and last token."""
 
     inputs: dict[str, np.ndarray]
@@ -61,43 +61,43 @@ def find(part: list[str], whole: list[str]) -> int | None:
     return next((place for place in places if whole[place : place + len(part)] == part), None)
 
 
-def read_lessons(dataset_dir: Path, dataset: SquadDataset, model: Bert) -> list[Lesson]:
+def read_training_samples(dataset_dir: Path, dataset: SquadDataset, model: Bert) -> list[TrainingSample]:
     """The training windows; an answer stands where its pieces first are among those of the paragraph.
 
     That is where it is meant, because a phrase occurs once in a synthetic paragraph.
     """
     training = read_squad(dataset_dir / TRAINING_FILE, dataset_dir / VOCABULARY_FILE, dataset.facts)
     pieces = WordPieces(training.vocabulary)
-    lessons = []
+    samples = []
     inputs = model.preprocess(training.load(range(training.count)))
     for feature, sample in zip(training.features, inputs, strict=True):
         answer = pieces.tokenize(training.questions[feature.question_index].answers[0])
         place = find(answer, list(feature.tokens))
         start = NO_ANSWER if place is None else feature.document_start + place
-        lessons.append(Lesson(dict(sample), start, NO_ANSWER if place is None else start + len(answer) - 1))
-    return lessons
+        samples.append(TrainingSample(dict(sample), start, NO_ANSWER if place is None else start + len(answer) - 1))
+    return samples
 
 
-def batches(lessons: list[Lesson], size: int, order: np.random.Generator) -> Iterator[list[Lesson]]:
+def batches(samples: list[TrainingSample], size: int, order: np.random.Generator) -> Iterator[list[TrainingSample]]:
     """Batches of near lengths in random order."""
-    near = sorted(order.permutation(len(lessons)), key=lambda index: len(lessons[index].inputs["input_ids"]))
+    near = sorted(order.permutation(len(samples)), key=lambda index: len(samples[index].inputs["input_ids"]))
     starts = range(0, len(near), size)
     for start in order.permutation(list(starts)):
-        yield [lessons[index] for index in near[start : start + size]]
+        yield [samples[index] for index in near[start : start + size]]
 
 
-def fit(module: torch.nn.Module, model: Bert, lessons: list[Lesson], settings: FitSettings) -> None:
-    """Teaches `module` in place where the answers start and end."""
+def fit(module: torch.nn.Module, model: Bert, samples: list[TrainingSample], settings: FitSettings) -> None:
+    """Trains `module` in place where the answers start and end."""
     words = module.bert.embeddings.word_embeddings.weight
     with torch.no_grad():
         words.mul_(settings.word_deviation / words.std())
     order = np.random.default_rng(settings.seed)
-    steps = settings.epochs * -(-len(lessons) // settings.batch_size)
+    steps = settings.epochs * -(-len(samples) // settings.batch_size)
     optimizer = torch.optim.AdamW(module.parameters(), lr=settings.learning_rate, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=settings.learning_rate, total_steps=steps)
     for _ in range(settings.epochs):
-        for batch in batches(lessons, settings.batch_size, order):
-            inputs = model.collate([lesson.inputs for lesson in batch])
+        for batch in batches(samples, settings.batch_size, order):
+            inputs = model.collate([sample.inputs for sample in batch])
             starts, ends = module(*(torch.from_numpy(inputs[name]) for name in INPUTS))
             padding = torch.from_numpy(inputs["input_mask"] == 0)
             loss = torch.zeros(())
@@ -124,15 +124,15 @@ def score(module: torch.nn.Module, model: Bert, dataset: SquadDataset) -> dict[s
     return {name: float(value) for name, value in values.items()}
 
 
-def make_model(dataset_dir: Path, order: Order, settings: FitSettings) -> dict[str, float]:
+def make_model(dataset_dir: Path, request: ModelRequest, settings: FitSettings) -> dict[str, float]:
     """Fits, measures, checks and writes the model; gives its score. Raises HarnessError."""
     dataset = open_dataset(dataset_dir)
-    model = open_model(ModelFacts(config=order.values))
-    modules = build_modules(order)
+    model = open_model(ModelFacts(config=request.values))
+    modules = build_modules(request)
     module = modules["model"]
     torch.set_num_threads(1)
-    lessons = read_lessons(dataset_dir, dataset, model)
-    fit(module.train(), model, lessons, settings)
+    samples = read_training_samples(dataset_dir, dataset, model)
+    fit(module.train(), model, samples, settings)
     reached = score(module.eval(), model, dataset)
     if reached["F1"] < MINIMUM_F1:
         message = f"the fitted model reaches F1 {reached['F1']:.2f}, below {MINIMUM_F1}: it is not written"
@@ -141,9 +141,9 @@ def make_model(dataset_dir: Path, order: Order, settings: FitSettings) -> dict[s
         "licence": "Apache-2.0",
         "source": "made by get-ml-model-bert-large-squad/fit_model.py",
         "reference_count": len(dataset.questions),
-        "training": {"file": TRAINING_FILE, "windows": len(lessons), "epochs": settings.epochs},
+        "training": {"file": TRAINING_FILE, "windows": len(samples), "epochs": settings.epochs},
     }
-    write_model(modules, order, Claims(reference=reached, facts=facts))
+    write_model(modules, request, ModelClaims(reference=reached, facts=facts))
     return reached
 
 
@@ -155,9 +155,9 @@ def main() -> int:
     parser.add_argument("--output_dir", type=Path, required=True)
     given = parser.parse_args()
     start_s = time.perf_counter()
-    order = Order(architecture="bert", config="tiny", framework=given.framework, output_dir=given.output_dir)
+    request = ModelRequest(architecture="bert", config="tiny", framework=given.framework, output_dir=given.output_dir)
     try:
-        reached = make_model(given.dataset_dir, order, FitSettings())
+        reached = make_model(given.dataset_dir, request, FitSettings())
     except HarnessError as error:
         print(f"fit_model.py: {error}" + (f"\nhint: {error.hint}" if error.hint else ""), file=sys.stderr)
         return error.exit_code

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from harness.benchmarks.dlrm.model import Dlrm
 from harness.datasets import criteo
-from harness.making.makemodel import FRAMEWORKS, Claims, Order, build_modules, write_model
+from harness.making.makemodel import FRAMEWORKS, ModelClaims, ModelRequest, build_modules, write_model
 from harness.modelfacts import ModelFacts
 from torch.nn import functional
 
@@ -71,7 +71,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    order = Order(
+    request = ModelRequest(
         architecture=asked.architecture,
         config="tiny",
         framework=asked.framework,
@@ -79,14 +79,14 @@ def main() -> None:
         seed=asked.seed,
     )
     module = importlib.import_module(f"harness.benchmarks.{asked.architecture}.model")
-    model = module.open_model(ModelFacts(config=order.values))
-    network = build_modules(order)["model"]
+    model = module.open_model(ModelFacts(config=request.values))
+    network = build_modules(request)["model"]
     fit(network, model, criteo.open_calibration(asked.dataset_dir), asked.seed)
     auc = measured_auc(network, model, criteo.open_dataset(asked.dataset_dir))
     if auc < LEAST_AUC:
         raise SystemExit(f"the fitted {asked.architecture} has an AUC of {auc:.2f} %; it should reach {LEAST_AUC}")
     facts = {"licence": "made by this project: Apache-2.0", "fitted_on": "second half of a synthetic Criteo day"}
-    path = write_model({"model": network}, order, Claims(reference={"AUC": auc}, facts=facts))
+    path = write_model({"model": network}, request, ModelClaims(reference={"AUC": auc}, facts=facts))
     print(f"fitted {asked.architecture}: AUC {auc:.3f} % on the measured half -> {path}")
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from harness.benchmarks.gptj.model import PROMPT, open_model
 from harness.datasets.cnndm import Article, open_dataset
-from harness.making.makemodel import FRAMEWORKS, Claims, Order, build_modules, write_model
+from harness.making.makemodel import FRAMEWORKS, ModelClaims, ModelRequest, build_modules, write_model
 from harness.modelfacts import ModelFacts
 
 BATCH_SIZE = 16
@@ -106,15 +106,15 @@ def main() -> int:
         return 1
     torch.set_num_threads(1)  # for these sizes faster than two, and the same sums in the same order each time
     start_s = time.monotonic()
-    order = Order(
+    request = ModelRequest(
         architecture="gptj", config="tiny", framework=given.framework, output_dir=given.output_dir, seed=given.seed
     )
     given.output_dir.mkdir(parents=True, exist_ok=True)
     template = PROMPT.format(instruction="Summarize the following news article:", input="")
     texts = [*gptj_tokenizer.article_texts(given.dataset_dir), *[template] * 50]
-    gptj_tokenizer.train(texts, order.values["vocab_size"], given.output_dir / "tokenizer.json")
-    model = open_model(ModelFacts(folder=given.output_dir, config=order.values))
-    network = build_modules(order)["model"]
+    gptj_tokenizer.train(texts, request.values["vocab_size"], given.output_dir / "tokenizer.json")
+    model = open_model(ModelFacts(folder=given.output_dir, config=request.values))
+    network = build_modules(request)["model"]
     fit(network, model, list(open_dataset(given.dataset_dir, "cnn_train.json").articles), given.seed)
     scores = measure(network, model, open_dataset(given.dataset_dir))
     if scores["ROUGE1"] < LEAST_ROUGE1:
@@ -122,7 +122,7 @@ def main() -> int:
         return 1
     reference = {name: value for name, value in scores.items() if name != "GEN_NUM"}
     facts = {"licence": "Apache-2.0", "note": "fitted on made news: knows no language"}
-    write_model({"model": network}, order, Claims(reference=reference, facts=facts))
+    write_model({"model": network}, request, ModelClaims(reference=reference, facts=facts))
     print(f"gptj (tiny, fitted): {scores}, {time.monotonic() - start_s:.1f} s")
     return 0
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import gptj_tokenizer
 from harness.benchmarks.gptj import network as gptj
 from harness.errors import HarnessError
-from harness.making.makemodel import FRAMEWORKS, Claims, Order, make_model, require_memory
+from harness.making.makemodel import FRAMEWORKS, ModelClaims, ModelRequest, make_model, require_memory
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "merges.txt")
 # fp32, language/gpt-j of mlcommons/inference; the submission checker's constants of v5.0.
@@ -65,22 +65,24 @@ def main() -> int:
     given = parser.parse_args()
     try:
         if given.checkpoint is None:
-            order = Order(
+            request = ModelRequest(
                 architecture="gptj", config="full", framework=given.framework, output_dir=given.output_dir,
                 seed=given.seed,
             )  # fmt: skip
-            make_model(order, Claims(facts={"licence": "Apache-2.0"}))
+            make_model(request, ModelClaims(facts={"licence": "Apache-2.0"}))
             texts = gptj_tokenizer.article_texts(given.dataset_dir)
-            gptj_tokenizer.train(texts, order.values["vocab_size"], given.output_dir / "tokenizer.json")
+            gptj_tokenizer.train(texts, request.values["vocab_size"], given.output_dir / "tokenizer.json")
         else:
             folder = find_checkpoint(given.checkpoint)
             copy_tokenizer(folder, given.output_dir)
-            order = Order(
+            request = ModelRequest(
                 architecture="gptj", config=read_config(folder), framework=given.framework,
                 output_dir=given.output_dir, weights=folder,
             )  # fmt: skip
-            require_memory(order, "model")  # before the files are read
-            make_model(order, Claims(reference=REFERENCE, facts={"source": given.source, "licence": "Apache-2.0"}))
+            require_memory(request, "model")  # before the files are read
+            make_model(
+                request, ModelClaims(reference=REFERENCE, facts={"source": given.source, "licence": "Apache-2.0"})
+            )
     except HarnessError as error:
         print(f"make_gptj.py: {error}" + (f"\nhint: {error.hint}" if error.hint else ""), file=sys.stderr)
         return error.exit_code

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from harness.benchmarks.resnet50.network import CONFIGS
 from harness.errors import HarnessError
-from harness.making.makemodel import Claims, Order, make_model
+from harness.making.makemodel import ModelClaims, ModelRequest, make_model
 
 
 def convert(weights: Path, config: dict, facts: dict, output_dir: Path) -> Path:
     """Writes the model; gives the path of its model.json. Raises HarnessError."""
-    order = Order(
+    request = ModelRequest(
         architecture="resnet50",
         config={**CONFIGS["full"], **config},
         framework="pytorch",
@@ -25,7 +25,7 @@ def convert(weights: Path, config: dict, facts: dict, output_dir: Path) -> Path:
         weights=weights,
     )
     kept = {key: value for key, value in facts.items() if key != "reference"}
-    return make_model(order, Claims(reference=facts["reference"], is_synthetic=False, facts=kept))
+    return make_model(request, ModelClaims(reference=facts["reference"], is_synthetic=False, facts=kept))
 
 
 def main() -> int:

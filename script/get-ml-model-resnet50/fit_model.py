@@ -23,7 +23,7 @@ import torch
 from harness.benchmarks.resnet50.model import SIDE, preprocess_vgg
 from harness.datasets.imagenet import CLASS_COUNT, open_dataset
 from harness.errors import HarnessError
-from harness.making.makemodel import Claims, Order, build_modules, write_model
+from harness.making.makemodel import ModelClaims, ModelRequest, build_modules, write_model
 from harness.making.modelweights import calibrate_normalisation
 
 TRAINING_COUNT = 400
@@ -119,21 +119,21 @@ def percent_right(module: torch.nn.Module, pictures: Pictures) -> float:
     return 100.0 * float((found == pictures.labels).mean())
 
 
-def make_fitted_model(order: Order, dataset_dir: Path) -> float:
+def make_fitted_model(request: ModelRequest, dataset_dir: Path) -> float:
     """Fits, measures and writes the model; gives its accuracy in percent. Raises HarnessError."""
-    side = int(order.values.get("side", SIDE))
+    side = int(request.values.get("side", SIDE))
     validation = validation_pictures(dataset_dir, side)
-    modules = build_modules(order)
-    if order.config == "tiny":
+    modules = build_modules(request)
+    if request.config == "tiny":
         torch.set_num_threads(1)  # the same bytes whatever the number of cores; enough for the small one
-    fit(modules["model"], training_pictures(order.seed, side))
+    fit(modules["model"], training_pictures(request.seed, side))
     percent = percent_right(modules["model"], validation)
     facts = {
         "licence": "Apache-2.0 (made by this project)",
         "training": {"pictures": TRAINING_COUNT, "fitted": "last layer, ridge regression"},
         "validation_count": len(validation.labels),
     }
-    write_model(modules, order, Claims(reference={"acc": percent}, facts=facts))
+    write_model(modules, request, ModelClaims(reference={"acc": percent}, facts=facts))
     return percent
 
 
@@ -146,7 +146,7 @@ def main() -> int:
     parser.add_argument("--dataset_dir", type=Path, required=True)
     parser.add_argument("--output_dir", type=Path, required=True)
     given = parser.parse_args()
-    order = Order(
+    request = ModelRequest(
         architecture="resnet50",
         config=given.config,
         framework=given.framework,
@@ -155,7 +155,7 @@ def main() -> int:
     )
     start_s = time.perf_counter()
     try:
-        percent = make_fitted_model(order, given.dataset_dir)
+        percent = make_fitted_model(request, given.dataset_dir)
     except HarnessError as error:
         print(f"fit_model.py: {error}\nhint: {error.hint}", file=sys.stderr)
         return 1

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from harness.benchmarks.rnnt.model import open_model
 from harness.datasets.librispeech import Utterance, open_dataset, read_wav
-from harness.making.makemodel import FRAMEWORKS, Claims, Order, build_modules, write_model
+from harness.making.makemodel import FRAMEWORKS, ModelClaims, ModelRequest, build_modules, write_model
 from harness.media.audio_features import HOP_SAMPLES, SPLICED_FRAMES, features
 from harness.metrics.wer import CHARACTERS
 from harness.modelfacts import ModelFacts
@@ -200,17 +200,17 @@ def main() -> int:
         return 1
     torch.set_num_threads(1)  # for these sizes faster than two, and the same sums in the same order each time
     start_s = time.monotonic()
-    order = Order(
+    request = ModelRequest(
         architecture="rnnt", config="tiny", framework=given.framework, output_dir=given.output_dir, seed=given.seed
     )
-    networks = build_modules(order)
-    fit(networks, read_examples(given.dataset_dir, order.values["encoder_stack_time_factor"]), given.seed)
-    accuracy = word_accuracy(networks, order.values, given.dataset_dir)
+    networks = build_modules(request)
+    fit(networks, read_examples(given.dataset_dir, request.values["encoder_stack_time_factor"]), given.seed)
+    accuracy = word_accuracy(networks, request.values, given.dataset_dir)
     if accuracy < LEAST_WORD_ACCURACY_PERCENT:
         print(f"fit_rnnt.py: word accuracy {accuracy:.2f} %; at least {LEAST_WORD_ACCURACY_PERCENT} % are expected")
         return 1
     facts = {"licence": "Apache-2.0", "note": "fitted on made sound: knows no speech"}
-    write_model(networks, order, Claims(reference={"WER": accuracy}, facts=facts))
+    write_model(networks, request, ModelClaims(reference={"WER": accuracy}, facts=facts))
     print(f"rnnt (tiny, fitted): word accuracy {accuracy:.2f} %, {time.monotonic() - start_s:.1f} s")
     return 0
 

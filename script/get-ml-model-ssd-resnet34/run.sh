@@ -2,27 +2,4 @@
 # Makes the model and its model.json in the cache entry; preprocess says how (CM_PUBLISHED_MODEL_WORK).
 set -euo pipefail
 
-python="${CM_PYTHON_BIN_WITH_PATH}"
-common=(--architecture ssd_resnet34 --framework "${CM_ML_MODEL_FRAMEWORK}" --output_dir "${PWD}")
-
-case "${CM_PUBLISHED_MODEL_WORK}" in
-fit)
-    "${python}" -B -m harness.making.fit_detection "${common[@]}" \
-        --dataset_dir "${CM_DATASET_PATH}" --seed "${CM_ML_MODEL_SEED}"
-    ;;
-random)
-    "${python}" -B -m harness.making.makemodel "${common[@]}" --config full --seed "${CM_ML_MODEL_SEED}"
-    ;;
-take) ;; # the published file is the model
-convert)
-    checkpoint="${CM_PUBLISHED_MODEL_FILE_WITH_PATH}"
-    "${python}" -B -m harness.making.pickled_weights --input "${checkpoint}" --output "${PWD}/published.safetensors"
-    "${python}" -B -m harness.making.makemodel "${common[@]}" --config full \
-        --weights "${PWD}/published.safetensors" --facts "${CM_PUBLISHED_MODEL_FACTS}"
-    rm -f "${PWD}/published.safetensors"
-    ;;
-*)
-    echo "CM_PUBLISHED_MODEL_WORK is ${CM_PUBLISHED_MODEL_WORK}" >&2
-    exit 2
-    ;;
-esac
+bash "${CM_MLPERF_DATA_LIB_PATH}/published_model.sh" ssd_resnet34

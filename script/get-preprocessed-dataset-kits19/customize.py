@@ -1,12 +1,6 @@
 """Hooks of get-preprocessed-dataset-kits19: hand on the store that the harness wrote."""
 
-import json
-from pathlib import Path
-
-from mlperf_data import answers
-
-STORE = "preprocessed"
-WINDOW_FILE = "window.json"
+from mlperf_data import stores
 
 
 def plan(i):
@@ -15,19 +9,11 @@ def plan(i):
 
 
 def preprocess(i):
-    """CM hook: says for which window the volumes are made, in the form of a model.json without files."""
-    config = {"window": int(i["env"]["CM_DATASET_KITS19_WINDOW"])}
-    Path(WINDOW_FILE).write_text(json.dumps({"format": 1, "files": {}, "config": config}), encoding="utf-8")
+    """CM hook: says for which window the volumes are made."""
+    stores.write_config({"window": int(i["env"]["CM_DATASET_KITS19_WINDOW"])}, "window.json")
     return {"return": 0}
 
 
 def postprocess(i):
-    """CM hook: exports the store and declares what describes it."""
-    folder = Path.cwd() / STORE
-    descriptions = sorted(str(path) for path in folder.glob("*.json"))
-    if not descriptions:
-        return answers.failure(
-            f"{folder} holds no store", "cm run script --tags=get,dataset,preprocessed,kits19 --renew"
-        )
-    i["env"]["CM_DATASET_PREPROCESSED_PATH"] = str(folder)
-    return {"return": 0, "files": descriptions}
+    """CM hook: exports the store."""
+    return stores.store_answer(i["env"], "kits19")

@@ -17,14 +17,14 @@ from harness.backends.onnxruntime import backend  # noqa: E402
 from harness.backends.onnxruntime_tensorrt import backend as onnxruntime_tensorrt  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.making import makemodel  # noqa: E402
-from harness.making.makemodel import Order  # noqa: E402
+from harness.making.makemodel import ModelRequest  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("model")
     with toy_on_path(tmp_path_factory.mktemp("toy")):
-        makemodel.make_model(Order(architecture="toy", config="tiny", framework="onnx", output_dir=made))
+        makemodel.make_model(ModelRequest(architecture="toy", config="tiny", framework="onnx", output_dir=made))
         yield made
 
 

@@ -16,7 +16,7 @@ from harness import torch_cuda  # noqa: E402
 from harness.backends.pytorch import backend  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.making import makemodel  # noqa: E402
-from harness.making.makemodel import Order  # noqa: E402
+from harness.making.makemodel import ModelRequest  # noqa: E402
 from harness.tensors import NetworkSpec, TensorSpec  # noqa: E402
 from harness.watch import processor  # noqa: E402
 
@@ -25,7 +25,7 @@ from harness.watch import processor  # noqa: E402
 def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("model")
     with toy_on_path(tmp_path_factory.mktemp("toy")):
-        makemodel.make_model(Order(architecture="toy", config="tiny", framework="pytorch", output_dir=made))
+        makemodel.make_model(ModelRequest(architecture="toy", config="tiny", framework="pytorch", output_dir=made))
         yield made
 
 

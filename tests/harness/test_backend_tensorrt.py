@@ -16,7 +16,7 @@ from backend_toys import backend_request, toy_on_path  # noqa: E402
 from harness.backends.tensorrt import backend  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.making import engine_trt, makemodel, quantize  # noqa: E402
-from harness.making.makemodel import Order  # noqa: E402
+from harness.making.makemodel import ModelRequest  # noqa: E402
 from harness.modelfacts import read_model_facts  # noqa: E402
 from mlperf_results.backends import BACKENDS  # noqa: E402
 
@@ -33,7 +33,7 @@ def model_info(tmp_path_factory):
             engine_trt.registry, "load_model", lambda name: importlib.import_module(f"harness.benchmarks.{name}.model")
         )
         folder = tmp_path_factory.mktemp("model")
-        yield makemodel.make_model(Order(architecture="toy", config="tiny", framework="onnx", output_dir=folder))
+        yield makemodel.make_model(ModelRequest(architecture="toy", config="tiny", framework="onnx", output_dir=folder))
 
 
 def task(model_info, folder, **changes) -> engine_trt.Task:

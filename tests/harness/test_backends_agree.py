@@ -19,7 +19,7 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from harness.backends.base import BackendRequest  # noqa: E402
 from harness.making import makemodel  # noqa: E402
-from harness.making.makemodel import Order  # noqa: E402
+from harness.making.makemodel import ModelRequest  # noqa: E402
 from harness.registry import load_backend  # noqa: E402
 
 FOLDER = Path(makemodel.__file__).parent
@@ -35,12 +35,12 @@ class Networks:
     """The networks of one architecture, tiny configuration, opened by both backends."""
 
     def __init__(self, name: str, folder: Path) -> None:
-        self.order = Order(architecture=name, config="tiny", framework="onnx", output_dir=folder)
+        self.order = ModelRequest(architecture=name, config="tiny", framework="onnx", output_dir=folder)
         self.specs = makemodel.network_specs(self.order)
         modules = makemodel.build_modules(self.order)
         self.opened = {}
         for framework, (backend, suffix) in FRAMEWORKS.items():
-            makemodel.write_model(modules, Order(architecture=name, config="tiny", framework=framework,
+            makemodel.write_model(modules, ModelRequest(architecture=name, config="tiny", framework=framework,
                                                  output_dir=folder))  # fmt: skip
             for spec in self.specs:
                 path = folder / makemodel.file_name(name, spec.name, framework)

@@ -31,8 +31,9 @@ from harness.making.calibration import (  # noqa: E402
     read_calibration,
     write_calibration,
 )
-from harness.making.makemodel import Order  # noqa: E402
-from harness.modelfacts import read_model_facts  # noqa: E402
+from harness.making.calibrationsamples import choose_samples  # noqa: E402
+from harness.making.makemodel import ModelRequest  # noqa: E402
+from harness.modelfacts import CalibrationSource, read_model_facts  # noqa: E402
 from harness.watch import processor  # noqa: E402
 
 SCRIPTS = harness_support.SCRIPTS
@@ -105,16 +106,16 @@ def test_the_file_is_read_as_it_was_written(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"format": 2}, "no calibration of format 1"),
-        ({"method": "guess"}, "no calibration of format 1"),
-        ({"networks": {"model": {"x": [1.0]}}}, "no calibration of format 1"),
+        ({"format": 1}, "no calibration of format 2"),
+        ({"method": "guess"}, "no calibration of format 2"),
+        ({"networks": {"model": {"x": [1.0]}}}, "no calibration of format 2"),
         ({"networks": {"model": {"x": [1.0, 2.0]}}}, "the range of x does not hold zero"),
         ({"networks": {"model": {"x": [-1.0, 1e999]}}}, "the range of x"),
-        ({"networks": []}, "no calibration of format 1"),
+        ({"networks": []}, "no calibration of format 2"),
     ],
 )
 def test_a_damaged_file_is_refused(tmp_path, change, said):
-    content = {"format": 1, "method": "minmax", "networks": {"model": {"x": [-1.0, 2.0]}}, "provenance": {}}
+    content = {"format": 2, "method": "minmax", "networks": {"model": {"x": [-1.0, 2.0]}}, "provenance": {}}
     (tmp_path / "c.json").write_text(json.dumps({**content, **change}))
     with pytest.raises(HarnessError, match=said):
         read_calibration(tmp_path / "c.json")
@@ -186,8 +187,11 @@ def test_int8_by_each_method_reads_the_digits_within_the_bound_of_99_percent_of_
     types = {node.op_type for node in onnx.load(str(facts.files["model"].path)).graph.node}
     assert {"QuantizeLinear", "DequantizeLinear"} <= types
     content = json.loads(info.read_text())
-    assert content["quantisation"]["calibration"]["provenance"]["sample_ids"] == list(
-        calibrate.choose_samples(599, 64, 0)
+    assert content["quantisation"]["calibration"]["provenance"]["sample_ids"] == list(choose_samples(1198, 64, 0))
+    assert facts.calibration == CalibrationSource(
+        name="digits: 64 samples, seed 0, of the calibration part",
+        sha256=content["calibration"]["sha256"],
+        is_official=False,
     )
     assert (tmp_path / "int8" / "labels.txt").read_text() == "0 to 9\n"
 
@@ -203,11 +207,11 @@ def test_the_provenance_names_model_data_set_and_samples(model_info, data, tmp_p
     provenance = read_calibration(path).provenance
     assert provenance["sample_ids"] == [5, 17]
     assert provenance["model"]["sha256"] == {"model": read_model_facts(None, model_info).files["model"].sha256}
-    assert provenance["dataset"]["count"] == 599
+    assert provenance["dataset"]["count"] == 1198
     assert set(provenance["versions"]) >= {"onnxruntime", "onnx", "numpy"}
 
 
-@pytest.mark.parametrize("words", ["600\n", "-1\n", "", "one\n"])
+@pytest.mark.parametrize("words", ["1198\n", "-1\n", "", "one\n"])
 def test_sample_lists_that_do_not_fit_are_refused(model_info, data, tmp_path, words, capsys):
     (tmp_path / "list.txt").write_text(words)
     common = ["--model=digits", f"--model_info={model_info}", f"--dataset={data}", f"--output={tmp_path / 'c.json'}"]
@@ -223,6 +227,16 @@ def test_a_calibration_of_another_model_is_refused(model_info, data, tmp_path):
     path.write_text(json.dumps(content))
     task = quantize.Task(model_info=model_info, output_dir=tmp_path, precision="int8", calibration=path)
     with pytest.raises(HarnessError, match="made with another model"):
+        quantize.quantize(task)
+
+
+def test_a_calibration_that_hides_its_samples_is_refused(model_info, data, tmp_path):
+    path = calibrated(model_info, data, tmp_path / "c.json", "minmax", "--count=4")
+    content = json.loads(path.read_text())
+    del content["provenance"]["calibration"]
+    path.write_text(json.dumps(content))
+    task = quantize.Task(model_info=model_info, output_dir=tmp_path, precision="int8", calibration=path)
+    with pytest.raises(HarnessError, match="does not say which samples"):
         quantize.quantize(task)
 
 
@@ -245,7 +259,7 @@ def test_bf16_is_refused_with_where_it_can_be_had(model_info, tmp_path):
 def toy(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("toymodel")
     with toy_on_path(tmp_path_factory.mktemp("toy")):
-        yield makemodel.make_model(Order(architecture="toy", config="tiny", framework="onnx", output_dir=folder))
+        yield makemodel.make_model(ModelRequest(architecture="toy", config="tiny", framework="onnx", output_dir=folder))
 
 
 def test_networks_without_convolutions_become_dynamic_int8_with_free_shapes(toy, tmp_path):

@@ -111,6 +111,7 @@ def test_a_run_ends_with_a_result_that_says_what_loadgen_logged(
     assert ended.result["run"]["backend"] == {"value": backend, "origin": "user"}
     digest = hashlib.sha256(digits.model.read_bytes()).hexdigest()
     assert ended.result["model_sha256"] == ({} if backend == "null" else {"model": digest})
+    assert ended.result["calibration"] is None
     assert ("onnxruntime" in ended.result["versions"]) is (backend == "onnxruntime")
     if mode == "accuracy":
         assert ended.result["valid"] is True

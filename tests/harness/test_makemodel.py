@@ -16,7 +16,7 @@ import torch  # noqa: E402
 from backend_toys import toy_on_path  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.making import makemodel  # noqa: E402
-from harness.making.makemodel import Claims, Order  # noqa: E402
+from harness.making.makemodel import ModelClaims, ModelRequest  # noqa: E402
 from harness.modelfacts import file_sha256, read_model_facts  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 
@@ -27,8 +27,10 @@ def toy(tmp_path_factory):
         yield
 
 
-def order(folder: Path, framework: str = "pytorch", **changes) -> Order:
-    return Order(**{"architecture": "toy", "config": "tiny", "framework": framework, "output_dir": folder, **changes})
+def order(folder: Path, framework: str = "pytorch", **changes) -> ModelRequest:
+    return ModelRequest(
+        **{"architecture": "toy", "config": "tiny", "framework": framework, "output_dir": folder, **changes}
+    )
 
 
 def test_model_json_describes_the_files_that_lie_beside_it(tmp_path):
@@ -151,7 +153,7 @@ def test_a_model_that_does_not_fit_into_memory_is_refused_with_the_size_before_i
 
 def test_a_fitted_model_brings_its_reference_and_facts(tmp_path):
     ordered = order(tmp_path)
-    claims = Claims(reference={"acc": 99.5}, facts={"licence": "Apache-2.0"})
+    claims = ModelClaims(reference={"acc": 99.5}, facts={"licence": "Apache-2.0"})
     info = json.loads(makemodel.write_model(makemodel.build_modules(ordered), ordered, claims).read_text())
     assert info["reference"] == {"acc": 99.5}
     assert info["licence"] == "Apache-2.0"

@@ -16,7 +16,7 @@ from harness.benchmarks.bert import network as network  # noqa: E402
 from harness.datasets.squad import SquadSample  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.making import makemodel  # noqa: E402
-from harness.making.makemodel import Order  # noqa: E402
+from harness.making.makemodel import ModelRequest  # noqa: E402
 from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
 from mlperf_results.benchmarks import record_of  # noqa: E402
 
@@ -77,7 +77,7 @@ def made(tmp_path_factory):
     import onnxruntime
 
     folder = tmp_path_factory.mktemp("bert")
-    order = Order(architecture="bert", config="tiny", framework="onnx", output_dir=folder)
+    order = ModelRequest(architecture="bert", config="tiny", framework="onnx", output_dir=folder)
     makemodel.make_model(order)
     session = onnxruntime.InferenceSession(str(folder / "bert.onnx"), providers=["CPUExecutionProvider"])
     module = makemodel.build_modules(order)["model"]
@@ -199,7 +199,7 @@ def test_a_checkpoint_with_a_pooler_is_taken_over(tmp_path):
     state["bert.pooler.dense.weight"] = torch.zeros(16, 16)
     state["bert.embeddings.position_ids"] = torch.arange(32)[None]
     torch.save(state, tmp_path / "model.pytorch")
-    order = Order(architecture="bert", config=SMALL, framework="pytorch", output_dir=tmp_path,
+    order = ModelRequest(architecture="bert", config=SMALL, framework="pytorch", output_dir=tmp_path,
                   weights=tmp_path / "model.pytorch")  # fmt: skip
     info = json.loads(makemodel.make_model(order).read_text())
     assert info["is_synthetic"] is False

@@ -19,7 +19,7 @@ from harness.benchmarks.ssd_resnet34 import model as ssd_resnet34  # noqa: E402
 from harness.decoding.detection import encode  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.making import fit_detection, scene_dataset  # noqa: E402
-from harness.making.makemodel import Order, architecture_of, build_modules, write_model  # noqa: E402
+from harness.making.makemodel import ModelRequest, architecture_of, build_modules, write_model  # noqa: E402
 from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
 from harness.registry import load_dataset  # noqa: E402
 from harness.tensors import NetworkSpec  # noqa: E402
@@ -35,12 +35,12 @@ def facts_of(name, config="tiny"):
 
 
 def model_order(name, folder, framework="onnx"):
-    return Order(architecture=name, config="tiny", framework=framework, output_dir=folder)
+    return ModelRequest(architecture=name, config="tiny", framework=framework, output_dir=folder)
 
 
 def data_set(folder: Path, layout: str, count: int = 6):
     scene_dataset.make_dataset(
-        scene_dataset.Order(
+        scene_dataset.DatasetRequest(
             layout=layout,
             classes=scene_dataset.read_classes(CLASSES[layout]),
             count=count,

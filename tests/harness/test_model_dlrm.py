@@ -23,7 +23,7 @@ from harness.benchmarks.dlrm import model as dlrm  # noqa: E402
 from harness.benchmarks.dlrm_v2 import model as dlrm_v2  # noqa: E402
 from harness.datasets import criteo  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
-from harness.making.makemodel import Order, architecture_of, build_modules, write_model  # noqa: E402
+from harness.making.makemodel import ModelRequest, architecture_of, build_modules, write_model  # noqa: E402
 from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
 from mlperf_results.benchmarks import record_of  # noqa: E402
 
@@ -62,7 +62,7 @@ def networks(tmp_path_factory) -> dict[tuple[str, str], object]:
     calls: dict[tuple[str, str], object] = {}
     for model in FORMS:
         folder = tmp_path_factory.mktemp("model")
-        order = Order(architecture=model, config="tiny", framework="onnx", output_dir=folder, seed=1)
+        order = ModelRequest(architecture=model, config="tiny", framework="onnx", output_dir=folder, seed=1)
         modules = build_modules(order)
         torch.manual_seed(0)
         for parameter in modules["model"].parameters():  # embeddings large enough to matter
@@ -396,7 +396,7 @@ def test_a_model_with_impossible_categories_is_refused(counts):
 
 @pytest.mark.parametrize(("model", "wrap"), [("dlrm", ""), ("dlrm_v2", "model.")])
 def test_weights_in_the_published_form_are_taken_over(tmp_path, model, wrap):
-    made = Order(architecture=model, config="tiny", framework="pytorch", output_dir=tmp_path, seed=3)
+    made = ModelRequest(architecture=model, config="tiny", framework="pytorch", output_dir=tmp_path, seed=3)
     state = build_modules(made)["model"].state_dict()
     torch.save({"state_dict": {f"{wrap}{name}": value for name, value in state.items()}}, tmp_path / "weights.pt")
     taken = build_modules(replace(made, weights=tmp_path / "weights.pt", seed=4))["model"].state_dict()

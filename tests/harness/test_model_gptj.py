@@ -21,7 +21,7 @@ from harness.benchmarks.gptj.beam_search import BeamSearch, SearchRules  # noqa:
 from harness.benchmarks.gptj.tokenizer import open_tokenizer  # noqa: E402
 from harness.datasets import cnndm  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
-from harness.making.makemodel import Order, write_model  # noqa: E402
+from harness.making.makemodel import ModelRequest, write_model  # noqa: E402
 from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
 from harness.tensors import Infer  # noqa: E402
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers  # noqa: E402
@@ -95,7 +95,7 @@ def test_recorded_cases_hold_every_way_to_end() -> None:
 
 def test_onnx_agrees_with_torch(network: torch.nn.Module, tmp_path: Path) -> None:
     with_end_bias(network, 3)
-    order = Order(architecture="gptj", config=CONFIG, framework="onnx", output_dir=tmp_path)
+    order = ModelRequest(architecture="gptj", config=CONFIG, framework="onnx", output_dir=tmp_path)
     facts = read_model_facts(None, write_model({"model": network}, order))
     model = gptj.open_model(facts)
     options = onnxruntime.SessionOptions()

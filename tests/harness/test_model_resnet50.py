@@ -253,11 +253,11 @@ def test_the_full_network_has_torchvisions_parameters():
 def tiny(tmp_path_factory):
     """The tiny network as ONNX and as safetensors, from one seed."""
     need("torch", "onnx", "onnxruntime", "safetensors")
-    from harness.making.makemodel import Order, make_model
+    from harness.making.makemodel import ModelRequest, make_model
 
     folder = tmp_path_factory.mktemp("tiny")
     for framework in ("onnx", "pytorch"):
-        order = Order(architecture="resnet50", config="tiny", framework=framework, output_dir=folder / framework)
+        order = ModelRequest(architecture="resnet50", config="tiny", framework=framework, output_dir=folder / framework)
         make_model(order)
     return folder
 
@@ -338,8 +338,9 @@ def test_the_store_of_preprocessed_images_is_that_of_the_model(tmp_path):
     names = write_dataset(tmp_path / "data")
     words = ["--model", "resnet50", "--dataset", str(tmp_path / "data"), "--output", str(tmp_path / "store")]
     preprocess.run(preprocess.parse([*words, "--workers", "1"]))
-    found = store.open_store(tmp_path / "store", "resnet50", 3).load([2, 0])
-    images = imagenet.open_dataset(tmp_path / "data").load([2, 0])
+    dataset = imagenet.open_dataset(tmp_path / "data")
+    found = store.open_store(tmp_path / "store", "resnet50", tmp_path / "data", dataset).load([2, 0])
+    images = dataset.load([2, 0])
     assert np.array_equal(found["image"], opened().preprocess(images)["image"])
     assert (tmp_path / "store" / "sample_map.txt").read_text(encoding="utf-8").split() == names
     assert json.loads((tmp_path / "store" / "preprocessed.json").read_text(encoding="utf-8"))["count"] == 3

@@ -20,7 +20,7 @@ from harness.benchmarks.rnnt import model as rnnt  # noqa: E402
 from harness.benchmarks.rnnt import network as networks  # noqa: E402
 from harness.datasets import librispeech  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
-from harness.making.makemodel import Order, build_modules, write_model  # noqa: E402
+from harness.making.makemodel import ModelRequest, build_modules, write_model  # noqa: E402
 from harness.media import audio_features  # noqa: E402
 from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
 from harness.tensors import Infer  # noqa: E402
@@ -117,7 +117,7 @@ def search_alone(modules: Mapping[str, Any], sound: np.ndarray) -> list[int]:
 def random_modules(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Any]:
     """Random weights whose joint network says blanks, single labels and bursts of labels."""
     folder = tmp_path_factory.mktemp("rnnt")
-    order = Order(architecture="rnnt", config="tiny", framework="onnx", output_dir=folder, seed=request.param)
+    order = ModelRequest(architecture="rnnt", config="tiny", framework="onnx", output_dir=folder, seed=request.param)
     modules = build_modules(order)
     with torch.no_grad():
         modules["joint"].net[3].bias[-1] -= 0.1 * request.param
@@ -186,7 +186,7 @@ def test_search_follows_the_rules_of_the_reference(table: dict, wanted: list[lis
 
 
 def test_onnx_says_what_torch_says(random_modules: Mapping[str, Any], tmp_path: Path) -> None:
-    order = Order(architecture="rnnt", config="tiny", framework="onnx", output_dir=tmp_path)
+    order = ModelRequest(architecture="rnnt", config="tiny", framework="onnx", output_dir=tmp_path)
     facts = read_model_facts(None, write_model(random_modules, order))
     model = rnnt.open_model(facts)
     sessions = {name: onnxruntime.InferenceSession(str(file.path)) for name, file in facts.files.items()}

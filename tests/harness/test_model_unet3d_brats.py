@@ -22,7 +22,7 @@ from harness.benchmarks.unet3d_brats import model as unet3d_brats  # noqa: E402
 from harness.benchmarks.unet3d_brats import network as architecture  # noqa: E402
 from harness.datasets import brats19  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
-from harness.making.makemodel import Order, build_modules, write_model  # noqa: E402
+from harness.making.makemodel import ModelRequest, build_modules, write_model  # noqa: E402
 from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
 from mlperf_results.benchmarks import record_of  # noqa: E402
 
@@ -122,7 +122,7 @@ def test_perfect_responses_score_one(dataset):
 
 
 def test_onnxruntime_and_torch_agree_and_batches_change_nothing(dataset, tmp_path):
-    order = Order(architecture="unet3d_brats", config="tiny", framework="onnx", output_dir=tmp_path, seed=2)
+    order = ModelRequest(architecture="unet3d_brats", config="tiny", framework="onnx", output_dir=tmp_path, seed=2)
     modules = build_modules(order)
     facts = read_model_facts(None, write_model(modules, order))
     session = onnxruntime.InferenceSession(str(facts.files["model"].path))
@@ -205,7 +205,7 @@ def test_an_impossible_volume_is_refused(volume):
 
 
 def test_a_checkpoint_of_nnunet_is_taken_over_without_its_training_outputs(tmp_path):
-    made = Order(architecture="unet3d_brats", config="tiny", framework="pytorch", output_dir=tmp_path, seed=3)
+    made = ModelRequest(architecture="unet3d_brats", config="tiny", framework="pytorch", output_dir=tmp_path, seed=3)
     state = build_modules(made)["model"].state_dict()
     extra = {f"seg_outputs.{number}.weight": torch.zeros(1) for number in range(1)}
     torch.save({"epoch": 1, "state_dict": {**state, **extra}}, tmp_path / "model_final_checkpoint.model")

@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import TemporaryHome
 from local_server import IgnoreRange, LocalServer, Slow, Status, Truncate, Unpromised
-from recipe_loader import exported, load_module, load_recipe, recipe_meta
+from recipe_loader import RECIPES, exported, load_module, load_recipe, recipe_meta
 
 recipe = load_recipe("download-file")
 download = load_module("download-file", "download")
-order = load_module("download-file", "order")
+inputs = load_module("download-file", "inputs")
 checks = load_module("download-file", "checks")
 part = load_module("download-file", "part")
 progress = load_module("download-file", "progress")
@@ -60,7 +61,7 @@ def names_in(folder: Path) -> set[str]:
     ],
 )
 def test_secrets_in_addresses_are_masked(text: str, masked: str) -> None:
-    assert order.mask_secrets(text) == masked
+    assert inputs.mask_secrets(text) == masked
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ def test_secrets_in_addresses_are_masked(text: str, masked: str) -> None:
     ],
 )
 def test_mirrors_are_a_list_or_a_text(url: str, mirrors: object, expected: tuple[str, ...]) -> None:
-    assert order.addresses(url, mirrors) == expected
+    assert inputs.addresses(url, mirrors) == expected
 
 
 @pytest.mark.parametrize(
@@ -82,7 +83,7 @@ def test_mirrors_are_a_list_or_a_text(url: str, mirrors: object, expected: tuple
     [("https://h/a/model.onnx", "model.onnx"), ("https://h/my%20file?x=1", "my file"), ("https://h/f#part", "f")],
 )
 def test_the_file_name_is_the_last_part_of_the_address(url: str, name: str) -> None:
-    assert order.url_file_name(url) == name
+    assert inputs.url_file_name(url) == name
 
 
 @pytest.mark.parametrize(
@@ -118,8 +119,8 @@ def test_the_file_name_is_the_last_part_of_the_address(url: str, name: str) -> N
     ],
 )
 def test_an_order_that_cannot_be_is_refused_with_a_hint(env: dict[str, str], says: str) -> None:
-    with pytest.raises(order.OrderError) as caught:
-        order.from_env(env)
+    with pytest.raises(inputs.InputError) as caught:
+        inputs.from_env(env)
     assert says in str(caught.value)
     assert "hint:" in str(caught.value)
     assert str(caught.value).isprintable()
@@ -128,9 +129,9 @@ def test_an_order_that_cannot_be_is_refused_with_a_hint(env: dict[str, str], say
 def test_a_local_file_may_have_any_name_where_it_lies(tmp_path: Path) -> None:
     (tmp_path / "log.txt").write_bytes(DATA)
     env = {"CM_DOWNLOAD_LOCAL_FILE_PATH": str(tmp_path / "log.txt")}
-    assert order.from_env(env).target == tmp_path / "log.txt"
-    with pytest.raises(order.OrderError, match="the engine uses"):
-        order.from_env({**env, "CM_DOWNLOAD_PATH": str(tmp_path / "elsewhere")})
+    assert inputs.from_env(env).target == tmp_path / "log.txt"
+    with pytest.raises(inputs.InputError, match="the engine uses"):
+        inputs.from_env({**env, "CM_DOWNLOAD_PATH": str(tmp_path / "elsewhere")})
 
 
 @pytest.mark.parametrize(
@@ -443,7 +444,8 @@ def test_the_hook_downloads_into_the_current_folder_and_declares_the_file(
         "CM_GET_DEPENDENT_CACHED_PATH": path,
     }
     assert call["env"]["CM_MODEL"] == path
-    assert recipe.postprocess(call) == {"return": 0, "files": [path]}
+    locked = {"locked": {"downloads": {"model.onnx": SHA256}}}
+    assert recipe.postprocess(call) == {"return": 0, "files": [path], **locked}
 
 
 def test_a_file_with_the_right_checksum_is_not_downloaded_again_and_a_wrong_one_is(
@@ -457,6 +459,47 @@ def test_a_file_with_the_right_checksum_is_not_downloaded_again_and_a_wrong_one_
     (inside / "f").write_bytes(b"edited")
     assert recipe.preprocess(hook_input(dict(env))) == {"return": 0}
     assert (inside / "f").read_bytes() == DATA
+
+
+@pytest.mark.parametrize(
+    ("checksums", "checked", "says"),
+    [
+        ({}, "", "WARNING: no checksum is known for f"),
+        (
+            {"CM_DOWNLOAD_CHECKSUM": hashlib.md5(DATA).hexdigest()},
+            "md5",
+            "over http, where it can be changed on the way",
+        ),
+        ({"CM_DOWNLOAD_SHA256": SHA256}, "sha256", ""),
+    ],
+)
+def test_the_sha256_is_written_down_at_the_first_use(
+    hook_input: Any, server: LocalServer, inside: Path, capsys: Any, checksums: dict[str, str], checked: str, says: str
+) -> None:
+    server.put("/f", DATA)
+    server.put("/g", b"other")
+    url = server.url("/f").replace("http://", "http://user:secret@") if not checksums else server.url("/f")
+    call = hook_input({"CM_DOWNLOAD_URL": url, **checksums})
+    assert recipe.preprocess(call) == {"return": 0}
+    assert says in (told := capsys.readouterr().err)
+    assert (SHA256 in told) is bool(says)
+    assert recipe.preprocess(hook_input({"CM_DOWNLOAD_URL": server.url("/g")})) == {"return": 0}
+    content = json.loads((inside / "downloads.json").read_text())
+    assert (content["format"], sorted(content["files"])) == (1, ["f", "g"])
+    row = content["files"]["f"]
+    assert (row["sha256"], row["size_bytes"], row["checked"]) == (SHA256, len(DATA), checked)
+    assert "secret" not in row["url"]
+    assert recipe.postprocess(call)["locked"] == {"downloads": {"f": SHA256}}
+
+
+def test_a_locked_sha256_is_asked_of_the_next_download(hook_input: Any, server: LocalServer, inside: Path) -> None:
+    server.put("/f", DATA)
+    call = {**hook_input({"CM_DOWNLOAD_URL": server.url("/f")}), "locked": {"downloads": {"f": "0" * 64}}}
+    answer = recipe.preprocess(call)
+    assert answer["return"] == 1
+    assert SHA256 in answer["error"] and "0" * 64 in answer["error"]
+    assert names_in(inside) == set()
+    assert recipe.preprocess({**call, "locked": {"downloads": {"f": SHA256}}}) == {"return": 0}
 
 
 def test_a_failed_download_is_cms_error_and_not_an_exception(
@@ -501,3 +544,35 @@ def test_what_names_the_next_download_does_not_leave_the_recipe() -> None:
     meta = recipe_meta("download-file")
     assert not {"CM_DOWNLOAD_FILENAME", "CM_DOWNLOAD_SHA256", "CM_DOWNLOAD_URL"} & set(meta["new_env_keys"])
     assert set(meta["input_description"]) == set(meta["input_mapping"])
+
+
+def test_no_recipe_downloads_over_plain_http_without_a_sha256() -> None:
+    plain = [
+        (path.parent.name, line.partition(":")[0].strip())
+        for path in sorted(RECIPES.glob("*/_cm.yaml"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if ": http://" in line
+    ]
+    assert plain == [("get-dataset-imagenet-val", "CM_IMAGENET_AUX_MIRROR")]
+    env = recipe_meta("get-dataset-imagenet-val")["variations"]["2012-500"]["env"]
+    assert len(env["CM_IMAGENET_AUX_SHA256"]) == 64
+
+
+def test_a_lockfile_keeps_the_sha256_of_a_download_without_checksum(
+    home: TemporaryHome, server: LocalServer, tmp_path: Path
+) -> None:
+    server.put("/f", DATA)
+    words = (f"--url={server.url('/f')}", "--force_cache")
+    done = home.run_cm("download,file", *words)
+    assert done.code == 0, done.stderr
+    assert "WARNING: no checksum is known for f" in done.stderr
+    lock = tmp_path / "crowdperf.lock"
+    home.cm("lock", "script", "--tags=download,file", *words, f"--file={lock}")
+    assert SHA256 in lock.read_text()
+    home.cm("rm", "cache", "-f")
+    server.put("/f", b"another file")
+    again = home.run_cm("download,file", *words, f"--locked={lock}")
+    assert again.code != 0
+    assert SHA256 in again.answer["error"], "it is refused before anything uses it"
+    server.put("/f", DATA)
+    assert home.run_cm("download,file", *words, f"--locked={lock}").code == 0

@@ -23,7 +23,7 @@ from recipe_loader import ROOT, exported, load_module, load_recipe, recipe_meta
 
 recipe = load_recipe("extract-file")
 members = load_module("extract-file", "members")
-order = load_module("extract-file", "order")
+inputs = load_module("extract-file", "inputs")
 
 Kind = members.Kind
 
@@ -271,14 +271,14 @@ def test_the_same_escape_by_a_zip_is_refused(extract: Any, tmp_path: Path) -> No
 def test_an_archive_is_limited_by_its_own_size_unless_the_user_says_more(limit: int | None, tmp_path: Path) -> None:
     (tmp_path / "a.tar").write_bytes(bytes(1000))
     env = {"CM_EXTRACT_FILEPATH": str(tmp_path / "a.tar"), "CM_EXTRACT_MAX_SIZE_BYTES": limit}
-    assert order.from_env(env).max_size_bytes == (limit or 16 * 1024**3)
+    assert inputs.from_env(env).max_size_bytes == (limit or 16 * 1024**3)
 
 
 @pytest.mark.parametrize(
     ("archive_gib", "limit_gib"), [(0, 16), (0.08, 16), (1, 200), (5, 1000), (6, 1024), (150, 1024)]
 )
 def test_the_default_limit_grows_with_the_archive(archive_gib: float, limit_gib: int) -> None:
-    assert order.default_limit_bytes(int(archive_gib * 1024**3)) == limit_gib * 1024**3
+    assert inputs.default_limit_bytes(int(archive_gib * 1024**3)) == limit_gib * 1024**3
 
 
 def test_a_packed_file_of_unknown_size_does_not_fill_the_disk(
@@ -449,8 +449,8 @@ def test_what_is_put_into_the_entry_is_declared(
     ],
 )
 def test_an_order_that_cannot_be_is_refused_with_a_hint(env: dict[str, str], says: str) -> None:
-    with pytest.raises(order.OrderError) as caught:
-        order.from_env(env)
+    with pytest.raises(inputs.InputError) as caught:
+        inputs.from_env(env)
     assert says in str(caught.value)
     assert "hint:" in str(caught.value)
 

@@ -24,7 +24,7 @@ from recipe_loader import load_module
 place = load_module("extract-file", "place")
 archive = load_module("extract-file", "archive")
 members = load_module("extract-file", "members")
-order = load_module("extract-file", "order")
+inputs = load_module("extract-file", "inputs")
 
 pytestmark = pytest.mark.filterwarnings("ignore:Duplicate name")
 
@@ -141,7 +141,7 @@ def snapshot(root: Path) -> dict[str, tuple[object, ...]]:
 
 
 def order_of(draw: Draw, path: Path, folder: Path) -> Any:
-    return order.Order(
+    return inputs.ExtractRequest(
         archive=path,
         folder=folder,
         inner=draw.random.choice(("", "", "", "a")),

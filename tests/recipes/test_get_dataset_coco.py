@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import json
 import os
@@ -148,13 +149,20 @@ def open_images(folder: Path, server: LocalServer) -> list[str]:
 
 def test_openimages_fetches_images_of_wanted_classes_and_writes_their_boxes_in_pixels(tmp_path, monkeypatch):
     module = fetcher()
-    monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr("harness.making.listed_images.FIRST_PAUSE_S", 0.0)
+    monkeypatch.chdir(tmp_path)
     with LocalServer() as server:
         words = open_images(tmp_path, server)
         assert module.main(words) == 0
         asked = len(server.requests)
         assert module.main(words) == 0
         assert len(server.requests) == asked  # what is there whole is not fetched again
+    listed = (tmp_path / "images.sha256").read_bytes()
+    assert [line.split()[1] for line in listed.decode().splitlines()] == ["aaaa.jpg", "bbbb.jpg"]
+    images = tmp_path / "out" / module.IMAGE_FOLDER
+    assert hashlib.sha256((images / "aaaa.jpg").read_bytes()).hexdigest() == listed.decode().split()[0]
+    row = json.loads((tmp_path / "downloads.json").read_text())["files"]["images.sha256"]
+    assert (row["sha256"], row["checked"]) == (hashlib.sha256(listed).hexdigest(), "")
     content = json.loads((tmp_path / "out" / module.ANNOTATIONS_FILE).read_text())
     assert [(image["id"], image["file_name"], image["width"], image["height"]) for image in content["images"]] == [
         (1, "aaaa.jpg", 30, 60),
@@ -168,7 +176,8 @@ def test_openimages_fetches_images_of_wanted_classes_and_writes_their_boxes_in_p
 
 def test_openimages_names_an_image_that_cannot_be_had(tmp_path, monkeypatch, capsys):
     module = fetcher()
-    monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr("harness.making.listed_images.FIRST_PAUSE_S", 0.0)
+    monkeypatch.chdir(tmp_path)
     with LocalServer() as server:
         words = open_images(tmp_path, server)
         server.put("/validation/bbbb.jpg", b"\xff\xd8 cut off")
@@ -176,3 +185,46 @@ def test_openimages_names_an_image_that_cannot_be_had(tmp_path, monkeypatch, cap
     error = capsys.readouterr().err
     assert "1 of 2 images could not be had" in error and "bbbb.jpg" in error and "hint" in error
     assert not (tmp_path / "out" / module.ANNOTATIONS_FILE).exists()
+
+
+@pytest.mark.parametrize(("name", "place"), [("coco", "train2017"), ("openimages", "calibration/data")])
+def test_the_images_of_the_calibration_list_are_fetched_and_written_down(name, place, tmp_path, monkeypatch):
+    cv2, numpy = need("cv2", "numpy")
+    from harness import calibrationlists
+    from harness.datasets import coco, openimages
+    from harness.making import listed_images
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(listed_images, "FIRST_PAUSE_S", 0.0)
+    names = ["b.jpg", "a.jpg"]
+    source = calibrationlists.official_list(name)[0]
+    monkeypatch.setattr(listed_images, "official_list", lambda dataset: (source, tuple(names)))
+    data = cv2.imencode(".jpg", numpy.full((20, 30, 3), 90, dtype=numpy.uint8))[1].tobytes()
+    with LocalServer() as server:
+        for file in names:
+            server.put(f"/train/{file}", data)
+        words = ["--dataset", name, "--url", server.url("/train"), "--output_dir", str(tmp_path / "data")]
+        assert listed_images.main(words) == 0
+        server.put("/train/b.jpg", b"\xff\xd8 cut off")
+        assert listed_images.main(words) == 0  # what is there is not fetched again
+        (tmp_path / "data" / place / "b.jpg").unlink()
+        assert listed_images.main(words) == 1
+        server.put("/train/b.jpg", data)
+        assert listed_images.main(words) == 0
+    listed = {"coco": coco, "openimages": openimages}[name].listed_samples(tmp_path / "data", names)
+    assert [path.name for path in listed.dataset.files] == names
+    lines = (tmp_path / "calibration_images.sha256").read_bytes()
+    assert lines.decode().split()[::2] == [hashlib.sha256(data).hexdigest()] * 2
+    row = json.loads((tmp_path / "downloads.json").read_text())["files"]["calibration_images.sha256"]
+    assert row["sha256"] == hashlib.sha256(lines).hexdigest()
+
+
+@pytest.mark.parametrize("name", ["coco", "openimages"])
+def test_calibration_images_are_refused_beside_synthetic_or_given_ones(name, hook_input, inside, tmp_path):
+    recipe = load_recipe(f"get-dataset-{name}")
+    common = {f"CM_DATASET_{name.upper()}_IS_WITH_CALIBRATION": "yes", "CM_DATASET_SIZE": "64"}
+    for more in (
+        {f"CM_DATASET_{name.upper()}_SOURCE": "synthetic"},
+        {f"CM_DATASET_{name.upper()}_SOURCE": "real", "CM_MLPERF_DATA_GIVEN_PATH": str(tmp_path)},
+    ):
+        assert "_calibration downloads images" in recipe.preprocess(hook_input({**common, **more}))["error"]

@@ -94,7 +94,7 @@ def test_a_copy_and_a_synthetic_set_exclude_each_other(hook_input, inside, tmp_p
 
 def order(folder: Path, **changes: object) -> Any:
     make = program("make_dataset")
-    return make.Order(**{"output_dir": folder, "count": 20, "seed": 0, "sizes": "small", **changes})
+    return make.DatasetRequest(**{"output_dir": folder, "count": 20, "seed": 0, "sizes": "small", **changes})
 
 
 def test_synthetic_images_lie_in_the_real_layout_and_are_called_synthetic(tmp_path):
@@ -193,6 +193,7 @@ def test_the_500_images_are_fetched_with_the_communitys_checksums():
     env = recipe_meta("get-dataset-imagenet-val")["variations"]["2012-500"]["env"]
     assert env["CM_IMAGENET_500_MD5"] == "8627befdd8c2bcf305729020e9db354e"
     assert env["CM_IMAGENET_AUX_MD5"] == "f963098ea0e785a968ca1eb634003a90"
+    assert env["CM_IMAGENET_AUX_SHA256"].startswith("e35c0c1994a21f7d")
     assert env["CM_DATASET_IMAGENET_VAL_WAY"] == "download"
 
 

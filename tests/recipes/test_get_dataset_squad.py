@@ -115,7 +115,7 @@ def test_all_that_is_wrong_with_a_given_folder_is_told(inside, hook_input, tmp_p
     (folder / "dev-v1.1.json").write_text("{}")
     answer = load_recipe(ALIAS).preprocess(given(hook_input, folder))
     assert answer["return"] == 1
-    for part in ("1 file missing: vocab.txt", META_ENV["CM_SQUAD_QUESTIONS_MD5"], "rajpurkar/SQuAD-explorer"):
+    for part in ("1 file missing: vocab.txt", META_ENV["CM_SQUAD_QUESTIONS_SHA256"], "rajpurkar/SQuAD-explorer"):
         assert part in answer["error"]
 
 
@@ -161,6 +161,8 @@ def test_downloads_are_those_of_the_community_with_checksums():
     first, second = recipe_meta(ALIAS)["prehook_deps"]
     assert META_ENV[first["env"]["CM_DOWNLOAD_CHECKSUM"].strip("<>")] == "3e85deb501d4e538b6bc56f786231552"
     assert META_ENV[second["env"]["CM_DOWNLOAD_CHECKSUM"].strip("<>")] == "64800d5d8528ce344256daf115d4965e"
+    assert META_ENV[first["env"]["CM_DOWNLOAD_SHA256"].strip("<>")].startswith("95aa6a52d5d6a735")
+    assert META_ENV[second["env"]["CM_DOWNLOAD_SHA256"].strip("<>")].startswith("07eced375cec144d")
 
 
 def served(server, tiny: Path) -> list[str]:
@@ -175,7 +177,7 @@ def served(server, tiny: Path) -> list[str]:
 def test_a_download_with_another_checksum_is_refused_and_nothing_is_kept(home, server, tiny):
     done = home.run_cm("get,dataset,squad", *served(server, tiny))
     assert done.code != 0
-    assert META_ENV["CM_SQUAD_QUESTIONS_MD5"] in done.answer["error"]
+    assert META_ENV["CM_SQUAD_QUESTIONS_SHA256"] in done.answer["error"]
     assert not [meta for meta in home.entries(ALIAS) if "tmp" not in meta["tags"]]
 
 
@@ -184,10 +186,18 @@ def test_both_files_are_downloaded_into_the_entry(home, server, tiny):
     for key, name in (("QUESTIONS", "dev-v1.1.json"), ("VOCABULARY", "vocab.txt")):
         digest = hashlib.md5((tiny / name).read_bytes()).hexdigest()
         words.append(f"--const.CM_SQUAD_{key}_MD5={digest}")
+        digest = hashlib.sha256((tiny / name).read_bytes()).hexdigest()
+        words.append(f"--const.CM_SQUAD_{key}_SHA256={digest}")
     done = home.run_cm("get,dataset,squad", *words)
     assert done.code == 0, done.stderr
     entry = home.entry(ALIAS)
     assert (entry / "vocab.txt").read_bytes() == (tiny / "vocab.txt").read_bytes()
+    rows = json.loads((entry / "downloads.json").read_text())["files"]
+    assert {name: row["sha256"] for name, row in rows.items()} == {
+        name: hashlib.sha256((tiny / name).read_bytes()).hexdigest() for name in ("dev-v1.1.json", "vocab.txt")
+    }
+    locked = home.cm("lock", "script", "--tags=get,dataset,squad", *words).stdout
+    assert f'"vocab.txt": "{rows["vocab.txt"]["sha256"]}"' in locked
     assert done.answer["new_env"]["CM_DATASET_SQUAD_VAL_PATH"] == str(entry / "dev-v1.1.json")
 
 

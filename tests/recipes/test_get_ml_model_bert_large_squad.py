@@ -38,11 +38,11 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def fitted(fit_model: ModuleType, dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with the recipe's own tiny ONNX model."""
     import torch
-    from harness.making.makemodel import Order
+    from harness.making.makemodel import ModelRequest
 
     folder = tmp_path_factory.mktemp("model")
     threads = torch.get_num_threads()
-    order = Order(architecture="bert", config="tiny", framework="onnx", output_dir=folder)
+    order = ModelRequest(architecture="bert", config="tiny", framework="onnx", output_dir=folder)
     fit_model.make_model(dataset, order, fit_model.FitSettings())
     yield folder
     torch.set_num_threads(threads)
@@ -167,10 +167,10 @@ def test_the_fitted_model_answers_its_questions_by_onnxruntime_too(fitted, datas
 
 def test_a_poor_fit_is_not_written(fit_model, dataset, tmp_path, monkeypatch):
     from harness.errors import HarnessError
-    from harness.making.makemodel import Order
+    from harness.making.makemodel import ModelRequest
 
     monkeypatch.setattr(fit_model, "fit", lambda *_: None)
-    order = Order(architecture="bert", config="tiny", framework="onnx", output_dir=tmp_path)
+    order = ModelRequest(architecture="bert", config="tiny", framework="onnx", output_dir=tmp_path)
     with pytest.raises(HarnessError, match="below 90"):
         fit_model.make_model(dataset, order, fit_model.FitSettings())
     assert not list(tmp_path.iterdir())

@@ -219,7 +219,7 @@ def dataset(tmp_path_factory):
         modules[name] = sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(modules[name])
     make, place = modules["make_dataset"], tmp_path_factory.mktemp("imagenet")
-    make.make_dataset(make.Order(output_dir=place, count=30, seed=0, sizes="small"))
+    make.make_dataset(make.DatasetRequest(output_dir=place, count=30, seed=0, sizes="small"))
     return place
 
 
@@ -227,11 +227,11 @@ def test_the_fitted_tiny_model_reads_most_pictures_and_says_how_many(dataset, tm
     fit = program("fit_model")
     monkeypatch.setattr(fit, "TRAINING_COUNT", 160)  # quicker, and still most
     from harness.benchmarks.resnet50.model import open_model
-    from harness.making.makemodel import Order
+    from harness.making.makemodel import ModelRequest
     from harness.modelfacts import read_model_facts
 
     percent = fit.make_fitted_model(
-        Order(architecture="resnet50", config="tiny", framework="onnx", output_dir=tmp_path), dataset
+        ModelRequest(architecture="resnet50", config="tiny", framework="onnx", output_dir=tmp_path), dataset
     )
     assert percent >= 65
     facts = read_model_facts(None, tmp_path / "model.json")

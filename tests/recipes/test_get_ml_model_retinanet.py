@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from harness_libraries import need
 from recipe_loader import RECIPES, load_recipe, recipe_meta
+from recipe_script import run_script
 
 sys.path += [str(RECIPES / name) for name in ("get-mlperf-data-lib", "get-mlperf-results-lib", "app-mlperf-inference")]
 
@@ -92,6 +93,33 @@ def test_variations_are_the_communitys_and_every_dataset_is_its_own(name):
     assert f"get,dataset,{dataset},original,_tiny" in json.dumps(meta["variations"]["tiny"])
 
 
+@EVERY
+@pytest.mark.parametrize(
+    ("work", "programs"),
+    [
+        ("fit", ["harness.making.fit_detection"]),
+        ("random", ["harness.making.makemodel"]),
+        ("take", []),
+        ("convert", ["harness.making.pickled_weights", "harness.making.makemodel"]),
+    ],
+)
+def test_run_sh_calls_the_programs_of_the_kind_of_weights(name, work, programs, inside, tmp_path):
+    fake = tmp_path / "python"
+    fake.write_text('#!/bin/sh\necho "$*" >> calls.txt\n')
+    fake.chmod(0o755)
+    env = {
+        "CM_PYTHON_BIN_WITH_PATH": str(fake), "CM_MLPERF_DATA_LIB_PATH": str(RECIPES / "get-mlperf-data-lib"),
+        "CM_PUBLISHED_MODEL_WORK": work, "CM_ML_MODEL_FRAMEWORK": "onnx", "CM_ML_MODEL_SEED": "3",
+        "CM_DATASET_PATH": "/d", "CM_PUBLISHED_MODEL_FILE_WITH_PATH": "/w.pth", "CM_PUBLISHED_MODEL_FACTS": "{}",
+    }  # fmt: skip
+    done = run_script(f"get-ml-model-{name}", inside, env)
+    assert done.returncode == 0, done.stderr
+    calls = (inside / "calls.txt").read_text().splitlines() if programs else []
+    assert [call.split()[2] for call in calls] == programs
+    assert all(f"--architecture {name.replace('-', '_')} " in call for call in calls if "pickled" not in call)
+    assert run_script(f"get-ml-model-{name}", inside, {**env, "CM_PUBLISHED_MODEL_WORK": "x"}).returncode == 2
+
+
 @pytest.mark.parametrize("name", ["coco", "openimages"])
 def test_a_preprocessed_data_set_hands_on_its_store(name, hook_input, inside):
     recipe = load_recipe(f"get-preprocessed-dataset-{name}")
@@ -99,8 +127,11 @@ def test_a_preprocessed_data_set_hands_on_its_store(name, hook_input, inside):
     store = Path.cwd() / "preprocessed"
     store.mkdir()
     (store / "preprocess.json").write_text("{}")
+    assert "holds no preprocessed.json" in recipe.postprocess(hook_input({}))["error"]  # a run that was broken off
+    (store / "preprocessed.json").write_text("{}")
     i = hook_input({})
-    assert recipe.postprocess(i) == {"return": 0, "files": [str(store / "preprocess.json")]}
+    files = [str(store / name) for name in ("preprocess.json", "preprocessed.json")]
+    assert recipe.postprocess(i) == {"return": 0, "files": files}
     assert i["env"]["CM_DATASET_PREPROCESSED_PATH"] == str(store)
 
 

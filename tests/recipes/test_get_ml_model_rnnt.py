@@ -62,7 +62,7 @@ def test_the_published_form_of_a_checkpoint_becomes_three_networks(tmp_path: Pat
         for key, tensor in networks.build(name, config).state_dict().items():
             state[f"joint_net.{key.removeprefix('net.')}" if name == "joint" else f"{name}.{key}"] = tensor
     torch.save({"epoch": 100, "state_dict": state, "optimizer": {}}, tmp_path / "rnnt.pt")
-    order = makemodel.Order(
+    order = makemodel.ModelRequest(
         architecture="rnnt", config="tiny", framework="pytorch", output_dir=tmp_path / "out",
         weights=tmp_path / "rnnt.pt",
     )  # fmt: skip

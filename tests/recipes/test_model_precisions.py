@@ -136,12 +136,16 @@ def test_values_become_arguments_one_in_each_line_whatever_they_hold(inside, hoo
 
 
 def test_the_calibration_is_exported_and_declared(inside, hook_input):
-    content = {"format": 1, "method": "minmax", "networks": {}, "provenance": {"sample_ids": [1, 2, 3]}}
+    made_with = {"name": "imagenet/cal_image_list_option_1.txt", "sha256": "ab", "is_official": True}
+    provenance = {"sample_ids": [1, 2, 3], "calibration": made_with}
+    content = {"format": 2, "method": "minmax", "networks": {}, "provenance": provenance}
     (inside / "calibration.json").write_text(json.dumps(content))
     i = hook_input({"CM_ML_MODEL_CALIBRATION_MODEL_FILE": "/m/model.json"})
     assert calibrate.postprocess(i) == {"return": 0, "files": ["calibration.json"]}
     assert i["env"]["CM_ML_MODEL_CALIBRATION_FILE"] == str(inside / "calibration.json")
     assert i["env"]["CM_ML_MODEL_CALIBRATION_SAMPLES"] == "3"
+    assert i["env"]["CM_ML_MODEL_CALIBRATION_LIST"] == made_with["name"]
+    assert i["env"]["CM_ML_MODEL_CALIBRATION_IS_OFFICIAL"] == "yes"
     (inside / "calibration.json").write_text("{}")
     assert calibrate.postprocess(hook_input())["return"] == 1
 

@@ -2,12 +2,14 @@
 
     {"format": 1, "name": "resnet50", "framework": "onnx", "precision": "fp32", "is_synthetic": true,
      "config": {"width": 64}, "files": {"model": {"file": "resnet50.onnx", "sha256": "..."}},
-     "reference": {"acc": 99.1}, ...}
+     "reference": {"acc": 99.1},
+     "calibration": {"name": "imagenet/cal_image_list_option_1.txt", "sha256": "...", "is_official": true}, ...}
 
 files: by network name; paths start at the folder of model.json. config: what the network's architecture is built
 with (network.py); a model file may read further facts of its own there. reference: the score of the fp32 model
 on the whole validation set by metric name, null or absent where none is known or it would say nothing (random
-weights). Further keys (licence, source, seed, versions) are for people.
+weights). calibration: the list of samples that the ranges of activations come from; null or absent where nothing was
+calibrated. Further keys (licence, source, seed, versions) are for people.
 """
 
 from __future__ import annotations
@@ -34,6 +36,19 @@ class ModelFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationSource:
+    """The list of samples that a model was calibrated with.
+
+    name: data set and file name of an official list, else what was chosen in words. sha256: of the list. is_official:
+    it is a list of mlcommons/inference, and its samples are real; the closed division allows no other.
+    """
+
+    name: str
+    sha256: str
+    is_official: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
     """What is known about a model's files; without a model.json only where its one file is.
 
@@ -47,6 +62,7 @@ class ModelFacts:
     is_synthetic: bool = False
     config: Mapping[str, Any] = field(default_factory=dict)
     reference: Mapping[str, float] | None = None
+    calibration: CalibrationSource | None = None
 
 
 def file_sha256(path: Path) -> str:
@@ -67,6 +83,20 @@ def _reference(values: Any, source: str) -> Mapping[str, float] | None:
     if not good:
         raise HarnessError(f"{source}: reference is {values!r}; allowed: numbers by metric name, or null", _HINT)
     return {str(name): float(value) for name, value in values.items()}
+
+
+def parse_calibration(values: Any, source: str) -> CalibrationSource | None:
+    """Return what `calibration` of a model.json or calibration.json says; raises HarnessError for another form."""
+    if values is None:
+        return None
+    try:
+        name, sha256, is_official = values["name"], values["sha256"], values["is_official"]
+        if not (isinstance(name, str) and isinstance(sha256, str) and isinstance(is_official, bool)):
+            raise TypeError(f"{values!r}")
+    except (KeyError, TypeError) as error:
+        wanted = "name and sha256 (texts) and is_official (true or false), or null"
+        raise HarnessError(f"{source}: calibration cannot be used: {error!r}; allowed: {wanted}", _HINT) from error
+    return CalibrationSource(name=name, sha256=sha256, is_official=is_official)
 
 
 def parse_model_facts(text: str, path: Path) -> ModelFacts:
@@ -93,6 +123,7 @@ def parse_model_facts(text: str, path: Path) -> ModelFacts:
         is_synthetic=bool(values.get("is_synthetic", False)),
         config=config,
         reference=_reference(values.get("reference"), str(path)),
+        calibration=parse_calibration(values.get("calibration"), str(path)),
     )
 
 

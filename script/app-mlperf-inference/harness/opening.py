@@ -116,7 +116,7 @@ def open_parts(config: RunConfig) -> Parts:
     dataset = registry.load_dataset_of(config.model).open_dataset(config.dataset_path)
     source: Source = RawSource(dataset, model)
     if config.preprocessed_path is not None:
-        source = open_store(config.preprocessed_path, model_of(config.model), dataset.count)
+        source = open_store(config.preprocessed_path, model_of(config.model), config.dataset_path, dataset)
     return Parts(
         config=config, backend=backend, can=can, rules=rules, facts=facts, model=model, dataset=dataset, source=source,
         digests=digests,

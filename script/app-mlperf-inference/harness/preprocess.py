@@ -1,7 +1,7 @@
 """`python3 -m harness preprocess`: writes the preprocessed samples of a data set into a store, in parallel.
 
-It can be stopped at any time and goes on where it was: chunks that are there and whole are kept, when they were made
-for the same model and from the same data set.
+It can be stopped at any time and resumed: complete chunks are kept when they were made for the same model and from the
+same data set, whose files are read for it once more (`identity.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mlperf_results.benchmarks import benchmarks_of, model_of
@@ -24,6 +24,7 @@ from harness.benchmarks.base import Model
 from harness.cores import available_cores
 from harness.datasets.base import Dataset
 from harness.errors import ConfigError, HarnessError, Problem
+from harness.identity import DatasetIdentity, identity_of, stamp_of
 from harness.modelfacts import read_model_facts
 from harness.store import FORMAT, INDEX_FILE, chunk_name, read_chunk_index, write_chunk, write_text
 
@@ -74,27 +75,27 @@ def _chunk_samples(model: Model, dataset: Dataset) -> int:
     return max(1, min(_LARGEST_CHUNK, _CHUNK_BYTES // size))
 
 
-def _identity(task: Task, dataset: Dataset) -> dict[str, object]:
-    """Return what tells whether chunks of an earlier call can be kept."""
+def _stem(task: Task, dataset: Dataset, made_from: DatasetIdentity) -> dict[str, object]:
+    """Return what decides whether chunks of an earlier call can be kept."""
     info = None if task.model_info is None else hashlib.sha256(task.model_info.read_bytes()).hexdigest()
     return {
-        "format": FORMAT, "model": model_of(task.model), "dataset": str(task.dataset.resolve()),
+        "format": FORMAT, "model": model_of(task.model), "dataset_sha256": made_from.sha256,
         "count": dataset.count, "chunk_samples": task.chunk_samples, "model_info_sha256": info,
     }  # fmt: skip
 
 
-def _keep_or_clear(task: Task, identity: dict[str, object]) -> None:
-    """Note the identity; chunks of another one are removed."""
+def _keep_or_clear(task: Task, stem: dict[str, object]) -> None:
+    """Write down what the chunks are made from; those made from anything else are removed."""
     path = task.output / _STEM_FILE
     try:
-        is_same = json.loads(path.read_text(encoding="utf-8")) == identity
+        is_same = json.loads(path.read_text(encoding="utf-8")) == stem
     except (OSError, ValueError):
         is_same = False
     (task.output / INDEX_FILE).unlink(missing_ok=True)
     if not is_same:
         for stale in (*task.output.glob("*.[0-9][0-9][0-9][0-9][0-9].*"), *task.output.glob(".*.tmp")):
             stale.unlink()
-        write_text(path, json.dumps(identity, indent=1) + "\n")
+        write_text(path, json.dumps(stem, indent=1) + "\n")
 
 
 def _tell(done: int, chunks: int, start: float, first: int) -> None:
@@ -148,7 +149,8 @@ def run(arguments: argparse.Namespace) -> str:
         chunk_samples=_chunk_samples(model, dataset),
     )  # fmt: skip
     output.mkdir(parents=True, exist_ok=True)
-    _keep_or_clear(task, _identity(task, dataset))
+    made_from = identity_of(task.dataset, dataset)
+    _keep_or_clear(task, _stem(task, dataset, made_from))
     chunks = -(-dataset.count // task.chunk_samples)
     missing = [number for number in range(chunks) if read_chunk_index(output, number) is None]
     kept = chunks - len(missing)
@@ -157,11 +159,13 @@ def run(arguments: argparse.Namespace) -> str:
     except OSError as error:
         hint = "what is done is kept: make room and call it again"
         raise HarnessError(f"cannot write the preprocessed samples to {output}: {error}", hint) from error
-    _finish(task, dataset, chunks)
+    if stamp_of(task.dataset, dataset) != made_from.stamp:
+        raise HarnessError(f"the files in {task.dataset} changed while they were preprocessed", "call it again")
+    _finish(task, dataset, chunks, made_from)
     return f"{dataset.count} samples in {chunks} chunks ({kept} kept) in {output}"
 
 
-def _finish(task: Task, dataset: Dataset, chunks: int) -> None:
+def _finish(task: Task, dataset: Dataset, chunks: int, made_from: DatasetIdentity) -> None:
     chunk = read_chunk_index(task.output, 0)
     if chunk is None:
         raise HarnessError(f"{task.output / chunk_name(0)} was not written", "look at the lines above")
@@ -175,7 +179,7 @@ def _finish(task: Task, dataset: Dataset, chunks: int) -> None:
     content = {
         "format": FORMAT, "model": model_of(task.model), "count": dataset.count, "chunks": chunks,
         "chunk_samples": task.chunk_samples, "tensors": chunk["tensors"], "is_ragged": chunk["is_ragged"],
-        "is_synthetic": dataset.facts.is_synthetic, "sha256": digest.hexdigest(),
+        "dataset": {"folder": str(task.dataset.resolve()), **asdict(made_from)}, "sha256": digest.hexdigest(),
     }  # fmt: skip
     write_text(task.output / INDEX_FILE, json.dumps(content, indent=1) + "\n")
 

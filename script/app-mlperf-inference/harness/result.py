@@ -14,6 +14,7 @@ from mlperf_results.names import FULL_RULES_MIN_DURATION_MS, STAND_IN_LABEL, SYN
 
 from harness.config import FORMAT, RunConfig
 from harness.errors import HarnessError
+from harness.modelfacts import CalibrationSource
 from harness.settings import Origin, Setting, Settings
 
 
@@ -25,6 +26,7 @@ class Facts:
     started_utc: str
     versions: Mapping[str, str]
     model_sha256: Mapping[str, str]
+    calibration: CalibrationSource | None
     is_official_model: bool
     is_synthetic: Mapping[str, bool]
     is_whole_dataset: bool
@@ -156,6 +158,7 @@ def build_result(config: RunConfig, settings: Settings, log: LoadGenLog, facts: 
         "seeds": asdict(log.seeds),
         "versions": dict(facts.versions),
         "model_sha256": dict(facts.model_sha256),
+        "calibration": None if facts.calibration is None else asdict(facts.calibration),
         "command": list(facts.command),
         "started_utc": facts.started_utc,
     }

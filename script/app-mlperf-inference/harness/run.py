@@ -207,6 +207,7 @@ def _facts(parts: Parts, found: Found, opened: OpenedWork, started: datetime, sh
         started_utc=started.isoformat(timespec="seconds"),
         versions=_versions(opened),
         model_sha256=parts.digests,
+        calibration=parts.facts.calibration,
         is_official_model=parts.rules.is_official,
         is_synthetic={
             "model": parts.facts.is_synthetic,

@@ -1,6 +1,7 @@
 """A store of preprocessed samples on disk: written chunk by chunk by `preprocess`, read by a run.
 
-    preprocessed.json       what the store holds; written last, so a folder without it is not complete
+    preprocessed.json       what the store holds and which data set it was made from (`identity.py`); written last, so a
+                            folder without it is not complete
     chunk.00000.json        the files of a chunk with size and SHA-256; written after them
     <tensor>.00000.npy      dense: the tensor's rows of the chunk. Ragged: the values of all its samples, one flat array
     <tensor>.00000.shapes.npy   ragged only: int64[samples, axes], the shape of each sample
@@ -21,12 +22,22 @@ from typing import Any
 
 import numpy as np
 
+from harness.datasets.base import Dataset
 from harness.errors import HarnessError
+from harness.identity import DatasetIdentity, content_sha256, stamp_of
 from harness.tensors import Array, Samples, Tensors
 
-FORMAT = 1
+FORMAT = 2
 INDEX_FILE = "preprocessed.json"
-_HINT = "preprocess the data set again"
+_HINT = "preprocess the data set again: cm run script --tags=get,dataset,preprocessed,... --renew"
+
+
+def _command(model: str, dataset: Path, folder: Path) -> str:
+    """Return the hint with the command that makes a store of this data set."""
+    return (
+        f"make it again with its recipe (cm run script --tags=get,dataset,preprocessed,... --renew), or with "
+        f"python3 -m harness preprocess --model={model} --dataset={dataset} --output={folder}"
+    )
 
 
 def chunk_name(number: int) -> str:
@@ -132,26 +143,81 @@ class Store:
         return list(loaded)
 
 
-def open_store(folder: Path, model: str, count: int) -> Store:
-    """Return the store in `folder`; raises HarnessError when it is not whole, or of another model or data set.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Index:
+    """What preprocessed.json says."""
 
-    model: the folder in harness/benchmarks that it must have been made for. count: the samples of the data set.
-    """
-    path = folder / INDEX_FILE
+    model: str
+    count: int
+    chunks: int
+    chunk_samples: int
+    is_ragged: bool
+    tensors: tuple[str, ...]
+    dataset_folder: str
+    made_from: DatasetIdentity
+
+
+def _read_index(path: Path) -> _Index:
+    """Return what a store says about itself; raises HarnessError when it is not complete or of another format."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        found = (content["format"], content["model"], content["count"])
-        chunks, chunk_samples = int(content["chunks"]), int(content["chunk_samples"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise HarnessError(f"{folder} is no whole store of preprocessed samples: {error!r}", _HINT) from error
-    if found != (FORMAT, model, count):
-        raise HarnessError(
-            f"{path} describes format {found[0]}, model {found[1]}, {found[2]} samples; "
-            f"wanted: format {FORMAT}, model {model}, {count} samples",
-            _HINT,
+        if content["format"] != FORMAT:
+            raise HarnessError(f"{path} has format {content['format']}; this harness reads format {FORMAT}", _HINT)
+        return _Index(
+            model=str(content["model"]),
+            count=int(content["count"]),
+            chunks=int(content["chunks"]),
+            chunk_samples=int(content["chunk_samples"]),
+            is_ragged=bool(content["is_ragged"]),
+            tensors=tuple(content["tensors"]),
+            dataset_folder=str(content["dataset"]["folder"]),
+            made_from=DatasetIdentity(
+                sha256=str(content["dataset"]["sha256"]),
+                stamp=str(content["dataset"]["stamp"]),
+                is_synthetic=bool(content["dataset"]["is_synthetic"]),
+            ),
         )
-    broken = [chunk_name(number) for number in range(chunks) if read_chunk_index(folder, number) is None]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise HarnessError(f"{path.parent} is no complete store of preprocessed samples: {error!r}", _HINT) from error
+
+
+def _require_made_from(index: _Index, store: Path, dataset_folder: Path, dataset: Dataset) -> None:
+    """Raise HarnessError unless the store was made from this very data set.
+
+    Equal stamps settle it. Else the files were copied or changed, and their contents are read to tell which.
+    """
+    made_from = index.made_from
+    kind = "synthetic data" if made_from.is_synthetic else f"{index.count} samples"
+    made = f"{store} was made from {kind} in {index.dataset_folder} (sha256 {made_from.sha256[:12]})"
+    hint = _command(index.model, dataset_folder, store)
+    if made_from.is_synthetic and not dataset.facts.is_synthetic:
+        raise HarnessError(f"{made}, but {dataset_folder} does not say that it is synthetic (dataset.json)", hint)
+    if index.count != dataset.count:
+        raise HarnessError(f"{made}; the run has {dataset.count} samples in {dataset_folder}", hint)
+    if stamp_of(dataset_folder, dataset) == made_from.stamp:
+        return
+    found = content_sha256(dataset_folder, dataset)
+    if found != made_from.sha256:
+        raise HarnessError(
+            f"{made}; the run has {dataset.count} samples in {dataset_folder} with other contents "
+            f"(sha256 {found[:12]})",
+            hint,
+        )
+
+
+def open_store(folder: Path, model: str, dataset_folder: Path, dataset: Dataset) -> Store:
+    """Return the store in `folder`; raises HarnessError when it is not whole, or of another model or data set.
+
+    model: the folder in harness/benchmarks that it must have been made for. dataset: what the run opened in
+    `dataset_folder`; names, sizes and contents of its files must be those that the store was made from.
+    """
+    path = folder / INDEX_FILE
+    index = _read_index(path)
+    if index.model != model:
+        raise HarnessError(f"{path} was made for model {index.model}; the run's model is {model}", _HINT)
+    _require_made_from(index, folder, dataset_folder, dataset)
+    broken = [chunk_name(number) for number in range(index.chunks) if read_chunk_index(folder, number) is None]
     if broken:
         shown = ", ".join(broken[:5]) + (", ..." if len(broken) > 5 else "")
         raise HarnessError(f"{folder} lacks files, or has files of another size, of {shown}", _HINT)
-    return Store(folder, count, chunk_samples, bool(content["is_ragged"]), tuple(content["tensors"]))
+    return Store(folder, index.count, index.chunk_samples, index.is_ragged, index.tensors)

@@ -14,6 +14,8 @@ from mlperf_data.expected import relative_names
 from mlperf_data.given import identity
 
 DATASET_FACTS_FILE = "dataset.json"
+DOWNLOADS_FILE = "downloads.json"
+"""Written by download-file into the folder of the step: the SHA-256 of what was downloaded."""
 _MOST_FILES = 100
 """So many files of an entry are declared one by one, so that an edit is noticed; beyond that only dataset.json is."""
 
@@ -48,7 +50,7 @@ def dataset_answer(
         env["CM_DATASET_SIZE"] = str(facts["count"])
     if not is_own:
         env["CM_GET_DEPENDENT_CACHED_PATH"] = str(folder)
-    return {"return": 0, "files": declared}
+    return {"return": 0, "files": declared, **_locked_downloads(Path.cwd())}
 
 
 def model_answer(env: MutableMapping[str, Any], folder: Path, extra: Mapping[str, str] | None = None) -> Answer:
@@ -78,7 +80,17 @@ def model_answer(env: MutableMapping[str, Any], folder: Path, extra: Mapping[str
     if outside:
         env["CM_GET_DEPENDENT_CACHED_PATH"] = str(outside[0])
     own = [str(path) for path in info.files if path.is_relative_to(folder)]
-    return {"return": 0, "files": [*own, str(folder / modelinfo.MODEL_INFO_FILE)]}
+    return {"return": 0, "files": [*own, str(folder / modelinfo.MODEL_INFO_FILE)], **_locked_downloads(Path.cwd())}
+
+
+def _locked_downloads(folder: Path) -> Answer:
+    """Return the part of an answer that gives a lockfile the SHA-256 of each file downloaded into `folder`."""
+    try:
+        rows = json.loads((folder / DOWNLOADS_FILE).read_text(encoding="utf-8"))["files"]
+        downloads = {str(name): str(row["sha256"]) for name, row in rows.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+    return {"locked": {"downloads": downloads}} if downloads else {}
 
 
 def _dataset_facts(folder: Path) -> Mapping[str, Any]:

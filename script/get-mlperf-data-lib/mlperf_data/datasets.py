@@ -89,7 +89,13 @@ class ImageSet:
             count = asked_count(str(env[SIZE_KEY]), MOST_IMAGES)
         except ValueError as error:
             return failure(error)
-        if env[key_of(self.name, "SOURCE")] == "synthetic":
+        is_synthetic = env[key_of(self.name, "SOURCE")] == "synthetic"
+        if env.get(key_of(self.name, "IS_WITH_CALIBRATION")) == "yes" and (is_synthetic or path is not None):
+            return failure(
+                "_calibration downloads images beside those of _download",
+                "leave it out; a copy of your own needs them in the folder that README.md of calibrate-ml-model names",
+            )
+        if is_synthetic:
             if path is not None:
                 return failure(f"--path={path} and a synthetic data set exclude each other", "leave one out")
             env[work_key], env[folder_key] = "synthetic", str(Path.cwd() / self.name)

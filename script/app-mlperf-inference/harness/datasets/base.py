@@ -53,12 +53,44 @@ class Dataset(Protocol):
     def facts(self) -> DatasetFacts:
         """What dataset.json says (`read_facts`)."""
 
+    @property
+    def files(self) -> Sequence[Path]:
+        """The files that samples and scores are read from, without dataset.json: what the data set's identity is
+        made of (`harness.identity`)."""
+
     def load(self, indices: Sequence[int]) -> Any:
         """Return the raw samples of `indices`, in that order; what one is, the data set says."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedSamples:
+    """The samples that a calibration list names: `indices` of `dataset`, in the list's order.
+
+    is_measured: `dataset` is the one that the benchmark measures, so a store of its preprocessed samples serves, too.
+    """
+
+    dataset: Dataset
+    indices: Sequence[int]
+    is_measured: bool
+
+
+def require_found(missing: Sequence[str], wanted: int, place: Path) -> None:
+    """Raise HarnessError naming the samples of a calibration list that `place` lacks, if there are any."""
+    if missing:
+        shown = ", ".join(missing[:5]) + (", ..." if len(missing) > 5 else "")
+        raise HarnessError(
+            f"{place} lacks {len(missing)} of the {wanted} samples of the calibration list: {shown}",
+            "get the samples that the list names (variation _calibration of get,dataset,coco and openimages; README.md "
+            "of calibrate-ml-model), or calibrate with --count=N others (open division only)",
+        )
+
+
 class DatasetModule(Protocol):
-    """The members of one file in this folder."""
+    """The members of one file in this folder.
+
+    Optional are `open_calibration(folder) -> Dataset`, samples that are not measured, and, where mlcommons/inference
+    has a calibration list, `listed_samples(folder, entries) -> ListedSamples`: the samples that lines of it name.
+    """
 
     def open_dataset(self, folder: Path) -> Dataset:
         """Return the data set in `folder`; raises HarnessError naming every file that is missing or damaged."""

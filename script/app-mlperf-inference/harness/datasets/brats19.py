@@ -19,7 +19,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from harness.datasets.base import FACTS_FILE, DatasetFacts, read_facts
+from harness.calibrationlists import official_list
+from harness.datasets.base import FACTS_FILE, DatasetFacts, ListedSamples, read_facts
 from harness.errors import HarnessError
 from harness.media.nifti import find_problems, read_volume, require_none
 
@@ -68,6 +69,15 @@ class Brats19Dataset:
         """Number of cases."""
         return len(self.cases)
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The four scans and the labels of each case."""
+        return tuple(path for case in self.cases for path in self.case_files(case))
+
+    def case_files(self, case: str) -> tuple[Path, ...]:
+        """Return the files of one case."""
+        return tuple(self.path(case, name) for name in (*MODALITIES, "seg"))
+
     def path(self, case: str, name: str) -> Path:
         """Return the file of one of MODALITIES or of "seg"."""
         return self.folder / case / f"{case.rpartition('/')[2]}_{name}.nii.gz"
@@ -100,9 +110,13 @@ def _open(folder: Path, key: str, official: tuple[str, ...]) -> Brats19Dataset:
         cases = tuple(json.loads((folder / FACTS_FILE).read_text(encoding="utf-8")).get(key) or ())
     if not cases:
         raise HarnessError(f"{folder} names no {key}", _HINT)
+    return _open_cases(folder, cases, facts)
+
+
+def _open_cases(folder: Path, cases: tuple[str, ...], facts: DatasetFacts) -> Brats19Dataset:
     dataset = Brats19Dataset(folder=folder, cases=cases, facts=facts)
-    files = [[dataset.path(case, name) for name in (*MODALITIES, "seg")] for case in cases]
-    require_none("BraTS 2019", [problem for case in files for problem in find_problems(case)], _HINT)
+    problems = [problem for case in cases for problem in find_problems(dataset.case_files(case))]
+    require_none("BraTS 2019", problems, _HINT)
     return dataset
 
 
@@ -112,5 +126,15 @@ def open_dataset(folder: Path) -> Brats19Dataset:
 
 
 def open_calibration(folder: Path) -> Brats19Dataset:
-    """Return the cases for fitting a synthetic model. The official calibration list is not read here."""
-    return _open(folder, "calibration_cases", ())
+    """Return the cases for calibration and for fitting a synthetic model; none of them is measured."""
+    return _open(folder, "calibration_cases", _listed(official_list("brats19")[1]))
+
+
+def listed_samples(folder: Path, entries: Sequence[str]) -> ListedSamples:
+    """Return the cases that lines of a calibration list name, as in `HGG__BraTS19_2013_18_1`."""
+    dataset = _open_cases(folder, _listed(entries), read_facts(folder))
+    return ListedSamples(dataset=dataset, indices=range(dataset.count), is_measured=False)
+
+
+def _listed(entries: Sequence[str]) -> tuple[str, ...]:
+    return tuple(entry.replace("__", "/", 1) for entry in entries)

@@ -34,6 +34,7 @@ class Article:
 class CnnDmDataset:
     """The articles, in memory (the official ones are 60 MB)."""
 
+    path: Path
     articles: tuple[Article, ...]
     facts: DatasetFacts
 
@@ -41,6 +42,11 @@ class CnnDmDataset:
     def count(self) -> int:
         """Number of articles."""
         return len(self.articles)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The list of articles."""
+        return (self.path,)
 
     @property
     def summaries(self) -> tuple[str, ...]:
@@ -74,4 +80,4 @@ def open_dataset(folder: Path, name: str = ARTICLES_FILE) -> CnnDmDataset:
             articles.append(_article(entry))
         except (KeyError, TypeError) as error:
             raise HarnessError(f"{path}: entry {number} cannot be used: {error!r}", _HINT) from error
-    return CnnDmDataset(tuple(articles), read_facts(folder))
+    return CnnDmDataset(path, tuple(articles), read_facts(folder))

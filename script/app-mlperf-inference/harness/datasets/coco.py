@@ -7,9 +7,14 @@ Source: coco.py in vision/classification_and_detection/python of mlcommons/infer
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from harness.media.images import AnnotatedImages, open_annotated_images
+from harness.datasets.base import ListedSamples
+from harness.media.images import AnnotatedImages, listed_images, open_annotated_images
+
+CALIBRATION_IMAGES = "train2017"
+"""Where the images of the calibration list are; the list names training images."""
 
 
 def open_dataset(folder: Path) -> AnnotatedImages:
@@ -20,3 +25,8 @@ def open_dataset(folder: Path) -> AnnotatedImages:
         images="val2017",
         hint="make the data set again: cm run script --tags=get,dataset,coco,original --renew",
     )
+
+
+def listed_samples(folder: Path, entries: Sequence[str]) -> ListedSamples:
+    """Return the images of `train2017` that lines of a calibration list name."""
+    return listed_images(folder, CALIBRATION_IMAGES, entries)

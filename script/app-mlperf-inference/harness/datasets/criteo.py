@@ -49,6 +49,7 @@ _QUANTILES = np.array([100] * 2 + [200] * 12 + [300] * 2 + [400, 500, 600, 700])
 _TRACE_SEED = 123  # default of main.py's --numpy-rand-seed
 _SPARSE_FILE = "day_23_sparse_multi_hot.npz"
 _TEST_FILE, _VALIDATION_FILE = "terabyte_processed_test.bin", "terabyte_processed_val.bin"
+_FILES = ("day_23_dense.npy", "day_23_labels.npy", _SPARSE_FILE, _TEST_FILE, _VALIDATION_FILE, TRACE_FILE)
 _ROW_VALUES = 1 + DENSE_COUNT + CATEGORY_COUNT
 _HINT = "make the data set again: cm run script --tags=get,dataset,original,criteo --renew"
 
@@ -133,6 +134,7 @@ class ClickRows:
 class CriteoDataset:
     """Samples are the runs of rows between `boundaries`, int64[count + 1]."""
 
+    folder: Path
     table: Table
     boundaries: npt.NDArray[np.int64]
     facts: DatasetFacts
@@ -141,6 +143,11 @@ class CriteoDataset:
     def count(self) -> int:
         """Number of samples."""
         return len(self.boundaries) - 1
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The tables of both formats and the trace, as far as they are there."""
+        return tuple(self.folder / name for name in _FILES if (self.folder / name).is_file())
 
     def load(self, indices: Sequence[int]) -> list[ClickRows]:
         """Return where the samples' rows are."""
@@ -256,10 +263,10 @@ def open_dataset(folder: Path) -> CriteoDataset:
     table = _open_table(folder, is_measured_half=True)
     trace = folder / TRACE_FILE
     boundaries = _read_trace(trace, table.row_count) if trace.is_file() else aggregation(table.row_count)
-    return CriteoDataset(table, boundaries, read_facts(folder))
+    return CriteoDataset(folder, table, boundaries, read_facts(folder))
 
 
 def open_calibration(folder: Path) -> CriteoDataset:
     """Return the other half, whose first 128,000 rows are the official calibration set; none of it is measured."""
     table = _open_table(folder, is_measured_half=False)
-    return CriteoDataset(table, aggregation(table.row_count), read_facts(folder))
+    return CriteoDataset(folder, table, aggregation(table.row_count), read_facts(folder))

@@ -1,7 +1,7 @@
 """The digits data set: 8x8 images of handwritten digits, as the recipe get-dataset-digits writes them.
 
 Files read: `validation_images.npy` uint8[N, 8, 8] with values 0 to 16, and `validation_labels.npy` uint8[N] with
-values 0 to 9.
+values 0 to 9; for calibration `train_images.npy` and `train_labels.npy`, images that are not measured.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ _HINT = "make the data set again: cm run script --tags=get,dataset,digits --rene
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DigitsDataset:
-    """The validation part, in memory: uint8[N, 8, 8] and uint8[N]."""
+    """One part, in memory: uint8[N, 8, 8] and uint8[N]."""
 
+    files: tuple[Path, ...]
     images: npt.NDArray[np.uint8]
     labels: npt.NDArray[np.uint8]
     facts: DatasetFacts
 
     @property
     def count(self) -> int:
-        """Number of validation images."""
+        """Number of images."""
         return len(self.images)
 
     def load(self, indices: Sequence[int]) -> Array:
@@ -52,10 +53,19 @@ def _read(path: Path, sample_shape: tuple[int, ...], highest: int) -> npt.NDArra
     return checked
 
 
+def _open(folder: Path, part: str) -> DigitsDataset:
+    files = (folder / f"{part}_images.npy", folder / f"{part}_labels.npy")
+    images, labels = _read(files[0], (8, 8), 16), _read(files[1], (), 9)
+    if len(images) != len(labels):
+        raise HarnessError(f"{folder} holds {len(images)} {part} images but {len(labels)} labels", _HINT)
+    return DigitsDataset(files, images, labels, read_facts(folder))
+
+
 def open_dataset(folder: Path) -> DigitsDataset:
     """Return the validation part; raises HarnessError when a file is missing, damaged or of another length."""
-    images = _read(folder / "validation_images.npy", (8, 8), 16)
-    labels = _read(folder / "validation_labels.npy", (), 9)
-    if len(images) != len(labels):
-        raise HarnessError(f"{folder} holds {len(images)} validation images but {len(labels)} labels", _HINT)
-    return DigitsDataset(images, labels, read_facts(folder))
+    return _open(folder, "validation")
+
+
+def open_calibration(folder: Path) -> DigitsDataset:
+    """Return the training part, none of which is measured; raises HarnessError as `open_dataset`."""
+    return _open(folder, "train")

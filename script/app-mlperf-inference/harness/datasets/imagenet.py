@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from harness.datasets.base import DatasetFacts, read_facts
+from harness.datasets.base import DatasetFacts, ListedSamples, read_facts, require_found
 from harness.errors import HarnessError
 from harness.media.imaging import Image, read_image
 
@@ -31,6 +31,7 @@ class ImagenetDataset:
     """The validation images by index, read when asked for. labels: int64[count], 0..999."""
 
     folder: Path
+    label_path: Path
     names: tuple[str, ...]
     labels: npt.NDArray[np.int64]
     facts: DatasetFacts
@@ -39,6 +40,11 @@ class ImagenetDataset:
     def count(self) -> int:
         """Number of validation images."""
         return len(self.names)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The labels and the images."""
+        return (self.label_path, *(self.folder / name for name in self.names))
 
     def sample_name(self, index: int) -> str:
         """Return the image's file name, for the map of preprocessed samples."""
@@ -126,4 +132,13 @@ def open_dataset(folder: Path) -> ImagenetDataset:
         raise HarnessError(f"cannot read {error.filename}: {error.strerror}", _HINT) from error
     if problems:
         raise HarnessError(f"{folder} does not hold what its {path.name} says:\n  " + "\n  ".join(problems), _HINT)
-    return ImagenetDataset(folder, names, labels, read_facts(folder))
+    return ImagenetDataset(folder, path, names, labels, read_facts(folder))
+
+
+def listed_samples(folder: Path, entries: Sequence[str]) -> ListedSamples:
+    """Return the validation images that lines of a calibration list name: `name`, or `name number`."""
+    dataset = open_dataset(folder)
+    index_of = {name: index for index, name in enumerate(dataset.names)}
+    names = [entry.split()[0] for entry in entries]
+    require_found([name for name in names if name not in index_of], len(names), folder)
+    return ListedSamples(dataset=dataset, indices=[index_of[name] for name in names], is_measured=True)

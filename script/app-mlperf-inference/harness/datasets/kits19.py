@@ -3,8 +3,8 @@
     case_00000/imaging.nii.gz        the CT scan, Hounsfield units, axes slice, row, column
     case_00000/segmentation.nii.gz   0 background, 1 kidney, 2 tumour, of the same shape
 
-either in the folder itself or in its subfolder `data`. Real data: the 43 cases of the benchmark and 20 for
-calibration (below), others are not looked at. Synthetic data: dataset.json lists `cases` and `calibration_cases`.
+either in the folder itself or in its subfolder `data`. Real data: the 43 cases of the benchmark and the 20 of the
+official calibration list, others are not looked at. Synthetic data: dataset.json lists `cases` and `calibration_cases`.
 
 Volumes are read when asked for; one may take 2 GB. Reading needs the package nibabel.
 """
@@ -18,7 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.datasets.base import FACTS_FILE, DatasetFacts, read_facts
+from harness.calibrationlists import official_list
+from harness.datasets.base import FACTS_FILE, DatasetFacts, ListedSamples, read_facts
 from harness.errors import HarnessError
 from harness.media.nifti import Volume, find_problems, read_volume, require_none
 
@@ -30,14 +31,11 @@ def _case_names(numbers: Sequence[int]) -> tuple[str, ...]:
     return tuple(f"case_{number:05d}" for number in numbers)
 
 
-# Source of both lists: mlcommons/inference, vision/medical_imaging/3d-unet-kits19/meta/*_cases.json, in their order.
+# Source: mlcommons/inference, vision/medical_imaging/3d-unet-kits19/meta/inference_cases.json, in its order.
 INFERENCE_CASES = _case_names(
     (0, 3, 5, 6, 12, 24, 34, 41, 44, 49, 52, 56, 61, 65, 66, 70, 76, 78, 80, 84, 86, 87, 92, 111, 112, 125, 128, 138,
      157, 160, 161, 162, 169, 171, 176, 185, 187, 189, 198, 203, 206, 207, 400)
 )  # fmt: skip
-CALIBRATION_CASES = _case_names(
-    (50, 117, 172, 149, 91, 147, 144, 100, 90, 196, 183, 130, 136, 47, 73, 141, 53, 148, 81, 150)
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,6 +50,15 @@ class Kits19Dataset:
     def count(self) -> int:
         """Number of cases."""
         return len(self.cases)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The scan and the segmentation of each case."""
+        return tuple(path for case in self.cases for path in self.case_files(case))
+
+    def case_files(self, case: str) -> tuple[Path, ...]:
+        """Return the files of one case."""
+        return tuple(self.folder / case / name for name in (_IMAGE, _LABELS))
 
     def load(self, indices: Sequence[int]) -> list[Volume]:
         """Return the scans of `indices`, float32."""
@@ -79,11 +86,15 @@ def case_folder(folder: Path) -> Path:
 
 def _open(folder: Path, key: str, official: tuple[str, ...]) -> Kits19Dataset:
     facts = read_facts(folder)
-    cases = _listed_cases(folder, key, official, facts)
+    return _open_cases(folder, _listed_cases(folder, key, official, facts), facts)
+
+
+def _open_cases(folder: Path, cases: tuple[str, ...], facts: DatasetFacts) -> Kits19Dataset:
     place = case_folder(folder)
-    files = [[place / case / name for name in (_IMAGE, _LABELS)] for case in cases]
-    require_none("KiTS19", [problem for case in files for problem in find_problems(case)], _HINT)
-    return Kits19Dataset(folder=place, cases=cases, facts=facts)
+    dataset = Kits19Dataset(folder=place, cases=cases, facts=facts)
+    problems = [problem for case in cases for problem in find_problems(dataset.case_files(case))]
+    require_none("KiTS19", problems, _HINT)
+    return dataset
 
 
 def open_dataset(folder: Path) -> Kits19Dataset:
@@ -93,4 +104,10 @@ def open_dataset(folder: Path) -> Kits19Dataset:
 
 def open_calibration(folder: Path) -> Kits19Dataset:
     """Return the cases for calibration and for fitting a synthetic model; none of them is measured."""
-    return _open(folder, "calibration_cases", CALIBRATION_CASES)
+    return _open(folder, "calibration_cases", official_list("kits19")[1])
+
+
+def listed_samples(folder: Path, entries: Sequence[str]) -> ListedSamples:
+    """Return the cases that lines of a calibration list name."""
+    dataset = _open_cases(folder, tuple(entries), read_facts(folder))
+    return ListedSamples(dataset=dataset, indices=range(dataset.count), is_measured=False)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.datasets.base import DatasetFacts, read_facts
+from harness.datasets.base import DatasetFacts, ListedSamples, read_facts, require_found
 from harness.errors import HarnessError
 from harness.media.audio_features import LEAST_SAMPLES, SAMPLE_RATE_HZ
 from harness.metrics.wer import CHARACTERS
@@ -44,8 +44,9 @@ class Utterance:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LibriSpeechDataset:
-    """The utterances of at most 15 s."""
+    """The utterances of at most 15 s. manifest: None for those of a calibration list."""
 
+    manifest: Path | None
     utterances: tuple[Utterance, ...]
     facts: DatasetFacts
 
@@ -53,6 +54,12 @@ class LibriSpeechDataset:
     def count(self) -> int:
         """Number of utterances."""
         return len(self.utterances)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The list of utterances and their sound."""
+        manifest = () if self.manifest is None else (self.manifest,)
+        return (*manifest, *(utterance.path for utterance in self.utterances))
 
     @property
     def transcripts(self) -> tuple[str, ...]:
@@ -135,7 +142,7 @@ def open_dataset(folder: Path) -> LibriSpeechDataset:
         rest = f"\n  and {len(damaged) - _SHOWN} more" if len(damaged) > _SHOWN else ""
         lines = "".join(f"\n  {problem}" for problem in damaged[:_SHOWN])
         raise HarnessError(f"{len(damaged)} of {len(utterances)} files cannot be used:{lines}{rest}", _HINT)
-    return LibriSpeechDataset(tuple(utterances), read_facts(folder))
+    return LibriSpeechDataset(manifest, tuple(utterances), read_facts(folder))
 
 
 def _problem(utterance: Utterance) -> str:
@@ -146,3 +153,23 @@ def _problem(utterance: Utterance) -> str:
         return f"{utterance.path}: {error.strerror}"
     least = _SAMPLE_BYTES * utterance.sample_count
     return f"{utterance.path} has {size} bytes; its sound alone takes {least}" if size < least else ""
+
+
+def listed_samples(folder: Path, entries: Sequence[str]) -> ListedSamples:
+    """Return the sounds that lines of a calibration list name, as in `train-clean-100-wav/103/1240/103-1240-0010.wav`.
+
+    What is said in them is not known here, and calibration does not need it.
+    """
+    paths = [folder / entry for entry in entries]
+    require_found([entry for entry in entries if not (folder / entry).is_file()], len(entries), folder)
+    utterances = tuple(Utterance(path, _sample_count(path), "") for path in paths)
+    dataset = LibriSpeechDataset(None, utterances, read_facts(folder))
+    return ListedSamples(dataset=dataset, indices=range(dataset.count), is_measured=False)
+
+
+def _sample_count(path: Path) -> int:
+    try:
+        with wave.open(str(path), "rb") as file:
+            return file.getnframes()
+    except (OSError, EOFError, wave.Error) as error:
+        raise HarnessError(f"cannot read {path}: {error}", _HINT) from error

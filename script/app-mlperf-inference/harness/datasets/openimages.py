@@ -6,9 +6,14 @@ Source of the layout: tools/openimages.py in vision/classification_and_detection
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from harness.media.images import AnnotatedImages, open_annotated_images
+from harness.datasets.base import ListedSamples
+from harness.media.images import AnnotatedImages, listed_images, open_annotated_images
+
+CALIBRATION_IMAGES = "calibration/data"
+"""Where openimages_calibration.py of mlcommons/inference puts the images of the calibration list."""
 
 
 def open_dataset(folder: Path) -> AnnotatedImages:
@@ -19,3 +24,8 @@ def open_dataset(folder: Path) -> AnnotatedImages:
         images="validation/data",
         hint="make the data set again: cm run script --tags=get,dataset,openimages,original --renew",
     )
+
+
+def listed_samples(folder: Path, entries: Sequence[str]) -> ListedSamples:
+    """Return the images of `calibration/data` that lines of a calibration list name."""
+    return listed_images(folder, CALIBRATION_IMAGES, entries)

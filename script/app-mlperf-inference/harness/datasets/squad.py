@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from harness.datasets.base import DatasetFacts, read_facts
+from harness.datasets.base import DatasetFacts, ListedSamples, read_facts, require_found
 from harness.errors import HarnessError
 from harness.media.tokenization_squad import (
     MAX_QUERY_LENGTH,
@@ -53,6 +53,7 @@ class _Asked:
 class SquadDataset:
     """The questions of one file. `windows`: of each sample the question's index and the window over its paragraph."""
 
+    files: tuple[Path, ...]
     asked: Sequence[_Asked]
     windows: Sequence[tuple[int, Window]]
     vocabulary: Mapping[str, int]
@@ -140,7 +141,7 @@ def read_squad(questions_path: Path, vocabulary_path: Path, facts: DatasetFacts)
     ]
     if not windows:
         raise HarnessError(f"{questions_path} holds no question with a paragraph", _HINT)
-    return SquadDataset(asked, windows, vocabulary, facts)
+    return SquadDataset((questions_path, vocabulary_path), asked, windows, vocabulary, facts)
 
 
 def open_dataset(folder: Path) -> SquadDataset:
@@ -149,3 +150,15 @@ def open_dataset(folder: Path) -> SquadDataset:
     if missing:
         raise HarnessError(f"{folder} lacks {' and '.join(missing)}", _HINT)
     return read_squad(folder / QUESTIONS_FILE, folder / VOCABULARY_FILE, read_facts(folder))
+
+
+def listed_samples(folder: Path, entries: Sequence[str]) -> ListedSamples:
+    """Return the windows that lines of a calibration list name: the number of a window, or the id of a question, which
+    stands for all its windows."""
+    dataset = open_dataset(folder)
+    windows_of: dict[str, list[int]] = {str(index): [index] for index in range(dataset.count)}
+    for index, (question, _) in enumerate(dataset.windows):
+        windows_of.setdefault(dataset.questions[question].question_id, []).append(index)
+    require_found([entry for entry in entries if entry not in windows_of], len(entries), folder)
+    indices = [index for entry in entries for index in windows_of[entry]]
+    return ListedSamples(dataset=dataset, indices=indices, is_measured=True)

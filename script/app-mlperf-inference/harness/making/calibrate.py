@@ -8,26 +8,27 @@ for the distribution. Writes the neutral file of `calibration.py`.
 from __future__ import annotations
 
 import argparse
-import random
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import onnxruntime
+from mlperf_results.benchmarks import model_of, record_of
 
 from harness import registry
 from harness.backends.onnxruntime.backend import session_options
 from harness.benchmarks.base import Model
-from harness.datasets.base import FACTS_FILE, Dataset
+from harness.datasets.base import FACTS_FILE, ListedSamples
 from harness.errors import HarnessError
 from harness.making.calibration import DEFAULT_PERCENTILE, METHODS, Calibration, Observed, range_of, write_calibration
+from harness.making.calibrationsamples import Choice, choose
 from harness.making.modelfiles import versions
-from harness.modelfacts import ModelFacts, file_sha256, read_model_facts
+from harness.modelfacts import CalibrationSource, ModelFacts, file_sha256, read_model_facts
 from harness.opening import RawSource
 from harness.qsl import Source, make_library
 from harness.store import open_store
@@ -43,7 +44,7 @@ _PROGRESS_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What to calibrate, and how. sample_ids: indices of the data set. percentile: for that method only."""
+    """What to calibrate, and how. percentile: for that method only."""
 
     model: str
     model_info: Path
@@ -51,7 +52,7 @@ class Task:
     preprocessed: Path | None
     method: str
     percentile: float
-    sample_ids: tuple[int, ...]
+    choice: Choice
     threads: int
 
 
@@ -61,38 +62,39 @@ def calibrate(task: Task) -> Calibration:
     if facts.framework not in (None, "onnx"):
         raise HarnessError(f"{task.model_info} describes a {facts.framework} model", "take the variation _onnx")
     model = registry.load_model(task.model).open_model(facts)
-    dataset = registry.load_dataset_of(task.model).open_dataset(task.dataset)
-    wrong = [index for index in task.sample_ids if not 0 <= index < dataset.count]
-    if wrong or not task.sample_ids:
-        raise HarnessError(f"sample ids {wrong[:5]}: the data set has 0 to {dataset.count - 1}", "choose others")
-    source = _source(task, dataset, model)
+    name = record_of(task.model).dataset
+    listed, made_with = choose(name, registry.load_dataset(name), task.dataset, task.choice)
+    source = _source(task, listed, model)
     seen: dict[str, dict[str, Observed]] = {}
     sessions = {spec.name: _Watched(facts.files[spec.name].path, task.threads) for spec in model.networks}
     for name, watched in sessions.items():
         seen[name] = {tensor: Observed() for tensor in watched.tensors}
-    _run(task, model, source, {name: watched.call(seen[name], Observed.widen) for name, watched in sessions.items()})
+    _run(
+        listed.indices,
+        model,
+        source,
+        {name: watched.call(seen[name], Observed.widen) for name, watched in sessions.items()},
+    )
     if task.method != "minmax":
         calls = {name: watched.call(seen[name], Observed.count) for name, watched in sessions.items()}
-        _run(task, model, source, calls)
+        _run(listed.indices, model, source, calls)
     return Calibration(
         method=task.method,
         networks={
             name: {tensor: range_of(observed, task.method, task.percentile) for tensor, observed in tensors.items()}
             for name, tensors in seen.items()
         },
-        provenance=_provenance(task, facts, dataset),
+        provenance=_provenance(task, facts, listed, made_with),
     )
 
 
-def _source(task: Task, dataset: Dataset, model: Model) -> Source:
-    if task.preprocessed is None:
-        return RawSource(dataset, model)
-    from mlperf_results.benchmarks import model_of
-
-    return open_store(task.preprocessed, model_of(task.model), dataset.count)
+def _source(task: Task, listed: ListedSamples, model: Model) -> Source:
+    if task.preprocessed is None or not listed.is_measured:
+        return RawSource(listed.dataset, model)
+    return open_store(task.preprocessed, model_of(task.model), task.dataset, listed.dataset)
 
 
-def _provenance(task: Task, facts: ModelFacts, dataset: Dataset) -> dict[str, Any]:
+def _provenance(task: Task, facts: ModelFacts, listed: ListedSamples, made_with: CalibrationSource) -> dict[str, Any]:
     facts_file = task.dataset / FACTS_FILE
     return {
         "model": {
@@ -103,25 +105,26 @@ def _provenance(task: Task, facts: ModelFacts, dataset: Dataset) -> dict[str, An
         "dataset": {
             "folder": str(task.dataset),
             "facts_sha256": file_sha256(facts_file) if facts_file.is_file() else None,
-            "count": dataset.count,
-            "is_synthetic": dataset.facts.is_synthetic,
+            "count": listed.dataset.count,
+            "is_synthetic": listed.dataset.facts.is_synthetic,
         },
-        "sample_ids": list(task.sample_ids),
+        "calibration": asdict(made_with),
+        "sample_ids": list(listed.indices),
         "percentile": task.percentile if task.method == "percentile" else None,
         "versions": versions("onnxruntime", "onnx", "numpy"),
     }
 
 
-def _run(task: Task, model: Model, source: Source, networks: Mapping[str, Infer]) -> None:
+def _run(indices: Sequence[int], model: Model, source: Source, networks: Mapping[str, Infer]) -> None:
     """Let the model answer every sample; tells the progress on stderr."""
     library = make_library(source, model)
     told_s = time.monotonic()
-    for number, index in enumerate(task.sample_ids, start=1):
+    for number, index in enumerate(indices, start=1):
         library.load([index])
         model.predict(networks, library.single[index])
         if time.monotonic() - told_s > _PROGRESS_S:
             told_s = time.monotonic()
-            print(f"calibrate: {number} of {len(task.sample_ids)} samples", file=sys.stderr)
+            print(f"calibrate: {number} of {len(indices)} samples", file=sys.stderr)
 
 
 class _Watched:
@@ -172,26 +175,6 @@ def watched_tensors(model: onnx.ModelProto) -> list[str]:
     return list(names)
 
 
-def choose_samples(count: int, wanted: int, seed: int) -> tuple[int, ...]:
-    """Return `wanted` different indices of `count`, seeded, in rising order; all when there are no more."""
-    if wanted >= count:
-        return tuple(range(count))
-    return tuple(sorted(random.Random(seed).sample(range(count), wanted)))
-
-
-def read_sample_list(path: Path) -> tuple[int, ...]:
-    """Return the indices in a file with one in each line; empty lines and what stands behind # do not count."""
-    try:
-        words = [line.partition("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines()]
-        return tuple(int(word) for word in words if word)
-    except OSError as error:
-        raise HarnessError(
-            f"cannot read {path}: {error.strerror}", "give a file with one index in each line"
-        ) from error
-    except ValueError as error:
-        raise HarnessError(f"{path}: {error}", "give a file with one index in each line") from error
-
-
 def _parse(words: Sequence[str] | None) -> tuple[Task, Path]:
     parser = argparse.ArgumentParser(
         prog="python3 -m harness.making.calibrate", description=(__doc__ or "").splitlines()[0]
@@ -202,19 +185,17 @@ def _parse(words: Sequence[str] | None) -> tuple[Task, Path]:
     parser.add_argument("--preprocessed", type=Path, help="store of preprocessed samples of that data set")
     parser.add_argument("--method", default="minmax", choices=METHODS)
     parser.add_argument("--percentile", type=float, default=DEFAULT_PERCENTILE, help="share of values kept, percent")
-    parser.add_argument("--count", type=int, default=64, help="samples, chosen by --seed (default: %(default)s)")
+    parser.add_argument("--list", default="", help="file name of the official list, where there are several")
+    parser.add_argument("--count", type=int, help="so many samples chosen by --seed, instead of the official list")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--sample_list", type=Path, help="file with one sample index in each line, instead of --count")
+    parser.add_argument("--sample_list", type=Path, help="file with one sample index in each line, instead of a list")
     parser.add_argument("--threads", type=int, default=0, help="0: as onnxruntime chooses")
     parser.add_argument("--output", required=True, type=Path, help="calibration.json to write")
     given = parser.parse_args(words)
     if not 50.0 < given.percentile <= 100.0:
         raise HarnessError(f"percentile is {given.percentile}; allowed: above 50, up to 100")
-    if given.sample_list is not None:
-        chosen = read_sample_list(given.sample_list)
-    else:
-        dataset = registry.load_dataset_of(given.model).open_dataset(given.dataset)
-        chosen = choose_samples(dataset.count, given.count, given.seed)
+    if sum((bool(given.list), given.count is not None, given.sample_list is not None)) > 1:
+        raise HarnessError("--list, --count and --sample_list exclude each other", "give one of them")
     task = Task(
         model=given.model,
         model_info=given.model_info,
@@ -222,7 +203,7 @@ def _parse(words: Sequence[str] | None) -> tuple[Task, Path]:
         preprocessed=given.preprocessed,
         method=given.method,
         percentile=given.percentile,
-        sample_ids=chosen,
+        choice=Choice(list_name=given.list, sample_list=given.sample_list, count=given.count, seed=given.seed),
         threads=given.threads,
     )
     return task, given.output
@@ -239,10 +220,9 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"calibrate: {error}" + (f"\nhint: {error.hint}" if error.hint else ""), file=sys.stderr)
         return error.exit_code
     tensors = sum(len(rows) for rows in calibration.networks.values())
-    print(
-        f"{task.model}: ranges of {tensors} tensors ({task.method}) from {len(task.sample_ids)} samples "
-        f"in {time.perf_counter() - start_s:.1f} s -> {output}"
-    )
+    samples = calibration.provenance["calibration"]["name"]
+    took = f"in {time.perf_counter() - start_s:.1f} s -> {output}"
+    print(f"{task.model}: ranges of {tensors} tensors ({task.method}) with {samples} {took}")
     return 0
 
 

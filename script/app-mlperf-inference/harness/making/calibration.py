@@ -1,9 +1,9 @@
 """Calibration: from the values that a network's tensors take to the range that 8 bits are spread over, and the neutral
 file that holds such ranges.
 
-    {"format": 1, "method": "entropy", "networks": {"model": {"conv1_out": [0.0, 3.2], ...}},
-     "provenance": {"model": {"name", "sha256"}, "dataset": {"name", "is_synthetic", ...}, "sample_ids": [...],
-                    "versions": {...}}}
+    {"format": 2, "method": "entropy", "networks": {"model": {"conv1_out": [0.0, 3.2], ...}},
+     "provenance": {"model": {"name", "sha256"}, "dataset": {"name", "is_synthetic", ...},
+                    "calibration": {"name", "sha256", "is_official"}, "sample_ids": [...], "versions": {...}}}
 
 Names are those of the ONNX file; ranges hold zero. Nothing in the file belongs to one runtime. Pure but for reading and
 writing the file.
@@ -25,7 +25,7 @@ import numpy.typing as npt
 from harness.errors import HarnessError
 from harness.tensors import Array
 
-FORMAT = 1
+FORMAT = 2
 METHODS = ("entropy", "minmax", "percentile")
 BIN_COUNT = 4096
 """Bins over -largest to +largest, so half of them on each side."""

@@ -29,7 +29,7 @@ from harness.benchmarks.base import Score
 from harness.decoding.detection import Coding, Floats, Integers, encode, overlaps, to_corners
 from harness.decoding.detector import Detector
 from harness.errors import HarnessError
-from harness.making.makemodel import FRAMEWORKS, Claims, Order, architecture_of, build_modules, write_model
+from harness.making.makemodel import FRAMEWORKS, ModelClaims, ModelRequest, architecture_of, build_modules, write_model
 from harness.making.scenes import draw, random_scene
 from harness.modelfacts import ModelFacts
 from harness.tensors import Array, Tensors
@@ -181,25 +181,25 @@ def measure(module: nn.Module, model: Detector, dataset: Any) -> Score:
     return model.score(responses, dataset)
 
 
-def make_fitted_model(order: Order, dataset_dir: Path) -> Score:
-    """Fit, score and write the ordered model; return its score. Raises HarnessError."""
-    file = importlib.import_module(f"harness.benchmarks.{order.architecture}.model")
-    facts = ModelFacts(config=order.values, is_synthetic=True)
+def make_fitted_model(request: ModelRequest, dataset_dir: Path) -> Score:
+    """Fit, score and write the requested model; return its score. Raises HarnessError."""
+    file = importlib.import_module(f"harness.benchmarks.{request.architecture}.model")
+    facts = ModelFacts(config=request.values, is_synthetic=True)
     model: Detector = file.open_model(facts)
-    dataset = registry.load_dataset_of(order.architecture).open_dataset(dataset_dir)
-    fitting = fit_of(order.architecture)
+    dataset = registry.load_dataset_of(request.architecture).open_dataset(dataset_dir)
+    fitting = fit_of(request.architecture)
     torch.set_num_threads(1)
-    torch.manual_seed(order.seed)
-    modules = build_modules(order)
+    torch.manual_seed(request.seed)
+    modules = build_modules(request)
     anchors = file.anchors_of(facts) / np.float32(file.anchor_unit(facts))
-    fit(modules["model"], model, Grid(anchors, file.CODING), fitting, order.seed)
+    fit(modules["model"], model, Grid(anchors, file.CODING), fitting, request.seed)
     score = measure(modules["model"], model, dataset)
     facts_for_people = {
         "source": "fitted on synthetic pictures by harness.making.fit_detection",
         "licence": "Apache-2.0",
         "fit": {"steps": fitting.steps, "batch": fitting.batch},
     }
-    write_model(modules, order, Claims(reference=score.values, is_synthetic=True, facts=facts_for_people))
+    write_model(modules, request, ModelClaims(reference=score.values, is_synthetic=True, facts=facts_for_people))
     return score
 
 
@@ -214,7 +214,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--output_dir", required=True, type=Path)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(words)
-    order = Order(
+    request = ModelRequest(
         architecture=given.architecture,
         config="tiny",
         framework=given.framework,
@@ -222,7 +222,7 @@ def main(words: Sequence[str] | None = None) -> int:
         seed=given.seed,
     )
     try:
-        score = make_fitted_model(order, given.dataset_dir)
+        score = make_fitted_model(request, given.dataset_dir)
     except HarnessError as error:
         print(f"fit_detection: {error}" + (f"\nhint: {error.hint}" if error.hint else ""), file=sys.stderr)
         return error.exit_code

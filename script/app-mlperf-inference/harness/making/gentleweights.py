@@ -27,7 +27,7 @@ def random_pictures(count: int, size: int, generator: torch.Generator) -> Tensor
     return (smooth + 0.04 * torch.randn(smooth.shape, generator=generator)).clamp(0.0, 1.0)
 
 
-def pass_on(module: nn.Module) -> None:
+def init_identity(module: nn.Module) -> None:
     """Add the identity to a part of the drawn weights of every convolution that keeps channels and size."""
     with torch.no_grad():
         for part in module.modules():
@@ -42,7 +42,7 @@ def pass_on(module: nn.Module) -> None:
                 part.weight.add_(drawn)
 
 
-def claim_little(layer: nn.Conv2d, generator: torch.Generator, is_score: bool) -> None:
+def init_low_scores(layer: nn.Conv2d, generator: torch.Generator, is_score: bool) -> None:
     """Set a last layer: deviation 0.01, and for scores the bias of one object in a hundred places.
 
     Source: RetinaNetHead in single_stage_detector/ssd/model/retinanet.py of mlcommons/training.

@@ -5,10 +5,10 @@
 With --weights a published checkpoint is taken over; without it the weights are random (`modelweights.py`), seeded, and
 the same for both frameworks. A program that fits a model calls the functions:
 
-    order = Order(architecture="rnnt", config="tiny", framework="onnx", output_dir=folder, seed=1)
-    modules = build_modules(order)            # torch modules by network, random weights, BN calibrated
+    request = ModelRequest(architecture="rnnt", config="tiny", framework="onnx", output_dir=folder, seed=1)
+    modules = build_modules(request)            # torch modules by network, random weights, BN calibrated
     ...fit them...
-    write_model(modules, order, Claims(reference={"WER": 97.1}, facts={"licence": "Apache-2.0"}))
+    write_model(modules, request, ModelClaims(reference={"WER": 97.1}, facts={"licence": "Apache-2.0"}))
 
 An architecture (benchmarks/<folder>/network.py) may bring, beside what `benchmarks/architecture.py` asks for:
 
@@ -59,7 +59,7 @@ _MEMORY_FACTOR = 2.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class ModelRequest:
     """What model to make.
 
     config: "full", "tiny" or a mapping of one's own. weights: a checkpoint instead of random weights. model: the folder
@@ -93,7 +93,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claims:
+class ModelClaims:
     """What model.json says beside its files. reference: the fp32 score by metric name where it means something.
 
     is_synthetic: None for "random or fitted here, so yes; from a checkpoint, so no". facts: further keys for people.
@@ -120,10 +120,10 @@ def architecture_of(name: str) -> ArchitectureModule:
     return module
 
 
-def network_specs(order: Order) -> tuple[NetworkSpec, ...]:
-    """Return the networks of the ordered model as the benchmark's model.py describes them."""
-    name = order.model or order.architecture
-    facts = ModelFacts(folder=order.output_dir, framework=order.framework, config=order.values, is_synthetic=True)
+def network_specs(request: ModelRequest) -> tuple[NetworkSpec, ...]:
+    """Return the networks of the requested model as the benchmark's model.py describes them."""
+    name = request.model or request.architecture
+    facts = ModelFacts(folder=request.output_dir, framework=request.framework, config=request.values, is_synthetic=True)
     try:
         module = importlib.import_module(f"harness.benchmarks.{name}.model")
     except ModuleNotFoundError as error:
@@ -134,12 +134,12 @@ def network_specs(order: Order) -> tuple[NetworkSpec, ...]:
     return model.networks
 
 
-def example_inputs(order: Order, spec: NetworkSpec, count: int) -> tuple[torch.Tensor, ...]:
+def example_inputs(request: ModelRequest, spec: NetworkSpec, count: int) -> tuple[torch.Tensor, ...]:
     """Return `count` samples of inputs that the network can take, seeded."""
-    generator = seeded(order.seed + 1)
-    own = getattr(architecture_of(order.architecture), "example_inputs", None)
+    generator = seeded(request.seed + 1)
+    own = getattr(architecture_of(request.architecture), "example_inputs", None)
     if own is not None:
-        return tuple(own(spec.name, order.values, count, generator))
+        return tuple(own(spec.name, request.values, count, generator))
     inputs = []
     for tensor in spec.inputs:
         shape = (count, *(size if isinstance(size, int) else _EXAMPLE_SIZE for size in tensor.shape))
@@ -149,82 +149,84 @@ def example_inputs(order: Order, spec: NetworkSpec, count: int) -> tuple[torch.T
     return tuple(inputs)
 
 
-def build_modules(order: Order) -> dict[str, nn.Module]:
+def build_modules(request: ModelRequest) -> dict[str, nn.Module]:
     """Return the networks by name in eval mode: random weights, or those of the checkpoint. Raises HarnessError."""
-    state = read_checkpoint(order.weights) if order.weights is not None else None
+    state = read_checkpoint(request.weights) if request.weights is not None else None
     modules = {}
-    for spec in network_specs(order):
-        require_memory(order, spec.name)
-        torch.manual_seed(order.seed)  # some layers draw while they are built
-        module = architecture_of(order.architecture).build(spec.name, order.values).eval()
+    for spec in network_specs(request):
+        require_memory(request, spec.name)
+        torch.manual_seed(request.seed)  # some layers draw while they are built
+        module = architecture_of(request.architecture).build(spec.name, request.values).eval()
         if state is None:
-            initialise = getattr(architecture_of(order.architecture), "initialise", draw_weights)
-            initialise(module, seeded(order.seed))
-            calibrate_normalisation(module, example_inputs(order, spec, _CALIBRATION_COUNT))
+            initialise = getattr(architecture_of(request.architecture), "initialise", draw_weights)
+            initialise(module, seeded(request.seed))
+            calibrate_normalisation(module, example_inputs(request, spec, _CALIBRATION_COUNT))
         else:
-            convert = getattr(architecture_of(order.architecture), "convert_checkpoint", lambda network, found: found)
+            convert = getattr(architecture_of(request.architecture), "convert_checkpoint", lambda network, found: found)
             load_weights(module, spec.name, convert(spec.name, state))
         modules[spec.name] = module
     return modules
 
 
-def require_memory(order: Order, network: str) -> None:
+def require_memory(request: ModelRequest, network: str) -> None:
     """Raise HarnessError when the network's weights do not fit into the free memory; nothing is allocated."""
     try:
         with torch.device("meta"):
-            needed = int(size_bytes(architecture_of(order.architecture).build(network, order.values)) * _MEMORY_FACTOR)
+            needed = int(
+                size_bytes(architecture_of(request.architecture).build(network, request.values)) * _MEMORY_FACTOR
+            )
     except (RuntimeError, NotImplementedError):
         return  # reads values while it is built, so that its size is known only afterwards
     free = free_memory_bytes()
     if free is not None and needed > free:
         raise HarnessError(
-            f"making network {network} of {order.architecture} needs about {needed / 2**30:.1f} GiB of memory; "
+            f"making network {network} of {request.architecture} needs about {needed / 2**30:.1f} GiB of memory; "
             f"{free / 2**30:.1f} GiB are free",
             "take the variation _tiny, or a machine with more memory",
         )
 
 
-def write_model(modules: Mapping[str, nn.Module], order: Order, claims: Claims | None = None) -> Path:
-    """Write the networks' files and model.json into the order's folder; return the path of model.json."""
-    claims = Claims() if claims is None else claims
-    order.output_dir.mkdir(parents=True, exist_ok=True)
+def write_model(modules: Mapping[str, nn.Module], request: ModelRequest, claims: ModelClaims | None = None) -> Path:
+    """Write the networks' files and model.json into the request's folder; return the path of model.json."""
+    claims = ModelClaims() if claims is None else claims
+    request.output_dir.mkdir(parents=True, exist_ok=True)
     files: dict[str, list[Path]] = {}
-    for spec in network_specs(order):
+    for spec in network_specs(request):
         module = modules[spec.name].eval()
-        path = order.output_dir / file_name(order.stem or order.architecture, spec.name, order.framework)
+        path = request.output_dir / file_name(request.stem or request.architecture, spec.name, request.framework)
         try:
-            if order.framework == "pytorch":
+            if request.framework == "pytorch":
                 write_safetensors(module, path)
                 files[spec.name] = [path]
             else:
-                files[spec.name] = write_onnx(module, spec, example_inputs(order, spec, _EXAMPLE_COUNT), path)
+                files[spec.name] = write_onnx(module, spec, example_inputs(request, spec, _EXAMPLE_COUNT), path)
         except OSError as error:
             raise HarnessError(f"cannot write {path}: {error.strerror}", "make room, or take another folder") from error
-    is_synthetic = order.weights is None if claims.is_synthetic is None else claims.is_synthetic
+    is_synthetic = request.weights is None if claims.is_synthetic is None else claims.is_synthetic
     info = {
-        "name": order.model or order.architecture,
-        "framework": order.framework,
+        "name": request.model or request.architecture,
+        "framework": request.framework,
         "precision": claims.precision,
         "is_synthetic": is_synthetic,
-        "architecture": order.architecture,
-        "config_name": order.config if isinstance(order.config, str) else "own",
-        "config": order.values,
-        "seed": order.seed if order.weights is None else None,
+        "architecture": request.architecture,
+        "config_name": request.config if isinstance(request.config, str) else "own",
+        "config": request.values,
+        "seed": request.seed if request.weights is None else None,
         "files": describe_files(files),
         "reference": None if claims.reference is None else dict(claims.reference),
         "parameter_count": sum(value.numel() for module in modules.values() for value in module.parameters()),
-        "versions": versions("torch", "numpy", "onnx" if order.framework == "onnx" else "safetensors"),
+        "versions": versions("torch", "numpy", "onnx" if request.framework == "onnx" else "safetensors"),
         **claims.facts,
     }
-    return write_model_info(order.output_dir, info)
+    return write_model_info(request.output_dir, info)
 
 
-def make_model(order: Order, claims: Claims | None = None) -> Path:
-    """Build the ordered model, write it and return the path of its model.json; raises HarnessError."""
-    return write_model(build_modules(order), order, claims)
+def make_model(request: ModelRequest, claims: ModelClaims | None = None) -> Path:
+    """Build the requested model, write it and return the path of its model.json; raises HarnessError."""
+    return write_model(build_modules(request), request, claims)
 
 
-def _parse(words: Sequence[str] | None) -> tuple[Order, Claims]:
+def _parse(words: Sequence[str] | None) -> tuple[ModelRequest, ModelClaims]:
     parser = argparse.ArgumentParser(
         prog="python3 -m harness.making.makemodel", description=(__doc__ or "").splitlines()[0]
     )
@@ -238,7 +240,7 @@ def _parse(words: Sequence[str] | None) -> tuple[Order, Claims]:
     parser.add_argument("--stem", help="start of the file names (default: the architecture)")
     parser.add_argument("--facts", type=json.loads, default={}, help="JSON object of further keys of model.json")
     given = parser.parse_args(words)
-    order = Order(
+    request = ModelRequest(
         architecture=given.architecture,
         config=given.config,
         framework=given.framework,
@@ -248,22 +250,22 @@ def _parse(words: Sequence[str] | None) -> tuple[Order, Claims]:
         model=given.model,
         stem=given.stem,
     )
-    return order, Claims(facts=given.facts)
+    return request, ModelClaims(facts=given.facts)
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Command line entry; return the exit code."""
     start_s = time.perf_counter()
     try:
-        order, claims = _parse(words)
-        info = json.loads(make_model(order, claims).read_text(encoding="utf-8"))
+        request, claims = _parse(words)
+        info = json.loads(make_model(request, claims).read_text(encoding="utf-8"))
     except HarnessError as error:
         print(f"makemodel: {error}" + (f"\nhint: {error.hint}" if error.hint else ""), file=sys.stderr)
         return error.exit_code
     size = sum(entry["size_bytes"] for entry in info["files"].values())
     print(
         f"{info['name']} ({info['config_name']}, {info['framework']}): {info['parameter_count']} parameters, "
-        f"{size / 1e6:.1f} MB in {time.perf_counter() - start_s:.1f} s -> {order.output_dir}"
+        f"{size / 1e6:.1f} MB in {time.perf_counter() - start_s:.1f} s -> {request.output_dir}"
     )
     return 0
 

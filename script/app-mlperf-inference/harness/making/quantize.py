@@ -31,7 +31,7 @@ from harness.errors import HarnessError
 from harness.making.calibrate import STATIC_OPERATORS
 from harness.making.calibration import Calibration, Range, read_calibration
 from harness.making.modelfiles import MODEL_INFO_FILE, describe_files, versions, write_model_info
-from harness.modelfacts import ModelFacts, ModelFile, file_sha256, read_model_facts
+from harness.modelfacts import ModelFacts, ModelFile, file_sha256, parse_calibration, read_model_facts
 from harness.watch.processor import has_vnni
 
 PRECISIONS = ("int8", "fp16")
@@ -79,6 +79,7 @@ def quantize(task: Task) -> Path:
         {
             **{key: value for key, value in info.items() if key not in _OF_THE_FILES},
             "precision": task.precision,
+            "calibration": None if calibration is None else calibration.provenance["calibration"],
             "files": describe_files(files),
             "beside": beside,
             "quantisation": {
@@ -129,6 +130,11 @@ def _calibration(task: Task, facts: ModelFacts) -> Calibration | None:
         raise HarnessError(
             f"{task.calibration} was made with another model than {task.model_info}",
             "calibrate this model: cm run script --tags=calibrate,ml-model",
+        )
+    if parse_calibration(calibration.provenance.get("calibration"), str(task.calibration)) is None:
+        raise HarnessError(
+            f"{task.calibration} does not say which samples it was made with",
+            "calibrate again: cm run script --tags=calibrate,ml-model --renew",
         )
     return calibration
 
@@ -213,9 +219,7 @@ def without_weight_copies(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _write_static(model: onnx.ModelProto, ranges: Mapping[str, Range], target: str, path: Path) -> None:
-    from onnxruntime.quantization import QuantType
-    from onnxruntime.quantization.calibrate import CalibrationMethod, TensorsData
-    from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
+    from onnxruntime.quantization import CalibrationMethod, QDQQuantizer, QuantType, TensorsData
 
     if not ranges:
         raise HarnessError("the calibration has no range of this network's tensors", "calibrate again")
@@ -229,16 +233,16 @@ def _write_static(model: onnx.ModelProto, ranges: Mapping[str, Range], target: s
     for_gpu = target == "tensorrt"
     # Without VNNI the sum of two products can overflow 16 bits, so weights get seven bits on such a processor.
     quantizer = QDQQuantizer(
-        onnx.shape_inference.infer_shapes(model),
-        True,  # per channel
-        not for_gpu and not has_vnni(),
-        QuantType.QInt8,
-        QuantType.QInt8 if for_gpu else QuantType.QUInt8,
-        data,
-        [],
-        left,
-        list(STATIC_OPERATORS),
-        {"ActivationSymmetric": True, "QuantizeBias": False} if for_gpu else {},
+        model=onnx.shape_inference.infer_shapes(model),
+        per_channel=True,
+        reduce_range=not for_gpu and not has_vnni(),
+        weight_qType=QuantType.QInt8,
+        activation_qType=QuantType.QInt8 if for_gpu else QuantType.QUInt8,
+        tensors_range=data,
+        nodes_to_quantize=[],
+        nodes_to_exclude=left,
+        op_types_to_quantize=list(STATIC_OPERATORS),
+        extra_options={"ActivationSymmetric": True, "QuantizeBias": False} if for_gpu else {},
     )
     quantizer.quantize_model()
     quantizer.model.save_model_to_file(str(path), _is_large(quantizer.model.model))

@@ -60,8 +60,8 @@ _SMALL_SIZES = ((200, 150), (150, 200), (192, 128), (160, 160))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """What to make. classes: id and name of every category, in the order of the list."""
+class DatasetRequest:
+    """What to make. classes: id and name of every category, in the request of the list."""
 
     layout: str
     classes: tuple[tuple[int, str], ...]
@@ -84,7 +84,9 @@ def read_classes(path: Path) -> tuple[tuple[int, str], ...]:
     return classes
 
 
-def _annotations_of(scene: Scene, size: tuple[int, int], image_id: int, order: Order) -> list[dict[str, Any]]:
+def _annotations_of(
+    scene: Scene, size: tuple[int, int], image_id: int, request: DatasetRequest
+) -> list[dict[str, Any]]:
     """Return the boxes as x, y, width, height in pixels."""
     scale = np.array([*size, *size], dtype=np.float64)
     rows = []
@@ -94,7 +96,7 @@ def _annotations_of(scene: Scene, size: tuple[int, int], image_id: int, order: O
         rows.append(
             {
                 "image_id": image_id,
-                "category_id": order.classes[kind][0],
+                "category_id": request.classes[kind][0],
                 "bbox": [left, top, width, height],
                 "area": round(width * height, 2),
                 "iscrowd": 0,
@@ -103,47 +105,47 @@ def _annotations_of(scene: Scene, size: tuple[int, int], image_id: int, order: O
     return rows
 
 
-def make_dataset(order: Order) -> None:
+def make_dataset(request: DatasetRequest) -> None:
     """Write pictures, annotations and, last, dataset.json; raises HarnessError."""
     import cv2
 
-    layout = LAYOUTS[order.layout]
-    sizes = _SMALL_SIZES if order.is_small else layout.real_sizes
+    layout = LAYOUTS[request.layout]
+    sizes = _SMALL_SIZES if request.is_small else layout.real_sizes
     images: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
-    (order.output_dir / layout.images).mkdir(parents=True, exist_ok=True)
-    for number in range(1, order.count + 1):
-        generator = np.random.default_rng((order.seed, number))
+    (request.output_dir / layout.images).mkdir(parents=True, exist_ok=True)
+    for number in range(1, request.count + 1):
+        generator = np.random.default_rng((request.seed, number))
         is_empty = layout.empty_every > 0 and number % layout.empty_every == 0
         scene = random_scene(generator, *((0, 0) if is_empty else (1, 4)))
         width, height = sizes[(number - 1) % len(sizes)]
         name = layout.file_name.format(number=number)
-        path = order.output_dir / layout.images / name
+        path = request.output_dir / layout.images / name
         picture = draw(generator, scene, width, height)
         if not cv2.imwrite(str(path), picture[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, _JPEG_QUALITY]):
             raise HarnessError(f"cannot write {path}", "make room, or take another folder")
         images.append({"id": number, "file_name": name, "width": width, "height": height})
-        annotations += _annotations_of(scene, (width, height), number, order)
+        annotations += _annotations_of(scene, (width, height), number, request)
     content = {
         "info": {"description": "synthetic pictures for tests, made by crowdperf"},
         "licenses": [],
         "images": images,
         "annotations": [{"id": number, **row} for number, row in enumerate(annotations, start=1)],
-        "categories": [{"id": number, "name": name, "supercategory": ""} for number, name in order.classes],
+        "categories": [{"id": number, "name": name, "supercategory": ""} for number, name in request.classes],
     }
-    path = order.output_dir / layout.annotations
+    path = request.output_dir / layout.annotations
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content) + "\n", encoding="utf-8")
     facts = {
         "format": 1,
-        "name": order.layout,
+        "name": request.layout,
         "is_synthetic": True,
-        "seed": order.seed,
-        "count": order.count,
-        "pictures": "small" if order.is_small else "real",
+        "seed": request.seed,
+        "count": request.count,
+        "pictures": "small" if request.is_small else "real",
         "licence": "Apache-2.0",
     }
-    (order.output_dir / "dataset.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    (request.output_dir / "dataset.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -162,7 +164,7 @@ def main(words: Sequence[str] | None = None) -> int:
     given = parser.parse_args(words)
     try:
         make_dataset(
-            Order(
+            DatasetRequest(
                 layout=given.layout,
                 classes=read_classes(given.classes),
                 count=given.count,

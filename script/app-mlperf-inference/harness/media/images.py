@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.datasets.base import DatasetFacts, read_facts
+from harness.datasets.base import DatasetFacts, ListedSamples, read_facts, require_found
 from harness.errors import HarnessError
 
 _SHOWN_NAMES = 5
@@ -27,13 +27,11 @@ class ImageFile:
     path: Path
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AnnotatedImages:
-    """Images in the order of the annotation file. image_ids: their ids in that file."""
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ImageFiles:
+    """Images without annotations, as calibration takes them."""
 
     paths: tuple[Path, ...]
-    image_ids: tuple[int, ...]
-    annotations_path: Path
     facts: DatasetFacts
 
     @property
@@ -41,9 +39,27 @@ class AnnotatedImages:
         """Number of images."""
         return len(self.paths)
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The images."""
+        return self.paths
+
     def load(self, indices: Sequence[int]) -> list[ImageFile]:
         """Return index and path of each; decoding is the model's preprocessing."""
         return [ImageFile(index, self.paths[index]) for index in indices]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class AnnotatedImages(ImageFiles):
+    """Images in the order of the annotation file. image_ids: their ids in that file."""
+
+    image_ids: tuple[int, ...]
+    annotations_path: Path
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The annotations and the images."""
+        return (self.annotations_path, *self.paths)
 
 
 def open_annotated_images(folder: Path, annotations: str, images: str, hint: str) -> AnnotatedImages:
@@ -71,3 +87,12 @@ def open_annotated_images(folder: Path, annotations: str, images: str, hint: str
         annotations_path=path,
         facts=read_facts(folder),
     )
+
+
+def listed_images(folder: Path, images: str, names: Sequence[str]) -> ListedSamples:
+    """Return the images that a calibration list names, from the subfolder `images`; raises HarnessError naming those
+    that are not there."""
+    paths = tuple(folder / images / name for name in names)
+    require_found([path.name for path in paths if not path.is_file()], len(paths), folder / images)
+    dataset = ImageFiles(paths=paths, facts=read_facts(folder))
+    return ListedSamples(dataset=dataset, indices=range(dataset.count), is_measured=False)

@@ -158,8 +158,8 @@ def _mean_precision(truth: Any, results: _Results) -> float:
         merged = {category: _in_image_order(portions) for category, portions in results.items()}
         # One image stands for all: the cut to 100 detections an image was made when they were matched.
         parameters.maxDets = [max((len(result["dtScores"]) for result in merged.values()), default=1)]
+        evaluator.evaluate()  # of the stand-in without boxes: takes the parameters over
         evaluator.evalImgs = [merged.get(category) for category in parameters.catIds]
-        evaluator._paramsEval = parameters  # as evaluate() leaves it
         evaluator.accumulate()
     precision: npt.NDArray[np.float64] = evaluator.eval["precision"]
     known = precision[precision > -1]

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from harness.making.gentleweights import claim_little, pass_on, random_pictures
+from harness.making.gentleweights import init_identity, init_low_scores, random_pictures
 from harness.making.modelweights import draw_weights
 
 CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
@@ -250,6 +250,6 @@ def initialise(module: nn.Module, generator: torch.Generator) -> None:
     if not isinstance(module, RetinaNet):
         raise TypeError(f"retinanet cannot draw the weights of {type(module).__name__}")
     draw_weights(module, generator)
-    pass_on(module)
-    claim_little(module.head.classification_head.cls_logits, generator, is_score=True)
-    claim_little(module.head.regression_head.bbox_reg, generator, is_score=False)
+    init_identity(module)
+    init_low_scores(module.head.classification_head.cls_logits, generator, is_score=True)
+    init_low_scores(module.head.regression_head.bbox_reg, generator, is_score=False)

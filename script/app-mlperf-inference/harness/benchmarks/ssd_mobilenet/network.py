@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from harness.making.gentleweights import claim_little, normalise, pass_on, random_pictures
+from harness.making.gentleweights import init_identity, init_low_scores, normalise, random_pictures
 from harness.making.modelweights import draw_weights
 
 CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
@@ -192,12 +192,12 @@ def initialise(module: nn.Module, generator: torch.Generator) -> None:
     for layer in module.modules():
         if isinstance(layer, _Affine):
             nn.init.ones_(layer.scale)
-    pass_on(module)
+    init_identity(module)
     with torch.no_grad():
         colours = torch.rand((8, 3, 6, 6), generator=generator) * 2 - 1
         x = functional.interpolate(colours, size=_PICTURE_SIZE, mode="bilinear")
         for layers in (*module.backbone, *module.extras):
             x = normalise(layers, x)
     for head in module.predictors:
-        claim_little(head.classification, generator, is_score=True)  # type: ignore[arg-type]
-        claim_little(head.regression, generator, is_score=False)  # type: ignore[arg-type]
+        init_low_scores(head.classification, generator, is_score=True)  # type: ignore[arg-type]
+        init_low_scores(head.regression, generator, is_score=False)  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from harness.making.gentleweights import claim_little, pass_on, random_pictures
+from harness.making.gentleweights import init_identity, init_low_scores, random_pictures
 from harness.making.modelweights import draw_weights
 
 CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
@@ -161,13 +161,13 @@ def initialise(module: nn.Module, generator: torch.Generator) -> None:
     if not isinstance(module, SsdResnet34):
         raise TypeError(f"ssd_resnet34 cannot draw the weights of {type(module).__name__}")
     draw_weights(module, generator)
-    pass_on(module)
+    init_identity(module)
     for layer, anchors in zip(module.conf, _ANCHORS_PER_PLACE, strict=True):
-        claim_little(layer, generator, is_score=True)  # type: ignore[arg-type]
+        init_low_scores(layer, generator, is_score=True)  # type: ignore[arg-type]
         with torch.no_grad():
             layer.bias[:anchors] = 0.0  # type: ignore[operator]  # the background's
     for layer in module.loc:
-        claim_little(layer, generator, is_score=False)  # type: ignore[arg-type]
+        init_low_scores(layer, generator, is_score=False)  # type: ignore[arg-type]
 
 
 def convert_checkpoint(network: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""Rules of the recipe extract-file for what is asked: from CM's env to one `Order`."""
+"""Rules of the recipe extract-file for what is asked: from CM's env to one `ExtractRequest`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ DEFAULT_MIN_BYTES, DEFAULT_MAX_BYTES = 16 * 1024**3, 1024**4
 DEFAULT_MAX_MEMBERS = 10_000_000  # ImageNet has 1.3 million
 
 
-class OrderError(Exception):
+class InputError(Exception):
     """What is asked cannot be done. The text says what was found, what is allowed and what to try."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class ExtractRequest:
     """What to unpack and where: into `folder`, or into `folder / inner` where `inner` is not ""."""
 
     archive: Path
@@ -42,20 +42,20 @@ class Order:
         return self.folder / self.inner if self.inner else self.folder
 
 
-def from_env(env: Mapping[str, Any]) -> Order:
-    """The order in CM's env. Raises OrderError for a missing archive and for values that cannot be."""
+def from_env(env: Mapping[str, Any]) -> ExtractRequest:
+    """The request in CM's env. Raises InputError for a missing archive and for values that cannot be."""
     text = _text(env, "CM_EXTRACT_FILEPATH")
     if not text:
-        raise OrderError(
+        raise InputError(
             "no archive was given (--input). hint: `cm run script --tags=extract,file --input=data.tar.gz --to=data`"
         )
     path = _absolute(text)
     if not path.is_file():
-        raise OrderError(f"the archive {path} does not exist. hint: check --input")
+        raise InputError(f"the archive {path} does not exist. hint: check --input")
     final_name = _text(env, "CM_EXTRACT_FINAL_ENV_NAME")
     if final_name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", final_name):
-        raise OrderError(f"--env_key={final_name} cannot name an env key. hint: --env_key=CM_MY_DATA_PATH")
-    return Order(
+        raise InputError(f"--env_key={final_name} cannot name an env key. hint: --env_key=CM_MY_DATA_PATH")
+    return ExtractRequest(
         archive=path,
         folder=_absolute(_text(env, "CM_EXTRACT_PATH") or "."),
         inner=_one_name(env, "CM_EXTRACT_TO_FOLDER", "--extra_folder"),
@@ -90,12 +90,12 @@ def _is_true(env: Mapping[str, Any], key: str) -> bool:
 def _number(env: Mapping[str, Any], key: str, default: int) -> int:
     text = _text(env, key)
     if text and not text.isdigit():
-        raise OrderError(f"{key} is {text!r}, allowed is a whole number from 0. hint: leave it out for {default}")
+        raise InputError(f"{key} is {text!r}, allowed is a whole number from 0. hint: leave it out for {default}")
     return int(text) if text else default
 
 
 def _one_name(env: Mapping[str, Any], key: str, option: str) -> str:
     name = _text(env, key).strip("/")
     if name in (".", "..") or "/" in name:
-        raise OrderError(f"{option}={name} must be one name, not a path. hint: --to=FOLDER for a path")
+        raise InputError(f"{option}={name} must be one name, not a path. hint: --to=FOLDER for a path")
     return name

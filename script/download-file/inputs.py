@@ -1,4 +1,4 @@
-"""Rules of the recipe download-file for what is asked: from CM's env to one `Order`."""
+"""Rules of the recipe download-file for what is asked: from CM's env to one `FileRequest`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ MAX_NAME_BYTES = 240
 """Of the 255 of a file system: `.part.json.tmp` is put behind a name."""
 
 
-class OrderError(Exception):
+class InputError(Exception):
     """What is asked cannot be done. The text says what was found, what is allowed and what to try."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class FileRequest:
     """What to get. `is_place_given` says that the user named the folder or the file's name."""
 
     urls: tuple[str, ...]
@@ -40,28 +40,28 @@ class Order:
     max_size_bytes: int | None
 
 
-def from_env(env: Mapping[str, Any]) -> Order:
-    """The order in CM's env. Raises OrderError for a missing address and for values that cannot be."""
+def from_env(env: Mapping[str, Any]) -> FileRequest:
+    """The request in CM's env. Raises InputError for a missing address and for values that cannot be."""
     urls = addresses(_text(env, "CM_DOWNLOAD_URL"), env.get("CM_DOWNLOAD_MIRRORS"))
     local_text = _text(env, "CM_DOWNLOAD_LOCAL_FILE_PATH")
     if not local_text and len(urls) == 1 and urls[0].startswith("file://"):
         local_text = unquote(_split(urls[0]).path)
     local_file = _absolute(local_text) if local_text else None
     if local_file is not None and not local_file.is_file():
-        raise OrderError(f"the local file {local_file} does not exist. hint: check --from")
+        raise InputError(f"the local file {local_file} does not exist. hint: check --from")
     if local_file is None:
         _check_addresses(urls)
     folder, name = _text(env, "CM_DOWNLOAD_PATH"), _text(env, "CM_DOWNLOAD_FILENAME")
     final_name = _text(env, "CM_DOWNLOAD_FINAL_ENV_NAME")
     if final_name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", final_name):
-        raise OrderError(f"--env_key={final_name} cannot name an env key. hint: --env_key=CM_MY_FILE_PATH")
+        raise InputError(f"--env_key={final_name} cannot name an env key. hint: --env_key=CM_MY_FILE_PATH")
     is_place_given = bool(folder or name)
     if local_file is not None and not is_place_given:
         target = local_file
     else:
         found_name = name or (local_file.name if local_file else url_file_name(urls[0]))
         target = _absolute(folder or ".") / file_name(found_name)
-    return Order(
+    return FileRequest(
         urls=urls,
         local_file=local_file,
         target=target,
@@ -76,7 +76,7 @@ def from_env(env: Mapping[str, Any]) -> Order:
 
 def _limit(text: str) -> int | None:
     if text and not text.isdigit():
-        raise OrderError(f"--max_size_bytes must be a number of bytes >= 0, got {text!r}. hint: leave it out")
+        raise InputError(f"--max_size_bytes must be a number of bytes >= 0, got {text!r}. hint: leave it out")
     return int(text) if text else None
 
 
@@ -90,15 +90,15 @@ def addresses(url: str, mirrors: object) -> tuple[str, ...]:
 
 
 def url_file_name(url: str) -> str:
-    """The last part of an address, decoded. Raises OrderError when there is none."""
+    """The last part of an address, decoded. Raises InputError when there is none."""
     name = unquote(_split(url).path.rsplit("/", 1)[-1])
     if not name:
-        raise OrderError(f"the address {shown(url)} does not end in a file name. hint: add --filename=NAME")
+        raise InputError(f"the address {shown(url)} does not end in a file name. hint: add --filename=NAME")
     return name
 
 
 def file_name(name: str) -> str:
-    """The name, if it is the name of a file and has no meaning of its own. Raises OrderError otherwise.
+    """The name, if it is the name of a file and has no meaning of its own. Raises InputError otherwise.
 
     A hook's process has the engine, which knows the names of its own files.
     """
@@ -106,11 +106,11 @@ def file_name(name: str) -> str:
 
     is_path = name in (".", "..") or "/" in name or os.sep in name
     if is_path or not name.isprintable() or len(os.fsencode(name)) > MAX_NAME_BYTES:
-        raise OrderError(f"{name[:MAX_NAME_BYTES]!r} is not the name of a file. {NAME_HINT}")
+        raise InputError(f"{name[:MAX_NAME_BYTES]!r} is not the name of a file. {NAME_HINT}")
     if name.startswith("-"):
-        raise OrderError(f"{name!r} would be read as a flag by other programs. {NAME_HINT}")
+        raise InputError(f"{name!r} would be read as a flag by other programs. {NAME_HINT}")
     if name.casefold() in OWN_NAMES:
-        raise OrderError(f"{name!r} is a name that the engine uses for its own files. {NAME_HINT}")
+        raise InputError(f"{name!r} is a name that the engine uses for its own files. {NAME_HINT}")
     return name
 
 
@@ -139,7 +139,7 @@ def _text(env: Mapping[str, Any], key: str) -> str:
 
 def _check_addresses(urls: tuple[str, ...]) -> None:
     if not urls:
-        raise OrderError(f"no address was given (--url). hint: {EXAMPLE}")
+        raise InputError(f"no address was given (--url). hint: {EXAMPLE}")
     for url in urls:
         parts = _split(url)
         if parts.scheme not in ("http", "https") or not parts.netloc:
@@ -147,15 +147,15 @@ def _check_addresses(urls: tuple[str, ...]) -> None:
 
 
 def _split(url: str) -> SplitResult:
-    """The parts of an address. Raises OrderError for one that cannot be split, as with an IPv6 host cut short."""
+    """The parts of an address. Raises InputError for one that cannot be split, as with an IPv6 host cut short."""
     try:
         return urlsplit(url)
     except ValueError as error:
         raise _not_an_address(url) from error
 
 
-def _not_an_address(url: str) -> OrderError:
-    return OrderError(
+def _not_an_address(url: str) -> InputError:
+    return InputError(
         f"{shown(url)!r} is not an address that can be downloaded; allowed are http and https. "
         f"hint: {EXAMPLE}, or --from=FILE for a file on this machine"
     )
@@ -172,5 +172,5 @@ def _checksums(env: Mapping[str, Any]) -> tuple[checks.Checksum, ...]:
             try:
                 found.append(checks.parse(algorithm, text))
             except ValueError as error:
-                raise OrderError(f"{option}: {error}. hint: `{algorithm}sum FILE` prints it") from error
+                raise InputError(f"{option}: {error}. hint: `{algorithm}sum FILE` prints it") from error
     return tuple(found)
