@@ -67,8 +67,7 @@ def of_benchmark(folder: str, record: Record) -> Iterator[tuple[str, str]]:
 
 def _packages(packages: tuple[Package, ...]) -> str:
     rows = [
-        "    - adr: {python: {name: mlperf-inference}}\n"
-        f"      names: [{one.name}]\n      tags: get,generic-python-lib,{one.tags}\n"
+        f"    - names: [{one.name}]\n      tags: get,generic-python-lib,{one.tags}\n"
         + (f'      version_min: "{one.version_min}"\n' if one.version_min else "")
         for one in packages
     ]

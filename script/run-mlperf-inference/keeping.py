@@ -127,7 +127,8 @@ def dependencies_of(app_meta: Mapping[str, Any], spec: RunSpec) -> tuple[str, ..
         block = variations[pending.pop()]
         blocks.append(block)
         pending += list(block.get("base") or ())
-    extra = [(name, row["tags"]) for block in blocks for name, row in (block.get("adr") or {}).items()]
+    changes = [pair for block in blocks for pair in (block.get("adr") or {}).items()]
+    extra = [(name, row["tags"]) for name, row in changes if "tags" in row]
     found = []
     for row in (dependency for block in blocks for dependency in block.get("deps") or ()):
         added = [tags for name, tags in extra if name in (row.get("names") or ())]
