@@ -9,11 +9,11 @@ need("numpy")
 
 import numpy as np  # noqa: E402
 from harness.accuracy import ResponseLog, all_passed, judge, official_targets  # noqa: E402
-from harness.benchmarks.base import Score  # noqa: E402
 from harness.benchmarks.digits.model import open_model  # noqa: E402
 from harness.datasets.digits import open_dataset  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.metrics import top1  # noqa: E402
+from harness.metrics.score import Score  # noqa: E402
 from harness.modelfacts import ModelFacts, parse_model_facts  # noqa: E402
 
 

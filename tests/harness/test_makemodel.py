@@ -14,6 +14,7 @@ import numpy as np  # noqa: E402
 import onnxruntime  # noqa: E402
 import torch  # noqa: E402
 from backend_toys import toy_on_path  # noqa: E402
+from harness.benchmarks.architecture import architecture_of  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.making import makemodel  # noqa: E402
 from harness.making.makemodel import ModelClaims, ModelRequest  # noqa: E402
@@ -52,7 +53,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(tmp_path):
 def test_both_frameworks_get_the_same_weights(tmp_path):
     makemodel.make_model(order(tmp_path / "onnx", "onnx"))
     makemodel.make_model(order(tmp_path / "pytorch"))
-    module = makemodel.architecture_of("toy").build("image", {"width": 8})
+    module = architecture_of("toy").build("image", {"width": 8})
     module.load_state_dict(load_file(tmp_path / "pytorch" / "toy-image.safetensors"))
     image = np.random.default_rng(0).normal(20, 60, (5, 3, 16, 16)).astype(np.float32)
     session = onnxruntime.InferenceSession(tmp_path / "onnx" / "toy-image.onnx")
@@ -73,7 +74,7 @@ def test_batch_and_named_sizes_of_the_onnx_file_are_free(tmp_path):
 
 def test_batch_normalisation_fits_the_inputs_so_that_activations_stay_near_one(tmp_path):
     module = makemodel.build_modules(order(tmp_path))["image"]
-    (image,) = makemodel.architecture_of("toy").example_inputs("image", {}, 8, torch.Generator().manual_seed(9))
+    (image,) = architecture_of("toy").example_inputs("image", {}, 8, torch.Generator().manual_seed(9))
     with torch.inference_mode():
         normalised = module.bn2(module.conv2(torch.relu(module.bn1(module.conv1(image)))))
     assert 0.8 < float(normalised.std()) < 1.25

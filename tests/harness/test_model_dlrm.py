@@ -19,11 +19,12 @@ import numpy as np  # noqa: E402
 import onnxruntime  # noqa: E402
 import sklearn.metrics  # noqa: E402
 import torch  # noqa: E402
+from harness.benchmarks.architecture import architecture_of  # noqa: E402
 from harness.benchmarks.dlrm import model as dlrm  # noqa: E402
 from harness.benchmarks.dlrm_v2 import model as dlrm_v2  # noqa: E402
 from harness.datasets import criteo  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
-from harness.making.makemodel import ModelRequest, architecture_of, build_modules, write_model  # noqa: E402
+from harness.making.makemodel import ModelRequest, build_modules, write_model  # noqa: E402
 from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
 from mlperf_results.benchmarks import record_of  # noqa: E402
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from mlperf_results.benchmarks import BENCHMARKS, AccuracyTarget
 
-from harness.benchmarks.base import Score
 from harness.errors import HarnessError
+from harness.metrics.score import Score
 
 _HINT = "score a log before it is truncated for a submission, or run the accuracy run again"
 

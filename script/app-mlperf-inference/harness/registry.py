@@ -1,13 +1,12 @@
 """Which benchmarks, backends and data sets there are: a folder with a record each, and a file in datasets/.
 
-Listing looks at records and file names and imports nothing else, so a backend whose library is absent is still listed.
+Listing reads records and imports nothing else, so a backend whose library is absent is still listed.
 A benchmark is asked for by its official name ("bert-99"), one that is not MLPerf's by its own.
 """
 
 from __future__ import annotations
 
 import importlib
-from pathlib import Path
 from types import ModuleType
 
 from mlperf_results.backends import BACKENDS
@@ -18,19 +17,12 @@ from harness.benchmarks.base import ModelModule
 from harness.datasets.base import DatasetModule
 from harness.errors import ConfigError, HarnessError, Problem
 
-_HERE = Path(__file__).parent
-
-
-def _file_names(kind: str) -> tuple[str, ...]:
-    stems = {path.stem for path in (_HERE / kind).glob("*.py")}
-    return tuple(sorted(stems - {"__init__", "base"}))
-
 
 def known_names(kind: str) -> tuple[str, ...]:
     """Return the sorted names of one kind: `backends`, `models` or `datasets`."""
     if kind == "models":
         return tuple(sorted(name for record in RECORDS.values() for name in record.names))
-    return tuple(BACKENDS) if kind == "backends" else _file_names(kind)
+    return tuple(BACKENDS) if kind == "backends" else tuple(sorted({one.dataset for one in RECORDS.values()}))
 
 
 def _load(kind: str, name: str) -> ModuleType:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness.benchmarks.base import Score
 from harness.metrics import coco
+from harness.metrics.score import Score
 from scores.case import Case, Responses
 
 _CATEGORY_IDS = [1, 2, 3, 5, 8, 13, 90, 264]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from harness.benchmarks.base import Score
 from harness.metrics import dice
+from harness.metrics.score import Score
 from scores.case import Case
 
 _BRATS_PADDED = (224, 224, 160)  # accuracy-brats.py knows no other

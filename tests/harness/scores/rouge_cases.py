@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from harness.benchmarks.base import Score
 from harness.metrics import rouge
+from harness.metrics.score import Score
 from scores.case import Case, Responses
 
 END = 256

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from harness.benchmarks.base import Score
 from harness.metrics import squad
+from harness.metrics.score import Score
 from scores.case import Case, Responses
 
 MAX_TOKENS, MAX_QUERY_TOKENS, STRIDE = 384, 64, 128

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from harness.benchmarks.base import Score
 from harness.metrics import top1
+from harness.metrics.score import Score
 from scores.case import Case, Responses
 
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from harness.benchmarks.base import Score
 from harness.metrics import wer
+from harness.metrics.score import Score
 from scores.case import Case, Responses
 
 _TEXT = "the a of mister o'brien it's stone house winter 'tis kings and ships under quickly i"

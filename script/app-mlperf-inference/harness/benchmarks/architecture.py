@@ -6,10 +6,14 @@ so that real weights load with `load_state_dict`. It imports torch and nothing e
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Protocol
 
 import torch
+
+from harness.errors import HarnessError
 
 
 class ArchitectureModule(Protocol):
@@ -24,3 +28,18 @@ class ArchitectureModule(Protocol):
         Its `forward` takes the tensors of the model's NetworkSpec inputs in their order and returns a tuple of those
         of its outputs in their order.
         """
+
+
+def architecture_of(name: str) -> ArchitectureModule:
+    """Return the architecture's file; raises HarnessError listing those there are."""
+    try:
+        module: ArchitectureModule = importlib.import_module(f"harness.benchmarks.{name}.network")
+    except ModuleNotFoundError as error:
+        if error.name not in (f"harness.benchmarks.{name}", f"harness.benchmarks.{name}.network"):
+            raise HarnessError(
+                f"cannot load benchmarks/{name}/network.py: {error}", "install it into this Python"
+            ) from error
+        folder = Path(__file__).parent
+        known = sorted(path.parent.name for path in folder.glob("*/network.py"))
+        raise HarnessError(f"there is no architecture {name!r}; allowed: {', '.join(known)}") from error
+    return module

@@ -9,23 +9,11 @@ where it is used, because every run imports the file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from harness.metrics.score import Score
 from harness.modelfacts import ModelFacts
 from harness.tensors import Array, Infer, NetworkSpec, Samples, Tensors, TensorSpec
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
-    """The score of an accuracy run.
-
-    values: by metric name as the official checker calls them ("acc", "F1", "mAP", "DICE", "AUC", "WER", "ROUGE1" ...),
-    percent where the official script prints percent. line: the line of accuracy.txt, as the official script prints it.
-    """
-
-    values: Mapping[str, float]
-    line: str
 
 
 class Model(Protocol):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.datasets.base import ListedSamples
-from harness.media.images import AnnotatedImages, listed_images, open_annotated_images
+from harness.datasets.images import AnnotatedImages, listed_images, open_annotated_images
 
 CALIBRATION_IMAGES = "train2017"
 """Where the images of the calibration list are; the list names training images."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.datasets.base import ListedSamples
-from harness.media.images import AnnotatedImages, listed_images, open_annotated_images
+from harness.datasets.images import AnnotatedImages, listed_images, open_annotated_images
 
 CALIBRATION_IMAGES = "calibration/data"
 """Where openimages_calibration.py of mlcommons/inference puts the images of the calibration list."""

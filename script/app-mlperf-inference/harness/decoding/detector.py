@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.benchmarks.base import Score
+from harness.datasets.images import AnnotatedImages, ImageFile
 from harness.decoding.detection import Detections, Floats, response_rows
 from harness.errors import HarnessError
-from harness.media.images import AnnotatedImages, ImageFile
+from harness.metrics.score import Score
 from harness.modelfacts import ModelFacts
 from harness.tensors import Array, Infer, NetworkSpec, Tensors, TensorSpec
 

@@ -14,9 +14,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness.datasets.images import AnnotatedImages
 from harness.errors import HarnessError
 from harness.media import imaging
-from harness.media.images import AnnotatedImages
 
 _SHOWN = 5
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import importlib
 import json
 import os
 import sys
@@ -23,18 +22,15 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from harness import registry
+from harness.backends.tensorrt.library import LIBRARIES, SUFFIXES, load_library
 from harness.errors import HarnessError
 from harness.making.modelfiles import describe_files, versions, write_model_info
 from harness.modelfacts import read_model_facts
 from harness.tensors import NetworkSpec
 
-LIBRARIES = ("tensorrt", "tensorrt_rtx")
-SUFFIXES = {"tensorrt": ".engine", "tensorrt_rtx": ".rtx.engine"}
-"""An engine runs only with the library that built it, so the file's name tells which."""
 Bounds = tuple[int, int, int]
 
 
@@ -52,17 +48,6 @@ class Task:
     workspace_mb: int | None = None
     timing_cache: Path | None = None
     compute_capability: str | None = None
-
-
-def load_library(name: str) -> ModuleType:
-    """Return TensorRT's module; raises HarnessError with the command that gets it."""
-    try:
-        return importlib.import_module(name)
-    except (ImportError, OSError) as error:
-        raise HarnessError(
-            f"{name} cannot be loaded: {error}",
-            f"cm run script --tags=get,generic-python-lib,_{name} --adr.python.name=mlperf-inference",
-        ) from error
 
 
 def profile_shapes(spec: NetworkSpec, largest_batch: int, sizes: Mapping[str, Bounds]) -> dict[str, list[list[int]]]:

@@ -25,12 +25,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from harness import registry
-from harness.benchmarks.base import Score
+from harness.benchmarks.architecture import architecture_of
 from harness.decoding.detection import Coding, Floats, Integers, encode, overlaps, to_corners
 from harness.decoding.detector import Detector
 from harness.errors import HarnessError
-from harness.making.makemodel import FRAMEWORKS, ModelClaims, ModelRequest, architecture_of, build_modules, write_model
+from harness.making.makemodel import FRAMEWORKS, ModelClaims, ModelRequest, build_modules, write_model
 from harness.making.scenes import draw, random_scene
+from harness.metrics.score import Score
 from harness.modelfacts import ModelFacts
 from harness.tensors import Array, Tensors
 

@@ -2,8 +2,8 @@
 
     python3 -m harness.making.makemodel --architecture resnet50 --config tiny --framework onnx --output_dir FOLDER
 
-With --weights a published checkpoint is taken over; without it the weights are random (`modelweights.py`), seeded, and
-the same for both frameworks. A program that fits a model calls the functions:
+With --weights a published checkpoint is taken over; without it the weights are random, seeded
+(`benchmarks/initialweights.py`) and the same for both frameworks. A program that fits a model calls the functions:
 
     request = ModelRequest(architecture="rnnt", config="tiny", framework="onnx", output_dir=folder, seed=1)
     modules = build_modules(request)            # torch modules by network, random weights, BN calibrated
@@ -14,7 +14,7 @@ An architecture (benchmarks/<folder>/network.py) may bring, beside what `benchma
 
     example_inputs(network, config, count, generator) -> tuple of torch tensors: inputs of the scale the model meets;
         without it floats are N(0, 1), whole numbers are 1, and every named size is 16
-    initialise(module, generator) -> None: draws the weights; without it `modelweights.draw_weights`
+    initialise(module, generator) -> None: draws the weights; without it `initialweights.draw_weights`
     convert_checkpoint(network, state) -> state: renames the tensors of a published checkpoint
 """
 
@@ -33,8 +33,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from harness.benchmarks.architecture import ArchitectureModule
+from harness.benchmarks.architecture import architecture_of
 from harness.benchmarks.base import Model
+from harness.benchmarks.initialweights import draw_weights, seeded
 from harness.errors import HarnessError
 from harness.making.modelfiles import (
     describe_files,
@@ -45,7 +46,7 @@ from harness.making.modelfiles import (
     write_onnx,
     write_safetensors,
 )
-from harness.making.modelweights import calibrate_normalisation, draw_weights, load_weights, read_checkpoint, seeded
+from harness.making.modelweights import calibrate_normalisation, load_weights, read_checkpoint
 from harness.modelfacts import ModelFacts
 from harness.tensors import NetworkSpec
 from harness.watch.machine import free_memory_bytes
@@ -103,21 +104,6 @@ class ModelClaims:
     is_synthetic: bool | None = None
     precision: str = "fp32"
     facts: Mapping[str, Any] = field(default_factory=dict)
-
-
-def architecture_of(name: str) -> ArchitectureModule:
-    """Return the architecture's file; raises HarnessError listing those there are."""
-    try:
-        module: ArchitectureModule = importlib.import_module(f"harness.benchmarks.{name}.network")
-    except ModuleNotFoundError as error:
-        if error.name not in (f"harness.benchmarks.{name}", f"harness.benchmarks.{name}.network"):
-            raise HarnessError(
-                f"cannot load benchmarks/{name}/network.py: {error}", "install it into this Python"
-            ) from error
-        folder = Path(__file__).parents[1] / "benchmarks"
-        known = sorted(path.parent.name for path in folder.glob("*/network.py"))
-        raise HarnessError(f"there is no architecture {name!r}; allowed: {', '.join(known)}") from error
-    return module
 
 
 def network_specs(request: ModelRequest) -> tuple[NetworkSpec, ...]:

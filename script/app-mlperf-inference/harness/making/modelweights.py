@@ -1,8 +1,7 @@
-"""Sets the weights of a torch network: seeded random ones of sane size, or those of a checkpoint.
+"""Completes a torch network whose weights were drawn, or takes those of a checkpoint.
 
-Random weights are drawn so that activations neither vanish nor explode: He's normal distribution for convolutions,
-Glorot's for matrices, 0.02 for embeddings (the deviation BERT and GPT start from), and the statistics of every batch
-normalisation measured in one forward pass. An architecture may bring `initialise(module, generator)` of its own.
+The statistics of every batch normalisation of a drawn network are measured in one forward pass
+(benchmarks/initialweights.py draws the weights).
 """
 
 from __future__ import annotations
@@ -18,44 +17,10 @@ from torch import nn
 
 from harness.errors import HarnessError
 
-_CONVOLUTIONS = (
-    nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d,
-)  # fmt: skip
 _WRAPPERS = ("best_model_state_dict", "state_dict", "model_state_dict", "model", "network_weights")
 """Keys under which training programs put the state dict of a checkpoint."""
 _SHOWN_NAMES = 5
 _LEAST_VARIANCE = 1e-3
-
-
-def seeded(seed: int) -> torch.Generator:
-    """Return a generator whose numbers depend on `seed` alone."""
-    return torch.Generator().manual_seed(seed)
-
-
-def draw_weights(module: nn.Module, generator: torch.Generator) -> None:
-    """Set every parameter of `module` in place; buffers stay, so calibrate batch normalisation afterwards."""
-    with torch.no_grad():
-        for part in module.modules():
-            _draw_part(part, generator)
-
-
-def _draw_part(part: nn.Module, generator: torch.Generator) -> None:
-    own = dict(part.named_parameters(recurse=False))
-    if isinstance(part, nn.RNNBase):
-        bound = part.hidden_size**-0.5
-        for parameter in own.values():
-            parameter.uniform_(-bound, bound, generator=generator)
-        return
-    is_norm = hasattr(part, "running_mean") or isinstance(part, nn.LayerNorm | nn.GroupNorm)
-    for name, parameter in own.items():
-        if parameter.dim() < 2:
-            parameter.fill_(1.0 if is_norm and name == "weight" else 0.0)
-        elif isinstance(part, _CONVOLUTIONS):
-            nn.init.kaiming_normal_(parameter, nonlinearity="relu", generator=generator)
-        elif isinstance(part, nn.Embedding | nn.EmbeddingBag):
-            parameter.normal_(0.0, 0.02, generator=generator)
-        else:
-            nn.init.xavier_normal_(parameter, generator=generator)
 
 
 def calibrate_normalisation(module: nn.Module, inputs: Sequence[torch.Tensor]) -> None:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import numpy.typing as npt
 
-from harness.benchmarks.base import Score
 from harness.errors import HarnessError
+from harness.metrics.score import Score
 from harness.tensors import Array
 
 _CHUNK_ROWS = 1 << 20

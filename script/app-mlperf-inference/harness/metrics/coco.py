@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.benchmarks.base import Score
 from harness.errors import HarnessError
-from harness.metrics.library import import_library
+from harness.libraries import import_library
+from harness.metrics.score import Score
 
 _ROW_FLOATS = 7  # index, ymin, xmin, ymax, xmax, score, label
 _MAX_DETECTIONS = 100  # of an image and category; pycocotools' "maxDets" for its first figure

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from harness.benchmarks.base import Score
 from harness.errors import HarnessError
+from harness.metrics.score import Score
 from harness.tensors import Array
 
 _SMOOTHING = 1e-6  # of numerator and denominator alike: a class that neither volume has scores 1 (accuracy_kits.py)

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from harness.benchmarks.base import Score
 from harness.errors import HarnessError
-from harness.metrics.library import import_library
+from harness.libraries import import_library
+from harness.metrics.score import Score
 
 _TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 _HINT = "score the log with the model and the data set that made it"

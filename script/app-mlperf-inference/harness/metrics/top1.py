@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from harness.benchmarks.base import Score
 from harness.errors import HarnessError
+from harness.metrics.score import Score
 from harness.tensors import Array
 
 _HINT = "score the log with the model that made it"

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from harness.benchmarks.base import Score
 from harness.errors import HarnessError
+from harness.metrics.score import Score
 
 CHARACTERS = " abcdefghijklmnopqrstuvwxyz'"
 """The 28 characters by id, as accuracy_eval.py lists them."""

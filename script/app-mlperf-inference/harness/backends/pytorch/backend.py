@@ -142,7 +142,7 @@ def build_module(request: BackendRequest) -> nn.Module:
     """Return the network with its weights, in eval mode; raises HarnessError for files that do not fit it."""
     from safetensors.torch import load_file
 
-    from harness.making.makemodel import architecture_of
+    from harness.benchmarks.architecture import architecture_of
 
     if request.path is None:
         raise HarnessError("backend pytorch needs a file of weights", "give model_info_path")

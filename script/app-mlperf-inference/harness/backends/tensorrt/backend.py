@@ -13,8 +13,8 @@ import numpy as np
 import torch
 
 from harness.backends.base import BackendRequest
+from harness.backends.tensorrt.library import SUFFIXES, load_library
 from harness.errors import HarnessError
-from harness.making.engine_trt import SUFFIXES, load_library
 from harness.tensors import Infer, NetworkSpec
 from harness.torch_cuda import Staging
 

@@ -17,10 +17,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from harness.benchmarks.base import Score
 from harness.datasets.squad import SquadDataset, SquadSample
 from harness.errors import HarnessError
 from harness.metrics import squad
+from harness.metrics.score import Score
 from harness.modelfacts import ModelFacts
 from harness.tensors import Array, Infer, NetworkSpec, Samples, Tensors, TensorSpec
 

@@ -16,9 +16,9 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from harness.benchmarks.base import Score
 from harness.datasets.digits import DigitsDataset
 from harness.metrics import top1
+from harness.metrics.score import Score
 from harness.modelfacts import ModelFacts
 from harness.tensors import Array, Infer, NetworkSpec, Tensors, TensorSpec
 

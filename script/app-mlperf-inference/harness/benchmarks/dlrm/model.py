@@ -14,10 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from harness.benchmarks.base import Score
 from harness.datasets.criteo import DENSE_COUNT, ONE_HOT, TABLE_ROWS_V1, ClickRows, CriteoDataset, Table
 from harness.errors import HarnessError
 from harness.metrics import auc
+from harness.metrics.score import Score
 from harness.modelfacts import ModelFacts
 from harness.tensors import Array, Infer, NetworkSpec, Samples, Tensors, TensorSpec
 

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.benchmarks.base import Score
 from harness.benchmarks.gptj.beam_search import BeamSearch, SearchRules
 from harness.benchmarks.gptj.tokenizer import Tokenizer, open_tokenizer
 from harness.datasets.cnndm import Article, CnnDmDataset
 from harness.errors import HarnessError
 from harness.metrics import rouge
+from harness.metrics.score import Score
 from harness.modelfacts import ModelFacts
 from harness.tensors import Array, Infer, NetworkSpec, Samples, Tensors, TensorSpec
 

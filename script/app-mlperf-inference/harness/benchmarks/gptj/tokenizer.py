@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import HarnessError
-from harness.metrics.library import import_library
+from harness.libraries import import_library
 
 _HINT = "give the folder with model.json that get,ml-model,gptj made: the tokenizer's files lie beside it"
 _CLEANED = ((" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't"), (" 'm", "'m"),

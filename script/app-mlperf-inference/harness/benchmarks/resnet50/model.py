@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.benchmarks.base import Score
 from harness.datasets.imagenet import CLASS_COUNT, ImagenetDataset
 from harness.errors import HarnessError
 from harness.media.imaging import CHANNEL_MEANS_RGB, Image, center_crop, resize_area, short_side_size
 from harness.metrics import top1
+from harness.metrics.score import Score
 from harness.modelfacts import ModelFacts
 from harness.tensors import Array, Infer, NetworkSpec, Tensors, TensorSpec
 

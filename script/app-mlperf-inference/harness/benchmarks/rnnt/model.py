@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.benchmarks.base import Score
 from harness.datasets.librispeech import LibriSpeechDataset
 from harness.errors import HarnessError
 from harness.media import audio_features
 from harness.metrics import wer
+from harness.metrics.score import Score
 from harness.modelfacts import ModelFacts
 from harness.tensors import Array, Infer, NetworkSpec, Samples, Tensors, TensorSpec
 

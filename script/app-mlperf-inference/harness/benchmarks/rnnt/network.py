@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from harness.making.modelweights import draw_weights
+from harness.benchmarks.initialweights import draw_weights
 
 CONFIGS: Mapping[str, Mapping[str, Any]] = {
     "full": {

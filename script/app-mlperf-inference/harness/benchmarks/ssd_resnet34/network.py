@@ -18,8 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from harness.making.gentleweights import init_identity, init_low_scores, random_pictures
-from harness.making.modelweights import draw_weights
+from harness.benchmarks.initialweights import draw_weights, init_identity, init_low_scores, random_pictures
 
 CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {

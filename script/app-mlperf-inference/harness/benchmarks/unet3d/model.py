@@ -17,11 +17,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from harness.benchmarks.base import Score
 from harness.datasets.kits19 import Kits19Dataset
 from harness.errors import HarnessError
 from harness.media.nifti import Volume
 from harness.metrics import dice
+from harness.metrics.score import Score
 from harness.modelfacts import ModelFacts
 from harness.tensors import Array, Infer, NetworkSpec, Tensors, TensorSpec
 

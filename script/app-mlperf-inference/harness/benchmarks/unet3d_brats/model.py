@@ -17,10 +17,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from harness.benchmarks.base import Score
 from harness.datasets.brats19 import Brats19Dataset, Scans
 from harness.errors import HarnessError
 from harness.metrics import dice
+from harness.metrics.score import Score
 from harness.modelfacts import ModelFacts
 from harness.tensors import Array, Infer, NetworkSpec, Tensors, TensorSpec
 

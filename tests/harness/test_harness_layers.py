@@ -1,0 +1,60 @@
+"""The harness's packages import only what stands before them in LAYERS, and the runner nothing that makes models."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+HARNESS = Path(__file__).resolve().parents[2] / "script" / "app-mlperf-inference" / "harness"
+LAYERS = (
+    "errors", "tensors", "libraries", "modelfacts", "metrics", "media", "calibrationlists", "datasets", "decoding",
+    "benchmarks.base", "benchmarks", "network", "watch", "backends.base", "torch_cuda", "backends", "registry",
+    "config", "userconf", "audit", "mishaps", "failures", "cores", "identity", "store", "queueing", "qsl", "settings",
+    "accuracy", "result", "metadata_json", "sut", "warmup", "tuning", "loadgen", "opening", "run", "scoring",
+    "preprocess", "find", "making",
+)  # fmt: skip
+"""Lowest first. `network` stands for what builds networks with torch: architecture, initial weights, network.py of each
+benchmark; `benchmarks` for model.py, record.py and what a benchmark has beside; `backends` for their backend.py."""
+
+_OF_NETWORKS = ("architecture", "initialweights", "network")
+
+
+def layer_of(module: str) -> str:
+    """Return the layer of a module of the harness, named without the first `harness.`."""
+    parts = module.split(".")
+    if parts[0] == "benchmarks" and len(parts) > 1:
+        return "network" if parts[-1] in _OF_NETWORKS else "benchmarks.base" if parts[1] == "base" else "benchmarks"
+    if parts[0] == "backends" and len(parts) > 1:
+        return "backends.base" if parts[1] == "base" else "backends"
+    return parts[0]
+
+
+def imported(tree: ast.Module) -> list[str]:
+    """Return the modules of the harness that a file imports, inside functions too."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "harness":
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("harness."):
+            found.append(node.module.removeprefix("harness."))
+    return found
+
+
+def test_packages_import_only_what_stands_before_them() -> None:
+    wrong = []
+    for path in sorted(HARNESS.rglob("*.py")):
+        module = ".".join(path.relative_to(HARNESS).with_suffix("").parts)
+        if module in ("__init__", "__main__") or module.endswith(".__init__"):
+            continue
+        own = layer_of(module)
+        for name in imported(ast.parse(path.read_text(encoding="utf-8"))):
+            other = layer_of(name)
+            if own != other and LAYERS.index(other) > LAYERS.index(own):
+                wrong.append(f"{module} imports {name}")
+    assert wrong == []
+
+
+def test_every_module_has_a_layer() -> None:
+    modules = [".".join(path.relative_to(HARNESS).with_suffix("").parts) for path in HARNESS.rglob("*.py")]
+    layers = {layer_of(name) for name in modules if not name.endswith("__init__") and name != "__main__"}
+    assert layers == set(LAYERS)
