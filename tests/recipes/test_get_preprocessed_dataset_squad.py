@@ -70,7 +70,7 @@ def test_run_sh_writes_the_samples_of_the_data_set(tmp_path):
     assert done.returncode == 0, done.stderr
     facts = json.loads((store / "preprocessed.json").read_text())
     names = (store / "sample_map.txt").read_text().splitlines()
-    assert (facts["model"], facts["is_ragged"], facts["is_synthetic"]) == ("bert", True, True)
+    assert (facts["model"], facts["is_ragged"], facts["dataset"]["is_synthetic"]) == ("bert", True, True)
     assert facts["count"] == len(names) > 12
     lengths = numpy.load(store / "input_ids.00000.shapes.npy")[:, 0]
     assert lengths.max() == 384
