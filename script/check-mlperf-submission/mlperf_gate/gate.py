@@ -16,10 +16,13 @@ from mlperf_results.rounds import ROUNDS
 from mlperf_gate import (  # noqa: F401 - the rules register themselves
     rules_accuracy,
     rules_compliance,
+    rules_coverage,
     rules_honesty,
+    rules_identity,
     rules_run,
     rules_system,
     rules_tree,
+    rules_verdicts,
     views,
 )
 from mlperf_gate.listing import read_listing
