@@ -24,8 +24,8 @@ from types import MappingProxyType
 
 from mlperf_results.logs import LoadGenLog
 from mlperf_results.names import Mode, Scenario
+from mlperf_results.verdictlines import PASS
 
-PASS = "TEST PASS"
 FAIL = "TEST FAIL"
 
 _SHORT = {Scenario.SINGLE_STREAM: 200_000, Scenario.MULTI_STREAM: 1_600_000}
