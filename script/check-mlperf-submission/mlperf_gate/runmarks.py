@@ -1,7 +1,7 @@
 """Every LoadGen run of a tree by what tells it from others: where its log lies, its content, its process, its build.
 
-A rule that compares runs asks the register of the tree, which reads each log once, at the first question. All
-submitters of the tree are in it, also where one of them is checked.
+A rule that compares runs asks the register of the tree, which reads each log once, at the first question. Where one
+submitter is checked, only its runs are in it: another one's copies are not its fault.
 """
 
 from __future__ import annotations
@@ -112,12 +112,15 @@ def place_of(path: str) -> Place | None:
 class RunRegister:
     """All runs of a tree, read when they are first asked for."""
 
-    def __init__(self, listing: Listing) -> None:
+    def __init__(self, listing: Listing, submitter: str | None) -> None:
         self._listing = listing
+        self._submitter = submitter
 
     def _contents(self, name: str) -> Iterator[tuple[str, Place, bytes]]:
         for path in self._listing.sizes:
             place = place_of(path) if path.endswith(f"/{name}") else None
+            if place and self._submitter not in (None, place.submitter):
+                continue
             content = read_bytes(self._listing, path) if place else ""
             if place and isinstance(content, bytes):
                 yield path, place, content

@@ -69,7 +69,7 @@ class TreeView:
     register: RunRegister = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "register", RunRegister(self.listing))
+        object.__setattr__(self, "register", RunRegister(self.listing, self.options.submitter))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
