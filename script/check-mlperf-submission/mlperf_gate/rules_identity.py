@@ -29,9 +29,10 @@ def _folder(scenario: ScenarioView) -> tuple[str, ...]:
 
 
 def _runs(scenario: ScenarioView) -> tuple[RunMark, ...]:
-    """The runs of a result; those of its tests only where the division asks for tests."""
+    """The runs of a result, the one that is timed first; those of its tests only where the division asks for tests."""
     found = _register(scenario).runs_by_folder.get(_folder(scenario), ())
-    return tuple(mark for mark in found if not mark.place.test or scenario.division != "open")
+    kept = (mark for mark in found if not mark.place.test or scenario.division != "open")
+    return tuple(sorted(kept, key=lambda mark: not mark.place.kind.startswith("performance")))
 
 
 def _step(place: Place) -> Step:

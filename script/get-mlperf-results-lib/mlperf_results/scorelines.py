@@ -71,11 +71,14 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
 """By metric: a line as its official script prints it."""
 
 _HASH = re.compile(r"hash=(?P<value>\w+)")
-_SECOND_COUNTS = re.compile(r"AUC=.*\baccuracy=(?P<percent>[\d.]+)%,\s*good=(?P<good>\d+),\s*total=(?P<total>\d+)")
+_SECOND_COUNTS = re.compile(
+    r"AUC=.*\baccuracy=(?P<percent>[\d.]+)%,\s*good=(?P<good>\d{1,18}),\s*total=(?P<total>\d{1,18})"
+)
 _WORDS = re.compile(rf"Word Error Rate:\s*(?P<errors>[\d.]+)%, accuracy={_NUMBER}%")
 _DICE = re.compile(r"Accuracy:\s*mean\s*=\s*(?P<mean>[\d.]+)(?P<parts>(?:,\s*[a-z ]+=\s*[\d.]+)+)")
 _TOKENS = re.compile(
-    r".*'gen_num':\s*(?P<count>\d+),.*'gen_tok_len':\s*(?P<tokens>\d+),.*'tokens_per_sample':\s*(?P<mean>[\d.]+)"
+    r".*'gen_num':\s*(?P<count>\d{1,18}),.*'gen_tok_len':\s*(?P<tokens>\d{1,18}),"
+    r".*'tokens_per_sample':\s*(?P<mean>[\d.]+)"
 )
 _SAMPLES = re.compile(r"(?:'(?P<name>gen_num|num-samples)':\s*|\b(?P<word>queries)=)(?P<count>\d{1,18})")
 
