@@ -23,8 +23,6 @@ from mlperf_results.layout import RunPaths
 from mlperf_results.logs import LogError, read_run_logs
 from mlperf_results.names import parse_scenario
 from mlperf_results.verification import (
-    ELEMENTS,
-    END_TOKENS,
     DamagedLog,
     baseline_lines,
     verify_answers,

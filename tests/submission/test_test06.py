@@ -18,14 +18,16 @@ import pytest
 from generate_support import HARNESS, SUT, FakeRecipes, copy_runs, edit_json, env_of, unpack_runs, with_old_seeds
 from mlperf_gate import gate
 from mlperf_gate.views import Options
+from mlperf_results.benchmarks import record_of
 from mlperf_results.figures import published_figure
 from mlperf_results.logs import parse_detail_log
 from mlperf_results.names import parse_scenario
-from mlperf_results.verification import ELEMENTS, END_TOKENS, verify_answers
+from mlperf_results.verification import verify_answers
 from submission import making
 from submission.request import read_request
 
 SAMPLES, ROUND, MODEL = 13368, "v5.0", "gptj-99"
+RECORD = record_of(MODEL)
 SCORES = {"ROUGE1": 42.99, "ROUGE2": 20.12, "ROUGEL": 29.99, "GEN_LEN": 4016878.0}
 LINE = "{'rouge1': '42.99', 'rouge2': '20.12', 'rougeL': '29.99', 'gen_len': 4016878, 'gen_num': 13368}"
 TOKENS_PER_SAMPLE = 69
@@ -41,10 +43,14 @@ def tokens(*numbers: int) -> str:
 
 def answers(scenario: str) -> list[dict[str, Any]]:
     """A hundred good answers of three tokens and the end."""
-    end = END_TOKENS["gptj"]
     rows = []
     for number in range(100):
-        row = {"seq_id": number, "qsl_idx": 7 * number, "data": tokens(number, 11, 12, end), "token_count": 4}
+        row = {
+            "seq_id": number,
+            "qsl_idx": 7 * number,
+            "data": tokens(number, 11, 12, RECORD.end_token),
+            "token_count": 4,
+        }
         rows.append(row if scenario == "Offline" else {**row, "token_data": tokens(number)})
     return rows
 
@@ -76,7 +82,7 @@ def with_numbers_of_gptj(log: Path) -> None:
 def verify(test: Path, scenario: str) -> bool:
     """Write what run,mlperf,compliance writes of TEST06; return whether it passed."""
     log = (test / "accuracy/mlperf_log_accuracy.json").read_text()
-    verdict = verify_answers(log.split("\n"), parse_scenario(scenario), END_TOKENS["gptj"], ELEMENTS["gptj"])
+    verdict = verify_answers(log.split("\n"), parse_scenario(scenario), RECORD.end_token, RECORD.response_type)
     (test / "verify_accuracy.txt").write_text(verdict.text)
     return verdict.is_passed
 

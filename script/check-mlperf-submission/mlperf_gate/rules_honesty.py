@@ -7,7 +7,8 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 
-from mlperf_results.names import STAND_IN_BACKENDS, STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL
+from mlperf_results.backends import STAND_IN_BACKENDS
+from mlperf_results.names import STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL
 from mlperf_results.privacy import find_leaks, masked
 
 from mlperf_gate.documents import TextFile, read_bytes

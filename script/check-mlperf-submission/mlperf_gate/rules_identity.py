@@ -50,6 +50,11 @@ def _task(scenario: ScenarioView, place: Place) -> str:
     return task_of(scenario.tree.round.aliases.get(place.model, place.model))
 
 
+def _is_misplaced_in_a_test(own: Place, other: Place) -> bool:
+    """Whether it is the test of a result that has a log too many: the test's own finding says so."""
+    return bool(other.test) and not own.test and own.folder[:3] == other.folder[:3]
+
+
 def _is_one_result(scenario: ScenarioView, one: Place, other: Place) -> bool:
     """Whether one log may lie at two places: that of a task with two levels of accuracy, that of a scenario which
     others are inferred from (the rules on a log's scenario judge that), and a closed result in the open division."""
@@ -63,8 +68,9 @@ def _is_one_result(scenario: ScenarioView, one: Place, other: Place) -> bool:
 def log_is_of_one_result(scenario: ScenarioView) -> Iterator[Found]:
     for mark in _runs(scenario):
         for other in _register(scenario).runs_by_digest[mark.digest]:
-            is_of_test = other.place.test and other.place.folder == mark.place.folder and not mark.place.test
-            if not is_of_test and not _is_one_result(scenario, mark.place, other.place):
+            if not _is_misplaced_in_a_test(mark.place, other.place) and not _is_one_result(
+                scenario, mark.place, other.place
+            ):
                 found = f"the same {mark.digest[:12]}... as {other.path}"
                 yield _at(mark, found, "a log of a run of its own")
                 break
@@ -144,8 +150,9 @@ def responses_are_of_one_run(scenario: ScenarioView) -> Iterator[Found]:
         if mark.place.test and scenario.division == "open":
             continue
         for other in register.responses_by_digest[mark.digest]:
-            is_of_test = other.place.test and other.place.folder == mark.place.folder and not mark.place.test
-            if not is_of_test and not _may_have_same_responses(scenario, mark, other):
+            if not _is_misplaced_in_a_test(mark.place, other.place) and not _may_have_same_responses(
+                scenario, mark, other
+            ):
                 found = f"the same {mark.digest[:12]}... as {other.path}"
                 allowed = "the responses of this run: other samples, or a choice of its own"
                 yield _at(mark, found, allowed)

@@ -11,13 +11,12 @@ import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from mlperf_results.benchmarks import BENCHMARKS, model_of
+from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.compliance import audit_values, has_second_seeds
 from mlperf_results.names import Scenario
+from mlperf_results.record import Record
 from mlperf_results.verdictlines import printed_counts, printed_scores
 from mlperf_results.verification import (
-    ELEMENTS,
-    END_TOKENS,
     SCORE_KEYS,
     RunScore,
     compare_scores,
@@ -30,6 +29,7 @@ from mlperf_results.verification import (
 from mlperf_gate.rulebook import BOTH, OURS, Found, Scope, rule, shown
 from mlperf_gate.rules_accuracy import CUT, hash_problems, whole_lines
 from mlperf_gate.rules_compliance import passed
+from mlperf_gate.runmarks import task_of
 from mlperf_gate.steps import Step
 from mlperf_gate.views import RunView, TestView
 
@@ -77,9 +77,20 @@ def has_settings_of_test(test: TestView) -> Iterator[Found]:
 
 
 def _benchmark(test: TestView) -> str:
-    """This project's name of the model, else the checkers'."""
+    """This project's name of the model, else the checkers' without its level."""
     name = test.scenario.subject.benchmark
-    return name if name in BENCHMARKS else test.scenario.model.canonical
+    return name if name in BENCHMARKS else task_of(test.scenario.model.canonical)
+
+
+def _record(test: TestView) -> Record | None:
+    """The record of the benchmark, None for one that this project does not run."""
+    row = BENCHMARKS.get(test.scenario.subject.benchmark)
+    return None if row is None else row.record
+
+
+def _element(test: TestView) -> str:
+    record = _record(test)
+    return (record.response_type if record else "") or "byte"
 
 
 def _has_second_seeds(test: TestView) -> Iterator[Found]:
@@ -191,15 +202,6 @@ def responses_are_of_run(test: TestView) -> Iterator[Found]:
         yield Found(path=source.path, found=f"seq_id {last}", allowed=f"below {issued:g}, the samples of {log.path}")
 
 
-def _element(test: TestView) -> str:
-    return ELEMENTS.get(_model(test) or "", "byte")
-
-
-def _model(test: TestView) -> str | None:
-    name = test.scenario.subject.benchmark
-    return model_of(name) if name in BENCHMARKS else None
-
-
 @rule(
     "TEST-012", Scope.TEST, "What TEST01 logged is what the accuracy run answered.", source=BOTH, step=Step.COMPLIANCE
 )
@@ -239,7 +241,9 @@ def answers_are_whole(test: TestView) -> Iterator[Found]:
         yield Found(path=source.path, found="a log that was cut", allowed="the whole log: TEST06's is never cut")
         return
     scenario = Scenario.OFFLINE if test.scenario.scenario == "Offline" else Scenario.SERVER
-    verdict = verify_answers(source.text.split("\n"), scenario, END_TOKENS.get(_model(test) or ""), _width(source.text))
+    record = _record(test)
+    end_token = None if record is None else record.end_token
+    verdict = verify_answers(source.text.split("\n"), scenario, end_token, _width(source.text))
     if not verdict.is_passed:
         yield Found(path=source.path, found="; ".join(verdict.lines), allowed="answers as long as they say")
 

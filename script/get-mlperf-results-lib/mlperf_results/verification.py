@@ -32,13 +32,6 @@ _SHORT = {Scenario.SINGLE_STREAM: 200_000, Scenario.MULTI_STREAM: 1_600_000}
 _TOLERANCES = {"TEST01": 0.10, "TEST04": 0.10, "TEST05": 0.05}
 _SHORT_TOLERANCE = 0.20
 
-ELEMENTS: Mapping[str, str] = MappingProxyType({"resnet50": "float32", "gptj": "int64", "rnnt": "int64"})
-"""Numbers that responses consist of, by file of harness/models; of other models the first byte is compared, as the
-official script does by default."""
-
-END_TOKENS: Mapping[str, int] = MappingProxyType({"gptj": 50256})
-"""The token that ends an answer, by file of harness/models (eos_token_id of EleutherAI/gpt-j-6b's config.json)."""
-
 ELEMENT_FORMATS = {"byte": "<b", "float32": "<f", "int32": "<i", "int64": "<q", "int16": "<h"}
 """The element types that the official scripts know; numbers in a log are little-endian."""
 
