@@ -21,8 +21,8 @@ from mlperf_gate import (  # noqa: F401 - the rules register themselves
     rules_identity,
     rules_run,
     rules_system,
+    rules_testlogs,
     rules_tree,
-    rules_verdicts,
     views,
 )
 from mlperf_gate.listing import read_listing
