@@ -22,6 +22,7 @@ from mlperf_results.benchmarks import record_of
 from mlperf_results.figures import published_figure
 from mlperf_results.logs import parse_detail_log
 from mlperf_results.names import parse_scenario
+from mlperf_results.seeds import SEEDS
 from mlperf_results.verification import verify_answers
 from submission import making
 from submission.request import read_request
@@ -62,21 +63,28 @@ def as_log(rows: list[dict[str, Any]]) -> str:
 
 
 def with_numbers_of_gptj(log: Path) -> None:
-    """Give a detail log the numbers of GPT-J's data set."""
+    """Give a detail log, and the summary beside it, the numbers of GPT-J's data set."""
     text = log.read_text(encoding="utf-8")
     counts = "qsl_reported_(?:total|performance)_count|effective_(?:accuracy|performance)_sample_count"
     text = re.sub(rf'("key": "(?:{counts})", "value": )\d+', rf"\g<1>{SAMPLES}", text)
     text = re.sub(r'("key": "\w+_accuracy_log_sampling_target", "value": )4096', r"\g<1>100", text)
-    first = re.search(r'^:::MLLOG \{"key": "loaded_qsl_set".*\n', text, re.MULTILINE)[0]
-    text = re.sub(r'^:::MLLOG \{"key": "loaded_qsl_set".*\n', "", text, flags=re.MULTILINE)
-    whole = re.sub(r"\[[^\]]*\]", json.dumps(list(range(SAMPLES))), first, count=1)
+    whole = json.dumps(list(range(SAMPLES)))
+    text = re.sub(r'("key": "loaded_qsl_set", "value": )\[[^\]]*\]', rf"\g<1>{whole}", text, count=1)
+    head, loaded, rest = text.partition(whole)
+    text = head + loaded + re.sub(r'^:::MLLOG \{"key": "loaded_qsl_set".*\n', "", rest, flags=re.MULTILINE)
     throughput = re.search(r'^:::MLLOG \{"key": "result_samples_per_second", "value": ([\d.]+).*\n', text, re.MULTILINE)
     if throughput:
         line = throughput[0].replace("result_samples_per_second", "result_inferred_tokens_per_second")
         value = f"{float(throughput[1]) * TOKENS_PER_SAMPLE:.6g}"
         text = text.replace(throughput[0], throughput[0] + line.replace(throughput[1], value, 1))
-    log.write_text(text.replace('"key": "effective_scenario"', "\0", 1).replace(
-        ':::MLLOG {\0', whole + ':::MLLOG {"key": "effective_scenario"', 1), encoding="utf-8")  # fmt: skip
+    log.write_text(text, encoding="utf-8")
+    summary = log.with_name("mlperf_log_summary.txt")
+    text = summary.read_text(encoding="utf-8")
+    for name in ("qsl", "sample_index", "schedule"):
+        text = text.replace(str(getattr(SEEDS["v6.1"], name)), str(getattr(SEEDS[ROUND], name)))
+    text = re.sub(r"^(performance_sample_count : )\d+", rf"\g<1>{SAMPLES}", text, flags=re.MULTILINE)
+    text = re.sub(r"^(accuracy_log_sampling_target : )4096", r"\g<1>100", text, flags=re.MULTILINE)
+    summary.write_text(text, encoding="utf-8")
 
 
 def verify(test: Path, scenario: str) -> bool:
