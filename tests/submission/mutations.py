@@ -28,6 +28,7 @@ from changes import (
     rename,
 )  # fmt: skip
 from mutations_of_logs import accuracy_runs, compliance_tests, only_ours, runs
+from mutations_of_runs import compliance_runs, identities, omissions
 from tree_builder import CLOSED_MODEL, OPEN_MODEL, SUBMITTER, SYSTEM
 
 NEEDED = (
@@ -171,7 +172,8 @@ def _large_file(root: Path) -> None:
 
 
 def _all() -> Iterator[Mutation]:
-    for part in (_controls, _system, _measurements, runs, only_ours, accuracy_runs, _structure, compliance_tests):
+    own = (compliance_runs, identities, omissions)
+    for part in (_controls, _system, _measurements, runs, only_ours, accuracy_runs, _structure, compliance_tests, *own):
         yield from part()
 
 

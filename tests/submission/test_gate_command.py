@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -229,6 +230,8 @@ def test_a_tree_of_a_hundred_results_is_checked_in_seconds_of_processor_time(tmp
         name = f"box-x{number}"
         shutil.copytree(first, tree.results_folder / name)
         shutil.copy(tree.system_json(SYSTEM), tree.system_json(name))
+        for log in (tree.results_folder / name).rglob("mlperf_log_detail.txt"):  # processes of its own
+            log.write_text(re.sub(r'(?<="pid": )', f"{number + 1}0", log.read_text(encoding="utf-8")), encoding="utf-8")
     begun = time.process_time()
     found = verdict(tmp_path, expected_results=102)
     assert found.is_accepted

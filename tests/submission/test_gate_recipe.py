@@ -61,7 +61,7 @@ def test_a_good_tree_is_accepted_and_the_verdict_is_in_env_and_state(tree, cm):
 def test_the_wrong_round_is_refused_with_the_rule_and_the_command(tree, cm):
     done = cm(GATE, f"--submission_dir={tree}", "--version=v6.0")
     assert done.returncode != 0
-    assert "verdict: refused (9 findings)" in done.stdout
+    assert "verdict: refused (18 findings)" in done.stdout
     assert "RUN-007" in done.stderr + done.stdout
     assert "hint: cm run script --tags=generate-run-cmds,inference,_performance-only" in done.stdout
 

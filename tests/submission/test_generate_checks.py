@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from generate_support import copy_runs, edit_json, env_of, run_folder, unpack_light_runs
+from generate_support import SCENARIOS, copy_runs, edit_json, env_of, run_folder, unpack_light_runs
 from mlperf_results.wholefile import read_object
 from submission import making
 from submission.request import read_request
@@ -202,6 +202,62 @@ def test_closed_demands_the_verdicts_of_compliance_tests(
     assert "closed: resnet50 Offline TEST04" in found
     assert words in found
     assert "run,mlperf,compliance" in found
+
+
+def with_other_bits(results: Path, baseline: str, compliance: str) -> None:
+    """TEST01 of a model that does not repeat itself, with two files that stand for its responses."""
+    test = run_folder(results, "Offline", "TEST01")
+    (test / "verify_accuracy.txt").write_text("num_perf_log_data_mismatch = 3\nTEST FAIL\n", encoding="utf-8")
+    for name, text in (("baseline", baseline), ("compliance", compliance)):
+        (test / "accuracy" / f"{name}_accuracy.txt").write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("baseline", "compliance", "is_accepted"),
+    [
+        ("accuracy=86.800%, good=868, total=1000\n", "accuracy=86.600%, good=866, total=1000\n", True),
+        ("accuracy=86.800%, good=868, total=1000\n", "accuracy=80.000%, good=800, total=1000\n", False),
+        ("accuracy=0.000%, good=0, total=1000\n", "accuracy=0.000%, good=0, total=1000\n", False),
+        ("mAP=37.3%\n", "mAP=37.3%\n", False),
+        ("", "", False),
+    ],
+)
+def test_other_responses_are_excused_by_equal_scores_only(
+    real_runs: Path, tmp_path: Path, baseline: str, compliance: str, is_accepted: bool
+) -> None:
+    results = copy_runs(real_runs, tmp_path)
+    with_other_bits(results, baseline, compliance)
+    found = problems(results, tmp_path / "tree", CM_MLPERF_SUBMISSION_DIVISION="closed")
+    words = ["closed: resnet50 Offline TEST01: verify_accuracy.txt does not say TEST PASS"]
+    assert [text.partition(" | ")[0] for text in found] == ([] if is_accepted else words)
+
+
+LIST = {"name": "imagenet/cal_image_list_option_1.txt", "sha256": "1" * 64, "is_official": True}
+
+
+@pytest.mark.parametrize(
+    ("calibration", "is_synthetic", "words"),
+    [
+        (LIST, False, None),
+        ({**LIST, "name": "64 samples, seed 0", "is_official": False}, False, "calibrated with 64 samples, seed 0"),
+        (None, False, "calibrated with nothing that result.json names"),
+        (None, True, None),
+    ],
+)
+def test_closed_demands_the_official_calibration_of_int8_weights(
+    real_runs: Path, tmp_path: Path, calibration: object, is_synthetic: bool, words: str | None
+) -> None:
+    results = copy_runs(real_runs, tmp_path)
+    for scenario in SCENARIOS:
+        for mode in ("performance", "accuracy"):
+            change_setting("precision", "int8")(run_folder(results, scenario, mode))
+            path = run_folder(results, scenario, mode) / "result.json"
+            edit_json(path, calibration=calibration, is_synthetic={"model": is_synthetic, "dataset": is_synthetic})
+    env = {"CM_MLPERF_SUBMISSION_DIVISION": "closed"}
+    found = problems(results, tmp_path / "tree", **env)
+    assert len(found) == (0 if words is None else 2 * len(SCENARIOS))
+    assert all(words in text for text in found)
+    assert problems(results, tmp_path / "tree") == []
 
 
 def test_a_category_that_does_not_have_the_benchmark_is_refused(real_runs: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,17 @@ def test_our_quantisation_is_told_with_the_weights_that_it_started_from(tmp_path
     assert "method entropy, one range for each tensor, from 3 samples of a data set of 500" in text
     assert "Samples: a, b, c" in text
     assert "cd" * 32 in text
+
+
+def test_the_list_of_samples_is_told_beside_the_quantisation(tmp_path: Path) -> None:
+    run = run_of(tmp_path, info=QUANTISED, precision="int8", backend="onnxruntime")
+    listed = {"name": "imagenet/cal_image_list_option_1.txt", "sha256": "ef" * 32, "is_official": True}
+    weights = measured.weights_of(replace(run, result={**run.result, "calibration": listed}))
+    text = texts.calibration_text({"resnet50": weights})
+    words = f"List of samples: {listed['name']} (sha256 {'ef' * 32}), an official list of mlcommons/inference."
+    assert words in text
+    own = replace(weights, calibration_list={**listed, "name": "64 samples", "is_official": False})
+    assert "64 samples (sha256 " + "ef" * 32 + "), a choice of the submitter." in texts.calibration_text({"x": own})
 
 
 def test_a_quantisation_that_nobody_can_tell_any_more_is_refused(tmp_path: Path) -> None:

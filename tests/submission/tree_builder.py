@@ -1,7 +1,8 @@
 """Builds submission trees for the tests from logs of real LoadGen 6.0.17 runs (data/logs.tar.xz, data/README.md).
 
 Two good trees: an open one with a model name of its own, and one of the closed shape for a system of both categories
-with its compliance tests. For rounds other than v6.1 the seeds in the logs are exchanged; nothing else is.
+with its compliance tests. For rounds other than v6.1 the seeds in the logs are exchanged, and in the closed tree the
+name of the SUT in accuracy logs, because its other runs were made by a SUT that replays them; nothing else is.
 """
 
 from __future__ import annotations
@@ -93,6 +94,8 @@ class _Writer:
 
     def log(self, path: Path, name: str) -> None:
         content = logs()[name]
+        if self.tree.division != "open" and name.startswith("accuracy/"):
+            content = content.replace(b'"PyFastSUT"', b'"PySUT"')
         if name.endswith("detail.txt") and self.tree.round_name != LOG_ROUND:
             for old, new in zip(_seeds(LOG_ROUND), _seeds(self.tree.round_name), strict=True):
                 content = content.replace(old, new)

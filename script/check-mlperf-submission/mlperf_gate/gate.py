@@ -16,9 +16,12 @@ from mlperf_results.rounds import ROUNDS
 from mlperf_gate import (  # noqa: F401 - the rules register themselves
     rules_accuracy,
     rules_compliance,
+    rules_coverage,
     rules_honesty,
+    rules_identity,
     rules_run,
     rules_system,
+    rules_testlogs,
     rules_tree,
     views,
 )

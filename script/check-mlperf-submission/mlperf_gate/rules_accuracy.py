@@ -7,23 +7,30 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from mlperf_results.scorelines import EXAMPLES, parse_counts, parse_hashes, parse_scores
+from mlperf_results.scorelines import (
+    EXAMPLES,
+    HashLine,
+    parse_counts,
+    parse_hashes,
+    parse_scores,
+)
 
-from mlperf_gate.documents import digest_of_file, parse_json
+from mlperf_gate.documents import TextFile, digest_of_file, parse_json
 from mlperf_gate.listing import join
 from mlperf_gate.rulebook import BOTH, CLOSED, NEWER, OLDER, OURS, Found, Scope, rule, shown
 from mlperf_gate.steps import Step
-from mlperf_gate.views import ACCURACY, DETAIL, SUMMARY, ScenarioView
+from mlperf_gate.views import ACCURACY, DETAIL, SUMMARY, Options, ScenarioView
 
 NEEDED = (SUMMARY, DETAIL, "accuracy.txt", ACCURACY)
 TOLERATED = ("mlperf_log_trace.json", "results.json", ".gitkeep")
 MAX_LOG_BYTES = 10 * 1024
-_INDEX = re.compile(r'"qsl_idx"\s*:\s*(\d+)')
-_GAP = "\n\n...\n\n"
+INDEX = re.compile(r'"qsl_idx"\s*:\s*(\d+)')
+CUT = "\n\n...\n\n"
+"""Between the beginning and the end of a log that was cut."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-def _samples(scenario: ScenarioView) -> int | None:
+def samples_of(scenario: ScenarioView) -> int | None:
     table = scenario.model.table
     return None if table is None else table.accuracy_samples_in(scenario.scenario or scenario.name)
 
@@ -31,7 +38,7 @@ def _samples(scenario: ScenarioView) -> int | None:
 def _known_samples(scenario: ScenarioView) -> int:
     """How many samples there are: some models take their accuracy from a part of those for performance runs."""
     table = scenario.model.table
-    return 0 if table is None else max(table.performance_samples, _samples(scenario) or 0)
+    return 0 if table is None else max(table.performance_samples, samples_of(scenario) or 0)
 
 
 @rule("ACC-001", Scope.SCENARIO, "An accuracy run has its four files.", source=BOTH, step=Step.ACCURACY)
@@ -65,7 +72,7 @@ def has_no_errors(scenario: ScenarioView) -> Iterator[Found]:
 
 @rule("ACC-005", Scope.SCENARIO, "The run covers the whole data set.", source=BOTH, step=Step.ACCURACY)
 def covers_data_set(scenario: ScenarioView) -> Iterator[Found]:
-    wanted, log = _samples(scenario), scenario.accuracy_detail
+    wanted, log = samples_of(scenario), scenario.accuracy_detail
     if wanted is None or not log.is_usable:
         return
     key = "effective_accuracy_sample_count"
@@ -129,36 +136,61 @@ def has_hash(scenario: ScenarioView) -> Iterator[Found]:
 
 @rule("ACC-010", Scope.SCENARIO, "The hash is that of the whole log.", source=OURS, step=Step.TREE)
 def hash_belongs(scenario: ScenarioView) -> Iterator[Found]:
-    hashes = parse_hashes(scenario.accuracy_text.text)
-    log, source = scenario.accuracy_log, scenario.accuracy_text
+    yield from hash_problems(scenario.accuracy_text, scenario.accuracy_log, scenario.tree.options)
+
+
+def hash_problems(score: TextFile, log: TextFile, options: Options) -> Iterator[Found]:
+    """Yield where the hash in an accuracy.txt is not that of the log beside it, before that was cut."""
+    hashes = parse_hashes(score.text)
     if not hashes or not log.is_usable:
         return
-    is_cut = _GAP in log.text
+    is_cut = CUT in log.text
     own = hashlib.sha256(log.text.encode()).hexdigest()
-    backup = scenario.tree.options.backup_folder
     if is_cut and hashes[0].value == own:
         allowed = "the hash of the log before it was cut"
-        yield Found(path=source.path, found="the hash of the cut log", allowed=allowed, line=hashes[0].line)
+        yield Found(path=score.path, found="the hash of the cut log", allowed=allowed, line=hashes[0].line)
     elif not is_cut and hashes[0].value != own:
         found = f"{hashes[0].value[:12]}..., the whole log has {own[:12]}..."
-        yield Found(path=source.path, found=found, allowed="the hash of the log", line=hashes[0].line)
-    elif is_cut and backup is not None:
-        yield from _against_backup(scenario, hashes[0].value, hashes[0].line)
+        yield Found(path=score.path, found=found, allowed="the hash of the log", line=hashes[0].line)
+    elif is_cut and options.backup_folder is not None:
+        yield from _against_backup(score, log, hashes[0], options)
 
 
-def _against_backup(scenario: ScenarioView, wanted: str, line: int) -> Iterator[Found]:
-    options, log = scenario.tree.options, Path(scenario.accuracy_log.path)
+def _backups(log: TextFile, digest: str, folder: Path) -> tuple[Path, ...]:
+    """Return where the whole log may lie: a second one has its digest in its name."""
+    path = Path(log.path)
+    names = (f"{path.stem}-{digest[:16]}{path.suffix}", path.name)
+    return tuple(folder / path.parent / name for name in names)
+
+
+def _against_backup(score: TextFile, log: TextFile, wanted: HashLine, options: Options) -> Iterator[Found]:
     if options.backup_folder is None:
         return
-    folder = options.backup_folder / log.parent
-    names = (f"{log.stem}-{wanted[:16]}{log.suffix}", log.name)
-    digests = [digest for digest in (digest_of_file(folder / name) for name in names) if digest]
+    digests = [digest for digest in map(digest_of_file, _backups(log, wanted.value, options.backup_folder)) if digest]
     if not digests and options.is_backup_complete:
         allowed = f"the whole log at this path below {options.backup_folder.name}"
-        yield Found(path=log.as_posix(), found="no backup that can be read", allowed=allowed)
-    elif digests and wanted not in digests:
-        found = f"{wanted[:12]}..., the backup has {digests[-1][:12]}..."
-        yield Found(path=scenario.accuracy_text.path, found=found, allowed="the backup's hash", line=line)
+        yield Found(path=log.path, found="no backup that can be read", allowed=allowed)
+    elif digests and wanted.value not in digests:
+        found = f"{wanted.value[:12]}..., the backup has {digests[-1][:12]}..."
+        yield Found(path=score.path, found=found, allowed="the backup's hash", line=wanted.line)
+
+
+def whole_lines(score: TextFile, log: TextFile, options: Options) -> Iterator[str] | None:
+    """Return the lines of a log before it was cut, None where nobody here has them."""
+    if CUT not in log.text:
+        return iter(log.text.split("\n"))
+    hashes = parse_hashes(score.text)
+    if options.backup_folder is None or not hashes:
+        return None
+    for path in _backups(log, hashes[0].value, options.backup_folder):
+        if digest_of_file(path) == hashes[0].value:
+            return _lines_of(path)
+    return None
+
+
+def _lines_of(path: Path) -> Iterator[str]:
+    with path.open(encoding="utf-8", errors="replace") as stream:
+        yield from stream
 
 
 @rule("ACC-011", Scope.SCENARIO, "The accuracy log is cut to at most 10,240 bytes.", source=BOTH, step=Step.TREE)
@@ -171,19 +203,19 @@ def is_truncated(scenario: ScenarioView) -> Iterator[Found]:
 
 @rule("ACC-012", Scope.SCENARIO, "The accuracy log holds responses of this data set.", source=OURS, step=Step.ACCURACY)
 def log_is_of_data_set(scenario: ScenarioView) -> Iterator[Found]:
-    log, wanted = scenario.accuracy_log, _samples(scenario)
+    log, wanted = scenario.accuracy_log, samples_of(scenario)
     if log.is_missing or wanted is None:
         return
     if log.problem:
         yield Found(path=log.path, found=log.problem, allowed="LoadGen's JSON")
         return
-    indexes = [int(text[:20]) for text in _INDEX.findall(log.text)]
+    indexes = [int(text[:20]) for text in INDEX.findall(log.text)]
     if not indexes:
         yield Found(path=log.path, found="no response", allowed=f"the responses of {wanted} samples")
     elif max(indexes) >= _known_samples(scenario):
         allowed = f"samples 0 to {_known_samples(scenario) - 1}"
         yield Found(path=log.path, found=f"sample {max(indexes)}", allowed=allowed)
-    elif _GAP not in log.text:
+    elif CUT not in log.text:
         yield from _whole_log(log.path, log.text, wanted)
 
 
@@ -193,15 +225,16 @@ def _whole_log(path: str, text: str, wanted: int) -> Iterator[Found]:
     except ValueError as error:
         yield Found(path=path, found=f"no JSON ({error})", allowed="a whole log, or one cut by the tree's step")
         return
-    count = len(entries) if isinstance(entries, list) else 0
+    rows = entries if isinstance(entries, list) else []
+    count = len({row["qsl_idx"] for row in rows if isinstance(row, dict) and isinstance(row.get("qsl_idx"), int)})
     if count < wanted:
-        yield Found(path=path, found=f"{count} responses", allowed=f"the responses of {wanted} samples")
+        yield Found(path=path, found=f"responses of {count} samples", allowed=f"those of {wanted} samples")
 
 
 @rule("ACC-013", Scope.SCENARIO, "The counts beside a score agree with it and with the data set.", source=OURS,
       step=Step.ACCURACY)  # fmt: skip
 def counts_agree(scenario: ScenarioView) -> Iterator[Found]:
-    wanted, source = _samples(scenario), scenario.accuracy_text
+    wanted, source = samples_of(scenario), scenario.accuracy_text
     for counts in parse_counts(source.text):
         if counts.total != wanted:
             found = f"total={counts.total}"

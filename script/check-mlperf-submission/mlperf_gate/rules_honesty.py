@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+import html
+import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 
+from mlperf_results.backends import STAND_IN_BACKENDS
 from mlperf_results.names import STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL
 from mlperf_results.privacy import find_leaks, masked
 
 from mlperf_gate.documents import TextFile, read_bytes
 from mlperf_gate.rulebook import OURS, Found, Scope, rule, shown
+from mlperf_gate.rules_system import OWN_KEY
 from mlperf_gate.steps import Step
 from mlperf_gate.views import ScenarioView, SubmitterView, SystemView
 
-SYNTHETIC_RULES = ("SYN-001", "SYN-002")
+SYNTHETIC_RULES = ("SYN-001", "SYN-002", "SYN-004")
 """Findings that `--allow_synthetic` turns into a note of the verdict."""
 
-OWN_KEY = "crowdperf"
+_STAND_INS, _MADE = "|".join(STAND_IN_BACKENDS), "synthetic|tiny"
+_TRACES = re.compile(
+    rf"\|\s*backend\s*\|\s*(?:{_STAND_INS})\b|--backend[= ](?:{_STAND_INS})\b|--source[= ](?:{_MADE})\b"
+    rf"|,_(?:{_STAND_INS}|{_MADE})\b|none \(the backend computes nothing\)|made (?:them|by a program)"
+)
+"""What README.md and measurements.json of this project say of a stand-in or of made data, beside the labels: the row of
+the backend, the commands that repeat the runs, the weights (`submission/texts.py`, `submission/measured.py`)."""
+
+_SYSTEM_TRACE = re.compile(rf"-crowdperf-.*-(?:{_STAND_INS})(?:-|$)")
+"""A system's folder has the backend in its name."""
+
+_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
+_DECORATION = str.maketrans("", "", "*_`\\")
 _SHOWN_LEAKS, _COUNTED_LEAKS = 3, 1000
 """Of one file; behind the last one that is counted nothing more is looked for."""
 _REAL = "real weights and the real data set (--allow_synthetic: as the proof of a pipeline only)"
@@ -23,6 +40,22 @@ _REAL = "real weights and the real data set (--allow_synthetic: as the proof of 
 
 def _texts(scenario: ScenarioView) -> tuple[TextFile, ...]:
     return (scenario.readme, scenario.accuracy_text, scenario.user_conf, scenario.measurements.source)
+
+
+def _plain(text: str) -> str:
+    """Return a text as its readers see it: without characters that take no room, marks of Markdown, double spaces."""
+    letters = unicodedata.normalize("NFKC", html.unescape(text))
+    seen = "".join(one for one in letters if unicodedata.category(one) not in ("Cf", "Mn", "Me"))
+    return " ".join(seen.translate(_DECORATION).split()).casefold()
+
+
+def _has_label(source: TextFile, label: str) -> bool:
+    """Whether people read the label in a file, however it is written; escapes of JSON are not resolved here."""
+    if label in source.text:
+        return True
+    is_plain = source.text.isascii() and "&" not in source.text and "\\u" not in source.text
+    text = source.text if is_plain else _ESCAPE.sub(lambda match: chr(int(match[1], 16)), source.text)
+    return label.casefold() in _plain(text)
 
 
 def _parts(flags: Mapping[str, object]) -> list[object]:
@@ -42,7 +75,7 @@ def is_not_synthetic(scenario: ScenarioView) -> Iterator[Found]:
     for source in _texts(scenario):
         is_new = source is not scenario.measurements.source or OWN_KEY not in scenario.measurements.fields
         for label in (SYNTHETIC_LABEL, STAND_IN_LABEL):
-            if label in source.text and is_new:
+            if is_new and _has_label(source, label):
                 yield Found(path=source.path, found=label, allowed=_REAL, line=source.line_of(label))
 
 
@@ -50,17 +83,29 @@ def is_not_synthetic(scenario: ScenarioView) -> Iterator[Found]:
       step=Step.SYSTEM)  # fmt: skip
 def system_is_not_synthetic(system: SystemView) -> Iterator[Found]:
     source = system.description.source
-    if SYNTHETIC_LABEL in source.text:
-        line = source.line_of(SYNTHETIC_LABEL)
-        yield Found(path=source.path, found=SYNTHETIC_LABEL, allowed=_REAL, line=line)
+    for label in (SYNTHETIC_LABEL, STAND_IN_LABEL):
+        if _has_label(source, label):
+            yield Found(path=source.path, found=label, allowed=_REAL, line=source.line_of(label))
 
 
 @rule("SYN-003", Scope.SCENARIO, "The result is not of a test run.", source=OURS, step=Step.PERFORMANCE)
 def is_no_test_run(scenario: ScenarioView) -> Iterator[Found]:
     for source in _texts(scenario):
-        if TEST_RUN_LABEL in source.text:
+        if _has_label(source, TEST_RUN_LABEL):
             line = source.line_of(TEST_RUN_LABEL)
             yield Found(path=source.path, found=TEST_RUN_LABEL, allowed="a run of the full rules", line=line)
+
+
+@rule("SYN-004", Scope.SCENARIO, "Nothing else says that a stand-in or made data was measured.", source=OURS,
+      step=Step.ACCURACY)  # fmt: skip
+def has_no_trace_of_stand_in(scenario: ScenarioView) -> Iterator[Found]:
+    system = scenario.model.system.system
+    for source in (scenario.readme, scenario.measurements.source):
+        match = _TRACES.search(source.text)
+        if match:
+            yield Found(path=source.path, found=shown(match[0]), allowed=_REAL, line=source.line_of(match[0]))
+    if _SYSTEM_TRACE.search(system):
+        yield Found(path=scenario.folder, found=f"the system {shown(system)}", allowed=_REAL)
 
 
 @rule("PRIV-001", Scope.SUBMITTER, "No file holds a token, a user's name or a home folder.", source=OURS,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from mlperf_results.systemkeys import KEYS, MEANINGFUL
 from mlperf_results.tree import CATEGORIES
 
-from mlperf_gate.documents import Json, JsonFile
+from mlperf_gate.documents import Json, JsonFile, read_text
 from mlperf_gate.listing import as_text, join
-from mlperf_gate.rulebook import BOTH, NEWER, OLDER, Found, Scope, rule, shown
+from mlperf_gate.rulebook import BOTH, CLOSED, NEWER, OLDER, OURS, RULES_TEXT, Found, Scope, rule, shown
 from mlperf_gate.steps import Step
 from mlperf_gate.views import ScenarioView, SubmitterView, SystemView
 
@@ -27,6 +27,13 @@ _TEXTS = ("system_name", "host_processor_model_name", "accelerator_model_name", 
 _NOTES = ("hw_notes", "sw_notes")
 _COUNTS = ("number_of_nodes", "accelerators_per_node")
 _INTEGER = re.compile(r"\s*[+-]?\d+\s*")
+_NO = re.compile(r"(no|none|n|n/a|false)\b", re.IGNORECASE)
+_QUANTISED = re.compile(r"u?int[1-8](?![0-9])|fp[468](?![0-9])|quanti[sz]", re.IGNORECASE)
+"""Types of weights that are narrower than 16 bits. The published round v5.1 has int8, fp8, fp4, mxfp4, int4, uint4."""
+
+OWN_KEY = "crowdperf"
+OWN_WORDS = ("With crowdperf (a CM repository)",)
+"""What README.md of a scenario says where generate-submission wrote it (`submission/texts.py`)."""
 
 
 def _lower(value: Json) -> str | None:
@@ -174,6 +181,57 @@ def has_readme(scenario: ScenarioView) -> Iterator[Found]:
 )  # fmt: skip
 def has_mlperf_conf(scenario: ScenarioView) -> Iterator[Found]:
     yield from _not_empty(scenario, "mlperf.conf")
+
+
+@rule("MEAS-007", Scope.SCENARIO, "Weights are not retrained in the closed division.", source=RULES_TEXT,
+      step=Step.TREE, divisions=CLOSED)  # fmt: skip
+def is_not_retrained(scenario: ScenarioView) -> Iterator[Found]:
+    value = scenario.measurements.fields.get("retraining")
+    if isinstance(value, str) and value.strip() and not _NO.match(value.strip()):
+        yield _at(scenario.measurements, "retraining", '"no"')
+
+
+@rule("MEAS-008", Scope.SCENARIO, "Where weights are quantised, the submitter says with which calibration.",
+      source=RULES_TEXT, step=Step.TREE, divisions=CLOSED)  # fmt: skip
+def quantised_weights_are_calibrated(scenario: ScenarioView) -> Iterator[Found]:
+    """The closed division asks for a text on the calibration, and for a list of samples that MLCommons made."""
+    fields = scenario.measurements.fields
+    kinds = [str(fields.get(name) or "") for name in ("weight_data_types", "weight_transformations")]
+    quantised = next((kind for kind in kinds if _QUANTISED.search(kind)), None)
+    if quantised is None:
+        return
+    owner = scenario.model.system.owner
+    places = as_text(owner.paths.calibration_text), join(owner.folder, "calibration.md")
+    texts = [read_text(owner.tree.listing, path) for path in places]
+    if not any(one.text.strip() or one.problem for one in texts):
+        allowed = f"how the weights were calibrated, because they are {shown(quantised)}"
+        yield Found(path=places[0], found="no text", allowed=allowed)
+    own = fields.get(OWN_KEY)
+    if isinstance(own, dict):
+        yield from _own_calibration(scenario, own, "\n".join(one.text for one in texts))
+
+
+def _own_calibration(scenario: ScenarioView, own: Mapping[str, Json], text: str) -> Iterator[Found]:
+    """Yield where a result of this project does not say which samples its weights were calibrated with."""
+    made, flags = own.get("calibration"), own.get("is_synthetic")
+    is_made_up = isinstance(flags, dict) and any(flag is True for flag in flags.values())
+    record = made if isinstance(made, dict) else {}
+    digest, path = record.get("sha256"), scenario.measurements.path
+    if not isinstance(digest, str) or not (is_made_up or record.get("is_official") is True):
+        allowed = "an official list of mlcommons/inference: quantise with the list of the data set"
+        yield Found(path=path, found=f"{OWN_KEY}.calibration = {shown(made)}", allowed=allowed)
+    elif digest not in text:
+        allowed = f"the digest of the list, {digest}"
+        yield Found(path=path, found="calibration.md without this model's list", allowed=allowed)
+
+
+@rule("MEAS-009", Scope.SCENARIO, "A result that this project made has its record in the measurements.", source=OURS,
+      step=Step.TREE)  # fmt: skip
+def has_own_record(scenario: ScenarioView) -> Iterator[Found]:
+    words = next((words for words in OWN_WORDS if words in scenario.readme.text), None)
+    if words and scenario.measurements.is_usable and not isinstance(scenario.measurements.fields.get(OWN_KEY), dict):
+        found = f"no object {OWN_KEY}, though README.md says {shown(words)}"
+        yield Found(path=scenario.measurements.path, found=found, allowed="the record that the tree's step writes")
 
 
 def _not_empty(scenario: ScenarioView, name: str) -> Iterator[Found]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from mlperf_results.tree import ScenarioPlace
+
 from mlperf_gate.documents import sha256_of
 from mlperf_gate.listing import as_text, join
 from mlperf_gate.rulebook import BOTH, CLOSED, NEWER, OLDER, OURS, Found, Scope, Severity, rule, shown
@@ -12,6 +14,7 @@ from mlperf_gate.tables import ScenarioSets
 from mlperf_gate.views import (
     SCENARIO_NAMES,
     ModelView,
+    ScenarioView,
     SubmitterView,
     TreeView,
     canonical_scenario,
@@ -22,6 +25,8 @@ _ROOT_ENDINGS = (".md", ".pdf")
 _ROOT_FOLDERS = ("closed", "open", "network", ".git", ".github", "assets")
 _SIZE_LIMIT_BYTES = 50 * 1024 * 1024
 _AUDIT_SETTINGS = "audit.config"
+_TESTS = ("TEST01", "TEST04", "TEST04-A", "TEST04-B", "TEST05", "TEST06", "TEST07", "TEST08", "TEST09")
+"""Every compliance test since v0.7 (compliance/ of mlcommons/inference, tags v0.7 to v5.1 and b66003e1)."""
 
 
 def _last(path: str) -> str:
@@ -277,6 +282,22 @@ def scenarios_are_allowed(model: ModelView) -> Iterator[Found]:
     for name in model.scenarios:
         if name.lower() not in {one.lower() for one in allowed}:
             yield Found(path=join(model.folder, name), found=name, allowed=", ".join(sorted(allowed)))
+
+
+@rule("SCEN-004", Scope.SCENARIO, "Every folder of a result is one that a rule knows.", source=OURS, step=Step.TREE)
+def folders_are_known(scenario: ScenarioView) -> Iterator[Found]:
+    listing, owner = scenario.tree.listing, scenario.model.system.owner
+    place = ScenarioPlace(system=scenario.subject.system, model=scenario.subject.model, scenario=scenario.name)
+    runs = {f"run_{number}" for number in range(1, 6 if scenario.tree.round.name == "v0.7" else 2)}
+    known = {
+        scenario.folder: ("performance", "accuracy", *_TESTS),
+        as_text(owner.paths.compliance_folder(place, "TEST01").parent): ("performance", "accuracy", *_TESTS),
+        join(scenario.folder, "performance"): (*sorted(runs), "power", "ranging"),
+    }
+    for folder, names in known.items():
+        for name in listing.folders_in(folder):
+            if name not in names:
+                yield Found(path=join(folder, name), found=f"a folder {shown(name)}", allowed=", ".join(names))
 
 
 def _scenario_sets(model: ModelView) -> ScenarioSets | None:

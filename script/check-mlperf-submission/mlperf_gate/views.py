@@ -18,6 +18,7 @@ from mlperf_results.tree import DIVISIONS, ScenarioPlace, SubmissionTree, TreeLa
 from mlperf_gate.detaillog import DetailLog, parse_detail_log
 from mlperf_gate.documents import JsonFile, TextFile, read_json, read_text
 from mlperf_gate.listing import Listing, as_text, join
+from mlperf_gate.runmarks import RunRegister
 from mlperf_gate.tables import ModelTable, RoundTable
 
 SCENARIO_NAMES = ("SingleStream", "MultiStream", "Offline", "Server", "Interactive")
@@ -65,6 +66,10 @@ class TreeView:
     round: RoundTable
     options: Options
     subject: Subject = field(default_factory=Subject)
+    register: RunRegister = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "register", RunRegister(self.listing, self.options.submitter))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,11 +168,15 @@ class RunView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestView:
-    """One compliance test's folder beside its run."""
+    """One compliance test's folder: its run, the run that it is about, the responses that it logged."""
 
     scenario: ScenarioView
     test: str
     folder: str
+    run: RunView
+    submitted: RunView
+    responses: TextFile
+    responses_score: TextFile
     verify_accuracy: TextFile
     verify_performance: TextFile
     verify_length: TextFile
@@ -297,6 +306,7 @@ def tests(scenario: ScenarioView) -> Iterator[TestView]:
         return
     paths, listing = scenario.model.system.owner.paths, scenario.tree.listing
     place = ScenarioPlace(system=scenario.subject.system, model=scenario.subject.model, scenario=scenario.name)
+    submitted = next(performance_runs(scenario))
     for test in scenario.model.table.tests:
         folder = as_text(paths.compliance_folder(place, test))
         scores = ("baseline_accuracy.txt", "compliance_accuracy.txt")
@@ -304,6 +314,10 @@ def tests(scenario: ScenarioView) -> Iterator[TestView]:
             scenario=scenario,
             test=test,
             folder=folder,
+            run=_run(scenario, test, join(folder, "performance/run_1")),
+            submitted=submitted,
+            responses=read_text(listing, join(folder, f"accuracy/{ACCURACY}")),
+            responses_score=read_text(listing, join(folder, "accuracy/accuracy.txt")),
             verify_accuracy=read_text(listing, join(folder, "verify_accuracy.txt")),
             verify_performance=read_text(listing, join(folder, "verify_performance.txt")),
             verify_length=read_text(listing, join(folder, "verify_output_len.txt")),
@@ -314,4 +328,4 @@ def tests(scenario: ScenarioView) -> Iterator[TestView]:
 
 def test_run(test: TestView) -> RunView:
     """Return the performance run of a compliance test."""
-    return _run(test.scenario, test.test, join(test.folder, "performance/run_1"))
+    return test.run

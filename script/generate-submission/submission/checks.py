@@ -14,17 +14,19 @@ from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.compliance import tests_needed
 from mlperf_results.names import Mode, Scenario
 from mlperf_results.rounds import RoundRules, rounds_of
+from mlperf_results.scorelines import parse_scores
 from mlperf_results.seeds import SEEDS
+from mlperf_results.verdictlines import missing_lines
+from mlperf_results.verification import verify_scores
 
 from .benchmark import Named, named
 from .found import FoundRun
 from .request import Request
 
 CLOSED = "closed"
+_QUANTISED = "int8"
 _TEST_WITH_OTHER_SEEDS = "TEST05"
 """It repeats the run with a second set of seeds; dropped after v4.1."""
-_PASSED = "TEST PASS"
-"""What the checkers look for in the files that verify a compliance test."""
 _SERVER_RUNS_OF_V07 = 5
 """The checker of tag v4.0 wants run_1 to run_5 of Server in v0.7, and one run of everything since."""
 
@@ -77,6 +79,7 @@ def check(runs: tuple[FoundRun, ...], request: Request, round_name: str) -> tupl
                 problems += _required(group, name, request.category)
                 problems += _scores(group, name.rules)
                 problems += _compliance(group, name, round_name)
+                problems += _calibration(group)
             problems += _counts(group, name.rules)
         problems += _pairs(group)
         problems += _five_server_runs(group) if round_name == "v0.7" else ()
@@ -156,14 +159,34 @@ def _compliance(group: list[FoundRun], name: Named, round_name: str) -> Iterator
             if not verdicts:
                 yield Problem(f"{what} {test} was not verified (no verify_*.txt)", hint)
             for path in verdicts:
-                is_passed = _PASSED in path.read_text(encoding="utf-8", errors="replace")
-                if not is_passed and not (path.name == "verify_accuracy.txt" and _has_other_proof(top)):
-                    yield Problem(f"{what} {test}: {path.name} does not say {_PASSED}", hint)
+                missing = missing_lines(test, path.read_text(encoding="utf-8", errors="replace"))
+                if missing and not (path.name == "verify_accuracy.txt" and _has_equal_scores(top, name)):
+                    yield Problem(f"{what} {test}: {path.name} does not say {missing[0]}", hint)
 
 
-def _has_other_proof(top: Path) -> bool:
+def _has_equal_scores(top: Path, name: Named) -> bool:
     """Whether two scores stand for the comparison bit by bit, which a non-deterministic model cannot pass."""
-    return all((top / "accuracy" / f"{name}_accuracy.txt").is_file() for name in ("baseline", "compliance"))
+    found = []
+    for which in ("baseline", "compliance"):
+        path = top / "accuracy" / f"{which}_accuracy.txt"
+        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+        scores = {target.metric: parse_scores(target.metric, text) for target in name.rules.targets}
+        found.append({metric: rows[-1].value for metric, rows in scores.items() if rows})
+    is_whole = len(found[0]) == len(name.rules.targets)
+    return is_whole and verify_scores(name.benchmark, found[0], found[1]).is_passed
+
+
+def _calibration(group: list[FoundRun]) -> Iterator[Problem]:
+    """Yield quantised weights whose ranges do not come from a list of samples that the closed division allows."""
+    for run in group:
+        is_made_up = any((run.result.get("is_synthetic") or {}).values())
+        if run.test or is_made_up or run.setting("precision") != _QUANTISED:
+            continue
+        record = run.result.get("calibration")
+        if not isinstance(record, Mapping) or record.get("is_official") is not True:
+            told = record.get("name") if isinstance(record, Mapping) else "nothing that result.json names"
+            hint = "quantise the model with the official list of its data set, then run again; or give --division=open"
+            yield Problem(f"closed: {run.name} has int8 weights calibrated with {told}", hint)
 
 
 def _pairs(group: list[FoundRun]) -> Iterator[Problem]:

@@ -30,7 +30,10 @@ class UnknownWeights(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """What is known of a model's weights. files: names, never paths; sha256 by network."""
+    """What is known of a model's weights. files: names, never paths; sha256 by network.
+
+    calibration_list: name, sha256 and is_official of the list of samples, by result.json; empty where it has none.
+    """
 
     files: tuple[str, ...]
     sha256: Mapping[str, str]
@@ -38,6 +41,7 @@ class Weights:
     is_synthetic: bool
     transformation: str
     calibration: Mapping[str, Any]
+    calibration_list: Mapping[str, Any]
     licence: str
     source: str
 
@@ -67,6 +71,7 @@ def weights_of(run: FoundRun) -> Weights:
         is_synthetic=bool((run.result.get("is_synthetic") or {}).get("model")),
         transformation=_transformation(run, precision, quantisation),
         calibration=quantisation.get("calibration") or {},
+        calibration_list=run.result.get("calibration") or {},
         licence=str(info.get("licence") or ""),
         source=str(info.get("source") or info.get("url") or ""),
     )
@@ -124,6 +129,7 @@ def measurements(run: FoundRun, accuracy: FoundRun | None, sut: Sut, command: st
             "scenario": run.scenario.value,
             "versions": dict(run.result.get("versions") or {}),
             "model_sha256": dict(weights.sha256),
+            "calibration": dict(weights.calibration_list) or None,
             "command": [command],
             "started_utc": {one.mode.value: str(one.result.get("started_utc") or "") for one in _both(run, accuracy)},
             "settings": settings_of(run),

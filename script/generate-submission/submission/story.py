@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from mlperf_results.figures import published_figure
 from mlperf_results.names import Mode
 
 from .assembly import Piece
@@ -57,7 +58,7 @@ def result_table(runs: Sequence[FoundRun]) -> list[str]:
         accuracy = next(
             (one for one in runs if one.mode is Mode.ACCURACY and not one.test and one.place == run.place), None
         )
-        metric = run.log.metric
+        metric = published_figure(run.log)
         result = f"{metric.value:.6g} {metric.metric.unit}" if metric else "-"
         metrics = (accuracy.accuracy.get("metrics") or ()) if accuracy else ()
         score = ", ".join(f"{row['name']} {row['value']:.6g}" for row in metrics)

@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from mlperf_results.figures import published_figure
 from mlperf_results.recipecalls import threads_in_all
 
 from .found import FoundRun, Sut
@@ -116,8 +117,9 @@ def _result_rows(run: FoundRun, accuracy: FoundRun | None) -> list[tuple[object,
     if run.log is not None:
         rows.append(("LoadGen's verdict", "VALID" if run.log.is_valid else "INVALID"))
         rows.append(("duration", f"{run.log.duration_s:.1f} s"))
-        if run.log.metric is not None:
-            rows.append((run.log.metric.metric.name, f"{run.log.metric.value:.6g} {run.log.metric.metric.unit}"))
+        figure = published_figure(run.log)
+        if figure is not None:
+            rows.append((figure.metric.name, f"{figure.value:.6g} {figure.metric.unit}"))
     if accuracy is not None:
         rows += [(f"accuracy {row['name']}", f"{row['value']:.6g}") for row in accuracy.accuracy.get("metrics") or ()]
     return rows
@@ -170,6 +172,10 @@ def _calibration_section(weights: Weights) -> str:
         f"samples of a data set of {dataset.get('count')}.",
         f"Digest of calibration.json (sha256): {calibration.get('sha256')}.",
     ]
+    listed = weights.calibration_list
+    if listed:
+        kind = "an official list of mlcommons/inference" if listed.get("is_official") else "a choice of the submitter"
+        lines.append(f"List of samples: {listed.get('name')} (sha256 {listed.get('sha256')}), {kind}.")
     if dataset.get("is_synthetic"):
         lines.append("**The data set was made by a program.**")
     return "\n".join([*lines, "Samples: " + ", ".join(map(str, samples))])

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from mlperf_results.layout import RunPaths
-from mlperf_results.names import METRIC_OF_SCENARIO, Metric, Mode, Scenario, UnknownName, parse_scenario
+from mlperf_results.names import METRIC_OF_SCENARIO, TOKEN_KEYS, Metric, Mode, Scenario, UnknownName, parse_scenario
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 """What a JSON file can hold."""
@@ -124,6 +124,7 @@ class LoadGenLog:
     error_count: int
     warnings: tuple[str, ...]
     metric: MetricValue | None
+    tokens_per_second: float | None
     latencies: Latencies | None
     early_stopping: EarlyStopping | None
     is_min_duration_met: bool | None
@@ -300,6 +301,7 @@ def parse_detail_log(text: str) -> LoadGenLog:
         error_count=error_count,
         warnings=tuple(str(event.value) for event in events if event.is_warning),
         metric=_metric(values, scenario) if is_performance else None,
+        tokens_per_second=next((values.number(key) for key in TOKEN_KEYS.values() if values.has(key)), None),
         latencies=_latencies(values, scenario) if is_performance else None,
         early_stopping=early_stopping,
         is_min_duration_met=values.truth("result_min_duration_met") if is_performance else None,

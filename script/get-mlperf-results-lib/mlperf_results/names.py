@@ -87,6 +87,16 @@ METRIC_OF_SCENARIO: Mapping[Scenario, Metric] = MappingProxyType(
     }
 )
 
+TOKEN_METRIC = Metric(name="inferred tokens per second", unit="tokens/s", higher_is_better=True)
+TOKEN_KEYS: Mapping[Scenario, str] = MappingProxyType(
+    {
+        Scenario.OFFLINE: "result_inferred_tokens_per_second",
+        Scenario.SERVER: "result_inferred_completed_tokens_per_second",
+    }
+)
+"""What LoadGen logs, since 4.1, of a model with `infer_token_latencies` in its mlperf.conf, which is GPT-J only
+(results.cc); the official checkers publish it instead of the metric of the scenario."""
+
 MULTI_STREAM_SAMPLES_PER_QUERY = 8
 """Samples of one MultiStream query (rules since v2.0)."""
 

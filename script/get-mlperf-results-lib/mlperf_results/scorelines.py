@@ -11,7 +11,7 @@ whose files look like
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -71,6 +71,17 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
 """By metric: a line as its official script prints it."""
 
 _HASH = re.compile(r"hash=(?P<value>\w+)")
+_SECOND_COUNTS = re.compile(
+    r"AUC=.*\baccuracy=(?P<percent>[\d.]+)%,\s*good=(?P<good>\d{1,18}),\s*total=(?P<total>\d{1,18})"
+)
+_WORDS = re.compile(rf"Word Error Rate:\s*(?P<errors>[\d.]+)%, accuracy={_NUMBER}%")
+_DICE = re.compile(r"Accuracy:\s*mean\s*=\s*(?P<mean>[\d.]+)(?P<parts>(?:,\s*[a-z ]+=\s*[\d.]+)+)")
+_TOKENS = re.compile(
+    r".*'gen_num':\s*(?P<count>\d{1,18}),.*'gen_tok_len':\s*(?P<tokens>\d{1,18}),"
+    r".*'tokens_per_sample':\s*(?P<mean>[\d.]+)"
+)
+_SAMPLES = re.compile(r"(?:'(?P<name>gen_num|num-samples)':\s*|\b(?P<word>queries)=)(?P<count>\d{1,18})")
+
 _COUNTS = re.compile(r"accuracy=(?P<percent>[\d.]+)%,\s*good=(?P<good>\d+),\s*total=(?P<total>\d+)")
 
 
@@ -100,6 +111,31 @@ class Counts:
     line: int
 
 
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A figure that follows from others on its line: as written, as derived, and how far apart rounding puts them."""
+
+    name: str
+    written: float
+    derived: float
+    tolerance: float
+    line: int
+
+    @property
+    def is_true(self) -> bool:
+        """Whether the two are near each other."""
+        return abs(self.written - self.derived) <= self.tolerance
+
+
+@dataclass(frozen=True, slots=True)
+class SampleCount:
+    """How many samples a score is of, by the name that its script has for them, and the number of the line."""
+
+    name: str
+    count: int
+    line: int
+
+
 def parse_scores(metric: str, text: str) -> tuple[Score, ...]:
     """Return every score of `metric` in the text of an accuracy.txt; empty for a metric that has no pattern here."""
     pattern = PATTERNS.get(metric)
@@ -124,6 +160,37 @@ def parse_counts(text: str) -> tuple[Counts, ...]:
         for number, match in found
         if match
     )
+
+
+def parse_sample_counts(text: str) -> tuple[SampleCount, ...]:
+    """Return the numbers of samples that the scripts for DLRM and language models print beside their scores."""
+    lines = enumerate(text.split("\n"), start=1)
+    found = ((number, match) for number, line in lines for match in _SAMPLES.finditer(line))
+    return tuple(SampleCount(match["name"] or match["word"], int(match["count"]), number) for number, match in found)
+
+
+def parse_statements(text: str) -> tuple[Statement, ...]:
+    """Return every figure of an accuracy.txt that the rest of its line gives, too."""
+    lines = enumerate(text.split("\n"), start=1)
+    return tuple(found for number, line in lines for found in _statements(line, number))
+
+
+def _statements(line: str, number: int) -> Iterator[Statement]:
+    match = _SECOND_COUNTS.match(line)
+    if match and int(match["total"]):
+        percent = 100.0 * int(match["good"]) / int(match["total"])
+        yield Statement("accuracy", _float(match["percent"]), percent, 0.01, number)
+    match = _WORDS.match(line)
+    if match:
+        yield Statement("accuracy", _float(match["value"]), 100.0 - _float(match["errors"]), 0.011, number)
+    match = _DICE.match(line)
+    if match:
+        parts = [_float(part) for part in re.findall(r"=\s*([\d.]+)", match["parts"])]
+        yield Statement("mean", _float(match["mean"]), sum(parts) / len(parts), 2e-4, number)
+    match = _TOKENS.match(line)
+    if match and int(match["count"]):
+        mean = int(match["tokens"]) / int(match["count"])
+        yield Statement("tokens_per_sample", _float(match["mean"]), mean, 0.051, number)
 
 
 def _float(text: str) -> float:

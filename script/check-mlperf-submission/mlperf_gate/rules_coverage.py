@@ -1,0 +1,91 @@
+"""Rules on what an accuracy run covers: its seeds, the samples that it loaded, and of how many its score is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mlperf_results.scorelines import parse_counts, parse_sample_counts, parse_statements
+
+from mlperf_gate.detaillog import number_of
+from mlperf_gate.rulebook import OURS, Found, Scope, rule, shown
+from mlperf_gate.rules_accuracy import INDEX, samples_of
+from mlperf_gate.steps import Step
+from mlperf_gate.views import ScenarioView
+
+_SEEDS = (("effective_qsl_rng_seed", "qsl"), ("effective_sample_index_rng_seed", "sample_index"),
+          ("effective_schedule_rng_seed", "schedule"))  # fmt: skip
+_RESPONSE = re.compile(r'"qsl_idx"\s*:\s*(\d+),\s*"data"\s*:\s*"([0-9A-Fa-f]*)"')
+_ENOUGH = 20
+"""So many responses that are all alike are no chance."""
+
+
+@rule("ACC-017", Scope.SCENARIO, "The accuracy run has the seeds of the round.", source=OURS, step=Step.ACCURACY)
+def has_seeds(scenario: ScenarioView) -> Iterator[Found]:
+    """All zero is LoadGen without its configuration: the order of the samples, which does not change a score."""
+    log, seeds = scenario.accuracy_detail, scenario.tree.round.seeds
+    values = {key: log.values.get(key) for key, _ in _SEEDS}
+    if not log.is_usable or all(log.number(key) == 0 for key in values):
+        return
+    for key, name in _SEEDS:
+        if isinstance(values[key], bool) or values[key] != getattr(seeds, name):
+            allowed = f"{getattr(seeds, name)} (the seeds of {scenario.tree.round.name})"
+            yield Found(path=log.path, found=f"{key} = {shown(values[key])}", allowed=allowed, line=log.lines.get(key))
+
+
+@rule("ACC-018", Scope.SCENARIO, "LoadGen loaded every sample of the accuracy run.", source=OURS, step=Step.ACCURACY)
+def loaded_every_sample(scenario: ScenarioView) -> Iterator[Found]:
+    log, mark = scenario.accuracy_detail, scenario.tree.register.runs_by_path.get(scenario.accuracy_detail.path)
+    if not log.is_usable or mark is None:
+        return
+    key = "effective_accuracy_sample_count"
+    wanted = log.number(key if key in log.values else "qsl_reported_total_count")
+    if wanted is not None and mark.loaded_count < wanted:
+        line, allowed = log.lines.get("loaded_qsl_set"), f"{wanted:g}, every sample once"
+        yield Found(path=log.path, found=f"{mark.loaded_count} samples loaded", allowed=allowed, line=line)
+
+
+@rule("ACC-019", Scope.SCENARIO, "The data set is as large as what was taken from it, in all runs.", source=OURS,
+      step=Step.ACCURACY)  # fmt: skip
+def data_set_is_large_enough(scenario: ScenarioView) -> Iterator[Found]:
+    subject = scenario.subject
+    place = (subject.division, subject.submitter, subject.system, subject.model, scenario.name)
+    for mark in scenario.tree.register.runs_by_folder.get(place, ()):
+        total = number_of(mark.fields.get("qsl_reported_total_count"))
+        kind = "accuracy" if mark.place.kind == "accuracy" else "performance"
+        key = f"effective_{kind}_sample_count"
+        taken = number_of(mark.fields.get(key))
+        if total is not None and taken is not None and total < taken:
+            found = f"qsl_reported_total_count = {total:g}, {key} = {taken:g}"
+            step = Step.COMPLIANCE if mark.place.test else Step.PERFORMANCE if kind == "performance" else Step.ACCURACY
+            yield Found(path=mark.path, found=found, allowed="no more samples than there are", step=step)
+
+
+@rule("ACC-020", Scope.SCENARIO, "The figures on a line of accuracy.txt agree, and are of the whole data set.",
+      source=OURS, step=Step.ACCURACY)  # fmt: skip
+def figures_agree(scenario: ScenarioView) -> Iterator[Found]:
+    wanted, source = samples_of(scenario), scenario.accuracy_text
+    for one in parse_statements(source.text):
+        if not one.is_true:
+            found, allowed = f"{one.name} {one.written:g}", f"{one.derived:g}, by the rest of the line"
+            yield Found(path=source.path, found=found, allowed=allowed, line=one.line)
+    for count in parse_sample_counts(source.text):
+        if wanted is not None and count.count != wanted:
+            yield Found(path=source.path, found=f"{count.name} {count.count}", allowed=f"{wanted}", line=count.line)
+
+
+@rule("ACC-021", Scope.SCENARIO, "The accuracy log has different samples with different responses.", source=OURS,
+      step=Step.ACCURACY)  # fmt: skip
+def responses_differ(scenario: ScenarioView) -> Iterator[Found]:
+    log = scenario.accuracy_log
+    indexes = INDEX.findall(log.text)
+    repeated = len(indexes) - len(set(indexes))
+    is_padded = scenario.accuracy_detail.text("effective_scenario") == "MultiStream"
+    if repeated > (len(indexes) // 8 + 7 if is_padded else 0):
+        found = f"{len(set(indexes))} samples in {len(indexes)} responses"
+        yield Found(path=log.path, found=found, allowed="each sample once")
+    answers = dict(_RESPONSE.findall(log.text))
+    is_bad_model = any(counts.percent < 50 for counts in parse_counts(scenario.accuracy_text.text))
+    if len(answers) >= _ENOUGH and len(set(answers.values())) == 1 and not is_bad_model:
+        found = f"{len(answers)} samples with the one response {next(iter(answers.values()))[:40]}"
+        yield Found(path=log.path, found=found, allowed="the responses of a model with this score")

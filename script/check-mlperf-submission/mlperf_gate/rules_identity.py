@@ -1,0 +1,183 @@
+"""Rules on the runs of a tree beside each other: one run is one result, and the runs of a result are of one system.
+
+What honest trees have was counted in the published round v5.1 (3,224 detail logs, 257 builds of LoadGen): no two logs
+have the same second, process and build; one build has one version and one set of sources; SUT and QSL have the same
+names in all runs of a result. Versions of LoadGen within a result do differ there (27 of 1,437), which is a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from mlperf_gate.rulebook import OURS, Found, Scope, Severity, rule, shown
+from mlperf_gate.runmarks import Place, ResponsesMark, RunMark, RunRegister, task_of
+from mlperf_gate.steps import Step
+from mlperf_gate.views import ScenarioView
+
+_LONGEST_OFFSET = timedelta(days=1)
+"""Clocks of machines and containers may be set to any time zone; 6 published logs are 6 h older than their LoadGen."""
+
+
+def _register(scenario: ScenarioView) -> RunRegister:
+    return scenario.tree.register
+
+
+def _folder(scenario: ScenarioView) -> tuple[str, ...]:
+    subject = scenario.subject
+    return (subject.division, subject.submitter, subject.system, subject.model, scenario.name)
+
+
+def _runs(scenario: ScenarioView) -> tuple[RunMark, ...]:
+    """The runs of a result, the one that is timed first; those of its tests only where the division asks for tests."""
+    found = _register(scenario).runs_by_folder.get(_folder(scenario), ())
+    kept = (mark for mark in found if not mark.place.test or scenario.division != "open")
+    return tuple(sorted(kept, key=lambda mark: not mark.place.kind.startswith("performance")))
+
+
+def _step(place: Place) -> Step:
+    if place.test:
+        return Step.COMPLIANCE
+    return Step.ACCURACY if place.kind == "accuracy" else Step.PERFORMANCE
+
+
+def _at(mark: RunMark | ResponsesMark, found: str, allowed: str) -> Found:
+    return Found(path=mark.path, found=found, allowed=allowed, step=_step(mark.place))
+
+
+def _task(scenario: ScenarioView, place: Place) -> str:
+    """The model by the name that the round's checker has for it, without its level of accuracy."""
+    return task_of(scenario.tree.round.aliases.get(place.model, place.model))
+
+
+def _is_misplaced_in_a_test(own: Place, other: Place) -> bool:
+    """Whether it is the test of a result that has a log too many: the test's own finding says so."""
+    return bool(other.test) and not own.test and own.folder[:3] == other.folder[:3]
+
+
+def _is_one_result(scenario: ScenarioView, one: Place, other: Place) -> bool:
+    """Whether one log may lie at two places: that of a task with two levels of accuracy, that of a scenario which
+    others are inferred from (the rules on a log's scenario judge that), and a closed result in the open division."""
+    is_server_too = {one.scenario.lower(), other.scenario.lower()} == {"server", "interactive"}
+    same = [(place.submitter, place.system, _task(scenario, place), place.kind) for place in (one, other)]
+    return same[0] == same[1] and not is_server_too
+
+
+@rule("IDENT-001", Scope.SCENARIO, "A log is of one run, and one run is one result.", source=OURS,
+      step=Step.PERFORMANCE)  # fmt: skip
+def log_is_of_one_result(scenario: ScenarioView) -> Iterator[Found]:
+    for mark in _runs(scenario):
+        for other in _register(scenario).runs_by_digest[mark.digest]:
+            if not _is_misplaced_in_a_test(mark.place, other.place) and not _is_one_result(
+                scenario, mark.place, other.place
+            ):
+                found = f"the same {mark.digest[:12]}... as {other.path}"
+                yield _at(mark, found, "a log of a run of its own")
+                break
+
+
+@rule("IDENT-002", Scope.SCENARIO, "No two different logs are of one process.", source=OURS, step=Step.PERFORMANCE)
+def process_made_one_log(scenario: ScenarioView) -> Iterator[Found]:
+    for mark in _runs(scenario):
+        for other in _register(scenario).runs_by_start.get(mark.start, ()) if mark.start else ():
+            is_near = mark.place.folder[:3] == other.place.folder[:3]
+            begins = mark.text("power_begin"), other.text("power_begin")
+            if other.digest != mark.digest and (is_near or begins[0] == begins[1]):
+                found = f"process {mark.process} began at {mark.text('test_datetime')} here and in {other.path}"
+                yield _at(mark, found, "one log of a process: LoadGen is set up once in each")
+                break
+
+
+@rule("IDENT-003", Scope.SCENARIO, "The runs of a result have one SUT and one QSL by LoadGen's logs.", source=OURS,
+      step=Step.PERFORMANCE)  # fmt: skip
+def runs_are_of_one_sut(scenario: ScenarioView) -> Iterator[Found]:
+    runs = _runs(scenario)
+    for key in ("sut_name", "qsl_name"):
+        for mark in runs[1:]:
+            if mark.fields.get(key) != runs[0].fields.get(key):
+                allowed = f"{shown(runs[0].fields.get(key))}, as in {runs[0].path}"
+                yield _at(mark, f"{key} = {shown(mark.fields.get(key))}", allowed)
+
+
+@rule(
+    "IDENT-004", Scope.SCENARIO, "The runs of a result were made with one LoadGen.", source=OURS,
+    step=Step.PERFORMANCE, severity=Severity.WARNING,
+)  # fmt: skip
+def runs_have_one_loadgen(scenario: ScenarioView) -> Iterator[Found]:
+    runs = _runs(scenario)
+    for key in ("loadgen_version", "loadgen_file_sha1"):
+        for mark in runs[1:]:
+            if mark.fields.get(key) != runs[0].fields.get(key):
+                allowed = f"{shown(runs[0].fields.get(key))}, as in {runs[0].path}"
+                yield _at(mark, f"{key} = {shown(mark.fields.get(key))}", allowed)
+
+
+@rule("IDENT-005", Scope.SCENARIO, "One build of LoadGen has one version and one set of sources.", source=OURS,
+      step=Step.PERFORMANCE)  # fmt: skip
+def build_is_one(scenario: ScenarioView) -> Iterator[Found]:
+    for mark in _runs(scenario):
+        build = mark.text("loadgen_build_date_utc")
+        others = _register(scenario).runs_by_build.get(build, ())
+        for key in ("loadgen_version", "loadgen_file_sha1"):
+            other = next((one for one in others if one.fields.get(key) != mark.fields.get(key)), None)
+            if other is not None:
+                found = f"{key} = {shown(mark.fields.get(key))} in the build of {build}"
+                yield _at(mark, found, f"{shown(other.fields.get(key))}, which that build has in {other.path}")
+
+
+@rule("IDENT-006", Scope.SCENARIO, "No run is older than the LoadGen that made it.", source=OURS,
+      step=Step.PERFORMANCE)  # fmt: skip
+def run_is_newer_than_its_loadgen(scenario: ScenarioView) -> Iterator[Found]:
+    for mark in _runs(scenario):
+        begin, build = _moment(mark.text("test_datetime")), _moment(mark.text("loadgen_build_date_utc"))
+        if begin and build and begin < build - _LONGEST_OFFSET:
+            found = f"test_datetime = {mark.text('test_datetime')}"
+            yield _at(mark, found, f"after {mark.text('loadgen_build_date_utc')}, when its LoadGen was built")
+
+
+def _moment(text: str | None) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text.removesuffix("Z")).replace(tzinfo=None) if text else None
+    except ValueError:
+        return None
+
+
+@rule("IDENT-007", Scope.SCENARIO, "The logged responses are of this task, and of this run.", source=OURS,
+      step=Step.ACCURACY)  # fmt: skip
+def responses_are_of_one_run(scenario: ScenarioView) -> Iterator[Found]:
+    register = _register(scenario)
+    for mark in register.responses_by_folder.get(_folder(scenario), ()):
+        if mark.place.test and scenario.division == "open":
+            continue
+        for other in register.responses_by_digest[mark.digest]:
+            if not _is_misplaced_in_a_test(mark.place, other.place) and not _may_have_same_responses(
+                scenario, mark, other
+            ):
+                found = f"the same {mark.digest[:12]}... as {other.path}"
+                allowed = "the responses of this run: other samples, or a choice of its own"
+                yield _at(mark, found, allowed)
+                break
+
+
+def _may_have_same_responses(scenario: ScenarioView, one: ResponsesMark, other: ResponsesMark) -> bool:
+    """A model without chance answers alike in every accuracy run of its task, whatever the system and the scenario.
+
+    The responses that a compliance test logs are chosen by how many are asked for and how many there are, so that two
+    scenarios have different ones, unless one is inferred from the other and their detail logs are the same, too. In the
+    open division models of several names may be of one task.
+    """
+    systems = [(mark.place.submitter, mark.place.system) for mark in (one, other)]
+    if one.place.kind != other.place.kind:
+        return systems[0] != systems[1]  # which of the two is misplaced, their own systems' logs say
+    is_open = "open" in (one.place.division, other.place.division)
+    if not is_open and _task(scenario, one.place) != _task(scenario, other.place):
+        return False
+    if not one.place.test or one.place.scenario.lower() == other.place.scenario.lower():
+        return True
+    return len({_digest_of_run(scenario.tree.register, mark) for mark in (one, other)}) == 1
+
+
+def _digest_of_run(register: RunRegister, mark: ResponsesMark) -> str:
+    path = mark.path.removesuffix("accuracy/mlperf_log_accuracy.json") + "performance/run_1/mlperf_log_detail.txt"
+    run = register.runs_by_path.get(path)
+    return run.digest if run else path

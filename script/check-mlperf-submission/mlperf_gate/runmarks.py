@@ -1,0 +1,218 @@
+"""Every LoadGen run of a tree by what tells it from others: where its log lies, its content, its process, its build.
+
+A rule that compares runs asks the register of the tree, which reads each log once, at the first question. Where one
+submitter is checked, only its runs are in it: another one's copies are not its fault.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+from mlperf_gate.documents import Json, read_bytes
+from mlperf_gate.listing import Listing
+
+DETAIL_NAME, RESPONSES_NAME = "mlperf_log_detail.txt", "mlperf_log_accuracy.json"
+_TOPS = ("results", "compliance")
+_SCENARIO_PARTS = 6
+"""division/submitter/results/SYSTEM/MODEL/SCENARIO, and `compliance` instead of `results` up to v5.1."""
+
+_KINDS = re.compile(r"performance/run_\d+|accuracy|TEST[^/]+/(performance/run_\d+|accuracy)")
+_LEVEL = re.compile(r"-(95|99|99\.9)$")
+_MESSAGE = re.compile(rb':::MLLOG\s*\{\s*"key"\s*:\s*"([^"\\]*)"')
+_MARKER = b":::MLLOG"
+_LOADED, _SOURCES = "loaded_qsl_set", "loadgen_file_sha1"
+_KEPT = (
+    "test_datetime", "loadgen_version", "loadgen_build_date_utc", "loadgen_file_sha1", "sut_name", "qsl_name",
+    "power_begin", "effective_scenario", "qsl_reported_total_count", "effective_accuracy_sample_count",
+    "effective_performance_sample_count", "effective_qsl_rng_seed", "effective_sample_index_rng_seed",
+    "effective_schedule_rng_seed",
+)  # fmt: skip
+_WANTED = frozenset(key.encode() for key in (*_KEPT, _LOADED))
+_ENTRY = b'"qsl_idx"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a log lies. kind: `performance/run_1`, `accuracy`, `TEST01/performance/run_1` or `TEST01/accuracy`."""
+
+    division: str
+    submitter: str
+    system: str
+    model: str
+    scenario: str
+    kind: str
+
+    @property
+    def folder(self) -> tuple[str, ...]:
+        """What the logs of one result have in common."""
+        return (self.division, self.submitter, self.system, self.model, self.scenario)
+
+    @property
+    def test(self) -> str:
+        """The compliance test, empty for a run of the result itself."""
+        return self.kind.partition("/")[0] if self.kind.startswith("TEST") else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunMark:
+    """One detail log. fields: the first value of each key in `_KEPT`; loadgen_file_sha1 as one digest.
+
+    loaded_count: how many different samples LoadGen had loaded in the course of the run.
+    """
+
+    path: str
+    place: Place
+    digest: str
+    process: int | None
+    fields: Mapping[str, Json]
+    loaded_count: int
+
+    @property
+    def start(self) -> tuple[str, str, int] | None:
+        """LoadGen's build, the second of the start and the process, None where one is not there."""
+        build, second = self.text("loadgen_build_date_utc"), self.text("test_datetime")
+        return (build, second, self.process) if build and second and self.process is not None else None
+
+    def text(self, key: str) -> str | None:
+        """Return a text, None for a key that is missing or holds anything else."""
+        value = self.fields.get(key)
+        return value if isinstance(value, str) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponsesMark:
+    """One accuracy log with at least one response."""
+
+    path: str
+    place: Place
+    digest: str
+
+
+def task_of(model: str) -> str:
+    """Return a model's name without its level of accuracy: bert of bert-99 and bert-99.9."""
+    return _LEVEL.sub("", model)
+
+
+def place_of(path: str) -> Place | None:
+    """Return the place of a log by its path in the tree, None for a file that is no log of a run."""
+    parts = path.split("/")
+    kind = "/".join(parts[_SCENARIO_PARTS:-1])
+    if len(parts) <= _SCENARIO_PARTS or parts[2] not in _TOPS or not _KINDS.fullmatch(kind):
+        return None
+    division, submitter, _, system, model, scenario = parts[:_SCENARIO_PARTS]
+    return Place(division=division, submitter=submitter, system=system, model=model, scenario=scenario, kind=kind)
+
+
+class RunRegister:
+    """All runs of a tree, read when they are first asked for."""
+
+    def __init__(self, listing: Listing, submitter: str | None) -> None:
+        self._listing = listing
+        self._submitter = submitter
+
+    def _contents(self, name: str) -> Iterator[tuple[str, Place, bytes]]:
+        for path in self._listing.sizes:
+            place = place_of(path) if path.endswith(f"/{name}") else None
+            if place and self._submitter not in (None, place.submitter):
+                continue
+            content = read_bytes(self._listing, path) if place else ""
+            if place and isinstance(content, bytes):
+                yield path, place, content
+
+    @cached_property
+    def runs(self) -> tuple[RunMark, ...]:
+        """Every detail log that can be read."""
+        return tuple(_run_mark(*found) for found in self._contents(DETAIL_NAME))
+
+    @cached_property
+    def responses(self) -> tuple[ResponsesMark, ...]:
+        """Every accuracy log of accuracy runs and compliance tests that holds a response."""
+        return tuple(
+            ResponsesMark(path=path, place=place, digest=hashlib.sha256(content).hexdigest())
+            for path, place, content in self._contents(RESPONSES_NAME)
+            if place.kind.endswith("accuracy") and _ENTRY in content
+        )
+
+    @cached_property
+    def runs_by_path(self) -> Mapping[str, RunMark]:
+        """The runs by the path of their log."""
+        return {mark.path: mark for mark in self.runs}
+
+    @cached_property
+    def runs_by_digest(self) -> Mapping[object, tuple[RunMark, ...]]:
+        """The runs by the digest of their log."""
+        return _grouped(self.runs, lambda mark: mark.digest)
+
+    @cached_property
+    def runs_by_build(self) -> Mapping[object, tuple[RunMark, ...]]:
+        """The runs by the moment when their LoadGen was built, which has microseconds: one build has one moment."""
+        return _grouped(self.runs, lambda mark: mark.text("loadgen_build_date_utc"))
+
+    @cached_property
+    def runs_by_start(self) -> Mapping[object, tuple[RunMark, ...]]:
+        """The runs by LoadGen's build, the second of the start and the process; only those that have all three."""
+        return _grouped(self.runs, lambda mark: mark.start)
+
+    @cached_property
+    def responses_by_digest(self) -> Mapping[object, tuple[ResponsesMark, ...]]:
+        """The accuracy logs by their digest."""
+        return _grouped(self.responses, lambda mark: mark.digest)
+
+    @cached_property
+    def runs_by_folder(self) -> Mapping[object, tuple[RunMark, ...]]:
+        """The runs by division, submitter, system, model and scenario, the result's own and those of its tests."""
+        return _grouped(self.runs, lambda mark: mark.place.folder)
+
+    @cached_property
+    def responses_by_folder(self) -> Mapping[object, tuple[ResponsesMark, ...]]:
+        """The accuracy logs by the same parts."""
+        return _grouped(self.responses, lambda mark: mark.place.folder)
+
+
+_Mark = TypeVar("_Mark", RunMark, ResponsesMark)
+
+
+def _grouped(marks: tuple[_Mark, ...], key: Callable[[_Mark], object]) -> Mapping[object, tuple[_Mark, ...]]:
+    found: dict[object, list[_Mark]] = {}
+    for mark in marks:
+        if key(mark) is not None:
+            found.setdefault(key(mark), []).append(mark)
+    return {value: tuple(group) for value, group in found.items()}
+
+
+def _run_mark(path: str, place: Place, content: bytes) -> RunMark:
+    fields: dict[str, Json] = {}
+    process: int | None = None
+    loaded: set[Json] = set()
+    for line in content.split(b"\n"):
+        if not line.startswith(_MARKER):
+            continue
+        short = _MESSAGE.match(line)
+        if short and short[1] not in _WANTED:
+            continue
+        key, value, process_of_line = _message(line)
+        process = process if process is not None else process_of_line
+        if key == _LOADED and isinstance(value, list):
+            loaded.update(one for one in value if isinstance(one, int))
+        if key == _SOURCES and isinstance(value, dict):
+            value = hashlib.sha256(json.dumps(value, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
+        if key in _KEPT:
+            fields.setdefault(key, value)
+    digest = hashlib.sha256(content).hexdigest()
+    return RunMark(path=path, place=place, digest=digest, process=process, fields=fields, loaded_count=len(loaded))
+
+
+def _message(line: bytes) -> tuple[str, Json, int | None]:
+    """Return key, value and process of a message; empty for one that cannot be read, which other rules refuse."""
+    try:
+        record = json.loads(line[len(_MARKER) :])
+        process = record["metadata"].get("pid")
+        return str(record["key"]), record["value"], process if isinstance(process, int) else None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return "", None, None
