@@ -93,7 +93,7 @@ class _Writer:
 
     def log(self, path: Path, name: str) -> None:
         content = logs()[name]
-        if name.endswith("detail.txt") and self.tree.round_name != LOG_ROUND:
+        if name.endswith(("detail.txt", "summary.txt")) and self.tree.round_name != LOG_ROUND:
             for old, new in zip(_seeds(LOG_ROUND), _seeds(self.tree.round_name), strict=True):
                 content = content.replace(old, new)
         path.parent.mkdir(parents=True, exist_ok=True)

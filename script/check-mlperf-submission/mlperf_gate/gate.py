@@ -15,11 +15,18 @@ from mlperf_results.rounds import ROUNDS
 
 from mlperf_gate import (  # noqa: F401 - the rules register themselves
     rules_accuracy,
+    rules_clock,
     rules_compliance,
+    rules_figures,
     rules_honesty,
+    rules_loadgen,
+    rules_messages,
     rules_run,
+    rules_settings,
+    rules_summary,
     rules_system,
     rules_tree,
+    rules_verdict,
     views,
 )
 from mlperf_gate.listing import read_listing
