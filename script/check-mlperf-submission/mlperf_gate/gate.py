@@ -23,6 +23,7 @@ from mlperf_gate import (  # noqa: F401 - the rules register themselves
     rules_messages,
     rules_run,
     rules_settings,
+    rules_sizes,
     rules_summary,
     rules_system,
     rules_tree,
