@@ -14,6 +14,7 @@ from changes import (
     C_RUN,
     C_SERVER,
     DETAIL,
+    O_ACC,
     O_MODEL,
     O_RUN,
     O_STREAM,
@@ -316,3 +317,5 @@ def forgeries() -> Iterator[Mutation]:
     """All of them."""
     for part in (figures, summaries, verdicts, clocks_and_messages, settings, builds):
         yield from part()
+    chatter = "Loading the data\n" * 20_000
+    yield Mutation("accuracy.txt of 340 kB", "open", "SIZE-001", edit(f"{O_ACC}/accuracy.txt", r"\A", chatter))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from mlperf_gate.derivation import PERCENTILES, has_token_latencies, scenario_of, usable
-from mlperf_gate.detaillog import DetailLog
+from mlperf_gate.detaillog import DetailLog, number_of
 from mlperf_gate.documents import Json
 from mlperf_gate.rulebook import LOADGEN, Found, Scope, rule
 from mlperf_gate.rules_figures import SINCE
@@ -82,14 +82,13 @@ def _agrees(written: str, value: Json) -> bool:
         return written == str(int(value))
     if isinstance(value, int) and written.isascii() and written.isdigit():
         return len(written) < _LONGEST_NUMBER and int(written) == value
-    if not isinstance(value, int | float):
-        return False
+    wanted = number_of(value)
     try:
         number = float(written)
     except ValueError:
         return False
     slack = _TWO_DECIMALS if re.fullmatch(r"-?\d+\.\d\d", written) else 0.0
-    return abs(number - value) <= slack + _SIX_DIGITS * abs(value)
+    return wanted is not None and abs(number - wanted) <= slack + _SIX_DIGITS * abs(wanted)
 
 
 def _compare(run: RunView, wanted: Mapping[str, str]) -> Iterator[Found]:
