@@ -27,6 +27,7 @@ from changes import (
     put,
     rename,
 )  # fmt: skip
+from forgeries_of_runs import forgeries
 from mutations_of_logs import accuracy_runs, compliance_tests, only_ours, runs
 from mutations_of_runs import compliance_runs, identities, omissions
 from tree_builder import CLOSED_MODEL, OPEN_MODEL, SUBMITTER, SYSTEM
@@ -172,7 +173,7 @@ def _large_file(root: Path) -> None:
 
 
 def _all() -> Iterator[Mutation]:
-    own = (compliance_runs, identities, omissions)
+    own = (forgeries, compliance_runs, identities, omissions)
     for part in (_controls, _system, _measurements, runs, only_ours, accuracy_runs, _structure, compliance_tests, *own):
         yield from part()
 

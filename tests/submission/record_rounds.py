@@ -1,5 +1,8 @@
 """Writes mlperf_gate/rounds/<round>.json: the figures that the two official checkers of a checkout hold, by model.
 
+Settings of LoadGen come from its mlperf.conf and the audit.config files of the same checkout; they were the same in all
+rounds that are written here.
+
     python tests/submission/record_rounds.py --inference=PATH [--check]
 
 PATH is a checkout of mlcommons/inference. A figure that the two give differently is taken from the stricter side; a
@@ -28,6 +31,35 @@ EQUAL_ISSUE_MODELS = (
     "3d-unet-99", "3d-unet-99.9", "gptj-99", "gptj-99.9", "llama2-70b-99", "llama2-70b-99.9", "mixtral-8x7b",
     "llama3.1-405b", "llama3.1-8b", "llama3.1-8b-edge", "deepseek-r1", "rgat", "whisper",
 )  # fmt: skip
+
+
+SCENARIO_NAMES = ("SingleStream", "MultiStream", "Server")
+CONF_NAMES = {"resnet": "resnet50", "gptj": "gpt-j"}
+"""What a model is called in mlperf.conf and in compliance/TEST01, where it is not its name without "-99"."""
+
+
+def conf_name(model: str, separator: str = "_") -> str:
+    """llama3.1-405b -> llama3_1-405b, bert-99.9 -> bert."""
+    name = model.removesuffix("-99.9").removesuffix("-99").removesuffix("-95")
+    return CONF_NAMES.get(name, name.replace(".", separator))
+
+
+def settings_of(path: Path) -> dict[str, str]:
+    """The lines `key = value` of a configuration of LoadGen."""
+    lines = (line.partition("#")[0].partition("=") for line in path.read_text(encoding="utf-8").splitlines())
+    return {key.strip(): value.strip() for key, separator, value in lines if separator}
+
+
+def percentiles(conf: dict[str, str], model: str) -> dict[str, float]:
+    """The latency percentile that counts, by scenario, where mlperf.conf has one for this model ("*": for all)."""
+    keys = {scenario: f"{model}.{scenario}.target_latency_percentile" for scenario in SCENARIO_NAMES}
+    return {scenario: round(float(conf[key]) / 100, 6) for scenario, key in keys.items() if key in conf}
+
+
+def sampling_target(inference: Path, model: str) -> int:
+    """How many responses TEST01 logs; 0 for a model without an audit.config of its own."""
+    path = inference / "compliance" / "TEST01" / conf_name(model, ".") / "audit.config"
+    return int(settings_of(path)["*.*.accuracy_log_sampling_target"]) if path.is_file() else 0
 
 
 def load(path: Path, name: str) -> ModuleType:
@@ -110,6 +142,25 @@ def round_table(modules: tuple[ModuleType, ModuleType], round_name: str) -> dict
     }
 
 
+def with_settings(table: dict, inference: Path) -> dict:
+    """Add what LoadGen is asked for: for all models at the top, beside a model what is its own."""
+    conf = settings_of(inference / "loadgen" / "mlperf.conf")
+    multi_stream = int(conf["*.MultiStream.samples_per_query"])
+    models = {}
+    for model, row in table["models"].items():
+        has_target = "TEST01" in row.get("tests", ())
+        own = {
+            "latency_percentile": percentiles(conf, conf_name(model)),
+            "sampling_target": sampling_target(inference, model) if has_target else 0,
+        }
+        models[model] = row | {key: value for key, value in own.items() if value}
+    general = {
+        "latency_percentile": percentiles(conf, "*"),
+        "samples_per_query": {"SingleStream": 1, "MultiStream": multi_stream, "Server": 1},
+    }
+    return {"aliases": table["aliases"], "settings": general, "models": models}
+
+
 def main() -> int:
     """Write or compare the files."""
     parser = argparse.ArgumentParser()
@@ -127,7 +178,7 @@ def main() -> int:
     differing = []
     for round_name in sorted(modules[0].MODEL_CONFIG):
         table = {"source": f"both submission checkers of mlcommons/inference, {commit}"}
-        table |= round_table(modules, round_name)
+        table |= with_settings(round_table(modules, round_name), arguments.inference)
         path = ROUNDS_FOLDER / f"{round_name}.json"
         text = "{\n" + ",\n".join(lines_of(table)) + "\n}\n"
         json.loads(text)
@@ -141,7 +192,7 @@ def main() -> int:
 
 def lines_of(table: dict) -> list[str]:
     """One line for each model, so that a change of a round reads well in a diff."""
-    lines = [f'  "source": {json.dumps(table["source"])}', f'  "aliases": {json.dumps(table["aliases"])}']
+    lines = [f"  {json.dumps(key)}: {json.dumps(table[key])}" for key in ("source", "aliases", "settings")]
     rows = ",\n".join(f"    {json.dumps(model)}: {json.dumps(row)}" for model, row in table["models"].items())
     return [*lines, '  "models": {\n' + rows + "\n  }"]
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 from gate_support import refusing_rules, trees, verdict  # noqa: F401
-from mlperf_gate import command, report
+from mlperf_gate import command, report, rules_honesty
+from mlperf_gate.detaillog import Message, parse_detail_log
+from mlperf_gate.documents import TextFile
 from mlperf_results import privacy
 from tree_builder import OPEN_MODEL, SUBMITTER, SYSTEM
 
@@ -159,6 +161,36 @@ def test_a_file_larger_than_memory_is_not_read(trees):  # noqa: F811
             stream.truncate(1 << 40)
         found = verdict(root)
     assert {"FILE-002", "RUN-003"} <= refusing_rules(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "rule"),
+    [
+        ("performance/run_1/mlperf_log_detail.txt", 17, "RUN-003"),
+        ("performance/run_1/mlperf_log_summary.txt", 2, "RUN-005"),
+        ("accuracy/accuracy.txt", 1, "ACC-006"),
+        ("measurements.json", 2, "MEAS-002"),
+    ],
+)
+def test_a_file_too_large_for_its_kind_is_a_finding_and_not_parsed(name: str, size: int, rule: str, trees):  # noqa: F811
+    with trees.changed("open") as root:
+        (root / OFFLINE / name).unlink()
+        (root / OFFLINE / name).write_bytes(b"hash=0\n" * (size * 1024 * 1024 // 7 + 1))
+        assert {"SIZE-001", rule} <= refusing_rules(verdict(root))
+
+
+def test_a_log_of_very_many_lines_is_not_read_to_its_end():
+    line = ':::MLLOG {"key": "x", "value": 1, "metadata": {"is_error": false}}\n'
+    log = parse_detail_log(TextFile(path="x", text=line * 30_001))
+    assert log.problem == Message("more than 30000 lines; not read further", 30_001)
+
+
+def test_files_made_to_keep_the_search_for_secrets_busy_end_it(trees, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(rules_honesty, "_MOST_PLACES", 10_000)
+    with trees.changed("open") as root:
+        (root / "open" / SUBMITTER / "src" / "busy.txt").write_bytes(b"token= " * 20_000)
+        found = [one for one in verdict(root).findings if one.rule == "PRIV-001"]
+    assert [one.found for one in found] == ["more than 10000 places that could be secrets; not searched from here on"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

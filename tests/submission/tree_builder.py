@@ -96,7 +96,7 @@ class _Writer:
         content = logs()[name]
         if self.tree.division != "open" and name.startswith("accuracy/"):
             content = content.replace(b'"PyFastSUT"', b'"PySUT"')
-        if name.endswith("detail.txt") and self.tree.round_name != LOG_ROUND:
+        if name.endswith(("detail.txt", "summary.txt")) and self.tree.round_name != LOG_ROUND:
             for old, new in zip(_seeds(LOG_ROUND), _seeds(self.tree.round_name), strict=True):
                 content = content.replace(old, new)
         path.parent.mkdir(parents=True, exist_ok=True)

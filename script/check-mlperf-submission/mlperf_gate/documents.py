@@ -17,7 +17,25 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 READ_LIMIT_BYTES = 50 * 1024 * 1024
 """No file of a submission may be larger (both checkers' limit of 50 MB); larger ones are not opened."""
 
-_BLOCK_BYTES = 1024 * 1024
+_MEGABYTE = 1024 * 1024
+_BLOCK_BYTES = _MEGABYTE
+_LIMITS_BYTES = {
+    "mlperf_log_detail.txt": 16 * _MEGABYTE,
+    "mlperf_log_summary.txt": _MEGABYTE,
+    "mlperf_log_accuracy.json": _MEGABYTE,
+    "accuracy.txt": _MEGABYTE // 4,
+    "baseline_accuracy.txt": _MEGABYTE,
+    "compliance_accuracy.txt": _MEGABYTE,
+    "verify_accuracy.txt": _MEGABYTE,
+    "verify_performance.txt": _MEGABYTE,
+    "verify_output_len.txt": _MEGABYTE,
+    "user.conf": _MEGABYTE,
+    "measurements.json": _MEGABYTE,
+    "model_mapping.json": _MEGABYTE,
+    "README.md": 8 * _MEGABYTE,
+}
+"""The largest file of its kind that is parsed. The largest published ones of round v5.1: detail log 2.6 MB (the samples
+of dlrm-v2), accuracy.txt 95 kB, summary 3.5 kB, user.conf 1 kB; a cut accuracy log has at most 10 kB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +82,17 @@ class JsonFile:
         return self.source.line_of(json.dumps(field))
 
 
-def read_bytes(listing: Listing, path: str) -> bytes | str:
+def limit_of(path: str) -> int:
+    """Return how many bytes a file of this name may have; JSON files of descriptions have no name of their own."""
+    name = path.rsplit("/", 1)[-1]
+    return _LIMITS_BYTES.get(name, _MEGABYTE if "/systems/" in path else READ_LIMIT_BYTES)
+
+
+def read_bytes(listing: Listing, path: str, limit: int = READ_LIMIT_BYTES) -> bytes | str:
     """Return what a file of the listing holds, or the words that say why it cannot be read."""
     size = listing.sizes[path]
-    if size > READ_LIMIT_BYTES:
-        return f"{size} bytes, more than the {READ_LIMIT_BYTES} that a submission may hold in one file; not read"
+    if size > limit:
+        return f"{size} bytes, more than the {limit} that such a file of a submission may have; not read"
     try:
         return (listing.root / path).read_bytes()
     except OSError as error:
@@ -79,7 +103,7 @@ def read_text(listing: Listing, path: str) -> TextFile:
     """Return a file as UTF-8 text."""
     if path not in listing.sizes:
         return TextFile(path=path, is_missing=True)
-    content = read_bytes(listing, path)
+    content = read_bytes(listing, path, limit_of(path))
     if isinstance(content, str):
         return TextFile(path=path, problem=content)
     try:

@@ -15,14 +15,22 @@ from mlperf_results.rounds import ROUNDS
 
 from mlperf_gate import (  # noqa: F401 - the rules register themselves
     rules_accuracy,
+    rules_clock,
     rules_compliance,
     rules_coverage,
+    rules_figures,
     rules_honesty,
     rules_identity,
+    rules_loadgen,
+    rules_messages,
     rules_run,
+    rules_settings,
+    rules_sizes,
+    rules_summary,
     rules_system,
     rules_testlogs,
     rules_tree,
+    rules_verdict,
     views,
 )
 from mlperf_gate.listing import read_listing

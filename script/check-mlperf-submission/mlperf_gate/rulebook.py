@@ -13,6 +13,8 @@ BOTH = "both official checkers (mlcommons/inference b66003e1, tools/submission)"
 NEWER = "tools/submission/submission_checker of mlcommons/inference b66003e1"
 OLDER = "tools/submission/submission_checker_old.py of mlcommons/inference b66003e1"
 RULES_TEXT = "MLPerf inference rules (mlcommons/inference_policies, inference_rules.adoc)"
+LOADGEN = "results.cc, loadgen.cc and test_settings_internal.cc of LoadGen 4.1 to 6.0.17"
+MLPERF_CONF = "mlperf.conf in LoadGen 6.0.17, mlcommons/inference b66003e1"
 OURS = "this project: no official checker looks, though the result would be wrong"
 
 ALL_DIVISIONS = ("closed", "open", "network")

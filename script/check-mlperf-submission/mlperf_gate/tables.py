@@ -52,7 +52,11 @@ class ScenarioSets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelTable:
-    """One model in one round. scenarios: by category (edge, datacenter, both). Times as LoadGen's logs have them."""
+    """One model in one round. scenarios: by category (edge, datacenter, both). Times as LoadGen's logs have them.
+
+    latency_percentile (0..1), samples_per_query: by scenario of LoadGen, empty where the round's are not known.
+    sampling_target: how many responses TEST01 logs, 0 where that is not known.
+    """
 
     name: str
     scenarios: Mapping[str, ScenarioSets]
@@ -71,6 +75,9 @@ class ModelTable:
     metric_keys: Mapping[str, str]
     extra_accuracy_files: Mapping[str, tuple[str, ...]]
     min_duration_ms: int
+    latency_percentile: Mapping[str, float]
+    samples_per_query: Mapping[str, int]
+    sampling_target: int
 
     def targets_in(self, scenario: str) -> tuple[Limit, ...]:
         """Return the targets of a scenario."""
@@ -109,7 +116,7 @@ def _limits(rows: list[list[object]]) -> tuple[Limit, ...]:
     return tuple(Limit(str(metric), float(str(value))) for metric, value in rows)
 
 
-def _from_json(name: str, row: dict) -> ModelTable:  # type: ignore[type-arg]
+def _from_json(name: str, row: dict, settings: dict) -> ModelTable:  # type: ignore[type-arg]
     sets = {
         category: ScenarioSets(frozenset(one["required"]), frozenset(one["optional"]))
         for category, one in row.get("scenarios", {}).items()
@@ -132,6 +139,9 @@ def _from_json(name: str, row: dict) -> ModelTable:  # type: ignore[type-arg]
         metric_keys=row.get("metric_keys", {}),
         extra_accuracy_files={key: tuple(names) for key, names in row.get("extra_accuracy_files", {}).items()},
         min_duration_ms=0 if name in _NO_MIN_DURATION else FULL_RULES_MIN_DURATION_MS,
+        latency_percentile=settings["latency_percentile"] | row.get("latency_percentile", {}),
+        samples_per_query=settings["samples_per_query"],
+        sampling_target=row.get("sampling_target", 0),
     )
 
 
@@ -163,6 +173,9 @@ def _from_rules(benchmark: str, round_name: str) -> ModelTable:
         metric_keys={},
         extra_accuracy_files={},
         min_duration_ms=rules.min_duration_ms,
+        latency_percentile={},
+        samples_per_query={},
+        sampling_target=0,
     )
 
 
@@ -176,6 +189,6 @@ def load_round(round_name: str) -> RoundTable:
         aliases = aliases_in(round_name)
     else:
         content = json.loads(path.read_text(encoding="utf-8"))
-        tables = {name: _from_json(name, row) for name, row in content["models"].items()}
+        tables = {name: _from_json(name, row, content["settings"]) for name, row in content["models"].items()}
         aliases = content["aliases"]
     return RoundTable(name=round_name, models=tables, aliases=aliases, seeds=SEEDS[round_name], is_old=is_old)

@@ -70,7 +70,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
 )
 """By metric: a line as its official script prints it."""
 
-_HASH = re.compile(r"hash=(?P<value>\w+)")
+_HASH = re.compile(r"^hash=(?P<value>\w+)$", re.MULTILINE)
 _SECOND_COUNTS = re.compile(
     r"AUC=.*\baccuracy=(?P<percent>[\d.]+)%,\s*good=(?P<good>\d{1,18}),\s*total=(?P<total>\d{1,18})"
 )
@@ -148,8 +148,12 @@ def parse_scores(metric: str, text: str) -> tuple[Score, ...]:
 
 def parse_hashes(text: str) -> tuple[HashLine, ...]:
     """Return every line `hash=...` that stands alone."""
-    found = ((number, _HASH.fullmatch(line)) for number, line in enumerate(text.split("\n"), start=1))
-    return tuple(HashLine(match["value"], number) for number, match in found if match)
+    found, line, counted = [], 1, 0
+    for match in _HASH.finditer(text):
+        line += text.count("\n", counted, match.start())
+        counted = match.start()
+        found.append(HashLine(match["value"], line))
+    return tuple(found)
 
 
 def parse_counts(text: str) -> tuple[Counts, ...]:

@@ -1,0 +1,152 @@
+"""What follows from what in one LoadGen run: the comparisons that the rules on figures share. Pure.
+
+LoadGen (results.cc) writes a rate with six significant digits, a latency as whole nanoseconds cut off, power_begin and
+power_end in whole milliseconds. So figures that it derived from each other agree within `CLOSE`, and times within
+`STAMPS_S`. All of it held on 1,818 published performance logs of round v5.1 (LoadGen 4.1 to 5.1.0).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from mlperf_gate.detaillog import DetailLog, Message
+from mlperf_gate.rulebook import Found
+from mlperf_gate.views import RunView
+
+CLOSE = 1.1e-5
+"""Relative: one unit in the sixth digit of 1.00000, and a little for the order of floating point operations."""
+
+STAMPS_S = 0.003
+"""Both stamps are cut to milliseconds, the begin is taken an instant before the run's clock."""
+
+SECOND_NS = 1e9
+_SHOWN = 3
+
+
+def is_close(one: float, other: float, relative: float = CLOSE, absolute: float = 0.0) -> bool:
+    """Return whether two figures are the same but for how they were written; never where one is infinite."""
+    return (
+        math.isfinite(one)
+        and math.isfinite(other)
+        and abs(one - other) <= relative * max(abs(one), abs(other)) + absolute
+    )
+
+
+def numbers(log: DetailLog, *keys: str) -> list[float] | None:
+    """Return the numbers of all keys as floats; None where one is missing (LOG-006 is about those)."""
+    found = [log.number(key) for key in keys]
+    return [float(one) for one in found if one is not None] if None not in found else None
+
+
+def given(log: DetailLog, *keys: str) -> str:
+    """Return `key = value` of each key, as a finding shows it."""
+    return ", ".join(f"{key} = {str(log.values.get(key))[:60]}" for key in keys)
+
+
+def contradiction(run: RunView, key: str, found: str, allowed: str) -> Found:
+    """Return a finding at the line of a key."""
+    return Found(path=run.detail.path, found=found, allowed=allowed, line=run.detail.lines.get(key))
+
+
+def messages(run: RunView, found: Sequence[Message], allowed: str) -> Iterator[Found]:
+    """Yield a finding for each of the first messages of a kind."""
+    for message in found[:_SHOWN]:
+        yield Found(path=run.detail.path, found=message.text, allowed=allowed, line=message.line)
+
+
+def scenario_of(run: RunView) -> str | None:
+    """Return the scenario that LoadGen ran."""
+    return run.detail.text("effective_scenario")
+
+
+def sample_count(log: DetailLog) -> float | None:
+    """Return how many samples the run had: the queries times the samples of each."""
+    found = numbers(log, "result_query_count", "generated_samples_per_query")
+    return None if found is None else found[0] * found[1]
+
+
+def has_token_latencies(log: DetailLog) -> bool:
+    """Return whether LoadGen measured first tokens and times for each token."""
+    return log.values.get("requested_use_token_latencies") is True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """The figures of one distribution, by their keys; `at`: the key of a percentile, which stands for %s."""
+
+    least: str
+    at: str
+    greatest: str
+    mean: str
+    is_of_queries: bool = True
+
+    def keys(self) -> list[str]:
+        """From the least to the greatest."""
+        return [self.least, *(self.at % name for name in PERCENTILES), self.greatest]
+
+
+PERCENTILES = {"50.00": 0.5, "90.00": 0.9, "95.00": 0.95, "97.00": 0.97, "99.00": 0.99, "99.90": 0.999}
+
+SAMPLES = Family(
+    least="result_min_latency_ns", at="result_%s_percentile_latency_ns", greatest="result_max_latency_ns",
+    mean="result_mean_latency_ns", is_of_queries=False,
+)  # fmt: skip
+QUERIES = Family(
+    least="result_min_query_latency_ns", at="result_%s_percentile_per_query_latency_ns",
+    greatest="result_max_query_latency_ns", mean="result_mean_query_latency_ns",
+)  # fmt: skip
+FIRST_TOKENS = Family(
+    least="result_first_token_min_latency_ns", at="result_first_token_%s_percentile_latency_ns",
+    greatest="result_first_token_max_latency_ns", mean="result_first_token_mean_latency_ns",
+)  # fmt: skip
+OUTPUT_TOKENS = Family(
+    least="result_time_to_output_token_min", at="result_time_per_output_token_%s_percentile_ns",
+    greatest="result_time_to_output_token_max", mean="result_time_to_output_token_mean",
+)  # fmt: skip
+FAMILIES = (SAMPLES, QUERIES, FIRST_TOKENS, OUTPUT_TOKENS)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A value that is known of the sorted ones, at its rank from 0."""
+
+    rank: int
+    value: float
+    key: str
+
+
+def ranked(log: DetailLog, family: Family) -> list[Ranked]:
+    """Return what is known of a distribution, by rank; empty where a figure is missing or there are no queries.
+
+    LoadGen takes the value at `int(count * percentile)` of the sorted ones.
+    """
+    values = numbers(log, *family.keys())
+    count = log.number("result_query_count") if family.is_of_queries else sample_count(log)
+    if values is None or count is None or not 1 <= count <= 2**53:
+        return []
+    ranks = [0, *(int(count * share) for share in PERCENTILES.values()), int(count) - 1]
+    return [Ranked(*row) for row in zip(ranks, values, family.keys(), strict=True)]
+
+
+def mean_bounds(known: Sequence[Ranked]) -> tuple[float, float]:
+    """Return the least and the greatest mean that sorted values can have of which some are known.
+
+    Between two known ones each lies between both. `known` has the first and the last one.
+    """
+    low = high = known[0].value
+    for before, after in pairwise(known):
+        between = max(0, after.rank - before.rank - 1)
+        is_new = after.rank > before.rank
+        low += between * before.value + is_new * after.value
+        high += (between + is_new) * after.value
+    count = known[-1].rank + 1
+    return low / count, high / count
+
+
+def usable(run: RunView) -> Iterator[DetailLog]:
+    """Yield the log where it could be read to its end and is of a performance run."""
+    if run.detail.is_usable and run.detail.text("effective_test_mode") in ("PerformanceOnly", "SubmissionRun"):
+        yield run.detail

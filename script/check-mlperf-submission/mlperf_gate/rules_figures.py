@@ -1,0 +1,263 @@
+"""Rules on the figures of a performance run: each is derived again from others of the same detail log."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import pairwise
+
+from mlperf_gate.derivation import (
+    CLOSE,
+    FAMILIES,
+    SECOND_NS,
+    STAMPS_S,
+    contradiction,
+    given,
+    has_token_latencies,
+    is_close,
+    mean_bounds,
+    numbers,
+    ranked,
+    scenario_of,
+    usable,
+)
+from mlperf_gate.detaillog import DetailLog
+from mlperf_gate.rulebook import BOTH, CLOSED, LOADGEN, OURS, Found, Scope, Severity, rule
+from mlperf_gate.steps import Step
+from mlperf_gate.views import RunView
+
+SINCE = "v4.1"
+"""The first round whose LoadGen is known to derive its figures so."""
+
+_SUM_OVERFLOWS = 2.0**63
+"""LoadGen adds latencies in 64 bits: beyond it the mean is of what was left (28 published Offline logs of v5.1, with
+17 million samples and more)."""
+
+
+_STREAM_MEANS = {"SingleStream": "result_mean_latency_ns", "MultiStream": "result_mean_query_latency_ns"}
+_BUSY = 0.5
+_LENGTH = "TOKENS_PER_SAMPLE"
+_TOKEN_RATES = {
+    "Offline": ("result_tokens_per_second", "result_samples_per_second"),
+    "Server": ("result_completed_tokens_per_second", "result_completed_samples_per_sec"),
+}
+
+
+@rule("FIG-001", Scope.RUN, "An Offline rate is the samples of its query divided by the greatest latency.",
+      source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+def offline_rate_follows(run: RunView) -> Iterator[Found]:
+    keys = ("result_samples_per_second", "result_max_latency_ns", "result_query_count", "generated_samples_per_query")
+    for log in usable(run):
+        found = numbers(log, *keys)
+        if scenario_of(run) != "Offline" or found is None:
+            continue
+        rate, latency_ns, queries, samples = found
+        if not is_close(rate * latency_ns / SECOND_NS, queries * samples):
+            allowed = (
+                f"{queries * samples / latency_ns * SECOND_NS:g} samples per second" if latency_ns else "a latency"
+            )
+            yield contradiction(run, keys[0], given(log, *keys), allowed)
+
+
+@rule("FIG-002", Scope.RUN, "The rate without LoadGen's overhead is one query in each mean latency.", source=LOADGEN,
+      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+def stream_rate_follows(run: RunView) -> Iterator[Found]:
+    keys = ("result_qps_without_loadgen_overhead", "result_mean_latency_ns")
+    for log in usable(run):
+        found = numbers(log, *keys)
+        if scenario_of(run) == "SingleStream" and found is not None and found[1] > 0:
+            rate, mean_ns = found
+            if not is_close(rate * mean_ns, SECOND_NS, absolute=rate):  # the mean is cut to whole nanoseconds
+                yield contradiction(run, keys[0], given(log, *keys), f"{SECOND_NS / mean_ns:g} queries per second")
+
+
+@rule("FIG-003", Scope.RUN, "The queries of a stream follow each other and fill the run.", source=LOADGEN,
+      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+def stream_fills_run(run: RunView) -> Iterator[Found]:
+    for log in usable(run):
+        scenario, elapsed_s = scenario_of(run), log.elapsed_s
+        mean = _STREAM_MEANS.get(scenario or "")
+        if mean is None or elapsed_s is None:
+            continue
+        found = numbers(log, "result_query_count", mean)
+        if found is not None and found[0] * found[1] / SECOND_NS > elapsed_s + STAMPS_S:
+            text = f"{given(log, 'result_query_count', mean)}, from power_begin to power_end {elapsed_s:.3f} s"
+            yield contradiction(run, mean, text, "the queries together last no longer than the run")
+        if scenario == "SingleStream":
+            yield from _last_query_ends_run(run, log, elapsed_s)
+
+
+def _last_query_ends_run(run: RunView, log: DetailLog, elapsed_s: float) -> Iterator[Found]:
+    keys = ("result_qps_with_loadgen_overhead", "result_query_count", "result_max_latency_ns")
+    found = numbers(log, *keys)
+    if found is None or not found[0] > 0:
+        return
+    rate, queries, longest_ns = found
+    issued_s = (queries - 1) / rate
+    slack_s = STAMPS_S + CLOSE * issued_s
+    if not issued_s - slack_s <= elapsed_s <= issued_s + longest_ns / SECOND_NS + slack_s:
+        text = f"{given(log, *keys)}: the last query issued after {issued_s:.3f} s, the end after {elapsed_s:.3f} s"
+        yield contradiction(run, keys[0], text, "the run ends when the last query is answered")
+
+
+@rule("FIG-004", Scope.RUN, "A Server run ends when the queries that it completed are done.", source=LOADGEN,
+      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+def server_rates_follow(run: RunView) -> Iterator[Found]:
+    keys = ("result_completed_samples_per_sec", "result_scheduled_samples_per_sec", "result_query_count",
+            "result_min_latency_ns", "result_max_latency_ns")  # fmt: skip
+    for log in usable(run):
+        found, elapsed_s = numbers(log, *keys), log.elapsed_s
+        if scenario_of(run) != "Server" or found is None or not (found[0] > 0 and found[1] > 0):
+            continue
+        completed, scheduled, queries, least_ns, greatest_ns = found
+        done_s, last_s = (queries - 1) / completed, (queries - 1) / scheduled
+        slack_s = 2 * CLOSE * done_s + STAMPS_S
+        text = f"{given(log, *keys)}: the last query scheduled after {last_s:.3f} s, done after {done_s:.3f} s"
+        if not least_ns / SECOND_NS - slack_s <= done_s - last_s <= greatest_ns / SECOND_NS + slack_s:
+            yield contradiction(run, keys[0], text, "the last query done within the latencies of the run")
+        elif elapsed_s is not None and not done_s - slack_s <= elapsed_s <= last_s + greatest_ns / SECOND_NS + slack_s:
+            text += f"; from power_begin to power_end {elapsed_s:.3f} s"
+            yield contradiction(run, keys[0], text, "a run as long as its queries")
+
+
+@rule("FIG-005", Scope.RUN, "Server queries were scheduled as they were generated, at about the target rate.",
+      source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+def server_schedule_follows(run: RunView) -> Iterator[Found]:
+    keys = ("result_scheduled_samples_per_sec", "effective_target_qps", "result_query_count", "generated_query_count",
+            "generated_query_duration")  # fmt: skip
+    for log in usable(run):
+        found = numbers(log, *keys)
+        if scenario_of(run) != "Server" or found is None or not min(found[:4]) > 0:
+            continue
+        rate, target, queries, generated, generated_ns = found
+        last_s, generated_s = (queries - 1) / rate, generated_ns / SECOND_NS
+        # Intervals are exponential: the sum of n deviates by sqrt(n) of them, and one of 50 never occurs. Each is cut
+        # to whole nanoseconds, which counts at 650,000 queries a second.
+        deviation = 6 * math.sqrt(generated) + 50 + generated * (CLOSE + target / SECOND_NS)
+        if abs(generated_s * target - generated) > deviation:
+            yield contradiction(run, keys[4], given(log, *keys), f"{generated:g} queries at {target:g} a second")
+        elif queries == generated and not -CLOSE * last_s <= generated_s - last_s <= 50 / target + CLOSE * last_s:
+            text = f"{given(log, *keys)}: the last query scheduled after {last_s:.3f} s"
+            yield contradiction(run, keys[0], text, f"the last of those generated, after about {generated_s:.3f} s")
+
+
+@rule("FIG-006", Scope.RUN, "Latencies rise from the least over the percentiles to the greatest.", source=LOADGEN,
+      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+def percentiles_rise(run: RunView) -> Iterator[Found]:
+    for log in usable(run):
+        for family in FAMILIES:
+            known = ranked(log, family)
+            for before, after in pairwise(known):
+                is_same = before.rank == after.rank and before.value != after.value
+                if before.value > after.value or is_same or before.value < 0:
+                    allowed = (
+                        "no less than the one before" if not is_same else f"both of the sample of rank {after.rank}"
+                    )
+                    yield contradiction(run, after.key, given(log, before.key, after.key), allowed)
+                    break
+
+
+@rule("FIG-007", Scope.RUN, "A mean is one that latencies with these percentiles can have.", source=LOADGEN,
+      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+def mean_is_possible(run: RunView) -> Iterator[Found]:
+    for log in usable(run):
+        for family in FAMILIES:
+            known, mean = ranked(log, family), log.number(family.mean)
+            if not known or mean is None or any(a.value > b.value for a, b in pairwise(known)):
+                continue
+            low, high = mean_bounds(known)
+            if high * (known[-1].rank + 1) >= _SUM_OVERFLOWS:
+                continue
+            if not low * (1 - CLOSE) - 1 <= mean <= high * (1 + CLOSE) + 1:
+                text = given(log, family.mean, family.least, *(family.at % one for one in ("50.00", "90.00", "99.00")))
+                yield contradiction(run, family.mean, text, f"{low:.0f} to {high:.0f}")
+
+
+@rule("FIG-008", Scope.RUN, "All rates of tokens are of the same number of tokens.", source=LOADGEN,
+      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+def token_rates_follow(run: RunView) -> Iterator[Found]:
+    rates = {
+        "Server": ("result_completed_tokens_per_second", "result_completed_samples_per_sec"),
+        "SingleStream": ("result_token_throughput_with_loadgen_overhead", "result_qps_with_loadgen_overhead"),
+    }
+    base = ("result_token_throughput", "result_mean_latency_ns", "result_query_count")
+    for log in usable(run):
+        keys = (*base, *rates.get(scenario_of(run) or "", ()))
+        found = numbers(log, *keys)
+        if found is None or len(found) < len(base) + 2 or not found[4] > 0 or not has_token_latencies(log):
+            continue
+        throughput, mean_ns, queries, tokens_s, samples_s = found
+        tokens, others = throughput * mean_ns * queries, tokens_s * (queries - 1) / samples_s
+        if not is_close(tokens, others, relative=4 * CLOSE + 1 / max(mean_ns, 1.0)):
+            text = f"{given(log, *keys)}: {others:.0f} and {tokens:.0f} tokens"
+            yield contradiction(run, keys[3], text, "as many tokens")
+
+
+@rule("FIG-009", Scope.RUN, "No more queries were issued than generated, in Server and Offline all.", source=LOADGEN,
+      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+def counts_follow(run: RunView) -> Iterator[Found]:
+    keys = ("result_query_count", "generated_query_count")
+    for log in usable(run):
+        found = numbers(log, *keys)
+        if found is None:
+            continue
+        is_all = scenario_of(run) in ("Server", "Offline")
+        if not 1 <= found[0] <= found[1] or (is_all and found[0] != found[1]):
+            yield contradiction(
+                run, keys[0], given(log, *keys), "all generated" if is_all else "at most those generated"
+            )
+
+
+@rule("FIG-010", Scope.RUN, "An Offline run ends with its last sample.", source=LOADGEN, step=Step.PERFORMANCE,
+      since=SINCE)  # fmt: skip
+def offline_fills_run(run: RunView) -> Iterator[Found]:
+    for log in usable(run):
+        longest_ns, elapsed_s = log.number("result_max_latency_ns"), log.elapsed_s
+        if scenario_of(run) != "Offline" or longest_ns is None or elapsed_s is None:
+            continue
+        if not is_close(elapsed_s, longest_ns / SECOND_NS, relative=0.0, absolute=STAMPS_S):
+            text = f"{given(log, 'result_max_latency_ns')}, from power_begin to power_end {elapsed_s:.3f} s"
+            yield contradiction(run, "result_max_latency_ns", text, "the same time")
+
+
+@rule("FIG-011", Scope.RUN, "A stream spends its run on queries.", source=OURS, step=Step.PERFORMANCE, since=SINCE,
+      severity=Severity.WARNING)  # fmt: skip
+def stream_is_busy(run: RunView) -> Iterator[Found]:
+    for log in usable(run):
+        mean = _STREAM_MEANS.get(scenario_of(run) or "")
+        found = numbers(log, "result_query_count", mean) if mean else None
+        if mean is None or found is None or not log.elapsed_s:
+            continue
+        share = found[0] * found[1] / SECOND_NS / log.elapsed_s
+        if share < _BUSY:
+            text = f"{given(log, 'result_query_count', mean)}: {share:.0%} of {log.elapsed_s:.3f} s"
+            allowed = f"at least {_BUSY:.0%} (96 % and more in published logs), or a reason why the SUT idles"
+            yield contradiction(run, mean, text, allowed)
+
+
+@rule("FIG-012", Scope.RUN, "The answers are about as long as the benchmark's.", source=BOTH, step=Step.PERFORMANCE,
+      since="v5.0", divisions=CLOSED)  # fmt: skip
+def answers_have_length(run: RunView) -> Iterator[Found]:
+    table = run.scenario.model.table
+    for log in usable(run):
+        scenario = scenario_of(run) or ""
+        least = [one.value for one in table.targets_in(scenario) if one.metric == _LENGTH] if table else []
+        found = numbers(log, *_TOKEN_RATES[scenario]) if scenario in _TOKEN_RATES else None
+        if not least or found is None or not found[1] > 0:
+            continue
+        if not least[0] / 2 <= found[0] / found[1] <= least[0] * 3:
+            text = f"{given(log, *_TOKEN_RATES[scenario])}: {found[0] / found[1]:.1f} tokens a sample"
+            allowed = f"half to three times the {least[0]:g} of the accuracy target"
+            yield contradiction(run, _TOKEN_RATES[scenario][0], text, allowed)
+
+
+@rule("FIG-013", Scope.RUN, "A MultiStream query lasts as long as its slowest sample.", source=LOADGEN,
+      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+def query_ends_with_sample(run: RunView) -> Iterator[Found]:
+    keys = ("result_max_query_latency_ns", "result_max_latency_ns", "result_mean_query_latency_ns",
+            "result_mean_latency_ns")  # fmt: skip
+    for log in usable(run):
+        found = numbers(log, *keys)
+        if scenario_of(run) == "MultiStream" and found is not None and (found[0] != found[1] or found[2] < found[3]):
+            allowed = "equal greatest latencies, and a mean of queries no less than that of samples"
+            yield contradiction(run, keys[0], given(log, *keys), allowed)

@@ -1,0 +1,63 @@
+"""Rules on the LoadGen that made a performance log: its version, its sources as compiled, nothing changed in them."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from mlperf_gate.derivation import contradiction, given, usable
+from mlperf_gate.rulebook import LOADGEN, OURS, Found, Scope, rule
+from mlperf_gate.rules_figures import SINCE
+from mlperf_gate.steps import Step
+from mlperf_gate.views import RunView
+
+_VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})(?:\.\d{1,4})?(?:\.?(?:dev|rc|a|b)\d*)? @ (?:[0-9a-f]{7,40}|NA)")
+_UNCHANGED = ("", "NA")
+_SOURCES = Path(__file__).parent / "loadgen_sources.json"
+"""SHA-1 of the sources by version, from logs that mlcommons-loadgen of PyPI wrote here (tests/submission/data). Without
+mlperf_conf.h, which the build writes: it differed in 9 of 3,254 published logs of one and the same revision."""
+
+
+@functools.cache
+def _recorded() -> Mapping[str, Mapping[str, str]]:
+    content: dict[str, dict[str, str]] = json.loads(_SOURCES.read_text(encoding="utf-8"))
+    return content
+
+
+@rule("LG-001", Scope.RUN, "The LoadGen is one of the round: at most one year older.", source=OURS,
+      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+def version_is_of_round(run: RunView) -> Iterator[Found]:
+    least = int(run.scenario.tree.round.name[1:].partition(".")[0]) - 1  # LoadGen 4.1 was used in round v5.1
+    for log in usable(run):
+        found = _VERSION.fullmatch(log.text("loadgen_version") or "")
+        if found is None or int(found[1]) < least:
+            allowed = f"LoadGen {least}.0 or newer, as VERSION @ REVISION"
+            yield contradiction(run, "loadgen_version", given(log, "loadgen_version"), allowed)
+
+
+@rule("LG-002", Scope.RUN, "A known LoadGen was compiled from its own sources.", source=OURS, step=Step.PERFORMANCE,
+      since=SINCE)  # fmt: skip
+def sources_are_known(run: RunView) -> Iterator[Found]:
+    for log in usable(run):
+        recorded = _recorded().get(log.text("loadgen_version") or "")
+        files = log.values.get("loadgen_file_sha1")
+        if recorded is None or not isinstance(files, dict):
+            continue
+        changed = [name for name, digest in recorded.items() if files.get(name) != digest]
+        if changed and len(changed) < len(recorded):  # all of them differ where git wrote other line ends
+            found = f"{changed[0]}: {str(files.get(changed[0], 'not listed'))[:60]}"
+            found += f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+            yield contradiction(run, "loadgen_file_sha1", found, f"{recorded[changed[0]]} in {log.loadgen_version}")
+
+
+@rule("LG-003", Scope.RUN, "LoadGen was compiled without changes of its own.", source=LOADGEN, step=Step.PERFORMANCE,
+      since=SINCE)  # fmt: skip
+def has_no_local_changes(run: RunView) -> Iterator[Found]:
+    for log in usable(run):
+        if log.git_status is not None and log.git_status.strip() not in _UNCHANGED:
+            yield contradiction(
+                run, "loadgen_git_status_message", given(log, "loadgen_git_status_message"), "no changes"
+            )

@@ -1,0 +1,138 @@
+"""Rules on the messages of a performance log: all of them there, none hidden or doubled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mlperf_gate.derivation import (
+    FIRST_TOKENS,
+    OUTPUT_TOKENS,
+    QUERIES,
+    SAMPLES,
+    contradiction,
+    given,
+    has_token_latencies,
+    messages,
+    scenario_of,
+    usable,
+)
+from mlperf_gate.detaillog import DetailLog, number_of
+from mlperf_gate.rulebook import LOADGEN, OURS, Found, Scope, rule, shown
+from mlperf_gate.rules_figures import SINCE
+from mlperf_gate.steps import Step
+from mlperf_gate.views import RunView
+
+_TEXTS = (
+    "loadgen_version", "loadgen_build_date_utc", "test_datetime", "sut_name", "qsl_name", "requested_scenario",
+    "effective_scenario", "effective_test_mode", "power_begin", "power_end", "result_validity",
+)  # fmt: skip
+_FLAGS = (
+    "effective_performance_issue_same", "effective_performance_issue_unique",
+    "effective_sample_concatenate_permutation", "result_min_duration_met", "result_min_queries_met",
+    "early_stopping_met",
+)  # fmt: skip
+_NUMBERS = (
+    "requested_min_duration_ms", "requested_max_duration_ms", "requested_min_query_count", "requested_max_query_count",
+    "requested_qsl_rng_seed", "requested_sample_index_rng_seed", "requested_schedule_rng_seed",
+    "requested_accuracy_log_sampling_target", "effective_samples_per_query", "effective_target_qps",
+    "effective_target_latency_ns", "effective_target_latency_percentile", "effective_max_async_queries",
+    "effective_target_duration_ms", "effective_min_duration_ms", "effective_max_duration_ms",
+    "effective_min_query_count", "effective_max_query_count", "effective_min_sample_count",
+    "effective_accuracy_log_sampling_target", "effective_performance_sample_count", "qsl_reported_total_count",
+    "generated_query_count", "generated_samples_per_query", "generated_query_duration", "result_query_count",
+    *SAMPLES.keys(), SAMPLES.mean,
+)  # fmt: skip
+_OF_SCENARIO = {
+    "Offline": ("result_samples_per_second", "requested_offline_expected_qps"),
+    "SingleStream": (
+        "result_qps_with_loadgen_overhead", "result_qps_without_loadgen_overhead", "early_stopping_latency_ss",
+        "early_stopping_latency_ms", "requested_single_stream_expected_latency_ns",
+    ),
+    "MultiStream": (
+        "early_stopping_latency_ms", "requested_multi_stream_samples_per_query",
+        "requested_multi_stream_expected_latency_ns", *QUERIES.keys(), QUERIES.mean,
+    ),
+    "Server": (
+        "result_overlatency_query_count", "result_scheduled_samples_per_sec", "result_completed_samples_per_sec",
+        "requested_server_target_qps", "requested_server_target_latency_ns",
+    ),
+}  # fmt: skip
+_OF_TOKENS = (
+    *FIRST_TOKENS.keys(), FIRST_TOKENS.mean, *OUTPUT_TOKENS.keys(), OUTPUT_TOKENS.mean, "result_token_throughput",
+    "result_token_throughput_with_loadgen_overhead", "requested_server_ttft_latency", "requested_server_tpot_latency",
+)  # fmt: skip
+_LARGEST = 2.0**64
+"""LoadGen counts in 64 bits; its seeds are the largest numbers."""
+
+
+@rule("LOG-001", Scope.RUN, "No message is hidden behind something else on its line.", source=OURS,
+      step=Step.PERFORMANCE)  # fmt: skip
+def hides_no_line(run: RunView) -> Iterator[Found]:
+    yield from messages(run, run.detail.hidden, ":::MLLOG at the beginning of its line, as LoadGen writes it")
+
+
+@rule("LOG-002", Scope.RUN, "No message has a name twice.", source=OURS, step=Step.PERFORMANCE)
+def doubles_no_name(run: RunView) -> Iterator[Found]:
+    yield from messages(run, run.detail.doubled, "each name once: parsers take the last, people the first")
+
+
+@rule("LOG-003", Scope.RUN, "Messages of errors and warnings are flagged as such.", source=LOADGEN,
+      step=Step.PERFORMANCE)  # fmt: skip
+def flags_errors(run: RunView) -> Iterator[Found]:
+    yield from messages(run, run.detail.unflagged, "is_error or is_warning true, as LoadGen writes these keys")
+
+
+@rule("LOG-004", Scope.RUN, "The log counts its errors.", source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)
+def counts_errors(run: RunView) -> Iterator[Found]:
+    for log in usable(run):
+        count = log.number("num_errors")
+        if count is not None and count != log.error_count:
+            yield contradiction(run, "num_errors", given(log, "num_errors"), f"{log.error_count}: its error messages")
+
+
+@rule("LOG-005", Scope.RUN, "One process wrote the log.", source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)
+def is_of_one_process(run: RunView) -> Iterator[Found]:
+    if run.detail.is_usable and len(run.detail.processes) > 1:
+        found = "pid " + ", ".join(map(str, run.detail.processes[:5]))
+        yield Found(path=run.detail.path, found=found, allowed="one pid")
+
+
+def _expected(run: RunView, log: DetailLog) -> Iterator[tuple[str, type | tuple[type, ...], str]]:
+    """The keys of every performance log in its scenario, with the Python type of the value and what that is called."""
+    scenario, has_tokens = scenario_of(run) or "", has_token_latencies(log)
+    stopping = (
+        ("early_stopping_ttft_result", "early_stopping_tpot_result") if has_tokens else ("early_stopping_result",)
+    )
+    yield from ((key, str, "a text") for key in (*_TEXTS, *stopping))
+    constraint = ("result_perf_constraints_met", "requested_server_coalesce_queries") if scenario == "Server" else ()
+    yield from ((key, bool, "true or false") for key in (*_FLAGS, *constraint))
+    tokens: tuple[str, ...] = ()
+    if has_tokens:
+        tokens = ("result_tokens_per_second",) if scenario == "Offline" else _OF_TOKENS
+    yield from ((key, (int, float), "a number") for key in (*_NUMBERS, *_OF_SCENARIO.get(scenario, ()), *tokens))
+    yield "loadgen_file_sha1", dict, "digests by file"
+    yield "loaded_qsl_set", list, "a list of samples"
+
+
+@rule("LOG-006", Scope.RUN, "The log has every message of a performance run, with a value of its type.",
+      source=LOADGEN, step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+def is_whole(run: RunView) -> Iterator[Found]:
+    for log in usable(run):
+        for key, kind, name in _expected(run, log):
+            value = log.values.get(key)
+            is_number = kind == (int, float)
+            if not isinstance(value, kind) or (is_number and (isinstance(value, bool) or log.number(key) is None)):
+                found = f"{key} = {shown(value)}" if key in log.values else f"no {key}"
+                allowed = f"{key} with {name}, as LoadGen writes it in {scenario_of(run)}"
+                yield contradiction(run, key, found, allowed)
+
+
+@rule("LOG-007", Scope.RUN, "No number is larger than LoadGen counts.", source=LOADGEN, step=Step.PERFORMANCE,
+      since=SINCE)  # fmt: skip
+def counts_in_64_bits(run: RunView) -> Iterator[Found]:
+    for log in usable(run):
+        for key, value in log.values.items():
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            number = number_of(value) if is_number else 0.0
+            if number is None or abs(number) >= _LARGEST:
+                yield contradiction(run, key, f"{key} = {str(value)[:60]}", "a number below 2**64")

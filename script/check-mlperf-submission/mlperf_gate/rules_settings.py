@@ -1,0 +1,296 @@
+"""Rules on the settings of a performance run: what was asked for, what LoadGen made of it, what the rules ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from mlperf_gate.derivation import (
+    CLOSE,
+    SECOND_NS,
+    contradiction,
+    given,
+    has_token_latencies,
+    is_close,
+    numbers,
+    scenario_of,
+    usable,
+)
+from mlperf_gate.detaillog import DetailLog
+from mlperf_gate.documents import Json
+from mlperf_gate.rulebook import BOTH, CLOSED, LOADGEN, MLPERF_CONF, Found, Scope, Severity, rule, shown
+from mlperf_gate.rules_figures import SINCE
+from mlperf_gate.steps import Step
+from mlperf_gate.userconf import Asked, asked_for
+from mlperf_gate.views import RunView
+
+_SLACK, _LOST = 1.1, 1.0
+"""LoadGen generates 10 % more Offline samples than the rate asks for, and cuts to whole ones."""
+
+_TAKEN_OVER = (
+    "scenario", "test_mode", "min_duration_ms", "max_duration_ms", "max_query_count", "qsl_rng_seed",
+    "sample_index_rng_seed", "schedule_rng_seed", "accuracy_log_rng_seed", "accuracy_log_probability",
+    "accuracy_log_sampling_target", "print_timestamps", "performance_issue_unique", "performance_issue_same",
+    "performance_issue_same_index", "sample_concatenate_permutation",
+)  # fmt: skip
+_OF_SERVER = {
+    "effective_target_qps": "requested_server_target_qps",
+    "effective_target_latency_ns": "requested_server_target_latency_ns",
+    "effective_target_latency_percentile": "requested_server_target_latency_percentile",
+    "effective_max_async_queries": "requested_server_max_async_queries",
+    "effective_min_query_count": "requested_min_query_count",
+}
+_OF_STREAM = {
+    "SingleStream": {"effective_target_latency_percentile": "requested_single_stream_target_latency_percentile"},
+    "MultiStream": {
+        "effective_target_latency_percentile": "requested_multi_stream_target_latency_percentile",
+        "effective_samples_per_query": "requested_multi_stream_samples_per_query",
+    },
+}
+_LOG_SEED = 720381539243781796
+"""accuracy_log_rng_seed of every audit.config (compliance/TEST* of mlcommons/inference b66003e1)."""
+
+_SAME_SAMPLE = 3
+"""performance_issue_same_index of TEST04's audit.config."""
+
+
+def _differ(log: DetailLog, pairs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of keys that both have values, but different ones."""
+    for key, other in pairs.items():
+        one, two = log.values.get(key), log.values.get(other)
+        if one is not None and two is not None and (one != two or isinstance(one, bool) != isinstance(two, bool)):
+            yield key, other
+
+
+@rule("SET-001", Scope.RUN, "LoadGen worked with the settings that were asked for.", source=LOADGEN,
+      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+def effective_is_requested(run: RunView) -> Iterator[Found]:
+    for log in usable(run):
+        scenario = scenario_of(run) or ""
+        pairs = {f"effective_{name}": f"requested_{name}" for name in _TAKEN_OVER}
+        pairs |= _OF_SERVER if scenario == "Server" else _OF_STREAM.get(scenario, {})
+        for key, other in _differ(log, pairs):
+            yield contradiction(run, key, given(log, key, other), "the same")
+        yield from _fixed(run, log, scenario)
+
+
+def _fixed(run: RunView, log: DetailLog, scenario: str) -> Iterator[Found]:
+    """What LoadGen sets itself in a scenario."""
+    wanted: dict[str, Json] = {"effective_target_duration_ms": log.values.get("effective_min_duration_ms")}
+    if scenario == "Offline":
+        wanted = {"effective_target_duration_ms": 0, "effective_min_query_count": 1, "result_query_count": 1}
+    if scenario != "Server":
+        wanted["effective_max_async_queries"] = 1
+    if scenario in ("SingleStream", "Server"):
+        wanted["effective_samples_per_query"] = 1
+    for key, value in wanted.items():
+        if key in log.values and value is not None and log.values[key] != value:
+            yield contradiction(run, key, given(log, key), f"{value} in {scenario}")
+
+
+@rule("SET-002", Scope.RUN, "The target rate is that of the latency or rate asked for.", source=LOADGEN,
+      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+def target_rate_follows(run: RunView) -> Iterator[Found]:
+    asked = {"Offline": "requested_offline_expected_qps",
+             "SingleStream": "requested_single_stream_expected_latency_ns",
+             "MultiStream": "requested_multi_stream_expected_latency_ns"}  # fmt: skip
+    for log in usable(run):
+        key = asked.get(scenario_of(run) or "")
+        found = numbers(log, "effective_target_qps", key) if key else None
+        if key is None or found is None or not found[1] > 0:
+            continue
+        wanted = found[1] if scenario_of(run) == "Offline" else SECOND_NS / found[1]
+        if not is_close(found[0], wanted, relative=2 * CLOSE):
+            yield contradiction(run, "effective_target_qps", given(log, "effective_target_qps", key), f"{wanted:g}")
+
+
+@rule("SET-003", Scope.RUN, "LoadGen generated the queries that its settings ask for.", source=LOADGEN,
+      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+def generated_follows(run: RunView) -> Iterator[Found]:
+    for log in usable(run):
+        scenario = scenario_of(run)
+        yield from _least_samples(run, log)
+        if scenario == "Offline":
+            yield from _offline_samples(run, log)
+        elif scenario in ("SingleStream", "MultiStream"):
+            yield from _stream_queries(run, log)
+        elif scenario == "Server":
+            keys = ("generated_query_duration", "effective_min_duration_ms", "generated_query_count",
+                    "effective_min_query_count")  # fmt: skip
+            found = numbers(log, *keys)
+            if found is not None and not (found[0] >= found[1] * 1e6 and found[2] >= found[3]):
+                yield contradiction(run, keys[0], given(log, *keys), "at least the duration and the count asked for")
+
+
+def _least_samples(run: RunView, log: DetailLog) -> Iterator[Found]:
+    keys = ("effective_min_sample_count", "effective_min_query_count", "effective_samples_per_query")
+    found = numbers(log, *keys)
+    if found is not None and found[0] != found[1] * found[2]:
+        yield contradiction(run, keys[0], given(log, *keys), "the product of the other two")
+    pair = ("generated_samples_per_query", "effective_samples_per_query")
+    found = numbers(log, *pair)
+    if found is None:
+        return
+    padded, loaded = found[1], log.values.get("loaded_qsl_set")
+    if log.values.get("effective_sample_concatenate_permutation") is True and scenario_of(run) == "Offline":
+        size = len(loaded) if isinstance(loaded, list) and loaded else 1
+        padded = -(-found[1] // size) * size
+    if found[0] != padded:
+        yield contradiction(run, pair[0], given(log, *pair), f"{padded:g}")
+
+
+def _offline_samples(run: RunView, log: DetailLog) -> Iterator[Found]:
+    keys = ("effective_samples_per_query", "effective_min_duration_ms", "effective_target_qps",
+            "requested_min_query_count")  # fmt: skip
+    found = numbers(log, *keys)
+    if found is None or log.values.get("effective_performance_issue_unique") is True:
+        return
+    wanted = max(found[3], _SLACK * found[1] / 1000 * found[2])
+    if not is_close(found[0], wanted, relative=2 * CLOSE, absolute=_LOST):
+        yield contradiction(run, keys[0], given(log, *keys), f"{wanted:.0f}")
+
+
+def _stream_queries(run: RunView, log: DetailLog) -> Iterator[Found]:
+    """At fixed intervals, for twice the duration asked for."""
+    keys = ("generated_query_duration", "generated_query_count", "effective_target_qps")
+    found = numbers(log, *keys)
+    asked_ms = log.number("effective_min_duration_ms")
+    if found is None or asked_ms is None or not found[2] > 0:
+        return
+    duration_ns, queries, rate = found
+    interval_ns = SECOND_NS / rate
+    if not is_close(duration_ns, queries * interval_ns, relative=2 * CLOSE, absolute=queries):
+        yield contradiction(run, keys[0], given(log, *keys), f"{queries:g} intervals of {interval_ns:.0f} ns")
+    is_unique = log.values.get("effective_performance_issue_unique") is True
+    if not is_unique and duration_ns * (1 + CLOSE) < 2e6 * asked_ms:
+        text = given(log, keys[0], "effective_min_duration_ms")
+        yield contradiction(run, keys[0], text, "at least twice the duration asked for")
+
+
+@rule("SET-004", Scope.RUN, "No limit was exceeded at which LoadGen ends a run with an error.", source=LOADGEN,
+      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+def limits_were_kept(run: RunView) -> Iterator[Found]:
+    for log in usable(run):
+        if scenario_of(run) == "Offline":  # its one query is issued before any limit counts
+            continue
+        found = numbers(log, "effective_max_duration_ms", "effective_min_duration_ms")
+        if found is not None and 0 < found[0] < found[1]:
+            text = given(log, "effective_max_duration_ms", "effective_min_duration_ms")
+            yield contradiction(run, "effective_max_duration_ms", text, "0, or no less than min_duration")
+        found = numbers(log, "effective_max_query_count", "result_query_count")
+        if found is not None and 0 < found[0] <= found[1] and not log.error_count:
+            text = given(log, "effective_max_query_count", "result_query_count")
+            yield contradiction(run, "effective_max_query_count", text, "0, or more queries than the run had")
+
+
+@rule("SET-005", Scope.RUN, "A submitted run is no compliance run.", source=MLPERF_CONF, step=Step.PERFORMANCE,
+      since=SINCE)  # fmt: skip
+def has_no_test_settings(run: RunView) -> Iterator[Found]:
+    yield from _off(run, ("performance_issue_same", "performance_issue_unique", "performance_issue_same_index"))
+
+
+@rule("SET-011", Scope.RUN, "A submitted run logs no responses.", source=MLPERF_CONF, step=Step.PERFORMANCE,
+      since=SINCE, severity=Severity.WARNING)  # fmt: skip
+def logs_no_responses(run: RunView) -> Iterator[Found]:
+    yield from _off(run, ("accuracy_log_sampling_target", "accuracy_log_rng_seed", "accuracy_log_probability"))
+
+
+def _off(run: RunView, names: tuple[str, ...]) -> Iterator[Found]:
+    """Settings that are false or 0 but in compliance runs."""
+    for log in usable(run):
+        for key in (f"effective_{name}" for name in names if not run.test):
+            if log.values.get(key):
+                yield contradiction(run, key, given(log, key), "false or 0 in a submitted run")
+
+
+@rule("SET-006", Scope.RUN, "A compliance run has the settings of its audit.config.",
+      source="compliance/TEST*/audit.config of mlcommons/inference b66003e1", step=Step.COMPLIANCE,
+      since=SINCE)  # fmt: skip
+def has_audit_settings(run: RunView) -> Iterator[Found]:
+    table = run.scenario.model.table
+    wanted: dict[str, Json] = {}
+    if run.test == "TEST04":
+        wanted = {"effective_performance_issue_same": True, "effective_performance_issue_unique": False,
+                  "effective_performance_issue_same_index": _SAME_SAMPLE}  # fmt: skip
+    elif run.test == "TEST01" and table is not None:
+        wanted = {"effective_accuracy_log_rng_seed": _LOG_SEED}
+        if table.sampling_target:
+            wanted["effective_accuracy_log_sampling_target"] = table.sampling_target
+    for log in usable(run):
+        for key, value in wanted.items():
+            if log.values.get(key) != value:
+                yield contradiction(run, key, f"{key} = {shown(log.values.get(key))}", f"{value} in {run.test}")
+
+
+@rule("SET-007", Scope.RUN, "Latency percentile and samples of a query are those of the round.", source=MLPERF_CONF,
+      step=Step.PERFORMANCE, since="v5.0", divisions=CLOSED)  # fmt: skip
+def has_round_settings(run: RunView) -> Iterator[Found]:
+    table = run.scenario.model.table
+    for log in usable(run):
+        scenario = scenario_of(run) or ""
+        wanted = {} if table is None else {
+            "effective_target_latency_percentile": table.latency_percentile.get(scenario),
+            "effective_samples_per_query": table.samples_per_query.get(scenario),
+        }  # fmt: skip
+        for key, value in wanted.items():
+            if value is not None and log.values.get(key) != value:
+                yield contradiction(
+                    run, key, given(log, key), f"{value:g}: {scenario} in {run.scenario.tree.round.name}"
+                )
+
+
+@rule("SET-008", Scope.RUN, "The token latency targets are not looser than the benchmark's.", source=BOTH,
+      step=Step.PERFORMANCE, since="v5.0", divisions=CLOSED)  # fmt: skip
+def token_targets_are_kept(run: RunView) -> Iterator[Found]:
+    table = run.scenario.model.table
+    limits = {} if table is None else table.token_latency_ns.get(run.scenario.scenario or "", {})
+    for log in usable(run):
+        for name, limit in limits.items() if has_token_latencies(log) else ():
+            key = f"requested_server_{name}_latency"
+            value = log.number(key)
+            if value is None or value > limit:
+                yield contradiction(run, key, f"{key} = {shown(log.values.get(key))}", f"at most {limit:g}")
+
+
+@rule("SET-009", Scope.RUN, "user.conf asks for nothing that a submitted run may not have.", source=MLPERF_CONF,
+      step=Step.PERFORMANCE, since="v5.0")  # fmt: skip
+def user_conf_is_legal(run: RunView) -> Iterator[Found]:
+    for log in usable(run):
+        for one in _asked(run):
+            wanted = log.number(one.key) if one.is_fixed and run.scenario.division in CLOSED else None
+            if (one.is_forbidden and one.value) or (wanted is not None and not is_close(one.value, wanted)):
+                allowed = "no such line" if wanted is None else f"{given(log, one.key)}, as in the log"
+                yield Found(path=run.scenario.user_conf.path, found=one.text, allowed=allowed, line=one.line)
+
+
+@rule("SET-012", Scope.RUN, "The log was made with the settings of user.conf.", source=LOADGEN,
+      step=Step.PERFORMANCE, since="v5.0", severity=Severity.WARNING)  # fmt: skip
+def user_conf_was_used(run: RunView) -> Iterator[Found]:
+    for log in usable(run):
+        for one in _asked(run):
+            value = log.number(one.key)
+            if value is not None and not one.is_fixed and not is_close(value, one.value):
+                found = f"{one.text}, but the log has {given(log, one.key)}"
+                yield Found(path=run.scenario.user_conf.path, found=found, allowed="the same", line=one.line)
+
+
+def _asked(run: RunView) -> Iterator[Asked]:
+    """What user.conf asks of a submitted run; a compliance run has an audit.config as well."""
+    if not run.test and run.scenario.user_conf.is_usable:
+        yield from asked_for(run.scenario.user_conf.text, run.scenario.model, scenario_of(run) or "")
+
+
+@rule("SET-010", Scope.RUN, "As many different samples were loaded as the setting says.", source=LOADGEN,
+      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+def loaded_follows(run: RunView) -> Iterator[Found]:
+    for log in usable(run):
+        found = numbers(log, "effective_performance_sample_count", "qsl_reported_total_count")
+        loaded = log.values.get("loaded_qsl_set")
+        if found is None or not isinstance(loaded, list):
+            continue
+        samples = {one for one in loaded if isinstance(one, int) and 0 <= one < found[1]}
+        wanted = min(found)  # MultiStream repeats some to fill its last query
+        if len(samples) != wanted or (len(loaded) != wanted and scenario_of(run) != "MultiStream"):
+            text = f"{len(loaded)} loaded, {len(samples)} different ones of the data set"
+            yield contradiction(
+                run, "loaded_qsl_set", text, f"{wanted:g}: {given(log, 'effective_performance_sample_count')}"
+            )

@@ -1,0 +1,200 @@
+"""Rules on the summary: LoadGen writes it from what it writes the detail log from, so every line follows from that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from mlperf_gate.derivation import PERCENTILES, has_token_latencies, scenario_of, usable
+from mlperf_gate.detaillog import DetailLog, number_of
+from mlperf_gate.documents import Json
+from mlperf_gate.rulebook import LOADGEN, Found, Scope, rule
+from mlperf_gate.rules_figures import SINCE
+from mlperf_gate.steps import Step
+from mlperf_gate.views import RunView
+
+_TWO_DECIMALS = 0.00501
+"""LoadGen writes some rates with two decimals; in the detail log they have six digits."""
+
+_SIX_DIGITS, _LONGEST_NUMBER = 1.1e-5, 40
+_YES_NO = {True: "Yes", False: "NO"}
+
+_LEADING: Mapping[str, Mapping[str, str]] = {
+    "Offline": {
+        "Samples per second": "result_samples_per_second",
+        "Tokens per second": "result_tokens_per_second",
+    },
+    "Server": {
+        "Completed samples per second": "result_completed_samples_per_sec",
+        "Scheduled samples per second": "result_scheduled_samples_per_sec",
+        "Completed tokens per second": "result_completed_tokens_per_second",
+    },
+    "SingleStream": {
+        "QPS w/ loadgen overhead": "result_qps_with_loadgen_overhead",
+        "QPS w/o loadgen overhead": "result_qps_without_loadgen_overhead",
+        "TPS w/ loadgen overhead": "result_token_throughput_with_loadgen_overhead",
+    },
+}
+_VERDICT = {
+    "Performance constraints satisfied": "result_perf_constraints_met",
+    "Min duration satisfied": "result_min_duration_met",
+    "Min queries satisfied": "result_min_queries_met",
+    "Early stopping satisfied": "early_stopping_met",
+}
+_PARAMETERS = {
+    "samples_per_query": "effective_samples_per_query",
+    "target_qps": "effective_target_qps",
+    "max_async_queries": "effective_max_async_queries",
+    "min_duration (ms)": "effective_min_duration_ms",
+    "max_duration (ms)": "effective_max_duration_ms",
+    "min_query_count": "effective_min_query_count",
+    "max_query_count": "effective_max_query_count",
+    "accuracy_log_rng_seed": "effective_accuracy_log_rng_seed",
+    "accuracy_log_probability": "effective_accuracy_log_probability",
+    "accuracy_log_sampling_target": "effective_accuracy_log_sampling_target",
+    "print_timestamps": "effective_print_timestamps",
+    "performance_issue_unique": "effective_performance_issue_unique",
+    "performance_issue_same": "effective_performance_issue_same",
+    "performance_issue_same_index": "effective_performance_issue_same_index",
+    "performance_sample_count": "effective_performance_sample_count",
+    "qsl_rng_seed": "effective_qsl_rng_seed",
+    "sample_index_rng_seed": "effective_sample_index_rng_seed",
+    "schedule_rng_seed": "effective_schedule_rng_seed",
+}
+_EARLY_STOPPING = ("early_stopping_result", "early_stopping_ttft_result", "early_stopping_tpot_result")
+
+
+def _lines(run: RunView) -> dict[str, list[tuple[str, int]]]:
+    """The values of each `name : value` line with their line numbers."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    for number, line in enumerate(run.summary.text.splitlines(), start=1):
+        name, separator, value = line.partition(":")
+        if separator:
+            found.setdefault(name.strip(" *"), []).append((value.strip(), number))
+    return found
+
+
+def _agrees(written: str, value: Json) -> bool:
+    """Whether a line says what the detail log says: a text, a truth value as 0 or 1, a number as LoadGen writes it."""
+    if isinstance(value, str):
+        return written == value.strip()
+    if isinstance(value, bool):
+        return written == str(int(value))
+    if isinstance(value, int) and written.isascii() and written.isdigit():
+        return len(written) < _LONGEST_NUMBER and int(written) == value
+    wanted = number_of(value)
+    try:
+        number = float(written)
+    except ValueError:
+        return False
+    slack = _TWO_DECIMALS if re.fullmatch(r"-?\d+\.\d\d", written) else 0.0
+    return wanted is not None and abs(number - wanted) <= slack + _SIX_DIGITS * abs(wanted)
+
+
+def _compare(run: RunView, wanted: Mapping[str, str]) -> Iterator[Found]:
+    """Compare the lines of these names with the detail log's values of these keys, where it has them."""
+    lines = _lines(run)
+    for name, key in wanted.items():
+        if key not in run.detail.values:
+            continue
+        value = run.detail.values[key]
+        allowed = f"{key} = {str(value)[:60]} of the detail log"
+        for written, number in lines.get(name, ()):
+            if not _agrees(written, value):
+                yield Found(path=run.summary.path, found=f"{name} : {written[:60]}", allowed=allowed, line=number)
+        if name not in lines:
+            yield Found(path=run.summary.path, found=f"no line {name!r}", allowed=allowed)
+
+
+def _readable(run: RunView) -> Iterator[DetailLog]:
+    """Yield the detail log where there are both logs; RUN-001, RUN-003 and RUN-005 are about the others."""
+    if run.summary.is_usable and run.summary.text.strip():
+        yield from usable(run)
+
+
+@rule("SUM-001", Scope.RUN, "The summary is of the scenario, mode and SUT of the detail log.", source=LOADGEN,
+      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+def is_of_same_run(run: RunView) -> Iterator[Found]:
+    for _ in _readable(run):
+        names = {"Scenario": "effective_scenario", "Mode": "effective_test_mode", "SUT name": "sut_name"}
+        yield from _compare(run, names)
+
+
+@rule("SUM-002", Scope.RUN, "The summary has the figures of the detail log.", source=LOADGEN, step=Step.PERFORMANCE,
+      since=SINCE)  # fmt: skip
+def has_same_figures(run: RunView) -> Iterator[Found]:
+    for log in _readable(run):
+        yield from _compare(run, {**_LEADING.get(scenario_of(run) or "", {}), **_latency_lines(run, log)})
+
+
+def _latency_lines(run: RunView, log: DetailLog) -> dict[str, str]:
+    scenario = scenario_of(run)
+    kind, per = ("_query", "per_query_") if scenario == "MultiStream" else ("", "")
+    names = {f"{word} latency (ns)": f"result_{word.lower()}{kind}_latency_ns" for word in ("Min", "Max", "Mean")}
+    names |= {f"{at} percentile latency (ns)": f"result_{at}_percentile_{per}latency_ns" for at in PERCENTILES}
+    share = log.number("effective_target_latency_percentile")
+    if scenario in ("SingleStream", "MultiStream") and share is not None:
+        at = f"{share * 100:.2f}"
+        names[f"{share * 100:.1f}th percentile latency (ns)"] = f"result_{at}_percentile_{per}latency_ns"
+    if has_token_latencies(log) and scenario != "Offline":
+        names |= {f"{word} First Token latency (ns)": f"result_first_token_{word.lower()}_latency_ns"
+                  for word in ("Min", "Max", "Mean")}  # fmt: skip
+        names |= {f"{at} percentile first token latency (ns)": f"result_first_token_{at}_percentile_latency_ns"
+                  for at in PERCENTILES}  # fmt: skip
+        names |= {f"{at} percentile time to output token (ns)": f"result_time_per_output_token_{at}_percentile_ns"
+                  for at in PERCENTILES}  # fmt: skip
+    return names
+
+
+@rule("SUM-003", Scope.RUN, "The summary has the verdict of the detail log and its reasons.", source=LOADGEN,
+      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+def has_same_verdict(run: RunView) -> Iterator[Found]:
+    for log in _readable(run):
+        yield from _compare(run, {"Result is": "result_validity"})
+        lines = _lines(run)
+        for name, key in _VERDICT.items():
+            value = log.values.get(key)
+            wanted = _YES_NO[value] if isinstance(value, bool) else None
+            for written, number in lines.get(name, [] if wanted is None else [("no such line", 0)]):
+                if wanted is not None and written != wanted:
+                    allowed = f"{wanted}: {key} = {value} in the detail log"
+                    yield Found(
+                        path=run.summary.path, found=f"{name}: {written[:60]}", allowed=allowed, line=number or None
+                    )
+        text = "".join(run.summary.text.split())
+        for key in _EARLY_STOPPING:
+            wanted = log.text(key)
+            if wanted and "".join(wanted.split()) not in text:
+                yield Found(path=run.summary.path, found=f"not {key} of the detail log", allowed=wanted.strip())
+
+
+@rule("SUM-004", Scope.RUN, "The summary has the parameters and seeds of the detail log.", source=LOADGEN,
+      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+def has_same_parameters(run: RunView) -> Iterator[Found]:
+    for log in _readable(run):
+        latency = {
+            "ttft_latency (ns)": "requested_server_ttft_latency",
+            "tpot_latency (ns)": "requested_server_tpot_latency",
+        }
+        if not has_token_latencies(log):
+            latency = {"target_latency (ns)": "effective_target_latency_ns"}
+        yield from _compare(run, {**_PARAMETERS, **latency})
+
+
+_COUNTED = re.compile(r"^(No|\d+) (warning|error)s? encountered", re.IGNORECASE | re.MULTILINE)
+
+
+@rule("SUM-005", Scope.RUN, "The summary counts the errors and warnings of the detail log.", source=LOADGEN,
+      step=Step.PERFORMANCE, since=SINCE)  # fmt: skip
+def counts_same_messages(run: RunView) -> Iterator[Found]:
+    for log in _readable(run):
+        counts = {"warning": log.warning_count, "error": log.error_count}
+        found = {kind.lower(): number for number, kind in _COUNTED.findall(run.summary.text)}
+        for kind, count in counts.items():
+            written = found.get(kind, "none said").lower()
+            if written != (str(count) if count else "no"):
+                line = run.summary.line_of("encountered")
+                allowed = f"{count or 'no'}: the messages of the detail log"
+                yield Found(
+                    path=run.summary.path, found=f"{kind}s encountered: {written[:20]}", allowed=allowed, line=line
+                )

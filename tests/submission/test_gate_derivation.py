@@ -1,0 +1,159 @@
+"""What follows from what in one run: the arithmetic by tables, and the rules that no log of the test data can meet."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from forgeries_of_runs import forgeries
+from gate_support import trees  # noqa: F401
+from mlperf_gate import rules_figures, rules_settings, views
+from mlperf_gate.derivation import Ranked, mean_bounds
+from mlperf_gate.detaillog import DetailLog, parse_detail_log
+from mlperf_gate.documents import TextFile
+from mlperf_gate.earlystopping import tolerated
+from mlperf_gate.listing import read_listing
+from mlperf_gate.rulebook import RULES, Scope, Severity
+from mlperf_gate.tables import load_round
+from mlperf_gate.views import Options, RunView, TreeView
+from tree_builder import LOG_ROUND
+
+NEEDED_FORGERIES = 35
+
+
+@pytest.mark.parametrize(
+    ("queries", "percentile", "wanted"),
+    [
+        (1265079, 0.9, 125723),  # open/SingleStream of the test data: would discard 125722
+        (228487, 0.99, 2174),  # open/MultiStream: would discard 2173
+        (29619, 0.9, 2841),  # closed/SingleStream: would discard 2840
+        (43, 0.9, -1),
+        (44, 0.9, 0),
+        (63, 0.9, 0),
+        (64, 0.9, 1),  # "Processed at least 64 queries" is LoadGen's least at 90 %
+        (661, 0.99, 0),
+        (662, 0.99, 1),  # and 662 at 99 %
+        (0, 0.9, None),
+        (10**12, 0.9, None),
+        (100, 1.0, None),
+    ],
+)
+def test_early_stopping_tolerates_what_loadgen_does(queries: int, percentile: float, wanted: int | None):
+    assert tolerated(queries, percentile) == wanted
+
+
+@pytest.mark.parametrize(
+    ("known", "bounds"),
+    [
+        ([(0, 1.0), (9, 2.0)], (1.1, 1.9)),
+        ([(0, 1.0), (0, 1.0)], (1.0, 1.0)),
+        ([(0, 1.0), (1, 3.0)], (2.0, 2.0)),
+        ([(0, 1.0), (2, 4.0), (4, 10.0)], (4.0, 5.8)),
+    ],
+)
+def test_the_mean_lies_between_what_its_percentiles_allow(known, bounds):
+    assert mean_bounds([Ranked(rank, value, "") for rank, value in known]) == pytest.approx(bounds)
+
+
+def test_there_are_enough_forgeries_and_each_rule_of_a_run_is_met_by_one_or_a_test_here():
+    rows = list(forgeries())
+    assert len(rows) >= NEEDED_FORGERIES
+    kinds = ("FIG-", "SUM-", "VER-", "LOG-", "TIME-", "SET-", "LG-")
+    own = {name for name, rule in RULES.items() if name.startswith(kinds) and rule.severity is Severity.ERROR}
+    assert own - {row.rule for row in rows} == {"FIG-008", "FIG-012", "SET-008"}
+
+
+ODD_VALUES = (0, -1, 1e-320, 1e308, int("9" * 400), float("nan"), float("-inf"), "x", None, [], True)
+
+
+@pytest.mark.parametrize("key", [
+    "result_query_count", "result_mean_latency_ns", "effective_target_qps", "generated_query_count", "loaded_qsl_set",
+    "effective_target_latency_percentile", "generated_samples_per_query", "result_scheduled_samples_per_sec",
+])  # fmt: skip
+def test_no_value_of_a_log_makes_a_rule_fail_or_leaves_all_content(key: str, trees):  # noqa: F811
+    rules = [rule for rule in RULES.values() if rule.scope is Scope.RUN]
+    with trees.changed("closed") as root:
+        assert [found for rule in rules for found in rule.check(server_run(root, "resnet"))] == []
+        for value in ODD_VALUES:
+            run = server_run(root, "resnet", **{key: value})
+            assert [found for rule in rules for found in rule.check(run)], value
+
+
+def server_run(root: Path, model: str, **changed: object) -> RunView:
+    """The Server run of the good closed tree, as if it were of another model and had measured tokens."""
+    tree = TreeView(listing=read_listing(root), round=load_round(LOG_ROUND), options=Options())
+    owner = next(views.submitters(tree))
+    found = next(views.models(next(views.systems(owner))))
+    view = dataclasses.replace(found, table=tree.round.models[model])
+    scenario = next(one for one in views.scenarios(view) if one.name == "Server")
+    run = next(views.performance_runs(scenario))
+    return dataclasses.replace(run, detail=dataclasses.replace(run.detail, values={**run.detail.values, **changed}))
+
+
+def with_tokens(queries: int = 12098, completed: float = 20.1613, mean_ns: int = 5934290) -> dict[str, object]:
+    """The rates of 265 tokens a query, as LoadGen derives them from the Server run's figures."""
+    tokens = 265 * queries
+    return {
+        "requested_use_token_latencies": True,
+        "requested_server_ttft_latency": 2000000000,
+        "requested_server_tpot_latency": 200000000,
+        "result_completed_tokens_per_second": float(f"{tokens / ((queries - 1) / completed):.6g}"),
+        "result_token_throughput": float(f"{tokens / (mean_ns * queries):.6g}"),
+    }
+
+
+def test_rates_of_tokens_that_follow_from_each_other_are_good_and_others_are_not(trees):  # noqa: F811
+    with trees.changed("closed") as root:
+        good = server_run(root, "llama2-70b-99.9", **with_tokens())
+        assert list(rules_figures.token_rates_follow(good)) == []
+        assert list(rules_figures.answers_have_length(good)) == []
+        assert list(rules_settings.token_targets_are_kept(good)) == []
+        rate = 10 * good.detail.values["result_completed_tokens_per_second"]
+        forged = server_run(root, "llama2-70b-99.9", **{**with_tokens(), "result_completed_tokens_per_second": rate})
+        found = [*rules_figures.token_rates_follow(forged), *rules_figures.answers_have_length(forged)]
+        assert [one.allowed.split()[0] for one in found] == ["as", "half"]
+        assert found[1].found.endswith("2650.2 tokens a sample")
+        loose = {**with_tokens(), "requested_server_ttft_latency": 2000000001}
+        found = list(rules_settings.token_targets_are_kept(server_run(root, "llama2-70b-99.9", **loose)))
+        assert [one.found for one in found] == ["requested_server_ttft_latency = 2000000001"]
+
+
+def parsed(text: str) -> DetailLog:
+    return parse_detail_log(TextFile(path="x", text=text))
+
+
+def message(key: str, value: str, time_ms: float = 1.0, more: str = "") -> str:
+    metadata = f'{{"is_error": false, "is_warning": false, "pid": 7{more}}}'
+    return f':::MLLOG {{"key": "{key}", "value": {value}, "time_ms": {time_ms}, "metadata": {metadata}}}\n'
+
+
+def test_a_log_says_what_is_hidden_doubled_unflagged_and_when():
+    log = parsed(
+        message("a", "1", 5.0)
+        + message("b", "2", 4.0)
+        + message("error_x", '"bad"', 18446744053695.91)
+        + " :::MLLOG {}\n"
+        + message("c", "3", 6.0, ', "pid": 8')
+    )
+    assert (log.times_ms, log.lines["c"]) == ({"a": 5.0, "b": 4.0, "c": 6.0}, 5)
+    assert [one.line for one in (*log.falls, *log.unflagged, *log.hidden, *log.doubled)] == [2, 3, 4, 5]
+    assert log.processes == (7, 8)
+    assert "7, then 8" in log.doubled[0].text
+
+
+def test_a_log_gives_the_build_of_its_loadgen_for_comparison():
+    files = '{"/a.cc": "1", "/b.cc": "2"}'
+    lines = (("loadgen_version", '"6.0.17 @ d6147c7eb7"'), ("loadgen_git_status_message", '""'),
+             ("loadgen_build_date_utc", '"2026-07-24"'), ("loadgen_file_sha1", files))  # fmt: skip
+    log = parsed("".join(message(*line) for line in lines))
+    other = parsed(message("loadgen_file_sha1", '{"/b.cc": "2", "/a.cc": "1"}'))
+    assert (log.loadgen_version, log.git_status, log.build_date) == ("6.0.17", "", "2026-07-24")
+    one_file = parsed(message("loadgen_file_sha1", '{"/a.cc": "1"}'))
+    assert log.source_digest == other.source_digest != one_file.source_digest
+    assert parsed(message("x", "1")).source_digest is None
+
+
+def test_many_messages_of_a_kind_are_counted_and_a_hundred_kept():
+    log = parsed("".join(message("error_x", '"bad"') for _ in range(1000)))
+    assert (len(log.unflagged), log.error_count) == (100, 0)
