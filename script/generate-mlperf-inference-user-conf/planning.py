@@ -16,8 +16,12 @@ from typing import Any
 from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.names import ExecutionMode, Mode, Scenario
 
-MIN_QUERY_COUNT = {Scenario.SINGLE_STREAM: 100, Scenario.MULTI_STREAM: 662, Scenario.SERVER: 662}
-"""The fewest queries that the harness asks for: LoadGen's early stopping needs them (settings.py of the harness)."""
+MIN_QUERY_COUNT = {
+    Scenario.SINGLE_STREAM: (100, "rule"),
+    Scenario.MULTI_STREAM: (662, "rule"),
+    Scenario.SERVER: (662, "this project's choice: early stopping then allows one late query; the rule is 100"),
+}
+"""The fewest queries that the harness asks for, with the origin (settings.py of the harness)."""
 
 OFFLINE_SLACK = 1.1
 """LoadGen makes so many times the samples that the planned rate needs (LoadGen 6.0.17)."""
@@ -86,10 +90,10 @@ def plan_scenario(
     settings: dict[str, Value] = {}
     rule = f"rule of {execution_mode.value} runs"
     settings["min_duration"] = _chosen(wish.min_duration_ms, execution_mode.min_duration_ms, rule)
-    fewest = MIN_QUERY_COUNT.get(scenario, 1)
+    fewest, origin = MIN_QUERY_COUNT.get(scenario, (1, "rule"))
     if row is not None and scenario is Scenario.OFFLINE and execution_mode is ExecutionMode.VALID:
         fewest = row.record.offline_min_sample_count
-    settings["min_query_count"] = _chosen(wish.min_query_count, fewest, "rule")
+    settings["min_query_count"] = _chosen(wish.min_query_count, fewest, origin)
     samples = wish.performance_sample_count
     if samples is None and row is not None:
         samples = row.record.performance_sample_count

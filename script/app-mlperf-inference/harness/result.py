@@ -13,7 +13,6 @@ from mlperf_results.logs import Json, LoadGenLog
 from mlperf_results.names import FULL_RULES_MIN_DURATION_MS, STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL
 
 from harness.config import FORMAT, RunConfig
-from harness.errors import HarnessError
 from harness.modelfacts import CalibrationSource
 from harness.settings import Origin, Setting, Settings
 
@@ -35,14 +34,16 @@ class Facts:
     candidates_tried: int
 
 
-def run_label(min_duration_ms: int, log: LoadGenLog, facts: Facts, compliance_test: str | None = None) -> str:
+def run_label(settings: Settings, log: LoadGenLog, facts: Facts, compliance_test: str | None = None) -> str:
     """Return the words that must stand beside the figure."""
     words = [] if compliance_test is None else [f"compliance test {compliance_test}"]
+    if settings.departures:
+        words.append(f"not measured by the rules ({', '.join(settings.departures)}), not an MLPerf result")
     if facts.is_synthetic["model"] or facts.is_synthetic["dataset"]:
         words.append(SYNTHETIC_LABEL)
     if facts.is_synthetic["backend"]:
         words.append(STAND_IN_LABEL)
-    if min_duration_ms < FULL_RULES_MIN_DURATION_MS:
+    if settings.min_duration_ms.value < FULL_RULES_MIN_DURATION_MS:
         words.append(TEST_RUN_LABEL)
     elif not log.is_valid:
         words.append("INVALID, not an MLPerf result")
@@ -53,22 +54,6 @@ def run_label(min_duration_ms: int, log: LoadGenLog, facts: Facts, compliance_te
     elif not words:
         words.append("full-length run, not submitted to MLPerf")
     return "; ".join(words)
-
-
-def require_same_settings(settings: Settings, log: LoadGenLog) -> None:
-    """Raise HarnessError when LoadGen worked with other settings than it was given (it ignores lines it does not
-    understand)."""
-    effective = log.effective
-    pairs = [
-        ("scenario", settings.scenario.value, log.scenario.value),
-        ("mode", settings.mode.value, log.mode.value),
-        ("min_duration_ms", settings.min_duration_ms.value, effective.min_duration_ms),
-        ("performance_sample_count", settings.performance_sample_count.value, effective.performance_sample_count),
-    ]
-    wrong = [f"{name} {given} became {found}" for name, given, found in pairs if given != found]
-    if wrong:
-        message = f"LoadGen did not take its settings over: {'; '.join(wrong)}"
-        raise HarnessError(message, "look at user.conf and audit.config")
 
 
 def _given(value: str | None) -> Json:
@@ -129,7 +114,7 @@ def build_result(config: RunConfig, settings: Settings, log: LoadGenLog, facts: 
         }
     return {
         "format": FORMAT,
-        "label": run_label(settings.min_duration_ms.value, log, facts, config.compliance_test),
+        "label": run_label(settings, log, facts, config.compliance_test),
         "run": _run_part(config, settings),
         "user_conf_lines": dict(settings.user_lines),
         "is_synthetic": dict(facts.is_synthetic),

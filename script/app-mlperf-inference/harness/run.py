@@ -21,12 +21,13 @@ from harness import registry, userconf
 from harness.audit import clear_audit
 from harness.config import KnownNames, RunConfig, parse_run_config
 from harness.cores import available_cores
+from harness.effective import logged_settings, require_same_settings
 from harness.errors import ConfigError, HarnessError, Problem
 from harness.metadata_json import metadata as metadata_record
 from harness.mishaps import incomplete_logs, require_whole_logs
 from harness.opening import OpenedWork, Parts, open_parts, open_work, require_model_memory
 from harness.qsl import Library, make_library
-from harness.result import Facts, build_result, require_same_settings, write_json
+from harness.result import Facts, build_result, write_json
 from harness.settings import Circumstances, Origin, Setting, Settings, Shape, require_memory, resolve
 from harness.sut import INLINE_SERVER_LIMIT_MS, IssueShape, Work, chunked, multi_inline, queued, single_inline, split
 from harness.tuning import Found, Layout, Search, cpu_layouts, find_shape, gpu_layouts
@@ -70,7 +71,10 @@ def _user_lines(config: RunConfig, loadgen_name: str) -> dict[str, float]:
         text = config.user_conf.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError("the run", [Problem("user_conf", str(error), "a readable file, or null")]) from error
-    return userconf.effective(userconf.parse(text, str(config.user_conf)), loadgen_name, config.scenario)
+    lines = userconf.parse(text, str(config.user_conf))
+    if config.execution_mode is ExecutionMode.VALID:
+        userconf.require_rules(lines, str(config.user_conf))
+    return userconf.effective(lines, loadgen_name, config.scenario)
 
 
 def _search(parts: Parts, target_latency_ms: float | None) -> Search:
@@ -305,7 +309,7 @@ def perform(config: RunConfig) -> dict[str, Json]:
     except LogError as error:
         raise incomplete_logs(paths, str(error)) from error
     require_whole_logs(paths, config.mode)
-    require_same_settings(settings, log)
+    require_same_settings(settings, _audit_values(config), logged_settings(paths))
     result = build_result(config, settings, log, prepared.facts(issue_shape.name))
     prepared.opened.close()
     load = monitor.record()
