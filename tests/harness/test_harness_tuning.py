@@ -13,7 +13,7 @@ from harness import tuning  # noqa: E402
 from harness.cores import share_out  # noqa: E402
 from harness.failures import Failures  # noqa: E402
 from harness.qsl import DenseLibrary  # noqa: E402
-from harness.sut import Door, Work  # noqa: E402
+from harness.sut import ResponseSink, Work  # noqa: E402
 from harness.tensors import TensorSpec  # noqa: E402
 from harness.tuning import Layout, Search, cpu_layouts, find_shape, gpu_layouts  # noqa: E402
 from harness.watch.progress import Counts  # noqa: E402
@@ -48,7 +48,9 @@ class Place:
             predicts=[predict] * layout.instances,
             response=SPEC,
             failures=Failures(),
-            door=Door(lambda identifier, address, size: type("R", (), {"id": identifier})(), lambda responses: None),
+            sink=ResponseSink(
+                lambda identifier, address, size: type("R", (), {"id": identifier})(), lambda responses: None
+            ),
             at_core=lambda number: contextlib.nullcontext(),
             counts=Counts(layout.instances),
         )

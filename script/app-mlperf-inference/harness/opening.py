@@ -157,7 +157,7 @@ class OpenedWork:
 
 def open_work(parts: Parts, library: Library, layout: Layout, largest_batch: int) -> OpenedWork:
     """Open the networks in `layout`; raises HarnessError when the backend cannot."""
-    from harness.loadgen import DOOR  # only a run needs LoadGen; a wrong request is refused and a log scored without it
+    from harness.loadgen import SINK  # only a run needs LoadGen; a wrong request is refused and a log scored without it
 
     config = parts.config
     cores = share_out(available_cores(), layout.instances, layout.threads) if config.device == "cpu" else ()
@@ -187,7 +187,7 @@ def open_work(parts: Parts, library: Library, layout: Layout, largest_batch: int
         predicts=[partial(parts.model.predict, networks) for networks in calls],
         response=parts.model.response,
         failures=Failures(),
-        door=DOOR,
+        sink=SINK,
         counts=Counts(layout.instances),
         at_core=lambda number: at_cores(cores[number] if cores else ()),
     )

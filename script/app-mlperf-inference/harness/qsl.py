@@ -57,7 +57,12 @@ class Library(Protocol):
         """Return a function that gathers exactly `count` samples, perhaps into arrays that its next call overwrites."""
 
     def by_length(self, indices: Sequence[int]) -> npt.NDArray[np.intp] | None:
-        """Return the order (positions in `indices`) that puts the longest samples first; None: all are equally long."""
+        """Return an order (positions in `indices`) with samples of near lengths side by side, which ends with the
+        shortest; None: all are equally long.
+
+        A query may hold the loaded samples several times over. Each pass is put in order by itself: the rules forbid
+        sorting across repetitions of the data set.
+        """
 
 
 class DenseLibrary:
@@ -185,8 +190,15 @@ class RaggedLibrary:
         return self.gather
 
     def by_length(self, indices: Sequence[int]) -> npt.NDArray[np.intp] | None:
-        """Return the positions in `indices`, the longest sample first; equally long ones stay in order."""
-        order: npt.NDArray[np.intp] = np.argsort(-self._lengths[np.asarray(indices)], kind="stable")
+        """Return the positions in `indices` by length within each pass over the loaded samples. Passes are descending
+        and ascending in turn, the last one descending, so that a batch of two passes has near lengths, too."""
+        lengths = self._lengths[np.asarray(indices, dtype=np.intp)]
+        order = np.empty(len(lengths), dtype=np.intp)
+        starts = range(0, len(lengths), max(1, len(self._samples)))
+        for number, start in enumerate(reversed(starts)):
+            part = lengths[start : start + starts.step]
+            by_length = np.argsort(-part if number % 2 == 0 else part, kind="stable")
+            order[start : start + starts.step] = start + by_length
         return order
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from importlib import metadata
@@ -36,7 +35,7 @@ from harness.watch.monitor import Monitor
 from harness.watch.progress import Expectation, progress
 
 if TYPE_CHECKING:
-    from harness.loadgen import Test  # only a run needs LoadGen
+    from harness.loadgen import Samples, Test  # only a run needs LoadGen
 
 _USABLE_MEMORY = 0.8
 """Part of the available memory that LoadGen's queries, or a model, may take."""
@@ -178,23 +177,24 @@ def _expectation(prepared: Prepared) -> Expectation:
     )
 
 
+def samples_of(work: Work) -> Samples:
+    """Return the data set as LoadGen sees it; an error in it ends the run."""
+    from harness.loadgen import Samples
+
+    library, guarded = work.library, work.failures.guarded
+    return Samples(count=library.count, load=guarded(library.load), unload=guarded(library.unload))
+
+
 def _start_test(prepared: Prepared, issue_shape: IssueShape) -> Monitor:
-    from harness.loadgen import Samples, run_test
+    from harness.loadgen import run_test
 
     config, work = prepared.config, prepared.found.work
 
-    def load(indices: Sequence[int]) -> None:
-        try:
-            work.library.load(indices)
-        except Exception as error:  # must not reach LoadGen
-            work.failures.record(error)
-
-    samples = Samples(count=work.library.count, load=load, unload=work.library.unload)
     if config.mode is Mode.ACCURACY:
         work.counts.expected = work.library.count
     monitor = Monitor(with_gpus=config.device == "cuda")
     with monitor, progress(_expectation(prepared), work.counts):
-        run_test(prepared.test(), issue_shape.issue, samples, RunPaths(config.output_dir))
+        run_test(prepared.test(), issue_shape.issue, samples_of(work), RunPaths(config.output_dir))
     raise_recorded(work)  # before `close`: a failed worker may never end
     issue_shape.close()
     return monitor

@@ -47,7 +47,7 @@ LONGEST_TEST_S = 300.0
 stopping asks for them, but it ends."""
 
 LOADGEN_OVERHEAD_MS = {Scenario.SINGLE_STREAM: 0.002, Scenario.MULTI_STREAM: 0.004, Scenario.SERVER: 0.01}
-"""What LoadGen and its Python door add to a query: in the streams the least measured with 6.0.17 (an expected
+"""What LoadGen and its Python interface add to a query: in the streams the least measured with 6.0.17 (an expected
 latency must not be too high, or LoadGen runs out of queries), in Server a generous figure (a thread is woken for
 each query)."""
 
