@@ -197,6 +197,7 @@ def _start_test(prepared: Prepared, issue_shape: IssueShape) -> Monitor:
         run_test(prepared.test(), issue_shape.issue, samples_of(work), RunPaths(config.output_dir))
     raise_recorded(work)  # before `close`: a failed worker may never end
     issue_shape.close()
+    raise_recorded(work)  # a worker may fail while it ends
     return monitor
 
 
