@@ -15,6 +15,7 @@ afterwards. Response bytes are made by the same code in performance and accuracy
 from __future__ import annotations
 
 import threading
+from array import array
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -25,13 +26,16 @@ from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY
 
 from harness.errors import HarnessError
 from harness.failures import Failures
-from harness.qsl import Library
+from harness.qsl import Indices, Library
 from harness.queueing import BatchQueue, SharedIterator
 from harness.tensors import Array, Tensors, TensorSpec
 from harness.watch.progress import Counts
 
 Issue: TypeAlias = Callable[[list[int], list[int]], None]
 """LoadGen's call: the response ids and the sample indices of one query."""
+
+Answer: TypeAlias = Callable[[list[int], Indices], None]
+"""The same for a part of a query, whose indices may be an array."""
 
 Predict: TypeAlias = Callable[[Tensors], "Array | Sequence[Array]"]
 """A model's `predict` on the networks of one instance: a batch of inputs to its responses."""
@@ -121,7 +125,7 @@ def _fixed_responses(work: Work, spec: TensorSpec, count: int) -> tuple[Array, l
     return buffer, [work.sink.make_response(0, address + position * size, size) for position in range(count)]
 
 
-def batch_answer(work: Work, number: int, largest: int) -> Issue:
+def batch_answer(work: Work, number: int, largest: int) -> Answer:
     """Return a function that answers 1 to `largest` samples with one batch on instance `number` and one completion.
 
     One thread at a time may use it. Once the run has failed it answers without the network.
@@ -130,14 +134,15 @@ def batch_answer(work: Work, number: int, largest: int) -> Issue:
         return _differing_answer(work, number)
     buffer, responses = _fixed_responses(work, work.response, largest)
     predict, complete, failures = work.predicts[number], work.sink.complete, work.failures
-    gather, slots = work.library.gather, work.counts.slots
+    gather, gather_all, slots = work.library.gather, work.library.fixed_gather(largest), work.counts.slots
 
-    def answer(ids: list[int], indices: list[int]) -> None:
+    def answer(ids: list[int], indices: Indices) -> None:
         count = len(ids)
-        chosen, part = (responses, buffer) if count == largest else (responses[:count], buffer[:count])
+        is_full = count == largest
+        chosen, part = (responses, buffer) if is_full else (responses[:count], buffer[:count])
         if not failures.is_set:
             try:
-                rows = predict(gather(indices))
+                rows = predict(gather_all(indices) if is_full else gather(indices))
                 if len(rows) != count:
                     raise HarnessError(f"{count} samples got {len(rows)} responses")
                 part[...] = rows
@@ -151,12 +156,12 @@ def batch_answer(work: Work, number: int, largest: int) -> Issue:
     return answer
 
 
-def _differing_answer(work: Work, number: int) -> Issue:
+def _differing_answer(work: Work, number: int) -> Answer:
     """Return the function of `batch_answer` for responses that differ in size: an object for each is made."""
     predict, complete, failures = work.predicts[number], work.sink.complete, work.failures
     make_response, gather, slots = work.sink.make_response, work.library.gather, work.counts.slots
 
-    def answer(ids: list[int], indices: list[int]) -> None:
+    def answer(ids: list[int], indices: Indices) -> None:
         rows: Array | Sequence[Array] = ()
         if not failures.is_set:
             try:
@@ -237,9 +242,10 @@ def chunked(work: Work, batch_size: int) -> IssueShape:
 
     def issue(ids: list[int], indices: list[int]) -> None:
         work.counts.expected = max(work.counts.expected, len(ids))  # an accuracy run asks for one part after another
-        order = work.library.by_length(indices)
+        rows = np.frombuffer(array("q", indices), dtype=np.int64)  # twice as quick as np.array
+        order = work.library.by_length(rows)
         if order is not None:
-            ids, indices = np.asarray(ids)[order].tolist(), np.asarray(indices)[order].tolist()
+            ids, rows = np.asarray(ids)[order].tolist(), rows[order]
         starts = SharedIterator(range(0, len(ids), batch_size))
 
         def drain(number: int) -> None:
@@ -247,7 +253,7 @@ def chunked(work: Work, batch_size: int) -> IssueShape:
             with work.at_core(number):
                 for start in starts:
                     end = start + batch_size
-                    answer(ids[start:end], indices[start:end])
+                    answer(ids[start:end], rows[start:end])
 
         helpers = [_thread(work, drain, number) for number in range(1, len(answers))]
         for helper in helpers:
