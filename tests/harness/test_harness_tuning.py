@@ -101,8 +101,9 @@ def test_a_stream_is_measured_once_for_each_layout(scenario: Scenario, monkeypat
     real = tuning.query_latency
     monkeypatch.setattr(tuning, "query_latency", lambda *given: measured.append(1) or real(*given))
     place = Place(lambda layout, batch: 2.0)
-    assert find_shape(search(scenario, (ONE, TWO)), place.open, place.close).tried == len(measured) == 2
-    assert find_shape(search(scenario, (ONE,)), place.open, place.close).tried == 1
+    found = find_shape(search(scenario, (ONE, TWO)), place.open, place.close)
+    assert len(found.candidates) == len(measured) == 2
+    assert len(find_shape(search(scenario, (ONE,)), place.open, place.close).candidates) == 1
     assert len(measured) == 3
 
 
@@ -122,13 +123,13 @@ def test_a_server_batch_takes_no_more_than_a_quarter_of_the_limit() -> None:
 def test_nothing_more_is_tried_when_the_time_is_up() -> None:
     place = Place(lambda layout, batch: 5.0)
     found = find_shape(search(Scenario.OFFLINE, (TWO, ONE), budget_s=0.0), place.open, place.close)
-    assert (found.layout, found.batch_size, found.tried) == (TWO, 4, 1)
+    assert (found.layout, found.batch_size, len(found.candidates)) == (TWO, 4, 1)
 
 
 def test_a_given_batch_size_is_kept() -> None:
     place = Place(lambda layout, batch: 5.0)
     found = find_shape(search(Scenario.OFFLINE, (TWO,), largest_batch_size=4), place.open, place.close)
-    assert (found.batch_size, found.tried) == (4, 1)
+    assert (found.batch_size, len(found.candidates)) == (4, 1)
 
 
 @pytest.mark.parametrize(

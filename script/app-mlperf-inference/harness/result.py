@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -19,7 +19,11 @@ from harness.settings import Origin, Setting, Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a run knows beside its settings and LoadGen's log."""
+    """What a run knows beside its settings and LoadGen's log.
+
+    kept_shape_utc: when the shape was found by an earlier run (shape.json); None where this run looked for it.
+    candidates: the shapes that this run measured.
+    """
 
     command: tuple[str, ...]
     started_utc: str
@@ -31,7 +35,8 @@ class Facts:
     is_whole_dataset: bool
     issue_shape: str
     warm_up: Mapping[str, float | None]
-    candidates_tried: int
+    kept_shape_utc: str | None
+    candidates: Sequence[Mapping[str, Json]]
 
 
 def run_label(settings: Settings, log: LoadGenLog, facts: Facts, compliance_test: str | None = None) -> str:
@@ -119,7 +124,8 @@ def build_result(config: RunConfig, settings: Settings, log: LoadGenLog, facts: 
         "user_conf_lines": dict(settings.user_lines),
         "is_synthetic": dict(facts.is_synthetic),
         "issue_shape": facts.issue_shape,
-        "candidates_tried": facts.candidates_tried,
+        "shape_found_utc": facts.kept_shape_utc,
+        "shape_candidates": list(facts.candidates),
         "warm_up": dict(facts.warm_up),
         "valid": log.is_valid,
         "invalid_reasons": list(log.invalid_reasons),

@@ -28,6 +28,7 @@ from harness.opening import OpenedWork, Parts, open_parts, open_work, require_mo
 from harness.qsl import Library, make_library
 from harness.result import Facts, build_result, write_json
 from harness.settings import Circumstances, Origin, Setting, Settings, Shape, require_memory, resolve
+from harness.shapes import KeptShape, purpose, read_shape, shape_file, write_shape
 from harness.sut import INLINE_SERVER_LIMIT_MS, IssueShape, Work, chunked, multi_inline, queued, single_inline, split
 from harness.tuning import Found, Layout, Search, cpu_layouts, find_shape, gpu_layouts
 from harness.watch.machine import free_memory_bytes, machine_facts
@@ -130,11 +131,13 @@ def raise_recorded(work: Work) -> None:
         raise HarnessError(message) from work.failures.first
 
 
-def _shape(config: RunConfig, search: Search, found: Found) -> Shape:
+def _shape(config: RunConfig, search: Search, found: Found, kept: KeptShape | None) -> Shape:
     """Return the shape of the run with the origin of each part."""
 
     def origin(given: object, is_searched: bool) -> Origin:
-        return Origin.USER if given is not None else Origin.ESTIMATE if is_searched else Origin.DEFAULT
+        if given is not None:
+            return Origin.USER
+        return Origin.DEFAULT if not is_searched else Origin.ESTIMATE if kept is None else Origin.KEPT
 
     several = len(search.layouts) > 1
     batch_searched = search.batch_size != search.largest_batch_size and not search.scenario.is_stream
@@ -145,6 +148,21 @@ def _shape(config: RunConfig, search: Search, found: Found) -> Shape:
         is_spinning=found.layout.is_spinning,
         wait_s=(config.batch_timeout_us or 0) / 1e6,
     )
+
+
+def _find_or_keep(parts: Parts, search: Search, opener: _Opener) -> tuple[Found, KeptShape | None]:
+    """Return the shape that an earlier run of this folder found, measured again, or the best one, which is then kept
+    for later runs."""
+    path = shape_file(parts.config)
+    wanted = purpose(parts.config, parts.digests, available_cores(), search.limit_ms)
+    kept = None if path is None else read_shape(path, wanted)
+    if kept is not None:
+        only = replace(search, layouts=(kept.layout,), batch_size=kept.batch_size, largest_batch_size=kept.batch_size)
+        return replace(find_shape(only, opener.open, opener.close), batch_size=kept.batch_size), kept
+    found = find_shape(search, opener.open, opener.close)
+    if path is not None and not found.work.failures.is_set:
+        write_shape(path, wanted, found)
+    return found, None
 
 
 def _issue_shape(scenario: Scenario, found: Found, wait_s: float) -> IssueShape:
@@ -206,10 +224,11 @@ def _versions(opened: OpenedWork) -> dict[str, str]:
     return {**found, "loadgen": metadata.version("mlcommons-loadgen"), **opened.versions()}
 
 
-def _facts(parts: Parts, found: Found, opened: OpenedWork, started: datetime, shape_name: str) -> Facts:
+def _facts(prepared: Prepared, shape_name: str) -> Facts:
+    parts, found, opened, kept = prepared.parts, prepared.found, prepared.opened, prepared.kept
     return Facts(
         command=tuple(sys.orig_argv),
-        started_utc=started.isoformat(timespec="seconds"),
+        started_utc=prepared.started.isoformat(timespec="seconds"),
         versions=_versions(opened),
         model_sha256=parts.digests,
         calibration=parts.facts.calibration,
@@ -222,7 +241,8 @@ def _facts(parts: Parts, found: Found, opened: OpenedWork, started: datetime, sh
         is_whole_dataset=not parts.rules.is_official or parts.rules.dataset_count == parts.dataset.count,
         issue_shape=shape_name,
         warm_up=asdict(found.warm_up),
-        candidates_tried=found.tried,
+        kept_shape_utc=None if kept is None else kept.found_utc,
+        candidates=[asdict(candidate) for candidate in found.candidates],
     )
 
 
@@ -249,6 +269,7 @@ class Prepared:
     found: Found
     opened: OpenedWork
     settings: Settings
+    kept: KeptShape | None
 
     def issue_shape(self, work: Work) -> IssueShape:
         """Return the way in which `work` answers; its threads live until it is closed."""
@@ -269,7 +290,7 @@ class Prepared:
 
     def facts(self, shape_name: str) -> Facts:
         """Return what result.json says beside settings and log."""
-        return _facts(self.parts, self.found, self.opened, self.started, shape_name)
+        return _facts(self, shape_name)
 
 
 def prepare(config: RunConfig) -> Prepared:
@@ -284,7 +305,7 @@ def prepare(config: RunConfig) -> Prepared:
     library = make_library(parts.source, parts.model)
     _load_some(parts, library)
     opener = _Opener(parts, library, search.largest_batch_size)
-    found = find_shape(search, opener.open, opener.close)
+    found, kept = _find_or_keep(parts, search, opener)
     raise_recorded(found.work)
     circumstances = Circumstances(
         rules=parts.rules,
@@ -292,10 +313,11 @@ def prepare(config: RunConfig) -> Prepared:
         dataset_count=parts.dataset.count,
         audit_values=_audit_values(config),
     )
-    settings = resolve(config, _shape(config, search, found), circumstances, found.warm_up)
+    settings = resolve(config, _shape(config, search, found, kept), circumstances, found.warm_up)
     return Prepared(
-        config=config, parts=parts, started=started, found=found, opened=opener.opened(found.work), settings=settings
-    )
+        config=config, parts=parts, started=started, found=found, opened=opener.opened(found.work), settings=settings,
+        kept=kept,
+    )  # fmt: skip
 
 
 def perform(config: RunConfig) -> dict[str, Json]:

@@ -69,6 +69,7 @@ class Origin(enum.Enum):
     ESTIMATE = "warm-up estimate"
     COMPLIANCE = "compliance test"
     SEARCH = "find-performance"
+    KEPT = "found by an earlier run, shape.json"
     DEFAULT = "default"
 
 
