@@ -144,7 +144,7 @@ class _Watch:
         self._thread.join()
 
 
-class Bench:
+class ProbeRunner:
     """The runs of one search."""
 
     def __init__(self, prepared: Prepared, paths: RunPaths) -> None:
