@@ -15,7 +15,7 @@ from harness import registry
 from harness.backends.base import Backend, BackendModule, BackendRequest
 from harness.benchmarks.base import Model, ModelModule
 from harness.config import RunConfig
-from harness.cores import at_cores, available_cores, share_out
+from harness.cores import at_cores, available_cores, physical_cores, share_out
 from harness.datasets.base import Dataset
 from harness.errors import ConfigError, HarnessError, Problem
 from harness.failures import Failures
@@ -160,7 +160,8 @@ def open_work(parts: Parts, library: Library, layout: Layout, largest_batch: int
     from harness.loadgen import SINK  # only a run needs LoadGen; a wrong request is refused and a log scored without it
 
     config = parts.config
-    cores = share_out(available_cores(), layout.instances, layout.threads) if config.device == "cpu" else ()
+    machine = physical_cores(available_cores()) if config.device == "cpu" else ()
+    cores = share_out(machine, layout.instances, layout.threads)
     backends: dict[str, Backend] = {}
     for network in parts.model.networks:
         file = parts.facts.files.get(network.name)

@@ -19,7 +19,7 @@ from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY, ExecutionMode, 
 from harness import registry, userconf
 from harness.audit import clear_audit
 from harness.config import KnownNames, RunConfig, parse_run_config
-from harness.cores import available_cores
+from harness.cores import available_cores, physical_cores
 from harness.effective import logged_settings, require_same_settings
 from harness.errors import ConfigError, HarnessError, Problem
 from harness.metadata_json import metadata as metadata_record
@@ -81,7 +81,8 @@ def _search(parts: Parts, target_latency_ms: float | None) -> Search:
     """Return what is to be found out: what the request and the backend leave open."""
     config, rules = parts.config, parts.rules
     if config.device == "cpu":
-        layouts = cpu_layouts(config.scenario, len(available_cores()), config.instances, config.threads)
+        cores = physical_cores(available_cores())
+        layouts = cpu_layouts(config.scenario, cores, config.instances, config.threads)
     else:
         layouts = gpu_layouts(len(config.gpus), config.instances)
     fixed = config.batch_size or parts.can.batch_size
@@ -304,7 +305,8 @@ def prepare(config: RunConfig) -> Prepared:
     search = _search(parts, config.target_latency_ms)
     library = make_library(parts.source, parts.model)
     _load_some(parts, library)
-    opener = _Opener(parts, library, search.largest_batch_size)
+    at_once = MULTI_STREAM_SAMPLES_PER_QUERY if config.scenario is Scenario.MULTI_STREAM else 1
+    opener = _Opener(parts, library, max(search.largest_batch_size, at_once))
     found, kept = _find_or_keep(parts, search, opener)
     raise_recorded(found.work)
     circumstances = Circumstances(

@@ -9,11 +9,12 @@ measured, not assumed.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY, Scenario
 
+from harness.cores import Core
 from harness.settings import WarmUp
 from harness.sut import Work, chunked, multi_inline, single_inline, split
 from harness.warmup import Latency, query_latency, samples_per_second, without_loadgen
@@ -73,13 +74,16 @@ class Found:
     candidates: tuple[Candidate, ...]
 
 
-def cpu_layouts(scenario: Scenario, cores: int, instances: int | None, threads: int | None) -> tuple[Layout, ...]:
+def cpu_layouts(
+    scenario: Scenario, cores: Sequence[Core], instances: int | None, threads: int | None
+) -> tuple[Layout, ...]:
     """Return the layouts to try, the simplest first. `threads` (given, in all) and `instances` (given) are kept to.
 
-    Streams: one instance with one thread, then with all. Where LoadGen's own thread answers, waiting threads may
-    spin. Offline, Server and MultiStream: an instance for each thread as well, and groups of four on larger machines.
+    Streams: one instance with one thread, then with one on each core. Where LoadGen's own thread answers, waiting
+    threads may spin. Offline, Server and MultiStream: an instance for each core as well, groups of four on larger
+    machines, an instance for each NUMA node, and one for each hyper-thread.
     """
-    total = threads or cores
+    total = threads or len(cores)
     if instances is not None:
         return (Layout(instances, max(1, total // instances)),)
     alone = [Layout(1, 1), *([Layout(1, total), Layout(1, total, is_spinning=True)] if total > 1 else [])]
@@ -88,6 +92,12 @@ def cpu_layouts(scenario: Scenario, cores: int, instances: int | None, threads: 
     several = [Layout(total, 1)] if total > 1 else []
     if total >= 8:
         several.append(Layout(total // 4, 4))
+    nodes = len({core.node for core in cores})
+    if threads is None and nodes > 1:
+        several.append(Layout(nodes, max(1, total // nodes)))
+    processors = sum(len(core.processors) for core in cores)
+    if threads is None and processors > total:
+        several.append(Layout(processors, 1))
     if scenario is Scenario.MULTI_STREAM:
         return (*(alone if threads is None else alone[-2:]), *several)
     return (*several, Layout(1, total))
