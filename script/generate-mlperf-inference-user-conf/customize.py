@@ -1,6 +1,6 @@
 """Hooks of generate-mlperf-inference-user-conf: write user.conf with the origin of each line, tell how long runs take.
 
-What the settings become is decided in `planning.py`, the call is read in `wishes.py`.
+What the settings become is decided in `planning.py`, the call is read in `inputs.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 from mlperf_results.wholefile import write_whole
 
-from . import planning, wishes
+from . import inputs, planning
 
 CONF_NAME = "user.conf"
 HEAD = "# Written by crowdperf before the runs; the comments say where each value comes from. Times in ms.\n"
@@ -24,8 +24,8 @@ HINT = "hint: cm run script --tags=generate,mlperf,inference,user-conf --model=r
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """Crowdperf hook of `cm plan script`: refuses what a run would refuse; writes nothing."""
     try:
-        wishes.read(i["env"])
-    except wishes.BadCall as error:
+        inputs.read(i["env"])
+    except inputs.BadCall as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}
     return {"return": 0}
 
@@ -34,13 +34,13 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: writes user.conf, tells its lines and the durations, gives both as state."""
     env = i["env"]
     try:
-        call = wishes.read(env)
+        call = inputs.read(env)
         recorded = recorded_values(Path(str(env.get("CM_SUT_CONFIG_FILE") or "")), call.model)
-    except wishes.BadCall as error:
+    except inputs.BadCall as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}
     planned = [
-        planning.plan_scenario(call.model, scenario, call.execution_mode, wish, recorded.get(scenario.value))
-        for scenario, wish in call.wishes.items()
+        planning.plan_scenario(call.model, scenario, call.execution_mode, given, recorded.get(scenario.value))
+        for scenario, given in call.overrides.items()
     ]
     here = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
     path = here / Path(str(env.get("CM_MLPERF_USER_CONF_FOLDER") or ".")).expanduser() / CONF_NAME
@@ -62,7 +62,7 @@ def recorded_values(path: Path, model: str) -> dict[str, Any]:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except (OSError, yaml.YAMLError) as error:
-        raise wishes.BadCall(f"cannot read {path}: {error}") from error
+        raise inputs.BadCall(f"cannot read {path}: {error}") from error
     rows = content.get(model) if isinstance(content, dict) else None
     return {name: row for name, row in (rows or {}).items() if isinstance(row, dict)}
 
@@ -73,7 +73,7 @@ def write(path: Path, planned: list[planning.Planned]) -> None:
     write_whole(path, HEAD + "\n".join(lines) + "\n")
 
 
-def record(planned: list[planning.Planned], path: str, call: wishes.Call) -> dict[str, Any]:
+def record(planned: list[planning.Planned], path: str, call: inputs.Call) -> dict[str, Any]:
     """What recipes above are told: by scenario the target, whether it was recorded, and the seconds of each run."""
     rows = {}
     for item in planned:

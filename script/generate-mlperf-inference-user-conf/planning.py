@@ -16,8 +16,12 @@ from typing import Any
 from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.names import ExecutionMode, Mode, Scenario
 
-MIN_QUERY_COUNT = {Scenario.SINGLE_STREAM: 100, Scenario.MULTI_STREAM: 662, Scenario.SERVER: 662}
-"""The fewest queries that the harness asks for: LoadGen's early stopping needs them (settings.py of the harness)."""
+MIN_QUERY_COUNT = {
+    Scenario.SINGLE_STREAM: (100, "rule"),
+    Scenario.MULTI_STREAM: (662, "rule"),
+    Scenario.SERVER: (662, "this project's choice: early stopping then allows one late query; the rule is 100"),
+}
+"""The fewest queries that the harness asks for, with the origin (settings.py of the harness)."""
 
 OFFLINE_SLACK = 1.1
 """LoadGen makes so many times the samples that the planned rate needs (LoadGen 6.0.17)."""
@@ -32,7 +36,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class Overrides:
     """What the user gives for one scenario; None where nothing."""
 
     target: float | None = None
@@ -79,24 +83,24 @@ def target_key(scenario: Scenario) -> str:
 
 
 def plan_scenario(
-    model: str, scenario: Scenario, execution_mode: ExecutionMode, wish: Wish, recorded: Mapping[str, Any] | None
+    model: str, scenario: Scenario, execution_mode: ExecutionMode, given: Overrides, recorded: Mapping[str, Any] | None
 ) -> Planned:
     """The settings of one scenario; ``recorded`` is its entry in the configuration of the system, None without one."""
     row = BENCHMARKS.get(model)
     settings: dict[str, Value] = {}
     rule = f"rule of {execution_mode.value} runs"
-    settings["min_duration"] = _chosen(wish.min_duration_ms, execution_mode.min_duration_ms, rule)
-    fewest = MIN_QUERY_COUNT.get(scenario, 1)
+    settings["min_duration"] = _chosen(given.min_duration_ms, execution_mode.min_duration_ms, rule)
+    fewest, origin = MIN_QUERY_COUNT.get(scenario, (1, "rule"))
     if row is not None and scenario is Scenario.OFFLINE and execution_mode is ExecutionMode.VALID:
         fewest = row.record.offline_min_sample_count
-    settings["min_query_count"] = _chosen(wish.min_query_count, fewest, "rule")
-    samples = wish.performance_sample_count
+    settings["min_query_count"] = _chosen(given.min_query_count, fewest, origin)
+    samples = given.performance_sample_count
     if samples is None and row is not None:
         samples = row.record.performance_sample_count
     if samples is not None:
-        origin = "you" if wish.performance_sample_count is not None else "rule"
+        origin = "you" if given.performance_sample_count is not None else "rule"
         settings["performance_sample_count_override"] = Value(samples, origin)
-    target, notes, key = _target(scenario, wish, recorded), [], target_key(scenario)
+    target, notes, key = _target(scenario, given, recorded), [], target_key(scenario)
     if target is not None:
         settings[key] = target
     else:
@@ -118,9 +122,9 @@ def _chosen(given: int | None, otherwise: int, rule: str) -> Value:
     return Value(otherwise, rule) if given is None else Value(given, "you")
 
 
-def _target(scenario: Scenario, wish: Wish, recorded: Mapping[str, Any] | None) -> Value | None:
-    if wish.target is not None:
-        return Value(wish.target, "you")
+def _target(scenario: Scenario, given: Overrides, recorded: Mapping[str, Any] | None) -> Value | None:
+    if given.target is not None:
+        return Value(given.target, "you")
     if not recorded:
         return None
     return Value(float(recorded[target_key(scenario)]), str(recorded.get("origin") or "recorded"))

@@ -18,9 +18,9 @@ from mlperf_results.recipecalls import SCRIPT_AUTOMATION
 
 from .submission import making, placing, request, story
 from .submission.found import FoundRun, Sut
+from .submission.program import Program
 
 SUT_TAGS, CHECK_TAGS = "get,mlperf,sut,description", "check,mlperf,submission"
-HARNESS = ("app-mlperf-inference", "harness")
 NOTES_KEYS = ("CM_MLPERF_SUT_HW_NOTES_EXTRA", "CM_MLPERF_SUT_SW_NOTES_EXTRA")
 HINT = (
     "hint: cm run script --tags=generate,inference,submission --results_dir=RESULTS --submission_dir=TREE "
@@ -100,6 +100,13 @@ def failure(error: object, hint: str = HINT) -> dict[str, Any]:
     return {"return": 1, "error": f"{error}\n{hint}"}
 
 
+def program_here(env: dict[str, Any]) -> Program:
+    """The program that makes runs: the recipes beside this one."""
+    from recipe_engine.disk.repos import recipe_digest  # only a hook's process has the engine; the rest works without
+
+    return Program(recipes_folder=Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).parent, digest=recipe_digest)
+
+
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """Crowdperf hook of `cm plan script`: the recipe calls that preprocess will make; changes nothing."""
     try:
@@ -124,8 +131,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             raise making.Refused((*gathered.problems, *questions))
         for line in (*(story.cleaning(wanted) if wanted.is_clean else ()), *making.story_of_left_out(gathered)):
             print(line, flush=True)
-        harness = Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).parent.joinpath(*HARNESS)
-        made = making.make(wanted, gathered, systems, harness, print)
+        made = making.make(wanted, gathered, systems, program_here(env), print)
         env["CM_MLPERF_INFERENCE_SUBMISSION_DIR"] = str(wanted.submission_folder)
         env["CM_MLPERF_SUBMISSION_VERSION"] = made["round"]
         state["mlperf_submission"] = made

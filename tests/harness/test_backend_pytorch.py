@@ -94,7 +94,7 @@ def test_read_only_samples_are_taken_without_a_word(folder, recwarn):
 
 
 def test_bf16_without_amx_is_told(folder, monkeypatch, capsys):
-    monkeypatch.setattr(backend, "has_amx", lambda: False)
+    monkeypatch.setattr(backend, "has_bf16_matmul", lambda: False)
     backend.open_backend(backend_request("image", folder / "toy-image.safetensors", precision="bf16"))
     assert "no AMX, bf16 is slower than fp32" in capsys.readouterr().err
 

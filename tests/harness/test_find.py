@@ -14,7 +14,7 @@ need("numpy", "mlperf_loadgen")
 from harness.config import KnownNames, parse_run_config  # noqa: E402
 from harness.find import record  # noqa: E402
 from harness.find.lateness import Answered, LateCount, allowed_late, most_queries  # noqa: E402
-from harness.find.plans import BOUNDS, MOST_RUNS, TOLERANCE, Wishes, make_plan  # noqa: E402
+from harness.find.plans import BOUNDS, MOST_RUNS, TOLERANCE, Overrides, make_plan  # noqa: E402
 from harness.find.probing import Verdict  # noqa: E402
 from harness.find.record import Probe, inputs_of, unfinished, write  # noqa: E402
 from harness.find.search import (  # noqa: E402
@@ -32,7 +32,7 @@ from harness_support import request  # noqa: E402
 from mlperf_results.names import ExecutionMode  # noqa: E402
 
 PROBE, CONFIRMATION = Kind.PROBE, Kind.CONFIRMATION
-OPEN = Wishes(limit_ms=15.0, target_qps=None, min_duration_ms=None, min_query_count=None)
+OPEN = Overrides(limit_ms=15.0, target_qps=None, min_duration_ms=None, min_query_count=None)
 
 
 def plan(**changes: object) -> Plan:
@@ -220,15 +220,15 @@ def test_a_run_is_long_enough_for_an_overload_to_show_where_the_budget_allows(mo
 
 
 def test_what_the_request_gives_is_kept_to() -> None:
-    wishes = Wishes(limit_ms=800.0, target_qps=50.0, min_duration_ms=500, min_query_count=900)
-    made = make_plan(ExecutionMode.TEST, wishes, 1000.0, 1e9)
+    overrides = Overrides(limit_ms=800.0, target_qps=50.0, min_duration_ms=500, min_query_count=900)
+    made = make_plan(ExecutionMode.TEST, overrides, 1000.0, 1e9)
     assert made.estimate == 50.0
     assert (made.probe, made.confirmation) == (Length(0.5, 900), Length(1.0, 900))
 
 
 def test_fewer_queries_than_early_stopping_asks_for_are_not_taken_over() -> None:
-    wishes = replace(OPEN, min_query_count=40)
-    assert make_plan(ExecutionMode.TEST, wishes, 1000.0, 1e9).probe.queries == 459
+    overrides = replace(OPEN, min_query_count=40)
+    assert make_plan(ExecutionMode.TEST, overrides, 1000.0, 1e9).probe.queries == 459
 
 
 def test_a_network_that_is_too_slow_for_the_budget_is_seen_before_the_first_run() -> None:

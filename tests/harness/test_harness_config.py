@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from harness.config import KnownNames, parse_run_config
 from harness.errors import ConfigError
-from harness.userconf import ConfLine, effective, parse, render
+from harness.userconf import ConfLine, effective, parse, render, require_rules
 from harness_support import request
 from mlperf_results.names import ExecutionMode, Mode, Scenario
 
@@ -110,7 +110,7 @@ def test_a_user_conf_is_read_with_loadgens_precedence() -> None:
         "digits.Offline.target_qps = 7\nother.Offline.target_qps = 8\n*.Server.target_qps = 9\n",
         "my.conf",
     )
-    assert lines[0] == ConfLine(model="*", scenario="*", key="min_duration", value=1000.0)
+    assert lines[0] == ConfLine(model="*", scenario="*", key="min_duration", value=1000.0, number=2)
     assert effective(lines, "digits", Scenario.OFFLINE) == {"min_duration": 1000.0, "target_qps": 7.0}
     assert effective(lines, "unknown", Scenario.OFFLINE) == {"min_duration": 1000.0, "target_qps": 5.0}
     assert effective(lines, "digits", Scenario.SERVER) == {"min_duration": 1000.0, "target_qps": 9.0}
@@ -119,13 +119,14 @@ def test_a_user_conf_is_read_with_loadgens_precedence() -> None:
 @pytest.mark.parametrize(
     ("line", "allowed"),
     [
-        ("*.Offline.target_qps=5", "blanks around ="),  # LoadGen drops such a line without a word
+        ("*.Offline.target_qps=5", "spaces around ="),  # LoadGen drops such a line without a word
         ("Offline.target_qps = 5", "model.scenario.key"),
         ("*.Batch.target_qps = 5", "Offline"),
         ("*.Offline.target_qqs = 5", "target_qps"),
         ("*.Offline.qsl_rng_seed = 5", "target_qps"),
         ("*.Offline.target_qps = fast", "a number"),
         ("*.Offline.target_qps = nan", "a number"),
+        ("*.Server.target_latency_percentile = 0.5", "99 for p99"),  # LoadGen would take 0.5 %
     ],
 )
 def test_a_line_that_loadgen_would_ignore_is_refused(line: str, allowed: str) -> None:
@@ -138,3 +139,42 @@ def test_a_line_that_loadgen_would_ignore_is_refused(line: str, allowed: str) ->
 def test_what_is_written_can_be_read_again() -> None:
     values = {"target_qps": 0.125, "min_duration": 600000.0}
     assert effective(parse(render("m", Scenario.SERVER, values), "x"), "m", Scenario.SERVER) == values
+
+
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [
+        ("coalesce_queries", "one sample"),
+        ("performance_issue_same", "--compliance_test"),
+        ("schedule_rng_seed", "round"),
+        ("samples_per_query", "rules"),
+    ],
+)
+def test_what_no_run_may_change_is_refused_with_the_reason(key: str, reason: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(f"*.Server.{key} = 1\n", "my.conf")
+    assert key in caught.value.problems[0].found
+    assert reason in caught.value.problems[0].found
+
+
+def test_a_run_of_the_full_rules_takes_no_line_that_changes_what_is_measured() -> None:
+    text = "*.*.min_duration = 700000\n*.Server.max_async_queries = 9\n*.Server.target_latency_percentile = 50\n"
+    lines = parse(text, "my.conf")
+    assert effective(lines, "m", Scenario.SERVER)["max_async_queries"] == 9
+    with pytest.raises(ConfigError) as caught:
+        require_rules(lines, "my.conf")
+    assert [problem.key for problem in caught.value.problems] == ["line 2, key", "line 3, key"]
+    assert "max_async_queries" in caught.value.problems[0].found
+    assert "min_duration" in caught.value.problems[0].allowed
+    assert "test or fast" in caught.value.hint
+    require_rules(lines[:1], "my.conf")
+
+
+def test_keys_that_loadgen_does_not_read_in_a_scenario_are_left_out() -> None:
+    lines = parse("*.*.max_async_queries = 1\n*.*.target_latency_percentile = 90\n", "my.conf")
+    assert effective(lines, "m", Scenario.OFFLINE) == {}
+    assert effective(lines, "m", Scenario.MULTI_STREAM) == {"target_latency_percentile": 90.0}
+
+
+def test_whole_numbers_are_written_without_a_point() -> None:
+    assert "m.Server.max_query_count = 900\n" in render("m", Scenario.SERVER, {"max_query_count": 900.0})

@@ -8,10 +8,10 @@ from pathlib import Path
 HARNESS = Path(__file__).resolve().parents[2] / "script" / "app-mlperf-inference" / "harness"
 LAYERS = (
     "errors", "tensors", "libraries", "modelfacts", "metrics", "media", "calibrationlists", "datasets", "decoding",
-    "benchmarks.base", "benchmarks", "network", "watch", "backends.base", "torch_cuda", "backends", "registry",
+    "watch", "benchmarks.base", "benchmarks", "network", "backends.base", "torch_cuda", "backends", "registry",
     "config", "userconf", "audit", "mishaps", "failures", "cores", "identity", "store", "queueing", "qsl", "settings",
-    "accuracy", "result", "metadata_json", "sut", "warmup", "tuning", "loadgen", "opening", "run", "scoring",
-    "preprocess", "find", "making",
+    "effective", "accuracy", "result", "metadata_json", "sut", "warmup", "tuning", "shapes", "loadgen", "opening",
+    "run", "scoring", "preprocess", "find", "making",
 )  # fmt: skip
 """Lowest first. `network` stands for what builds networks with torch: architecture, initial weights, network.py of each
 benchmark; `benchmarks` for model.py, record.py and what a benchmark has beside; `backends` for their backend.py."""

@@ -31,5 +31,16 @@ def test_the_line_gives_the_figure_with_its_unit_or_the_samples_answered(
         "valid": not reasons,
         "invalid_reasons": reasons,
         "label": LABEL,
+        "run": {"scenario": {"value": "Offline", "origin": "user"}, "target_qps": None},
     }
     assert tell_result(result) == line
+
+
+@pytest.mark.parametrize(("origin", "is_said"), [("warm-up estimate", True), ("user", False)])
+def test_the_line_says_when_the_harness_chose_servers_rate(origin: str, is_said: bool) -> None:
+    run = {"scenario": {"value": "Server", "origin": "user"}, "target_qps": {"value": 5.0, "origin": origin}}
+    result = {
+        "metric": METRIC, "latency": LATENCY, "sample_counts": {"accuracy": 500}, "valid": True, "invalid_reasons": [],
+        "label": LABEL, "run": run,
+    }  # fmt: skip
+    assert ("chosen by the harness (--find" in tell_result(result)) is is_said

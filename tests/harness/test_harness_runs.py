@@ -165,12 +165,12 @@ def open_backend(request): return Slow(open_fast(request))
 
 RAISING_BACKEND = '''"""Answers the warm-up, then raises."""
 from harness.backends.null import backend as null
-from harness.loadgen import _Once
+from harness.loadgen import _SingleUse
 class Raising(null.NullBackend):
     def instance(self, number):
         zeros = super().instance(number)
         def infer(inputs):
-            if _Once.used:
+            if _SingleUse.is_used:
                 raise RuntimeError("the accelerator is on fire")
             return zeros(inputs)
         return infer

@@ -55,7 +55,8 @@ def decide(place: Circumstances = PLACE, **changes: object) -> Settings:
 def test_duration_and_counts_are_rules(scenario: str, mode: str, duration_ms: int, queries: int) -> None:
     settings = decide(scenario=scenario, execution_mode=mode)
     assert settings.min_duration_ms == Setting(duration_ms, RULE)
-    assert settings.min_query_count == Setting(queries, RULE)
+    origin = Origin.DEFAULT if scenario == "Server" else RULE  # the rule is 100 there
+    assert settings.min_query_count == Setting(queries, origin)
     assert settings.performance_sample_count == Setting(500, RULE)
 
 
@@ -80,7 +81,7 @@ def test_run_json_beats_the_user_conf_which_beats_the_rules() -> None:
     assert settings.min_duration_ms == Setting(100, USER)
     assert settings.target_qps == Setting(7.0, USER)
     assert settings.conf_values["max_duration"] == 5000.0
-    assert settings.min_query_count.origin is RULE
+    assert settings.min_query_count.origin is Origin.DEFAULT
 
 
 def test_an_accuracy_run_of_the_server_is_not_paced_by_a_low_rate() -> None:
@@ -158,3 +159,34 @@ def test_what_a_compliance_test_sets_wins_over_all_others() -> None:
     settings = decide(place, scenario="Offline", execution_mode="valid", min_duration_ms=5000)
     assert settings.min_duration_ms == Setting(0, Origin.COMPLIANCE)
     assert settings.min_query_count == Setting(100, Origin.COMPLIANCE)
+
+
+def of_resnet(**changes: float) -> Circumstances:
+    return Circumstances(rules=record_of("resnet50"), user_lines=changes, dataset_count=50_000)
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        ({"target_latency": 16}, "at most 15"),
+        ({"max_duration": 60_000}, "at least 600000"),
+        ({"max_query_count": 100}, "at least 662"),
+        ({"target_latency": 14.5}, "whole milliseconds"),
+    ],
+)
+def test_a_run_of_the_full_rules_keeps_their_limits(lines: dict[str, float], problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        decide(of_resnet(**lines), scenario="Server", execution_mode="valid")
+
+
+def test_a_stricter_limit_and_a_later_end_are_allowed() -> None:
+    place = of_resnet(target_latency=14, max_duration=660_000, max_query_count=0)
+    settings = decide(place, scenario="Server", execution_mode="valid")
+    assert settings.target_latency_ms == Setting(14, USER)
+    assert settings.departures == ()
+
+
+def test_what_departs_from_the_rules_is_kept_for_the_label() -> None:
+    place = of_resnet(target_latency=20, max_async_queries=1)
+    assert decide(place, scenario="Server").departures == ("max_async_queries", "target_latency")
+    assert decide(of_resnet(), scenario="Server").departures == ()

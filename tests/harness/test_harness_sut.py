@@ -14,7 +14,7 @@ import numpy as np  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.failures import Failures  # noqa: E402
 from harness.qsl import DenseLibrary, RaggedLibrary  # noqa: E402
-from harness.sut import Door, Work, chunked, multi_inline, queued, single_inline, split  # noqa: E402
+from harness.sut import ResponseSink, Work, chunked, multi_inline, queued, single_inline, split  # noqa: E402
 from harness.tensors import TensorSpec  # noqa: E402
 from harness.watch.progress import Counts  # noqa: E402
 
@@ -64,7 +64,7 @@ class FakeLoadGen:
         self.answers: dict[int, np.ndarray] = {}
         self.completions = 0
         self.lock = threading.Lock()
-        self.door = Door(FakeResponse, self.complete)
+        self.sink = ResponseSink(FakeResponse, self.complete)
 
     def complete(self, responses) -> None:
         with self.lock:
@@ -91,7 +91,7 @@ def work_on(loadgen: FakeLoadGen, library, answer, spec, instances: int = 1) -> 
         predicts=[answer] * instances,
         response=spec,
         failures=Failures(grace_s=1000.0),
-        door=loadgen.door,
+        sink=loadgen.sink,
         at_core=lambda number: contextlib.nullcontext(),
         counts=Counts(instances),
     )
@@ -157,6 +157,19 @@ def test_responses_of_differing_sizes_keep_their_samples(name: str) -> None:
 def test_offline_puts_the_longest_samples_first() -> None:
     order = ragged(FakeLoadGen()).library.by_length([0, 6, 3, 13])
     assert order.tolist() == [1, 3, 2, 0]
+
+
+def test_offline_never_sorts_across_a_repetition_of_the_samples() -> None:
+    """The rules of MLPerf forbid it; a query holds the loaded samples as often as its length asks for."""
+    library = ragged(FakeLoadGen()).library
+    passes = [np.random.default_rng(seed).permutation(COUNT) for seed in range(3)]
+    indices = np.concatenate([*passes, passes[0][:10]]).tolist()
+    order = library.by_length(indices)
+    lengths = [index % 7 + 1 for index in np.asarray(indices)[order]]
+    for start, end, sign in ((0, 50, 1), (50, 100, -1), (100, 150, 1), (150, 160, -1)):  # 1: ascending
+        assert sorted(order[start:end].tolist()) == list(range(start, end))
+        part = [sign * length for length in lengths[start:end]]
+        assert part == sorted(part)
 
 
 @pytest.mark.parametrize("rows", [[np.zeros(4, np.float32)[::2]], [[1.0]], []])

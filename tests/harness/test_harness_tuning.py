@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from pathlib import Path
 
 import pytest
 from harness_support import need
@@ -10,10 +11,10 @@ need("numpy")
 
 import numpy as np  # noqa: E402
 from harness import tuning  # noqa: E402
-from harness.cores import share_out  # noqa: E402
+from harness.cores import Core, physical_cores, share_out  # noqa: E402
 from harness.failures import Failures  # noqa: E402
 from harness.qsl import DenseLibrary  # noqa: E402
-from harness.sut import Door, Work  # noqa: E402
+from harness.sut import ResponseSink, Work  # noqa: E402
 from harness.tensors import TensorSpec  # noqa: E402
 from harness.tuning import Layout, Search, cpu_layouts, find_shape, gpu_layouts  # noqa: E402
 from harness.watch.progress import Counts  # noqa: E402
@@ -21,6 +22,16 @@ from mlperf_results.names import Scenario  # noqa: E402
 
 pytestmark = pytest.mark.alone
 SPEC = TensorSpec(name="y", dtype="float32", shape=())
+
+
+def plain(count: int) -> tuple[Core, ...]:
+    """Cores without hyper-threads on one node."""
+    return tuple(Core(0, (number,)) for number in range(count))
+
+
+def threaded(count: int, nodes: int = 1) -> tuple[Core, ...]:
+    """Cores with two hyper-threads, of which the second ones count from 4."""
+    return tuple(Core(number * nodes // count, (number, number + 4)) for number in range(count))
 
 
 class Numbers:
@@ -48,7 +59,9 @@ class Place:
             predicts=[predict] * layout.instances,
             response=SPEC,
             failures=Failures(),
-            door=Door(lambda identifier, address, size: type("R", (), {"id": identifier})(), lambda responses: None),
+            sink=ResponseSink(
+                lambda identifier, address, size: type("R", (), {"id": identifier})(), lambda responses: None
+            ),
             at_core=lambda number: contextlib.nullcontext(),
             counts=Counts(layout.instances),
         )
@@ -87,8 +100,8 @@ def test_offline_takes_the_fastest_layout_and_batch(cost, layout: Layout, batch_
 
 def test_streams_take_the_layout_with_the_lowest_latency_and_keep_the_batch() -> None:
     place = Place(lambda layout, batch: 20.0 / layout.threads)
-    found = find_shape(search(Scenario.SINGLE_STREAM, cpu_layouts(Scenario.SINGLE_STREAM, 4, None, None)), place.open,
-                       place.close)  # fmt: skip
+    layouts = cpu_layouts(Scenario.SINGLE_STREAM, plain(4), None, None)
+    found = find_shape(search(Scenario.SINGLE_STREAM, layouts), place.open, place.close)
     assert found.layout.threads == 4
     assert found.warm_up.query_latency_ms == pytest.approx(5.0, rel=0.5)
 
@@ -99,8 +112,9 @@ def test_a_stream_is_measured_once_for_each_layout(scenario: Scenario, monkeypat
     real = tuning.query_latency
     monkeypatch.setattr(tuning, "query_latency", lambda *given: measured.append(1) or real(*given))
     place = Place(lambda layout, batch: 2.0)
-    assert find_shape(search(scenario, (ONE, TWO)), place.open, place.close).tried == len(measured) == 2
-    assert find_shape(search(scenario, (ONE,)), place.open, place.close).tried == 1
+    found = find_shape(search(scenario, (ONE, TWO)), place.open, place.close)
+    assert len(found.candidates) == len(measured) == 2
+    assert len(find_shape(search(scenario, (ONE,)), place.open, place.close).candidates) == 1
     assert len(measured) == 3
 
 
@@ -120,13 +134,13 @@ def test_a_server_batch_takes_no_more_than_a_quarter_of_the_limit() -> None:
 def test_nothing_more_is_tried_when_the_time_is_up() -> None:
     place = Place(lambda layout, batch: 5.0)
     found = find_shape(search(Scenario.OFFLINE, (TWO, ONE), budget_s=0.0), place.open, place.close)
-    assert (found.layout, found.batch_size, found.tried) == (TWO, 4, 1)
+    assert (found.layout, found.batch_size, len(found.candidates)) == (TWO, 4, 1)
 
 
 def test_a_given_batch_size_is_kept() -> None:
     place = Place(lambda layout, batch: 5.0)
     found = find_shape(search(Scenario.OFFLINE, (TWO,), largest_batch_size=4), place.open, place.close)
-    assert (found.batch_size, found.tried) == (4, 1)
+    assert (found.batch_size, len(found.candidates)) == (4, 1)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +159,7 @@ def test_a_given_batch_size_is_kept() -> None:
     ],
 )
 def test_the_layouts_that_are_tried(scenario, cores: int, instances, threads, layouts: tuple[Layout, ...]) -> None:
-    assert cpu_layouts(scenario, cores, instances, threads) == layouts
+    assert cpu_layouts(scenario, plain(cores), instances, threads) == layouts
 
 
 def test_gpus_get_one_or_two_instances_each() -> None:
@@ -156,11 +170,50 @@ def test_gpus_get_one_or_two_instances_each() -> None:
 @pytest.mark.parametrize(
     ("cores", "instances", "threads", "shares"),
     [
-        ((0, 1, 2, 3), 2, 2, ((0, 1), (2, 3))),
-        ((4, 6), 2, 1, ((4,), (6,))),
-        ((0, 1), 1, 2, ()),
-        ((0, 1), 2, 2, ()),
+        (plain(4), 2, 2, ((0, 1), (2, 3))),
+        ((Core(0, (4,)), Core(0, (6,))), 2, 1, ((4,), (6,))),
+        (plain(2), 1, 2, ()),
+        (plain(2), 2, 2, ()),
+        (threaded(2), 2, 1, ((0,), (1,))),  # a core each, not two hyper-threads of one
+        (threaded(2), 4, 1, ((0,), (4,), (1,), (5,))),
+        (threaded(2), 2, 2, ((0, 4), (1, 5))),  # both threads of a core to the same instance
+        (threaded(4, nodes=2), 2, 2, ((0, 1), (2, 3))),  # each on a node
+        (threaded(4, nodes=2), 2, 1, ((0,), (2,))),  # one on each node
+        (threaded(4, nodes=2), 4, 1, ((0,), (2,), (1,), (3,))),
+        ((Core(0, (0,)), Core(0, (1,)), Core(0, (2,)), Core(1, (3,))), 2, 2, ((0, 1), (2, 3))),  # one must straddle
     ],
 )
 def test_instances_share_no_core(cores, instances: int, threads: int, shares) -> None:
     assert share_out(cores, instances, threads) == shares
+
+
+def write_system(folder: Path, siblings: dict[int, str], nodes: dict[int, str]) -> Path:
+    for number, text in siblings.items():
+        topology = folder / "cpu" / f"cpu{number}" / "topology"
+        topology.mkdir(parents=True)
+        (topology / "thread_siblings_list").write_text(text + "\n")
+    for number, text in nodes.items():
+        (folder / "node" / f"node{number}").mkdir(parents=True)
+        (folder / "node" / f"node{number}" / "cpulist").write_text(text + "\n")
+    return folder
+
+
+def test_hyper_threads_and_nodes_are_read_from_the_kernel(tmp_path: Path) -> None:
+    """Two sockets with two cores of two threads each, as Linux numbers them; processor 5 may not be used."""
+    siblings = {number: f"{number % 4},{number % 4 + 4}" for number in range(8)}
+    system = write_system(tmp_path, siblings, {0: "0-1,4-5", 1: "2-3,6-7"})
+    cores = (Core(0, (0, 4)), Core(0, (1,)), Core(1, (2, 6)), Core(1, (3, 7)))
+    assert physical_cores((0, 1, 2, 3, 4, 6, 7), system) == cores
+
+
+@pytest.mark.parametrize("text", ["", "x", "0-"])
+def test_where_the_system_does_not_say_each_processor_is_a_core(tmp_path: Path, text: str) -> None:
+    assert physical_cores((0, 3), tmp_path / "nothing") == (Core(0, (0,)), Core(0, (3,)))
+    assert physical_cores((0, 3), write_system(tmp_path, {0: text}, {0: text})) == (Core(0, (0,)), Core(0, (3,)))
+
+
+def test_large_machines_also_try_an_instance_for_each_node_and_each_hyper_thread() -> None:
+    layouts = cpu_layouts(Scenario.OFFLINE, threaded(4, nodes=2), None, None)
+    assert layouts == (Layout(4, 1), Layout(2, 2), Layout(8, 1), Layout(1, 4))
+    assert cpu_layouts(Scenario.OFFLINE, threaded(4, nodes=2), None, 4) == (Layout(4, 1), Layout(1, 4))
+    assert cpu_layouts(Scenario.OFFLINE, threaded(1), None, None) == (Layout(2, 1), Layout(1, 1))

@@ -7,8 +7,9 @@ import itertools
 import json
 import os
 import pty
+import sys
 import time
-from pathlib import Path
+from types import SimpleNamespace
 
 import harness_support
 import pytest
@@ -178,36 +179,66 @@ def test_a_block_that_ends_at_once_still_has_a_row():
     assert len(watched.record().rows) == 1
 
 
-NVML_SOURCE = r"""
-#include <string.h>
-struct rates { unsigned gpu, memory; }; struct memory { unsigned long long total, free, used; };
-int nvmlInit_v2(void) { return 0; }
-int nvmlShutdown(void) { return 0; }
-int nvmlDeviceGetCount_v2(unsigned *count) { *count = 2; return 0; }
-int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **handle) { *handle = (void *)(long)(index + 1); return 0; }
-int nvmlDeviceGetName(void *handle, char *name, unsigned size) { strncpy(name, "NVIDIA Test", size); return 0; }
-int nvmlDeviceGetMemoryInfo(void *handle, struct memory *m) { m->total = 80; m->used = (long)handle; return 0; }
-int nvmlDeviceGetUtilizationRates(void *handle, struct rates *r) { r->gpu = 97; return (long)handle == 2 ? 3 : 0; }
-int nvmlDeviceGetPowerUsage(void *handle, unsigned *mw) { *mw = 612500; return 0; }
-"""
+class FakeNvml:
+    """Two GPUs in the calls of nvidia-ml-py; the second one does not tell its utilization, as with MIG."""
+
+    class NVMLError(Exception):
+        pass
+
+    def __init__(self, has_driver: bool = True) -> None:
+        self._has_driver = has_driver
+        self.is_shut = False
+
+    def nvmlInit(self) -> None:
+        if not self._has_driver:
+            raise self.NVMLError("NVML Shared Library Not Found")
+
+    def nvmlShutdown(self) -> None:
+        self.is_shut = True
+
+    def nvmlDeviceGetCount(self) -> int:
+        return 2
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
+        return index + 1
+
+    def nvmlDeviceGetName(self, handle: int) -> str | bytes:
+        return "NVIDIA Test" if handle == 1 else b"NVIDIA Test"  # older versions of the package give bytes
+
+    def nvmlDeviceGetMemoryInfo(self, handle: int) -> SimpleNamespace:
+        return SimpleNamespace(total=80, used=handle)
+
+    def nvmlDeviceGetUtilizationRates(self, handle: int) -> SimpleNamespace:
+        if handle == 2:
+            raise self.NVMLError("Not Supported")
+        return SimpleNamespace(gpu=97)
+
+    def nvmlDeviceGetPowerUsage(self, handle: int) -> int:
+        return 612500
 
 
-def test_gpus_are_read_through_the_drivers_library(tmp_path, compile_library):
-    """A library with NVML's calls and made-up answers stands in for the driver."""
-    nvml = Nvml(str(compile_library("nvml", NVML_SOURCE)))
+def test_gpus_are_read_through_nvml(monkeypatch):
+    fake = FakeNvml()
+    monkeypatch.setitem(sys.modules, "pynvml", fake)
+    nvml = Nvml()
     assert nvml.gpus == tuple(GpuFacts(index=i, name="NVIDIA Test", memory_bytes=80) for i in (0, 1))
     assert nvml.loads() == (
         GpuLoad(utilization_percent=97, used_bytes=1, power_w=612.5),
         GpuLoad(utilization_percent=None, used_bytes=2, power_w=612.5),
     )
     nvml.close()
-    assert nvml.loads() == ()
+    assert (nvml.loads(), fake.is_shut) == ((), True)
 
 
-def test_without_a_driver_there_are_no_gpus():
-    nvml = Nvml("libno-such-driver.so.1")
+@pytest.mark.parametrize(
+    ("module", "words"), [(FakeNvml(has_driver=False), "Library Not Found"), (None, "pip install nvidia-ml-py")]
+)
+def test_without_driver_or_package_there_are_no_gpus_and_a_note_says_why(monkeypatch, capsys, module, words):
+    monkeypatch.setitem(sys.modules, "pynvml", module)  # None: the import fails
+    nvml = Nvml()
     assert (nvml.gpus, nvml.loads()) == ((), ())
     nvml.close()
+    assert words in capsys.readouterr().err
 
 
 # --- the machine ---
@@ -326,22 +357,3 @@ def test_an_accuracy_run_that_is_not_scored_says_so():
     content = metadata_json.metadata(result(mode="accuracy"))
     assert (content["accuracy"], content["accuracy_pass"]) == ([], None)
     assert content["summary_string"] == "not scored yet"
-
-
-@pytest.fixture
-def compile_library(tmp_path: Path):
-    """Builds a shared library from C; skips without a compiler."""
-    import shutil
-    import subprocess
-
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no C compiler")
-
-    def build(name: str, source: str) -> Path:
-        (tmp_path / f"{name}.c").write_text(source)
-        target = tmp_path / f"lib{name}.so"
-        subprocess.run([compiler, "-shared", "-fPIC", "-o", str(target), str(tmp_path / f"{name}.c")], check=True)
-        return target
-
-    return build

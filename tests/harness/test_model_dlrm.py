@@ -335,6 +335,22 @@ def test_a_response_is_prediction_and_label_whatever_the_batch(folders, networks
         np.testing.assert_allclose(pairs[:, 0], alone[:, 0], rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("model", ["dlrm", "dlrm_v2"])
+def test_category_values_are_in_memory_once_the_samples_are_loaded(folders, monkeypatch, capsys, model):
+    opened, dataset = open_tiny(model), criteo.open_dataset(folders[model])
+    raw = dataset.load([4, 0, 2])
+    samples = opened.preprocess(raw)
+    with monkeypatch.context() as patched:
+        patched.setattr(type(raw[0].table), "copy_sparse", None)  # the files are not asked again
+        together, alone = opened.collate(samples), opened.collate(samples[:1])
+    assert alone["sparse"] is samples[0]["sparse"]  # one sample is not copied
+    monkeypatch.setattr("harness.benchmarks.dlrm.model.free_memory_bytes", lambda: 1000)
+    mapped = opened.preprocess(raw)
+    assert "sparse" not in mapped[0]
+    assert "part of the measured time" in capsys.readouterr().err
+    assert (opened.collate(mapped)["sparse"] == together["sparse"]).all()
+
+
 @pytest.mark.parametrize("model", FORMS)
 def test_the_score_is_the_area_under_the_curve(folders, networks, model):
     opened, dataset = open_tiny(model), criteo.open_dataset(folders[model])

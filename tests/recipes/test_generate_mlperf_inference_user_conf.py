@@ -21,7 +21,7 @@ META = recipe_meta("generate-mlperf-inference-user-conf")
 
 
 def planned(scenario: str, recorded: dict[str, Any] | None = None, style: str = "valid", **wish: Any) -> Any:
-    wanted = planning.Wish(**wish)
+    wanted = planning.Overrides(**wish)
     return planning.plan_scenario("resnet50", Scenario(scenario), ExecutionMode(style), wanted, recorded)
 
 

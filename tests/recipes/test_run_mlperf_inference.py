@@ -292,6 +292,13 @@ def test_one_short_run_labels_the_whole_call():
     assert outcome.label_of(runs[:1]) == "full-length run"
 
 
+@pytest.mark.parametrize(("origin", "is_noted"), [("warm-up estimate", True), ("user", False)])
+def test_a_server_rate_that_the_harness_chose_is_noted_beside_the_table(origin, is_noted):
+    row = {"scenario": {"value": "Server"}, "target_qps": {"value": 5.0, "origin": origin}}
+    notes = outcome.notes_on(config(), [finished("Server", "performance", {**result(), "run": row})])
+    assert any("--find" in note for note in notes) is is_noted
+
+
 def test_the_table_is_aligned_and_says_label_reason_and_dash_for_what_was_not_run():
     runs = [
         finished("SingleStream", "performance", result(is_valid=False, value=0.0449)),

@@ -24,7 +24,6 @@ for folder in ("generate-submission", "get-mlperf-results-lib"):
         sys.path.append(str(SCRIPTS / folder))
 
 RUNS_ARCHIVE = Path(__file__).resolve().parent / "data" / "resnet50_edge_runs.tar.xz"
-HARNESS = SCRIPTS / "app-mlperf-inference" / "harness"
 SUT = "edge-box-crowdperf-cpu-onnxruntime-v1.31.1-default_config"
 SCENARIOS = ("SingleStream", "MultiStream", "Offline")
 FACTS = {

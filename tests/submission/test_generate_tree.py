@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from generate_support import (
     FACTS,
-    HARNESS,
+    SCENARIOS,
+    SCRIPTS,
     SUT,
     FakeRecipes,
     copy_runs,
@@ -26,9 +27,14 @@ from generate_support import (
 )
 from mlperf_results.privacy import known_here
 from mlperf_results.wholefile import read_object
+from recipe_engine.disk.repos import recipe_digest
 from submission import making, placing
+from submission.program import Program, files_of
 from submission.request import read_request
 
+PROGRAM = Program(recipes_folder=SCRIPTS, digest=recipe_digest)
+CHAIN = ("app-mlperf-inference", "get-mlperf-loadgen", "get-mlperf-results-lib", "process-mlperf-accuracy",
+         "run-mlperf-inference")  # fmt: skip
 CLOSED = {"CM_MLPERF_SUBMISSION_DIVISION": "closed"}
 
 
@@ -43,7 +49,7 @@ def generate(results: Path, tree: Path, told: list[str] | None = None, **env: st
     systems, questions = making.describe_systems(gathered, request, FakeRecipes())
     assert [problem.text for problem in (*gathered.problems, *questions)] == []
     tell = [] if told is None else told
-    return making.make(request, gathered, systems, HARNESS, tell.append)
+    return making.make(request, gathered, systems, PROGRAM, tell.append)
 
 
 def listing(tree: Path) -> list[str]:
@@ -67,12 +73,9 @@ def scenario_files(scenario: str, *, is_closed: bool) -> list[str]:
 @pytest.mark.parametrize("division", ["open", "closed"])
 def test_the_tree_holds_exactly_the_files_that_the_round_wants(real_runs: Path, tmp_path: Path, division: str) -> None:
     made = generate(real_runs, tmp_path / "tree", CM_MLPERF_SUBMISSION_DIVISION=division)
-    names = (
-        "README.md",
-        "recipes.json",
-        "harness/backends/onnxruntime/backend.py",
-        "harness/benchmarks/resnet50/model.py",
-    )
+    names = ["README.md", "recipes.json"]
+    names += [f"runs/{name}/{mode}.json" for name in SCENARIOS for mode in ("performance", "accuracy")]
+    names += [f"script/{path.as_posix()}" for alias in CHAIN for path, _ in files_of(PROGRAM, alias)]
     sources = [f"src/resnet50/{SUT}/{name}" for name in names]
     wanted = [*sources, f"systems/{SUT}.json"]
     for scenario in ("SingleStream", "MultiStream", "Offline"):
@@ -383,3 +386,36 @@ def test_both_official_checkers_accept_inferred_scenarios(real_runs: Path, tmp_p
         shutil.rmtree(results / SUT / "resnet50" / scenario)
     generate(results, tmp_path / "tree", CM_MLPERF_DUPLICATE_SCENARIO_RESULTS="yes")
     assert verdict(tmp_path / "tree", 3)
+
+
+def test_the_code_folder_holds_a_harness_that_runs(real_runs: Path, tmp_path: Path) -> None:
+    generate(real_runs, tmp_path / "tree")
+    folder = tmp_path / "tree" / "open" / "cTuning" / "src" / "resnet50" / SUT
+    places = [folder / "script" / name for name in ("app-mlperf-inference", "get-mlperf-results-lib")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places)), "PYTHONDONTWRITEBYTECODE": "1"}
+    words = "import harness.config, harness.userconf, mlperf_results.logs as logs; print(logs.__file__)"
+    done = subprocess.run(
+        [sys.executable, "-c", words], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(str(folder))
+    size_bytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    assert size_bytes < 3_000_000
+    run = read_object(folder / "runs" / "Offline" / "performance.json")
+    assert run["scenario"] == "Offline"
+    assert not [value for value in run.values() if "/" in str(value)]
+
+
+def test_the_code_folder_says_which_recipes_are_no_longer_those_that_ran(real_runs: Path, tmp_path: Path) -> None:
+    results = copy_runs(real_runs, tmp_path)
+    path = results / SUT / "environment.json"
+    environment = read_object(path)
+    digests = {"app-mlperf-inference": recipe_digest(SCRIPTS / "app-mlperf-inference"), "get-mlperf-loadgen": "0" * 64}
+    environment["recipes"] = [{"alias": alias, "sha256": digest} for alias, digest in digests.items()]
+    path.write_text(json.dumps(environment), encoding="utf-8")
+    generate(results, tmp_path / "tree")
+    text = (tmp_path / "tree" / "open" / "cTuning" / "src" / "resnet50" / SUT / "README.md").read_text()
+    assert f"| app-mlperf-inference | {digests['app-mlperf-inference']} | the same |" in text
+    assert f"another state: {'0' * 64} |" in text
+    assert "| process-mlperf-accuracy | " in text
+    assert "python3 -m harness run.json" in text

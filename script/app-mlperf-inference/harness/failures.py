@@ -1,9 +1,9 @@
 """What happens when a backend or model raises inside LoadGen: the first error is kept and the run is ended.
 
 An exception that leaves a LoadGen callback breaks the process ("terminate called"), and an unanswered query blocks
-it for ever. So callbacks record the error here, answer with zeros, and LoadGen ends by itself; the run then fails
-with the error. Where LoadGen would go on for long (a stream goes on until its minimum duration), a watchdog ends the
-process with the same message.
+it for ever. So callbacks and threads record the error here, answer with zeros, and LoadGen ends by itself; the run then
+fails with the error. Where LoadGen would go on for long (a stream goes on until its minimum duration) or for ever (the
+completion itself failed, or a thread ended), a watchdog ends the process with the same message.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 
 _GRACE_S = 3.0
 """How long LoadGen may take to end by itself after the first error."""
@@ -25,9 +26,20 @@ class Failures:
         self._lock = threading.Lock()
         self._watchdog: threading.Timer | None = None
         self.is_set = False
-        self.first: Exception | None = None
+        self.first: BaseException | None = None
 
-    def record(self, error: Exception) -> None:
+    def guarded(self, call: Callable[..., None]) -> Callable[..., None]:
+        """Return `call` with every exception recorded: for what LoadGen or a thread calls."""
+
+        def call_and_record(*arguments: object) -> None:
+            try:
+                call(*arguments)
+            except BaseException as error:  # a SystemExit would end the thread without a word
+                self.record(error)
+
+        return call_and_record
+
+    def record(self, error: BaseException) -> None:
         """Keep the first error and start the watchdog; later errors are only its consequences."""
         with self._lock:
             if self.first is not None:

@@ -1,4 +1,4 @@
-"""The one door to LoadGen: the only module that imports `mlperf_loadgen`.
+"""The interface to LoadGen: the only module that imports `mlperf_loadgen`.
 
 A process reads one configuration: a second `FromConfig` silently loses the embedded settings and seeds (seen with
 6.0.17), so it is refused here. So a process runs one test, or a series of tests with the settings of that one call.
@@ -18,7 +18,7 @@ from mlperf_results.names import Mode, Scenario
 
 from harness.audit import audit_file
 from harness.errors import HarnessError
-from harness.sut import Door, Issue
+from harness.sut import Issue, ResponseSink
 from harness.userconf import render
 
 _SCENARIOS = {
@@ -31,7 +31,7 @@ _MODES = {
     Mode.PERFORMANCE: mlperf_loadgen.TestMode.PerformanceOnly,
     Mode.ACCURACY: mlperf_loadgen.TestMode.AccuracyOnly,
 }
-DOOR = Door(mlperf_loadgen.QuerySampleResponse, mlperf_loadgen.QuerySamplesComplete)
+SINK = ResponseSink(mlperf_loadgen.QuerySampleResponse, mlperf_loadgen.QuerySamplesComplete)
 """LoadGen's response type and completion call."""
 
 
@@ -78,8 +78,8 @@ class Pace:
     most_waiting: int = 0
 
 
-class _Once:
-    used = False
+class _SingleUse:
+    is_used = False
 
 
 def _nothing() -> None:
@@ -87,15 +87,15 @@ def _nothing() -> None:
 
 
 def _settings(test: Test, paths: RunPaths) -> mlperf_loadgen.TestSettings:
-    if _Once.used:
+    if _SingleUse.is_used:
         raise HarnessError(
             "a process can run one LoadGen test only, and this one has", "start a new process for each run"
         )
-    _Once.used = True
+    _SingleUse.is_used = True
     paths.user_conf.write_text(render(test.model, test.scenario, test.conf_values), encoding="utf-8")
     settings = mlperf_loadgen.TestSettings()
     # The kind of file is left at its default, the user's: the fourth argument is a number in 5.0 and later, and
-    # a truth with the opposite sense in 4.1. The first call of a process loads the embedded mlperf.conf too.
+    # a boolean with the opposite meaning in 4.1. The first call of a process loads the embedded mlperf.conf too.
     code = settings.FromConfig(str(paths.user_conf), test.model, test.scenario.value)
     if code != 0:
         raise HarnessError(f"LoadGen refuses {paths.user_conf} with code {code}", "look for its message above")

@@ -15,7 +15,7 @@ from harness import registry
 from harness.backends.base import Backend, BackendModule, BackendRequest
 from harness.benchmarks.base import Model, ModelModule
 from harness.config import RunConfig
-from harness.cores import at_cores, available_cores, share_out
+from harness.cores import at_cores, available_cores, physical_cores, share_out
 from harness.datasets.base import Dataset
 from harness.errors import ConfigError, HarnessError, Problem
 from harness.failures import Failures
@@ -157,10 +157,11 @@ class OpenedWork:
 
 def open_work(parts: Parts, library: Library, layout: Layout, largest_batch: int) -> OpenedWork:
     """Open the networks in `layout`; raises HarnessError when the backend cannot."""
-    from harness.loadgen import DOOR  # only a run needs LoadGen; a wrong request is refused and a log scored without it
+    from harness.loadgen import SINK  # only a run needs LoadGen; a wrong request is refused and a log scored without it
 
     config = parts.config
-    cores = share_out(available_cores(), layout.instances, layout.threads) if config.device == "cpu" else ()
+    machine = physical_cores(available_cores()) if config.device == "cpu" else ()
+    cores = share_out(machine, layout.instances, layout.threads)
     backends: dict[str, Backend] = {}
     for network in parts.model.networks:
         file = parts.facts.files.get(network.name)
@@ -187,7 +188,7 @@ def open_work(parts: Parts, library: Library, layout: Layout, largest_batch: int
         predicts=[partial(parts.model.predict, networks) for networks in calls],
         response=parts.model.response,
         failures=Failures(),
-        door=DOOR,
+        sink=SINK,
         counts=Counts(layout.instances),
         at_core=lambda number: at_cores(cores[number] if cores else ()),
     )

@@ -7,7 +7,7 @@ translation from index to row. A ragged library keeps the tensors of each sample
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,10 @@ from harness.tensors import Array, Samples, Tensors
 
 _FEW = 64
 """Up to so many indices, `take` is quicker with the list itself than with an array made of it first (measured)."""
+
+
+Indices: TypeAlias = Sequence[int] | npt.NDArray[np.int64]
+"""Sample indices: LoadGen's list, or a part of it as an array."""
 
 
 class Source(Protocol):
@@ -50,14 +54,19 @@ class Library(Protocol):
     def unload(self, indices: Sequence[int]) -> None:
         """Drop everything; LoadGen unloads whole sets only."""
 
-    def gather(self, indices: Sequence[int]) -> Tensors:
+    def gather(self, indices: Indices) -> Tensors:
         """Return the inputs of a batch; raises LookupError for a sample that is not loaded."""
 
-    def fixed_gather(self, count: int) -> Callable[[Sequence[int]], Tensors]:
+    def fixed_gather(self, count: int) -> Callable[[Indices], Tensors]:
         """Return a function that gathers exactly `count` samples, perhaps into arrays that its next call overwrites."""
 
-    def by_length(self, indices: Sequence[int]) -> npt.NDArray[np.intp] | None:
-        """Return the order (positions in `indices`) that puts the longest samples first; None: all are equally long."""
+    def by_length(self, indices: Indices) -> npt.NDArray[np.intp] | None:
+        """Return an order (positions in `indices`) with samples of near lengths side by side, which ends with the
+        shortest; None: all are equally long.
+
+        A query may hold the loaded samples several times over. Each pass is put in order by itself: the rules forbid
+        sorting across repetitions of the data set.
+        """
 
 
 class DenseLibrary:
@@ -96,14 +105,14 @@ class DenseLibrary:
         self.single.clear()
         self._inputs.clear()
 
-    def gather(self, indices: Sequence[int]) -> Tensors:
+    def gather(self, indices: Indices) -> Tensors:
         """Return one contiguous copy for each input; raises IndexError for a sample that is not loaded."""
-        rows = indices if len(indices) <= _FEW else np.array(indices, dtype=np.intp)
+        rows = indices if len(indices) <= _FEW else np.asarray(indices, dtype=np.intp)
         if self._rows is not None:
             rows = self._rows.take(rows)
         return {name: array.take(rows, axis=0) for name, array in self._inputs.items()}
 
-    def fixed_gather(self, count: int) -> Callable[[Sequence[int]], Tensors]:
+    def fixed_gather(self, count: int) -> Callable[[Indices], Tensors]:
         """Return a function that gathers exactly `count` samples into arrays that the next call overwrites.
 
         It takes half the time of `gather` for a few samples. It is made when samples are loaded, works for all that is
@@ -113,7 +122,7 @@ class DenseLibrary:
         buffers = {name: np.empty((count, *array.shape[1:]), array.dtype) for name, array in inputs.items()}
         pairs = tuple(buffers.items())
 
-        def gather(indices: Sequence[int]) -> Tensors:
+        def gather(indices: Indices) -> Tensors:
             rows = indices if self._rows is None else self._rows.take(indices)
             for name, buffer in pairs:
                 inputs[name].take(rows, 0, buffer, "clip")  # numpy is slower with "raise" here
@@ -121,7 +130,7 @@ class DenseLibrary:
 
         return gather
 
-    def by_length(self, indices: Sequence[int]) -> npt.NDArray[np.intp] | None:
+    def by_length(self, indices: Indices) -> npt.NDArray[np.intp] | None:
         """Return None: every sample is as long as any other."""
         return None
 
@@ -175,18 +184,25 @@ class RaggedLibrary:
         """Drop everything."""
         self._samples.clear()
 
-    def gather(self, indices: Sequence[int]) -> Tensors:
+    def gather(self, indices: Indices) -> Tensors:
         """Return the model's batch; raises KeyError for a sample that is not loaded."""
         samples = self._samples
-        return self._model.collate([samples[index] for index in indices])
+        return self._model.collate([samples[index] for index in indices])  # a numpy integer finds its key, too
 
-    def fixed_gather(self, count: int) -> Callable[[Sequence[int]], Tensors]:
+    def fixed_gather(self, count: int) -> Callable[[Indices], Tensors]:
         """Return `gather`: there are no arrays of one shape to fill again."""
         return self.gather
 
-    def by_length(self, indices: Sequence[int]) -> npt.NDArray[np.intp] | None:
-        """Return the positions in `indices`, the longest sample first; equally long ones stay in order."""
-        order: npt.NDArray[np.intp] = np.argsort(-self._lengths[np.asarray(indices)], kind="stable")
+    def by_length(self, indices: Indices) -> npt.NDArray[np.intp] | None:
+        """Return the positions in `indices` by length within each pass over the loaded samples. Passes are descending
+        and ascending in turn, the last one descending, so that a batch of two passes has near lengths, too."""
+        lengths = self._lengths[np.asarray(indices, dtype=np.intp)]
+        order = np.empty(len(lengths), dtype=np.intp)
+        starts = range(0, len(lengths), max(1, len(self._samples)))
+        for number, start in enumerate(reversed(starts)):
+            part = lengths[start : start + starts.step]
+            by_length = np.argsort(-part if number % 2 == 0 else part, kind="stable")
+            order[start : start + starts.step] = start + by_length
         return order
 
 

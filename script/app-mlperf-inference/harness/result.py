@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -13,14 +13,17 @@ from mlperf_results.logs import Json, LoadGenLog
 from mlperf_results.names import FULL_RULES_MIN_DURATION_MS, STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL
 
 from harness.config import FORMAT, RunConfig
-from harness.errors import HarnessError
 from harness.modelfacts import CalibrationSource
 from harness.settings import Origin, Setting, Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a run knows beside its settings and LoadGen's log."""
+    """What a run knows beside its settings and LoadGen's log.
+
+    kept_shape_utc: when the shape was found by an earlier run (shape.json); None where this run looked for it.
+    candidates: the shapes that this run measured.
+    """
 
     command: tuple[str, ...]
     started_utc: str
@@ -32,17 +35,20 @@ class Facts:
     is_whole_dataset: bool
     issue_shape: str
     warm_up: Mapping[str, float | None]
-    candidates_tried: int
+    kept_shape_utc: str | None
+    candidates: Sequence[Mapping[str, Json]]
 
 
-def run_label(min_duration_ms: int, log: LoadGenLog, facts: Facts, compliance_test: str | None = None) -> str:
+def run_label(settings: Settings, log: LoadGenLog, facts: Facts, compliance_test: str | None = None) -> str:
     """Return the words that must stand beside the figure."""
     words = [] if compliance_test is None else [f"compliance test {compliance_test}"]
+    if settings.departures:
+        words.append(f"not measured by the rules ({', '.join(settings.departures)}), not an MLPerf result")
     if facts.is_synthetic["model"] or facts.is_synthetic["dataset"]:
         words.append(SYNTHETIC_LABEL)
     if facts.is_synthetic["backend"]:
         words.append(STAND_IN_LABEL)
-    if min_duration_ms < FULL_RULES_MIN_DURATION_MS:
+    if settings.min_duration_ms.value < FULL_RULES_MIN_DURATION_MS:
         words.append(TEST_RUN_LABEL)
     elif not log.is_valid:
         words.append("INVALID, not an MLPerf result")
@@ -53,22 +59,6 @@ def run_label(min_duration_ms: int, log: LoadGenLog, facts: Facts, compliance_te
     elif not words:
         words.append("full-length run, not submitted to MLPerf")
     return "; ".join(words)
-
-
-def require_same_settings(settings: Settings, log: LoadGenLog) -> None:
-    """Raise HarnessError when LoadGen worked with other settings than it was given (it ignores lines it does not
-    understand)."""
-    effective = log.effective
-    pairs = [
-        ("scenario", settings.scenario.value, log.scenario.value),
-        ("mode", settings.mode.value, log.mode.value),
-        ("min_duration_ms", settings.min_duration_ms.value, effective.min_duration_ms),
-        ("performance_sample_count", settings.performance_sample_count.value, effective.performance_sample_count),
-    ]
-    wrong = [f"{name} {given} became {found}" for name, given, found in pairs if given != found]
-    if wrong:
-        message = f"LoadGen did not take its settings over: {'; '.join(wrong)}"
-        raise HarnessError(message, "look at user.conf and audit.config")
 
 
 def _given(value: str | None) -> Json:
@@ -129,12 +119,13 @@ def build_result(config: RunConfig, settings: Settings, log: LoadGenLog, facts: 
         }
     return {
         "format": FORMAT,
-        "label": run_label(settings.min_duration_ms.value, log, facts, config.compliance_test),
+        "label": run_label(settings, log, facts, config.compliance_test),
         "run": _run_part(config, settings),
         "user_conf_lines": dict(settings.user_lines),
         "is_synthetic": dict(facts.is_synthetic),
         "issue_shape": facts.issue_shape,
-        "candidates_tried": facts.candidates_tried,
+        "shape_found_utc": facts.kept_shape_utc,
+        "shape_candidates": list(facts.candidates),
         "warm_up": dict(facts.warm_up),
         "valid": log.is_valid,
         "invalid_reasons": list(log.invalid_reasons),

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from importlib import metadata
@@ -20,14 +19,16 @@ from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY, ExecutionMode, 
 from harness import registry, userconf
 from harness.audit import clear_audit
 from harness.config import KnownNames, RunConfig, parse_run_config
-from harness.cores import available_cores
+from harness.cores import available_cores, physical_cores
+from harness.effective import logged_settings, require_same_settings
 from harness.errors import ConfigError, HarnessError, Problem
 from harness.metadata_json import metadata as metadata_record
 from harness.mishaps import incomplete_logs, require_whole_logs
 from harness.opening import OpenedWork, Parts, open_parts, open_work, require_model_memory
 from harness.qsl import Library, make_library
-from harness.result import Facts, build_result, require_same_settings, write_json
+from harness.result import Facts, build_result, write_json
 from harness.settings import Circumstances, Origin, Setting, Settings, Shape, require_memory, resolve
+from harness.shapes import KeptShape, purpose, read_shape, shape_file, write_shape
 from harness.sut import INLINE_SERVER_LIMIT_MS, IssueShape, Work, chunked, multi_inline, queued, single_inline, split
 from harness.tuning import Found, Layout, Search, cpu_layouts, find_shape, gpu_layouts
 from harness.watch.machine import free_memory_bytes, machine_facts
@@ -35,7 +36,7 @@ from harness.watch.monitor import Monitor
 from harness.watch.progress import Expectation, progress
 
 if TYPE_CHECKING:
-    from harness.loadgen import Test  # only a run needs LoadGen
+    from harness.loadgen import Samples, Test  # only a run needs LoadGen
 
 _USABLE_MEMORY = 0.8
 """Part of the available memory that LoadGen's queries, or a model, may take."""
@@ -70,14 +71,18 @@ def _user_lines(config: RunConfig, loadgen_name: str) -> dict[str, float]:
         text = config.user_conf.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError("the run", [Problem("user_conf", str(error), "a readable file, or null")]) from error
-    return userconf.effective(userconf.parse(text, str(config.user_conf)), loadgen_name, config.scenario)
+    lines = userconf.parse(text, str(config.user_conf))
+    if config.execution_mode is ExecutionMode.VALID:
+        userconf.require_rules(lines, str(config.user_conf))
+    return userconf.effective(lines, loadgen_name, config.scenario)
 
 
 def _search(parts: Parts, target_latency_ms: float | None) -> Search:
     """Return what is to be found out: what the request and the backend leave open."""
     config, rules = parts.config, parts.rules
     if config.device == "cpu":
-        layouts = cpu_layouts(config.scenario, len(available_cores()), config.instances, config.threads)
+        cores = physical_cores(available_cores())
+        layouts = cpu_layouts(config.scenario, cores, config.instances, config.threads)
     else:
         layouts = gpu_layouts(len(config.gpus), config.instances)
     fixed = config.batch_size or parts.can.batch_size
@@ -127,11 +132,13 @@ def raise_recorded(work: Work) -> None:
         raise HarnessError(message) from work.failures.first
 
 
-def _shape(config: RunConfig, search: Search, found: Found) -> Shape:
+def _shape(config: RunConfig, search: Search, found: Found, kept: KeptShape | None) -> Shape:
     """Return the shape of the run with the origin of each part."""
 
     def origin(given: object, is_searched: bool) -> Origin:
-        return Origin.USER if given is not None else Origin.ESTIMATE if is_searched else Origin.DEFAULT
+        if given is not None:
+            return Origin.USER
+        return Origin.DEFAULT if not is_searched else Origin.ESTIMATE if kept is None else Origin.KEPT
 
     several = len(search.layouts) > 1
     batch_searched = search.batch_size != search.largest_batch_size and not search.scenario.is_stream
@@ -142,6 +149,21 @@ def _shape(config: RunConfig, search: Search, found: Found) -> Shape:
         is_spinning=found.layout.is_spinning,
         wait_s=(config.batch_timeout_us or 0) / 1e6,
     )
+
+
+def _find_or_keep(parts: Parts, search: Search, opener: _Opener) -> tuple[Found, KeptShape | None]:
+    """Return the shape that an earlier run of this folder found, measured again, or the best one, which is then kept
+    for later runs."""
+    path = shape_file(parts.config)
+    wanted = purpose(parts.config, parts.digests, available_cores(), search.limit_ms)
+    kept = None if path is None else read_shape(path, wanted)
+    if kept is not None:
+        only = replace(search, layouts=(kept.layout,), batch_size=kept.batch_size, largest_batch_size=kept.batch_size)
+        return replace(find_shape(only, opener.open, opener.close), batch_size=kept.batch_size), kept
+    found = find_shape(search, opener.open, opener.close)
+    if path is not None and not found.work.failures.is_set:
+        write_shape(path, wanted, found)
+    return found, None
 
 
 def _issue_shape(scenario: Scenario, found: Found, wait_s: float) -> IssueShape:
@@ -174,25 +196,27 @@ def _expectation(prepared: Prepared) -> Expectation:
     )
 
 
+def samples_of(work: Work) -> Samples:
+    """Return the data set as LoadGen sees it; an error in it ends the run."""
+    from harness.loadgen import Samples
+
+    library, guarded = work.library, work.failures.guarded
+    return Samples(count=library.count, load=guarded(library.load), unload=guarded(library.unload))
+
+
 def _start_test(prepared: Prepared, issue_shape: IssueShape) -> Monitor:
-    from harness.loadgen import Samples, run_test
+    from harness.loadgen import run_test
 
     config, work = prepared.config, prepared.found.work
 
-    def load(indices: Sequence[int]) -> None:
-        try:
-            work.library.load(indices)
-        except Exception as error:  # must not reach LoadGen
-            work.failures.record(error)
-
-    samples = Samples(count=work.library.count, load=load, unload=work.library.unload)
     if config.mode is Mode.ACCURACY:
         work.counts.expected = work.library.count
     monitor = Monitor(with_gpus=config.device == "cuda")
     with monitor, progress(_expectation(prepared), work.counts):
-        run_test(prepared.test(), issue_shape.issue, samples, RunPaths(config.output_dir))
+        run_test(prepared.test(), issue_shape.issue, samples_of(work), RunPaths(config.output_dir))
     raise_recorded(work)  # before `close`: a failed worker may never end
     issue_shape.close()
+    raise_recorded(work)  # a worker may fail while it ends
     return monitor
 
 
@@ -201,10 +225,11 @@ def _versions(opened: OpenedWork) -> dict[str, str]:
     return {**found, "loadgen": metadata.version("mlcommons-loadgen"), **opened.versions()}
 
 
-def _facts(parts: Parts, found: Found, opened: OpenedWork, started: datetime, shape_name: str) -> Facts:
+def _facts(prepared: Prepared, shape_name: str) -> Facts:
+    parts, found, opened, kept = prepared.parts, prepared.found, prepared.opened, prepared.kept
     return Facts(
         command=tuple(sys.orig_argv),
-        started_utc=started.isoformat(timespec="seconds"),
+        started_utc=prepared.started.isoformat(timespec="seconds"),
         versions=_versions(opened),
         model_sha256=parts.digests,
         calibration=parts.facts.calibration,
@@ -217,7 +242,8 @@ def _facts(parts: Parts, found: Found, opened: OpenedWork, started: datetime, sh
         is_whole_dataset=not parts.rules.is_official or parts.rules.dataset_count == parts.dataset.count,
         issue_shape=shape_name,
         warm_up=asdict(found.warm_up),
-        candidates_tried=found.tried,
+        kept_shape_utc=None if kept is None else kept.found_utc,
+        candidates=[asdict(candidate) for candidate in found.candidates],
     )
 
 
@@ -244,6 +270,7 @@ class Prepared:
     found: Found
     opened: OpenedWork
     settings: Settings
+    kept: KeptShape | None
 
     def issue_shape(self, work: Work) -> IssueShape:
         """Return the way in which `work` answers; its threads live until it is closed."""
@@ -264,7 +291,7 @@ class Prepared:
 
     def facts(self, shape_name: str) -> Facts:
         """Return what result.json says beside settings and log."""
-        return _facts(self.parts, self.found, self.opened, self.started, shape_name)
+        return _facts(self, shape_name)
 
 
 def prepare(config: RunConfig) -> Prepared:
@@ -278,8 +305,9 @@ def prepare(config: RunConfig) -> Prepared:
     search = _search(parts, config.target_latency_ms)
     library = make_library(parts.source, parts.model)
     _load_some(parts, library)
-    opener = _Opener(parts, library, search.largest_batch_size)
-    found = find_shape(search, opener.open, opener.close)
+    at_once = MULTI_STREAM_SAMPLES_PER_QUERY if config.scenario is Scenario.MULTI_STREAM else 1
+    opener = _Opener(parts, library, max(search.largest_batch_size, at_once))
+    found, kept = _find_or_keep(parts, search, opener)
     raise_recorded(found.work)
     circumstances = Circumstances(
         rules=parts.rules,
@@ -287,10 +315,11 @@ def prepare(config: RunConfig) -> Prepared:
         dataset_count=parts.dataset.count,
         audit_values=_audit_values(config),
     )
-    settings = resolve(config, _shape(config, search, found), circumstances, found.warm_up)
+    settings = resolve(config, _shape(config, search, found, kept), circumstances, found.warm_up)
     return Prepared(
-        config=config, parts=parts, started=started, found=found, opened=opener.opened(found.work), settings=settings
-    )
+        config=config, parts=parts, started=started, found=found, opened=opener.opened(found.work), settings=settings,
+        kept=kept,
+    )  # fmt: skip
 
 
 def perform(config: RunConfig) -> dict[str, Json]:
@@ -305,7 +334,7 @@ def perform(config: RunConfig) -> dict[str, Json]:
     except LogError as error:
         raise incomplete_logs(paths, str(error)) from error
     require_whole_logs(paths, config.mode)
-    require_same_settings(settings, log)
+    require_same_settings(settings, _audit_values(config), logged_settings(paths))
     result = build_result(config, settings, log, prepared.facts(issue_shape.name))
     prepared.opened.close()
     load = monitor.record()

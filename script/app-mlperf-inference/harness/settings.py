@@ -18,10 +18,14 @@ from mlperf_results.record import Record
 
 from harness.config import RunConfig
 from harness.errors import ConfigError, Problem
+from harness.userconf import MEASURED_KEYS
 
-_MIN_QUERY_COUNT = {Scenario.SINGLE_STREAM: 100, Scenario.MULTI_STREAM: 662, Scenario.SERVER: 662}
-"""LoadGen's embedded mlperf.conf (6.0.17), all models; fewer cannot satisfy early stopping in MultiStream. It has 100
-for Server too, but there early stopping at p99 asks for 459 queries without a late one, or 662 with one."""
+_MIN_QUERY_COUNT = {Scenario.SINGLE_STREAM: 100, Scenario.MULTI_STREAM: 662}
+"""LoadGen's embedded mlperf.conf (6.0.17), all models; fewer cannot satisfy early stopping in MultiStream."""
+
+SERVER_QUERY_COUNT = 662
+"""This project's choice: the rule is 100 (LoadGen's embedded mlperf.conf, 6.0.17), but early stopping at p99 calls no
+run VALID with fewer than 459 queries without a late one, or 662 with one late query."""
 
 OFFLINE_RATE_MARGIN = {ExecutionMode.TEST: 2.0, ExecutionMode.FAST: 1.25, ExecutionMode.VALID: 1.25}
 """LoadGen makes 1.1 x duration x rate samples and the run is INVALID when they last too short a time; the warm-up
@@ -30,8 +34,8 @@ than its minimum; a test run of seconds up to twice as long, because there a mom
 
 SERVER_LOAD = 0.05
 """Part of the measured one-at-a-time rate that a Server run is sent when no rate is given: a low, safe figure, not the
-peak. A default run should stay VALID while other programs use the machine. Whoever wants the
-peak gives target_qps."""
+peak. A default run should stay VALID while other programs use the machine. For the peak,
+look for it with `--find` and give what it finds as target_qps."""
 
 SLOW_NETWORK_MS = 5.0
 SLOW_SERVER_LOAD = 0.4
@@ -43,7 +47,7 @@ LONGEST_TEST_S = 300.0
 stopping asks for them, but it ends."""
 
 LOADGEN_OVERHEAD_MS = {Scenario.SINGLE_STREAM: 0.002, Scenario.MULTI_STREAM: 0.004, Scenario.SERVER: 0.01}
-"""What LoadGen and its Python door add to a query: in the streams the least measured with 6.0.17 (an expected
+"""What LoadGen and its Python interface add to a query: in the streams the least measured with 6.0.17 (an expected
 latency must not be too high, or LoadGen runs out of queries), in Server a generous figure (a thread is woken for
 each query)."""
 
@@ -65,6 +69,7 @@ class Origin(enum.Enum):
     ESTIMATE = "warm-up estimate"
     COMPLIANCE = "compliance test"
     SEARCH = "find-performance"
+    KEPT = "found by an earlier run, shape.json"
     DEFAULT = "default"
 
 
@@ -93,7 +98,8 @@ class Settings:
     """Every setting of a run. None: the scenario has no such setting.
 
     target_latency_ms: the limit in Server, the expected latency in streams. user_lines: further user.conf values of
-    the user.
+    the user. departures: user.conf's names of the settings with which the run measures something else than the rules
+    ask for.
     """
 
     scenario: Scenario
@@ -105,6 +111,7 @@ class Settings:
     min_query_count: Setting[int]
     performance_sample_count: Setting[int]
     user_lines: Mapping[str, float]
+    departures: tuple[str, ...] = ()
 
     @property
     def conf_values(self) -> dict[str, float]:
@@ -157,10 +164,14 @@ def _whole_line(lines: Mapping[str, float], key: str) -> int | None:
     return int(lines[key]) if key in lines else None
 
 
-def _fewest_queries(config: RunConfig, rules: Record) -> int:
+def _fewest_queries(config: RunConfig, rules: Record) -> Setting[int]:
+    if config.scenario is Scenario.SERVER:
+        return Setting(SERVER_QUERY_COUNT, Origin.DEFAULT)
     if config.scenario is Scenario.OFFLINE:
-        return rules.offline_min_sample_count if config.execution_mode is ExecutionMode.VALID else 1
-    return _MIN_QUERY_COUNT[config.scenario]
+        return Setting(
+            rules.offline_min_sample_count if config.execution_mode is ExecutionMode.VALID else 1, Origin.RULE
+        )
+    return Setting(_MIN_QUERY_COUNT[config.scenario], Origin.RULE)
 
 
 def _target_qps(config: RunConfig, circumstances: Circumstances, warm_up: WarmUp) -> Setting[float] | None:
@@ -189,10 +200,10 @@ def server_rate(warm_up: WarmUp) -> float:
     return alone if latency_ms < SLOW_NETWORK_MS else max(alone, warm_up.samples_per_second or 0.0)
 
 
-def _queries_in_time(fewest: int, query_s: float) -> Setting[int]:
-    """Return the fewest queries of a test run: those of the rules, or fewer where they would take too long."""
-    in_time = max(1, int(LONGEST_TEST_S / query_s)) if query_s > 0 else fewest
-    return Setting(fewest, Origin.RULE) if in_time >= fewest else Setting(in_time, Origin.ESTIMATE)
+def _queries_in_time(fewest: Setting[int], query_s: float) -> Setting[int]:
+    """Return the fewest queries of a test run: `fewest`, or fewer where they would take too long."""
+    in_time = max(1, int(LONGEST_TEST_S / query_s)) if query_s > 0 else fewest.value
+    return fewest if in_time >= fewest.value else Setting(in_time, Origin.ESTIMATE)
 
 
 def _min_query_count(
@@ -200,7 +211,7 @@ def _min_query_count(
 ) -> Setting[int]:
     fewest = _fewest_queries(config, rules)
     if config.execution_mode is not ExecutionMode.TEST or config.scenario is Scenario.OFFLINE:
-        return Setting(fewest, Origin.RULE)
+        return fewest
     if target_qps is not None:
         return _queries_in_time(fewest, 1.0 / target_qps.value)
     return _queries_in_time(fewest, (warm_up.query_latency_ms or 0.0) / 1000.0)
@@ -215,6 +226,48 @@ def _target_latency_ms(config: RunConfig, circumstances: Circumstances, warm_up:
         return _pick(config.target_latency_ms, line, rule)
     expected = (warm_up.query_latency_ms or 0.0) + LOADGEN_OVERHEAD_MS[config.scenario]
     return _pick(config.target_latency_ms, line, Setting(_rounded(expected), Origin.ESTIMATE))
+
+
+def _exceeds_limit(config: RunConfig, rules: Record, target_latency_ms: Setting[float] | None) -> bool:
+    """Return whether a Server run allows more time than the rules of an MLPerf model."""
+    is_limit = config.scenario is Scenario.SERVER and rules.is_official and target_latency_ms is not None
+    return is_limit and target_latency_ms is not None and target_latency_ms.value > rules.server_target_latency_ms
+
+
+def _departures(
+    config: RunConfig, circumstances: Circumstances, target_latency_ms: Setting[float] | None
+) -> tuple[str, ...]:
+    found = [key for key in circumstances.user_lines if key in MEASURED_KEYS]
+    if _exceeds_limit(config, circumstances.rules, target_latency_ms):
+        found.append("target_latency")
+    return tuple(sorted(found))
+
+
+def _require_limits(
+    config: RunConfig,
+    circumstances: Circumstances,
+    target_latency_ms: Setting[float] | None,
+    shortest: tuple[int, int],
+) -> None:
+    """Raise ConfigError for a Server limit that LoadGen would cut off, and in a run of the full rules for a longer one
+    and for an end before the shortest duration in ms or the fewest queries (`shortest`)."""
+    problems = []
+    is_server = config.scenario is Scenario.SERVER
+    if is_server and target_latency_ms is not None and target_latency_ms.value % 1:
+        allowed = "whole milliseconds in Server: LoadGen 6.0.17 drops the fraction"
+        problems.append(Problem("target_latency_ms", f"{target_latency_ms.value:g}", allowed))
+    if config.execution_mode is ExecutionMode.VALID:
+        if _exceeds_limit(config, circumstances.rules, target_latency_ms) and target_latency_ms is not None:
+            allowed = (
+                f"at most {circumstances.rules.server_target_latency_ms:g}, the limit of the rules; or test or fast"
+            )
+            problems.append(Problem("target_latency_ms", f"{target_latency_ms.value:g}", allowed))
+        for key, least in zip(("max_duration", "max_query_count"), shortest, strict=True):
+            if 0 < circumstances.user_lines.get(key, 0.0) < least:
+                found = f"{circumstances.user_lines[key]:g}"
+                problems.append(Problem(key, found, f"at least {least}: the run would end before it counts"))
+    if problems:
+        raise ConfigError("the run", problems)
 
 
 def _audited(audit_values: Mapping[str, int] | None, key: str, otherwise: Setting[int]) -> Setting[int]:
@@ -246,6 +299,8 @@ def resolve(config: RunConfig, shape: Shape, circumstances: Circumstances, warm_
     queries = _min_query_count(config, rules, warm_up, target_qps)
     min_duration_ms = _pick(config.min_duration_ms, _whole_line(lines, "min_duration"), duration)
     min_query_count = _pick(config.min_query_count, _whole_line(lines, "min_query_count"), queries)
+    target_latency_ms = _target_latency_ms(config, circumstances, warm_up)
+    _require_limits(config, circumstances, target_latency_ms, (min_duration_ms.value, min_query_count.value))
     audit_values = circumstances.audit_values
     managed = {"min_duration", "min_query_count", "performance_sample_count_override", "target_qps", "target_latency"}
     return Settings(
@@ -253,11 +308,12 @@ def resolve(config: RunConfig, shape: Shape, circumstances: Circumstances, warm_
         mode=config.mode,
         shape=shape,
         target_qps=target_qps,
-        target_latency_ms=_target_latency_ms(config, circumstances, warm_up),
+        target_latency_ms=target_latency_ms,
         min_duration_ms=_audited(audit_values, "min_duration", min_duration_ms),
         min_query_count=_audited(audit_values, "min_query_count", min_query_count),
         performance_sample_count=samples,
         user_lines={key: value for key, value in lines.items() if key not in managed},
+        departures=_departures(config, circumstances, target_latency_ms),
     )
 
 

@@ -1,17 +1,21 @@
 """Runs a torch module on NVIDIA GPUs for the pytorch backend.
 
 Each instance has a stream and pinned staging buffers. Where every tensor has a fixed shape and none is a state, the
-forward pass is captured once for some batch sizes as a CUDA graph (no kernel is launched from Python any more); a
-batch is padded to the next captured size, and the rows of the padding are dropped. Other networks run eagerly.
+forward pass is captured for some batch sizes as CUDA graphs before the test (no kernel is launched from Python any
+more); a batch is padded to the next captured size, and the rows of the padding are dropped. Other networks run eagerly.
 
 Not run on hardware: no GPU was at hand when it was written.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -19,7 +23,7 @@ from torch import nn
 
 from harness.backends.base import BackendRequest
 from harness.errors import HarnessError
-from harness.tensors import Array, Infer, NetworkSpec
+from harness.tensors import Array, Infer, NetworkSpec, TensorSpec
 
 _TYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 _WARM_UP_CALLS = 3
@@ -60,8 +64,8 @@ class GpuBackend:
         gpu = gpus[number % len(gpus)]
         module, request = self._modules[gpu], self._request
         if is_capturable(request.network):
-            return GraphCall(module, request, gpu).infer
-        return EagerCall(module, request, gpu).infer
+            return GraphCall(module, request, Cuda(gpu)).infer
+        return EagerCall(module, request, Cuda(gpu)).infer
 
     def versions(self) -> Mapping[str, str]:
         """Return the versions of torch and of the CUDA libraries it was built with."""
@@ -74,10 +78,88 @@ class GpuBackend:
         torch.cuda.empty_cache()
 
 
+class Device(Protocol):
+    """What the calls of an instance need of a GPU; tests put a processor in its place."""
+
+    def use(self) -> AbstractContextManager[None]:
+        """Return a block in which torch's calls go to this device and this instance's stream."""
+
+    def synchronize(self) -> None:
+        """Wait until the stream has done all that was queued."""
+
+    def pinned(self, dtype: torch.dtype, shape: Sequence[int]) -> torch.Tensor:
+        """Return zeros in host memory that the device copies from and to directly."""
+
+    def buffer(self, dtype: torch.dtype, shape: Sequence[int]) -> torch.Tensor:
+        """Return a tensor in the device's memory, with any values."""
+
+    def capture(self, run: Callable[[], Sequence[torch.Tensor]]) -> Captured:
+        """Return a recording of `run`. All recordings of one device object share their memory, so the outputs of one
+        are overwritten by the next replay of any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """A recorded run: `replay` queues it again, the `outputs` are then written anew."""
+
+    replay: Callable[[], None]
+    outputs: tuple[torch.Tensor, ...]
+
+
+class Cuda:
+    """One instance's stream on a GPU, and the memory pool of its CUDA graphs."""
+
+    def __init__(self, gpu: int) -> None:
+        self._device = torch.device("cuda", gpu)
+        self._stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
+        self._pool = torch.cuda.graph_pool_handle()
+
+    @property
+    def handle(self) -> int:
+        """The stream, for libraries that take a CUDA stream."""
+        return int(self._stream.cuda_stream)
+
+    @contextlib.contextmanager
+    def use(self) -> Iterator[None]:
+        """Return a block in which torch's calls go to this GPU and stream."""
+        with torch.inference_mode(), torch.cuda.device(self._device), torch.cuda.stream(self._stream):
+            yield
+
+    def synchronize(self) -> None:
+        """Wait for the stream."""
+        self._stream.synchronize()
+
+    def pinned(self, dtype: torch.dtype, shape: Sequence[int]) -> torch.Tensor:
+        """Return zeros in pinned memory."""
+        return torch.zeros(tuple(shape), dtype=dtype, pin_memory=True)
+
+    def buffer(self, dtype: torch.dtype, shape: Sequence[int]) -> torch.Tensor:
+        """Return a tensor on the GPU, with any values."""
+        return torch.empty(tuple(shape), dtype=dtype, device=self._device)
+
+    def capture(self, run: Callable[[], Sequence[torch.Tensor]]) -> Captured:
+        """Run it some times, then record it; other threads may use CUDA meanwhile. Called outside of `use`."""
+        graph = torch.cuda.CUDAGraph()
+        self._stream.wait_stream(torch.cuda.current_stream(self._device))
+        with self.use():
+            for _ in range(_WARM_UP_CALLS):
+                run()
+        self.synchronize()
+        with (
+            torch.inference_mode(),
+            torch.cuda.device(self._device),
+            torch.cuda.graph(graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local"),
+        ):
+            outputs = run()
+        self.synchronize()
+        return Captured(graph.replay, tuple(outputs))
+
+
 class Staging:
     """Pinned host buffers and their copies: from pageable memory a copy would neither be fast nor asynchronous."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: Device) -> None:
+        self._device = device
         self._buffers: dict[tuple[str, torch.dtype], torch.Tensor] = {}
 
     def take(self, name: str, shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
@@ -85,7 +167,7 @@ class Staging:
         wanted = int(np.prod(shape, dtype=np.int64))
         buffer = self._buffers.get((name, dtype))
         if buffer is None or buffer.numel() < wanted:
-            buffer = self._buffers[(name, dtype)] = torch.empty(wanted, dtype=dtype, pin_memory=True)
+            buffer = self._buffers[(name, dtype)] = self._device.pinned(dtype, (wanted,))
         return buffer[:wanted].view(*shape)
 
     def filled(self, name: str, array: Array) -> torch.Tensor:
@@ -99,16 +181,14 @@ class Staging:
 class EagerCall:
     """Copies in, runs the module and copies out on one stream."""
 
-    def __init__(self, module: nn.Module, request: BackendRequest, gpu: int) -> None:
-        self._module, self._network = module, request.network
+    def __init__(self, module: nn.Module, request: BackendRequest, device: Device) -> None:
+        self._module, self._network, self._device = module, request.network, device
         self._dtype = _TYPES[request.precision]
-        self._device = torch.device("cuda", gpu)
-        self._stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
-        self._staging = Staging()
+        self._staging = Staging(device)
 
     def infer(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the outputs; states stay on the GPU."""
-        with torch.inference_mode(), torch.cuda.device(self._device), torch.cuda.stream(self._stream):
+        with self._device.use():
             tensors = [self._to_gpu(spec.name, inputs[spec.name]) for spec in self._network.inputs]
             answers = self._module(*tensors)
             answers = answers if isinstance(answers, tuple) else (answers,)
@@ -120,84 +200,63 @@ class EagerCall:
                 dtype: torch.dtype = getattr(torch, spec.dtype)
                 pinned = self._staging.take(f"out {spec.name}", tuple(answer.shape), dtype)
                 found[spec.name] = pinned.copy_(answer, non_blocking=True).numpy()
-        self._stream.synchronize()
+        self._device.synchronize()
         return found
 
     def _to_gpu(self, name: str, value: Any) -> torch.Tensor:
         if not isinstance(value, np.ndarray):
             state: torch.Tensor = value
             return state
-        tensor = self._staging.filled(name, value).to(self._device, non_blocking=True)
+        pinned = self._staging.filled(name, value)
+        tensor = self._device.buffer(pinned.dtype, pinned.shape).copy_(pinned, non_blocking=True)
         return tensor.to(self._dtype) if tensor.is_floating_point() else tensor
 
 
 class GraphCall:
-    """One captured forward pass for each of some batch sizes."""
+    """A captured forward pass for each of some batch sizes, all captured when the call is made: none is left for the
+    test. The sizes share their input buffers and their memory; a replay copies the rows of the batch only."""
 
-    def __init__(self, module: nn.Module, request: BackendRequest, gpu: int) -> None:
-        self._module, self._network = module, request.network
+    def __init__(self, module: nn.Module, request: BackendRequest, device: Device) -> None:
+        self._module, self._network, self._device = module, request.network, device
         self._dtype = _TYPES[request.precision]
-        self._device = torch.device("cuda", gpu)
-        self._stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
         self._sizes = graph_sizes(request.largest_batch)
-        self._graphs: dict[int, _Graph] = {}
+        largest = request.largest_batch
+        self._host_inputs = _buffers(device.pinned, self._network.inputs, largest)
+        self._host_outputs = _buffers(device.pinned, self._network.outputs, largest)
+        self._gpu_inputs = _buffers(device.buffer, self._network.inputs, largest)
+        # The largest first: its memory then holds what the smaller ones need.
+        self._graphs = {size: device.capture(partial(self._forward, size)) for size in reversed(self._sizes)}
 
     def infer(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the outputs of a batch, whose size is padded to the next captured one."""
+        """Return the outputs of at most `largest_batch` samples, padded to the next captured size."""
         count = len(inputs[self._network.inputs[0].name])
-        size = padded_size(count, self._sizes)
-        with torch.inference_mode(), torch.cuda.device(self._device):
-            graph = self._graphs.get(size)
-            if graph is None:
-                graph = self._graphs[size] = _Graph(self._network, size, self._device)
-                graph.capture(self._forward, self._stream)
-            with torch.cuda.stream(self._stream):
-                graph.replay(inputs, count)
-            self._stream.synchronize()
-        return {name: pinned[:count].numpy() for name, pinned in graph.host_outputs.items()}
+        graph = self._graphs.get(padded_size(count, self._sizes))
+        if graph is None:
+            hint = "give a larger batch_size, for which more is captured"
+            raise HarnessError(f"a batch of {count} samples came; at most {self._sizes[-1]} were asked for", hint)
+        with self._device.use():
+            for name, pinned in self._host_inputs.items():
+                np.copyto(pinned.numpy()[:count], inputs[name])
+                self._gpu_inputs[name][:count].copy_(pinned[:count], non_blocking=True)
+            graph.replay()
+            for pinned, answer in zip(self._host_outputs.values(), graph.outputs, strict=True):
+                pinned[:count].copy_(answer[:count], non_blocking=True)
+        self._device.synchronize()
+        return {name: pinned[:count].numpy() for name, pinned in self._host_outputs.items()}
 
-    def _forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def _forward(self, size: int) -> Sequence[torch.Tensor]:
+        tensors = [tensor[:size] for tensor in self._gpu_inputs.values()]
         answers = self._module(
             *(tensor.to(self._dtype) if tensor.is_floating_point() else tensor for tensor in tensors)
         )
         return answers if isinstance(answers, tuple) else (answers,)
 
 
-class _Graph:
-    """The buffers and the CUDA graph of one batch size."""
-
-    def __init__(self, network: NetworkSpec, size: int, device: torch.device) -> None:
-        self._network, self._size, self._device = network, size, device
-        self._graph = torch.cuda.CUDAGraph()
-        self.host_inputs = {spec.name: _pinned(spec.dtype, (size, *spec.fixed_shape)) for spec in network.inputs}
-        self.host_outputs = {spec.name: _pinned(spec.dtype, (size, *spec.fixed_shape)) for spec in network.outputs}
-        self._gpu_inputs = [tensor.to(device) for tensor in self.host_inputs.values()]
-        self._gpu_outputs: Sequence[torch.Tensor] = ()
-
-    def capture(self, forward: Callable[..., tuple[torch.Tensor, ...]], stream: torch.cuda.Stream) -> None:
-        """Run the forward pass some times, then record it; other threads may use CUDA meanwhile."""
-        stream.wait_stream(torch.cuda.current_stream(self._device))
-        with torch.cuda.stream(stream):
-            for _ in range(_WARM_UP_CALLS):
-                forward(*self._gpu_inputs)
-        stream.synchronize()
-        with torch.cuda.graph(self._graph, stream=stream, capture_error_mode="thread_local"):
-            self._gpu_outputs = forward(*self._gpu_inputs)
-        stream.synchronize()
-
-    def replay(self, inputs: Mapping[str, Any], count: int) -> None:
-        """Queue copy in, forward pass and copy out of `count` samples on the current stream."""
-        for (name, pinned), target in zip(self.host_inputs.items(), self._gpu_inputs, strict=True):
-            np.copyto(pinned.numpy()[:count], inputs[name])
-            target.copy_(pinned, non_blocking=True)
-        self._graph.replay()
-        for pinned, answer in zip(self.host_outputs.values(), self._gpu_outputs, strict=True):
-            pinned.copy_(answer, non_blocking=True)
-
-
-def _pinned(dtype: str, shape: Sequence[int]) -> torch.Tensor:
-    kind: torch.dtype = getattr(torch, dtype)
-    return torch.zeros(tuple(shape), dtype=kind, pin_memory=True)
+def _buffers(
+    make: Callable[[torch.dtype, Sequence[int]], torch.Tensor], specs: Sequence[TensorSpec], count: int
+) -> dict[str, torch.Tensor]:
+    """Return a buffer of `count` samples of zeros for each tensor: a capture must not see impossible values."""
+    return {spec.name: make(getattr(torch, spec.dtype), (count, *spec.fixed_shape)).zero_() for spec in specs}
 
 
 def open_on_gpus(request: BackendRequest, module: nn.Module) -> GpuBackend:

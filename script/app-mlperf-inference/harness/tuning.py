@@ -9,11 +9,12 @@ measured, not assumed.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY, Scenario
 
+from harness.cores import Core
 from harness.settings import WarmUp
 from harness.sut import Work, chunked, multi_inline, single_inline, split
 from harness.warmup import Latency, query_latency, samples_per_second, without_loadgen
@@ -52,23 +53,37 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
+class Candidate:
+    """What was tried and measured. figure: the median latency of a query in ms in the streams, else samples/s."""
+
+    instances: int
+    threads: int
+    is_spinning: bool
+    batch_size: int
+    figure: float
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
-    """The shape that was fastest, its opened work, what was measured with it, and how many candidates were tried."""
+    """The shape that was fastest, its opened work, what was measured with it, and what was tried, in order."""
 
     layout: Layout
     batch_size: int
     work: Work
     warm_up: WarmUp
-    tried: int
+    candidates: tuple[Candidate, ...]
 
 
-def cpu_layouts(scenario: Scenario, cores: int, instances: int | None, threads: int | None) -> tuple[Layout, ...]:
+def cpu_layouts(
+    scenario: Scenario, cores: Sequence[Core], instances: int | None, threads: int | None
+) -> tuple[Layout, ...]:
     """Return the layouts to try, the simplest first. `threads` (given, in all) and `instances` (given) are kept to.
 
-    Streams: one instance with one thread, then with all. Where LoadGen's own thread answers, waiting threads may
-    spin. Offline, Server and MultiStream: an instance for each thread as well, and groups of four on larger machines.
+    Streams: one instance with one thread, then with one on each core. Where LoadGen's own thread answers, waiting
+    threads may spin. Offline, Server and MultiStream: an instance for each core as well, groups of four on larger
+    machines, an instance for each NUMA node, and one for each hyper-thread.
     """
-    total = threads or cores
+    total = threads or len(cores)
     if instances is not None:
         return (Layout(instances, max(1, total // instances)),)
     alone = [Layout(1, 1), *([Layout(1, total), Layout(1, total, is_spinning=True)] if total > 1 else [])]
@@ -77,6 +92,12 @@ def cpu_layouts(scenario: Scenario, cores: int, instances: int | None, threads: 
     several = [Layout(total, 1)] if total > 1 else []
     if total >= 8:
         several.append(Layout(total // 4, 4))
+    nodes = len({core.node for core in cores})
+    if threads is None and nodes > 1:
+        several.append(Layout(nodes, max(1, total // nodes)))
+    processors = sum(len(core.processors) for core in cores)
+    if threads is None and processors > total:
+        several.append(Layout(processors, 1))
     if scenario is Scenario.MULTI_STREAM:
         return (*(alone if threads is None else alone[-2:]), *several)
     return (*several, Layout(1, total))
@@ -106,18 +127,24 @@ class _Tuner:
         self._open = open_work
         self._close = close
         self._end = time.monotonic() + search.budget_s
-        self.tried = 0
+        self.candidates: list[Candidate] = []
 
     @property
     def has_time(self) -> bool:
         return time.monotonic() < self._end
 
-    def _measure(self, work: Work) -> _Measured:
-        self.tried += 1
+    def _note(self, layout: Layout, batch_size: int, figure: float) -> None:
+        candidate = Candidate(layout.instances, layout.threads, layout.is_spinning, batch_size, float(f"{figure:.4g}"))
+        self.candidates.append(candidate)
+
+    def _measure(self, work: Work, layout: Layout) -> _Measured:
+        batch_size = self._search.batch_size
         if self._search.scenario.is_stream:
             latency = self._stream_latency(work)
+            self._note(layout, batch_size, latency.median_ms)
             return _Measured(1.0 / latency.median_ms, latency=latency)
-        rate = self.rate(work, self._search.batch_size)
+        rate = self.rate(work, batch_size)
+        self._note(layout, batch_size, rate)
         return _Measured(rate, rate=rate)
 
     def _stream_latency(self, work: Work) -> Latency:
@@ -141,12 +168,12 @@ class _Tuner:
         layouts = self._search.layouts
         best = layouts[0]
         best_work = self._open(best)
-        best_measured = self._measure(best_work)
+        best_measured = self._measure(best_work, best)
         for layout in layouts[1:]:
             if not self.has_time or best_work.failures.is_set:
                 break
             work = self._open(layout)
-            measured = self._measure(work)
+            measured = self._measure(work, layout)
             if measured.goodness > best_measured.goodness * _GAIN:
                 self._close(best_work)
                 best, best_work, best_measured = layout, work, measured
@@ -154,7 +181,7 @@ class _Tuner:
                 self._close(work)
         return best, best_work, best_measured
 
-    def best_batch(self, work: Work, known_rate: float) -> tuple[int, float]:
+    def best_batch(self, work: Work, layout: Layout, known_rate: float) -> tuple[int, float]:
         """Return the batch size with the highest rate, and the rate: doubling while it gains, else halving."""
         search = self._search
         best, best_rate = search.batch_size, known_rate
@@ -163,8 +190,8 @@ class _Tuner:
         for factor in (2.0, 0.5):
             batch_size = int(best * factor)
             while 1 <= batch_size <= search.largest_batch_size and self.has_time and not work.failures.is_set:
-                self.tried += 1
                 rate = self.rate(work, batch_size)
+                self._note(layout, batch_size, rate)
                 if rate <= best_rate * _GAIN:
                     break
                 best, best_rate = batch_size, rate
@@ -184,12 +211,12 @@ def find_shape(search: Search, open_work: Callable[[Layout], Work], close: Calla
     layout, work, measured = tuner.best_layout()
     if measured.latency is not None:
         warm_up = WarmUp(query_latency_ms=measured.latency.fast_ms, samples_per_second=None)
-        return Found(layout, search.batch_size, work, warm_up, tuner.tried)
-    batch_size, rate = tuner.best_batch(work, measured.rate)
+        return Found(layout, search.batch_size, work, warm_up, tuple(tuner.candidates))
+    batch_size, rate = tuner.best_batch(work, layout, measured.rate)
     if search.scenario is Scenario.OFFLINE:
         warm_up = WarmUp(query_latency_ms=None, samples_per_second=rate)
-        return Found(layout, batch_size, work, warm_up, tuner.tried)
+        return Found(layout, batch_size, work, warm_up, tuple(tuner.candidates))
     latency = query_latency(single_inline(without_loadgen(work)).issue, 1, list(work.library.single))
     most = int(search.limit_ms * SERVER_BATCH_OF_LIMIT / 1000.0 * rate / layout.instances)
     warm_up = WarmUp(query_latency_ms=latency.fast_ms, samples_per_second=rate)
-    return Found(layout, max(1, min(batch_size, most)), work, warm_up, tuner.tried)
+    return Found(layout, max(1, min(batch_size, most)), work, warm_up, tuple(tuner.candidates))

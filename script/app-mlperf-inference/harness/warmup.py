@@ -1,8 +1,8 @@
 """Measures how fast the very same code answers, before LoadGen starts; it warms caches up on the way.
 
 The figures choose the shape of the run (see `tuning`) and become LoadGen's expected rate or latency where the request
-names none (see `settings`). A door that leads nowhere takes the place of LoadGen, so a measured query costs what it
-costs in the test, LoadGen's own part excepted.
+names none (see `settings`). Responses are discarded, so a measured query costs what it costs in the test without
+LoadGen's own part.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median, quantiles
 
-from harness.sut import Door, Issue, Work
+from harness.sut import Issue, ResponseSink, Work
 from harness.watch.progress import Counts
 
 _MEASURED_S = 0.4
@@ -32,8 +32,10 @@ class Latency:
 
 
 def without_loadgen(work: Work) -> Work:
-    """Return the same work with a door that leads nowhere and a counter of its own."""
-    return replace(work, door=Door(work.door.make_response, lambda responses: None), counts=Counts(len(work.predicts)))
+    """Return the same work with a sink that discards responses and a counter of its own."""
+    return replace(
+        work, sink=ResponseSink(work.sink.make_response, lambda responses: None), counts=Counts(len(work.predicts))
+    )
 
 
 def _timed_s(action: Callable[[], None]) -> float:

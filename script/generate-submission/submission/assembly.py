@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.benchmarks import model_of
 from mlperf_results.names import Mode
 from mlperf_results.tree import SubmissionTree, TreeLayout
 from mlperf_results.wholefile import read_object
 
-from . import texts
+from . import program, texts
 from .benchmark import named
 from .found import FoundRun, Sut
 from .measured import Weights, measurements, weights_of
+from .program import Program
 from .request import Request
 
 _PERFORMANCE_LOGS = ("mlperf_log_summary.txt", "mlperf_log_detail.txt")
@@ -44,7 +44,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """All that a tree is made of. systems: the 35 keys by system; harness_folder: the package's folder.
+    """All that a tree is made of. systems: the 35 keys by system; program: what made the runs.
 
     former: the tree that is updated, None when there is none; what it says of other models is kept.
     """
@@ -55,7 +55,7 @@ class Material:
     runs: tuple[FoundRun, ...]
     suts: Mapping[str, Sut]
     systems: Mapping[str, Mapping[str, str]]
-    harness_folder: Path
+    program: Program
     former: Path | None = None
 
     @property
@@ -112,7 +112,7 @@ def _calibration(material: Material) -> Iterator[Piece]:
 
 
 def _sources(material: Material) -> Iterator[Piece]:
-    """Yield README.md, recipes.json and the harness's files for each model on each system."""
+    """Yield the program that made the runs of each model on each system, and how to run it again."""
     for model, system in sorted({(run.place.model, run.place.system) for run in material.runs}):
         folder = source_folder(material.tree, model, system)
         mine = [run for run in material.runs if run.place_parts[:2] == (system, model) and not run.test]
@@ -120,25 +120,25 @@ def _sources(material: Material) -> Iterator[Piece]:
         recipes: list[Mapping[str, Any]] = next(
             (one["recipes"] for one in environments if isinstance(one.get("recipes"), list)), []
         )
+        chain = program.chain(material.program, mine, recipes)
+        requests = {f"{run.place.scenario}/{run.mode.value}": program.request_of(run) for run in mine}
+        requests = {name: content for name, content in requests.items() if content}
         commands = [repeat_command(run) for run in mine]
-        yield Piece(path=folder / "README.md", text=texts.source_readme(model, commands, recipes))
+        versions = {name: text for run in mine for name, text in (run.result.get("versions") or {}).items()}
+        readme = texts.source_readme(model, commands, chain, (bool(recipes), bool(requests)), versions)
+        yield Piece(path=folder / "README.md", text=readme)
         if recipes:
             yield Piece(path=folder / "recipes.json", text=json.dumps(recipes, indent=2) + "\n")
-        for name in sorted({f"benchmarks/{model_of(str(run.setting('model') or model))}/model.py" for run in mine}):
-            yield from _harness_file(material, folder, name)
-        for name in sorted({f"backends/{run.setting('backend')}/backend.py" for run in mine}):
-            yield from _harness_file(material, folder, name)
+        for name, content in requests.items():
+            yield Piece(path=folder / "runs" / f"{name}.json", text=json.dumps(content, indent=2) + "\n")
+        for recipe in chain:
+            for path, source in program.files_of(material.program, recipe.alias):
+                yield Piece(path=folder / "script" / path, source=source)
 
 
 def source_folder(tree: SubmissionTree, model: str, system: str) -> Path:
     """Return the folder with the sources of a model on a system, so that systems do not share files."""
     return tree.code_folder / model / system
-
-
-def _harness_file(material: Material, folder: Path, name: str) -> Iterator[Piece]:
-    source = material.harness_folder / name
-    if source.is_file():
-        yield Piece(path=folder / "harness" / name, source=source)
 
 
 def environment_of(run: FoundRun) -> Mapping[str, Any]:

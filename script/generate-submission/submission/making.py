@@ -24,6 +24,7 @@ from .checks import Problem
 from .found import FoundRun, Sut
 from .infer import inferred
 from .measured import UnknownWeights
+from .program import Program
 from .request import Request
 
 FACTS_NAME = "systems.json"
@@ -134,7 +135,7 @@ def make(
     request: Request,
     gathered: Gathered,
     systems: Mapping[str, Mapping[str, Any]],
-    harness: Path,
+    program: Program,
     tell: Callable[[str], None],
 ) -> dict[str, Any]:
     """Write the tree and bring it into place; return what was made. Raises Refused or placing.PlacingError."""
@@ -142,7 +143,7 @@ def make(
     materials = [
         Material(
             request=request, round_name=round_name, division=division, runs=gathered.runs, suts=gathered.suts,
-            systems={name: _values(row) for name, row in systems.items()}, harness_folder=harness,
+            systems={name: _values(row) for name, row in systems.items()}, program=program,
             former=None if request.is_clean or not request.submission_folder.is_dir() else request.submission_folder,
         )
         for division in request.divisions

@@ -16,6 +16,7 @@ from mlperf_results.recipecalls import threads_in_all
 
 from .found import FoundRun, Sut
 from .measured import Weights, label_of, settings_of
+from .program import HARNESS_RECIPE, LEFT_OUT, RESULTS_RECIPE, ChainRecipe
 
 _FOLDER_OPTIONS = ("--results_dir", "--results-dir", "--output_dir", "--submission_dir", "--user_conf")
 _SHAPE = ("batch_size", "instances", "threads")
@@ -125,23 +126,55 @@ def _result_rows(run: FoundRun, accuracy: FoundRun | None) -> list[tuple[object,
     return rows
 
 
-def source_readme(model: str, commands: Sequence[str], recipes: Sequence[Mapping[str, Any]]) -> str:
-    """Return README.md of a model's sources: which files these are, and the recipes with their digests."""
+def source_readme(
+    model: str,
+    commands: Sequence[str],
+    chain: Sequence[ChainRecipe],
+    has: tuple[bool, bool],
+    versions: Mapping[str, str],
+) -> str:
+    """Return README.md of a model's sources: which files these are and how to run them again.
+
+    has: whether recipes.json and runs/ are there. versions: of the Python packages that the runs used.
+    """
+    has_recipes, has_requests = has
     lines = [
         f"# Sources of {model}",
         "",
         "The runs were made by crowdperf, a CM repository whose recipes install, run and score everything. Beside this",
-        "file lie the harness's own files for this model and its backend; recipes.json lists the recipes with the",
-        "sha256 digest of each one's folder, so that the same state can be told from any other.",
+        "file lie the recipes that the runs rest on, in `script/`: the harness is",
+        f"`script/{HARNESS_RECIPE}/harness`, the library that reads LoadGen's logs and holds the rules is",
+        f"`script/{RESULTS_RECIPE}/mlperf_results`. Weights and data are not here: the recipes get them.",
+        f"Left out are {' and '.join(LEFT_OUT)}, which only look for secrets in what is published.",
         "",
-        "## Commands",
+        "## Run it again with crowdperf",
         "",
         *(f"    {command}" for command in dict.fromkeys(commands)),
         "",
+        "## Run it again without CM",
+        "",
+        f"    export PYTHONPATH=script/{HARNESS_RECIPE}:script/{RESULTS_RECIPE}",
+        "    python3 -m harness run.json",
+        "    python3 -m harness score run.json     # the accuracy of a run in accuracy mode",
+        "",
+        "with " + ", ".join(f"{name} {text}" for name, text in sorted(versions.items())) + ".",
     ]
-    if not recipes:
+    if has_requests:
+        lines += ["`runs/` holds the request of each run; put the paths of model and data set into it."]
+    lines += ["", "## Recipes", ""]
+    rows = [(recipe.alias, recipe.sha256, _state(recipe)) for recipe in chain]
+    lines += [*_table(("recipe", "sha256 of the recipe", "when the runs were made"), rows), ""]
+    if has_recipes:
+        lines += ["recipes.json lists every recipe of the checkout with its digest when the runs were made.", ""]
+    else:
         lines += ["The results hold no list of recipes (environment.json), so recipes.json is absent.", ""]
     return "\n".join(lines)
+
+
+def _state(recipe: ChainRecipe) -> str:
+    if not recipe.recorded:
+        return "not recorded"
+    return f"another state: {recipe.recorded}" if recipe.is_changed else "the same"
 
 
 def calibration_text(rows: Mapping[str, Weights], before: str = "") -> str:

@@ -46,7 +46,7 @@ BOUNDS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class Overrides:
     """What the request itself says; None where it leaves it open. limit_ms: the latency limit. target_qps: the first
     rate. min_query_count: of each run, where early stopping does not ask for more."""
 
@@ -56,22 +56,22 @@ class Wishes:
     min_query_count: int | None
 
 
-def _seconds(length: Length, wishes: Wishes, times: float, longest_s: float) -> float:
+def _seconds(length: Length, overrides: Overrides, times: float, longest_s: float) -> float:
     """Return how long a run is: as long as an overload of the tolerance takes to become as late as the limit, where
     the budget allows that."""
-    if wishes.min_duration_ms is not None:
-        return times * wishes.min_duration_ms / 1000.0
-    return max(length.seconds, min(longest_s, times * wishes.limit_ms / 1000.0 / TOLERANCE))
+    if overrides.min_duration_ms is not None:
+        return times * overrides.min_duration_ms / 1000.0
+    return max(length.seconds, min(longest_s, times * overrides.limit_ms / 1000.0 / TOLERANCE))
 
 
-def make_plan(mode: ExecutionMode, wishes: Wishes, warm_up_rate: float, highest: float) -> Plan:
+def make_plan(mode: ExecutionMode, overrides: Overrides, warm_up_rate: float, highest: float) -> Plan:
     """Return the plan of a search. warm_up_rate: queries/s that the system answers without a pause. highest: the
     rate that memory allows."""
     bounds = BOUNDS[mode]
-    estimate = _FIRST_PART * warm_up_rate if wishes.target_qps is None else wishes.target_qps
-    fewest = None if wishes.min_query_count is None else max(FEWEST_QUERIES, wishes.min_query_count)
-    probe_s = _seconds(bounds.probe, wishes, 1.0, bounds.budget_s / _MOST_PROBES_LONG)
-    confirmation_s = _seconds(bounds.confirmation, wishes, 2.0, bounds.budget_s / _MOST_CONFIRMATIONS_LONG)
+    estimate = _FIRST_PART * warm_up_rate if overrides.target_qps is None else overrides.target_qps
+    fewest = None if overrides.min_query_count is None else max(FEWEST_QUERIES, overrides.min_query_count)
+    probe_s = _seconds(bounds.probe, overrides, 1.0, bounds.budget_s / _MOST_PROBES_LONG)
+    confirmation_s = _seconds(bounds.confirmation, overrides, 2.0, bounds.budget_s / _MOST_CONFIRMATIONS_LONG)
     return Plan(
         estimate=rounded(min(estimate, highest)),
         highest=highest,

@@ -25,7 +25,7 @@ from harness.find.search import Length
 from harness.loadgen import Calls, Pace, Samples, Series
 from harness.mishaps import incomplete_logs, require_whole_logs
 from harness.run import Prepared, raise_recorded
-from harness.sut import INLINE_SERVER_LIMIT_MS, Door, Issue, Response, Work
+from harness.sut import INLINE_SERVER_LIMIT_MS, Issue, Response, ResponseSink, Work
 from harness.watch.progress import Counts, Expectation, progress
 
 _LOOK_S = 0.05
@@ -81,7 +81,7 @@ class _Gate:
     """Between LoadGen and the instances; shut, it keeps the queries until no more come."""
 
     def __init__(self, issue: Issue, work: Work, halt: _Halt, late: LateCount, answered: Answered) -> None:
-        self._issue, self._door, self._halt = issue, work.door, halt
+        self._issue, self._sink, self._halt = issue, work.sink, halt
         self._came, self._answered = late.came, answered
         self._note_came = late.came.append
         self._held: list[int] = []
@@ -104,18 +104,20 @@ class _Gate:
 
     def flush(self) -> None:
         if self._held:
-            self._door.complete([self._door.make_response(identifier, 0, 0) for identifier in self._held])
+            self._sink.complete([self._sink.make_response(identifier, 0, 0) for identifier in self._held])
             self._held.clear()
 
 
 class _Watch:
     """Looks at a Server run now and then, in a thread of its own, and gives it up when it is hopeless or late."""
 
-    def __init__(self, gate: _Gate, counts: Counts, late: LateCount, allowed: int, deadline_s: float) -> None:
+    def __init__(
+        self, gate: _Gate, halt: _Halt, counts: Counts, late: LateCount, allowed: int, deadline_s: float
+    ) -> None:
         self._gate, self._counts, self._late = gate, counts, late
         self._allowed, self._deadline_s = allowed, deadline_s
         self._done = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True, name="watch")
+        self._thread = threading.Thread(target=halt.guarded(self._look), daemon=True, name="watch")
         self.verdict: Verdict | None = None
 
     @property
@@ -142,7 +144,7 @@ class _Watch:
         self._thread.join()
 
 
-class Bench:
+class ProbeRunner:
     """The runs of one search."""
 
     def __init__(self, prepared: Prepared, paths: RunPaths) -> None:
@@ -155,15 +157,12 @@ class Bench:
 
         def load(indices: Sequence[int]) -> None:
             wanted = set(indices)
-            try:
-                if wanted != self._loaded:
-                    self._loaded.clear()
-                    work.library.load(indices)
-                    self._loaded = wanted
-            except Exception as error:  # must not reach LoadGen
-                work.failures.record(error)
+            if wanted != self._loaded:
+                self._loaded.clear()
+                work.library.load(indices)
+                self._loaded = wanted
 
-        return Samples(count=work.library.count, load=load, unload=lambda indices: None)
+        return Samples(count=work.library.count, load=work.failures.guarded(load), unload=lambda indices: None)
 
     def measure(self, paths: RunPaths, title: str) -> Outcome:
         """Run a scenario other than Server to its end."""
@@ -201,13 +200,14 @@ class Bench:
         late, answered = LateCount(rate, limit_s), Answered()
         work = replace(opened, failures=halt, counts=Counts(len(opened.predicts)))
         if (self._prepared.found.warm_up.query_latency_ms or 0.0) >= INLINE_SERVER_LIMIT_MS:  # else it costs too much
-            work = replace(work, door=_noting(work.door, answered))
+            work = replace(work, sink=_noting(work.sink, answered))
         shape = self._prepared.issue_shape(work)
         gate = _Gate(shape.issue, opened, halt, late, answered)
-        watch = _Watch(gate, work.counts, late, allowed, deadline_s)
+        watch = _Watch(gate, halt, work.counts, late, allowed, deadline_s)
         expectation = Expectation(title=title, at_least_s=length.seconds, at_least_samples=length.queries)
         with watch, progress(expectation, work.counts):
-            self._series.run(pace, Calls(gate.issue, gate.flush), self._samples(work), paths)
+            calls = Calls(halt.guarded(gate.issue), halt.guarded(gate.flush))
+            self._series.run(pace, calls, self._samples(work), paths)
         raise_recorded(work)
         shape.close()
         log = _read_log(paths)
@@ -217,15 +217,15 @@ class Bench:
         return Outcome(verdict=verdict, reason=reason, log=log, late=late.late, p50_ms=gate.p50_ms, p99_ms=gate.p99_ms)
 
 
-def _noting(door: Door, answered: Answered) -> Door:
-    """Return a door that writes down when queries are answered."""
+def _noting(sink: ResponseSink, answered: Answered) -> ResponseSink:
+    """Return a sink that notes when queries are answered."""
 
     def complete(responses: list[Response]) -> None:
-        door.complete(responses)
+        sink.complete(responses)
         now_s = time.monotonic()
         answered.at.extend([now_s] * len(responses))
 
-    return Door(door.make_response, complete)
+    return ResponseSink(sink.make_response, complete)
 
 
 def _outcome(verdict: Verdict, reason: str, log: LoadGenLog, late: int) -> Outcome:

@@ -12,8 +12,8 @@ from mlperf_results.logs import Json, LoadGenLog, LogError, read_run_logs
 from harness.errors import HarnessError
 from harness.find import record
 from harness.find.journal import Journal, probe_line, say
-from harness.find.plans import BOUNDS, FEWEST_QUERIES, Wishes, make_plan
-from harness.find.probing import Bench, Verdict
+from harness.find.plans import BOUNDS, FEWEST_QUERIES, Overrides, make_plan
+from harness.find.probing import ProbeRunner, Verdict
 from harness.find.search import Found, Kind, NotFound, Plan, Try, first_step_fits, next_step
 from harness.run import available_memory_bytes
 from harness.settings import Origin, Setting, Settings, expected_memory_bytes, server_rate
@@ -39,14 +39,14 @@ def _make_plan(journal: Journal) -> Plan:
     config, settings = prepared.config, prepared.settings
     is_given = settings.target_qps is not None and settings.target_qps.origin is Origin.USER
     limit = settings.target_latency_ms
-    wishes = Wishes(
+    overrides = Overrides(
         limit_ms=0.0 if limit is None else limit.value,
         target_qps=settings.target_qps.value if settings.target_qps is not None and is_given else None,
         min_duration_ms=_given(settings.min_duration_ms),
         min_query_count=_given(settings.min_query_count),
     )
     highest = _highest_rate(settings, BOUNDS[config.execution_mode].budget_s / 4.0)
-    plan = make_plan(config.execution_mode, wishes, server_rate(prepared.found.warm_up), highest)
+    plan = make_plan(config.execution_mode, overrides, server_rate(prepared.found.warm_up), highest)
     journal.limits = {
         "estimate": {"value": plan.estimate, "origin": (Origin.USER if is_given else Origin.ESTIMATE).value},
         "highest": plan.highest,
@@ -93,7 +93,7 @@ def search_server(journal: Journal) -> tuple[dict[str, Json], Settings, LoadGenL
         f"the highest valid rate within {limit_ms:g} ms, to {plan.tolerance:.0%}, in at most {plan.budget_s:g} s; "
         f"the first rate is {plan.estimate:g} queries/s"
     )
-    bench = Bench(prepared, RunPaths(journal.folder))
+    runner = ProbeRunner(prepared, RunPaths(journal.folder))
     journal.keep()
     while True:
         step = next_step(plan, [probe.tried() for probe in journal.probes], journal.spent_s)
@@ -103,7 +103,7 @@ def search_server(journal: Journal) -> tuple[dict[str, Json], Settings, LoadGenL
         deadline_s = start_s + plan.budget_s - journal.spent_s
         length = plan.probe if step.kind is Kind.PROBE else plan.confirmation
         title = f"find: {step.kind.value} {len(journal.probes) + 1}, {step.rate:g} queries/s"
-        outcome = bench.probe(step.rate, length, journal.next_folder(), deadline_s, title)
+        outcome = runner.probe(step.rate, length, journal.next_folder(), deadline_s, title)
         journal.note(step, outcome, time.monotonic() - start_s, limit_ms)
     if isinstance(step, NotFound):
         raise _nothing_found(journal, step, limit_ms)

@@ -16,7 +16,7 @@ from harness.config import RunConfig
 from harness.cores import available_cores
 from harness.find import record
 from harness.find.journal import Journal, say
-from harness.find.probing import Bench
+from harness.find.probing import ProbeRunner
 from harness.find.record import LABEL, Earlier
 from harness.find.search import rounded
 from harness.find.server import search_server
@@ -113,8 +113,8 @@ def _measure(journal: Journal) -> tuple[dict[str, Json], Settings, LoadGenLog]:
     settings, config = prepared.settings, prepared.config
     require_memory(settings, available_memory_bytes())
     start_s = time.monotonic()
-    bench = Bench(prepared, RunPaths(journal.folder))
-    outcome = bench.measure(journal.next_folder(), f"{config.model} {config.scenario.value} find")
+    runner = ProbeRunner(prepared, RunPaths(journal.folder))
+    outcome = runner.measure(journal.next_folder(), f"{config.model} {config.scenario.value} find")
     probe = journal.note(None, outcome, time.monotonic() - start_s, None)
     warm_up = prepared.found.warm_up
     if config.scenario is Scenario.OFFLINE:

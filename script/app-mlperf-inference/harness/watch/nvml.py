@@ -1,92 +1,89 @@
-"""Asks NVIDIA's driver about its GPUs through NVML, with nothing but ctypes; no library of its own to install.
+"""Asks NVIDIA's driver about its GPUs through NVML, with the package nvidia-ml-py (module `pynvml`).
 
-Functions and structures: NVML API reference (nvml.h, unchanged since driver 390). A machine without the driver has no
-GPUs here; nothing raises.
+Where the package or the driver is missing, there are no GPUs here: a note on stderr says which, and nothing raises,
+because a run does not depend on it. Tried with the package and a library that stands in for the driver; not run on
+hardware.
 """
 
 from __future__ import annotations
 
-import ctypes
+import importlib
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from harness.watch.machine import GpuFacts
-
-_LIBRARY = "libnvidia-ml.so.1"
-_SUCCESS = 0
-_NAME_SIZE = 96
-
-
-class _Utilization(ctypes.Structure):
-    _fields_ = (("gpu", ctypes.c_uint), ("memory", ctypes.c_uint))
-
-
-class _Memory(ctypes.Structure):
-    _fields_ = (("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuLoad:
-    """One GPU at one moment: part of the last period in which a kernel ran, memory in use, power (None: not told)."""
+    """One GPU at one moment: part of the last period in which a kernel ran, memory in use, power (None: unknown)."""
 
     utilization_percent: int | None
     used_bytes: int | None
     power_w: float | None
 
 
-class Nvml:
-    """An opened NVML; `gpus` is empty where there is no driver. Close it when done."""
+def _note(text: str) -> None:
+    sys.stderr.write(f"harness: the load of the GPUs is not recorded: {text}\n")
+    sys.stderr.flush()
 
-    def __init__(self, library_name: str = _LIBRARY) -> None:
+
+class Nvml:
+    """An opened NVML; `gpus` is empty without package or driver. Close it when done."""
+
+    def __init__(self) -> None:
         self.gpus: tuple[GpuFacts, ...] = ()
-        self._handles: list[ctypes.c_void_p] = []
-        self._library: ctypes.CDLL | None = None
+        self._handles: list[Any] = []
+        self._library: Any = None
         try:
-            library = ctypes.CDLL(library_name)
-            if library.nvmlInit_v2() != _SUCCESS:
-                return
-        except (OSError, AttributeError):
+            library = importlib.import_module("pynvml")
+        except ImportError:
+            _note("the package nvidia-ml-py is missing; pip install nvidia-ml-py into this environment")
+            return
+        try:
+            library.nvmlInit()
+        except library.NVMLError as error:
+            _note(str(error))
             return
         self._library = library
         self._find()
 
     def _find(self) -> None:
-        library, found = self._library, ctypes.c_uint()
-        if library is None or library.nvmlDeviceGetCount_v2(ctypes.byref(found)) != _SUCCESS:
-            return
-        gpus = []
-        for index in range(found.value):
-            handle, name = ctypes.c_void_p(), ctypes.create_string_buffer(_NAME_SIZE)
-            if library.nvmlDeviceGetHandleByIndex_v2(ctypes.c_uint(index), ctypes.byref(handle)) != _SUCCESS:
+        library, gpus = self._library, []
+        for index in range(self._value(library.nvmlDeviceGetCount) or 0):
+            handle = self._value(library.nvmlDeviceGetHandleByIndex, index)
+            if handle is None:
                 continue
-            library.nvmlDeviceGetName(handle, name, ctypes.c_uint(_NAME_SIZE))
-            memory = self._memory(handle)
+            name, memory = self._value(library.nvmlDeviceGetName, handle), self._memory(handle)
+            text = name.decode(errors="replace") if isinstance(name, bytes) else str(name or "")
             self._handles.append(handle)
-            total = 0 if memory is None else int(memory.total)
-            gpus.append(GpuFacts(index=index, name=name.value.decode(errors="replace"), memory_bytes=total))
+            gpus.append(GpuFacts(index=index, name=text, memory_bytes=0 if memory is None else int(memory.total)))
         self.gpus = tuple(gpus)
 
-    def _memory(self, handle: ctypes.c_void_p) -> _Memory | None:
-        memory = _Memory()
-        if self._library is None or self._library.nvmlDeviceGetMemoryInfo(handle, ctypes.byref(memory)) != _SUCCESS:
+    def _value(self, function: Callable[..., Any], *arguments: object) -> Any:
+        """Return what NVML answers; None where it cannot."""
+        try:
+            return function(*arguments)
+        except self._library.NVMLError:
             return None
-        return memory
+
+    def _memory(self, handle: Any) -> Any:
+        return self._value(self._library.nvmlDeviceGetMemoryInfo, handle)
 
     def loads(self) -> tuple[GpuLoad, ...]:
-        """Return the load of each of `gpus` now; a GPU that does not tell (MIG) gives None."""
-        library = self._library
-        if library is None:
-            return ()
-        loads = []
+        """Return the load of each of `gpus` now, with None for what the driver does not report (as with MIG)."""
+        library, loads = self._library, []
         for handle in self._handles:
-            rates, power_mw = _Utilization(), ctypes.c_uint()
-            has_rates = library.nvmlDeviceGetUtilizationRates(handle, ctypes.byref(rates)) == _SUCCESS
-            has_power = library.nvmlDeviceGetPowerUsage(handle, ctypes.byref(power_mw)) == _SUCCESS
+            rates = self._value(library.nvmlDeviceGetUtilizationRates, handle)
+            power_mw = self._value(library.nvmlDeviceGetPowerUsage, handle)
             memory = self._memory(handle)
             loads.append(
                 GpuLoad(
-                    utilization_percent=int(rates.gpu) if has_rates else None,
+                    utilization_percent=None if rates is None else int(rates.gpu),
                     used_bytes=None if memory is None else int(memory.used),
-                    power_w=power_mw.value / 1000.0 if has_power else None,
+                    power_w=None if power_mw is None else power_mw / 1000.0,
                 )
             )
         return tuple(loads)
@@ -94,5 +91,6 @@ class Nvml:
     def close(self) -> None:
         """Let go of the driver."""
         if self._library is not None:
-            self._library.nvmlShutdown()
+            self._value(self._library.nvmlShutdown)
             self._library = None
+            self._handles.clear()

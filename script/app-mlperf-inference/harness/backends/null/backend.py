@@ -36,19 +36,27 @@ class NullBackend:
 
     def instance(self, number: int) -> Infer:
         """Return a call that answers zeros for as many samples as come in."""
-        network, is_fixed, first = self._network, self._is_fixed, self._network.inputs[0].name
-        answers: dict[tuple[int, ...], dict[str, Array]] = {}
+        network, first = self._network, self._network.inputs[0].name
+        answers: dict[int | tuple[int, ...], dict[str, Array]] = {}
 
         def infer(inputs: Tensors) -> Tensors:
             count = len(inputs[first])
-            sizes = {} if is_fixed else _named_sizes(network, inputs)
+            sizes = _named_sizes(network, inputs)
             key = (count, *sizes.values())
             answer = answers.get(key)
             if answer is None:
                 answer = answers[key] = {spec.name: _zeros(spec, count, sizes) for spec in network.outputs}
             return answer
 
-        return infer
+        def infer_fixed(inputs: Tensors) -> Tensors:
+            count = len(inputs[first])
+            try:
+                return answers[count]
+            except KeyError:
+                answers[count] = {spec.name: _zeros(spec, count, {}) for spec in network.outputs}
+                return answers[count]
+
+        return infer_fixed if self._is_fixed else infer
 
     def versions(self) -> Mapping[str, str]:
         """Return nothing: no library answers."""

@@ -21,7 +21,7 @@ from torch import nn
 from harness.backends.base import BackendRequest
 from harness.errors import HarnessError
 from harness.tensors import Infer, NetworkSpec, TensorSpec
-from harness.watch.processor import has_amx
+from harness.watch.processor import has_bf16_matmul
 
 _PROFILED_CALLS = 3
 """TorchScript looks at the first calls and optimises in the next."""
@@ -185,6 +185,6 @@ def open_backend(request: BackendRequest) -> Any:
             "backend pytorch has no fp16 on the processor: torch lacks fast kernels there; it has: fp32, bf16",
             "take fp32, or device cuda",
         )
-    if request.precision == "bf16" and not has_amx():
+    if request.precision == "bf16" and not has_bf16_matmul():
         print("pytorch: this processor has no AMX, bf16 is slower than fp32 here", file=sys.stderr)
     return ProcessorBackend(build_module(request), request)

@@ -6,6 +6,7 @@ the refusals are tested; inference was not run on hardware: no GPU was at hand w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,8 +16,8 @@ import torch
 from harness.backends.base import BackendRequest
 from harness.backends.tensorrt.library import SUFFIXES, load_library
 from harness.errors import HarnessError
-from harness.tensors import Infer, NetworkSpec
-from harness.torch_cuda import Staging
+from harness.tensors import Infer, NetworkSpec, TensorSpec
+from harness.torch_cuda import Cuda, Device, Staging
 
 
 class TensorRtBackend:
@@ -31,7 +32,8 @@ class TensorRtBackend:
         """Return the call of an instance with a context and a stream of its own."""
         gpus = tuple(self._engines)
         gpu = gpus[number % len(gpus)]
-        return _Call(self._engines[gpu], self._network, gpu).infer
+        device = Cuda(gpu)
+        return Call(self._engines[gpu], self._network, device, device.handle).infer
 
     def versions(self) -> Mapping[str, str]:
         """Return the versions of the library and of torch."""
@@ -42,42 +44,31 @@ class TensorRtBackend:
         self._engines.clear()
 
 
-class _Call:
-    """One execution context."""
+class Call:
+    """One execution context. Buffers on the GPU and their addresses in the context stay from call to call; TensorRT is
+    told of a shape or an address only when it changes."""
 
-    def __init__(self, engine: Any, network: NetworkSpec, gpu: int) -> None:
+    def __init__(self, engine: Any, network: NetworkSpec, device: Device, handle: int) -> None:
+        """handle: the CUDA stream of `device`."""
         self._context = engine.create_execution_context()
         if self._context is None:
             raise HarnessError("TensorRT gave no execution context", "is there enough memory on the GPU?")
-        self._network = network
-        self._device = torch.device("cuda", gpu)
-        self._stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
-        self._staging = Staging()
+        self._network, self._device, self._handle = network, device, handle
+        self._staging = Staging(device)
+        self._buffers: dict[str, torch.Tensor] = {}
+        self._shapes: dict[str, tuple[int, ...]] = {}
+        self._addresses: dict[str, int] = {}
 
     def infer(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the outputs; states stay on the GPU."""
-        context = self._context
         found: dict[str, Any] = {}
-        with torch.cuda.device(self._device), torch.cuda.stream(self._stream):
-            kept = []  # the buffers must live until the stream is done
+        with self._device.use():
             for spec in self._network.inputs:
                 tensor = self._to_gpu(spec.name, inputs[spec.name])
-                if not context.set_input_shape(spec.name, tuple(tensor.shape)):
-                    raise HarnessError(
-                        f"the engine was not built for {spec.name}{list(tensor.shape)}",
-                        "build it for larger batches or sizes: --largest_batch, --sizes",
-                    )
-                context.set_tensor_address(spec.name, tensor.data_ptr())
-                kept.append(tensor)
-            answers = {}
-            for spec in self._network.outputs:
-                shape = tuple(context.get_tensor_shape(spec.name))
-                if any(size < 0 for size in shape):
-                    raise HarnessError(f"the shape of {spec.name} depends on values: {shape}", "use onnxruntime")
-                dtype: torch.dtype = getattr(torch, spec.dtype)
-                answers[spec.name] = torch.empty(shape, dtype=dtype, device=self._device)
-                context.set_tensor_address(spec.name, answers[spec.name].data_ptr())
-            if not context.execute_async_v3(self._stream.cuda_stream):
+                self._set_shape(spec.name, tuple(tensor.shape))
+                self._set_address(spec.name, tensor)
+            answers = {spec.name: self._answer(spec) for spec in self._network.outputs}
+            if not self._context.execute_async_v3(self._handle):
                 raise HarnessError("TensorRT could not run the engine", "see the lines above")
             for spec in self._network.outputs:
                 answer = answers[spec.name]
@@ -86,14 +77,49 @@ class _Call:
                 else:
                     pinned = self._staging.take(f"out {spec.name}", tuple(answer.shape), answer.dtype)
                     found[spec.name] = pinned.copy_(answer, non_blocking=True).numpy()
-        self._stream.synchronize()
+        self._device.synchronize()
         return found
 
     def _to_gpu(self, name: str, value: Any) -> torch.Tensor:
         if not isinstance(value, np.ndarray):
             state: torch.Tensor = value
             return state
-        return self._staging.filled(name, value).to(self._device, non_blocking=True)
+        pinned = self._staging.filled(name, value)
+        return self._kept(name, pinned.dtype, tuple(pinned.shape)).copy_(pinned, non_blocking=True)
+
+    def _kept(self, name: str, dtype: torch.dtype, shape: tuple[int, ...]) -> torch.Tensor:
+        """Return a tensor of this shape in the buffer of a name, which grows and is used again."""
+        size = math.prod(shape)
+        buffer = self._buffers.get(name)
+        if buffer is None or buffer.numel() < size or buffer.dtype != dtype:
+            buffer = self._buffers[name] = self._device.buffer(dtype, (size,))
+        return buffer[:size].view(*shape)
+
+    def _set_shape(self, name: str, shape: tuple[int, ...]) -> None:
+        if self._shapes.get(name) == shape:
+            return
+        if not self._context.set_input_shape(name, shape):
+            raise HarnessError(
+                f"the engine was not built for {name}{list(shape)}",
+                "build it for larger batches or sizes: --largest_batch, --sizes",
+            )
+        self._shapes[name] = shape
+
+    def _set_address(self, name: str, tensor: torch.Tensor) -> None:
+        address = tensor.data_ptr()
+        if self._addresses.get(name) != address:
+            self._context.set_tensor_address(name, address)
+            self._addresses[name] = address
+
+    def _answer(self, spec: TensorSpec) -> torch.Tensor:
+        """Return where an output goes; a state gets memory of its own, because the next call reads it."""
+        shape = tuple(self._context.get_tensor_shape(spec.name))
+        if any(size < 0 for size in shape):
+            raise HarnessError(f"the shape of {spec.name} depends on values: {shape}", "use onnxruntime")
+        dtype: torch.dtype = getattr(torch, spec.dtype)
+        answer = self._device.buffer(dtype, shape) if spec.is_state else self._kept(f"out {spec.name}", dtype, shape)
+        self._set_address(spec.name, answer)
+        return answer
 
 
 def open_backend(request: BackendRequest) -> TensorRtBackend:

@@ -11,7 +11,7 @@ from mlperf_results.names import ExecutionMode, Mode, Scenario, UnknownName, par
 from mlperf_results.names import parse_scenario as scenario_named
 from mlperf_results.rounds import current_scenarios, scenarios_of
 
-from .planning import Wish
+from .planning import Overrides
 
 ALL = "all"
 OWN_TARGETS = {
@@ -39,7 +39,7 @@ class Call:
     model: str
     execution_mode: ExecutionMode
     modes: tuple[Mode, ...]
-    wishes: Mapping[Scenario, Wish]
+    overrides: Mapping[Scenario, Overrides]
 
 
 def read(env: Mapping[str, Any]) -> Call:
@@ -72,13 +72,13 @@ def read(env: Mapping[str, Any]) -> Call:
         raise BadCall(str(error)) from error
     counts = {name: number(key) for name, key in COUNTS.items()}
     whole = {name: None if value is None else int(value) for name, value in counts.items() if value == value}
-    wishes = {}
+    overrides = {}
     for scenario in scenarios:
         given = [value for key in OWN_TARGETS[scenario] if (value := number(key)) is not None]
-        wishes[scenario] = Wish(target=given[0] if given else None, **whole)
+        overrides[scenario] = Overrides(target=given[0] if given else None, **whole)
     if problems:
         raise BadCall("; ".join(dict.fromkeys(problems)))
-    return Call(model=model, execution_mode=execution_mode, modes=modes, wishes=wishes)
+    return Call(model=model, execution_mode=execution_mode, modes=modes, overrides=overrides)
 
 
 def _scenarios(text: str, model: str) -> tuple[Scenario, ...]:

@@ -1,0 +1,139 @@
+"""harness.effective: a setting that LoadGen did not take over ends the run. The logs are LoadGen's own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from harness_support import TIMEOUT_S, need, request, run_harness
+
+need("numpy", "mlperf_loadgen", "onnx", "onnxruntime", "sklearn")
+
+from harness.config import KnownNames, parse_run_config  # noqa: E402
+from harness.effective import logged_settings, require_same_settings  # noqa: E402
+from harness.errors import HarnessError  # noqa: E402
+from harness.settings import Circumstances, Origin, Setting, Settings, Shape, WarmUp, resolve  # noqa: E402
+from harness.userconf import effective, parse  # noqa: E402
+from mlperf_results.benchmarks import record_of  # noqa: E402
+from mlperf_results.compliance import audit_values  # noqa: E402
+from mlperf_results.layout import RunPaths  # noqa: E402
+from mlperf_results.logs import Json  # noqa: E402
+from mlperf_results.names import Scenario  # noqa: E402
+from test_failures import ENVIRONMENT  # noqa: E402
+from test_harness_runs import Digits, digits  # noqa: E402, F401 - a fixture
+
+EVERY_LINE = """
+*.*.max_duration = 90000
+*.*.max_query_count = 2000000
+*.*.sample_concatenate_permutation = 1
+*.*.performance_sample_count_override = 100
+*.Server.max_async_queries = 500000
+*.*.target_latency_percentile = 80
+*.Server.target_latency = 30
+*.Server.target_qps = 1234.5678
+*.MultiStream.target_latency = 0.0625
+"""
+SHAPE = Shape(
+    batch_size=Setting(8, Origin.DEFAULT),
+    instances=Setting(1, Origin.DEFAULT),
+    threads=Setting(1, Origin.DEFAULT),
+    is_spinning=False,
+    wait_s=0.0,
+)
+
+
+def settings_of(result: dict, conf: str) -> Settings:
+    """The settings of a run that has ended, from its result.json."""
+    run = {key: value["value"] for key, value in result["run"].items() if isinstance(value, dict)}
+    scenario = Scenario(run["scenario"])
+    wanted = {key: run.get(key) for key in ("scenario", "mode", "target_qps", "target_latency_ms", "min_duration_ms")}
+    config = parse_run_config(
+        json.dumps(request(**wanted, min_query_count=run["min_query_count"])),
+        "run.json",
+        KnownNames(models=("digits",), backends=("null",)),
+    )
+    lines = effective(parse(conf, "my.conf"), "digits", scenario)
+    place = Circumstances(rules=record_of("digits"), user_lines=lines, dataset_count=300)
+    settings = resolve(config, SHAPE, place, WarmUp(query_latency_ms=1.0, samples_per_second=1000.0))
+    rate = run.get("target_qps")  # of an accuracy run of Server: the warm-up's
+    return settings if rate is None else replace(settings, target_qps=Setting(rate, Origin.USER))
+
+
+@pytest.mark.parametrize("mode", ["performance", "accuracy"])
+@pytest.mark.parametrize("scenario", [scenario.value for scenario in Scenario])
+def test_every_setting_is_found_again_and_every_change_is_noticed(
+    digits: Digits,  # noqa: F811
+    tmp_path: Path,
+    scenario: str,
+    mode: str,
+) -> None:
+    (tmp_path / "my.conf").write_text(EVERY_LINE)
+    changes = {"scenario": scenario, "mode": mode, "min_duration_ms": 50, "min_query_count": 130, "threads": 1}
+    content = digits.request(tmp_path, backend="null", user_conf=str(tmp_path / "my.conf"), **changes)
+    ended = run_harness(tmp_path, content)
+    assert ended.code == 0, ended.stderr
+    settings, logged = settings_of(ended.result, EVERY_LINE), logged_settings(RunPaths(ended.folder))
+    require_same_settings(settings, None, logged)
+    checked = {key for key, value in logged.items() if is_noticed(settings, logged, key, value)}
+    expected = {
+        "effective_scenario", "effective_test_mode", "effective_min_duration_ms", "effective_max_duration_ms",
+        "requested_min_query_count", "effective_max_query_count", "effective_performance_sample_count",
+        "effective_sample_concatenate_permutation", "effective_performance_issue_same",
+        "effective_performance_issue_same_index", "effective_performance_issue_unique",
+        "effective_accuracy_log_rng_seed", "effective_accuracy_log_probability",
+        "effective_accuracy_log_sampling_target",
+    }  # fmt: skip
+    own = {
+        "SingleStream": {"requested_single_stream_expected_latency_ns", "effective_target_latency_percentile"},
+        "MultiStream": {"requested_multi_stream_expected_latency_ns", "effective_target_latency_percentile"},
+        "Offline": {"effective_target_qps"},
+        "Server": {"effective_target_qps", "effective_target_latency_ns", "effective_target_latency_percentile",
+                   "effective_max_async_queries", "requested_server_coalesce_queries"},
+    }  # fmt: skip
+    assert expected | own[scenario] <= checked
+
+
+def is_noticed(settings: Settings, logged: dict[str, Json], key: str, value: Json) -> bool:
+    """Whether another value of `key` in the log is an error that names it."""
+    other: Json = (not value) if isinstance(value, bool) else 7 if not isinstance(value, int | float) else value + 1001
+    try:
+        require_same_settings(settings, None, {**logged, key: other})
+    except HarnessError as error:
+        assert key in str(error) or key in ("effective_scenario", "effective_test_mode")
+        return True
+    return False
+
+
+def test_what_a_compliance_test_sets_must_be_in_effect(digits: Digits, tmp_path: Path) -> None:  # noqa: F811
+    changes = {"scenario": "Server", "min_duration_ms": 50, "min_query_count": 130, "threads": 1}
+    ended = run_harness(tmp_path, digits.request(tmp_path, backend="null", **changes))
+    settings, logged = settings_of(ended.result, ""), logged_settings(RunPaths(ended.folder))
+    with pytest.raises(HarnessError, match="performance_issue_same 1 became False"):
+        require_same_settings(settings, audit_values("TEST04", "digits", "6.0.17"), logged)
+    with pytest.raises(HarnessError, match="accuracy_log_sampling_target 4096 became 0"):
+        require_same_settings(settings, audit_values("TEST01", "digits", "6.0.17"), logged)
+
+
+SABOTAGE = """
+import sys
+from harness import loadgen, userconf
+loadgen.render = lambda *words: userconf.render(*words).replace("target_qps = ", "target_qps=")
+from harness.__main__ import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_line_that_loadgen_ignores_ends_the_run(digits: Digits, tmp_path: Path) -> None:  # noqa: F811
+    content = digits.request(tmp_path, backend="null", scenario="Offline", target_qps=777, min_duration_ms=50)
+    (tmp_path / "run.json").write_text(json.dumps(content))
+    done = subprocess.run(
+        [sys.executable, "-c", SABOTAGE, "run.json"],
+        env=ENVIRONMENT, cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT_S,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert "target_qps 777 became 1" in done.stderr
+    assert not (tmp_path / "out" / "result.json").exists()

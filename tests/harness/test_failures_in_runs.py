@@ -1,0 +1,34 @@
+"""An exception anywhere in a callback, a worker or a completion ends the run with its text: LoadGen never waits for
+ever. Real LoadGen runs, one process for all (fault_runs.py says how)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from harness_support import need
+from test_failures import ENVIRONMENT
+
+need("numpy", "mlperf_loadgen")
+
+import fault_runs  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def ended() -> dict[str, tuple[int, str]]:
+    done = subprocess.run(
+        [sys.executable, str(Path(fault_runs.__file__))],
+        env=ENVIRONMENT, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("case", fault_runs.cases(), ids=fault_runs.case_name)
+def test_every_fault_ends_the_run_with_its_text(ended: dict[str, tuple[int, str]], case: tuple[str, str, bool]) -> None:
+    code, stderr = ended[fault_runs.case_name(case)]
+    assert code == 1, stderr
+    assert f"harness: error: inference failed during the run: {fault_runs.WORDS}" in stderr

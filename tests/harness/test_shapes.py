@@ -1,0 +1,89 @@
+"""harness.shapes: the shape that the first run of a scenario finds is that of the later ones, and of no others."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from harness_support import need, request, run_harness
+
+need("numpy", "mlperf_loadgen", "onnx", "onnxruntime", "sklearn")
+
+from harness.config import KnownNames, RunConfig, parse_run_config  # noqa: E402
+from harness.shapes import FILE, purpose, read_shape, shape_file  # noqa: E402
+from test_harness_runs import Digits, digits  # noqa: E402, F401 - a fixture
+
+KNOWN = KnownNames(models=("digits",), backends=("null",))
+
+
+def config(folder: str, **changes: object) -> RunConfig:
+    return parse_run_config(json.dumps(request(output_dir=folder, **changes)), "run.json", KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("folder", "found"),
+    [
+        ("r/1/digits/Offline/performance/run_1", "r/1/digits/Offline"),
+        ("r/1/digits/Offline/accuracy", "r/1/digits/Offline"),
+        ("r/1/digits/Offline/TEST01/performance/run_1", "r/1/digits/Offline"),
+        ("r/1/digits/Server/accuracy", None),  # not the scenario of the run
+        ("out", None),
+        ("Offline", None),
+    ],
+)
+def test_the_file_is_in_the_folder_of_the_scenario(folder: str, found: str | None) -> None:
+    assert shape_file(config(folder)) == (None if found is None else Path(found) / FILE)
+
+
+def test_the_runs_of_a_scenario_work_in_the_shape_of_the_first(digits: Digits, tmp_path: Path) -> None:  # noqa: F811
+    folder = tmp_path / "digits" / "Offline"
+    short = {"min_duration_ms": 100, "backend": "onnxruntime"}
+    first = run_harness(
+        tmp_path, {**digits.request(tmp_path, **short), "output_dir": str(folder / "performance" / "run_1")}
+    )
+    assert first.code == 0, first.stderr
+    assert first.result["shape_found_utc"] is None
+    assert first.result["shape_candidates"]
+    kept = json.loads((folder / FILE).read_text())
+    assert kept["candidates"] == first.result["shape_candidates"]
+    kept["shape"] = {"instances": 1, "threads": 1, "is_spinning": False, "batch_size": 5}  # one that nobody would find
+    (folder / FILE).write_text(json.dumps(kept))
+    second = run_harness(
+        tmp_path, {**digits.request(tmp_path, mode="accuracy", **short), "output_dir": str(folder / "accuracy")}
+    )
+    assert second.code == 0, second.stderr
+    run = second.result["run"]
+    assert (run["instances"]["value"], run["threads"]["value"], run["batch_size"]["value"]) == (1, 1, 5)
+    assert "shape.json" in run["instances"]["origin"]
+    assert second.result["shape_found_utc"] == kept["found_utc"]
+    assert len(second.result["shape_candidates"]) == 1
+
+
+@pytest.mark.parametrize(
+    "change", [{"backend": "null"}, {"precision": "int8"}, {"execution_mode": "fast"}, {"batch_size": 3}]
+)
+def test_a_shape_of_something_else_is_not_used(tmp_path: Path, change: dict[str, object]) -> None:
+    here = replace(config("x/Offline/accuracy"), backend="onnxruntime")
+    shape = {"instances": 2, "threads": 1, "is_spinning": False, "batch_size": 5}
+    content = {
+        "format": 1,
+        "found_utc": "2026-11-22",
+        "for": purpose(here, {"model": "ab"}, (0, 1), 15.0),
+        "shape": shape,
+    }
+    path = tmp_path / FILE
+    path.write_text(json.dumps(content))
+    assert read_shape(path, purpose(here, {"model": "ab"}, (0, 1), 15.0)).batch_size == 5
+    other = config("x/Offline/accuracy", **change) if "backend" not in change else config("x/Offline/accuracy")
+    other = other if "backend" in change else replace(other, backend="onnxruntime")
+    assert read_shape(path, purpose(other, {"model": "ab"}, (0, 1), 15.0)) is None
+    assert read_shape(path, purpose(here, {"model": "cd"}, (0, 1), 15.0)) is None
+    assert read_shape(path, purpose(here, {"model": "ab"}, (0,), 15.0)) is None
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 2}', '{"format": 1, "for": {}}'])
+def test_a_damaged_file_is_not_used(tmp_path: Path, text: str) -> None:
+    (tmp_path / FILE).write_text(text)
+    assert read_shape(tmp_path / FILE, {}) is None

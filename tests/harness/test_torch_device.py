@@ -1,0 +1,187 @@
+"""harness.torch_cuda and backends.tensorrt on a device that is the processor: which copies, captures and bindings they
+make, and that the figures are right. Not a GPU: streams, pinned memory and CUDA graphs are only pretended."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+from harness_support import need
+
+need("numpy", "torch")
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from backend_toys import backend_request, toy_on_path  # noqa: E402
+from harness.backends.tensorrt import backend as tensorrt  # noqa: E402
+from harness.errors import HarnessError  # noqa: E402
+from harness.tensors import NetworkSpec, TensorSpec  # noqa: E402
+from harness.torch_cuda import Captured, EagerCall, GraphCall  # noqa: E402
+
+
+class FakeDevice:
+    """Computes on the processor and counts; a replay runs the forward pass again and writes into the same outputs."""
+
+    def __init__(self) -> None:
+        self.captures = self.replays = self.buffers = 0
+        self.is_in_use = False
+
+    @contextlib.contextmanager
+    def use(self):
+        assert not self.is_in_use
+        self.is_in_use = True
+        with torch.inference_mode():
+            yield
+        self.is_in_use = False
+
+    def synchronize(self) -> None:
+        assert not self.is_in_use
+
+    def pinned(self, dtype: torch.dtype, shape: Sequence[int]) -> torch.Tensor:
+        return torch.zeros(tuple(shape), dtype=dtype)
+
+    def buffer(self, dtype: torch.dtype, shape: Sequence[int]) -> torch.Tensor:
+        self.buffers += 1
+        return torch.zeros(tuple(shape), dtype=dtype)
+
+    def capture(self, run: Callable[[], Sequence[torch.Tensor]]) -> Captured:
+        self.captures += 1
+        with torch.inference_mode():
+            outputs = tuple(answer.clone() for answer in run())
+
+        def replay() -> None:
+            assert self.is_in_use
+            self.replays += 1
+            for output, answer in zip(outputs, run(), strict=True):
+                output.copy_(answer)
+
+        return Captured(replay, outputs)
+
+
+class Doubled(torch.nn.Module):
+    """Twice the input, and how many rows it saw."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[int] = []
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+        self.seen.append(len(x))
+        return (x * 2,)
+
+
+SPEC = NetworkSpec(
+    name="model",
+    inputs=(TensorSpec(name="x", dtype="float32", shape=(3,)),),
+    outputs=(TensorSpec(name="y", dtype="float32", shape=(3,)),),
+)
+
+
+@pytest.fixture
+def request_of(tmp_path):
+    with toy_on_path(tmp_path):
+        yield lambda **changes: replace(backend_request("image", None), network=SPEC, **changes)
+
+
+def rows(count: int) -> np.ndarray:
+    return np.arange(count * 3, dtype=np.float32).reshape(count, 3) + 1
+
+
+def test_every_size_is_captured_before_the_first_call(request_of) -> None:
+    device, module = FakeDevice(), Doubled()
+    call = GraphCall(module, request_of(largest_batch=12), device)
+    assert module.seen == [12, 8, 4, 2, 1]  # the largest first
+    for count in (1, 3, 12, 5, 2):
+        assert (call.infer({"x": rows(count)})["y"] == 2 * rows(count)).all()
+    assert (device.captures, device.replays) == (5, 5)
+    assert module.seen[5:] == [1, 4, 12, 8, 2]  # padded to the next captured size
+
+
+def test_the_sizes_share_one_set_of_buffers(request_of) -> None:
+    device = FakeDevice()
+    GraphCall(Doubled(), request_of(largest_batch=64), device)
+    assert device.buffers == 1
+
+
+def test_more_samples_than_asked_for_are_refused(request_of) -> None:
+    call = GraphCall(Doubled(), request_of(largest_batch=4), FakeDevice())
+    with pytest.raises(HarnessError, match="5 samples came; at most 4"):
+        call.infer({"x": rows(5)})
+
+
+def test_an_eager_call_copies_in_and_out(request_of) -> None:
+    call = EagerCall(Doubled(), request_of(), FakeDevice())
+    for count in (2, 5, 1):
+        assert (call.infer({"x": rows(count)})["y"] == 2 * rows(count)).all()
+
+
+class FakeContext:
+    """TensorRT's execution context: y = 2x on the memory whose addresses it was given."""
+
+    def __init__(self, largest: int) -> None:
+        self._largest = largest
+        self.shape: tuple[int, ...] = ()
+        self.addresses: dict[str, int] = {}
+        self.calls: list[str] = []
+
+    def set_input_shape(self, name: str, shape: tuple[int, ...]) -> bool:
+        self.calls.append("shape")
+        self.shape = shape
+        return shape[0] <= self._largest
+
+    def get_tensor_shape(self, name: str) -> tuple[int, ...]:
+        return self.shape
+
+    def set_tensor_address(self, name: str, address: int) -> None:
+        self.calls.append(f"address of {name}")
+        self.addresses[name] = address
+
+    def execute_async_v3(self, handle: int) -> bool:
+        assert handle == 77
+        count = int(np.prod(self.shape))
+        x, y = (np.ctypeslib.as_array((ctypes.c_float * count).from_address(self.addresses[name])) for name in "xy")
+        y[:] = 2 * x
+        return True
+
+
+class FakeEngine:
+    def __init__(self, largest: int = 8) -> None:
+        self.context = FakeContext(largest)
+
+    def create_execution_context(self) -> FakeContext:
+        return self.context
+
+
+def test_tensorrt_keeps_its_bindings_between_calls() -> None:
+    engine, device = FakeEngine(), FakeDevice()
+    call = tensorrt.Call(engine, SPEC, device, 77)
+    for count in (4, 4, 4):
+        assert (call.infer({"x": rows(count)})["y"] == 2 * rows(count)).all()
+    assert engine.context.calls == ["shape", "address of x", "address of y"]
+    assert (call.infer({"x": rows(2)})["y"] == 2 * rows(2)).all()  # fits into the buffers
+    assert engine.context.calls[3:] == ["shape"]
+    assert (call.infer({"x": rows(8)})["y"] == 2 * rows(8)).all()  # larger ones are made
+    assert engine.context.calls[4:] == ["shape", "address of x", "address of y"]
+    assert device.buffers == 4
+
+
+def test_tensorrt_gives_each_state_memory_of_its_own() -> None:
+    state = NetworkSpec(
+        name="model",
+        inputs=(TensorSpec(name="x", dtype="float32", shape=(3,), is_state=True),),
+        outputs=(TensorSpec(name="y", dtype="float32", shape=(3,), is_state=True),),
+    )
+    call = tensorrt.Call(FakeEngine(), state, FakeDevice(), 77)
+    first = call.infer({"x": torch.from_numpy(rows(2))})["y"]
+    second = call.infer({"x": first})["y"]
+    assert (first.numpy() == 2 * rows(2)).all()
+    assert (second.numpy() == 4 * rows(2)).all()
+
+
+def test_a_shape_that_the_engine_was_not_built_for_is_named() -> None:
+    call = tensorrt.Call(FakeEngine(largest=2), SPEC, FakeDevice(), 77)
+    with pytest.raises(HarnessError, match=r"not built for x\[3, 3\]"):
+        call.infer({"x": rows(3)})
