@@ -227,6 +227,7 @@ def compare_precision(bench: Bench) -> list[Comparison]:
 def best_server_rate(bench: Bench, limit_ms: float, offline: float) -> float:
     """Return the highest rate that LoadGen calls VALID, between SERVER_LEAST of Offline's rate and all of it."""
     low, high, best = SERVER_LEAST * offline, offline, 0.0
+    limit_ms = max(1, round(limit_ms))  # LoadGen drops fractions of a Server limit
     for _ in range(SERVER_STEPS):
         rate = (low + high) / 2
         result = bench.harness("Server", target_qps=rate, target_latency_ms=limit_ms, min_query_count=SERVER_QUERIES)

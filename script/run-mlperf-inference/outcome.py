@@ -12,7 +12,7 @@ from typing import Any
 
 from mlperf_results.backends import BACKENDS, STAND_IN_BACKENDS
 from mlperf_results.benchmarks import BENCHMARKS
-from mlperf_results.names import STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL, Mode, Scenario
+from mlperf_results.names import DEPARTURE_LABEL, STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL, Mode, Scenario
 
 from .matrix import Config, RunSpec
 
@@ -106,7 +106,7 @@ def label_of(runs: Sequence[FinishedRun]) -> str:
     if not parts:
         return NO_RUN_LABEL
     if TEST_RUN_LABEL in parts:
-        parts = [TEST_RUN_LABEL]
+        parts = [TEST_RUN_LABEL, *(part for part in parts if part.startswith(DEPARTURE_LABEL))]
     made = synthetic_parts(runs)
     for label, is_true in ((STAND_IN_LABEL, made["backend"]), (SYNTHETIC_LABEL, made["model"] or made["dataset"])):
         if is_true:

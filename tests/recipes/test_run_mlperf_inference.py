@@ -290,6 +290,9 @@ def test_one_short_run_labels_the_whole_call():
     ]
     assert outcome.label_of(runs) == TEST_RUN_LABEL
     assert outcome.label_of(runs[:1]) == "full-length run"
+    other = "not measured by the rules (target_latency_percentile), not an MLPerf result"
+    departed = [*runs, finished("Offline", "performance", result(label=f"{TEST_RUN_LABEL}; {other}"))]
+    assert outcome.label_of(departed) == f"{TEST_RUN_LABEL}; {other}"
 
 
 @pytest.mark.parametrize(("origin", "is_noted"), [("warm-up estimate", True), ("user", False)])

@@ -10,7 +10,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mlperf_results.logs import Json, LoadGenLog
-from mlperf_results.names import FULL_RULES_MIN_DURATION_MS, STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL
+from mlperf_results.names import (
+    DEPARTURE_LABEL,
+    FULL_RULES_MIN_DURATION_MS,
+    STAND_IN_LABEL,
+    SYNTHETIC_LABEL,
+    TEST_RUN_LABEL,
+)
 
 from harness.config import FORMAT, RunConfig
 from harness.modelfacts import CalibrationSource
@@ -43,7 +49,7 @@ def run_label(settings: Settings, log: LoadGenLog, facts: Facts, compliance_test
     """Return the words that must stand beside the figure."""
     words = [] if compliance_test is None else [f"compliance test {compliance_test}"]
     if settings.departures:
-        words.append(f"not measured by the rules ({', '.join(settings.departures)}), not an MLPerf result")
+        words.append(f"{DEPARTURE_LABEL} ({', '.join(settings.departures)}), not an MLPerf result")
     if facts.is_synthetic["model"] or facts.is_synthetic["dataset"]:
         words.append(SYNTHETIC_LABEL)
     if facts.is_synthetic["backend"]:

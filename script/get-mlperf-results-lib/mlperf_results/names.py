@@ -21,6 +21,9 @@ checker)."""
 TEST_RUN_LABEL = "test run, not a valid MLPerf result"
 """The words that stand beside every figure of a run that asked for less than the full duration."""
 
+DEPARTURE_LABEL = "not measured by the rules"
+"""Begins the words beside a figure whose run had settings that change what is measured; they follow in brackets."""
+
 SYNTHETIC_LABEL = "synthetic input, not an MLPerf result"
 """The words that stand beside every figure got with made data or made weights."""
 
