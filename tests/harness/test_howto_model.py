@@ -48,10 +48,9 @@ def write_network(path: Path) -> None:
 def place(tmp_path: Path) -> Path:
     source = tmp_path / "source"
     shutil.copytree(HARNESS / "harness", source / "harness", ignore=shutil.ignore_patterns("__pycache__"))
-    (source / "harness" / "datasets" / "squares.py").write_text(block("datasets/squares.py", "python"))
     folder = source / "harness" / "benchmarks" / "squares"
     folder.mkdir()
-    for name in ("record.py", "model.py"):
+    for name in ("dataset.py", "record.py", "model.py"):
         (folder / name).write_text(block(f"benchmarks/squares/{name}", "python"))
     data = tmp_path / "data"
     data.mkdir()

@@ -1,12 +1,15 @@
-"""Which benchmarks, backends and data sets there are: a folder with a record each, and a file in datasets/.
+"""Which benchmarks, backends and data sets there are, and their modules.
 
-Listing reads records and imports nothing else, so a backend whose library is absent is still listed.
-A benchmark is asked for by its official name ("bert-99"), one that is not MLPerf's by its own.
+A benchmark and a backend are a folder with a record each; a data set is a file in datasets/, or `dataset.py` in the
+folder of the one benchmark that has it. Listing reads records and imports nothing else, so a backend whose library is
+absent is still listed. A benchmark is asked for by its official name ("bert-99"), one that is not MLPerf's by its own.
 """
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
 
 from mlperf_results.backends import BACKENDS
@@ -17,6 +20,8 @@ from harness.benchmarks.base import ModelModule
 from harness.datasets.base import DatasetModule
 from harness.errors import ConfigError, HarnessError, Problem
 
+_HERE = Path(__file__).parent
+
 
 def known_names(kind: str) -> tuple[str, ...]:
     """Return the sorted names of one kind: `backends`, `models` or `datasets`."""
@@ -25,47 +30,39 @@ def known_names(kind: str) -> tuple[str, ...]:
     return tuple(BACKENDS) if kind == "backends" else tuple(sorted({one.dataset for one in RECORDS.values()}))
 
 
-def _load(kind: str, name: str) -> ModuleType:
+def _load(kind: str, name: str, place: Sequence[str], member: str) -> ModuleType:
+    """Return the module at `place` below the harness; raises HarnessError when it cannot be had or lacks `member`."""
     if name not in known_names(kind):
         problem = Problem(kind.removesuffix("s"), repr(name), ", ".join(known_names(kind)))
         raise ConfigError("the run", [problem])
-    places = {"models": f"benchmarks.{model_of(name)}.model", "backends": f"backends.{name}.backend"}
-    module = places.get(kind, f"{kind}.{name}")
     try:
-        return importlib.import_module(f"harness.{module}")
+        module = importlib.import_module(".".join(("harness", *place)))
     except ImportError as error:
-        message = f"cannot load harness.{module}: {error}"
+        message = f"cannot load {'/'.join(place)}.py: {error}"
         raise HarnessError(message, "install its library into this environment") from error
-
-
-def _require(kind: str, name: str, module: ModuleType, members: tuple[str, ...]) -> None:
-    missing = [member for member in members if not hasattr(module, member)]
-    if missing:
-        message = f"{kind}/{name}.py lacks {', '.join(missing)}"
-        raise HarnessError(message, f"see {kind}/base.py for what one file must have")
+    if not hasattr(module, member):
+        raise HarnessError(f"{'/'.join(place)}.py lacks {member}", f"see {place[0]}/base.py for what it must have")
+    return module
 
 
 def load_backend(name: str) -> BackendModule:
     """Return the backend's module; raises ConfigError listing the known names."""
-    module = _load("backends", name)
-    _require("backends", f"{name}/backend", module, ("open_backend",))
-    backend: BackendModule = module
+    backend: BackendModule = _load("backends", name, ("backends", name, "backend"), "open_backend")
     return backend
 
 
 def load_model(name: str) -> ModelModule:
     """Return the module of the model or benchmark `name`; raises ConfigError listing the known names."""
-    module = _load("models", name)
-    _require("benchmarks", f"{model_of(name)}/model", module, ("open_model",))
-    model: ModelModule = module
+    model: ModelModule = _load("models", name, ("benchmarks", model_of(name), "model"), "open_model")
     return model
 
 
 def load_dataset(name: str) -> DatasetModule:
     """Return the data set's module; raises ConfigError listing the known names."""
-    module = _load("datasets", name)
-    _require("datasets", name, module, ("open_dataset",))
-    dataset: DatasetModule = module
+    folders = (folder for folder, record in RECORDS.items() if record.dataset == name)
+    own = next((one for one in folders if (_HERE / "benchmarks" / one / "dataset.py").is_file()), None)
+    place = ("datasets", name) if own is None else ("benchmarks", own, "dataset")
+    dataset: DatasetModule = _load("datasets", name, place, "open_dataset")
     return dataset
 
 
