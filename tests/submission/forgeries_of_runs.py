@@ -277,10 +277,10 @@ def settings() -> Iterator[Mutation]:
         ("submitted run of unique samples", "closed", "SET-005", both(
             value(detail(C_SERVER), "requested_performance_issue_unique", True),
             value(detail(C_SERVER), "effective_performance_issue_unique", True))),
-        ("TEST04 of different samples", "closed", "SET-006", both(
+        ("TEST04 of different samples", "closed", "TEST-007", both(
             value(detail(f"{T04}/performance/run_1"), "requested_performance_issue_same", False),
             value(detail(f"{T04}/performance/run_1"), "effective_performance_issue_same", False))),
-        ("TEST01 that logged nothing", "closed", "SET-006", both(
+        ("TEST01 that logged nothing", "closed", "TEST-007", both(
             value(detail(f"{T01}/performance/run_1"), "requested_accuracy_log_sampling_target", 0),
             value(detail(f"{T01}/performance/run_1"), "effective_accuracy_log_sampling_target", 0))),
         ("closed stream judged at the median", "closed", "SET-007", both(

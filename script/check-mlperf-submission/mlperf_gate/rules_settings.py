@@ -46,11 +46,6 @@ _OF_STREAM = {
         "effective_samples_per_query": "requested_multi_stream_samples_per_query",
     },
 }
-_LOG_SEED = 720381539243781796
-"""accuracy_log_rng_seed of every audit.config (compliance/TEST* of mlcommons/inference b66003e1)."""
-
-_SAME_SAMPLE = 3
-"""performance_issue_same_index of TEST04's audit.config."""
 
 
 def _differ(log: DetailLog, pairs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -200,25 +195,6 @@ def _off(run: RunView, names: tuple[str, ...]) -> Iterator[Found]:
         for key in (f"effective_{name}" for name in names if not run.test):
             if log.values.get(key):
                 yield contradiction(run, key, given(log, key), "false or 0 in a submitted run")
-
-
-@rule("SET-006", Scope.RUN, "A compliance run has the settings of its audit.config.",
-      source="compliance/TEST*/audit.config of mlcommons/inference b66003e1", step=Step.COMPLIANCE,
-      since=SINCE)  # fmt: skip
-def has_audit_settings(run: RunView) -> Iterator[Found]:
-    table = run.scenario.model.table
-    wanted: dict[str, Json] = {}
-    if run.test == "TEST04":
-        wanted = {"effective_performance_issue_same": True, "effective_performance_issue_unique": False,
-                  "effective_performance_issue_same_index": _SAME_SAMPLE}  # fmt: skip
-    elif run.test == "TEST01" and table is not None:
-        wanted = {"effective_accuracy_log_rng_seed": _LOG_SEED}
-        if table.sampling_target:
-            wanted["effective_accuracy_log_sampling_target"] = table.sampling_target
-    for log in usable(run):
-        for key, value in wanted.items():
-            if log.values.get(key) != value:
-                yield contradiction(run, key, f"{key} = {shown(log.values.get(key))}", f"{value} in {run.test}")
 
 
 @rule("SET-007", Scope.RUN, "Latency percentile and samples of a query are those of the round.", source=MLPERF_CONF,

@@ -62,8 +62,11 @@ def has_settings_of_test(test: TestView) -> Iterator[Found]:
     log = test.run.detail
     if not log.is_usable or test.test not in (*_COMPARED, "TEST06"):
         return
-    version = log.text("loadgen_version") or ""
-    for setting, wanted in audit_values(test.test, _benchmark(test), version).items():
+    version, table = log.text("loadgen_version") or "", test.scenario.model.table
+    settings = audit_values(test.test, _benchmark(test), version)
+    if test.test == "TEST01" and table is not None and table.sampling_target:
+        settings["accuracy_log_sampling_target"] = table.sampling_target
+    for setting, wanted in settings.items():
         key, is_target = f"effective_{setting}", setting == "accuracy_log_sampling_target"
         value = log.values.get(key) is True if setting in _FLAGS else log.number(key)
         if key not in log.values and test.scenario.tree.round.is_old:
