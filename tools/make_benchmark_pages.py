@@ -53,7 +53,9 @@ def _default(is_default: bool) -> str:
 
 
 def of_benchmark(folder: str, record: Record) -> Iterator[tuple[str, str]]:
-    """Yield a benchmark's variations with their text: one for each level, what they share, a name without level."""
+    """Yield a benchmark's variations with their text: one for each level, what they share, other spellings."""
+    for spelling in record.spellings:
+        yield spelling, f"    alias: {record.names[0]}\n"
     group = "    group: model\n"
     needs = "    base: [quantized_]\n" + _default(record.is_default) + _dependencies(folder, record)
     if not record.levels:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mlperf_results.appnames import PRECISION_ALIASES, AppNames
 from mlperf_results.compliance import TESTS as COMPLIANCE_TESTS
-from mlperf_results.names import UnknownName, parse_execution_mode, parse_mode, parse_scenario
+from mlperf_results.names import UnknownName, parse_execution_mode, parse_mode, parse_scenario, unknown_text
 from mlperf_results.rounds import scenarios_of
 
 FORMAT = 3
@@ -101,7 +101,7 @@ class _Reader:
         text = self.text(key) if found is None else found
         if text in names:
             return text
-        self.problems.append(f"{key}: unknown {kind} {text!r}; known: {', '.join(names)}")
+        self.problems.append(f"{key}: {unknown_text(kind, text, names)}")
         return None
 
     def scenario(self) -> str | None:
@@ -116,7 +116,7 @@ class _Reader:
         """The number format, in the harness's spelling."""
         text = PRECISION_ALIASES.get(self.text(PRECISION_KEY), self.text(PRECISION_KEY)) or "fp32"
         if text not in names:
-            self.problems.append(f"{PRECISION_KEY}: unknown precision {text!r}; known: {', '.join(names)}")
+            self.problems.append(f"{PRECISION_KEY}: {unknown_text('precision', text, names)}")
         return text
 
     def compliance_test(self) -> str | None:

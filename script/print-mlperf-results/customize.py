@@ -9,7 +9,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 import json
 from pathlib import Path
 
-from mlperf_results.names import printable
+from mlperf_results.names import printable, unknown_text
 from mlperf_results.resultcsv import results_csv
 from mlperf_results.resultrows import read_results, tree_folder
 from mlperf_results.wholefile import write_whole
@@ -38,7 +38,7 @@ def form_of(env: dict) -> str:
     """How to print. Raises PrintError."""
     form = str(env.get(PREFIX + "FORM", "") or "both").strip().lower()
     if form not in FORMS:
-        raise PrintError(f"--form: unknown form {form!r}; known: {', '.join(FORMS)}")
+        raise PrintError(f"--form: {unknown_text('form', form, FORMS)}")
     return form
 
 

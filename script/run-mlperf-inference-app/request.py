@@ -13,7 +13,15 @@ from typing import Any
 
 from mlperf_results.appnames import PRECISION_ALIASES
 from mlperf_results.benchmarks import BENCHMARKS
-from mlperf_results.names import ExecutionMode, Mode, Scenario, UnknownName, parse_execution_mode, parse_mode
+from mlperf_results.names import (
+    ExecutionMode,
+    Mode,
+    Scenario,
+    UnknownName,
+    parse_execution_mode,
+    parse_mode,
+    unknown_text,
+)
 from mlperf_results.names import parse_scenario as scenario_named
 from mlperf_results.rounds import ROUNDS, rounds_of, rules_in
 
@@ -109,7 +117,7 @@ class _Reader:
     def one_of(self, name: str, allowed: tuple[str, ...], aliases: Mapping[str, str]) -> str:
         text = aliases.get(self.text(name), self.text(name))
         if text not in allowed:
-            self.problems.append(f"--{name}: unknown {name} {text!r}; known: {', '.join(allowed)}")
+            self.problems.append(f"--{name}: {unknown_text(name, text, allowed)}")
         return text
 
     def given(self, names: tuple[str, ...]) -> dict[str, str]:

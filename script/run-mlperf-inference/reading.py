@@ -8,7 +8,14 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from mlperf_results.names import ExecutionMode, Scenario, UnknownName, parse_execution_mode, parse_scenario
+from mlperf_results.names import (
+    ExecutionMode,
+    Scenario,
+    UnknownName,
+    parse_execution_mode,
+    parse_scenario,
+    unknown_text,
+)
 
 ALL = "all"
 TRUTHS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
@@ -44,7 +51,7 @@ class Reader:
         """A known name, or what another name stands for."""
         text = aliases.get(self.text(key), self.text(key))
         if text not in known:
-            self.problems.append(f"--{name}: unknown {name} {text!r}; known: {', '.join(known)}")
+            self.problems.append(f"--{name}: {unknown_text(name, text, known)}")
         return text
 
     def several(
@@ -78,7 +85,7 @@ class Reader:
         text = self.text(key).lower()
         text = ALL if text in ("true", "yes") else "" if text in ("false", "no") else text
         if text and text not in RESUME_VALUES:
-            self.problems.append(f"--resume: unknown value {text!r}; known: {', '.join(RESUME_VALUES)}")
+            self.problems.append(f"--resume: {unknown_text('value', text, RESUME_VALUES)}")
         return text
 
     def truth(self, key: str, name: str, *, otherwise: bool = False) -> bool:

@@ -10,7 +10,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 from datetime import datetime, timezone
 from pathlib import Path
 
-from mlperf_results.names import printable
+from mlperf_results.names import printable, unknown_text
 from mlperf_results.rounds import ROUNDS
 
 from . import choosing, metadata, placing, update
@@ -37,9 +37,9 @@ def job_of(env: dict) -> update.Job:
     category = str(env.get("CM_MLPERF_SUBMISSION_SYSTEM_TYPE", "") or "").strip().lower()
     problems = []
     if round_name and round_name not in ROUNDS:
-        problems.append(f"--round: unknown round {round_name!r}; known: {', '.join(ROUNDS)}")
+        problems.append(f"--round: {unknown_text('round', round_name, ROUNDS)}")
     if category not in CATEGORIES:
-        problems.append(f"--category: unknown category {category!r}; known: edge, datacenter")
+        problems.append(f"--category: {unknown_text('category', category, ('edge', 'datacenter'))}")
     if problems:
         raise update.UpdateError(problems)
     output = folder_of(env, PREFIX + "OUTPUT", "results")

@@ -188,10 +188,11 @@ def test_each_dependency_of_a_model_is_one_recipe_with_the_variations_that_the_a
         assert asked | named <= set(found["variations"] if asked | named else ()), found["alias"]
 
 
-def test_names_without_a_level_stand_for_the_99_percent_ones():
+def test_names_without_a_level_and_other_spellings_stand_for_the_first_level():
     aliases = {name: block["alias"] for name, block in META["variations"].items() if "alias" in block}
-    stems = {name.removesuffix("-99") for name in KNOWN.models if name.endswith("-99")}
-    assert aliases == {stem: f"{stem}-99" for stem in stems}
+    stems = {name.removesuffix("-99"): name for name in KNOWN.models if name.endswith("-99")}
+    spellings = {text: record.names[0] for record in RECORDS.values() for text in record.spellings}
+    assert aliases == {**stems, **spellings} and aliases["resnet"] == "resnet50"
 
 
 def test_every_group_has_one_default_but_those_that_mean_all_where_nothing_is_given():

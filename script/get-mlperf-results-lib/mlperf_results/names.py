@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeVar
@@ -104,11 +104,29 @@ MULTI_STREAM_SAMPLES_PER_QUERY = 8
 """Samples of one MultiStream query (rules since v2.0)."""
 
 
+def _letters(text: str) -> str:
+    return re.sub(r"\d", "", text.lower())
+
+
+def unknown_text(kind: str, found: str, known: Sequence[str]) -> str:
+    """Return what is said of a text that names no member of a closed set: the nearest name first, then all.
+
+    A name that differs by its digits only (a round, a test) is another one, not one that was misspelt.
+    """
+    from difflib import get_close_matches  # rarely needed, and slow to import
+
+    is_numbered = _letters(found) != found.lower()
+    by_lower = {name.lower(): name for name in known if not is_numbered or _letters(name) != _letters(found)}
+    near = get_close_matches(found.lower(), by_lower, n=1)
+    meant = f" (did you mean {by_lower[near[0]]}?)" if near else ""
+    return f"unknown {kind} {found!r}{meant}; known: {', '.join(known)}"
+
+
 class UnknownName(ValueError):
     """A text that names no member of a closed set; `found` and `allowed` are on the object."""
 
     def __init__(self, kind: str, found: str, allowed: tuple[str, ...]) -> None:
-        super().__init__(f"unknown {kind} {found!r}; known: {', '.join(allowed)}")
+        super().__init__(unknown_text(kind, found, allowed))
         self.kind = kind
         self.found = found
         self.allowed = allowed
