@@ -33,7 +33,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         path = _local_file(asked) if asked.local_file is not None else _downloaded_file(asked)
     except (inputs.InputError, checks.ChecksumError, download.DownloadError, part.PartBusy) as error:
         return {"return": 1, "error": str(error)}
-    if asked.local_file is None:
+    if asked.local_file is None and env.get("CM_DOWNLOAD_RECORD") != "no":
         digests.record(path, asked, Path.cwd())
     env["CM_DOWNLOAD_DOWNLOADED_PATH"] = str(path)
     env["CM_DOWNLOAD_DOWNLOADED_FILENAME"] = path.name

@@ -293,3 +293,16 @@ def test_tokens_are_those_that_the_engine_keeps_out_of_its_lines(secret: str) ->
 @pytest.mark.parametrize("text", HARMLESS)
 def test_what_is_harmless_is_harmless_for_the_engine_too(text: str) -> None:
     assert not holds_secret("notes", text) or "://user:password@" in text or "<token>" in text
+
+
+def test_names_are_words_in_the_program_but_tokens_and_homes_are_leaks_there_too(tmp_path: Path) -> None:
+    program = tmp_path / "open" / "ACME" / "src" / "resnet50" / "box" / "script" / "run"
+    program.mkdir(parents=True)
+    (program / "a.py").write_text("limit = max(1, 2)\n")
+    known = Known(users=("max",), homes=("/home/max",))
+    assert find_leaks_in_folder(tmp_path, known) == ()
+    (program / "b.py").write_text("FOLDER = '/home/max/runs'\n")
+    (tmp_path / "open" / "ACME" / "notes.txt").write_text("made by max\n")
+    assert [found.path for found in find_leaks_in_folder(tmp_path, known)] == [
+        "open/ACME/notes.txt", "open/ACME/src/resnet50/box/script/run/b.py",
+    ]  # fmt: skip

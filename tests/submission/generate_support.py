@@ -23,6 +23,10 @@ for folder in ("generate-submission", "get-mlperf-results-lib"):
     if str(SCRIPTS / folder) not in sys.path:
         sys.path.append(str(SCRIPTS / folder))
 
+from recipe_engine.disk.repos import recipe_digest  # noqa: E402
+from submission.program import Program  # noqa: E402
+
+PROGRAM = Program(recipes_folder=SCRIPTS, digest=recipe_digest)
 RUNS_ARCHIVE = Path(__file__).resolve().parent / "data" / "resnet50_edge_runs.tar.xz"
 SUT = "edge-box-crowdperf-cpu-onnxruntime-v1.31.1-default_config"
 SCENARIOS = ("SingleStream", "MultiStream", "Offline")

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from generate_support import (
     FACTS,
+    PROGRAM,
     SCENARIOS,
-    SCRIPTS,
     SUT,
     FakeRecipes,
     copy_runs,
@@ -27,12 +27,10 @@ from generate_support import (
 )
 from mlperf_results.privacy import known_here
 from mlperf_results.wholefile import read_object
-from recipe_engine.disk.repos import recipe_digest
 from submission import making, placing
-from submission.program import Program, files_of
+from submission.program import files_of
 from submission.request import read_request
 
-PROGRAM = Program(recipes_folder=SCRIPTS, digest=recipe_digest)
 CHAIN = ("app-mlperf-inference", "get-mlperf-loadgen", "get-mlperf-results-lib", "process-mlperf-accuracy",
          "run-mlperf-inference")  # fmt: skip
 CLOSED = {"CM_MLPERF_SUBMISSION_DIVISION": "closed"}
@@ -410,7 +408,10 @@ def test_the_code_folder_says_which_recipes_are_no_longer_those_that_ran(real_ru
     results = copy_runs(real_runs, tmp_path)
     path = results / SUT / "environment.json"
     environment = read_object(path)
-    digests = {"app-mlperf-inference": recipe_digest(SCRIPTS / "app-mlperf-inference"), "get-mlperf-loadgen": "0" * 64}
+    digests = {
+        "app-mlperf-inference": PROGRAM.digest(PROGRAM.recipes_folder / "app-mlperf-inference"),
+        "get-mlperf-loadgen": "0" * 64,
+    }
     environment["recipes"] = [{"alias": alias, "sha256": digest} for alias, digest in digests.items()]
     path.write_text(json.dumps(environment), encoding="utf-8")
     generate(results, tmp_path / "tree")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from generate_support import HARNESS, SUT, FakeRecipes, copy_runs, edit_json, env_of, unpack_runs, with_old_seeds
+from generate_support import PROGRAM, SUT, FakeRecipes, copy_runs, edit_json, env_of, unpack_runs, with_old_seeds
 from mlperf_gate import gate
 from mlperf_gate.views import Options
 from mlperf_results.benchmarks import record_of
@@ -144,7 +144,7 @@ def tree(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     request, found = gathered(runs, folder)
     systems, questions = making.describe_systems(found, request, FakeRecipes())
     assert [problem.text for problem in (*found.problems, *questions)] == []
-    making.make(request, found, systems, HARNESS, lambda line: None)
+    making.make(request, found, systems, PROGRAM, lambda line: None)
     return folder
 
 

@@ -72,6 +72,7 @@ def download_file(i: Mapping[str, Any]) -> Answer:
         "CM_DOWNLOAD_CHECKSUM": str(i.get("md5sum") or ""),
         "CM_DOWNLOAD_SHA256": str(i.get("sha256sum") or ""),
         "CM_DOWNLOAD_MAX_SIZE_BYTES": str(i.get("max_size_bytes") or ""),
+        "CM_DOWNLOAD_RECORD": "no",
         "CM_VERIFY_SSL": "yes" if verifies else "no",
     }
     _run_hook("download-file", "preprocess", env)

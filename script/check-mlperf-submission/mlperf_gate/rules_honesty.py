@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from mlperf_results.backends import STAND_IN_BACKENDS
 from mlperf_results.names import STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL
-from mlperf_results.privacy import find_leaks, masked, search_effort
+from mlperf_results.privacy import find_leaks, known_in, masked, search_effort
 
 from mlperf_gate.documents import TextFile, read_bytes
 from mlperf_gate.rulebook import OURS, Found, Scope, rule, shown
@@ -115,8 +115,9 @@ def has_no_trace_of_stand_in(scenario: ScenarioView) -> Iterator[Found]:
 @rule("PRIV-001", Scope.SUBMITTER, "No file holds a token, a user's name or a home folder.", source=OURS,
       step=Step.TREE)  # fmt: skip
 def holds_nothing_private(owner: SubmitterView) -> Iterator[Found]:
-    listing, known, places = owner.tree.listing, owner.tree.options.known, 0
+    listing, all_known, places = owner.tree.listing, owner.tree.options.known, 0
     for path in listing.below(owner.folder):
+        known = known_in(path, all_known)
         content = read_bytes(listing, path)
         places += search_effort(content, known) if isinstance(content, bytes) else 0
         if places > _MOST_PLACES:

@@ -17,7 +17,7 @@ import re
 import socket
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import IO
@@ -44,6 +44,9 @@ localhost.localdomain local host linux server node machine system benchmark
 """
 PUBLIC_NAMES = frozenset(_PUBLIC_NAMES_TEXT.split())
 """Names of accounts and machines that say nothing about a person; home folders with them are still found."""
+
+_PROGRAM = re.compile(r"(?:^|/)(?:code|src)/[^/]+/[^/]+/script/")
+"""Where a submission holds the program that ran: `<code folder>/<model>/<system>/script/`."""
 
 _WORD_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 
@@ -179,6 +182,15 @@ def _search(file: IO[bytes], known: Known, limit: int | None) -> tuple[Leak, ...
         rest, begin, block = data[kept_from:], read_to - kept_from, following
 
 
+def known_in(path: str, known: Known) -> Known:
+    """Return what is looked for in a file of a submission, `path` with slashes.
+
+    The program that ran is the project's own text, in which a name like "max" or "server" is a word: names are not
+    looked for there, tokens, home folders and addresses are.
+    """
+    return replace(known, users=(), hosts=()) if _PROGRAM.search(path) else known
+
+
 def find_leaks_in_folder(
     folder: Path, known: Known = NOTHING_KNOWN, is_wanted: Callable[[Path], bool] = lambda path: True
 ) -> tuple[FileLeak, ...]:
@@ -191,9 +203,9 @@ def find_leaks_in_folder(
         relative = path.relative_to(folder)
         if (path.is_dir() and not path.is_symlink()) or not is_wanted(relative):
             continue
-        shown = masked(relative.as_posix(), known)
-        in_name = [Leak(line=0, kind=leak.kind, excerpt=leak.excerpt) for leak in find_leaks(str(relative), known)]
-        inside = find_leaks(os.readlink(path), known) if path.is_symlink() else find_leaks_in_file(path, known)
+        shown, names = masked(relative.as_posix(), known), known_in(relative.as_posix(), known)
+        in_name = [Leak(line=0, kind=leak.kind, excerpt=leak.excerpt) for leak in find_leaks(str(relative), names)]
+        inside = find_leaks(os.readlink(path), known) if path.is_symlink() else find_leaks_in_file(path, names)
         found += [FileLeak(path=shown, leak=leak) for leak in (*in_name, *inside)]
     return tuple(found)
 
