@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 import onnxruntime
-from harness.backends.onnxruntime import session_options
+from harness.backends.onnxruntime.backend import session_options
 
 BATCH_SIZES = (16, 32, 64, 128, 256, 512, 1024)
 

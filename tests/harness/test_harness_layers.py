@@ -58,3 +58,34 @@ def test_every_module_has_a_layer() -> None:
     modules = [".".join(path.relative_to(HARNESS).with_suffix("").parts) for path in HARNESS.rglob("*.py")]
     layers = {layer_of(name) for name in modules if not name.endswith("__init__") and name != "__main__"}
     assert layers == set(LAYERS)
+
+
+def has_name(module: str, name: str) -> bool:
+    """Return whether `from <module> import <name>` finds something, read from the files alone."""
+    place = HARNESS.parent.joinpath(*module.split("."))
+    if place.is_dir():
+        return (place / f"{name}.py").is_file() or (place / name).is_dir()
+    file = place.with_suffix(".py")
+    tree = ast.parse(file.read_text(encoding="utf-8")) if file.is_file() else ast.Module([], [])
+    names = {
+        alias.asname or alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    names |= {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    for node in tree.body:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        names |= {one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)}
+    return name in names
+
+
+def test_what_other_programs_import_from_the_harness_is_there() -> None:
+    root = HARNESS.parents[2]
+    folders = ("benchmarks", "script", "tests/compat", "tests/fuzz", "tools")
+    missing = []
+    for path in (path for folder in folders for path in (root / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "harness":
+                names = [alias.name for alias in node.names if not has_name(str(node.module), alias.name)]
+                missing += [f"{path.relative_to(root)}: {node.module}.{name}" for name in names]
+    assert missing == []

@@ -221,6 +221,7 @@ def test_both_official_checkers_say_what_is_recorded_of_the_good_trees_and_some_
         assert words == VERDICTS[mutation.name], mutation.name
 
 
+@pytest.mark.full
 def test_a_tree_of_a_hundred_results_is_checked_in_seconds_of_processor_time(tmp_path):
     import time
 

@@ -19,7 +19,7 @@ def step_of(name: str) -> Step:
     return Step.ACCURACY if "/accuracy/" in name else Step.TREE
 
 
-@pytest.mark.parametrize("tree", ["open", "closed"])
+@pytest.mark.parametrize("tree", ["open", pytest.param("closed", marks=pytest.mark.full)])
 def test_each_lost_file_is_named_with_the_step_that_makes_it(tree: str, trees):  # noqa: F811
     good = trees.folder / tree
     names = sorted(path.relative_to(good).as_posix() for path in good.rglob("*") if path.is_file())
