@@ -136,7 +136,7 @@ def notes_on(config: Config, runs: Sequence[FinishedRun]) -> tuple[str, ...]:
 
 
 def _has_chosen_rate(run: FinishedRun) -> bool:
-    """Whether a Server figure is the rate that the harness sent because nobody gave one."""
+    """Whether a Server figure is the rate that the harness chose because none was given."""
     if run.spec.scenario is not Scenario.SERVER or run.spec.mode is not Mode.PERFORMANCE:
         return False
     return ((run.result.get("run") or {}).get("target_qps") or {}).get("origin") == "warm-up estimate"

@@ -33,7 +33,7 @@ def _run_json(arguments: Sequence[str]) -> Path:
 
 
 def _is_rate_chosen(result: Mapping[str, Json]) -> bool:
-    """Whether the figure of a Server run is the rate that the harness sent because nobody gave one."""
+    """Whether the figure of a Server run is the rate that the harness chose because none was given."""
     run = result["run"]
     if not isinstance(run, Mapping):
         return False

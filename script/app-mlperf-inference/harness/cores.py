@@ -33,7 +33,7 @@ def available_cores() -> tuple[int, ...]:
 
 
 def _numbers(path: Path) -> tuple[int, ...]:
-    """Return the numbers in a list of the kernel ("0-3,8"); none where there is no such file."""
+    """Return the numbers in a list of the kernel ("0-3,8"); empty where the file does not exist."""
     numbers: list[int] = []
     try:
         for part in path.read_text(encoding="ascii").strip().split(","):

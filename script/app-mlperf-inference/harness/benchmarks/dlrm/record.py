@@ -12,7 +12,7 @@ RECORD = Record(
     performance_sample_count=204_800,
     offline_min_sample_count=24_576,
     server_target_latency_ms=30.0,
-    # A sample is a batch of some 270 rows by itself: on a processor more of them at once only leave its caches (the
+    # A sample is itself a batch of some 270 rows: on a CPU, several samples at once only overflow the caches (the
     # tiny model answers 2,100 samples/s one by one, 500 in batches of 16).
     batch_size=1,
     largest_batch_size=32,

@@ -5,7 +5,7 @@ the numbers of its new tokens as int64, the end token included. Prompt, lengths 
 language/gpt-j (dataset.py, backend_PyTorch.py; mlcommons/inference, tag v5.0): prompts are cut at their end after 1,919
 tokens, batches are padded in front.
 
-The prompt's keys and values are reckoned once for each sample and shared by its beams; see network.py for
+The prompt's keys and values are computed once for each sample and shared by its beams; see network.py for
 the network's inputs and beam_search.py for the rules of the search.
 """
 
