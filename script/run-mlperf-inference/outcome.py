@@ -12,6 +12,7 @@ from typing import Any
 
 from mlperf_results.backends import BACKENDS, STAND_IN_BACKENDS
 from mlperf_results.benchmarks import BENCHMARKS
+from mlperf_results.figures import has_chosen_rate
 from mlperf_results.names import DEPARTURE_LABEL, STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL, Mode, Scenario
 
 from .matrix import Config, RunSpec
@@ -130,16 +131,9 @@ def notes_on(config: Config, runs: Sequence[FinishedRun]) -> tuple[str, ...]:
         notes.append(f"{config.model} is not an MLPerf benchmark model: its figures compare with its own only")
     if config.backend in STAND_IN_BACKENDS:
         notes.append(BACKENDS[config.backend].stand_in)
-    if any(_has_chosen_rate(run) for run in runs):
+    if any(run.spec.mode is Mode.PERFORMANCE and has_chosen_rate(run.result) for run in runs):
         notes.append("Server ran at a low rate that the harness chose, not at the highest: --find looks for that")
     return tuple(notes)
-
-
-def _has_chosen_rate(run: FinishedRun) -> bool:
-    """Whether a Server figure is the rate that the harness chose because none was given."""
-    if run.spec.scenario is not Scenario.SERVER or run.spec.mode is not Mode.PERFORMANCE:
-        return False
-    return ((run.result.get("run") or {}).get("target_qps") or {}).get("origin") == "warm-up estimate"
 
 
 def _scenario_record(outcome: ScenarioOutcome) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from mlperf_results.figures import has_chosen_rate
 from mlperf_results.logs import Json
 
 from harness.errors import HarnessError
@@ -32,22 +33,12 @@ def _run_json(arguments: Sequence[str]) -> Path:
     return path
 
 
-def _is_rate_chosen(result: Mapping[str, Json]) -> bool:
-    """Whether the figure of a Server run is the rate that the harness chose because none was given."""
-    run = result["run"]
-    if not isinstance(run, Mapping):
-        return False
-    scenario, rate = run["scenario"], run["target_qps"]
-    is_server = isinstance(scenario, Mapping) and scenario["value"] == "Server"
-    return is_server and isinstance(rate, Mapping) and rate["origin"] == "warm-up estimate"
-
-
 def tell_result(result: Mapping[str, Json]) -> str:
     """Return one line about a finished run."""
     metric, counts, figure = result["metric"], result["sample_counts"], ""
     if isinstance(metric, Mapping):
         chosen = (
-            " at a low rate chosen by the harness (--find looks for the highest)" if _is_rate_chosen(result) else ""
+            " at a low rate chosen by the harness (--find looks for the highest)" if has_chosen_rate(result) else ""
         )
         figure = f"{metric['name']} {metric['value']:.6g} {metric['unit']}{chosen}, "
     elif result["latency"] is None and isinstance(counts, Mapping):  # an accuracy run measures nothing

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from mlperf_results.compliance import SERVER_RATE_PARTS
+from mlperf_results.figures import CHOSEN_ORIGIN
 from mlperf_results.names import ExecutionMode, Mode, Scenario
 from mlperf_results.record import Record
 
@@ -66,7 +67,7 @@ class Origin(enum.Enum):
 
     USER = "user"
     RULE = "rule"
-    ESTIMATE = "warm-up estimate"
+    ESTIMATE = CHOSEN_ORIGIN
     COMPLIANCE = "compliance test"
     SEARCH = "find-performance"
     KEPT = "found by an earlier run, shape.json"
