@@ -29,16 +29,18 @@ harness_env=".venv-harness${own:-}"
 workers=(-n auto --maxprocesses=8 --dist worksteal)
 cd "$CHECKOUT"
 prepare_environment "$harness_env" tests/requirements-harness.txt &
+preparing=$!
+trap wait EXIT # nothing goes on behind a failure
 prepare_environment "$test_env" tests/requirements.txt
-wait $!
-if [ "${#full[@]}" -gt 0 ]; then prepare_browser; fi
 bin="$CHECKOUT/$test_env/bin"
-without_torch="$CHECKOUT/$harness_env/without-torch"
 
 say "ruff, mypy, shellcheck ($("$bin/python" --version))"
 "$bin/ruff" check .
 "$bin/ruff" format --check .
+git ls-files -z -- '*.sh' run.sh test.sh .ci/run | xargs -0 "$bin/shellcheck" --severity=warning --shell=bash
 "$bin/mypy" -p recipe_engine -p machine_facts -p nvidia_library -p mlperf_data -p mlperf_gate -p submission
+wait "$preparing"
+without_torch="$CHECKOUT/$harness_env/without-torch"
 if [ -f "$without_torch" ]; then
   CROWDPERF_WITHOUT_TORCH="$(cat "$without_torch")"
   export CROWDPERF_WITHOUT_TORCH
@@ -46,7 +48,7 @@ if [ -f "$without_torch" ]; then
 else
   "$CHECKOUT/$harness_env/bin/mypy" -p harness -p mlperf_results
 fi
-git ls-files -z -- '*.sh' run.sh test.sh .ci/run | xargs -0 "$bin/shellcheck" --severity=warning --shell=bash
+if [ "${#full[@]}" -gt 0 ]; then prepare_browser; fi
 
 words=("${full[@]}" "$@")
 callers=$#

@@ -1,6 +1,6 @@
 """The whole MLPerf pipeline: its plan touches nothing and says what the run does; its lock gives the same elsewhere.
 
-The lock is tried with ``--full`` only: a second home installs everything once more.
+Tried with ``--full`` only, because each home installs everything once more.
 
 Needs the package index that pip is set up with, as the run itself does.
 """
@@ -21,6 +21,7 @@ from recipe_engine.actions.resume import read_run
 NO_NETWORK = ("unshare", "--user", "--map-root-user", "--net")
 PATIENCE_S = 900
 Step = tuple[str, str]
+WORDS = ("--tags=run,mlperf,inference", "--quiet")
 
 
 def cm(home: TemporaryHome, *words: str, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
@@ -61,47 +62,39 @@ def steps_of_last_run(home: TemporaryHome) -> list[Step]:
     return [(step.label, "run" if step.digest else "reuse") for step in begun]
 
 
-@pytest.fixture
-def request_words(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """The whole pipeline; without ``--full`` one run of it, for accuracy: a busy machine cannot make that INVALID."""
-    one_run = () if request.config.getoption("--full") else ("--scenario=Offline", "--mode=accuracy")
-    return ("--tags=run,mlperf,inference", "--quiet", *one_run)
-
-
-def check_plan_and_run(home: TemporaryHome, words: tuple[str, ...]) -> None:
+def check_plan_and_run(home: TemporaryHome) -> None:
     """Plans without network, checks that nothing changed, runs, and compares."""
     cm(home, "find", "script", "--tags=no-such-tag")  # cmind writes its own files at the first start in a home
     before = tree_of(home.path, home.work)
-    plan = cm(home, "plan", "script", *words, "--out=json", before=NO_NETWORK)
+    plan = cm(home, "plan", "script", *WORDS, "--out=json", before=NO_NETWORK)
     assert plan.returncode == 0, plan.stderr
     assert tree_of(home.path, home.work) == before
     planned = list(planned_steps(json.loads(plan.stdout)["plan"]["steps"]))
-    run = cm(home, "run", "script", *words)
+    run = cm(home, "run", "script", *WORDS)
     assert run.returncode == 0, run.stderr
     assert [(label, action) for label, action, is_certain in planned if is_certain] == steps_of_last_run(home)
     assert all(is_certain for _, _, is_certain in planned)
 
 
+@pytest.mark.full
 def test_the_plan_of_the_pipeline_needs_no_network_changes_nothing_and_is_what_the_run_does(
-    home: TemporaryHome, request_words: tuple[str, ...]
+    home: TemporaryHome,
 ) -> None:
     if subprocess.run([*NO_NETWORK, "true"], capture_output=True).returncode:
         pytest.skip("this system lets nobody make a network namespace")
-    check_plan_and_run(home, request_words)
-    check_plan_and_run(home, request_words)
+    check_plan_and_run(home)
+    check_plan_and_run(home)
 
 
 @pytest.mark.full
-def test_the_lock_of_the_pipeline_gives_the_same_in_another_home(
-    home: TemporaryHome, tmp_path: Path, request_words: tuple[str, ...]
-) -> None:
-    assert cm(home, "run", "script", *request_words).returncode == 0
-    lock = cm(home, "lock", "script", *request_words)
+def test_the_lock_gives_the_same_in_another_home(home: TemporaryHome, tmp_path: Path) -> None:
+    assert cm(home, "run", "script", *WORDS).returncode == 0
+    lock = cm(home, "lock", "script", *WORDS)
     assert lock.returncode == 0, lock.stderr
     other = TemporaryHome(tmp_path / "other")
     other.register(CHECKOUT)
     (other.work / "crowdperf.lock").write_text(lock.stdout, encoding="utf-8")
-    frozen = cm(other, "run", "script", *request_words, "--frozen")
+    frozen = cm(other, "run", "script", *WORDS, "--frozen")
     assert frozen.returncode == 0, frozen.stderr
-    again = cm(other, "lock", "script", *request_words)
+    again = cm(other, "lock", "script", *WORDS)
     assert json.loads(again.stdout) == json.loads(lock.stdout)

@@ -324,6 +324,7 @@ def test_the_stubs_are_tried_and_the_way_round_is_told(home: Any) -> None:
     assert MESSAGE in done.answer["error"]
 
 
+@pytest.mark.full
 def test_a_wheel_goes_into_a_named_environment(home: Any) -> None:
     stand_in_wheel(home.folder / "wheels", "tensorrt_rtx", MODULE)
     offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(home.folder / "wheels")}
