@@ -19,6 +19,7 @@ _MARKER = ":::MLLOG"
 _SETTINGS = ("effective_", "requested_", "result_", "early_stopping_", "loadgen_version", "sut_name", "num_errors")
 """Keys of which a log has one value; an accuracy run repeats others for each part that it loads."""
 
+_LOADED = "loaded_qsl_set"
 _TIME = "%m-%d-%Y %H:%M:%S.%f"
 _QUOTED = 200
 _KEPT = 100
@@ -49,6 +50,8 @@ class DetailLog:
     What LoadGen never writes: `hidden`, lines with the marker behind something else; `doubled`, a JSON object with a
     name twice; `falls`, a time before that of the line above; `unflagged`, messages of an error's or a warning's key
     without its flag; more than one of `processes`.
+
+    loaded_count: how many different samples LoadGen had loaded in the course of the run.
     """
 
     path: str
@@ -65,6 +68,7 @@ class DetailLog:
     falls: tuple[Message, ...] = ()
     unflagged: tuple[Message, ...] = ()
     processes: tuple[int, ...] = ()
+    loaded_count: int = 0
     times_ms: Mapping[str, float] = field(default_factory=dict)
     elapsed_s: float | None = None
     end_time_s: float | None = None
@@ -141,6 +145,7 @@ class _Collector:
         self.errors, self.warnings, self.conflicts = _Messages(), _Messages(), _Messages()
         self.hidden, self.doubled, self.falls, self.unflagged = _Messages(), _Messages(), _Messages(), _Messages()
         self.processes: dict[int, None] = {}
+        self.loaded: set[int] = set()
         self._decoder = json.JSONDecoder(object_pairs_hook=self._object)  # json.loads would make one for each line
         self.power_end: Json = None
         self.end_time_ms: float | None = None
@@ -171,6 +176,8 @@ class _Collector:
             return "damaged message (key or is_error of a wrong type)"
         self._judge(key, value, metadata, number)
         time_ms = self._time(key, record)
+        if key == _LOADED and isinstance(value, list):
+            self.loaded.update(sample for sample in value if isinstance(sample, int))
         if key == "power_end":
             self.power_end, self.end_time_ms = value, time_ms
         if key not in self.values:
@@ -257,6 +264,7 @@ def _log(path: str, found: _Collector) -> DetailLog:
         falls=tuple(found.falls.kept),
         unflagged=tuple(found.unflagged.kept),
         processes=tuple(found.processes),
+        loaded_count=len(found.loaded),
         times_ms=found.times_ms,
         elapsed_s=(end - begin).total_seconds() if begin and end else None,
         end_time_s=None if found.end_time_ms is None else found.end_time_ms / 1000,

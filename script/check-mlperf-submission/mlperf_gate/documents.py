@@ -106,6 +106,11 @@ def read_text(listing: Listing, path: str) -> TextFile:
     content = read_bytes(listing, path, limit_of(path))
     if isinstance(content, str):
         return TextFile(path=path, problem=content)
+    return as_text_file(path, content)
+
+
+def as_text_file(path: str, content: bytes) -> TextFile:
+    """Return what a file holds as UTF-8 text."""
     try:
         return TextFile(path=path, text=content.decode("utf-8").replace("\r\n", "\n"))
     except UnicodeDecodeError as error:

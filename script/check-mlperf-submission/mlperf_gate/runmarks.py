@@ -7,14 +7,14 @@ submitter is checked, only its runs are in it: another one's copies are not its 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
-from mlperf_gate.documents import Json, read_bytes
+from mlperf_gate.detaillog import parse_detail_log
+from mlperf_gate.documents import Json, as_text_file, read_bytes
 from mlperf_gate.listing import Listing
 
 DETAIL_NAME, RESPONSES_NAME = "mlperf_log_detail.txt", "mlperf_log_accuracy.json"
@@ -24,16 +24,13 @@ _SCENARIO_PARTS = 6
 
 _KINDS = re.compile(r"performance/run_\d+|accuracy|TEST[^/]+/(performance/run_\d+|accuracy)")
 _LEVEL = re.compile(r"-(95|99|99\.9)$")
-_MESSAGE = re.compile(rb':::MLLOG\s*\{\s*"key"\s*:\s*"([^"\\]*)"')
-_MARKER = b":::MLLOG"
-_LOADED, _SOURCES = "loaded_qsl_set", "loadgen_file_sha1"
 _KEPT = (
-    "test_datetime", "loadgen_version", "loadgen_build_date_utc", "loadgen_file_sha1", "sut_name", "qsl_name",
-    "power_begin", "effective_scenario", "qsl_reported_total_count", "effective_accuracy_sample_count",
+    "test_datetime", "loadgen_version", "loadgen_build_date_utc", "sut_name", "qsl_name", "power_begin",
+    "effective_scenario", "qsl_reported_total_count", "effective_accuracy_sample_count",
     "effective_performance_sample_count", "effective_qsl_rng_seed", "effective_sample_index_rng_seed",
     "effective_schedule_rng_seed",
 )  # fmt: skip
-_WANTED = frozenset(key.encode() for key in (*_KEPT, _LOADED))
+SOURCES = "loadgen_file_sha1"
 _ENTRY = b'"qsl_idx"'
 
 
@@ -61,9 +58,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunMark:
-    """One detail log. fields: the first value of each key in `_KEPT`; loadgen_file_sha1 as one digest.
-
-    loaded_count: how many different samples LoadGen had loaded in the course of the run.
+    """What is kept of a detail log. fields: the values of `_KEPT`, and under `SOURCES` one digest of LoadGen's sources;
+    none of a log that is damaged, which other rules refuse.
     """
 
     path: str
@@ -187,32 +183,15 @@ def _grouped(marks: tuple[_Mark, ...], key: Callable[[_Mark], object]) -> Mappin
 
 
 def _run_mark(path: str, place: Place, content: bytes) -> RunMark:
-    fields: dict[str, Json] = {}
-    process: int | None = None
-    loaded: set[Json] = set()
-    for line in content.split(b"\n"):
-        if not line.startswith(_MARKER):
-            continue
-        short = _MESSAGE.match(line)
-        if short and short[1] not in _WANTED:
-            continue
-        key, value, process_of_line = _message(line)
-        process = process if process is not None else process_of_line
-        if key == _LOADED and isinstance(value, list):
-            loaded.update(one for one in value if isinstance(one, int))
-        if key == _SOURCES and isinstance(value, dict):
-            value = hashlib.sha256(json.dumps(value, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
-        if key in _KEPT:
-            fields.setdefault(key, value)
-    digest = hashlib.sha256(content).hexdigest()
-    return RunMark(path=path, place=place, digest=digest, process=process, fields=fields, loaded_count=len(loaded))
-
-
-def _message(line: bytes) -> tuple[str, Json, int | None]:
-    """Return key, value and process of a message; empty for one that cannot be read, which other rules refuse."""
-    try:
-        record = json.loads(line[len(_MARKER) :])
-        process = record["metadata"].get("pid")
-        return str(record["key"]), record["value"], process if isinstance(process, int) else None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return "", None, None
+    log = parse_detail_log(as_text_file(path, content))
+    fields = {key: log.values[key] for key in _KEPT if key in log.values}
+    if log.source_digest:
+        fields[SOURCES] = log.source_digest
+    return RunMark(
+        path=path,
+        place=place,
+        digest=hashlib.sha256(content).hexdigest(),
+        process=log.processes[0] if log.processes else None,
+        fields=fields,
+        loaded_count=log.loaded_count,
+    )
