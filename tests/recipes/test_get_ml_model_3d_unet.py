@@ -78,6 +78,7 @@ def test_each_data_set_has_an_architecture_of_the_harness():
             assert (RECIPES / "app-mlperf-inference" / "harness" / "benchmarks" / name / file).is_file()
 
 
+@pytest.mark.full
 def test_the_tiny_model_is_fitted_to_a_meaningful_score(inside, hook_input, tmp_path):
     need("numpy", "torch", "onnx", "scipy", "nibabel")
     data = tmp_path / "kits19"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -40,10 +41,17 @@ def sources() -> Iterator[Path]:
             yield path
 
 
+@functools.cache
+def nodes_of(text: str) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(text)))
+
+
 def named_in(text: str) -> set[str]:
     """Return the benchmarks that a program decides by: texts that are a name or a list of names, nothing more."""
-    found = set()
-    for node in ast.walk(ast.parse(text)):
+    found: set[str] = set()
+    if not any(name in text for name in NAMES):
+        return found
+    for node in nodes_of(text):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             words = node.value.replace(",", " ").split()
             found |= {word for word in words if word in NAMES} if all(word in NAMES for word in words) else set()
@@ -65,8 +73,10 @@ def backends_decided_by(text: str) -> set[str]:
 
     onnxruntime, pytorch and tensorrt are libraries and frameworks, too, which programs may name.
     """
-    found = set()
-    for node in ast.walk(ast.parse(text)):
+    found: set[str] = set()
+    if not any(name in text for name in BACKENDS):
+        return found
+    for node in nodes_of(text):
         if isinstance(node, ast.Compare) and "backend" in ast.unparse(node).lower():
             found |= {one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and one.value in BACKENDS}
         if isinstance(node, ast.Dict | ast.Tuple | ast.List | ast.Set):
