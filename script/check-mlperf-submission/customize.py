@@ -55,7 +55,7 @@ def words_of(env: dict[str, Any]) -> list[str]:
         ("official", path_of(env, "CM_MLPERF_CHECK_OFFICIAL")),
     ):
         words += [f"--{name}={value}"] if value else []
-    for name in ("allow_synthetic", "infer_scenarios"):
+    for name in ("allow_synthetic", "infer_scenarios", "rehearsal"):
         words += [f"--{name}"] if truth_of(env, f"CM_MLPERF_CHECK_{name.upper()}", name) else []
     return words
 

@@ -9,6 +9,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 import contextlib
 import io
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +21,7 @@ from .submission import making, placing, request, story
 from .submission.found import FoundRun, Sut
 from .submission.program import Program
 
+REPORT_TAGS, PUSH_TAGS = "report,mlperf,submission", "push,github,mlperf,inference,submission"
 SUT_TAGS, CHECK_TAGS = "get,mlperf,sut,description", "check,mlperf,submission"
 NOTES_KEYS = ("CM_MLPERF_SUT_HW_NOTES_EXTRA", "CM_MLPERF_SUT_SW_NOTES_EXTRA")
 HINT = (
@@ -82,7 +84,9 @@ class Access:
         wanted = self._request
         inputs: dict[str, Any] = {"submission_dir": str(wanted.submission_folder), "version": round_name}
         inputs["submitter"] = wanted.submitter
-        if wanted.allows_synthetic:
+        if wanted.is_rehearsal:
+            inputs["rehearsal"] = True
+        elif wanted.allows_synthetic:
             inputs["allow_synthetic"] = True
         if wanted.is_inferred or wanted.is_preprocessed:
             inputs["infer_scenarios"] = True
@@ -93,6 +97,21 @@ class Access:
             raise
         verdict = str(answer.get("env", {}).get("CM_MLPERF_SUBMISSION_VERDICT") or "accepted")
         print(f"SUMMARY: submission looks OK{'' if verdict == 'accepted' else f' ({verdict})'}", flush=True)
+
+    def report(self) -> None:
+        """The page about the tree. Raises RecipeFailed."""
+        wanted = self._request
+        output = str(wanted.submission_folder.with_name("report"))
+        inputs = {"input": str(wanted.submission_folder), "output": output}
+        self._call(REPORT_TAGS, inputs, is_silent=False)
+
+    def push(self) -> None:
+        """A push into a repository beside the tree, made when it is not there. Raises RecipeFailed."""
+        repository = self._request.repository_folder
+        if not repository.exists():
+            subprocess.run(["git", "init", "--quiet", "--bare", str(repository)], check=True, timeout=60)
+        inputs = {"submission_dir": str(self._request.submission_folder), "repo_url": str(repository), "push": True}
+        self._call(PUSH_TAGS, {**inputs, "rehearsal": True, "branch": "rehearsal"}, is_silent=False)
 
 
 def failure(error: object, hint: str = HINT) -> dict[str, Any]:
@@ -127,20 +146,27 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         access = Access(i, wanted)
         gathered = making.gather(wanted)
         systems, questions = making.describe_systems(gathered, wanted, access)
-        if gathered.problems or questions:
-            raise making.Refused((*gathered.problems, *questions))
+        problems = (*gathered.problems, *questions)
+        if any(not (problem.is_later and wanted.is_rehearsal) for problem in problems):
+            raise making.Refused(problems)
         for line in (*(story.cleaning(wanted) if wanted.is_clean else ()), *making.story_of_left_out(gathered)):
             print(line, flush=True)
-        made = making.make(wanted, gathered, systems, program_here(env), print)
+        made = making.make(gathered.request, gathered, systems, program_here(env), print)
         env["CM_MLPERF_INFERENCE_SUBMISSION_DIR"] = str(wanted.submission_folder)
         env["CM_MLPERF_SUBMISSION_VERSION"] = made["round"]
         state["mlperf_submission"] = made
-        if wanted.is_checked:
+        if wanted.is_checked or wanted.is_rehearsal:
             access.check(made["round"])
+        if wanted.is_rehearsal:
+            access.report()
+            access.push()
+            print(making.rehearsed(wanted, problems), flush=True)
     except request.RequestError as error:
         return failure(error)
     except making.Refused as error:
-        return failure(f"{len(error.problems)} things stand between these runs and a submission:\n{error}")
+        count = len(error.problems)
+        problems = "1 problem" if count == 1 else f"{count} problems"
+        return failure(f"{problems} must be fixed before these runs can be submitted:\n{error}")
     except placing.PlacingError as error:
         return failure(error, hint="hint: nothing was changed")
     except OSError as error:

@@ -15,6 +15,7 @@ from . import address
 GATE_TAGS = "check,mlperf,submission"
 HISTORY_TAGS = "get,git,history,_repo."
 URL_SAFE = ":/@.-_~+"
+REHEARSAL = "CM_MLPERF_REHEARSAL"
 TRUE_WORDS = ("yes", "on", "true", "1")
 
 
@@ -42,6 +43,7 @@ def gate_inputs(i: dict[str, Any], round_name: str) -> dict[str, Any] | None:
         return None
     folder = given_path(env, "CM_MLPERF_INFERENCE_SUBMISSION_DIR")
     more = {"allow_synthetic": True} if is_on(env, "CM_MLPERF_ALLOW_SYNTHETIC") else {}
+    more |= {"rehearsal": True} if is_on(env, REHEARSAL) else {}
     version = str(i["input"].get("version") or round_name)
     return {"tags": GATE_TAGS, "submission_dir": str(folder), **more, **({"version": version} if version else {})}
 
@@ -56,7 +58,10 @@ def repository_address(env: dict[str, Any]) -> address.Address | None:
     text = str(env.get("CM_MLPERF_RESULTS_GIT_REPO_URL") or "")
     if not text and env.get("CM_MLPERF_RESULTS_REPO_PATH"):
         return None
-    return address.parse_address(text, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()))
+    found = address.parse_address(text, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()))
+    if is_on(env, REHEARSAL) and not Path(found.url).is_dir():
+        raise address.AddressError(f"a rehearsal is pushed into a folder of this machine only, not to {found.url}")
+    return found
 
 
 def secret_values(env: dict[str, Any]) -> tuple[str, ...]:

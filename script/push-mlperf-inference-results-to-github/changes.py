@@ -6,7 +6,8 @@ one submitter, and nobody has the results of all. Only `prune` removes the rest 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -69,14 +70,31 @@ def size_text(size_bytes: int) -> str:
     return f"{size:.1f} GB"
 
 
+_SOURCES = re.compile(r"([^/]+/[^/]+/(?:src|code)/[^/]+/[^/]+/).+")
+
+
+def _shown_path(path: str) -> str:
+    """The path of a file; for a program's sources, of which there are hundreds, that of the folder."""
+    found = _SOURCES.fullmatch(path)
+    return found[1] if found else path
+
+
+def _line(path: str, sign: str, sizes: Sequence[int]) -> str:
+    count = f" ({len(sizes)} file{'' if len(sizes) == 1 else 's'})" if path.endswith("/") else ""
+    return f"  {sign} {path}{count}" + (f"  {size_text(sum(sizes))}" if sign != "-" else "")
+
+
 def render(changes: Changes, most: int) -> list[str]:
     """Return the list of files (`+` new, `~` changed, `-` removed; at most `most`) and a line of sums."""
-    rows = [
-        *((file.path, f"+ {file.path}  {size_text(file.size_bytes)}") for file in changes.added),
-        *((file.path, f"~ {file.path}  {size_text(file.size_bytes)}") for file in changes.changed),
-        *((path, f"- {path}") for path in changes.removed),
+    files = [
+        *((file.path, "+", file.size_bytes) for file in changes.added),
+        *((file.path, "~", file.size_bytes) for file in changes.changed),
+        *((path, "-", 0) for path in changes.removed),
     ]
-    lines = [f"  {line}" for _, line in sorted(rows)]
+    groups: dict[tuple[str, str], list[int]] = {}
+    for path, sign, size_bytes in sorted(files):
+        groups.setdefault((_shown_path(path), sign), []).append(size_bytes)
+    lines = [_line(path, sign, sizes) for (path, sign), sizes in groups.items()]
     if len(lines) > most:
         lines = [*lines[:most], f"  ... and {len(lines) - most} more; all of them with --out=json"]
     sums = [

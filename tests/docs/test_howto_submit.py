@@ -10,8 +10,9 @@ PAGE = (ROOT / "docs" / "howto" / "submit.md").read_text(encoding="utf-8")
 
 
 def test_the_page_goes_the_whole_way() -> None:
+    beginning = PAGE.index("## 1. ")
     places = [
-        PAGE.find(text)
+        PAGE.find(text, beginning)
         for text in (
             "pip install cmind",
             "_find-performance",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +16,7 @@ import yaml
 from recipe_loader import RECIPES, ROOT, load_module, load_recipe, recipe_meta
 
 sys.path.append(str(ROOT / "tests" / "submission"))
-from generate_support import FACTS, SUT, description, unpack_light_runs
+from generate_support import FACTS, SUT, description, unpack_light_runs, unpack_runs
 
 load_recipe("get-mlperf-results-lib").preprocess(
     {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}}
@@ -96,6 +97,34 @@ def test_a_plan_names_the_recipes_that_are_called(home, real_runs: Path) -> None
     assert "get-mlperf-inference-sut-description" in done.stdout
     assert "check-mlperf-submission" in done.stdout
     assert not (home.work / "tree").exists()
+
+
+def test_a_rehearsal_goes_all_the_way_and_can_be_submitted_nowhere(home, tmp_path: Path) -> None:
+    done = home.run_cm(
+        TAGS, f"--results_dir={unpack_runs(tmp_path / 'runs')}", "--submission_dir=rehearsal/tree", "--rehearsal"
+    )
+    assert done.code == 0, done.stderr
+    folder = home.work / "rehearsal"
+    pushed = ["git", "--git-dir", str(folder / "repository.git"), "ls-tree", "-r", "--name-only", "rehearsal"]
+    names = subprocess.run(pushed, check=True, capture_output=True, text=True).stdout.splitlines()
+    assert sorted(names) == sorted(contents(folder / "tree"))
+    assert list((folder / "report").glob("*.html"))
+    assert "A submission also needs:" in done.stderr
+    assert "cooling: how it is cooled" in done.stderr
+    system = json.loads((folder / "tree" / "open" / "Rehearsal" / "systems" / f"{SUT}.json").read_text("utf-8"))
+    assert (system["cooling"], system["status"]) == ("not given (rehearsal)", "rdi")
+    gate = ("check,mlperf,submission", f"--submission_dir={folder / 'tree'}", "--version=v6.1")
+    assert home.run_cm(*gate, "--rehearsal").code == 0
+    for more in ((), ("--allow_synthetic",)):
+        refused = home.run_cm(*gate, *more)
+        assert refused.code != 0
+        assert "error SYN-005 " in refused.stderr
+    address = "https://example.org/results.git"
+    words = (f"--submission_dir={folder / 'tree'}", f"--repo_url={address}", "--push")
+    elsewhere = home.run_cm("push,github,mlperf,inference,submission", *words, "--rehearsal")
+    assert elsewhere.code != 0
+    assert f"into a folder of this machine only, not to {address}" in elsewhere.answer["error"]
+    assert home.run_cm("push,github,mlperf,inference,submission", *words).code != 0
 
 
 # --- the hook ---

@@ -61,6 +61,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--expected_results", type=int, metavar="N", help="refuse any other number of results")
     parser.add_argument("--allow_synthetic", action="store_true", help="for proving a pipeline; the verdict says so")
     parser.add_argument("--infer_scenarios", action="store_true", help="accept legal inference between scenarios")
+    parser.add_argument("--rehearsal", action="store_true", help="judge the tree of a rehearsal: short runs")
     parser.add_argument("--backup_dir", type=Path, metavar="DIR", help="whole accuracy logs, to compare hashes with")
     parser.add_argument("--official", type=Path, metavar="CHECKOUT", help="run both checkers of mlcommons/inference")
     parser.add_argument("--format", choices=("text", "json"), default="text")
@@ -79,6 +80,7 @@ def parse(words: list[str]) -> Asked:
         expected_results=found.expected_results,
         allow_synthetic=found.allow_synthetic,
         infer_scenarios=found.infer_scenarios,
+        is_rehearsal=found.rehearsal,
         backup_folder=found.backup_dir or (logs if logs.is_dir() else None),
         is_backup_complete=found.backup_dir is not None,
         known=known_here(public=public_names(root)),

@@ -36,7 +36,7 @@ from mlperf_gate import (  # noqa: F401 - the rules register themselves
 from mlperf_gate.listing import read_listing
 from mlperf_gate.rulebook import RULES, Found, Rule, Scope, Severity
 from mlperf_gate.rules_compliance import WITH_RUN
-from mlperf_gate.rules_honesty import SYNTHETIC_RULES
+from mlperf_gate.rules_honesty import REHEARSAL_RULES, SYNTHETIC_RULES
 from mlperf_gate.steps import Step, command_of
 from mlperf_gate.tables import RoundTable, load_round
 from mlperf_gate.views import Options, ScenarioView, Subject, TreeView
@@ -68,13 +68,17 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """All findings, the results, and whether the tree is accepted. is_synthetic: only because that was allowed."""
+    """All findings, the results, and whether the tree is accepted.
+
+    is_synthetic, is_rehearsal: only because that was allowed.
+    """
 
     round_name: str
     findings: tuple[Finding, ...]
     results: tuple[Result, ...]
     is_accepted: bool
     is_synthetic: bool
+    is_rehearsal: bool = False
 
     @property
     def text(self) -> str:
@@ -82,9 +86,18 @@ class Verdict:
         if not self.is_accepted:
             count = sum(finding.severity is Severity.ERROR for finding in self.findings)
             return f"refused ({count} finding{'s' if count != 1 else ''})"
+        if self.is_rehearsal:
+            return "accepted as a rehearsal only, not as a submission"
         if self.is_synthetic:
             return "accepted as a pipeline proof only: synthetic"
         return "accepted"
+
+
+def _allowed(options: Options) -> tuple[str, ...]:
+    """The rules whose findings are notes, because the caller asked for that."""
+    if options.is_rehearsal:
+        return (*SYNTHETIC_RULES, *REHEARSAL_RULES)
+    return SYNTHETIC_RULES if options.allow_synthetic else ()
 
 
 _LONGEST = 5000
@@ -103,7 +116,7 @@ class _Collector:
     def add(self, rule: Rule, found: Found, subject: Subject) -> None:
         """Take in what a rule found."""
         step = found.step or rule.step
-        is_note = rule.identity in SYNTHETIC_RULES and self.tree.options.allow_synthetic
+        is_note = rule.identity in _allowed(self.tree.options)
         severity = Severity.WARNING if is_note else rule.severity
         self.refused += [subject] if severity is Severity.ERROR else []
         self.findings.append(
@@ -232,4 +245,5 @@ def check(root: Path, round_name: str, options: Options | None = None) -> Verdic
         ),
         is_accepted=not any(finding.severity is Severity.ERROR for finding in findings),
         is_synthetic=any(finding.rule in SYNTHETIC_RULES for finding in findings),
+        is_rehearsal=options.is_rehearsal,
     )

@@ -54,7 +54,11 @@ def as_text(verdict: Verdict, root: str) -> str:
 
 def _lines(verdict: Verdict, root: str) -> Iterator[str]:
     root = printable(root)
-    for finding in verdict.findings[:SHOWN_FINDINGS]:
+    findings = verdict.findings
+    if verdict.is_rehearsal:
+        yield from _notes(tuple(one for one in findings if one.severity is Severity.WARNING))
+        findings = tuple(one for one in findings if one.severity is Severity.ERROR)
+    for finding in findings[:SHOWN_FINDINGS]:
         where = finding.path or "(the tree)"
         place = where if finding.line is None else f"{where}:{finding.line}"
         yield f"{finding.severity.value} {finding.rule} {place}"
@@ -64,9 +68,17 @@ def _lines(verdict: Verdict, root: str) -> Iterator[str]:
         yield f"  source:  {finding.source}"
         yield f"  made by: {finding.step}"
         yield f"  hint: {finding.fix}"
-    if len(verdict.findings) > SHOWN_FINDINGS:
-        yield f"and {len(verdict.findings) - SHOWN_FINDINGS} more findings; --format=json shows all of them"
+    if len(findings) > SHOWN_FINDINGS:
+        yield f"and {len(findings) - SHOWN_FINDINGS} more findings; --format=json shows all of them"
     warnings = sum(finding.severity is Severity.WARNING for finding in verdict.findings)
     good = sum(result.is_accepted for result in verdict.results)
     yield f"{root}: round {verdict.round_name}, {good} of {len(verdict.results)} results good, {warnings} warnings"
     yield f"verdict: {verdict.text}"
+
+
+def _notes(notes: tuple[Finding, ...]) -> Iterator[str]:
+    """What a rehearsal may have and a submission may not, one line for each rule."""
+    for rule in dict.fromkeys(note.rule for note in notes):
+        first, *others = (note for note in notes if note.rule == rule)
+        places = f", and {len(others)} more" if others else ""
+        yield f"rehearsal {rule}: {first.text} (found {first.found}; allowed {first.allowed}{places})"

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 
 from mlperf_results.backends import STAND_IN_BACKENDS
-from mlperf_results.names import STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL
+from mlperf_results.names import REHEARSAL_LABEL, STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL
 from mlperf_results.privacy import find_leaks, known_in, masked, search_effort
 
 from mlperf_gate.documents import TextFile, read_bytes
@@ -19,6 +19,12 @@ from mlperf_gate.views import ScenarioView, SubmitterView, SystemView
 
 SYNTHETIC_RULES = ("SYN-001", "SYN-002", "SYN-004")
 """Findings that `--allow_synthetic` turns into a note of the verdict."""
+
+REHEARSAL_RULES = (
+    "SYN-003", "SYN-005", "ACC-005", "ACC-013", "RUN-008", "RUN-009", "RUN-010", "RUN-012", "RUN-013", "RUN-014",
+)  # fmt: skip
+"""Findings that `--rehearsal` also turns into notes: runs that are long enough, of an official benchmark on all of its
+data, have none of them."""
 
 _STAND_INS, _MADE = "|".join(STAND_IN_BACKENDS), "synthetic|tiny"
 _TRACES = re.compile(
@@ -98,6 +104,14 @@ def is_no_test_run(scenario: ScenarioView) -> Iterator[Found]:
         if _has_label(source, TEST_RUN_LABEL):
             line = source.line_of(TEST_RUN_LABEL)
             yield Found(path=source.path, found=TEST_RUN_LABEL, allowed="a run of the full rules", line=line)
+
+
+@rule("SYN-005", Scope.SCENARIO, "The result is not of a rehearsal.", source=OURS, step=Step.TREE)
+def is_no_rehearsal(scenario: ScenarioView) -> Iterator[Found]:
+    for source in _texts(scenario):
+        if _has_label(source, REHEARSAL_LABEL):
+            line = source.line_of(REHEARSAL_LABEL)
+            yield Found(path=source.path, found=REHEARSAL_LABEL, allowed="runs of the full rules", line=line)
 
 
 @rule("SYN-004", Scope.SCENARIO, "Nothing else says that a stand-in or made data was measured.", source=OURS,

@@ -39,6 +39,7 @@ class Options:
     expected_results: int | None = None
     allow_synthetic: bool = False
     infer_scenarios: bool = False
+    is_rehearsal: bool = False
     backup_folder: Path | None = None
     is_backup_complete: bool = False
     known: Known = NOTHING_KNOWN

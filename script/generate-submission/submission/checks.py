@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.compliance import tests_needed
+from mlperf_results.logs import LoadGenLog
 from mlperf_results.names import Mode, Scenario
 from mlperf_results.rounds import RoundRules, rounds_of
 from mlperf_results.scorelines import parse_scores
@@ -33,10 +34,11 @@ _SERVER_RUNS_OF_V07 = 5
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong, and what to do about it."""
+    """What is wrong, and what to do about it. is_later: a rehearsal goes on, because only the real thing has it."""
 
     text: str
     hint: str = ""
+    is_later: bool = False
 
 
 def round_of(runs: Iterable[FoundRun], wanted: str | None) -> tuple[str | None, tuple[Problem, ...]]:
@@ -268,30 +270,29 @@ def _is_empty(file: Path) -> bool:
 def _counts(group: list[FoundRun], row: RoundRules) -> Iterator[Problem]:
     """Yield runs that are too short or too small for the benchmark, in every division."""
     for run in group:
-        if run.log is None or run.test or run.problem:
-            continue
-        log, hint = run.log, run_hint(run.place.model, run.scenario.value, run.mode.value)
-        if run.mode is Mode.ACCURACY:
-            if log.effective.accuracy_sample_count != row.dataset_count:
-                found = log.effective.accuracy_sample_count
-                yield Problem(f"{run.name} took {found} samples; the data set has {row.dataset_count}", hint)
-            continue
-        if log.effective.min_duration_ms < row.min_duration_ms or log.duration_s * 1000 < row.min_duration_ms:
-            needed = row.min_duration_ms / 1000
-            told = f"asked for {log.effective.min_duration_ms / 1000:g} s and took {log.duration_s:.1f} s"
-            yield Problem(f"{run.name} {told}; the round wants {needed:g} s", hint)
-        wanted = row.performance_sample_count or row.dataset_count
-        if log.effective.performance_sample_count < wanted:
-            found = log.effective.performance_sample_count
-            yield Problem(f"{run.name} worked on {found} samples; the round wants {wanted}", hint)
-        is_offline = run.scenario is Scenario.OFFLINE
-        if is_offline and log.generated_samples_per_query < row.offline_min_sample_count:
-            found = log.generated_samples_per_query
-            yield Problem(f"{run.name} had {found} samples; the round wants {row.offline_min_sample_count}", hint)
-        limit = row.server_target_latency_ms
-        if run.scenario is Scenario.SERVER and limit and log.effective.target_latency_ns > limit * 1e6:
-            found_ms = log.effective.target_latency_ns / 1e6
-            yield Problem(f"{run.name} allowed {found_ms:g} ms; the round allows {limit:g} ms", hint)
+        if run.log is not None and not run.test and not run.problem:
+            hint = run_hint(run.place.model, run.scenario.value, run.mode.value)
+            for text in _too_small(run, run.log, row):
+                yield Problem(f"{run.name} {text}", hint, is_later=True)
+
+
+def _too_small(run: FoundRun, log: LoadGenLog, row: RoundRules) -> Iterator[str]:
+    asked = log.effective
+    if run.mode is Mode.ACCURACY:
+        if asked.accuracy_sample_count != row.dataset_count:
+            yield f"took {asked.accuracy_sample_count} samples; the data set has {row.dataset_count}"
+        return
+    if asked.min_duration_ms < row.min_duration_ms or log.duration_s * 1000 < row.min_duration_ms:
+        told = f"asked for {asked.min_duration_ms / 1000:g} s and took {log.duration_s:.1f} s"
+        yield f"{told}; the round requires {row.min_duration_ms / 1000:g} s"
+    required = row.performance_sample_count or row.dataset_count
+    if asked.performance_sample_count < required:
+        yield f"worked on {asked.performance_sample_count} samples; the round requires {required}"
+    if run.scenario is Scenario.OFFLINE and log.generated_samples_per_query < row.offline_min_sample_count:
+        yield f"had {log.generated_samples_per_query} samples; the round requires {row.offline_min_sample_count}"
+    limit = row.server_target_latency_ms
+    if run.scenario is Scenario.SERVER and limit and asked.target_latency_ns > limit * 1e6:
+        yield f"allowed {asked.target_latency_ns / 1e6:g} ms; the round allows {limit:g} ms"
 
 
 def _scores(group: list[FoundRun], row: RoundRules) -> Iterator[Problem]:

@@ -17,7 +17,7 @@ from mlperf_results.names import Mode
 from mlperf_results.truncation import LOG_NAME, truncate_tree, truncated_bytes
 from mlperf_results.wholefile import read_object
 
-from . import checks, found, placing, story
+from . import checks, found, placing, rehearsal, story
 from .assembly import Material, Piece, pieces, source_folder
 from .benchmark import named
 from .checks import Problem
@@ -52,8 +52,12 @@ class Recipes(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """The chosen runs with their systems. left_out: runs that another one for the same place was taken before."""
+    """The chosen runs with their systems. request: the call, in a rehearsal with the benchmarks that are stood in for.
 
+    left_out: runs that another one for the same place was taken before.
+    """
+
+    request: Request
     runs: tuple[FoundRun, ...]
     left_out: tuple[FoundRun, ...]
     suts: Mapping[str, Sut]
@@ -76,11 +80,15 @@ def gather(request: Request) -> Gathered:
     if round_name is None:
         if not chosen:
             problems = (*problems, *checks.check(chosen, request, ""))
-        return Gathered(runs=chosen, left_out=left_out, suts=suts, round_name=None, problems=problems)
+        return Gathered(request=request, runs=chosen, left_out=left_out, suts=suts, round_name=None, problems=problems)
+    if request.is_rehearsal:
+        request, chosen = rehearsal.stood_in(request, chosen, round_name), rehearsal.labelled(chosen)
     if request.is_inferred or request.is_preprocessed:
         chosen = _with_inferred(chosen, request, round_name)
     problems = (*problems, *checks.check(chosen, request, round_name))
-    return Gathered(runs=chosen, left_out=left_out, suts=suts, round_name=round_name, problems=problems)
+    return Gathered(
+        request=request, runs=chosen, left_out=left_out, suts=suts, round_name=round_name, problems=problems
+    )
 
 
 def _with_inferred(runs: tuple[FoundRun, ...], request: Request, round_name: str) -> tuple[FoundRun, ...]:
@@ -105,7 +113,7 @@ def describe_systems(
         runs = [run for run in gathered.runs if run.place.system == system]
         run = next((one for one in runs if one.mode is Mode.PERFORMANCE and one.result), runs[0])
         answer = recipes.describe(gathered.suts[system], run, request.divisions[0])
-        found_systems[system] = answer
+        found_systems[system] = rehearsal.described(answer) if request.is_rehearsal else answer
         if answer["missing"]:
             problems.append(_open_questions(system, answer, request))
     return found_systems, tuple(problems)
@@ -128,7 +136,9 @@ def _open_questions(system: str, answer: Mapping[str, Any], request: Request) ->
         lines
     )
     key = answer["missing"][0]
-    return Problem(text, f"fill in {path} and add --system_facts={path}, or give single ones: --system.{key}=...")
+    return Problem(
+        text, f"fill in {path} and add --system_facts={path}, or give single ones: --system.{key}=...", is_later=True
+    )
 
 
 def make(
@@ -292,3 +302,18 @@ def _pack(folder: Path, tell: Callable[[str], None]) -> None:
 def story_of_left_out(gathered: Gathered) -> list[str]:
     """Return a line for each run that another one was taken before."""
     return [f"Left out, another run is taken: {run.folder}" for run in gathered.left_out]
+
+
+def rehearsed(request: Request, problems: Iterable[Problem]) -> str:
+    """Return what is said at the end of a rehearsal: where everything is, and what the real thing needs beyond it."""
+    folder = request.submission_folder
+    lines = [
+        "",
+        "The rehearsal is complete. Nothing of it can be submitted: the gate refuses its tree.",
+        f"  tree:       {folder}",
+        f"  report:     {folder.with_name('report')}",
+        f"  repository: {request.repository_folder} (branch rehearsal)",
+        "A submission also needs:",
+        *(f"  - {problem.text}" for problem in problems),
+    ]
+    return "\n".join(lines)

@@ -17,6 +17,10 @@ RESULTS_DIR, RESULTS_BASE = "CM_MLPERF_INFERENCE_RESULTS_DIR_", "CM_MLPERF_INFER
 SUBMISSION_DIR, SUBMISSION_BASE = "CM_MLPERF_INFERENCE_SUBMISSION_DIR", "CM_MLPERF_INFERENCE_SUBMISSION_BASE_DIR"
 BASE_NAME = "mlperf_inference_submission"
 """The folder that cm4mlops makes below --submission_base_dir."""
+RESULTS_NAME = "results"
+"""Where run,mlperf,inference leaves its results, in folders that begin with the moment when they were made."""
+
+REHEARSAL_SUBMITTER, REHEARSAL_TREE = "Rehearsal", "rehearsal/tree"
 DIVISIONS: Mapping[str, tuple[str, ...]] = {
     "open": ("open",),
     "closed": ("closed",),
@@ -63,11 +67,17 @@ class Request:
     is_inferred: bool
     is_preprocessed: bool
     allows_synthetic: bool
+    is_rehearsal: bool
 
     @property
     def facts_folder(self) -> Path:
         """Beside the tree: origins of the systems' facts, and the list of the files that were made."""
         return beside(self.submission_folder, "_facts")
+
+    @property
+    def repository_folder(self) -> Path:
+        """Beside the tree: what a rehearsal pushes to, a bare git repository."""
+        return self.submission_folder.with_name("repository.git")
 
     @property
     def logs_folder(self) -> Path:
@@ -93,14 +103,16 @@ def read_request(env: Mapping[str, object], start: Path) -> Request:
         return str(env.get(key) or "").strip()
 
     style = text("CM_MLPERF_RUN_STYLE") or "valid"
-    folders = _results_folders(text(RESULTS_DIR) or text(RESULTS_BASE), style, start, problems)
+    is_rehearsal = is_true(env.get("CM_MLPERF_REHEARSAL"))
+    results = text(RESULTS_DIR) or text(RESULTS_BASE) or (_newest_results(start) if is_rehearsal else "")
+    folders = _results_folders(results, style, start, problems)
     division = text("CM_MLPERF_SUBMISSION_DIVISION").lower() or "open"
     category = text("CM_MLPERF_SUBMISSION_CATEGORY").lower().replace(" ", "") or "edge"
     if division not in DIVISIONS:
         problems.append(_division_problem(division))
     if category not in CATEGORIES:
         problems.append(f"--category={category} is none; allowed: edge, datacenter, datacenter-edge")
-    submitter = text("CM_MLPERF_SUBMITTER")
+    submitter = text("CM_MLPERF_SUBMITTER") or (REHEARSAL_SUBMITTER if is_rehearsal else "")
     if not submitter:
         problems.append("--submitter is missing: the name of who submits, which also names a folder")
     elif not SAFE_NAME.fullmatch(submitter):
@@ -108,7 +120,8 @@ def read_request(env: Mapping[str, object], start: Path) -> Request:
             f"--submitter={submitter!r} cannot name a folder that the checkers accept: letters, digits, . _ + - only"
         )
     maps = _model_maps(text("CM_MLPERF_MODEL_MAPS"), problems)
-    folder = _submission_folder(text(SUBMISSION_DIR), text(SUBMISSION_BASE), start, problems)
+    tree, base = text(SUBMISSION_DIR), text(SUBMISSION_BASE)
+    folder = _submission_folder(tree or ("" if base or not is_rehearsal else REHEARSAL_TREE), base, start, problems)
     round_name = _round(text("CM_MLPERF_SUBMISSION_VERSION") or text("CM_VERSION"), problems)
     hw_name = re.sub(r"\s+", "_", text("CM_HW_NAME"))
     if hw_name and not SAFE_NAME.fullmatch(hw_name):
@@ -131,8 +144,15 @@ def read_request(env: Mapping[str, object], start: Path) -> Request:
         is_packed=is_true(env.get("CM_TAR_SUBMISSION_DIR")),
         is_inferred=is_true(env.get("CM_MLPERF_DUPLICATE_SCENARIO_RESULTS")),
         is_preprocessed=is_true(env.get("CM_RUN_MLPERF_SUBMISSION_PREPROCESSOR")),
-        allows_synthetic=is_true(env.get("CM_MLPERF_ALLOW_SYNTHETIC")),
+        allows_synthetic=is_rehearsal or is_true(env.get("CM_MLPERF_ALLOW_SYNTHETIC")),
+        is_rehearsal=is_rehearsal,
     )
+
+
+def _newest_results(start: Path) -> str:
+    """Return the newest folder of results that `run,mlperf,inference` left in results/, empty without one."""
+    names = sorted(path.parent.name for path in (start / RESULTS_NAME).glob("*/results.json"))
+    return f"{RESULTS_NAME}/{names[-1]}" if names else ""
 
 
 def _division_problem(division: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from mlperf_results.figures import published_figure
 from mlperf_results.names import Mode
@@ -11,6 +12,9 @@ from .assembly import Piece
 from .found import FoundRun, Sut
 from .measured import label_of
 from .request import Request
+
+SOURCE_FOLDERS = ("src", "code")
+"""Where a tree holds the program: since v6.0, and before."""
 
 RULE = "=" * 49
 
@@ -45,8 +49,15 @@ def system(sut: Sut) -> list[str]:
 
 
 def model(name: str, pieces: Iterable[Piece]) -> list[str]:
-    """Return a model and its files."""
-    return [f"* MLPerf inference model: {name}", *(f" * {piece.path.as_posix()}" for piece in pieces)]
+    """Return a model and its files; of the program's sources, which are hundreds, the folder and how many there are."""
+    paths = [piece.path for piece in pieces]
+    sources = [path for path in paths if path.parts[2] in SOURCE_FOLDERS]
+    folders = {Path(*path.parts[:5]).as_posix() for path in sources}
+    return [
+        f"* MLPerf inference model: {name}",
+        *(f" * {path.as_posix()}" for path in paths if path not in sources),
+        *(f" * {folder}/ ({len(sources)} files)" for folder in sorted(folders)),
+    ]
 
 
 def result_table(runs: Sequence[FoundRun]) -> list[str]:

@@ -28,6 +28,9 @@ SYNTHETIC_LABEL = "synthetic input, not an MLPerf result"
 """The words that stand beside every figure got with made data or made weights."""
 
 
+REHEARSAL_LABEL = "rehearsal, not an MLPerf submission"
+"""The words in every file of a tree that was made to try the way of a submission, with runs that none may hold."""
+
 STAND_IN_LABEL = "stand-in for a backend, not an MLPerf result"
 """The words that stand beside every figure got with a backend whose speed is no machine's."""
 
