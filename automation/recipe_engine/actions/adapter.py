@@ -283,6 +283,7 @@ def _repos(cmind: Any) -> list[RepoInfo]:
             str(repo.meta.get("alias", "")),
             str(repo.meta.get("uid", "")),
             "literal" if repo.meta.get("values") == "literal" else "cm",
+            repo.meta.get("inputs") == "strict",
         )
         for repo in cmind.repos.lst
     ]

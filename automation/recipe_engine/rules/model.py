@@ -295,6 +295,8 @@ class Recipe(Frozen):
     variations: Mapping[str, Variation] = {}
     versions: Mapping[str, Mapping[str, Any]] = {}
     inputs: Mapping[str, InputDescription] = {}
+    refused_inputs: Mapping[str, str] = {}
+    unused_inputs: Mapping[str, str] = {}
     version: VersionRange = VersionRange()
     default_variation: str = ""
     valid_combinations: tuple[tuple[str, ...], ...] = ()
@@ -314,6 +316,7 @@ class Recipe(Frozen):
     min_cm_version: str = ""
     has_predeps: bool = True
     values: ValueRule = "cm"
+    has_strict_inputs: bool = False
 
     @property
     def meta_path(self) -> Path:
