@@ -141,8 +141,14 @@ def _answer(action: Callable[[Mapping[str, Any]], dict[str, Any]], i: dict[str, 
                     sys.stdout.flush()
             return answered
     except RecipeError as error:
+        from ..running.engine import running_trace  # here, because most calls never need it
+
         if is_yes(i.get("debug")):
             traceback.print_exc()
+        if not running_trace() and (error.rerun or error.instead):
+            from ..rules.rerun import name_command
+
+            name_command(error, i, is_verbose=is_yes(i.get("verbose")) or is_yes(i.get("v")))
         return _failed(error.code, ErrorText.of(error), out, cmind)
     except KeyboardInterrupt as stop:
         from ..running.engine import running_trace  # here, because most calls never need it

@@ -273,6 +273,8 @@ def dependency_request(dependency: Dependency, parent: ParentView, phase: Phase)
         trace=parent.trace,
         phase=phase,
         asked_by=parent.configured.recipe,
+        dependency=dependency,
+        parent=parent.configured.request,
         unknown=parent.unknown.hiding(hidden, shown),
     )
 
