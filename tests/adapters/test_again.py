@@ -36,10 +36,10 @@ get,mlperf,inference,sut,configs --model=resnet50 --scenario=Offline --target_qp
 truncate,mlperf,accuracy-log --submission_dir=/no/such/folder
 run,mlperf,compliance --results_dir=/no/such/folder
 generate,inference,submission --results_dir=/no/such/folder --submission_dir=tree
-run,mlperf,inference --model=digitz
-run,mlperf,inference --model=digits --scenario=Ofline --env.CM_NOTE='a $b "c" `d`'
+run,mlperf,inference --batch_size=many
+run,mlperf,inference --model=digits --threads=x --env.CM_NOTE='a $b "c" `d`'
 app,mlperf,inference,_digits,_offline,_performance --adr.python.version=3.99
-generate-run-cmds,inference --model=bret --device=cpu
+generate-run-cmds,inference --model=resnet50 --implementation=mine
 tune,system --gpu=x
 get,scratch,disk --filter=Foo:1
 get,mlperf,scratch,space --path=/proc/no

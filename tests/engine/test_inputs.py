@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from builders import recipe, request
+from helpers import Listener
 from recipe_engine.rules.errors import RequestError
-from recipe_engine.rules.inputs import declared_inputs, refusal, refuses_unknown, unknown_inputs
+from recipe_engine.rules.inputs import (
+    declared_inputs,
+    refusal,
+    refuse_values,
+    refuses_unknown,
+    unknown_inputs,
+    wrong_values,
+)
 from recipe_engine.rules.model import Recipe
+from recipe_engine.rules.rerun import name_command
 from recipe_engine.running.inputs import check_inputs
 
 META: dict[str, Any] = {
@@ -92,20 +102,28 @@ def test_another_word_for_what_to_do_is_refused() -> None:
         refuses_unknown(STRICT, {"unknown_inputs": "no"})
 
 
-def test_a_program_is_refused_too_but_not_warned(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.WARNING, "recipe_engine")
+@pytest.fixture
+def warned() -> Iterator[list[str]]:
+    """The lines that the engine logs."""
+    lines: list[str] = []
+    listener = Listener(lines)
+    logging.getLogger("recipe_engine").addHandler(listener)
+    yield lines
+    logging.getLogger("recipe_engine").removeHandler(listener)
+
+
+def test_a_program_is_refused_too_but_not_warned(warned: list[str]) -> None:
     with pytest.raises(RequestError, match="unknown input --scenaro"):
         check_inputs(STRICT, request(inputs={"scenaro": 1}), set())
     check_inputs(COMMUNITY, request(inputs={"scenaro": 1}), set())
-    assert caplog.messages == []
+    assert warned == []
 
 
-def test_a_line_is_printed_once(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logging.getLogger("recipe_engine"), "propagate", True)
+def test_a_line_is_printed_once(warned: list[str]) -> None:
     reported: set[str] = set()
     for _ in range(2):
         check_inputs(COMMUNITY, request(inputs={"scenaro": 1, "out": "con"}), reported)
-    assert caplog.messages == ["! unknown input --scenaro for recipe get-x; did you mean --scenario?"]
+    assert warned == ["! unknown input --scenaro for recipe get-x; did you mean --scenario?"]
 
 
 @pytest.mark.parametrize("name", ["plan", "dry_run"])
@@ -124,3 +142,64 @@ def test_inputs_that_others_know_are_refused_with_the_reason_or_accepted_with_a_
     reported: set[str] = set()
     check_inputs(chosen, request(inputs={"network": "no", "gpu_name": "A100", "out": "con"}), reported)
     assert reported == {"--gpu_name has no effect: the driver says it"}
+
+
+SCENARIOS = ("SingleStream", "MultiStream", "Offline", "Server")
+WITH_CHOICES = recipe(
+    input_description={
+        "scenario": {"choices": list(SCENARIOS)},
+        "rerun": {"choices": ["yes", "no"]},
+        "category": {"choices": ["edge", "datacenter,edge"]},
+        "mode": {"choices": ["all", "performance", "accuracy"]},
+    }
+)._replace(has_strict_inputs=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "meant"),
+    [
+        ("scenario", "Offlne", "Offline"),
+        ("scenario", "Offline,Sever", "Offline,Server"),
+        ("scenario", "quick", ""),
+        ("mode", "perf", "performance"),
+        ("mode", 3, ""),
+        ("rerun", "yess", "yes"),
+    ],
+)
+def test_a_value_that_is_not_a_choice_names_the_nearest(name: str, value: object, meant: str) -> None:
+    (wrong,) = wrong_values(WITH_CHOICES, {name: value})
+    assert wrong.meant == meant
+    assert f"--{name}={value} is not one of its values" in wrong.text
+    assert ("did you mean" in wrong.text) == bool(meant)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *[("scenario", text) for text in ("offline", "single-stream", "Single_Stream", "Offline, Server", "")],
+        *[("rerun", value) for value in (True, False, "true", "off", 1, "No")],
+        *[("category", text) for text in ("edge", "datacenter,edge", "datacenter-edge")],
+        ("scenario", ["Offlne"]),
+    ],
+)
+def test_values_that_mean_a_choice_are_allowed(name: str, value: object) -> None:
+    assert wrong_values(WITH_CHOICES, {name: value}) == []
+
+
+def test_the_hint_of_a_wrong_value_is_the_given_command_with_the_nearest() -> None:
+    inputs = {"action": "run", "tags": "get,x", "scenario": "Offlne", "mode": "all"}
+    with pytest.raises(RequestError) as caught:
+        refuse_values(WITH_CHOICES, inputs)
+    name_command(caught.value, inputs, is_verbose=False)
+    assert caught.value.message == (
+        f"get-x: --scenario=Offlne is not one of its values; did you mean Offline? (allowed: {', '.join(SCENARIOS)})"
+    )
+    assert caught.value.hint == "cm run script --tags=get,x --mode=all --scenario=Offline"
+    assert caught.value.given == ""
+
+
+def test_without_a_near_value_the_help_is_the_hint_and_a_community_recipe_only_remarks_on_it() -> None:
+    with pytest.raises(RequestError) as caught:
+        refuse_values(WITH_CHOICES, {"scenario": "quick"})
+    assert caught.value.hint == "cm help script get-x lists the values of its inputs"
+    refuse_values(WITH_CHOICES._replace(has_strict_inputs=False), {"scenario": "quick"})

@@ -23,6 +23,13 @@ from recipe_engine.rules.keys import CHILD_KEYS, DEPENDENCY_KEYS
 from recipe_engine.rules.model import PHASES
 from recipe_engine.rules.query import parse_query
 from recipe_engine.rules.select import candidates
+from recipe_loader import RECIPES, load_recipe, recipe_meta
+
+load_recipe("get-mlperf-results-lib").preprocess(
+    {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}}
+)
+
+from mlperf_results.appnames import APP_RECIPE, PRECISION_ALIASES, app_names  # noqa: E402 - importable from here on
 
 ACTIONS = {
     "run": lambda i, home: run_action(i, home, None),
@@ -109,3 +116,13 @@ def test_every_input_that_a_dependency_is_given_is_declared_by_it(ours: Home) ->
                 query = parse_query([word for word in entry["tags"].split(",") if "<<<" not in word])
                 child = engine.source.recipe(candidates(query, "", engine.source.index)[0])
                 assert sorted(extra - declared_inputs(child)) == [], (meta["alias"], json.dumps(entry))
+
+
+def test_the_choices_of_the_recipes_that_run_benchmarks_are_all_names_that_the_app_knows() -> None:
+    names = app_names(recipe_meta(APP_RECIPE))
+    for alias in ("run-mlperf-inference", "run-mlperf-inference-app"):
+        described = recipe_meta(alias)["input_description"]
+        assert sorted(described["model"]["choices"]) == sorted({*names.models, *names.aliases})
+        assert sorted(described["backend"]["choices"]) == sorted(names.backends)
+        assert set(described["precision"]["choices"]) == {*names.precisions, *PRECISION_ALIASES}
+        assert sorted(described["source"]["choices"]) == sorted(names.sources)

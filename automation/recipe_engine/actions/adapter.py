@@ -27,6 +27,7 @@ from ..rules.model import StepResult
 from ..rules.schema import is_yes
 from ..rules.secrets import hidden_text, hidden_texts, known_from, without_secrets
 from ..running.console import masked_output, raised_as_interrupted
+from .flags import check_flags as check_flags  # the adapters know it from here
 
 logger = logging.getLogger(__name__)
 
@@ -253,6 +254,7 @@ def answer(cmind: Any, i: dict[str, Any], function: str, *facts: str) -> dict[st
     """What ``function`` (see ``loaded``) answers to ``i``; its further arguments are ``home`` or ``cmind``."""
 
     def act(i: Mapping[str, Any]) -> dict[str, Any]:
+        check_flags(function, i)
         action = loaded(function)
         answered: dict[str, Any] = action(i, *(home_of(cmind) if fact == "home" else cmind for fact in facts))
         return answered

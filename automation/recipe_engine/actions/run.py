@@ -20,9 +20,9 @@ from ..disk.store import Store
 from ..rules.deps import request_from_inputs
 from ..rules.env import Env, with_lists
 from ..rules.errors import RequestError
-from ..rules.inputs import EXTRA_FLAGS, FLAGS_AS_ENV
+from ..rules.inputs import EXTRA_FLAGS, FLAGS, FLAGS_AS_ENV, renamed_line
 from ..rules.model import Recipe, Request, RunOptions, StepEvent, StepResult
-from ..rules.query import TagQuery, parse_query, split_words
+from ..rules.query import BOUND_KEYS, TagQuery, nearest, parse_query, split_words
 from ..rules.schema import is_yes
 from ..rules.secrets import known_from
 from ..rules.select import named
@@ -110,18 +110,28 @@ def split_artifact(i: Mapping[str, Any]) -> tuple[list[str], str]:
 
     A first word with a blank in it is a list of tags and takes the place of ``--tags``; further words with a blank or a
     comma are added to it. Any other first word is an alias or a uid (or ``alias,uid``), maybe behind ``repo:``.
+    Raises RequestError for further words that are no lists.
     """
     artifact = str(i.get("artifact") or "").strip()
     tags = i.get("tags") or ""
     if not isinstance(tags, str | list | tuple):
         raise RequestError(f"--tags must hold tags, found {tags!r}", hint="write --tags=get,python3")
     words = list(split_words(tags))
+    extras = [str(extra) for extra in i.get("artifacts") or ()]
+    plain = [extra for extra in extras if " " not in extra and "," not in extra]
+    if plain and i.get("out"):  # cmind hands in both words of cm cp and cm mv
+        joined = ",".join([*artifact.replace(" ", ",").split(","), *plain])
+        asked = {**i, "tags": ",".join([*words, joined]), "artifact": "", "artifacts": ()}
+        raise RequestError(
+            f"one recipe is named by one word, or by tags with commas; found {len(plain) + 1} words: "
+            f"{' '.join([artifact, *plain])}",
+            hint=renamed_line(asked, {}, str(i.get("action") or "run")),
+        )
     if " " in artifact:
         words = list(split_words(artifact.replace(" ", ",")))
         artifact = ""
-    for extra in i.get("artifacts") or ():
-        if " " in extra or "," in extra:
-            words += split_words(extra.replace(" ", ","))
+    for extra in (extra for extra in extras if extra not in plain):
+        words += split_words(extra.replace(" ", ","))
     return words, artifact.rpartition(":")[2].rpartition(",")[2]
 
 
@@ -167,6 +177,7 @@ def parse_request(i: Mapping[str, Any]) -> Request:
     """CM's input dict as a Request; raises RequestError or MetaError for what cannot be used."""
     options = parse_options(i)
     query, alias = parse_query_input(i)
+    _check_words(i, is_empty=not (query.all_of or alias))
     repo = str(i.get("artifact") or "").strip().rpartition(":")[0]
     env = with_lists({**passed_on_env(), **_mapping(i, "env")})
     if token := env.pop("GH_TOKEN", None):
@@ -182,6 +193,19 @@ def parse_request(i: Mapping[str, Any]) -> Request:
         const_state=_mapping(i, "const_state"),
         trace=running_trace(),
     )
+
+
+def _check_words(i: Mapping[str, Any], *, is_empty: bool) -> None:
+    """Raises RequestError for a version without a value, and for a misspelt ``--tags`` when no recipe is named."""
+    for name in BOUND_KEYS:
+        if i.get(name) is True or (i.get(name) == "" and i.get("out")):
+            raise RequestError(f"--{name} has no value", hint=f"give one, such as --{name}=1.2.3, or leave it out")
+    meant = nearest("tags", [str(name) for name in i if name not in FLAGS], 1, 0.7) if is_empty else []
+    if meant:
+        raise RequestError(
+            f"unknown flag --{meant[0]}; did you mean --tags?",
+            hint=renamed_line(i, {meant[0]: "tags"}, str(i.get("action") or "run")),
+        )
 
 
 def _inputs_of(i: Mapping[str, Any]) -> dict[str, Any]:

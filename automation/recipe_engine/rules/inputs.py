@@ -6,9 +6,11 @@ Inputs of recipes of a repository whose ``cmr.yaml`` says ``inputs: strict`` mus
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from .conditions import FALSE_WORDS, TRUE_WORDS
 from .deps import INPUT_TO_ENV
 from .errors import RequestError
 from .model import Recipe
@@ -18,15 +20,18 @@ _TABLE = """
 cmind: action artifact artifacts automation cmd common out parsed_artifact parsed_artifacts parsed_automation
 cmind: unparsed_cmd
 query: ad add_deps add_deps_recursive adr tags unknown_inputs version version_max version_max_usable version_min
-values: const const_state env force_new_env_keys force_new_state_keys ignore_inheritance path state
+values: const const_state env force_new_env_keys force_new_state_keys path state
 cache: force_cache frozen lock_timeout locked mixed_versions new only_execute_from_cache renew skip_cache
-run: debug debug_uid dirty fake_deps fake_run ignore_script_error prepare print_deps save_env skip_write_test
-console: h help j json q quiet s save_to_json script_call_prefix silent v verbose
+run: debug_uid dirty fake_deps fake_run ignore_script_error prepare print_deps save_env skip_write_test
+console: debug h help ignore_inheritance j json q quiet s save_to_json script_call_prefix silent v verbose
 extras: debug_script debug_script_tags dump_version_info pause print_env print_readme print_versions repro shell
 extras: skip_remembered_selections space time
 reference engine: recursion recursion_spaces remembered_selections repro_dir repro_prefix run_state
 """
 _ROWS = [line.partition(":") for line in _TABLE.strip().splitlines()]
+
+EVERYWHERE = frozenset(word for kind, _, words in _ROWS if kind in ("cmind", "console") for word in words.split())
+"""The input keys that every action understands, or cmind for it."""
 
 EXTRA_FLAGS = frozenset(word for kind, _, words in _ROWS if kind == "extras" for word in words.split())
 """The input keys that ask for something besides the run; see run_extras.py."""
@@ -97,6 +102,71 @@ def _meant(name: str, known: Collection[str]) -> str:
     return close[0] if close else ""
 
 
+class WrongValue(NamedTuple):
+    """A value that is not one of those an input allows, and the whole value that was probably meant, if one is near."""
+
+    name: str
+    found: str
+    meant: str
+    choices: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """One line for people: the nearest first, then all."""
+        meant = f"; did you mean {self.meant}?" if self.meant else ""
+        return f"--{self.name}={self.found} is not one of its values{meant} (allowed: {', '.join(self.choices)})"
+
+
+def wrong_values(recipe: Recipe, inputs: Mapping[str, Any]) -> list[WrongValue]:
+    """The inputs whose value, or a part of whose comma list, is not one of the ``choices`` that the recipe describes.
+
+    Case, dashes, underscores and blanks do not count; where yes or no is a choice, all words for it are.
+    """
+    found = []
+    for name, described in recipe.inputs.items():
+        given = inputs.get(name)
+        if described.choices and isinstance(given, str | bool | int | float) and str(given).strip():
+            wrong = _misfit(str(given), described.choices)
+            if wrong is not None:
+                found.append(WrongValue(name, str(given), wrong, described.choices))
+    return found
+
+
+def _misfit(text: str, choices: tuple[str, ...]) -> str | None:
+    """None where the text is allowed; else the text that was probably meant, empty when none is near."""
+    allowed = {_plain(choice): choice for choice in choices}
+    if not allowed.keys().isdisjoint(("yes", "no", "on", "off")):
+        allowed.update({word: word for word in (*TRUE_WORDS, *FALSE_WORDS)})
+    words = [word.strip() for word in text.split(",")]
+    if _plain(text) in allowed or all(_plain(word) in allowed for word in words):
+        return None
+    meant = [word if _plain(word) in allowed else _nearest_choice(_plain(word), allowed) for word in words]
+    return ",".join(meant) if all(meant) else ""
+
+
+def _nearest_choice(word: str, allowed: Mapping[str, str]) -> str:
+    """The one choice that begins with the word, else the one that looks most like it; empty when none does."""
+    begun = [plain for plain in allowed if plain.startswith(word) and len(word) > 2]
+    close = begun if len(begun) == 1 else nearest(word, allowed, 1)
+    return allowed[close[0]] if close else ""
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[-_ ,]", "", text).lower()
+
+
+def refuse_values(recipe: Recipe, inputs: Mapping[str, Any]) -> None:
+    """Raises RequestError for values of a strict recipe's inputs that are not among their ``choices``."""
+    wrong = wrong_values(recipe, inputs) if recipe.has_strict_inputs else []
+    if not wrong:
+        return
+    hint = f"cm help script {recipe.id.alias} lists the values of its inputs"
+    error = RequestError("\n".join(f"{recipe.id.alias}: {each.text}" for each in wrong), hint=hint)
+    if all(each.meant for each in wrong):
+        error.instead = {each.name: each.meant for each in wrong}
+    raise error
+
+
 def refuses_unknown(recipe: Recipe, inputs: Mapping[str, Any]) -> bool:
     """Whether unknown inputs end the call; raises RequestError for a value of ``--unknown_inputs`` that is not one."""
     wanted = inputs.get(UNKNOWN_INPUTS)
@@ -147,8 +217,12 @@ def refusal(recipe: Recipe, unknown: Iterable[UnknownInput], inputs: Mapping[str
         listed = ", ".join(f"--{name}" for name in names[:MOST_NAMES])
         lines.append(f"  it has: {listed}{more}" if names else "  it has no inputs of its own")
         return RequestError("\n".join(lines), hint=f"cm help script {recipe.id.alias} lists its inputs")
-    from .rerun import given_line  # here, because only this error needs it
+    return RequestError("\n".join(lines), hint=renamed_line(inputs, {each.name: each.meant for each in found}, action))
 
-    renamed = {each.name: each.meant for each in found}
-    meant = {renamed.get(name, name): value for name, value in inputs.items()}
-    return RequestError("\n".join(lines), hint=given_line(meant, action).text)
+
+def renamed_line(inputs: Mapping[str, Any], renamed: Mapping[str, str], action: str) -> str:
+    """The command that was given with other names for some inputs; one whose name is given, too, is left out."""
+    from .rerun import given_line  # here, because only errors need it
+
+    kept = {renamed.get(name, name): value for name, value in inputs.items() if renamed.get(name, "") not in inputs}
+    return given_line(kept, action).text

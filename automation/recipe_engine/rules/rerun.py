@@ -93,8 +93,9 @@ def name_command(error: RecipeError, inputs: Mapping[str, Any], *, is_verbose: b
     Where another value of an input would do, the hint is that command with it, if the user gave the input.
     """
     action = str(inputs.get("action") or "run")
-    error.given, error.given_left_out = given_line(inputs, action)
-    error.shows_step = is_verbose
+    if error.rerun:
+        error.given, error.given_left_out = given_line(inputs, action)
+        error.shows_step = is_verbose
     if error.instead and all(name in inputs for name in error.instead):
         error.hint = given_line({**inputs, **error.instead}, action).text
 

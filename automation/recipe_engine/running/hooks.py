@@ -137,7 +137,7 @@ def check_answer(recipe: Recipe, name: str, answer: Any) -> HookResult:
     if answer["return"] > 0 and isinstance(answer.get("error"), ErrorText):
         raise answer["error"].origin  # of a recipe that this one ran; it needs no second wrapping
     if answer["return"] > 0:
-        raise _reported(recipe, answer)
+        raise _reported(recipe, answer["return"], str(answer.get("error") or "no error text given"))
     replacement = answer.get("script")
     return HookResult(
         skip=bool(answer.get("skip")),
@@ -150,18 +150,15 @@ def check_answer(recipe: Recipe, name: str, answer: Any) -> HookResult:
     )
 
 
-def _reported(recipe: Recipe, answer: Mapping[str, Any]) -> HookFailed:
+def _reported(recipe: Recipe, code: int, text: str) -> HookFailed:
     """The error that a hook reported; a code above 255, which no process can end with, is a raw status of wait(2).
 
-    A last line ``hint: ...`` of its text is the hint; ``instead`` of the answer are inputs with allowed values.
+    A last line ``hint: ...`` of its text is the hint.
     """
-    code, text = answer["return"], str(answer.get("error") or "no error text given")
     if code <= 255:
         found = _ONE_HINT.fullmatch(text)
         text, hint = found.groups() if found else (text, "")
-        error = HookFailed(f"{recipe.id.alias}: {text}", code=code, hint=hint)
-        error.instead = dict(answer.get("instead") or {})
-        return error
+        return HookFailed(f"{recipe.id.alias}: {text}", code=code, hint=hint)
     from .process import exit_text  # here, because only failures need it
 
     exit_code = os.waitstatus_to_exitcode(code & 0xFFFF) if hasattr(os, "waitstatus_to_exitcode") else code >> 8

@@ -9,6 +9,7 @@ from ..rules.inputs import (
     refusal,
     refuse_dry_run,
     refuse_inputs,
+    refuse_values,
     refuses_unknown,
     remarks_on_inputs,
     unknown_inputs,
@@ -21,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 def check_inputs(recipe: Recipe, request: Request, reported: set[str]) -> None:
     """Raises RequestError for inputs that the recipe refuses, and, if its repository or the caller is strict, for those
-    that it does not declare.
+    that it does not declare and for values that are not among an input's choices.
 
     Else the console is warned, once for each line in ``reported``; a hook may read what its recipe does not describe.
     """
@@ -34,6 +35,7 @@ def check_inputs(recipe: Recipe, request: Request, reported: set[str]) -> None:
     if unknown and is_refused:
         raise refusal(recipe, unknown, inputs, action)
     refuse_inputs(recipe, inputs)
+    refuse_values(recipe, inputs)
     lines = remarks_on_inputs(recipe, inputs)
     lines += [_warning(recipe, each) for each in unknown if each.meant or not names_input(recipe, each.name)]
     for line in dict.fromkeys(lines) if inputs.get("out") else ():
