@@ -166,13 +166,17 @@ class TemporaryHome:
         for place in (self.path, self.repo / "script", self.work):
             place.mkdir(parents=True)
         self.values: ValueRule = "cm"
+        self.has_strict_inputs = False
         self.write_cmr()
         self.register(CHECKOUT, self.repo)
 
-    def write_cmr(self, values: ValueRule = "cm") -> None:
-        """Describes the repository of the test's recipes; ``values`` is how their scripts see env values."""
+    def write_cmr(self, values: ValueRule = "cm", *, inputs: str = "cm") -> None:
+        """Describes the repository of the test's recipes; ``values`` is how their scripts see env values, and with the
+        ``inputs`` "strict" an input that they do not declare is an error.
+        """
         self.values = values
-        lines = ["alias: recipes", 'uid: "0123456789abcdef"', f"values: {values}"]
+        self.has_strict_inputs = inputs == "strict"
+        lines = ["alias: recipes", 'uid: "0123456789abcdef"', f"values: {values}", f"inputs: {inputs}"]
         (self.repo / "cmr.yaml").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def register(self, *repos: Path) -> None:
@@ -189,7 +193,7 @@ class TemporaryHome:
     @property
     def engine_home(self) -> Home:
         """This home as the engine sees it."""
-        repo = RepoInfo(self.repo, "recipes", "0123456789abcdef", self.values)
+        repo = RepoInfo(self.repo, "recipes", "0123456789abcdef", self.values, self.has_strict_inputs)
         return Home([repo], self.path, self.path / "repos" / "local")
 
     def run(self, tags: str, *, cmind: Any = None, **i: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from mlperf_results.recipecalls import passed_on_inputs
 from . import known, steps
 from .request import Request, RequestError, read
 
-HINT = "hint: cm run script --tags=generate-run-cmds,inference,_all-scenarios --model=resnet50 --device=cpu"
+HINT = "hint: cm help script run-mlperf-inference-app lists the inputs and their values"
 NOT_REPEATED = ("readme", "rerun", "clean", "quiet", "scenario", "mode", "find_performance", "submission_dir")
 PLANNED_SUT = "planned-sut"
 """Stands for the system's name in a plan, where the version of the backend is not known yet."""

@@ -17,7 +17,7 @@ from mlperf_results.recipecalls import PASSED_ON_INPUTS, passed_on_inputs
 
 from . import fixedfolder, keeping, matrix, resume, session, sessionfile, work
 
-HINT = "hint: cm run script --tags=run,mlperf,inference --model=digits --scenario=Offline --mode=all"
+HINT = "hint: cm help script run-mlperf-inference lists the inputs and their values"
 PLANNED_RUN_ID = "planned-run"
 """Stands for the run id, which is made of the time of the run."""
 

@@ -96,7 +96,7 @@ def test_an_error_on_the_console_is_told_once_with_a_hint_that_can_be_copied(hom
     assert done.code == 2
     assert (done.stdout + done.stderr).count("failed with exit code 1") == 1
     again = next(line for line in done.stderr.splitlines() if line.strip().startswith("again:"))
-    assert again == "  again: cm run script --tags=get,x", "cmind must not put an exclamation mark behind the command"
+    assert again == "  again: cm run script 'get x'", "cmind must not put an exclamation mark behind the command"
     assert re.fullmatch(r"  resume: cm resume script \S+[0-9a-f]", done.stderr.splitlines()[-1])
 
 

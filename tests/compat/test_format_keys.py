@@ -355,6 +355,13 @@ RECIPE: dict[str, Case] = {
         around={"env": {"CM_X": "42"}},
         inputs={"out": "con"},
     ),
+    "refused_inputs": Case({"refused_inputs": {"other": "say --x"}}, True, fails, inputs={"other": "1"}),
+    "unused_inputs": Case(
+        {"unused_inputs": {"other": "it is gone"}},
+        True,
+        told("--other has no effect: it is gone"),
+        inputs={"other": "1", "out": "con"},
+    ),
     "min_cm_version": Case({"min_cm_version": "999.0"}, True, refused_by_cm),
     "predeps": Case(
         {"predeps": False},

@@ -34,10 +34,10 @@ def test_the_example_is_what_a_failing_run_says(home: TemporaryHome) -> None:
 
 def test_the_table_names_the_lines_of_an_error_in_their_order() -> None:
     rows = re.findall(r"^\| (?:the |`)(\w+(?: \w+)?)`? \|", PAGE, re.MULTILINE)
-    assert rows == ["first", "chain", "command", "memory", "last lines", "log", "hint", "again", "resume"]
+    assert rows == ["first", "chain", "command", "memory", "last lines", "log", "hint", "again", "step alone", "resume"]
     error = RecipeError("it failed", hint="h", trace=("a",), log_path="l")
     error.command, error.notes, error.output, error.output_title = "c", ("memory: m",), ("o",), "last lines"
-    error.rerun, error.run_id = "r", "i"
+    error.rerun, error.given, error.shows_step, error.run_id = "r", "g", True, "i"
     labels = [
         line.strip().partition(":")[0] for line in error.describe().splitlines()[1:] if not line.startswith("    ")
     ]

@@ -4,34 +4,39 @@ from __future__ import annotations
 
 import re
 import shlex
-from functools import cache
 from pathlib import Path
-from typing import Any
 
+import cmind.cli
 import pytest
-from helpers import recipe_metas
-from recipe_engine.rules.deps import FLAGS
+from recipe_engine.actions.adapter import Home
+from recipe_engine.actions.run import new_engine, parse_request
+from recipe_engine.disk.repos import RepoInfo
+from recipe_engine.running.engine import Engine
+from recipe_engine.running.inputs import check_inputs
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "AGENTS.md", ROOT / "automation" / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+README_OF_RECIPES = sorted(ROOT.glob("script/*/README.md"))
 WITH_RECIPES_OF_THEIR_OWN = {"add-recipe.md", "when-a-run-fails.md", "audit.md"}
 """Pages whose commands run recipes that the page shows; tests of their own run these."""
-ELSEWHERE = {"device", "backend", "implementation", "adr.python.name", "name", "tar_file"}
-"""Inputs of the tutorial that a recipe may also pass on without naming them."""
+PLACEHOLDER = "..."
+"""Stands for words that the reader knows; a command with it is not looked at."""
 RUN_SH = "./run.sh"
 RUN_SH_WORDS = ["cm", "run", "script", "--tags=run,mlperf,inference", "--quiet"]
 """What run.sh runs; further words follow."""
 ACTIONS = ("run", "plan", "explain", "lock")
+COMMAND = re.compile(r"^(?:\$ |    (?=cm ))(.*)$", re.MULTILINE)
+"""A line of a console, or of an indented block that begins with cm."""
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 def commands_of(page: Path) -> list[list[str]]:
     """The commands of a page that run, plan, explain or lock a recipe, as words."""
     text = page.read_text(encoding="utf-8").replace("\\\n", " ")
-    lines = [line[2:] for line in text.splitlines() if line.startswith("$ ")]
+    lines = COMMAND.findall(re.sub(r"<[^<>\n]+>", "VALUE", text))
     found = []
     for line in lines:
-        words = shlex.split(line, comments=True)
+        words = shlex.split(line, comments=True) if line.startswith(("cm ", RUN_SH)) else []
         if words and words[0] == RUN_SH:
             words = [*RUN_SH_WORDS, *words[1:]]
         if words[:1] == ["cm"] and words[1] in ACTIONS and words[2] == "script":
@@ -40,22 +45,20 @@ def commands_of(page: Path) -> list[list[str]]:
 
 
 COMMANDS = [
-    pytest.param(words, id=f"{page.name}: {' '.join(words[1:4])[:60]}")
-    for page in PAGES
+    pytest.param(words, id=f"{page.parent.name}/{page.name}: {' '.join(words[1:4])[:60]}")
+    for page in [*PAGES, *README_OF_RECIPES]
     if page.name not in WITH_RECIPES_OF_THEIR_OWN
     for words in commands_of(page)
+    if PLACEHOLDER not in " ".join(words)
 ]
 
 
-@cache
-def recipes() -> list[dict[str, Any]]:
-    """All recipes in the order in which the engine chooses among several: by ``sort``, then by path."""
-    return sorted(recipe_metas(), key=lambda recipe: int(recipe.get("sort", 0)))
-
-
-def tags_of(words: list[str]) -> list[str]:
-    given = next((word.removeprefix("--tags=") for word in words if word.startswith("--tags=")), "")
-    return given.split(",") if given else words[3].split()
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
+    """The recipes of this checkout, and an empty cache."""
+    folder = tmp_path_factory.mktemp("pages")
+    repo = RepoInfo(ROOT, "crowdperf", "0123456789abcdef", "literal", has_strict_inputs=True)
+    return new_engine(Home([repo], folder, folder / "repos" / "local"), None)
 
 
 def test_the_pages_have_commands() -> None:
@@ -64,18 +67,11 @@ def test_the_pages_have_commands() -> None:
 
 
 @pytest.mark.parametrize("words", COMMANDS)
-def test_a_command_names_what_there_is(words: list[str]) -> None:
-    tags = tags_of(words)
-    plain = {tag for tag in tags if not tag.startswith("_")}
-    variations = {tag[1:] for tag in tags if tag.startswith("_")}
-    fitting = [recipe for recipe in recipes() if plain <= {*recipe["tags"], recipe["alias"]}]
-    named = [recipe for recipe in fitting if variations <= set(recipe.get("variations") or {})]
-    assert named, f"no recipe for {tags}"
-    flags = [word[2:].partition("=")[0].replace("-", "_") for word in words if word.startswith("--")]
-    recipe = named[0]
-    known = {*(recipe.get("input_mapping") or {}), *(recipe.get("input_description") or {}), *FLAGS, *ELSEWHERE}
-    known |= {"tags", "out", "version", "step", "graph"}
-    assert [flag for flag in flags if flag not in known] == [], recipe["alias"]
+def test_a_command_names_recipes_variations_and_inputs_that_there_are(engine: Engine, words: list[str]) -> None:
+    i = cmind.cli.parse(words[1:])["cm_input"]
+    asked = {key: value for key, value in i.items() if key != "env" or isinstance(value, dict)}
+    request = parse_request({**asked, "quiet": True})
+    check_inputs(engine.source.recipe(engine.choose(request).entry), request, set())
 
 
 def anchors_of(page: Path) -> set[str]:

@@ -138,7 +138,8 @@ def test_a_hook_that_fails_for_a_known_reason_gets_a_suggestion_and_one_with_its
     assert error.rerun == "cm run script --tags=get,x --quiet"
     answer = '{"return": 1, "error": "No space left on device\\nhint: buy a disk"}'
     home.recipe("get-y", customize=f"def preprocess(i):\n    return {answer}\n")
-    assert failing(home, "get,y").hint == ""
+    error = failing(home, "get,y")
+    assert (error.message, error.hint) == ("get-y: No space left on device", "buy a disk")
 
 
 def test_without_anything_better_the_readme_of_the_recipe_is_the_suggestion(home: TemporaryHome) -> None:

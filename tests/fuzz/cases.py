@@ -87,6 +87,8 @@ RECIPE: dict[str, Any] = {
     "versions": {"1.0": {"env": {"CM_V": "one"}}, "2.0": {"deps": [{"tags": "get,y"}]}},
     "input_mapping": {"in": "CM_IN", "size": "CM_SIZE"},
     "input_description": {"in": {"desc": "text", "default": "d", "choices": ["d", "e"], "is_path": True}},
+    "refused_inputs": {"old": "say --in"},
+    "unused_inputs": {"older": "it is gone"},
     "new_env_keys": ["CM_*", "<<<CM_A>>>", "+PATH"],
     "new_state_keys": ["st"],
     "local_env_keys": ["CM_LOCAL*"],

@@ -513,7 +513,7 @@ def test_a_bad_input_starts_nothing(call):
     answer, _, folders = call(cm, CM_MLPERF_LOADGEN_SCENARIO="foo")
     assert answer["return"] == 1
     assert "unknown scenario 'foo'; known:" in answer["error"]
-    assert "hint: cm run script" in answer["error"]
+    assert "hint: cm help script run-mlperf-inference" in answer["error"]
     assert (cm.calls, folders) == ([], [])
 
 

@@ -14,7 +14,6 @@ for library in ("get-mlperf-results-lib", "get-machine-lib"):
     load_recipe(library).preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / library)}})
 recipe = load_recipe("run-mlperf-inference-app")
 calls = load_module("run-mlperf-inference-app", "calls")
-inputnames = load_module("run-mlperf-inference-app", "inputnames")
 known = load_module("run-mlperf-inference-app", "known")
 needs = load_module("run-mlperf-inference-app", "needs")
 readme = load_module("run-mlperf-inference-app", "readme")
@@ -197,16 +196,11 @@ def test_a_round_has_its_loadgen_where_there_is_one():
 def test_names_of_the_community_are_understood_and_told():
     told = read(implementation="nvidia", device="gpu", precision="float32", model="bert").remarks
     assert "--implementation=nvidia: what runs is crowdperf's own harness, and results say crowdperf" in told
-    hyphens = request.read(env_of(), {"pull-changes": "yes"}, META["input_mapping"], KNOWN, Path("/"))
-    assert any(line.startswith("--pull_changes has no effect") for line in hyphens.remarks)
 
 
 @pytest.mark.parametrize(
     ("variations", "inputs", "words"),
     [
-        ((), {"power": "yes"}, "--power: power is not measured"),
-        ((), {"docker_it": "yes"}, "--docker_it: this recipe runs on the machine itself"),
-        ((), {"imagenet_path": "/x"}, "--adr.dataset.path"),
         ((), {"model": "bret"}, "known: 3d-unet-99"),
         ((), {"device": "rocm"}, "known: cpu, cuda"),
         ((), {"backend": "tf"}, "unknown backend 'tf'"),
@@ -229,8 +223,8 @@ def test_what_cannot_be_done_is_refused_with_what_can(variations, inputs, words)
 
 def test_no_refused_input_is_one_that_the_recipe_takes():
     own = set(META["input_mapping"]) | set(META["input_description"])
-    assert not own & inputnames.REFUSED.keys()
-    assert not own & inputnames.NO_EFFECT.keys()
+    assert not own & META["refused_inputs"].keys()
+    assert not own & META["unused_inputs"].keys()
     assert set(META["input_mapping"]) | {"system"} == set(META["input_description"])
 
 

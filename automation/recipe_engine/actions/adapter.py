@@ -27,6 +27,7 @@ from ..rules.model import StepResult
 from ..rules.schema import is_yes
 from ..rules.secrets import hidden_text, hidden_texts, known_from, without_secrets
 from ..running.console import masked_output, raised_as_interrupted
+from .flags import check_flags as check_flags  # the adapters know it from here
 
 logger = logging.getLogger(__name__)
 
@@ -141,8 +142,14 @@ def _answer(action: Callable[[Mapping[str, Any]], dict[str, Any]], i: dict[str, 
                     sys.stdout.flush()
             return answered
     except RecipeError as error:
+        from ..running.engine import running_trace  # here, because most calls never need it
+
         if is_yes(i.get("debug")):
             traceback.print_exc()
+        if not running_trace() and (error.rerun or error.instead):
+            from ..rules.rerun import name_command
+
+            name_command(error, i, is_verbose=is_yes(i.get("verbose")) or is_yes(i.get("v")))
         return _failed(error.code, ErrorText.of(error), out, cmind)
     except KeyboardInterrupt as stop:
         from ..running.engine import running_trace  # here, because most calls never need it
@@ -247,6 +254,7 @@ def answer(cmind: Any, i: dict[str, Any], function: str, *facts: str) -> dict[st
     """What ``function`` (see ``loaded``) answers to ``i``; its further arguments are ``home`` or ``cmind``."""
 
     def act(i: Mapping[str, Any]) -> dict[str, Any]:
+        check_flags(function, i)
         action = loaded(function)
         answered: dict[str, Any] = action(i, *(home_of(cmind) if fact == "home" else cmind for fact in facts))
         return answered
@@ -283,6 +291,7 @@ def _repos(cmind: Any) -> list[RepoInfo]:
             str(repo.meta.get("alias", "")),
             str(repo.meta.get("uid", "")),
             "literal" if repo.meta.get("values") == "literal" else "cm",
+            repo.meta.get("inputs") == "strict",
         )
         for repo in cmind.repos.lst
     ]

@@ -20,8 +20,9 @@ from ..auditing import code, metadata
 from ..auditing.findings import LEVELS, Finding
 from ..auditing.recipes import AuditedRecipe, Block, Places, Registered, Rule, blocks_of, places_of, registered
 from ..disk.repos import CM_NAMES, SCRIPT_AUTOMATION_UID, file_text, meta_files, read_meta, recipe_texts
-from ..rules.deps import FLAGS, INPUT_TO_ENV
+from ..rules.deps import INPUT_TO_ENV
 from ..rules.errors import NotFound, RecipeError, RequestError
+from ..rules.inputs import FLAGS
 from ..rules.query import nearest_hint
 from ..rules.schema import parse_recipe
 from ..rules.select import RecipeIndex, RepoInfo, candidates

@@ -13,9 +13,10 @@ from ..explaining.tracing import ExplainEngine
 from ..planning.plan import PlannedStep
 from ..rules.errors import RequestError
 from ..rules.query import nearest, split_words
+from ..rules.schema import is_yes
 from ..rules.secrets import hidden, learn
 from .adapter import Home
-from .plan_action import make_plan
+from .plan_action import make_plan, name_command_in_errors
 from .run import new_engine, parse_request
 
 
@@ -26,6 +27,7 @@ def explain_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     name, number = _step_flag(str(i.get("step") or ""))
     engine = ExplainEngine(new_engine(home, None), parse_request)
     plan = make_plan(engine, request, engine)
+    name_command_in_errors(plan, i, is_verbose=is_yes(i.get("verbose")) or is_yes(i.get("v")))
     steps = [step for _, step in plan.root.walk()]
     step, others = _find(steps, name, number)
     found = explanation_of(step, engine, patterns, plan.command, others)

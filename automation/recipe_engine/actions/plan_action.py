@@ -13,6 +13,7 @@ from ..planning.plan_text import GRAPHS, plan_json, plan_lines
 from ..planning.planned import PlannedEngine
 from ..rules.errors import RecipeError, RequestError
 from ..rules.model import Request
+from ..rules.rerun import name_command
 from ..rules.schema import is_yes
 from ..rules.secrets import hidden_text
 from ..running.engine import Engine
@@ -28,8 +29,9 @@ def plan_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     engine = new_engine(home, None)
     engine.guard = guard_for(i, engine)
     plan = make_plan(engine, parse_request(i))
+    is_verbose = is_yes(i.get("verbose")) or is_yes(i.get("v"))
+    name_command_in_errors(plan, i, is_verbose=is_verbose)
     if i.get("out") == "con":
-        is_verbose = is_yes(i.get("verbose")) or is_yes(i.get("v"))
         text = GRAPHS[graph](plan) if graph else "\n".join(plan_lines(plan, with_skipped=is_verbose))
         sys.stdout.write(text + "\n")
     answer: dict[str, Any] = {"return": 0, "plan": plan_json(plan)}
@@ -54,6 +56,14 @@ def make_plan(engine: Engine, request: Request, planned: PlannedEngine | None = 
             raise
     cache = engine.store.root
     return Plan(planned.tree.root, f"cm run script {request_text(request)}", str(cache), _free_bytes(cache))
+
+
+def name_command_in_errors(plan: Plan, i: Mapping[str, Any], *, is_verbose: bool) -> None:
+    """Words the hints of a plan's errors for the command that was given; what runs a step alone is shown with -v."""
+    for error in (step.error for _, step in plan.root.walk() if step.error):
+        name_command(error, i, is_verbose=is_verbose)
+        if not is_verbose:
+            error.given, error.given_left_out, error.rerun, error.left_out = "", (), "", ()
 
 
 def _free_bytes(path: Path) -> int:

@@ -17,18 +17,18 @@ from typing import Any
 
 from ..disk.repos import RecipeSource
 from ..disk.store import Store
-from ..rules.deps import EXTRA_FLAGS, FLAGS, FLAGS_AS_ENV, NO_CONTAINER, request_from_inputs
+from ..rules.deps import request_from_inputs
 from ..rules.env import Env, with_lists
 from ..rules.errors import RequestError
-from ..rules.model import Recipe, Request, RunOptions, StepResult
-from ..rules.query import TagQuery, nearest, parse_query, split_words
+from ..rules.inputs import EXTRA_FLAGS, FLAGS, FLAGS_AS_ENV, renamed_line
+from ..rules.model import Recipe, Request, RunOptions, StepEvent, StepResult
+from ..rules.query import BOUND_KEYS, TagQuery, nearest, parse_query, split_words
 from ..rules.schema import is_yes
 from ..rules.secrets import known_from
-from ..rules.select import candidates, named
+from ..rules.select import named
 from ..running.context import passed_on_env
 from ..running.effects import RealEffects
 from ..running.engine import Engine, Guard, guarding, outer_guard, running_trace
-from ..running.hooks import names_input
 from ..running.journal import recorded
 from ..running.step import run_request
 from .adapter import Home, loaded, to_cm
@@ -74,14 +74,12 @@ def guard_for(i: Mapping[str, Any], engine: Engine) -> Guard | None:
 def _run(i: Mapping[str, Any], engine: Engine) -> dict[str, Any]:
     engine.guard = guard_for(i, engine)
     request = parse_request(i)
-    recipe = _recipe_if_clear(engine, request)
-    refuse_dry_run(recipe, request)
-    if recipe and i.get("out"):
-        warn_of_unknown_inputs(recipe, request)
+    begun: list[Recipe] = []
+    engine.observers.append(lambda event: _note_recipe(begun, event))
     with guarding(engine.guard):
         result = engine.run_consistently(request)
-    if recipe and i.get("out"):
-        _show_env(recipe, result)
+    if i.get("out"):
+        _show_env(begun[0], result)
     answer = to_cm(result, i)
     if is_yes(i.get("print_deps")):
         prefix = str(i.get("script_call_prefix") or "cm run script").strip()
@@ -112,18 +110,28 @@ def split_artifact(i: Mapping[str, Any]) -> tuple[list[str], str]:
 
     A first word with a blank in it is a list of tags and takes the place of ``--tags``; further words with a blank or a
     comma are added to it. Any other first word is an alias or a uid (or ``alias,uid``), maybe behind ``repo:``.
+    Raises RequestError for further words that are no lists.
     """
     artifact = str(i.get("artifact") or "").strip()
     tags = i.get("tags") or ""
     if not isinstance(tags, str | list | tuple):
         raise RequestError(f"--tags must hold tags, found {tags!r}", hint="write --tags=get,python3")
     words = list(split_words(tags))
+    extras = [str(extra) for extra in i.get("artifacts") or ()]
+    plain = [extra for extra in extras if " " not in extra and "," not in extra]
+    if plain and i.get("out"):  # cmind hands in both words of cm cp and cm mv
+        joined = ",".join([*artifact.replace(" ", ",").split(","), *plain])
+        asked = {**i, "tags": ",".join([*words, joined]), "artifact": "", "artifacts": ()}
+        raise RequestError(
+            f"one recipe is named by one word, or by tags with commas; found {len(plain) + 1} words: "
+            f"{' '.join([artifact, *plain])}",
+            hint=renamed_line(asked, {}, str(i.get("action") or "run")),
+        )
     if " " in artifact:
         words = list(split_words(artifact.replace(" ", ",")))
         artifact = ""
-    for extra in i.get("artifacts") or ():
-        if " " in extra or "," in extra:
-            words += split_words(extra.replace(" ", ","))
+    for extra in (extra for extra in extras if extra not in plain):
+        words += split_words(extra.replace(" ", ","))
     return words, artifact.rpartition(":")[2].rpartition(",")[2]
 
 
@@ -169,6 +177,7 @@ def parse_request(i: Mapping[str, Any]) -> Request:
     """CM's input dict as a Request; raises RequestError or MetaError for what cannot be used."""
     options = parse_options(i)
     query, alias = parse_query_input(i)
+    _check_words(i, is_empty=not (query.all_of or alias))
     repo = str(i.get("artifact") or "").strip().rpartition(":")[0]
     env = with_lists({**passed_on_env(), **_mapping(i, "env")})
     if token := env.pop("GH_TOKEN", None):
@@ -184,6 +193,19 @@ def parse_request(i: Mapping[str, Any]) -> Request:
         const_state=_mapping(i, "const_state"),
         trace=running_trace(),
     )
+
+
+def _check_words(i: Mapping[str, Any], *, is_empty: bool) -> None:
+    """Raises RequestError for a version without a value, and for a misspelt ``--tags`` when no recipe is named."""
+    for name in BOUND_KEYS:
+        if i.get(name) is True or (i.get(name) == "" and i.get("out")):
+            raise RequestError(f"--{name} has no value", hint=f"give one, such as --{name}=1.2.3, or leave it out")
+    meant = nearest("tags", [str(name) for name in i if name not in FLAGS], 1, 0.7) if is_empty else []
+    if meant:
+        raise RequestError(
+            f"unknown flag --{meant[0]}; did you mean --tags?",
+            hint=renamed_line(i, {meant[0]: "tags"}, str(i.get("action") or "run")),
+        )
 
 
 def _inputs_of(i: Mapping[str, Any]) -> dict[str, Any]:
@@ -220,43 +242,9 @@ def _mapping(i: Mapping[str, Any], key: str) -> dict[str, Any]:
     return {str(name): item for name, item in value.items()}  # a caller in Python may use a number
 
 
-def _recipe_if_clear(engine: Engine, request: Request) -> Recipe | None:
-    """The recipe asked for, when only one fits; the run itself decides otherwise."""
-    found = candidates(request.query, request.alias, engine.source.index)
-    return engine.source.recipe(found[0]) if len(found) == 1 else None
-
-
-def warn_of_unknown_inputs(recipe: Recipe, request: Request) -> None:
-    """Warns of given inputs that the recipe does not read, and suggests the one meant by a misspelt name.
-
-    CM ignores an unknown input without a word. A hook may read one that its recipe does not describe.
-    """
-    mapped = {name for source in _mappings(recipe) for name in source}
-    known = FLAGS | mapped | set(recipe.inputs)
-    for name in sorted(set(request.inputs) - known):
-        close = nearest(name, known, 1)
-        if name.startswith(NO_CONTAINER):
-            logger.warning("! --%s has no effect: this engine starts no containers", name)
-        elif close:
-            logger.warning("! unknown input --%s for recipe %s; did you mean --%s?", name, recipe.id.alias, close[0])
-        elif not names_input(recipe, name):
-            logger.warning("! unknown input --%s for recipe %s; it has no effect", name, recipe.id.alias)
-
-
-def refuse_dry_run(recipe: Recipe | None, request: Request) -> None:
-    """Raises RequestError for a ``--plan`` or ``--dry_run`` that the recipe does not know: it would really run."""
-    for name in ("plan", "dry_run", "dry-run"):
-        mapped = {key for source in _mappings(recipe) for key in source} | set(recipe.inputs) if recipe else ()
-        if request.inputs.get(name) and name not in mapped:
-            raise RequestError(
-                f"cm run script has no --{name} and would really run",
-                hint="cm plan script with the same words shows what a run would do",
-            )
-
-
-def _mappings(recipe: Recipe) -> list[Mapping[str, Any]]:
-    in_variations = [variation.source.get("input_mapping") or {} for variation in recipe.variations.values()]
-    return [recipe.layer.input_mapping, *in_variations]
+def _note_recipe(begun: list[Recipe], event: StepEvent) -> None:
+    if event.kind == "start" and event.configured:
+        begun.append(event.configured.recipe)
 
 
 def _show_dependencies(result: StepResult, prefix: str) -> list[str]:

@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,9 @@ from ..disk.files import private_opener, write_text
 from ..disk.repos import CHECKOUT, RecipeSource
 from ..documents.recipe_help import help_json, help_lines, readme_text, summary_of
 from ..rules.errors import RecipeError, RequestError, ScriptFailed
+from ..rules.inputs import FLAGS
 from ..rules.model import Recipe
+from ..rules.query import nearest
 from ..rules.schema import is_yes
 from ..rules.select import candidates
 from ..running.console import has_terminal
@@ -156,8 +158,11 @@ def test_action(i: Mapping[str, Any], home: Home, cmind: Any) -> Answer:
     input given replaces the test's own. Raises TestsFailed when one fails.
     """
     results = []
-    for recipe in _recipes(i, home):
-        for number, test in chosen_tests(recipe, i):
+    chosen = [(recipe, chosen_tests(recipe, i)) for recipe in _recipes(i, home)]
+    if chosen and i.get("out"):
+        _check_test_inputs(i, [test for _, tests in chosen for _, test in tests])
+    for recipe, tests in chosen:
+        for number, test in tests:
             for words in variation_sets(recipe, test):
                 asked = test_input(recipe, test, words, i)
                 logger.info("* test %d of %s: cm run script --tags=%s", number, recipe.id.alias, asked["tags"])
@@ -173,6 +178,15 @@ def test_action(i: Mapping[str, Any], home: Home, cmind: Any) -> Answer:
     if not results:
         logger.info("no tests to run: none of these recipes has matching tests.run_inputs")
     return {"return": 0, "tests": results}
+
+
+def _check_test_inputs(i: Mapping[str, Any], tests: Sequence[Mapping[str, Any]]) -> None:
+    """Raises RequestError for an input that no test has: it would replace nothing."""
+    known = {*FLAGS, "test_input_index", "test_input_id"}.union(*tests)
+    for name in (name for name in i if name not in known):
+        close = nearest(name, known, 1)
+        meant = f"; did you mean --{close[0]}?" if close else ""
+        raise RequestError(f"unknown input --{name} for cm test script: none of these tests has it{meant}")
 
 
 def chosen_tests(recipe: Recipe, i: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any]]]:

@@ -170,7 +170,7 @@ class RecipeSource:
 
     def __init__(self, repos: Sequence[RepoInfo], index_folder: Path) -> None:
         self._roots = [repo.path for repo in repos]
-        self._values = {str(repo.path): repo.values for repo in repos}
+        self._repos = {str(repo.path): repo for repo in repos}
         self._recipes: dict[str, Recipe] = {}
         self._digests: dict[str, str] = {}
         self.index = StoredIndex(
@@ -189,7 +189,9 @@ class RecipeSource:
             files = meta_files(entry.path)
             name = files[0].name if files else CM_NAMES[0]
             recipe = parse_recipe(meta, entry.path, entry.repo_path, name)
-            self._recipes[key] = recipe._replace(values=self._values.get(str(entry.repo_path), recipe.values))
+            repo = self._repos.get(str(entry.repo_path))
+            rules = {"values": repo.values, "has_strict_inputs": repo.has_strict_inputs} if repo else {}
+            self._recipes[key] = recipe._replace(**rules)
         return self._recipes[key]
 
     def digest(self, recipe: Recipe) -> str:

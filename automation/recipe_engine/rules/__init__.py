@@ -3,5 +3,5 @@
 In order, each module imports only earlier ones and earlier packages:
 
 frozen, secrets, errors, query, env, conditions, amounts, advice, model, retention, keys, schema, select, deps,
-variations, configure, cachekey, git_access, rerun.
+variations, configure, cachekey, git_access, rerun, inputs.
 """

@@ -6,7 +6,8 @@ The return codes are CM's: 1 wrong request, 2 a script failed, 16 nothing found 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from .secrets import hidden_text
 
@@ -18,7 +19,8 @@ class RecipeError(Exception):
     ``log_path`` is the file that holds the output of the failed step, when there is one; ``command`` runs the failed
     program by hand, ``notes`` are further facts and ``output`` the last lines it wrote, under ``output_title``.
     Where the error passes through, ``rerun`` becomes the line that runs the failed part alone, ``left_out`` what that
-    line lacks (secrets, state), and ``run_id`` the journal by which the whole run can be resumed.
+    line lacks (secrets, state), ``run_id`` the journal by which the whole run can be resumed, and at last ``given`` the
+    command of the user. ``instead`` are inputs with values that are allowed, where a wrong one was found.
     """
 
     code = 1
@@ -36,6 +38,10 @@ class RecipeError(Exception):
         self.output_title = ""
         self.rerun = ""
         self.left_out: tuple[str, ...] = ()
+        self.given = ""
+        self.given_left_out: tuple[str, ...] = ()
+        self.shows_step = False
+        self.instead: Mapping[str, Any] = {}
         self.run_id = ""
 
     @property
@@ -44,7 +50,9 @@ class RecipeError(Exception):
         return (self.output or self.message.splitlines() or ("",))[-1].strip()
 
     def describe(self) -> str:
-        """The whole text shown to the user, from what failed to the line that runs it again."""
+        """The whole text shown to the user, from what failed to the command that was given."""
+        again, left_out = (self.given, self.given_left_out) if self.given else (self.rerun, self.left_out)
+        has_step = self.shows_step and self.rerun != again
         output = [f"{self.output_title}:", *(f"  {line}" for line in self.output)] if self.output else []
         lines = [
             ("chain: ", " -> ".join(self.trace)),
@@ -52,8 +60,10 @@ class RecipeError(Exception):
             *(("", text) for text in (*self.notes, *output)),
             ("log: ", self.log_path),
             ("hint: ", self.hint),
-            ("again: ", self.rerun),
-            ("  which leaves out: ", ", ".join(self.left_out)),
+            ("again: ", again),
+            ("  which leaves out: ", ", ".join(left_out)),
+            ("step alone: ", self.rerun if has_step else ""),
+            ("  which leaves out: ", ", ".join(self.left_out) if has_step else ""),
             ("resume: ", f"cm resume script {self.run_id}" if self.run_id else ""),
         ]
         shown = [f"  {label}{text}" for label, text in lines if text]

@@ -95,6 +95,11 @@ RECIPE_KEYS: Keys = {
     "versions": ("versions", "version to the block that counts for it"),
     "customize": ("anything", "free settings that hooks read as i['meta']['customize']"),
     "input_description": ("inputs", "help for each input"),
+    "refused_inputs": (
+        "env_names",
+        "input of other recipes that this one refuses, to what to do instead",
+    ),
+    "unused_inputs": ("env_names", "input of other recipes that has no effect here, to the reason"),
     "default_variation": ("text", "the variation that is on when no variation at all is asked for"),
     "valid_variation_combinations": ("combinations", "variations of which one line must be complete"),
     "invalid_variation_combinations": ("combinations", "variations that do not go together"),

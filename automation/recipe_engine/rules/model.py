@@ -295,6 +295,8 @@ class Recipe(Frozen):
     variations: Mapping[str, Variation] = {}
     versions: Mapping[str, Mapping[str, Any]] = {}
     inputs: Mapping[str, InputDescription] = {}
+    refused_inputs: Mapping[str, str] = {}
+    unused_inputs: Mapping[str, str] = {}
     version: VersionRange = VersionRange()
     default_variation: str = ""
     valid_combinations: tuple[tuple[str, ...], ...] = ()
@@ -314,6 +316,7 @@ class Recipe(Frozen):
     min_cm_version: str = ""
     has_predeps: bool = True
     values: ValueRule = "cm"
+    has_strict_inputs: bool = False
 
     @property
     def meta_path(self) -> Path:
@@ -359,8 +362,8 @@ class Request(Frozen):
     ``local_env`` what only this recipe sees, ``trace`` the labels of the recipes that led here, outermost first.
     ``phase`` is the list of its parent that holds the dependency. Only a plan fills ``unknown`` (env keys that
     earlier steps may set) and ``pending`` (what must turn out true for this to be run at all). ``asked_by`` is the
-    recipe whose dependency this is; None on the command line. Only ``cm explain`` gives ``origins``, which records who
-    decides what.
+    recipe whose ``dependency`` this is, ``parent`` the request for that recipe; None on the command line. Only
+    ``cm explain`` gives ``origins``, which records who decides what.
     """
 
     query: TagQuery
@@ -383,6 +386,8 @@ class Request(Frozen):
     unknown: Unknown = NOTHING_UNKNOWN
     pending: tuple[str, ...] = ()
     asked_by: Recipe | None = None
+    dependency: Dependency | None = None
+    parent: Request | None = None
     origins: Witness | None = None
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from .conditions import has_symbol
 from .deps import INPUT_TO_ENV
 from .env import ENGINE_KEYS, key_matcher, successor_twins
+from .errors import RecipeError
 from .model import Recipe, Request
 from .secrets import hidden_text, holds_secret
 
@@ -77,12 +78,26 @@ def command_line(words: Iterable[str], flags: Iterable[tuple[str, Any]]) -> Comm
 
 def given_line(inputs: Mapping[str, Any], action: str = "run") -> CommandLine:
     """The line that a user gave, from the input keys that cmind made of it."""
+    automation = str(inputs.get("automation") or "script").partition(",")[0]
     words = (str(inputs.get("artifact") or ""), *(inputs.get("artifacts") or ()))
     names = [name for name in inputs if name not in PLUMBING or name in ("tags", *VERSION_FLAGS, "ad", "adr")]
     names = sorted(names, key=lambda name: (name != "tags", name))
     names += [name for name in ("add_deps", "add_deps_recursive") if inputs.get(name)]
     flags = flat({name: inputs[name] for name in names})
-    return command_line([action, "script", *filter(None, words)], flags)
+    return command_line([action, automation, *filter(None, words)], flags)
+
+
+def name_command(error: RecipeError, inputs: Mapping[str, Any], *, is_verbose: bool) -> None:
+    """Gives an error that leaves a run the command of the user, in place of the line for the failed step alone.
+
+    Where another value of an input would do, the hint is that command with it, if the user gave the input.
+    """
+    action = str(inputs.get("action") or "run")
+    if error.rerun:
+        error.given, error.given_left_out = given_line(inputs, action)
+        error.shows_step = is_verbose
+    if error.instead and all(name in inputs for name in error.instead):
+        error.hint = given_line({**inputs, **error.instead}, action).text
 
 
 def rerun_line(request: Request, recipe: Recipe, texts: Iterable[str]) -> CommandLine:

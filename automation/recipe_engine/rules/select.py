@@ -19,13 +19,15 @@ from .query import TagQuery, nearest, nearest_hint
 class RepoInfo(Frozen):
     """One registered CM repository; ``path`` is the folder that holds ``script/``.
 
-    ``values`` is how its recipes' native scripts see env values: what its ``cmr.yaml`` says, or CM's rule.
+    ``values`` is how its recipes' native scripts see env values, ``has_strict_inputs`` whether an input that a recipe
+    does not declare is an error: what its ``cmr.yaml`` says, or CM's rule.
     """
 
     path: Path
     alias: str
     uid: str
     values: ValueRule = "cm"
+    has_strict_inputs: bool = False
 
 
 class IndexEntry(Frozen):

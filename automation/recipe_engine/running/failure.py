@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING
 from ..disk.repos import CODE, recipe_texts
 from ..rules.advice import advice, missing_program, tags_for_program
 from ..rules.errors import RecipeError, ScriptFailed
+from ..rules.inputs import declared_inputs
+from ..rules.query import BOUND_KEYS
 from ..rules.rerun import rerun_line
 from .process import Ended, exit_text, is_kill, signal_name
 
@@ -85,6 +88,42 @@ def complete(error: RecipeError, index: RecipeIndex, request: Request, recipe: R
     if not error.hint and "hint:" not in error.message:
         readme = recipe.path / "README.md"
         error.hint = advice([error.message]) or (f"{readme} says what the recipe needs" if readme.is_file() else "")
+    error.hint = for_caller(error.hint, recipe, request)
+    lines = error.message.split("\n")
+    error.message = "\n".join(
+        for_caller(line, recipe, request) if line.lstrip().startswith("hint:") else line for line in lines
+    )
+
+
+def for_caller(hint: str, recipe: Recipe, request: Request) -> str:
+    """The hint of a dependency for a user who typed another recipe: its inputs as that command would give them.
+
+    The flags of a whole command in the hint are that command's own.
+    """
+    if request.dependency is None:
+        return hint
+    before, command = re.split(r"(?=\bcm [a-z]+ script\b)|$", hint, maxsplit=1)
+
+    def renamed(found: re.Match[str]) -> str:
+        is_own = found[1] in declared_inputs(recipe) or found[1] in BOUND_KEYS
+        return _flag_for_caller(found[1], recipe, request) if is_own else found[0]
+
+    return re.sub(r"(?<![\w-])--([a-z][a-z0-9_]*)(?![\w.-])", renamed, before) + command
+
+
+def _flag_for_caller(name: str, recipe: Recipe, request: Request) -> str:
+    """How the user's command gives an input to a recipe deep in the chain: as its own input where each parent hands it
+    on, else through a name of a dependency, else through the env that the recipe reads.
+    """
+    asked: Request | None = request
+    while asked and asked.dependency and asked.asked_by:
+        is_handed_on = name in BOUND_KEYS and asked.dependency.reuse_version
+        if not is_handed_on and name not in declared_inputs(asked.asked_by):
+            names, key = asked.dependency.names, recipe.layer.input_mapping.get(name)
+            used = [*(each for each in names if each in request.recursive_overrides), *names]
+            return f"--adr.{used[0]}.{name}" if names else f"--env.{key}" if key else f"--{name}"
+        recipe, asked = asked.asked_by, asked.parent
+    return f"--{name}"
 
 
 def _recipe_for(program: str, index: RecipeIndex) -> str:

@@ -151,14 +151,23 @@ def check_answer(recipe: Recipe, name: str, answer: Any) -> HookResult:
 
 
 def _reported(recipe: Recipe, code: int, text: str) -> HookFailed:
-    """The error that a hook reported; a code above 255, which no process can end with, is a raw status of wait(2)."""
+    """The error that a hook reported; a code above 255, which no process can end with, is a raw status of wait(2).
+
+    A last line ``hint: ...`` of its text is the hint.
+    """
     if code <= 255:
-        return HookFailed(f"{recipe.id.alias}: {text}", code=code)
+        found = _ONE_HINT.fullmatch(text)
+        text, hint = found.groups() if found else (text, "")
+        return HookFailed(f"{recipe.id.alias}: {text}", code=code, hint=hint)
     from .process import exit_text  # here, because only failures need it
 
     exit_code = os.waitstatus_to_exitcode(code & 0xFFFF) if hasattr(os, "waitstatus_to_exitcode") else code >> 8
     words = f"{recipe.id.alias}: {text} (return code {code}: a program {exit_text(exit_code)})"
     return HookFailed(words, code=(code >> 8) & 0xFF or 1)
+
+
+_ONE_HINT = re.compile(r"((?:(?!^[ \t]*hint:).)*)\n[ \t]*hint: ([^\n]+)\n?", re.DOTALL | re.MULTILINE)
+"""A text whose last line, and no other, is a hint."""
 
 
 def _own_lines(error: BaseException, folder: Path) -> str:

@@ -21,16 +21,20 @@ from ..rules.errors import CacheMiss, RecipeError
 from ..rules.model import CacheEntry, CacheKey, Configured, Phase, Request, StepEvent, StepResult
 from .context import StepContext, with_own_places
 from .engine import Engine, dependent_path, may_matter, refuse_endless, usable_entry
+from .inputs import check_inputs
 from .shell import ALL_ENV_FILE, ENV_FILE, find_script
 
 
 def run_request(engine: Engine, request: Request) -> StepResult:
     """Runs one request with everything it needs.
 
-    Raises RecipeError; its ``trace`` then names the chain of recipes down to the one that failed.
+    Raises RecipeError; its ``trace`` then names the chain of recipes down to the one that failed. An input that the
+    recipe of a call does not read is refused before anything runs; those of dependencies are their author's business.
     """
     refuse_endless(request)
     recipe = engine.source.recipe(engine.choose(request).entry)
+    if request.asked_by is None:
+        check_inputs(recipe, request, engine.reported)
     with engine.reporting(recipe, request) as report:
         configured = engine.configure(recipe, with_own_places(recipe, request, engine.top_folder))
         report.start(configured)

@@ -1,0 +1,228 @@
+"""Inputs of a request: which ones the engine and the recipe read, and how a misspelt one is refused.
+
+Inputs of recipes of a repository whose ``cmr.yaml`` says ``inputs: strict`` must be declared: in ``input_mapping`` or
+``input_description``. CM and all other repositories only warn, and let hooks read what no file describes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from .conditions import FALSE_WORDS, TRUE_WORDS
+from .deps import INPUT_TO_ENV
+from .errors import RequestError
+from .model import Recipe
+from .query import nearest
+
+_TABLE = """
+cmind: action artifact artifacts automation cmd common out parsed_artifact parsed_artifacts parsed_automation
+cmind: unparsed_cmd
+query: ad add_deps add_deps_recursive adr tags unknown_inputs version version_max version_max_usable version_min
+values: const const_state env force_new_env_keys force_new_state_keys path state
+cache: force_cache frozen lock_timeout locked mixed_versions new only_execute_from_cache renew skip_cache
+run: debug_uid dirty fake_deps fake_run ignore_script_error prepare print_deps save_env skip_write_test
+console: debug h help ignore_inheritance j json q quiet s save_to_json script_call_prefix silent v verbose
+extras: debug_script debug_script_tags dump_version_info pause print_env print_readme print_versions repro shell
+extras: skip_remembered_selections space time
+reference engine: recursion recursion_spaces remembered_selections repro_dir repro_prefix run_state
+"""
+_ROWS = [line.partition(":") for line in _TABLE.strip().splitlines()]
+
+EVERYWHERE = frozenset(word for kind, _, words in _ROWS if kind in ("cmind", "console") for word in words.split())
+"""The input keys that every action understands, or cmind for it."""
+
+EXTRA_FLAGS = frozenset(word for kind, _, words in _ROWS if kind == "extras" for word in words.split())
+"""The input keys that ask for something besides the run; see run_extras.py."""
+
+FLAGS_AS_ENV = {
+    "skip_sys_utils": "CM_SKIP_SYS_UTILS",
+    "skip_sudo": "CM_TMP_SKIP_SUDO",
+    "skip_remembered_selections": "CM_TMP_SKIP_REMEMBERED_SELECTIONS",
+}
+"""Flags that recipes read from the env as ``yes`` (reference engine, cm4mlops e1d5c7cf0)."""
+
+FLAGS = frozenset(word for _, _, words in _ROWS for word in words.split()).union(INPUT_TO_ENV, FLAGS_AS_ENV)
+"""The input keys that the engine itself understands."""
+
+NO_CONTAINER = ("docker", "fake_run_deps")
+"""How CM's flags for containers begin."""
+
+HANDED_ON = frozenset(
+    ("git_ssh", "input", "name", "outbasename", "output", "path", "search_folder_path", "skip_compile", "skip_run")
+)
+"""Flags that only reach the recipe's own env, and have no effect on a recipe that does not read them."""
+
+ACTION_FLAGS: Mapping[str, tuple[str, ...]] = {
+    "explain": ("keys", "step"),
+    "lock": ("file",),
+    "plan": ("graph",),
+}
+"""The flags that an action has besides the inputs of a recipe."""
+
+UNKNOWN_INPUTS = "unknown_inputs"
+"""The input that says what is done with inputs that nothing reads: ``error`` or ``warn``."""
+CHOICES = ("error", "warn")
+MOST_NAMES = 8
+"""How many inputs an error lists; ``cm help script`` shows all."""
+
+
+class UnknownInput(NamedTuple):
+    """An input that nothing reads, and the one that was probably meant; empty when none is near."""
+
+    name: str
+    meant: str
+
+    def text(self, alias: str) -> str:
+        """One line for people."""
+        if self.name.startswith(NO_CONTAINER):
+            return f"--{self.name} has no effect: this engine starts no containers"
+        line = f"unknown input --{self.name} for recipe {alias}"
+        return f"{line}; did you mean --{self.meant}?" if self.meant else line
+
+
+def declared_inputs(recipe: Recipe) -> frozenset[str]:
+    """The inputs that a recipe describes or maps to env, in any variation or version."""
+    blocks = [variation.source for variation in recipe.variations.values()] + list(recipe.versions.values())
+    mapped = [recipe.layer.input_mapping, *(block.get("input_mapping") or {} for block in blocks if block)]
+    return frozenset(recipe.inputs).union(*mapped)
+
+
+def unknown_inputs(recipe: Recipe, inputs: Iterable[str], action: str = "run") -> list[UnknownInput]:
+    """The inputs, in the order given, that neither the engine nor the recipe declares."""
+    flags = FLAGS - HANDED_ON if recipe.has_strict_inputs else FLAGS
+    known = flags | declared_inputs(recipe) | set(ACTION_FLAGS.get(action, ())) | set(recipe.unused_inputs)
+    names = [name for name in map(str, inputs) if name not in known and name not in recipe.refused_inputs]
+    return [UnknownInput(name, _meant(name, known)) for name in names]
+
+
+def _meant(name: str, known: Collection[str]) -> str:
+    close = [] if name.startswith(NO_CONTAINER) else nearest(name, known, 1)
+    return close[0] if close else ""
+
+
+class WrongValue(NamedTuple):
+    """A value that is not one of those an input allows, and the whole value that was probably meant, if one is near."""
+
+    name: str
+    found: str
+    meant: str
+    choices: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """One line for people: the nearest first, then all."""
+        meant = f"; did you mean {self.meant}?" if self.meant else ""
+        return f"--{self.name}={self.found} is not one of its values{meant} (allowed: {', '.join(self.choices)})"
+
+
+def wrong_values(recipe: Recipe, inputs: Mapping[str, Any]) -> list[WrongValue]:
+    """The inputs whose value, or a part of whose comma list, is not one of the ``choices`` that the recipe describes.
+
+    Case, dashes, underscores and blanks do not count; where yes or no is a choice, all words for it are.
+    """
+    found = []
+    for name, described in recipe.inputs.items():
+        given = inputs.get(name)
+        if described.choices and isinstance(given, str | bool | int | float) and str(given).strip():
+            wrong = _misfit(str(given), described.choices)
+            if wrong is not None:
+                found.append(WrongValue(name, str(given), wrong, described.choices))
+    return found
+
+
+def _misfit(text: str, choices: tuple[str, ...]) -> str | None:
+    """None where the text is allowed; else the text that was probably meant, empty when none is near."""
+    allowed = {_plain(choice): choice for choice in choices}
+    if not allowed.keys().isdisjoint(("yes", "no", "on", "off")):
+        allowed.update({word: word for word in (*TRUE_WORDS, *FALSE_WORDS)})
+    words = [word.strip() for word in text.split(",")]
+    if _plain(text) in allowed or all(_plain(word) in allowed for word in words):
+        return None
+    meant = [word if _plain(word) in allowed else _nearest_choice(_plain(word), allowed) for word in words]
+    return ",".join(meant) if all(meant) else ""
+
+
+def _nearest_choice(word: str, allowed: Mapping[str, str]) -> str:
+    """The one choice that begins with the word, else the one that looks most like it; empty when none does."""
+    begun = [plain for plain in allowed if plain.startswith(word) and len(word) > 2]
+    close = begun if len(begun) == 1 else nearest(word, allowed, 1)
+    return allowed[close[0]] if close else ""
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[-_ ,]", "", text).lower()
+
+
+def refuse_values(recipe: Recipe, inputs: Mapping[str, Any]) -> None:
+    """Raises RequestError for values of a strict recipe's inputs that are not among their ``choices``."""
+    wrong = wrong_values(recipe, inputs) if recipe.has_strict_inputs else []
+    if not wrong:
+        return
+    hint = f"cm help script {recipe.id.alias} lists the values of its inputs"
+    error = RequestError("\n".join(f"{recipe.id.alias}: {each.text}" for each in wrong), hint=hint)
+    if all(each.meant for each in wrong):
+        error.instead = {each.name: each.meant for each in wrong}
+    raise error
+
+
+def refuses_unknown(recipe: Recipe, inputs: Mapping[str, Any]) -> bool:
+    """Whether unknown inputs end the call; raises RequestError for a value of ``--unknown_inputs`` that is not one."""
+    wanted = inputs.get(UNKNOWN_INPUTS)
+    if wanted is None:
+        return recipe.has_strict_inputs
+    if wanted not in CHOICES:
+        raise RequestError(f"--{UNKNOWN_INPUTS} must be one of {', '.join(CHOICES)}, got {wanted!r}")
+    return bool(wanted == "error")
+
+
+def refuse_inputs(recipe: Recipe, inputs: Mapping[str, Any]) -> None:
+    """Raises RequestError for inputs that the recipe's ``refused_inputs`` name, unless their value says no."""
+    given = [name for name in map(str, inputs) if name in recipe.refused_inputs and _says_something(inputs[name])]
+    if given:
+        raise RequestError("\n".join(f"{recipe.id.alias}: --{name}: {recipe.refused_inputs[name]}" for name in given))
+
+
+def remarks_on_inputs(recipe: Recipe, inputs: Mapping[str, Any]) -> list[str]:
+    """A line for each given input that the recipe accepts and that has no effect."""
+    given = [name for name in map(str, inputs) if name in recipe.unused_inputs and _says_something(inputs[name])]
+    return [f"--{name} has no effect: {recipe.unused_inputs[name]}" for name in given]
+
+
+def _says_something(value: Any) -> bool:
+    return str(value).strip().lower() not in ("", "none", "no", "false", "off")
+
+
+def refuse_dry_run(recipe: Recipe, inputs: Mapping[str, Any]) -> None:
+    """Raises RequestError for a ``--plan`` or ``--dry_run`` that the recipe does not know: it would really run."""
+    for name in ("plan", "dry_run", "dry-run"):
+        if inputs.get(name) and name not in declared_inputs(recipe):
+            raise RequestError(
+                f"cm run script has no --{name} and would really run",
+                hint="cm plan script with the same words shows what a run would do",
+            )
+
+
+def refusal(recipe: Recipe, unknown: Iterable[UnknownInput], inputs: Mapping[str, Any], action: str) -> RequestError:
+    """The error for inputs that nothing reads; its hint is the command with the names that were probably meant."""
+    found = list(unknown)
+    lines = [each.text(recipe.id.alias) for each in found]
+    if any(each.name.startswith(NO_CONTAINER) for each in found):
+        hint = "cm run script --tags=run,container,mlperf --recipe_tags=TAGS runs a recipe in a container"
+        return RequestError("\n".join(lines), hint=hint)
+    if not all(each.meant for each in found):
+        names = sorted(declared_inputs(recipe))
+        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        listed = ", ".join(f"--{name}" for name in names[:MOST_NAMES])
+        lines.append(f"  it has: {listed}{more}" if names else "  it has no inputs of its own")
+        return RequestError("\n".join(lines), hint=f"cm help script {recipe.id.alias} lists its inputs")
+    return RequestError("\n".join(lines), hint=renamed_line(inputs, {each.name: each.meant for each in found}, action))
+
+
+def renamed_line(inputs: Mapping[str, Any], renamed: Mapping[str, str], action: str) -> str:
+    """The command that was given with other names for some inputs; one whose name is given, too, is left out."""
+    from .rerun import given_line  # here, because only errors need it
+
+    kept = {renamed.get(name, name): value for name, value in inputs.items() if renamed.get(name, "") not in inputs}
+    return given_line(kept, action).text

@@ -1,0 +1,140 @@
+"""Flags of the actions: each one that an action reads is in its table, and any other is an error on the console."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from helpers import CHECKOUT, TemporaryHome
+from recipe_engine.actions.adapter import loaded
+from recipe_engine.actions.flags import FLAGS, check_flags
+from recipe_engine.actions.run import parse_query_input, parse_request
+from recipe_engine.rules.errors import RequestError
+
+ADAPTERS = "\n".join(path.read_text(encoding="utf-8") for path in CHECKOUT.glob("automation/*/module.py"))
+TAKE_INPUTS = {
+    "explain_action.explain_action",
+    "plan_action.plan_action",
+    "provenance.lock.lock_action",
+    "run.run_action",
+    "script_actions.prepare_action",
+    "script_actions.test_action",
+}
+FOR_RECIPES = {"provenance.record.record_action"}
+REFUSED = {"script_actions.unsupported_action"}
+
+
+def test_every_action_takes_inputs_of_a_recipe_or_has_a_row() -> None:
+    called = set(re.findall(r'answer\(self\.cmind, i, "([\w.]+)"', ADAPTERS))
+    checked = set(re.findall(r'check_flags\("([\w.]+)"', ADAPTERS))
+    assert called | checked == {*FLAGS, *TAKE_INPUTS, *FOR_RECIPES, *REFUSED}
+    for function in FLAGS:
+        assert callable(loaded(function))
+
+
+WRONG = """
+runs script lst last
+runs script verbos -
+resume script forc force
+reproduce script check check_only
+reproduce script tolerence tolerance
+diff script exitcode exit_code
+audit script lvl level
+add script tag tags
+doc script output output_dir
+native-run script comand command
+find script tag tags
+rm script forse force
+version script x -
+show cache foo -
+show cache enw env
+gc cache dry dry_run
+gc cache maxsize max_size
+verify cache skp skip
+pin cache tag tags
+explain cache tgas tags
+download_file utils md5 md5sum
+unzip_file utils strip strip_folders
+compare_versions utils version -
+"""
+FUNCTIONS = {
+    "runs script": "resume.runs_action",
+    "resume script": "resume.resume_action",
+    "reproduce script": "provenance.reproduce.reproduce_action",
+    "diff script": "provenance.compare.diff_action",
+    "audit script": "audit.audit_action",
+    "add script": "scaffold.add_action",
+    "doc script": "script_actions.doc_action",
+    "native-run script": "script_actions.native_run_action",
+    "find script": "run.search_action",
+    "rm script": "script_actions.check_removal",
+    "version script": "script_actions.version_action",
+    "show cache": "cache_actions.show_action",
+    "gc cache": "cache_actions.gc_action",
+    "verify cache": "cache_check.verify_action",
+    "pin cache": "cache_actions.pin_action",
+    "explain cache": "explain_cache.explain_cache_action",
+    "download_file utils": "utils_actions.download_file",
+    "unzip_file utils": "utils_actions.unzip_file",
+    "compare_versions utils": "utils_actions.compare_versions",
+}
+
+
+@pytest.mark.parametrize("line", WRONG.strip().splitlines())
+def test_an_unknown_flag_is_an_error_with_the_nearest_and_the_whole_command(line: str) -> None:
+    action, automation, name, meant = line.split()
+    i: dict[str, Any] = {"action": action, "automation": automation, "artifact": "it", name: "3", "out": "con"}
+    with pytest.raises(RequestError) as caught:
+        check_flags(FUNCTIONS[f"{action} {automation}"], i)
+    first = f"unknown flag --{name} for cm {action} {automation}"
+    if meant == "-":
+        assert caught.value.message.startswith(first)
+    else:
+        assert caught.value.message == f"{first}; did you mean --{meant}?"
+        assert caught.value.hint == f"cm {action} {automation} it --{meant}=3"
+    check_flags(FUNCTIONS[f"{action} {automation}"], {**i, "out": ""})  # of a program
+
+
+def test_flags_of_the_console_and_secrets_of_a_run_are_let_through() -> None:
+    check_flags(
+        "resume.resume_action",
+        {"out": "con", "v": True, "j": True, "hf_token": "x", "env": {"CM_API_KEY": "0123456789ab"}},
+    )
+
+
+# --- words of a run ---
+
+
+@pytest.mark.parametrize("name", ["tag", "tgs", "tasg"])
+def test_misspelt_tags_are_named_where_no_recipe_is(name: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        parse_request({"action": "plan", name: "get,x", "quiet": True})
+    assert caught.value.message == f"unknown flag --{name}; did you mean --tags?"
+    assert caught.value.hint == "cm plan script --tags=get,x --quiet"
+
+
+def test_tags_without_quotes_are_answered_with_the_line_that_works() -> None:
+    i = {"action": "run", "artifact": "get", "artifacts": ["python3", "_custom"], "quiet": True}
+    with pytest.raises(RequestError) as caught:
+        parse_query_input({**i, "out": "con"})
+    assert caught.value.message.endswith("found 3 words: get python3 _custom")
+    assert caught.value.hint == "cm run script --tags=get,python3,_custom --quiet"
+
+
+@pytest.mark.parametrize("value", [True, ""])
+def test_a_version_without_a_value_is_refused(value: object) -> None:
+    with pytest.raises(RequestError, match="--version_min has no value"):
+        parse_request({"tags": "get,x", "version_min": value, "out": "con"})
+
+
+def test_a_recipe_may_hand_on_an_empty_version() -> None:
+    assert parse_request({"tags": "get,x", "version": ""}).version.exact == ""
+
+
+def test_an_input_that_no_test_has_is_refused(home: TemporaryHome) -> None:
+    home.recipe("get-x", {"tests": {"run_inputs": [{"size": "1"}]}, "input_mapping": {"size": "CM_SIZE"}})
+    done = home.cm("test", "script", "get-x", "--sizes=2")
+    assert done.code == 1
+    assert "unknown input --sizes for cm test script: none of these tests has it; did you mean --size?" in done.stderr
+    assert home.cm("test", "script", "get-x", "--size=2").code == 0

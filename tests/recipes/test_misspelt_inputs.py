@@ -1,0 +1,128 @@
+"""40 misspelt inputs of our recipes, with every action that takes a recipe's inputs: 40 errors, and nothing has run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import CHECKOUT, recipe_metas
+from recipe_engine.actions.adapter import Home
+from recipe_engine.actions.explain_action import explain_action
+from recipe_engine.actions.plan_action import plan_action
+from recipe_engine.actions.run import new_engine, run_action
+from recipe_engine.actions.script_actions import prepare_action
+from recipe_engine.disk.files import working_folder
+from recipe_engine.disk.repos import RepoInfo
+from recipe_engine.provenance.lock import lock_action
+from recipe_engine.rules.errors import RequestError
+from recipe_engine.rules.inputs import declared_inputs
+from recipe_engine.rules.keys import CHILD_KEYS, DEPENDENCY_KEYS
+from recipe_engine.rules.model import PHASES
+from recipe_engine.rules.query import parse_query
+from recipe_engine.rules.select import candidates
+from recipe_loader import RECIPES, load_recipe, recipe_meta
+
+load_recipe("get-mlperf-results-lib").preprocess(
+    {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}}
+)
+
+from mlperf_results.appnames import APP_RECIPE, PRECISION_ALIASES, app_names  # noqa: E402 - importable from here on
+
+ACTIONS = {
+    "run": lambda i, home: run_action(i, home, None),
+    "plan": plan_action,
+    "explain": explain_action,
+    "lock": lock_action,
+    "prepare": lambda i, home: prepare_action(i, home, None),
+}
+MISSPELT = {
+    "run,mlperf,inference": "scenaro=scenario bath_size=batch_size modl=model devise=device backnd=backend",
+    "app,mlperf,inference,_digits": "threds=threads scenarios=scenario outputdir=output_dir presicion=precision",
+    "generate,inference,submission": "submiter=submitter hwname=hw_name results_dirs=results_dir divison=division",
+    "install,python-venv": "nam=name",
+    "get,generic-python-lib,_package.numpy": "force_instal=force_install indexurl=index_url find_link=find_links",
+    "download,file": "uri=url md5=md5sum sha256=sha256sum file_name=filename",
+    "run,mlperf,compliance": "tests=test result_dir=results_dir divsion=division",
+    "get,cuda": "runfile=run_file as_rot=as_root pth=path",
+    "check,mlperf,submission": "submision_dir=submission_dir formt=format oficial=official",
+    "generate-run-cmds,inference": "frmework=framework sorce=source submissiondir=submission_dir",
+    "get,dataset,imagenet,validation": "imagnet_path=imagenet_path sed=seed paths=path",
+    "tune,system": "govenor=governor aply=apply gpuclocks=gpu_clocks",
+    "get,python3": "inpt=input",
+}
+CASES = [
+    pytest.param(tags, *pair.split("="), action, id=f"{action} {tags} --{pair.partition('=')[0]}")
+    for number, (tags, pair) in enumerate((tags, pair) for tags, pairs in MISSPELT.items() for pair in pairs.split())
+    for action in [list(ACTIONS)[number % len(ACTIONS)]]
+]
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """An empty CM home with this repository, described as its cmr.yaml does."""
+    folder = tmp_path_factory.mktemp("misspelt")
+    repo = RepoInfo(CHECKOUT, "crowdperf", "0123456789abcdef", "literal", has_strict_inputs=True)
+    return Home([repo], folder, folder / "repos" / "local")
+
+
+def test_there_are_forty_of_more_than_twelve_recipes() -> None:
+    assert len(CASES) == 40
+    assert len(MISSPELT) > 12
+
+
+@pytest.mark.parametrize(("tags", "name", "meant", "action"), CASES)
+def test_a_misspelt_input_is_an_error_that_names_the_right_one_and_nothing_runs(
+    ours: Home, tmp_path: Path, tags: str, name: str, meant: str, action: str
+) -> None:
+    asked = {"action": action, "automation": "script", "tags": tags, name: "1", "quiet": True}
+    with working_folder(tmp_path), pytest.raises(RequestError) as caught:
+        ACTIONS[action](asked, ours)
+    first = caught.value.message.splitlines()[0]
+    assert first.startswith(f"unknown input --{name} for recipe ")
+    assert first.endswith(f"; did you mean --{meant}?")
+    assert f"--{meant}=1" in caught.value.hint
+    assert caught.value.hint.startswith(f"cm {'run' if action == 'prepare' else action} script --tags=")
+    assert list(tmp_path.iterdir()) == []
+    assert not (ours.path / "runs").exists()
+    assert not any(ours.store_path.glob("*/_cm.json"))
+
+
+# --- what our recipes declare ---
+
+
+def test_every_input_that_is_mapped_to_env_is_described() -> None:
+    for meta in recipe_metas():
+        blocks = [meta, *(meta.get("variations") or {}).values(), *(meta.get("versions") or {}).values()]
+        mapped = {name for block in blocks for name in (block or {}).get("input_mapping") or {}}
+        assert sorted(mapped - set(meta.get("input_description") or {})) == [], meta["alias"]
+
+
+def _dependencies(meta: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    blocks = [meta, *(meta.get("variations") or {}).values(), *(meta.get("versions") or {}).values()]
+    for block in blocks:
+        for phase in PHASES:
+            yield from (block or {}).get(phase) or ()
+
+
+def test_every_input_that_a_dependency_is_given_is_declared_by_it(ours: Home) -> None:
+    engine = new_engine(ours, None)
+    own = {*DEPENDENCY_KEYS, *CHILD_KEYS}
+    for meta in recipe_metas():
+        for entry in _dependencies(meta):
+            if extra := set(entry) - own:
+                query = parse_query([word for word in entry["tags"].split(",") if "<<<" not in word])
+                child = engine.source.recipe(candidates(query, "", engine.source.index)[0])
+                assert sorted(extra - declared_inputs(child)) == [], (meta["alias"], json.dumps(entry))
+
+
+def test_the_choices_of_the_recipes_that_run_benchmarks_are_all_names_that_the_app_knows() -> None:
+    names = app_names(recipe_meta(APP_RECIPE))
+    for alias in ("run-mlperf-inference", "run-mlperf-inference-app"):
+        described = recipe_meta(alias)["input_description"]
+        assert sorted(described["model"]["choices"]) == sorted({*names.models, *names.aliases})
+        assert sorted(described["backend"]["choices"]) == sorted(names.backends)
+        assert set(described["precision"]["choices"]) == {*names.precisions, *PRECISION_ALIASES}
+        assert sorted(described["source"]["choices"]) == sorted(names.sources)
