@@ -26,7 +26,7 @@ from ..rules.frozen import Frozen
 from ..rules.model import StepResult
 from ..rules.schema import is_yes
 from ..rules.secrets import hidden_text, hidden_texts, known_from, without_secrets
-from ..running.console import masked_output, raised_as_interrupted
+from ..running.console import masked_output, raised_as_interrupted, shown
 
 logger = logging.getLogger(__name__)
 
@@ -205,12 +205,12 @@ def _drop_unwritable() -> None:
         os.close(null)
 
 
-class MaskedFormatter(logging.Formatter):
-    """Lines of the story without secrets."""
+class ShownFormatter(logging.Formatter):
+    """Lines of the story as people see them."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The text of one line."""
-        return hidden_text(super().format(record))
+        return shown(super().format(record))
 
 
 def set_up_logging(*, is_verbose: bool) -> None:
@@ -218,7 +218,7 @@ def set_up_logging(*, is_verbose: bool) -> None:
     root = logging.getLogger(ROOT_LOGGER)
     if not root.handlers:
         handler = logging.StreamHandler()
-        handler.setFormatter(MaskedFormatter("%(message)s"))
+        handler.setFormatter(ShownFormatter("%(message)s"))
         root.addHandler(handler)
         root.propagate = False
         root.setLevel(logging.INFO)

@@ -15,6 +15,7 @@ from ..rules.errors import RecipeError, RequestError
 from ..rules.model import Request
 from ..rules.schema import is_yes
 from ..rules.secrets import hidden_text
+from ..running.console import print_document
 from ..running.engine import Engine
 from .adapter import Home
 from .run import guard_for, new_engine, parse_request
@@ -30,8 +31,10 @@ def plan_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     plan = make_plan(engine, parse_request(i))
     if i.get("out") == "con":
         is_verbose = is_yes(i.get("verbose")) or is_yes(i.get("v"))
-        text = GRAPHS[graph](plan) if graph else "\n".join(plan_lines(plan, with_skipped=is_verbose))
-        sys.stdout.write(text + "\n")
+        if graph:
+            print_document(GRAPHS[graph](plan) + "\n")
+        else:
+            sys.stdout.write("\n".join(plan_lines(plan, with_skipped=is_verbose)) + "\n")
     answer: dict[str, Any] = {"return": 0, "plan": plan_json(plan)}
     if graph:
         answer["graph"] = GRAPHS[graph](plan)
