@@ -59,8 +59,8 @@ class CAutomation(Automation):
         return answer(self.cmind, i, "provenance.lock.lock_action", "home")
 
     def runs(self, i):
-        """List past runs, or show the steps of one: cm runs script [id]."""
-        return answer(self.cmind, i, "resume.runs_action", "home")
+        """List past runs, or show the steps of one: cm runs script [id] [--last=N]."""
+        return answer(self.cmind, i, "runs.runs_action", "home")
 
     def resume(self, i):
         """Resume a run that failed or was interrupted: cm resume script [id] [--force]."""

@@ -139,6 +139,8 @@ def _answer(action: Callable[[Mapping[str, Any]], dict[str, Any]], i: dict[str, 
             if out == "con":
                 with naming(STANDARD_OUTPUT):
                     sys.stdout.flush()
+                if answered.get("return") and cmind is not None:
+                    return {**answered, **_failed(answered["return"], str(answered.get("error", "")), out, cmind)}
             return answered
     except RecipeError as error:
         if is_yes(i.get("debug")):

@@ -11,7 +11,6 @@ import contextlib
 import json
 import logging
 import os
-import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
@@ -33,6 +32,7 @@ from ..rules.schema import is_yes
 from ..rules.secrets import without_secrets
 from ..running.console import confirm
 from .adapter import Home
+from .listing import print_lines
 from .run import split_artifact
 
 logger = logging.getLogger(__name__)
@@ -120,12 +120,6 @@ def _entry_lines(row: Mapping[str, Any]) -> Iterator[str]:
         (row["depends_on"], f"  Depends on: {row['depends_on']}"),
     ]
     return (line for is_known, line in lines if is_known)
-
-
-def print_lines(lines: Iterable[str]) -> None:
-    """Prints what a user asked for."""
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
-    sys.stdout.flush()
 
 
 def _state_lines(entry: CacheEntry) -> Iterator[str]:

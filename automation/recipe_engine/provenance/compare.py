@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from ..actions.cache_actions import print_lines
+from ..actions.listing import print_lines
 from ..disk.files import sha256_of
 from ..rules.cachekey import Artifact
 from ..rules.errors import RequestError, printable
