@@ -127,17 +127,15 @@ class CAutomation(Automation):
         return super().delete(i)
 
     def search(self, i):
-        """Find recipes by tags or name and print their folders: cm find script --tags=get,python3."""
+        """Find recipes by tags or name, one line each: cm find script [NAME] [--tags=get,python3] [-v]."""
         return answer_cm(self._search, i, self.cmind)
 
     def _search(self, i):
         if i.get("parsed_automation", [("", "")])[0][1] != self.meta["uid"]:
             return super().search(i)
         from cmind.artifact import Artifact
-        from recipe_engine.actions.run import search_action
+        from recipe_engine.actions.find import search_action
 
-        paths = search_action(i, home_of(self.cmind))
-        if i.get("out") == "con":
-            for path in paths:
-                print(path)
-        return loaded_artifacts(self.cmind, Artifact, paths)
+        paths, recipes = search_action(i, home_of(self.cmind))
+        found = loaded_artifacts(self.cmind, Artifact, paths)
+        return {**found, "recipes": recipes} if i.get("out") else found

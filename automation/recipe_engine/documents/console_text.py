@@ -36,17 +36,22 @@ def joined(names: Iterable[str], most: int = 12) -> str:
     return ", ".join([*names[:most], *rest])
 
 
-def table(rows: Sequence[Sequence[str]], width: int, rights: Iterable[int] = ()) -> Iterator[str]:
+def table(
+    rows: Sequence[Sequence[str]], width: int, rights: Iterable[int] = (), flexible: int | None = None
+) -> Iterator[str]:
     """Rows in columns as wide as what they hold, two blanks apart; ``rights`` are columns flush right.
 
-    Lines are cut to ``width``, so the longest column comes last.
+    What is too wide is cut in the column ``flexible``, down to the width of its title, then at the end of the line.
     """
     if not rows:
         return
     sides = [">" if number in set(rights) else "<" for number in range(len(rows[0]))]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    if flexible is not None:
+        excess = sum(widths) + 2 * (len(widths) - 1) - width
+        widths[flexible] = min(widths[flexible], max(widths[flexible] - excess, len(rows[0][flexible])))
     for row in rows:
-        cells = (f"{cell:{side}{size}}" for cell, side, size in zip(row, sides, widths, strict=True))
+        cells = (f"{cut(cell, size):{side}{size}}" for cell, side, size in zip(row, sides, widths, strict=True))
         yield cut("  ".join(cells).rstrip(), width)
 
 
