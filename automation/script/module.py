@@ -75,8 +75,8 @@ class CAutomation(Automation):
         return answer(self.cmind, i, "provenance.reproduce.reproduce_action", "home", "cmind")
 
     def diff(self, i):
-        """Show what differs between two results: cm diff script A B [--tolerance=PERCENT] [--exit_code]."""
-        return answer(self.cmind, i, "provenance.compare.diff_action")
+        """Compare two results, figures first: cm diff script A B [--tolerance=PERCENT] [--exit_code] [-v]."""
+        return answer(self.cmind, i, "provenance.diff.diff_action")
 
     def describe(self, i):
         """Show how to call a recipe: cm help script RECIPE, cm run script --tags=... --help."""
