@@ -1,4 +1,4 @@
-# Sourced by run.sh and test.sh: makes virtual environments inside the checkout and a CM home beside them.
+# Sourced by cm and test.sh: makes virtual environments inside the checkout and a CM home beside them.
 # Nothing outside the checkout is touched. Everything here may be killed at any moment and started again.
 
 CHECKOUT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
@@ -141,12 +141,36 @@ is_ready() {
 }
 
 # Puts the CM home inside the checkout, and the cache unless CROWDPERF_CACHE names another; registers the checkout there.
+# The stamp says for which checkout that was done; where CM changed its lists since, they are looked at again.
 prepare_cm_home() {
+  local stamp="$CHECKOUT/.cm/crowdperf-ready" local_repo="$CHECKOUT/.cm/repos/local/cmr.yaml"
   export CM_REPOS="$CHECKOUT/.cm"
   export CROWDPERF_CACHE="${CROWDPERF_CACHE:-$CHECKOUT/cache}"
+  if [ -s "$local_repo" ] && is_older "$CM_REPOS/repos.json" "$stamp" && is_older "$CM_REPOS/index.json" "$stamp" &&
+    [ "$(cat "$stamp")" = "$CHECKOUT" ]; then
+    return 0
+  fi
   mkdir -p "$CM_REPOS"
   "$CHECKOUT/.venv/bin/python" "$CHECKOUT/tools/register_repo.py" "$CM_REPOS" "$CHECKOUT"
   if [ ! -f "$CM_REPOS/index.json" ]; then # cmind's own index, made once and without its announcement
-    "$CHECKOUT/.venv/bin/cm" version core >/dev/null
+    "$CHECKOUT/.venv/bin/python" "$CHECKOUT/.venv/bin/cm" version core >/dev/null
+  fi
+  printf '%s\n' "$CHECKOUT" >"$stamp"
+}
+
+# is_older FILE OTHER: both are there, and FILE was last changed before OTHER.
+is_older() { [ -f "$1" ] && [ "$2" -nt "$1" ]; }
+
+# words_for PATH: prints how to call the file PATH again from the folder it was called from and, unless that is the
+# checkout, from any other: "./cm", its name where PATH finds it, else the absolute path, quoted for a shell.
+words_for() {
+  local folder name="${1##*/}"
+  folder="$(cd -- "$(dirname -- "$1")" && pwd)"
+  if [ "$PWD" -ef "$CHECKOUT" ] && [ "$folder" -ef "$CHECKOUT" ]; then
+    printf './%s' "$name"
+  elif [ "$(type -P -- "$name")" = "$1" ]; then
+    printf '%s' "$name"
+  else
+    printf '%q' "$folder/$name"
   fi
 }

@@ -2,7 +2,8 @@
 
 The same as ``cm add repo --path=CHECKOUT`` leaves behind, but written as a whole, so that a killed start never leaves
 half a file, and in the first place, so that its engine answers where another repository brings one too; an index that
-no longer parses is removed, and cmind makes it anew.
+no longer parses is removed, and cmind makes it anew. Another copy of the same repository, as a checkout that was moved
+or copied with its home leaves one, is no longer registered: the engine refuses two.
 """
 
 import json
@@ -43,6 +44,15 @@ def make_local_repo(home: Path) -> None:
         scratch.rmdir()
 
 
+def identity(repo: Path) -> str:
+    """The line of a repository's ``cmr.yaml`` that says which one it is; empty where there is none."""
+    try:
+        lines = (repo / "cmr.yaml").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return ""
+    return next((line for line in lines if line.startswith("uid:")), "")
+
+
 def main(home: Path, checkout: Path) -> None:
     """Makes ``home`` know ``checkout``; changes nothing when it does already."""
     make_local_repo(home)
@@ -51,9 +61,10 @@ def main(home: Path, checkout: Path) -> None:
     known = load(home / "repos.json")
     paths = [path for path in known if isinstance(path, str)] if isinstance(known, list) else []
     is_same = {path: os.path.realpath(home / "repos" / path) == os.path.realpath(checkout) for path in paths}
-    if paths and is_same[paths[0]]:
+    own = identity(checkout)
+    others = [path for path in paths if not is_same[path] and (not own or identity(home / "repos" / path) != own)]
+    if paths and is_same[paths[0]] and len(others) == len(paths) - 1:
         return
-    others = [path for path in paths if not is_same[path]]
     scratch = home / f".repos.{os.getpid()}.json"
     scratch.write_text(json.dumps([str(checkout), *others], indent=2), encoding="utf-8")
     os.replace(scratch, home / "repos.json")

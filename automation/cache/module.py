@@ -29,8 +29,8 @@ class CAutomation(Automation):
         super().__init__(cmind, __file__)
 
     def show(self, i):
-        """Show entries with tags, path, version, recipe, size and age: cm show cache [--tags=get,python3] [--env]."""
-        return answer(self.cmind, i, "cache_actions.show_action", "home")
+        """Show entries: a table, or all that is known of one: cm show cache [UID] [--tags=get,python3] [--env] [-v]."""
+        return answer(self.cmind, i, "cache_listing.show_action", "home")
 
     def explain(self, i):
         """Show what made an entry, whether it is intact, what needs it and how to reach it: cm explain cache [UID]."""

@@ -59,8 +59,8 @@ class CAutomation(Automation):
         return answer(self.cmind, i, "provenance.lock.lock_action", "home")
 
     def runs(self, i):
-        """List past runs, or show the steps of one: cm runs script [id]."""
-        return answer(self.cmind, i, "resume.runs_action", "home")
+        """List past runs, or show the steps of one: cm runs script [id] [--last=N]."""
+        return answer(self.cmind, i, "runs.runs_action", "home")
 
     def resume(self, i):
         """Resume a run that failed or was interrupted: cm resume script [id] [--force]."""
@@ -75,8 +75,8 @@ class CAutomation(Automation):
         return answer(self.cmind, i, "provenance.reproduce.reproduce_action", "home", "cmind")
 
     def diff(self, i):
-        """Show what differs between two results: cm diff script A B [--tolerance=PERCENT] [--exit_code]."""
-        return answer(self.cmind, i, "provenance.compare.diff_action")
+        """Compare two results, figures first: cm diff script A B [--tolerance=PERCENT] [--exit_code] [-v]."""
+        return answer(self.cmind, i, "provenance.diff.diff_action")
 
     def describe(self, i):
         """Show how to call a recipe: cm help script RECIPE, cm run script --tags=... --help."""
@@ -128,18 +128,16 @@ class CAutomation(Automation):
         return super().delete(i)
 
     def search(self, i):
-        """Find recipes by tags or name and print their folders: cm find script --tags=get,python3."""
+        """Find recipes by tags or name, one line each: cm find script [NAME] [--tags=get,python3] [-v]."""
         return answer_cm(self._search, i, self.cmind)
 
     def _search(self, i):
         if i.get("parsed_automation", [("", "")])[0][1] != self.meta["uid"]:
             return super().search(i)
         from cmind.artifact import Artifact
-        from recipe_engine.actions.run import search_action
+        from recipe_engine.actions.find import search_action
 
-        check_flags("run.search_action", i)
-        paths = search_action(i, home_of(self.cmind))
-        if i.get("out") == "con":
-            for path in paths:
-                print(path)
-        return loaded_artifacts(self.cmind, Artifact, paths)
+        check_flags("find.search_action", i)
+        paths, recipes = search_action(i, home_of(self.cmind))
+        found = loaded_artifacts(self.cmind, Artifact, paths)
+        return {**found, "recipes": recipes} if i.get("out") else found

@@ -130,5 +130,6 @@ def outcome(run: FinishedRun) -> dict[str, Any]:
     for metric in (run.accuracy or {}).get("metrics", ()):
         exact[f"accuracy {metric['name']}"] = metric["value"]
     metric = run.result.get("metric")
-    within = {metric["name"]: {"value": metric["value"], "unit": metric["unit"]}} if metric else {}
+    facts = ("value", "unit", "higher_is_better")
+    within = {metric["name"]: {name: metric[name] for name in facts if name in metric}} if metric else {}
     return {"exact": exact, "within": within}

@@ -54,6 +54,22 @@ def test_show_lists_the_entries_that_fit(filled: TemporaryHome, words: tuple[str
     assert all(row["size_bytes"] > 0 and row["age_s"] >= 0 and row["is_complete"] for row in answer["entries"])
 
 
+def test_several_entries_are_a_table_with_a_total(filled: TemporaryHome) -> None:
+    filled.cm("version", "core")  # cmind tells on stdout that it makes its index
+    title, x, y, blank, total, more = filled.cm("show", "cache").stdout.splitlines()
+    assert title.split() == ["recipe", "version", "variations", "and", "tags", "size", "made", "uid"]
+    assert x.split()[:3] == ["get-x", "1.5", "_v"]
+    assert y.split()[0] == "get-y"
+    assert filled.entry("get-x").name in x
+    assert blank == ""
+    assert total.startswith("2 cache entries, ")
+    assert total.endswith(f" in {filled.entry('get-x').parent}")
+    assert more.startswith("cm show cache UID ")
+    whole = filled.cm("show", "cache", "-v").stdout
+    assert whole.count("  Path: ") == 2
+    assert whole.splitlines()[-1] == total
+
+
 def test_show_env_prints_what_an_entry_gives_but_no_secret(filled: TemporaryHome) -> None:
     done = filled.cm("show", "cache", "--tags=get,x", "--env")
     assert '"CM_X": "1"' in done.stdout
@@ -99,6 +115,6 @@ def test_update_writes_into_the_metadata_of_the_entries_that_fit(filled: Tempora
 
 @pytest.mark.parametrize("pattern", ["*", "????????????????"])
 def test_a_pattern_of_uids_chooses_entries(filled: TemporaryHome, pattern: str) -> None:
-    assert filled.cm("show", "cache", pattern).stdout.count("* Tags:") == 2
+    assert filled.cm("show", "cache", pattern, "-v").stdout.count("* Tags:") == 2
     assert filled.cm("rm", "cache", pattern, "-f").code == 0
     assert filled.entries() == []

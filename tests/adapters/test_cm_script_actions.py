@@ -147,11 +147,37 @@ def test_an_input_that_nobody_reads_is_named(filled: TemporaryHome) -> None:
 
 def test_recipes_are_found_by_pattern_and_repository(filled: TemporaryHome) -> None:
     x, y = filled.repo / "script" / "get-x", filled.repo / "script" / "get-y"
-    assert folders(filled.cm("find", "script", "get-?")) == [x, y]
+    assert folders(filled.cm("find", "script", "get-?", "-v")) == [x, y]
     assert folders(filled.cm("ls", "script", "recipes:get-x")) == [x]
     assert folders(filled.cm("search", "script", "recipes:get-*", "--tags=y")) == [y]
     assert folders(filled.cm("find", "script", "crowdperf:get-x")) == []
-    assert folders(filled.cm("find", "script", "0123456789abcdef:*")) == [x, y]
+    assert folders(filled.cm("find", "script", "0123456789abcdef:*", "-v")) == [x, y]
+
+
+def test_several_recipes_are_listed_a_line_each_and_one_by_its_folder(filled: TemporaryHome) -> None:
+    filled.recipe("get-long", {"name": "Gets " + "much " * 30})
+    filled.cm("version", "core")  # cmind tells on stdout that it makes its index
+    *recipes, blank, total = filled.cm("find", "script", "recipes:get-*").stdout.splitlines()
+    assert [line.split()[0] for line in recipes] == ["get-long", "get-x", "get-y"]
+    assert recipes[0].startswith("get-long                      get,long: Gets much much ")
+    assert (len(recipes[0]), recipes[0][-1], blank) == (100, "…", "")
+    assert total.startswith("3 recipes; cm help script NAME")
+    one = filled.cm("find", "script", "--tags=get,long")
+    assert one.stdout == f"{filled.repo / 'script' / 'get-long'}\n"
+    assert "get,long: Gets much" in one.stderr
+    rows = filled.cm("find", "script", "--tags=get", "--out=json").answer["recipes"]
+    assert {(row["alias"], row["tags"], row["repo"]) for row in rows} >= {("get-x", "get,x", "recipes")}
+
+
+def test_a_search_that_finds_nothing_says_so_with_near_tags(filled: TemporaryHome) -> None:
+    filled.recipe("get-plots", {"tags": ["get", "plots"]})
+    filled.cm("version", "core")
+    done = filled.cm("find", "script", "--tags=plot")
+    assert (done.code, done.stdout) == (0, "")
+    assert "no recipe has all the tags 'plot'" in done.stderr
+    assert "close ones: plots" in done.stderr
+    unnamed = filled.cm("find", "script", "get-q*")
+    assert "no recipe is called 'get-q*'" in unnamed.stderr
 
 
 def test_a_recipe_is_loaded_copied_moved_and_removed(filled: TemporaryHome) -> None:

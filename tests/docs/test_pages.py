@@ -39,7 +39,9 @@ def commands_of(page: Path) -> list[list[str]]:
         words = shlex.split(line, comments=True) if line.startswith(("cm ", RUN_SH)) else []
         if words and words[0] == RUN_SH:
             words = [*RUN_SH_WORDS, *words[1:]]
-        if words[:1] == ["cm"] and words[1] in ACTIONS and words[2] == "script":
+        elif words and words[0] == "./cm":
+            words = ["cm", *words[1:]]
+        if words[:1] == ["cm"] and words[1:2] and words[1] in ACTIONS and words[2] == "script":
             found.append(words[: words.index(">")] if ">" in words else words)
     return found
 

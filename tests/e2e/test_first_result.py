@@ -95,6 +95,7 @@ def test_the_first_run_ends_with_the_table_although_earlier_ones_were_killed(
     for scenario in SCENARIOS:
         assert any(line.startswith(scenario) and " VALID" in line for line in first.stdout.splitlines())
     assert "test run, not a valid MLPerf result" in first.stdout
+    assert "./cm run script --tags=run,mlperf,inference" in first.stdout, "the line to run it again can be pasted"
     results = newest_results(checkout)
     assert results["label"] == "test run, not a valid MLPerf result"
     assert results["passed"] is True

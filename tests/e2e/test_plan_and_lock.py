@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from helpers import CHECKOUT, TemporaryHome, cm_command
-from recipe_engine.actions.resume import read_run
+from recipe_engine.actions.journals import read_run
 
 NO_NETWORK = ("unshare", "--user", "--map-root-user", "--net")
 PATIENCE_S = 900

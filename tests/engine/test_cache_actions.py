@@ -14,8 +14,8 @@ from recipe_engine.actions.cache_actions import (
     NothingFound,
     remove_action,
     search_entries,
-    show_action,
 )
+from recipe_engine.actions.cache_listing import show_action
 from recipe_engine.rules.amounts import age_text, size_text
 from recipe_engine.rules.errors import RequestError
 

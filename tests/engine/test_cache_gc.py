@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from helpers import TemporaryHome, Terminal, shell_wait, wait_until
 from recipe_engine.actions import cache_actions
-from recipe_engine.actions.cache_actions import LEFT_FOR_S, NothingFound, gc_action, limits_of, pin_action, show_action
+from recipe_engine.actions.cache_actions import LEFT_FOR_S, NothingFound, gc_action, limits_of, pin_action
+from recipe_engine.actions.cache_listing import show_action
 from recipe_engine.disk.entries import CACHE_AUTOMATION_UID
 from recipe_engine.disk.store import Store
 from recipe_engine.disk.usage import EntriesInUse

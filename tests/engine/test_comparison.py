@@ -11,12 +11,11 @@ from recipe_engine.provenance.compare import (
     Difference,
     Figure,
     compare,
-    diff_action,
-    diff_lines,
     difference_line,
     figure_line,
     value_text,
 )
+from recipe_engine.provenance.diff import Pair, diff_action, diff_lines, sorted_out
 from recipe_engine.provenance.record import BadRecord, ResultRecord, here, parse_record, portable_value, sealed
 from recipe_engine.rules.errors import RequestError
 
@@ -148,22 +147,96 @@ def test_lines_for_people_cut_digests_and_keep_figures_whole() -> None:
     assert value_text({"b": 1}) == '{"b": 1}'
 
 
-def test_the_table_of_two_results_names_the_input_that_explains_the_figures() -> None:
-    slow = record(outcome={"exact": {}, "within": {"speed": {"value": 0.58, "unit": "1/s"}}})
-    fast = record(
-        outcome={"exact": {}, "within": {"speed": {"value": 0.76, "unit": "1/s"}}},
-        settings={"batch": {"value": 1, "origin": "user"}},
-        lock=locked(None, thing("2")),
+# --- the text of a comparison ---
+
+
+def pair(before: ResultRecord, after: ResultRecord) -> Pair:
+    return Pair((before, after), compare(before, after), ((), ()))
+
+
+def speed(value: float, **more: Any) -> dict[str, Any]:
+    return {"exact": {"valid": True, "errors": 0}, "within": {"speed": {"value": value, "unit": "1/s", **more}}}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "more", "words"),
+    [
+        (100.0, 150.0, {"higher_is_better": True}, "100  150  1.500  better"),
+        (100.0, 50.0, {"higher_is_better": True}, "100  50  0.500  worse"),
+        (0.5, 0.25, {"higher_is_better": False}, "0.5  0.25  0.500  better"),
+        (1000.0, 1500.0, {}, "1,000  1,500  1.500  different"),
+        (100.0, 109.0, {"higher_is_better": True}, "100  109  1.090  within 10 %"),
+        (100.0, 100.0, {}, "100  100  1.000  the same"),
+    ],
+)
+def test_a_figure_says_which_side_is_better(before: float, after: float, more: dict[str, Any], words: str) -> None:
+    other = record(outcome=speed(after, **more), machine={"cores": 9})
+    text = "\n".join(diff_lines([pair(record(outcome=speed(before, **more)), other)], 10.0))
+    assert f"speed, 1/s  {words}" in " ".join(text.split("\n")[1:2])
+    assert "errors" not in text, "what is as it should be on both sides is left out"
+
+
+def test_figures_come_first_and_each_difference_once_for_all_results() -> None:
+    def result(name: str, value: float, numpy: str, batch: int, qps: float) -> ResultRecord:
+        settings = {"batch": {"value": batch, "origin": "user"}, "qps": {"value": qps, "origin": "warm-up"}}
+        things = [thing(numpy=numpy), *([{**thing(), "recipe": "get-y,w"}] if batch == 4 else [])]
+        return record(
+            name=f"net/{name}/performance",
+            outcome=speed(value, higher_is_better=True),
+            settings=settings,
+            inputs={"user.conf": {"net.qps": str(qps)}},
+            lock=locked(None, *things),
+        )
+
+    first = [result(name, value, "2.0", 4, value) for name, value in (("Offline", 10.0), ("Server", 20.0))]
+    second = [result(name, value, "2.1", 8, value) for name, value in (("Offline", 30.0), ("Server", 5.0))]
+    lines = list(diff_lines([pair(*both) for both in zip(first, second, strict=True)], 10.0))
+    assert lines == [
+        "net/...              figure       A   B  B / A  B is",
+        "Offline/performance  speed, 1/s  10  30  3.000  better",
+        "Server/performance   speed, 1/s  20   5  0.250  worse",
+        "",
+        "what differs                                    A    B",
+        "made by a recipe get-x,_v python_packages.num…  2.0  2.1",
+        "setting batch                                   4    8",
+        "and 3 other differences (used by one side only, measured, or following from these); -v shows them",
+    ]
+    whole = "\n".join(diff_lines([pair(*both) for both in zip(first, second, strict=True)], 10.0, is_verbose=True))
+    for words in ("setting qps", "user.conf net.qps", "only one of them used it", "errors"):
+        assert words in whole
+
+
+def test_what_differs_in_some_results_says_in_which() -> None:
+    def result(name: str, cores: int) -> ResultRecord:
+        return record(name=name, machine={"cores": cores})
+
+    pairs = [pair(result("a", 2), result("a", 4)), pair(result("b", 2), result("b", 2))]
+    text = "\n".join(diff_lines(pairs, 10.0))
+    assert "machine cores  2  4  a" in text
+    third = [*pairs, pair(result("c", 2), result("c", 8))]
+    assert "machine cores  2  4  2 of 3 results, 2 values" in "\n".join(diff_lines(third, 10.0))
+
+
+def test_of_a_recipe_the_files_are_counted() -> None:
+    changed, _ = INPUTS["recipe file"]
+    assert "recipe get-x     2 files differ" in "\n".join(diff_lines([pair(record(), record(**changed))], 10.0))
+
+
+def test_what_only_follows_or_is_used_on_one_side_explains_little() -> None:
+    after = record(
+        settings={"batch": {"value": 8, "origin": "user"}},
+        inputs={"user.conf": {"a.b": "1", "x.batch": "8"}},
+        lock=locked(None),
     )
-    lines = "\n".join(diff_lines(compare(slow, fast), 10.0))
-    for words in (
-        "made by a recipe get-x,_v version  1  2",
-        "setting batch  4  1  from default and from user",
-        "machine: the same",
-        "speed 1/s  0.58  0.76  +31.03 %  differs",
-    ):
-        assert words in lines
-    assert list(diff_lines(compare(slow, slow), 10.0))[1].strip().startswith("identical")
+    before = record(inputs={"user.conf": {"a.b": "1", "x.batch": "4"}})
+    important, others = sorted_out([pair(before, after)])
+    assert list(important) == ["setting batch"]
+    assert list(others) == ["made by a recipe get-x,_v", "user.conf x.batch"]
+
+
+def test_identical_results_are_one_line() -> None:
+    same = pair(record(), record())
+    assert list(diff_lines([same, same], 10.0)) == ["identical: inputs, settings, machine and figures"]
 
 
 # --- records ---

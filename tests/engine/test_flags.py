@@ -59,18 +59,18 @@ unzip_file utils strip strip_folders
 compare_versions utils version -
 """
 FUNCTIONS = {
-    "runs script": "resume.runs_action",
+    "runs script": "runs.runs_action",
     "resume script": "resume.resume_action",
     "reproduce script": "provenance.reproduce.reproduce_action",
-    "diff script": "provenance.compare.diff_action",
+    "diff script": "provenance.diff.diff_action",
     "audit script": "audit.audit_action",
     "add script": "scaffold.add_action",
     "doc script": "script_actions.doc_action",
     "native-run script": "script_actions.native_run_action",
-    "find script": "run.search_action",
+    "find script": "find.search_action",
     "rm script": "script_actions.check_removal",
     "version script": "script_actions.version_action",
-    "show cache": "cache_actions.show_action",
+    "show cache": "cache_listing.show_action",
     "gc cache": "cache_actions.gc_action",
     "verify cache": "cache_check.verify_action",
     "pin cache": "cache_actions.pin_action",

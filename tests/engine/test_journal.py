@@ -11,15 +11,8 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome, wait_until
-from recipe_engine.actions.resume import (
-    find_run,
-    list_lines,
-    parse_rows,
-    read_run,
-    recorded_runs,
-    run_lines,
-    steps_of,
-)
+from recipe_engine.actions.journals import find_run, parse_rows, read_run, recorded_runs, steps_of
+from recipe_engine.actions.runs import SHOWN_RUNS, list_lines, run_lines
 from recipe_engine.rules.errors import Interrupted, RecipeError, ScriptFailed
 from recipe_engine.running import journal
 from recipe_engine.running.journal import end_row, iso, thin
@@ -267,11 +260,20 @@ def test_the_runs_are_listed_and_one_is_shown_by_a_part_of_its_id(home: Temporar
     home.run_cm("get,bad")
     listed = home.cm("runs", "script")
     assert listed.code == 0, listed.stderr
-    good, bad, where = listed.stdout.splitlines()
+    title, good, bad, total = listed.stdout.splitlines()
+    assert title.split() == ["id", "state", "took", "cm", "run", "script", "..."]
     assert " done " in good
-    assert good.endswith("cm run script --tags=get,good --quiet")
+    assert good.endswith("--tags=get,good --quiet")
     assert " failed (2) " in bad
-    assert where.strip() == "in get-bad: get-bad: run.sh failed with exit code 7"
+    assert bad.endswith("…")
+    assert "--tags=get,bad --quiet: get-bad: run.sh failed with" in bad
+    assert len(bad) == 100
+    assert total == "2 runs; --last=N lists N; cm runs script ID shows one"
+    assert home.cm("runs", "script", "-v").stdout.splitlines()[2].endswith(": run.sh failed with exit code 7")
+    newest = home.cm("runs", "script", "--last=1").stdout.splitlines()
+    assert newest[1:] == [bad, "the last 1 of 2 runs; --last=N lists N; cm runs script ID shows one"]
+    refused = home.cm("runs", "script", "--last=some")
+    assert (refused.code, "--last must be a positive integer, got 'some'" in refused.stderr) == (1, True)
     answer = home.cm("runs", "script", "--out=json").answer
     assert [(run["state"], run["code"]) for run in answer["runs"]] == [("done", 0), ("failed", 2)]
     run_id = answer["runs"][1]["id"]
@@ -281,6 +283,18 @@ def test_the_runs_are_listed_and_one_is_shown_by_a_part_of_its_id(home: Temporar
     detail = home.cm("runs", "script", run_id, "--out=json").answer["run"]
     assert detail["steps"][0]["status"] == "failed"
     assert detail["failing"] == ["get-bad"]
+
+
+def test_of_many_runs_the_newest_are_listed_and_all_are_in_the_json_answer(home: TemporaryHome) -> None:
+    home.recipe("get-good", run_sh="true")
+    for _ in range(SHOWN_RUNS + 2):
+        home.run("get,good")
+    home.cm("version", "core")  # cmind tells on stdout that it makes its index
+    lines = home.cm("runs", "script").stdout.splitlines()
+    assert len(lines) == SHOWN_RUNS + 2
+    assert lines[-1].startswith(f"the last {SHOWN_RUNS} of {SHOWN_RUNS + 2} runs;")
+    assert len(home.cm("runs", "script", "--out=json").answer["runs"]) == SHOWN_RUNS + 2
+    assert len(home.cm("runs", "script", "--out=json", "--last=3").answer["runs"]) == 3
 
 
 def test_an_id_that_nobody_has_is_refused_with_the_nearest(home: TemporaryHome) -> None:
@@ -300,4 +314,4 @@ def test_no_runs_are_an_empty_list(home: TemporaryHome) -> None:
     done = home.cm("runs", "script")
     assert (done.code, done.stdout) == (0, "")
     assert "no run has left a journal" in done.stderr
-    assert list(list_lines([])) == []
+    assert list(list_lines([], 0, 100)) == []

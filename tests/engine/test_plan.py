@@ -15,6 +15,7 @@ from recipe_engine.actions.plan_action import make_plan
 from recipe_engine.actions.run import new_engine, parse_request
 from recipe_engine.disk.files import working_folder
 from recipe_engine.planning.plan import Plan
+from recipe_engine.planning.plan_summary import summary_lines
 from recipe_engine.planning.plan_text import GRAPHS, plan_json, plan_lines
 from recipe_engine.rules.conditions import START, has_symbol
 from recipe_engine.rules.errors import RecipeError
@@ -366,7 +367,7 @@ def test_all_sure_errors_of_a_request_are_shown_at_once(home: TemporaryHome) -> 
     plan = plan_of(home, tags="main,step")
     assert len(plan.errors) == 2
     assert plan.errors[0].trace == ("main-step",)
-    text = "\n".join(plan_lines(plan, with_skipped=False))
+    text = "\n".join(plan_lines(plan))
     assert "get,nothing" in text
     assert "_b" in text
 
@@ -379,7 +380,7 @@ def test_an_error_that_several_steps_end_with_is_told_once_with_every_way_to_it(
     home.recipe("main-step", {"deps": [{"tags": "get,first"}, {"tags": "get,second"}, {"tags": "get,second"}]})
     plan = plan_of(home, tags="main,step")
     assert len(plan.errors) == 3
-    lines = "\n".join(plan_lines(plan, with_skipped=False)).splitlines()
+    lines = "\n".join(plan_lines(plan)).splitlines()
     assert [line for line in lines if line.startswith("would fail:")] == ["would fail: get-data: get it by hand"]
     assert [line for line in lines if line.startswith("  also:")] == ["  also: main-step -> get-second -> get-data"]
 
@@ -501,12 +502,65 @@ def test_real_cm_prints_a_plan_and_clean_json(home: TemporaryHome) -> None:
     home.recipe("main-step", {"deps": [{"tags": "get,a"}]})
     shown = home.cm("plan", "script", "--tags=main,step")
     assert shown.code == 0
-    assert "+ main-step" in shown.stdout
+    assert "\n> main-step\n  > get-a\n" in shown.stdout
+    whole = home.cm("plan", "script", "--tags=main,step", "-v")
+    assert "\n+ main-step (not kept in the cache, runs each time)\n" in whole.stdout
     answer = home.cm("plan", "script", "--tags=main,step", "--out=json").answer
     assert answer["plan"]["counts"]["run"] == 2
     failed = home.cm("plan", "script", "--tags=main,step", "--graph=gif")
     assert failed.code == 1
     assert "mermaid" in failed.stderr
+
+
+def test_the_short_plan_shows_each_step_once_and_the_totals_first(home: TemporaryHome) -> None:
+    needs = {"downloads": [{"what": "PyPI: numpy and what it requires"}, {"what": "https://x.org/a", "size_bytes": 5}]}
+    home.recipe("get-package", {"cache": True, "needs": needs})
+    home.recipe("get-model", {"cache": True, "deps": [{"tags": "get,package"}], "input_mapping": {"size": "CM_SIZE"}})
+    home.recipe("get-host")
+    home.recipe("sub-run", {"deps": [{"tags": "get,host"}, {"tags": "get,model"}], "variations": {"a": {}, "b": {}}})
+    subs = [{"tags": "sub,run,_a"}, {"tags": "sub,run,_b"}, {"tags": "sub,run,_b"}]
+    home.recipe("main-step", {"deps": subs, "input_mapping": {"scenario": "CM_SCENARIO"}})
+    plan = plan_of(home, tags="main,step", scenario="Server", graph="html", v=True)
+    lines = list(summary_lines(plan, 60, "the same command took 3.0 s on 2026-11-22"))
+    assert lines[0] == "plan for: cm run script --tags=main,step --scenario=Server"
+    assert lines[3:] == [
+        "steps:     6: 2 to make, 4 to run each time; with repeats 11",
+        "install:   1 Python package with what they require (sizes",
+        "           not declared): numpy",
+        "download:  5 B: https://x.org/a",
+        "time:      the same command took 3.0 s on 2026-11-22",
+        "",
+        "+ made, and kept in the cache; > runs each time",
+        "> main-step",
+        "  > sub-run,_a",
+        "    > get-host  x 3",
+        "    + get-model  x 3",
+        "      + get-package",
+        "  > sub-run,_b  x 2",
+    ]
+    assert "plan for: cm run script --tags=main,step --scenario=Server" in plan_lines(plan)
+    assert "--scenario=Server" in GRAPHS["html"](plan)
+
+
+def test_the_short_plan_names_what_fails_and_what_is_not_known(home: TemporaryHome) -> None:
+    hook = "def plan(i):\n    return {'return': 1, 'error': 'get it by hand'}\n"
+    home.recipe("get-data", customize=hook)
+    home.recipe("get-first", {"deps": [{"tags": "get,data"}]})
+    home.recipe("get-second", {"deps": [{"tags": "get,data"}]})
+    home.recipe("main-step", {"deps": [{"tags": "get,first"}, {"tags": "get,second"}, {"tags": "get,data"}]})
+    lines = list(summary_lines(plan_of(home, tags="main,step"), 100))
+    assert "    ! get-data  x 3 (get it by hand)" in lines
+    assert lines[-1] == "  also in 2 other places; -v lists them"
+    failed = home.cm("plan", "script", "--tags=main,step")
+    assert failed.stderr.endswith("CM error: the run would fail: get-data: get it by hand\n"), "no mark behind it"
+
+
+def test_a_plan_says_how_long_the_same_command_took(home: TemporaryHome) -> None:
+    home.recipe("main-step", {"needs": {"disk_mb": 30}}, run_sh="true")
+    assert "\ndisk:      30.0 MB declared, " in home.cm("plan", "script", "--tags=main,step").stdout
+    home.cm("run", "script", "--tags=main,step", "--quiet")
+    assert "\ntime:      the same command took " in home.cm("plan", "script", "--tags=main,step").stdout
+    assert "time:" not in home.cm("plan", "script", "--tags=main,step", "--other=1").stdout
 
 
 def test_without_network_and_interfaces_a_plan_is_the_same(home: TemporaryHome) -> None:

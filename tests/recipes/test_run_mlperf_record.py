@@ -74,6 +74,9 @@ def test_figures_are_exact_or_near_by_their_kind(tmp_path: Path) -> None:
     assert [name for name in accuracy["exact"] if name.startswith("accuracy ")] == ["accuracy acc"]
     speed = row(finished(spec()), tmp_path)["outcome"]
     assert speed["within"] == {"throughput (of all)": {"value": 12.5, "unit": "samples/s"}}
+    metric = {"name": "latency", "value": 2.0, "unit": "ms", "higher_is_better": False}
+    better = row(finished(spec(), metric=metric), tmp_path)["outcome"]
+    assert better["within"] == {"latency": {"value": 2.0, "unit": "ms", "higher_is_better": False}}
 
 
 def test_the_lines_of_user_conf_are_inputs_by_their_keys(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from ..rules.frozen import Frozen
 from ..rules.model import StepResult
 from ..rules.schema import is_yes
 from ..rules.secrets import hidden_text, hidden_texts, known_from, without_secrets
-from ..running.console import masked_output, raised_as_interrupted
+from ..running.console import masked_output, raised_as_interrupted, shown
 from .flags import check_flags as check_flags  # the adapters know it from here
 
 logger = logging.getLogger(__name__)
@@ -140,6 +140,8 @@ def _answer(action: Callable[[Mapping[str, Any]], dict[str, Any]], i: dict[str, 
             if out == "con":
                 with naming(STANDARD_OUTPUT):
                     sys.stdout.flush()
+                if answered.get("return") and cmind is not None:
+                    return {**answered, **_failed(answered["return"], str(answered.get("error", "")), out, cmind)}
             return answered
     except RecipeError as error:
         from ..running.engine import running_trace  # here, because most calls never need it
@@ -212,12 +214,12 @@ def _drop_unwritable() -> None:
         os.close(null)
 
 
-class MaskedFormatter(logging.Formatter):
-    """Lines of the story without secrets."""
+class ShownFormatter(logging.Formatter):
+    """Lines of the story as people see them."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The text of one line."""
-        return hidden_text(super().format(record))
+        return shown(super().format(record))
 
 
 def set_up_logging(*, is_verbose: bool) -> None:
@@ -225,7 +227,7 @@ def set_up_logging(*, is_verbose: bool) -> None:
     root = logging.getLogger(ROOT_LOGGER)
     if not root.handlers:
         handler = logging.StreamHandler()
-        handler.setFormatter(MaskedFormatter("%(message)s"))
+        handler.setFormatter(ShownFormatter("%(message)s"))
         root.addHandler(handler)
         root.propagate = False
         root.setLevel(logging.INFO)

@@ -1,4 +1,4 @@
-"""``cm show|find|rm|pin|unpin|gc cache``: what a user does with the store.
+"""``cm find|rm|pin|unpin|gc cache``: what a user does with the store; ``cm show cache`` is in cache_listing.py.
 
 ``gc`` removes three groups: left-overs (unfinished entries that no process makes, entries whose time is over, folders
 and trash of killed processes), entries not used for long, and, when the cache is too large, the least recently used
@@ -8,10 +8,8 @@ ones. What is pinned or in use is kept, with all that it was made with (retentio
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
-import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
@@ -19,8 +17,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..disk.entries import RESUMABLE_SUFFIX, EntryPaths, parse_state
-from ..disk.files import files_below, read_json, tree_size, utc_seconds
+from ..disk.entries import RESUMABLE_SUFFIX, EntryPaths
+from ..disk.files import files_below, tree_size, utc_seconds
 from ..disk.locks import folder_lock_if_free, is_locked
 from ..disk.store import Store
 from ..disk.usage import dependencies, discard, empty_trash, is_in_use, last_use_s, trash_in, unused, users_of
@@ -30,9 +28,9 @@ from ..rules.errors import RecipeError, RequestError, StoreError
 from ..rules.model import CacheEntry
 from ..rules.retention import Item, Limits, decide
 from ..rules.schema import is_yes
-from ..rules.secrets import without_secrets
 from ..running.console import confirm
 from .adapter import Home
+from .listing import print_lines
 from .run import split_artifact
 
 logger = logging.getLogger(__name__)
@@ -63,27 +61,6 @@ def nothing_found(store: Store, what: str = "no cache entry fits") -> NothingFou
     return NothingFound(f"{what} in {store.root}", hint="cm show cache lists what there is")
 
 
-def describe_entry(entry: CacheEntry, now_s: float) -> dict[str, Any]:
-    """What is shown of an entry: tags, path, version, maker, size in bytes, age and time since use in s, state."""
-    used_s = last_use_s(entry.path)
-    return {
-        "uid": entry.uid,
-        "tags": sorted(entry.tags, key=lambda tag: (tag.startswith("_"), tag)),
-        "path": str(entry.path),
-        "version": entry.version,
-        "recipe": entry.recipe.text,
-        "size_bytes": tree_size(entry.path),
-        "created_utc": entry.record.created_utc if entry.record else "",
-        "age_s": round(now_s - made_s(entry)),
-        "unused_s": None if used_s is None else max(0, round(now_s - used_s)),
-        "is_complete": entry.is_complete,
-        "retired": entry.retired,
-        "is_pinned": EntryPaths(entry.path).pinned.exists(),
-        "is_in_use": is_in_use(entry.path),
-        "depends_on": entry.dependent_path,
-    }
-
-
 def made_s(entry: CacheEntry) -> float:
     """When an entry was made, in seconds since 1970; 0 for a removed one."""
     try:
@@ -92,47 +69,6 @@ def made_s(entry: CacheEntry) -> float:
         with contextlib.suppress(OSError):
             return EntryPaths(entry.path).meta.stat().st_mtime
         return 0.0
-
-
-def show_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
-    """Answers ``cm show cache [--tags=...] [--env]``."""
-    store = Store(home.store_path)
-    entries = find_entries(i, store)
-    rows = [describe_entry(entry, time.time()) for entry in entries]
-    if i.get("out") == "con":
-        for entry, row in zip(entries, rows, strict=True):
-            print_lines([*_entry_lines(row), *(_state_lines(entry) if is_yes(i.get("env")) else ())])
-        if not rows:
-            logger.info("no cache entry fits; the cache is %s", home.store_path)
-    return {"return": 0, "entries": rows, "cache": str(home.store_path)}
-
-
-def _entry_lines(row: Mapping[str, Any]) -> Iterator[str]:
-    used = "" if row["unused_s"] is None else f", used {age_text(row['unused_s'])} ago"
-    lines = [
-        (True, f"\n* Tags: {','.join(row['tags'])}"),
-        (True, f"  Path: {row['path']}"),
-        (row["version"], f"  Version: {row['version']}"),
-        (True, f"  Recipe: {row['recipe']}"),
-        (True, f"  Size: {size_text(row['size_bytes'])}{used}, made {age_text(row['age_s'])} ago"),
-        (row["is_pinned"], "  Pinned: cm gc cache keeps it and all that it needs"),
-        (not row["is_complete"], f"  State: {row['retired'] or 'unfinished'}; never reused"),
-        (row["depends_on"], f"  Depends on: {row['depends_on']}"),
-    ]
-    return (line for is_known, line in lines if is_known)
-
-
-def print_lines(lines: Iterable[str]) -> None:
-    """Prints what a user asked for."""
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
-    sys.stdout.flush()
-
-
-def _state_lines(entry: CacheEntry) -> Iterator[str]:
-    state = parse_state(read_json(EntryPaths(entry.path).state)) or ({}, {})
-    for title, given in zip(("New env", "New state"), state, strict=True):
-        if values := without_secrets(given):
-            yield f"    {title}:\n{json.dumps(values, indent=6, sort_keys=True)}"
 
 
 def search_entries(i: Mapping[str, Any], home: Home) -> list[CacheEntry]:

@@ -22,7 +22,8 @@ from ..rules.model import CacheEntry, EntryDetails
 from ..rules.query import split_words
 from ..rules.select import RecipeIndex
 from .adapter import Home
-from .cache_actions import find_entries, nothing_found, print_lines
+from .cache_actions import find_entries, nothing_found
+from .listing import print_lines
 
 logger = logging.getLogger(__name__)
 

@@ -16,14 +16,14 @@ cache_actions.gc_action: dry_run f force max_size older_than
 cache_actions.pin_action: tags
 cache_actions.remove_action: f force in_use tags
 cache_actions.search_entries: tags
-cache_actions.show_action: env tags
 cache_check.verify_action: skip tags
+cache_listing.show_action: env tags
 explain_cache.explain_cache_action: tags
-provenance.compare.diff_action: exit_code tolerance
+find.search_action: tags
+provenance.diff.diff_action: exit_code tolerance
 provenance.reproduce.reproduce_action: check_only output_dir plan result tolerance yes
 resume.resume_action: f force
-resume.runs_action: last
-run.search_action: tags
+runs.runs_action: last
 scaffold.add_action: program tags template template_tags yaml
 script_actions.check_removal: f force tags
 script_actions.doc_action: output_dir tags

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ..planning.plan import Plan
+from ..planning.plan_summary import summary_lines
 from ..planning.plan_text import GRAPHS, plan_json, plan_lines
 from ..planning.planned import PlannedEngine
 from ..rules.errors import RecipeError, RequestError
 from ..rules.model import Request
-from ..rules.rerun import name_command
+from ..rules.rerun import given_line, name_command
 from ..rules.schema import is_yes
 from ..rules.secrets import hidden_text
+from ..running.console import print_document
 from ..running.engine import Engine
+from ..running.journal import RUNS_FOLDER
 from .adapter import Home
+from .journals import runs_of
+from .listing import listing_width, print_lines
 from .run import guard_for, new_engine, parse_request
+
+OF_A_PLAN = ("graph", "v", "verbose", "j", "json")
+"""Inputs that are no part of the run that is planned."""
 
 
 def plan_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
@@ -32,8 +39,12 @@ def plan_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     is_verbose = is_yes(i.get("verbose")) or is_yes(i.get("v"))
     name_command_in_errors(plan, i, is_verbose=is_verbose)
     if i.get("out") == "con":
-        text = GRAPHS[graph](plan) if graph else "\n".join(plan_lines(plan, with_skipped=is_verbose))
-        sys.stdout.write(text + "\n")
+        if graph:
+            print_document(GRAPHS[graph](plan) + "\n")
+        elif is_verbose:
+            print_lines(plan_lines(plan))
+        else:
+            print_lines(summary_lines(plan, listing_width(), former_time(plan.command, home)))
     answer: dict[str, Any] = {"return": 0, "plan": plan_json(plan)}
     if graph:
         answer["graph"] = GRAPHS[graph](plan)
@@ -55,7 +66,22 @@ def make_plan(engine: Engine, request: Request, planned: PlannedEngine | None = 
         if planned.tree.is_empty:
             raise
     cache = engine.store.root
-    return Plan(planned.tree.root, f"cm run script {request_text(request)}", str(cache), _free_bytes(cache))
+    return Plan(planned.tree.root, command_of(request), str(cache), _free_bytes(cache))
+
+
+def command_of(request: Request) -> str:
+    """The line that runs what is planned, with the inputs that the user gave."""
+    inputs = {name: value for name, value in request.inputs.items() if name not in OF_A_PLAN}
+    is_whole = inputs.get("tags") or inputs.get("artifact") or inputs.get("artifacts")
+    return given_line(inputs).text if is_whole else f"cm run script {request_text(request)}"
+
+
+def former_time(command: str, home: Home) -> str:
+    """How long the same command took when it last ended well, in words; empty when no journal knows."""
+    ended = [run for run in runs_of(home.path / RUNS_FOLDER, command) if run.state == "done"]
+    if not ended:
+        return ""
+    return f"the same command took {ended[-1].duration_text} on {ended[-1].started_text[:10]}"
 
 
 def name_command_in_errors(plan: Plan, i: Mapping[str, Any], *, is_verbose: bool) -> None:

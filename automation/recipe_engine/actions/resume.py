@@ -1,244 +1,27 @@
-"""``cm runs script`` and ``cm resume script``: what earlier runs did, and resuming one that did not end well.
-
-The journals are written by ``running/journal.py``.
-"""
+"""``cm resume script``: resuming a run that did not end well, with what its journal says and it left in the cache."""
 
 from __future__ import annotations
 
 import copy
-import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from ..disk.files import read_json, working_folder
-from ..disk.locks import is_locked
+from ..disk.files import working_folder
 from ..disk.repos import recipe_digest
-from ..rules.errors import RecipeError, RequestError
-from ..rules.query import nearest
+from ..rules.errors import RequestError
 from ..rules.rerun import secret_flags
 from ..rules.schema import is_yes
-from ..running.journal import FORMAT, JOURNAL_FILE, REQUEST_FILE, RUNS_FOLDER
+from ..running.journal import RUNS_FOLDER
 from .adapter import Home
-from .cache_actions import print_lines
+from .journals import LIST_HINT, RecordedRun, find_run, recorded_runs
 from .run import new_engine, run_action
 
 logger = logging.getLogger(__name__)
 
-LIST_HINT = "cm runs script lists the runs that are known"
-MARKS = {"ran": "+", "reused": "=", "skipped": "-", "faked": "~", "failed": "!", "unfinished": "?"}
 RESUME_INPUT = "resume"
 """The input by which a recipe that makes many runs is asked to keep those that passed."""
-
-
-class NoSuchRun(RecipeError):
-    """No journal has the id that was given; CM's code for it is 16."""
-
-    code = 16
-
-
-# --- journals ---
-
-
-class RunStep(NamedTuple):
-    """One step of a recorded run.
-
-    ``status`` is how it ended: ran, reused, skipped, faked, failed, or ``unfinished``. ``digest`` is that of the recipe
-    in ``path`` when the step ran. ``entry_path`` is its cache entry, ``reason`` why it was skipped or failed.
-    """
-
-    trace: tuple[str, ...]
-    status: str
-    recipe: str = ""
-    path: str = ""
-    digest: str = ""
-    entry_path: str = ""
-    duration_s: float = 0.0
-    reason: str = ""
-
-    @property
-    def label(self) -> str:
-        """The step itself."""
-        return self.trace[-1]
-
-
-class RecordedRun(NamedTuple):
-    """A journal that was read. ``state``: done, failed, interrupted, ``broken off`` or running.
-
-    ``code`` and ``duration_s`` are None until the run has ended; ``failing`` is the chain of recipes down to the step
-    that ended it, ``error`` the first line of why.
-    """
-
-    run_id: str
-    folder: Path
-    request: Mapping[str, Any]
-    steps: tuple[RunStep, ...]
-    state: str
-    code: int | None = None
-    duration_s: float | None = None
-    failing: tuple[str, ...] = ()
-    error: str = ""
-    again: str = ""
-
-    @property
-    def command(self) -> str:
-        """The line that started the run."""
-        return str(self.request.get("command", ""))
-
-    @property
-    def state_text(self) -> str:
-        """The state with its exit code, when there is one to show."""
-        return f"{self.state} ({self.code})" if self.code else self.state
-
-    @property
-    def duration_text(self) -> str:
-        """How long the run took, as far as its journal says."""
-        return "-" if self.duration_s is None else f"{self.duration_s:.1f} s"
-
-    @property
-    def row(self) -> dict[str, Any]:
-        """The run as JSON."""
-        asked = {name: self.request.get(name, "") for name in ("started_utc", "folder")}
-        own = {name: getattr(self, name) for name in ("command", "state", "code", "duration_s", "error", "again")}
-        return {"id": self.run_id, **asked, **own, "failing": list(self.failing), "journal": str(self.folder)}
-
-
-def recorded_runs(root: Path) -> list[RecordedRun]:
-    """All journals, the oldest first."""
-    found = (read_run(folder) for folder in sorted(root.glob("*")))
-    return [run for run in found if run is not None]
-
-
-def read_run(folder: Path) -> RecordedRun | None:
-    """The run whose journal is in ``folder``; None when there is none."""
-    request = read_json(folder / REQUEST_FILE)
-    if not isinstance(request, dict) or request.get("format") != FORMAT:
-        return None
-    is_running = is_locked(folder / JOURNAL_FILE)  # before the file is read: a run that ends now has written its end
-    try:
-        text = (folder / JOURNAL_FILE).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        text = ""
-    rows = parse_rows(text)
-    run = RecordedRun(folder.name, folder, request, steps_of(rows), "running" if is_running else "broken off")
-    end = next((row for row in rows if row.get("event") == "end"), None)
-    if end is None:
-        open_steps = [step.trace for step in run.steps if step.status == "unfinished"]
-        return run._replace(failing=max(open_steps, key=len, default=()))
-    signal = end.get("signal")
-    return run._replace(
-        state="interrupted" if signal else "failed" if end.get("code") else "done",
-        code=int(end.get("code", 1)),
-        duration_s=float(end.get("duration_s", 0.0)),
-        failing=tuple(end.get("step", ())),
-        error=str(end.get("error") or (f"ended by {signal}" if signal else "")),
-        again=str(end.get("again", "")),
-    )
-
-
-def parse_rows(text: str) -> list[dict[str, Any]]:
-    """The rows of a journal; a last line that was cut off by a crash is left out."""
-    rows = []
-    for line in text.splitlines():
-        with suppress(ValueError):
-            row = json.loads(line)
-            if isinstance(row, dict) and isinstance(row.get("step", []), list):
-                rows.append(row)
-    return rows
-
-
-def steps_of(rows: Iterable[Mapping[str, Any]]) -> tuple[RunStep, ...]:
-    """The steps of a run in the order in which they began."""
-    steps: list[RunStep] = []
-    open_at: dict[tuple[str, ...], list[int]] = {}
-    for row in rows:
-        trace, kind = tuple(row.get("step", ())), row.get("event")
-        places = open_at.setdefault(trace, [])
-        is_only_reused = kind == "done" and row.get("status") == "reused" and not places
-        if trace and (kind in ("start", "skip") or is_only_reused):
-            places.append(len(steps))
-            steps.append(RunStep(trace, "unfinished", row.get("recipe", "")))
-        if places:
-            steps[places[-1]] = steps[places[-1]]._replace(**_news(row))
-        if places and kind in ("skip", "done", "fail", "again"):
-            places.pop()
-    return tuple(steps)
-
-
-def _news(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a step that a row of its journal fills."""
-    kind = row.get("event")
-    if kind == "run":
-        return {"path": row.get("path", ""), "digest": row.get("digest", "")}
-    if kind == "done":
-        entry, duration_s = str(row.get("entry_path", "")), float(row.get("duration_s", 0.0))
-        return {"status": str(row.get("status", "ran")), "entry_path": entry, "duration_s": duration_s}
-    ends = {"skip": "skipped", "fail": "failed", "again": "failed"}
-    return {"status": ends[kind], "reason": str(row.get("error") or row.get("reason") or "")} if kind in ends else {}
-
-
-# --- cm runs script ---
-
-
-def runs_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
-    """Answers ``cm runs script [id]``: the runs that left a journal, or the steps of one. Raises NoSuchRun."""
-    answer: dict[str, Any]
-    root, wanted = home.path / RUNS_FOLDER, str(i.get("artifact") or "").strip()
-    if wanted:
-        run = find_run(root, wanted)
-        steps = [{**step._asdict(), "trace": list(step.trace)} for step in run.steps]
-        lines, answer = run_lines(run), {"run": {**run.row, "steps": steps}}
-    else:
-        runs = recorded_runs(root)
-        lines, answer = list_lines(runs), {"runs": [run.row for run in runs]}
-        if not runs:
-            logger.info("no run has left a journal in %s", root)
-    if i.get("out") == "con":
-        print_lines(lines)
-    return {"return": 0, **answer}
-
-
-def find_run(root: Path, wanted: str) -> RecordedRun:
-    """The run with this id, or with the only id that holds it; raises NoSuchRun."""
-    names = sorted(folder.name for folder in root.glob("*"))
-    fitting = [name for name in names if name == wanted] or [name for name in names if wanted in name]
-    run = read_run(root / fitting[0]) if len(fitting) == 1 else None
-    if run is None:
-        several = f"{len(fitting)} runs have '{wanted}' in their id: {', '.join(fitting)}"
-        near = nearest(wanted, names, 1)
-        none = f"no run has the id '{wanted}'" + (f"; the nearest is {near[0]}" if near else "")
-        raise NoSuchRun(several if len(fitting) > 1 else none, hint=LIST_HINT)
-    return run
-
-
-def list_lines(runs: Iterable[RecordedRun]) -> Iterator[str]:
-    """The runs for a terminal, the newest last."""
-    for run in runs:
-        yield f"{run.run_id}  {run.state_text:<18} {run.duration_text:>9}  {run.command}"
-        if run.failing:
-            yield f"{'':24}in {' -> '.join(run.failing)}{': ' if run.error else ''}{run.error}"
-
-
-def run_lines(run: RecordedRun) -> Iterator[str]:
-    """One run for a terminal: what was asked, how it ended, its steps."""
-    yield f"run:      {run.run_id}"
-    yield f"command:  {run.command}"
-    yield f"folder:   {run.request.get('folder', '')}"
-    yield f"started:  {run.request.get('started_utc', '')}, took {run.duration_text}"
-    yield f"state:    {run.state_text}"
-    for title, text in (("error", run.error), ("again", run.again)):
-        if text:
-            yield f"{title}:    {text}"
-    yield "steps:    + ran  = reused  - skipped  ~ faked  ! failed  ? not finished"
-    for step in run.steps:
-        duration = f" {step.duration_s:.2f} s" if step.status in ("ran", "faked") else ""
-        reason = f" ({step.reason})" if step.reason else ""
-        yield f"  {'  ' * (len(step.trace) - 1)}{MARKS.get(step.status, ' ')} {step.label}{duration}{reason}"
-
-
-# --- cm resume script ---
 
 
 def resume_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any]:

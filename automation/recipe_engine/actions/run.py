@@ -12,7 +12,6 @@ import logging
 import os
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from ..disk.repos import RecipeSource
@@ -25,7 +24,6 @@ from ..rules.model import Recipe, Request, RunOptions, StepEvent, StepResult
 from ..rules.query import BOUND_KEYS, TagQuery, nearest, parse_query, split_words
 from ..rules.schema import is_yes
 from ..rules.secrets import known_from
-from ..rules.select import named
 from ..running.context import passed_on_env
 from ..running.effects import RealEffects
 from ..running.engine import Engine, Guard, guarding, outer_guard, running_trace
@@ -85,24 +83,6 @@ def _run(i: Mapping[str, Any], engine: Engine) -> dict[str, Any]:
         prefix = str(i.get("script_call_prefix") or "cm run script").strip()
         answer["new_state"] = {**answer["new_state"], "print_deps": _show_dependencies(result, prefix)}
     return answer
-
-
-def search_action(i: Mapping[str, Any], home: Home) -> list[Path]:
-    """The folders of the recipes that fit ``cm find script``, in order of preference; empty when none does.
-
-    The name may hold ``*`` and ``?``, and a repository in front: ``cm find script crowdperf:get-*``.
-    """
-    index = RecipeSource(home.repos, home.index_folder).index
-    query, name = parse_query_input(i)
-    found = index.by_tags(query.all_of, query.none_of)
-    if name:
-        found = tuple(entry for entry in named(name, index) if entry in found)
-    repo = str(i.get("artifact") or "").strip().rpartition(":")[0]
-    if repo and " " not in repo:
-        wanted = {part.strip() for part in repo.split(",")}
-        paths = [known.path for known in home.repos if wanted & {known.alias, known.uid}]
-        found = tuple(entry for entry in found if entry.repo_path in paths)
-    return [entry.path for entry in found if all(entry.declares(name) for name in query.variations)]
 
 
 def split_artifact(i: Mapping[str, Any]) -> tuple[list[str], str]:

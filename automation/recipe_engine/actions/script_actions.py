@@ -13,13 +13,14 @@ from typing import Any
 from ..disk.files import private_opener, write_text
 from ..disk.repos import CHECKOUT, RecipeSource
 from ..documents.recipe_help import help_json, help_lines, readme_text, summary_of
+from ..rules.amounts import counted
 from ..rules.errors import RecipeError, RequestError, ScriptFailed
 from ..rules.inputs import FLAGS
 from ..rules.model import Recipe
 from ..rules.query import nearest
 from ..rules.schema import is_yes
 from ..rules.select import candidates
-from ..running.console import has_terminal
+from ..running.console import has_terminal, print_document
 from ..running.context import cm_version
 from .adapter import Home, show
 from .run import new_engine, parse_query_input, parse_request, run_action
@@ -87,10 +88,17 @@ def _names_recipes(i: Mapping[str, Any]) -> bool:
 
 
 def version_action(i: Mapping[str, Any], checkout: Path = CHECKOUT) -> Answer:
-    """Answers ``cm version script``: this engine's version and the CM automation that it is compatible with."""
-    version = project_version(checkout)
-    show(i, f"crowdperf {version} (runs recipes for CM's script automation {COMPATIBLE_VERSION}; cmind {cm_version()})")
-    return {"return": 0, "version": version, "compatible_with": COMPATIBLE_VERSION, "cmind": cm_version()}
+    """Answers ``cm version script``: the version, how many recipes, the CM automation it is compatible with."""
+    recipes = {path.parent for path in (checkout / "script").glob("*/_cm.*")}
+    facts = {
+        "version": project_version(checkout),
+        "recipes": len(recipes),
+        "compatible_with": COMPATIBLE_VERSION,
+        "cmind": cm_version(),
+    }
+    compatible = f"recipe format of CM's script automation {COMPATIBLE_VERSION}"
+    show(i, f"crowdperf {facts['version']} ({counted(len(recipes), 'recipe')}; {compatible}; cmind {facts['cmind']})")
+    return {"return": 0, **facts}
 
 
 def project_version(checkout: Path) -> str:
@@ -248,7 +256,8 @@ def doc_action(i: Mapping[str, Any], home: Home) -> Answer:
     recipes = _recipes(i, home)
     pages = {recipe.id.alias: readme_text(recipe) for recipe in recipes}
     if not i.get("output_dir"):
-        show(i, "\n".join(pages.values()))
+        if i.get("out") == "con":
+            print_document("\n".join(pages.values()) + "\n")
         return {"return": 0, "pages": pages}
     root = Path(os.path.abspath(os.path.expanduser(str(i["output_dir"]))))
     if own := [path for r in recipes if (path := root / r.id.alias).resolve() == r.path.resolve()]:

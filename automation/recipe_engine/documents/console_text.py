@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 WIDTH = 100
@@ -22,6 +22,37 @@ def wrapped(*lines: str) -> Iterator[str]:
         yield from textwrap.wrap(
             line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
         ) or [""]
+
+
+def cut(line: str, width: int) -> str:
+    """A line of at most ``width`` letters; a longer one ends with an ellipsis."""
+    return line if len(line) <= width else line[: max(0, width - 1)].rstrip() + "…"
+
+
+def joined(names: Iterable[str], most: int = 12) -> str:
+    """Names in one text; of more than ``most`` the first, and how many more there are."""
+    names = list(names)
+    rest = [f"and {len(names) - most} more"] if len(names) > most else []
+    return ", ".join([*names[:most], *rest])
+
+
+def table(
+    rows: Sequence[Sequence[str]], width: int, rights: Iterable[int] = (), flexible: int | None = None
+) -> Iterator[str]:
+    """Rows in columns as wide as what they hold, two blanks apart; ``rights`` are columns flush right.
+
+    What is too wide is cut in the column ``flexible``, down to the width of its title, then at the end of the line.
+    """
+    if not rows:
+        return
+    sides = [">" if number in set(rights) else "<" for number in range(len(rows[0]))]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    if flexible is not None:
+        excess = sum(widths) + 2 * (len(widths) - 1) - width
+        widths[flexible] = min(widths[flexible], max(widths[flexible] - excess, len(rows[0][flexible])))
+    for row in rows:
+        cells = (f"{cut(cell, size):{side}{size}}" for cell, side, size in zip(row, sides, widths, strict=True))
+        yield cut("  ".join(cells).rstrip(), width)
 
 
 def plain(value: Any) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ..documents.console_text import plain
+from ..rules.amounts import counted
 from ..rules.conditions import shown
 from ..rules.errors import RecipeError
 from ..rules.variations import ASKED_FOR
@@ -30,41 +31,46 @@ LOOKS: dict[Action, Look] = {
 }
 
 
-def _look(step: PlannedStep) -> Look:
+def look_of(step: PlannedStep) -> Look:
     look = LOOKS[step.action]
     return look if step.is_certain else look._replace(mark="?", state=f"{look.state}?", colour="#fff3c4")
 
 
-def plan_lines(plan: Plan, *, with_skipped: bool) -> Iterator[str]:
-    """The plan for a terminal: the tree, then what it needs, then what is not known yet."""
+def plan_lines(plan: Plan) -> Iterator[str]:
+    """The whole plan for a terminal: what it comes to, the tree, and what would fail."""
     yield f"plan for: {plan.command}"
     yield "nothing was changed;  + runs   = from the cache   - skipped   ? not known yet   ! would fail"
     yield ""
-    yield from _tree_lines(plan.root, "", frozenset(), with_skipped=with_skipped)
-    yield ""
     yield from _summary_lines(plan)
-    yield from _error_lines(plan.errors)
+    yield ""
+    yield from _tree_lines(plan.root, "", frozenset())
+    yield from error_lines(plan.errors)
 
 
-def _error_lines(errors: Iterable[RecipeError]) -> Iterator[str]:
-    """Each error whole; one with which several steps end is printed once, with the other chains that lead to it."""
+def error_lines(errors: Iterable[RecipeError], *, is_short: bool = False) -> Iterator[str]:
+    """Each error whole; one with which several steps end is printed once, with the other chains that lead to it.
+
+    When ``is_short``, of those chains only their number.
+    """
     alike: dict[str, list[RecipeError]] = {}
     for error in errors:
         alike.setdefault(error.message, []).append(error)
     for first, *others in alike.values():
         yield "would fail: " + first.describe()
         chains = dict.fromkeys(" -> ".join(other.trace) for other in others)
-        yield from (f"  also: {chain}" for chain in chains if chain != " -> ".join(first.trace))
+        chains.pop(" -> ".join(first.trace), None)
+        if is_short and chains:
+            yield f"  also in {counted(len(chains), 'other place')}; -v lists them"
+        else:
+            yield from (f"  also: {chain}" for chain in chains)
 
 
-def _tree_lines(step: PlannedStep, indent: str, said: frozenset[str], *, with_skipped: bool) -> Iterator[str]:
+def _tree_lines(step: PlannedStep, indent: str, said: frozenset[str]) -> Iterator[str]:
     """A step and those below it; what a step waits for is printed once, where it comes up."""
-    if step.action == "skip" and not with_skipped:
-        return
-    look = _look(step)
+    look = look_of(step)
     phase = f" [{step.phase}]" if step.phase not in ("", "deps") else ""
     reason = f" ({step.reason})" if step.reason else ""
-    yield f"{indent}{look.mark} {_name(step)}{phase}{look.words.format(step.entry)}{reason}"
+    yield f"{indent}{look.mark} {name_of(step)}{phase}{look.words.format(step.entry)}{reason}"
     waits_for = [text for text in step.waits_for if text not in said]
     if waits_for:
         yield f"{indent}    waits for: {'; '.join(waits_for)}"
@@ -74,10 +80,10 @@ def _tree_lines(step: PlannedStep, indent: str, said: frozenset[str], *, with_sk
         yield f"{indent}    variations: {', '.join(chosen)}"
     yield from (f"{indent}    note: {note}" for note in step.notes)
     for child in step.children:
-        yield from _tree_lines(child, indent + "  ", said.union(step.waits_for), with_skipped=with_skipped)
+        yield from _tree_lines(child, indent + "  ", said.union(step.waits_for))
 
 
-def _name(step: PlannedStep) -> str:
+def name_of(step: PlannedStep) -> str:
     return f"{step.label} {step.version}" if step.version else step.label
 
 
@@ -156,7 +162,7 @@ def _numbered(plan: Plan) -> Iterator[tuple[PlannedStep, int, int]]:
 
 
 def _graph_text(step: PlannedStep) -> str:
-    return f"{_name(step)}: {_look(step).state}"
+    return f"{name_of(step)}: {look_of(step).state}"
 
 
 def plan_mermaid(plan: Plan) -> str:
@@ -165,7 +171,7 @@ def plan_mermaid(plan: Plan) -> str:
     escapes = str.maketrans({"&": "#amp;", '"': "#quot;", "<": "#lt;", ">": "#gt;"})
     for step, number, parent in _numbered(plan):
         lines.append(f'  s{number}["{_graph_text(step).translate(escapes)}"]')
-        lines.append(f"  style s{number} fill:{_look(step).colour}")
+        lines.append(f"  style s{number} fill:{look_of(step).colour}")
         lines += [f"  s{parent} {'-->' if step.is_certain else '-.->'} s{number}"] if parent else []
     return "\n".join(lines)
 
@@ -176,7 +182,7 @@ def plan_dot(plan: Plan) -> str:
     escapes = str.maketrans({"\\": "\\\\", '"': '\\"'})
     for step, number, parent in _numbered(plan):
         text = _graph_text(step).translate(escapes)
-        lines.append(f'  s{number} [label="{text}", fillcolor="{_look(step).colour}"];')
+        lines.append(f'  s{number} [label="{text}", fillcolor="{look_of(step).colour}"];')
         lines += [f"  s{parent} -> s{number}{'' if step.is_certain else ' [style=dashed]'};"] if parent else []
     return "\n".join([*lines, "}"])
 
@@ -199,7 +205,7 @@ def _html_step(step: PlannedStep) -> str:
     waits = f"waits for: {'; '.join(step.waits_for)}" if step.waits_for else ""
     words = "; ".join(text for text in (step.reason, waits, *step.notes) if text)
     text = f"{html.escape(_graph_text(step))} <small>{html.escape(words)}</small>"
-    background = f'style="background:{_look(step).colour}"'
+    background = f'style="background:{look_of(step).colour}"'
     if not step.children:
         return f'<li><span class="leaf" {background}>{text}</span></li>'
     children = "".join(_html_step(child) for child in step.children)

@@ -2,5 +2,5 @@
 
 In order, each module imports only earlier ones and earlier packages:
 
-lockfile, guard, lock, record, compare, check, reproduce.
+lockfile, guard, lock, record, compare, diff, check, reproduce.
 """

@@ -1,4 +1,4 @@
-"""What differs between two results, by their records alone: ``cm diff script A B``, and the verdict of a reproduction.
+"""What differs between two results, by their records alone, and the verdict of a reproduction.
 
 Inputs decide a result: recipes, what they made (versions, files, packages, commits) and what the recipe of the result
 names. Settings follow from inputs or were measured; the machine is shown but is not an input. Figures are the outcome.
@@ -6,18 +6,17 @@ names. Settings follow from inputs or were measured; the machine is shown but is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from ..actions.cache_actions import print_lines
+from ..actions.listing import print_lines
 from ..disk.files import sha256_of
 from ..rules.cachekey import Artifact
 from ..rules.errors import RequestError, printable
 from ..rules.rerun import flat
-from ..rules.schema import is_yes
 from .lockfile import LockedArtifact, exact_text
-from .record import ResultRecord, find_results, user_path
+from .record import Quantity, ResultRecord
 
 K = TypeVar("K", str, Artifact)
 V = TypeVar("V")
@@ -70,6 +69,7 @@ class Figure(NamedTuple):
     before: Any
     after: Any
     unit: str = ""
+    higher_is_better: bool | None = None
 
     @property
     def percent(self) -> float | None:
@@ -221,8 +221,9 @@ def _figures(before: ResultRecord, after: ResultRecord) -> Iterator[Figure]:
     for name, value, now in _both(before.outcome.exact, after.outcome.exact):
         yield Figure(name, "exact", value, now)
     for name, one, other in _both(before.outcome.within, after.outcome.within):
-        unit = next(quantity.unit for quantity in (one, other) if quantity)
-        yield Figure(name, "within", one.value if one else None, other.value if other else None, unit)
+        known = one or other or Quantity(0.0)
+        values = (one.value if one else None, other.value if other else None)
+        yield Figure(name, "within", *values, known.unit, known.higher_is_better)
 
 
 def _is_number(value: Any) -> bool:
@@ -296,79 +297,10 @@ def reproduction_lines(comparison: Comparison, tolerance_percent: float) -> Iter
         yield from (f"  {mark} {difference_line(difference)}" for difference in differences)
 
 
-def diff_lines(comparison: Comparison, tolerance_percent: float) -> Iterator[str]:
-    """Two results side by side: what decides them, what was set, the machine, the figures."""
-    yield f"{comparison.name}:"
-    if comparison.is_identical:
-        yield "  identical: inputs, settings, machine and figures"
-        return
-    for title in ("inputs", "settings", "machine"):
-        differences: Sequence[Difference] = getattr(comparison, title)
-        yield f"  {title}:{'' if differences else ' the same'}"
-        yield from _table([(one.title, value_text(one.before), value_text(one.after), one.note) for one in differences])
-    yield "  figures:"
-    yield from _table([_figure_cells(figure, tolerance_percent) for figure in comparison.figures])
-
-
-def _figure_cells(figure: Figure, tolerance_percent: float) -> tuple[str, ...]:
-    percent = "" if figure.percent is None else f"{figure.percent:+.2f} %"
-    mark = "" if figure.is_same(tolerance_percent) else "differs"
-    return (f"{figure.name} {figure.unit}".strip(), exact_text(figure.before), exact_text(figure.after), percent, mark)
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield ("    " + "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))).rstrip()
-
-
 def show_lines(i: Mapping[str, Any], lines: Iterable[str]) -> None:
     """Prints lines for the console; control characters of a foreign text are shown as escapes and not obeyed."""
     if i.get("out") == "con":
         print_lines(map(printable, lines))
-
-
-# --- cm diff script ---
-
-
-def diff_action(i: Mapping[str, Any]) -> dict[str, Any]:
-    """Answers ``cm diff script A B``: results of the same name side by side; of one result each, those two.
-
-    Raises RequestError for a folder without results.
-    """
-    words = [str(word) for word in (i.get("artifact"), *(i.get("artifacts") or ())) if word]
-    if len(words) != 2:
-        raise RequestError(f"two results are compared, found {len(words)}", hint="cm diff script FOLDER FOLDER")
-    tolerance_percent = parse_tolerance(i.get("tolerance"))
-    first, second = (find_results(user_path(word)) for word in words)
-    are_single = len(first) == len(second) == 1
-    sides = [{"": results[0]} if are_single else _by_name(results) for results in (first, second)]
-    alone = [sorted(one.keys() - other.keys()) for one, other in (sides, sides[::-1])]
-    lines, rows = [], []
-    for name in (name for name in sides[0] if name in sides[1]):
-        pair = [side[name] for side in sides]
-        comparison, edited = compare(*pair), [list(edited_files(record)) for record in pair]
-        lines += [f"{letter}: {record.folder} ({record.made_utc})" for letter, record in zip("AB", pair, strict=True)]
-        for letter, differences in zip("AB", edited, strict=True):
-            lines += [f"  ! {letter}: {difference_line(difference)}" for difference in differences]
-        lines += diff_lines(comparison, tolerance_percent)
-        row = {
-            **comparison.row(tolerance_percent),
-            "is_identical": comparison.is_identical,
-            "folders": [str(record.folder) for record in pair],
-            "edited": list(map(as_rows, edited)),
-        }
-        rows.append(row)
-    if not rows:
-        names = f"the first has {', '.join(sides[0])}; the second has {', '.join(sides[1])}"
-        raise RequestError(f"no result of {words[0]} has the name of one of {words[1]}: {names}")
-    lines += [f"only in {letter}: {', '.join(names)}" for letter, names in zip("AB", alone, strict=True) if names]
-    show_lines(i, lines)
-    is_identical = not any(alone) and all(row["is_identical"] for row in rows)
-    answer = {"identical": is_identical, "results": rows, "only_in_first": alone[0], "only_in_second": alone[1]}
-    if is_yes(i.get("exit_code")) and not is_identical:  # 1, as git diff --exit-code
-        return failed(i, "the results differ", answer)
-    return {"return": 0, **answer}
 
 
 def failed(i: Mapping[str, Any], error: str, answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -376,16 +308,3 @@ def failed(i: Mapping[str, Any], error: str, answer: Mapping[str, Any]) -> dict[
     if i.get("out") == "con":
         raise RequestError(printable(error), hint="--out=json gives every difference whole")
     return {"return": RequestError.code, "error": error, **answer}
-
-
-def _by_name(results: Iterable[ResultRecord]) -> dict[str, ResultRecord]:
-    """Results by their names; raises RequestError when two have the same name."""
-    found: dict[str, ResultRecord] = {}
-    for record in results:
-        other = found.setdefault(record.name, record)
-        if other is not record:
-            raise RequestError(
-                f"{record.name} was made more than once: {other.folder} and {record.folder}",
-                hint="name the folder of one call, or of one run",
-            )
-    return found

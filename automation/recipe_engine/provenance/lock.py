@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..actions.adapter import Home, show
+from ..actions.adapter import Home
 from ..actions.plan_action import request_text
 from ..actions.run import new_engine, parse_request
 from ..disk.files import write_text
@@ -19,6 +19,7 @@ from ..rules.conditions import has_symbol
 from ..rules.errors import RecipeError
 from ..rules.model import CacheEntry, CacheKey, Recipe, Request, StepEvent, StepResult
 from ..rules.secrets import hidden_texts
+from ..running.console import print_document
 from ..running.context import StepContext, machine_kind, os_info
 from ..running.engine import Engine
 from ..running.step import make
@@ -100,8 +101,8 @@ def lock_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     if i.get("file"):
         write_text(Path(os.path.abspath(str(i["file"]))), text + "\n")
         logger.info("+ wrote %s: %d recipes, %d artifacts", i["file"], len(lock.recipes), len(lock.artifacts))
-    else:
-        show(i, text)
+    elif i.get("out") == "con":
+        print_document(text + "\n")
     unmade = sorted({locked.label for locked in lock.artifacts if not locked.is_made})
     if unmade:
         logger.warning(

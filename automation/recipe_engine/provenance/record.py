@@ -10,7 +10,8 @@
                    "inputs": {"model": {...}, "conf": {...}},   further inputs by group, as the recipe names them
                    "settings": {"batch_size": {"value": 4, "origin": "warm-up estimate"}},
                    "machine": {...},
-                   "outcome": {"exact": {...}, "within": {"samples_per_second": {"value": 8.1, "unit": "1/s"}}},
+                   "outcome": {"exact": {...}, "within": {"samples_per_second": {"value": 8.1, "unit": "1/s",
+                                                                                 "higher_is_better": true}}},
                    "files": {"result.json": "<sha256>"},        the result itself
                    "seals": {"lock": "<sha256>", ...}}          one for each part: an edited one is named
 
@@ -68,10 +69,11 @@ class NoResult(RequestError):
 
 
 class Quantity(NamedTuple):
-    """A figure that may differ within a tolerance."""
+    """A figure that may differ within a tolerance; whether more of it is better, None where its recipe does not say."""
 
     value: float
     unit: str = ""
+    higher_is_better: bool | None = None
 
 
 class RecordedRequest(NamedTuple):
@@ -167,8 +169,14 @@ def _request(row: Mapping[str, Any]) -> RecordedRequest:
 
 def _outcome(row: Mapping[str, Any]) -> Outcome:
     figures = dict(row.get("within", {}))
-    within = {name: Quantity(float(one["value"]), str(one.get("unit", ""))) for name, one in figures.items()}
-    return Outcome(dict(row.get("exact", {})), within)
+    return Outcome(dict(row.get("exact", {})), {name: _quantity(one) for name, one in figures.items()})
+
+
+def _quantity(row: Mapping[str, Any]) -> Quantity:
+    better = row.get("higher_is_better")
+    if not (better is None or isinstance(better, bool)):
+        raise ValueError
+    return Quantity(float(row["value"]), str(row.get("unit", "")), better)
 
 
 def _by_name(row: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

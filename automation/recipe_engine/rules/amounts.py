@@ -1,4 +1,4 @@
-"""Sizes and ages as people write them: ``20GB``, ``512 MiB``, ``30d``, ``1h30min``."""
+"""Sizes, ages and counts as people write them: ``20GB``, ``512 MiB``, ``30d``, ``1h30min``, ``2 entries``."""
 
 from __future__ import annotations
 
@@ -56,3 +56,18 @@ def age_text(age_s: float) -> str:
     if hours:
         return f"{hours} h {minutes} min"
     return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things: ``1 recipe``, ``2 recipes``, ``0 cache entries``."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number:,} {noun[:-1]}ies" if noun.endswith("ry") else f"{number:,} {noun}s"
+
+
+def short_age(age_s: float) -> str:
+    """A duration in its largest unit, for a column: ``5 min``, ``3 h``, ``12 d``."""
+    for unit, unit_s in (("d", 86400), ("h", 3600), ("min", 60)):
+        if age_s >= unit_s:
+            return f"{int(age_s // unit_s)} {unit}"
+    return f"{max(0, int(age_s))} s"

@@ -1,5 +1,7 @@
 """The terminal of one call: questions, output without secrets, and the signals that end a run.
 
+What is printed names commands as the user calls them, which is not always ``cm`` (``as_called``).
+
 A wrong answer never counts as an answer: the question is asked again, and refused after a few times. A signal becomes
 an exception; one that comes while a child process is being started waits until the child can be ended with the run.
 """
@@ -7,6 +9,8 @@ an exception; one that comes while a child process is being started waits until 
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 import signal
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +22,21 @@ from ..rules.secrets import ANCHORS, MASK, hidden_text, known_secrets, without_s
 
 ATTEMPTS = 3
 QUIT_WORDS = ("q", "quit", "exit")
+CALL_VARIABLE = "CROWDPERF_CM"
+"""What the user called ``cm`` by: ``./cm`` of a checkout sets it; without it ``cm`` is what its users type."""
+_COMMAND = re.compile(r"(?<![\w./-])(?<!\d )cm(?= [a-z][a-z_-]* (?:script|cache|repo|core|utils)\b)")
 Meaning = TypeVar("Meaning")
+
+
+def as_called(text: str) -> str:
+    """The text with the command ``cm`` as the user calls it; kept files and journals say ``cm``."""
+    call = os.environ.get(CALL_VARIABLE)
+    return _COMMAND.sub(lambda _: call, text) if call else text
+
+
+def shown(text: str) -> str:
+    """A text as people see it: without secrets, its commands as the user calls them."""
+    return as_called(hidden_text(text))
 
 
 def has_terminal() -> bool:
@@ -162,17 +180,29 @@ class MaskedOutput:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Writes a text without secrets."""
-        self._stream.write(hidden_text(text))
+        """Writes a text for people."""
+        self._stream.write(shown(text))
         return len(text)
 
+    def write_document(self, text: str) -> None:
+        """Writes a text for a file, without secrets."""
+        self._stream.write(hidden_text(text))
+
     def writelines(self, lines: Iterable[str]) -> None:
-        """Writes texts without secrets."""
+        """Writes texts for people."""
         for line in lines:
             self.write(line)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+def print_document(text: str) -> None:
+    """Prints a text that users keep in a file, such as a lockfile: its commands stay as every ``cm`` knows them."""
+    if isinstance(sys.stdout, MaskedOutput):
+        sys.stdout.write_document(text)
+    else:
+        sys.stdout.write(text)
 
 
 @contextmanager

@@ -6,7 +6,7 @@
 Each run that a user starts has one, from its first step that the cache does not serve; runs that recipes start
 themselves belong to it. The process that writes a journal holds an ``flock`` on it as long as it lives. So a journal
 whose last line is not ``end`` belongs to a run in progress (locked) or one that was broken off (free). The newest 200
-are kept. ``actions/resume.py`` reads them.
+are kept. ``actions/journals.py`` reads them.
 """
 
 from __future__ import annotations

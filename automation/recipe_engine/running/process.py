@@ -17,7 +17,7 @@ from ..disk.files import STANDARD_OUTPUT, naming, private_opener
 from ..disk.locks import first_environment, held_descriptors
 from ..rules.errors import ScriptFailed
 from ..rules.secrets import learn
-from .console import StreamMask, held_back
+from .console import StreamMask, as_called, held_back
 from .memory import MemoryFacts, MemoryWatch
 
 TAIL_LINES = 15
@@ -128,7 +128,7 @@ class _Output:
         self._write(self._mask.settle())
 
     def _write(self, block: bytes) -> None:
-        rest = block
+        rest = as_called(block.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
         with contextlib.suppress(BrokenPipeError), naming(STANDARD_OUTPUT):
             while rest:
                 rest = rest[os.write(self._target, rest) :]

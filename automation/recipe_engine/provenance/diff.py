@@ -1,0 +1,264 @@
+"""``cm diff script A B``: the figures of two results, or folders of results, side by side, then what differs.
+
+A difference is printed once for all results that have it. What explains little (used on one side only, follows from
+another difference, or was measured by the run) is counted, and printed with ``-v``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..actions.listing import listing_width
+from ..documents.console_text import cut, table
+from ..rules.amounts import counted
+from ..rules.errors import RequestError
+from ..rules.schema import is_yes
+from .compare import (
+    Comparison,
+    Difference,
+    Figure,
+    as_rows,
+    compare,
+    difference_line,
+    edited_files,
+    failed,
+    parse_tolerance,
+    show_lines,
+    value_text,
+)
+from .record import ResultRecord, find_results, user_path
+
+BY_USER = "user"
+"""The origin of a setting that was given; others were defaults, or measured."""
+VALUE_WIDTH = 28
+NAME_WIDTH = 46
+
+
+class Pair(NamedTuple):
+    """Two results of one name, how they compare, and their files that were edited since."""
+
+    records: tuple[ResultRecord, ResultRecord]
+    comparison: Comparison
+    edited: tuple[tuple[Difference, ...], tuple[Difference, ...]]
+
+
+def diff_action(i: Mapping[str, Any]) -> dict[str, Any]:
+    """Answers ``cm diff script A B [-v]``: results of the same name side by side; of one result each, those two.
+
+    Raises RequestError for a folder without results.
+    """
+    words = [str(word) for word in (i.get("artifact"), *(i.get("artifacts") or ())) if word]
+    if len(words) != 2:
+        raise RequestError(f"two results are compared, found {len(words)}", hint="cm diff script FOLDER FOLDER")
+    tolerance_percent = parse_tolerance(i.get("tolerance"))
+    pairs, alone = paired(words)
+    rows = [_row(pair, tolerance_percent) for pair in pairs]
+    is_verbose = is_yes(i.get("v")) or is_yes(i.get("verbose"))
+    lines = [f"{letter}: {_place(word)}" for letter, word in zip("AB", words, strict=True)]
+    lines += ["", *diff_lines(pairs, tolerance_percent, is_verbose=is_verbose)]
+    lines += [_alone_line(letter, names, is_verbose) for letter, names in zip("AB", alone, strict=True) if names]
+    show_lines(i, lines)
+    is_identical = not any(alone) and all(row["is_identical"] for row in rows)
+    answer = {"identical": is_identical, "results": rows, "only_in_first": alone[0], "only_in_second": alone[1]}
+    if is_yes(i.get("exit_code")) and not is_identical:  # 1, as git diff --exit-code
+        return failed(i, "the results differ", answer)
+    return {"return": 0, **answer}
+
+
+def paired(words: Sequence[str]) -> tuple[list[Pair], list[list[str]]]:
+    """The results of two folders by their names, and the names that only the first and only the second has.
+
+    Raises RequestError when no name is in both.
+    """
+    first, second = (find_results(user_path(word)) for word in words)
+    are_single = len(first) == len(second) == 1
+    sides = [{"": results[0]} if are_single else _by_name(results) for results in (first, second)]
+    alone = [sorted(one.keys() - other.keys()) for one, other in (sides, sides[::-1])]
+    pairs = []
+    for name in (name for name in sides[0] if name in sides[1]):
+        before, after = sides[0][name], sides[1][name]
+        edited = (tuple(edited_files(before)), tuple(edited_files(after)))
+        pairs.append(Pair((before, after), compare(before, after), edited))
+    if not pairs:
+        names = f"the first has {', '.join(sides[0])}; the second has {', '.join(sides[1])}"
+        raise RequestError(f"no result of {words[0]} has the name of one of {words[1]}: {names}")
+    return pairs, alone
+
+
+def _by_name(results: Iterable[ResultRecord]) -> dict[str, ResultRecord]:
+    """Results by their names; raises RequestError when two have the same name."""
+    found: dict[str, ResultRecord] = {}
+    for record in results:
+        other = found.setdefault(record.name, record)
+        if other is not record:
+            raise RequestError(
+                f"{record.name} was made more than once: {other.folder} and {record.folder}",
+                hint="name the folder of one call, or of one run",
+            )
+    return found
+
+
+def _row(pair: Pair, tolerance_percent: float) -> dict[str, Any]:
+    """The comparison as JSON."""
+    return {
+        **pair.comparison.row(tolerance_percent),
+        "is_identical": pair.comparison.is_identical,
+        "folders": [str(record.folder) for record in pair.records],
+        "edited": list(map(as_rows, pair.edited)),
+    }
+
+
+# --- text ---
+
+
+def _place(word: str) -> str:
+    path = user_path(word)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) and path != Path.cwd() else str(path)
+
+
+def _alone_line(letter: str, names: Sequence[str], is_verbose: bool) -> str:
+    text = f"only in {letter}: {', '.join(names)}"
+    return text if is_verbose else cut(text, listing_width())
+
+
+def diff_lines(pairs: Sequence[Pair], tolerance_percent: float, *, is_verbose: bool = False) -> Iterator[str]:
+    """Results side by side: their figures, then what differs, once for all of them."""
+    for letter, number in (("A", 0), ("B", 1)):
+        edited = dict.fromkeys(difference_line(one) for pair in pairs for one in pair.edited[number])
+        yield from (f"! {letter}: {line}" for line in edited)
+    if all(pair.comparison.is_identical for pair in pairs):
+        yield "identical: inputs, settings, machine and figures"
+        return
+    yield from figure_lines(pairs, tolerance_percent, is_verbose=is_verbose)
+    yield ""
+    important, others = sorted_out(pairs)
+    if is_verbose:
+        important, others = {**important, **others}, {}
+    if important:
+        yield from _difference_lines(important, len(pairs), is_verbose=is_verbose)
+    else:
+        yield "no difference in what was asked for, the software or the machine"
+    if others:
+        what = "used by one side only, measured, or following from these"
+        yield f"and {counted(len(others), 'other difference')} ({what}); -v shows them"
+
+
+def figure_lines(pairs: Sequence[Pair], tolerance_percent: float, *, is_verbose: bool) -> Iterator[str]:
+    """A line for each figure that says something: A, B, their ratio, and which is better."""
+    names = [pair.comparison.name for pair in pairs]
+    common = _common_folder(names)
+    rows = [(f"{common}..." if common else "result", "figure", "A", "B", "B / A", "B is")]
+    for name, pair in zip(names, pairs, strict=True):
+        for figure in pair.comparison.figures:
+            if is_verbose or figure.kind == "within" or _says_something(figure):
+                rows.append((name[len(common) :], *_figure_cells(figure, tolerance_percent)))
+    return table(rows, 1000 if is_verbose else listing_width(), rights=(2, 3, 4), flexible=1)
+
+
+def _common_folder(names: Sequence[str]) -> str:
+    """What several names begin with, up to a slash; empty for one name."""
+    if len(names) == 1:
+        return ""
+    first, last = min(names), max(names)
+    same = next((at for at, (one, other) in enumerate(zip(first, last)) if one != other), len(first))  # noqa: B905
+    return first[: first.rfind("/", 0, same) + 1]
+
+
+def _says_something(figure: Figure) -> bool:
+    """Whether an exact figure differs, or is a score: a number of errors that is 0, or a yes, is as it should be."""
+    is_score = isinstance(figure.before, int | float) and not isinstance(figure.before, bool) and figure.before != 0
+    return figure.before != figure.after or is_score
+
+
+def _figure_cells(figure: Figure, tolerance_percent: float) -> tuple[str, str, str, str, str]:
+    name = f"{figure.name}, {figure.unit}" if figure.unit else figure.name
+    ratio = f"{figure.after / figure.before:.3f}" if figure.percent is not None and figure.before else ""
+    numbers = _number(figure.before), _number(figure.after)
+    return name, *numbers, ratio, _verdict(figure, tolerance_percent)
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.6g}"
+    return "-" if value is None else value_text(value)
+
+
+def _verdict(figure: Figure, tolerance_percent: float) -> str:
+    if figure.before == figure.after:
+        return "the same"
+    if figure.percent is None or figure.kind == "exact":
+        return "different"
+    if figure.is_same(tolerance_percent):
+        return f"within {tolerance_percent:g} %"
+    if figure.higher_is_better is None:
+        return "different"
+    return "better" if (figure.percent > 0) == figure.higher_is_better else "worse"
+
+
+Found = dict[str, list[tuple[str, Difference]]]
+"""Differences by what they are called, each with the name of its result."""
+
+
+def sorted_out(pairs: Sequence[Pair]) -> tuple[Found, Found]:
+    """The differences of all results by name: those that explain something, and the others."""
+    important: Found = {}
+    others: Found = {}
+    for pair in pairs:
+        settings = {one.name: one for one in pair.comparison.settings}
+        for one in (*pair.comparison.inputs, *pair.comparison.settings, *pair.comparison.machine):
+            is_one_sided = one.group != "recipe" and None in (one.before, one.after)
+            repeats = one.group not in ("setting", "machine") and one.name.rpartition(".")[2] in settings
+            measured = one.group == "setting" and BY_USER not in one.note
+            title = one.title.partition("/")[0] if one.group == "recipe" else one.title
+            place = others if is_one_sided or repeats or measured else important
+            place.setdefault(title, []).append((pair.comparison.name, one))
+    return important, others
+
+
+def _difference_lines(found: Found, n_results: int, *, is_verbose: bool) -> Iterator[str]:
+    rows: list[tuple[str, str, str, str]] = []
+    for title, places in found.items():
+        rows += _whole_rows(places, n_results) if is_verbose else [_short_row(title, places, n_results)]
+    titles = ("what differs", "A", "B", "where" if any(row[-1] for row in rows) else "")
+    return table([titles, *rows], 1000 if is_verbose else listing_width())
+
+
+def _short_row(title: str, places: Sequence[tuple[str, Difference]], n_results: int) -> tuple[str, str, str, str]:
+    """One line for all differences of one name; of a recipe, with how many of its files differ."""
+    where = _where({name for name, _ in places}, n_results)
+    differences = dict.fromkeys((_value(one.before), _value(one.after)) for _, one in places)
+    if places[0][1].group == "recipe":
+        files = {one.name for _, one in places if "/" in one.name}
+        note = f"{counted(len(files), 'file')} differ{'s' if len(files) == 1 else ''}" if files else places[0][1].note
+        return cut(title, NAME_WIDTH), "", note or "changed", where
+    before, after = next(iter(differences))
+    many = f", {len(differences)} values" if len(differences) > 1 else ""
+    return cut(title, NAME_WIDTH), cut(before, VALUE_WIDTH), cut(after, VALUE_WIDTH), where + many
+
+
+def _whole_rows(places: Sequence[tuple[str, Difference]], n_results: int) -> list[tuple[str, str, str, str]]:
+    """One line for each pair of values."""
+    names: dict[tuple[str, str, str], list[str]] = {}
+    notes: dict[tuple[str, str, str], str] = {}
+    for name, one in places:
+        key = (one.title, _value(one.before), _value(one.after))
+        names.setdefault(key, []).append(name)
+        notes[key] = one.note
+    return [
+        (*key, "; ".join(filter(None, (notes[key], _where(set(found), n_results))))) for key, found in names.items()
+    ]
+
+
+def _value(value: Any) -> str:
+    """A value in a few words; of facts that are a version alone, the version."""
+    is_version = isinstance(value, Mapping) and list(value) == ["version"]
+    return value_text(value["version"] if is_version else value)
+
+
+def _where(names: set[str], n_results: int) -> str:
+    """In which results; empty when in all."""
+    if len(names) == n_results:
+        return ""
+    return next(iter(names)) if len(names) == 1 else f"{len(names)} of {n_results} results"

@@ -1,0 +1,167 @@
+"""./cm as users call it: by any path, prepared or not, and how what it prints can be typed again."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+Called = subprocess.CompletedProcess[str]
+Caller = Callable[..., Called]
+HOOKS = """def preprocess(i):
+    print("then: cm run script --tags=detect,os")
+    return {"return": 1, "error": "it fails\\nhint: cm show cache"}
+"""
+RUN_SH = 'echo "hint: cm run script --tags=detect,os; not scm run script, nor ./cm run script"; exit 3\n'
+
+
+def add_recipe(folder: Path, uid: str, files: dict[str, str]) -> None:
+    tags = folder.name.split("-")
+    meta = {"alias": folder.name, "uid": uid, "automation_alias": "script", "tags": tags}
+    folder.mkdir()
+    for name, text in {"_cm.json": json.dumps(meta), **files}.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout with two recipes, whose environment is the Python of the tests."""
+    folder = tmp_path_factory.mktemp("clone") / "crowd perf"
+    unwanted = shutil.ignore_patterns("__pycache__")
+    for name in ("automation", "tools", "script/detect-os"):
+        shutil.copytree(ROOT / name, folder / name, ignore=unwanted)
+    for name in ("cm", "run.sh", "cmr.yaml", "pyproject.toml", "requirements.txt"):
+        shutil.copy2(ROOT / name, folder / name)
+    add_recipe(folder / "script" / "fail-now", "00112233445566ff", {"customize.py": HOOKS})
+    add_recipe(folder / "script" / "fail-later", "00112233445566fe", {"run.sh": RUN_SH})
+    bin_folder = folder / ".venv" / "bin"
+    bin_folder.mkdir(parents=True)
+    (bin_folder / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n', encoding="utf-8")
+    (bin_folder / "python").chmod(0o755)
+    shutil.copy2(Path(sys.executable).parent / "cm", bin_folder / "cm")
+    wanted = subprocess.run(
+        ["bash", "-c", "cat requirements.txt requirements.txt | cksum"], cwd=folder, capture_output=True, text=True
+    )
+    (folder / ".venv" / "crowdperf-ready").write_text(wanted.stdout + "Python\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def called(checkout: Path) -> Caller:
+    """Runs a line of bash in a folder, the checkout by default."""
+
+    def run(line: str, folder: Path = checkout, **more: str) -> Called:
+        env = {key: value for key, value in os.environ.items() if not key.startswith(("CM_", "CROWDPERF", "PYTHON"))}
+        env.update({"HOME": str(checkout.parent), "PIP_NO_INDEX": "1", **more})
+        return subprocess.run(["bash", "-c", line], cwd=folder, env=env, capture_output=True, text=True, timeout=120)
+
+    return run
+
+
+def hints_of(done: Called) -> list[str]:
+    """The commands behind ``hint:``, ``again:``, ``resume:`` and ``then:``."""
+    lines = [line.strip() for line in (done.stdout + done.stderr).splitlines()]
+    return [line.partition(": ")[2] for line in lines if line.startswith(("hint:", "again:", "resume:", "then:"))]
+
+
+def test_all_printed_commands_begin_as_the_user_called_it(called: Caller) -> None:
+    failed = called("./cm run script --tags=fail,now")
+    assert failed.returncode == 1
+    hints = hints_of(failed)
+    assert {"./cm run script --tags=detect,os", "./cm show cache", "./cm run script --tags=fail,now"} <= set(hints)
+    assert all(hint.startswith("./cm ") for hint in hints), hints
+    again = called(hints[0])
+    assert again.returncode == 0, again.stderr
+
+
+def test_what_a_script_prints_is_changed_at_the_beginning_of_commands_only(called: Caller) -> None:
+    failed = called("./cm run script --tags=fail,later")
+    assert "hint: ./cm run script --tags=detect,os; not scm run script, nor ./cm run script\n" in failed.stdout
+
+
+def test_from_another_folder_the_printed_line_holds_the_quoted_path(
+    called: Caller, checkout: Path, tmp_path: Path
+) -> None:
+    failed = called(f"{shlex.quote(str(checkout))}/cm run script --tags=fail,now", tmp_path)
+    again = next(hint for hint in hints_of(failed) if "fail,now" in hint)
+    assert shlex.split(again) == [str(checkout / "cm"), "run", "script", "--tags=fail,now"]
+    assert called(again, Path("/")).returncode == 1
+    assert "it fails" in called(again, Path("/")).stderr
+    inside = called("../cm run script --tags=fail,now", checkout / "tools")
+    assert shlex.split(hints_of(inside)[0])[0] == str(checkout / "cm")
+
+
+def test_a_link_leads_to_the_checkout_and_a_name_on_path_stays_a_name(
+    called: Caller, checkout: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "crowdperf").symlink_to(checkout / "cm")
+    by_name = called("crowdperf run script --tags=fail,now", tmp_path, PATH=f"{tmp_path}/bin:{os.environ['PATH']}")
+    assert "it fails" in by_name.stderr
+    assert "crowdperf run script --tags=fail,now" in hints_of(by_name)
+    by_path = called("./bin/crowdperf run script --tags=fail,now", tmp_path)
+    assert f"{tmp_path}/bin/crowdperf run script --tags=fail,now" in hints_of(by_path)
+
+
+def test_kept_files_and_journals_say_cm(called: Caller, checkout: Path) -> None:
+    called("./cm run script --tags=fail,now")
+    newest = max((checkout / ".cm" / "runs").iterdir())
+    assert json.loads((newest / "request.json").read_text())["command"] == "cm run script --tags=fail,now"
+    locked = called("./cm lock script --tags=detect,os")
+    assert json.loads(locked.stdout)["command"] == "cm run script --tags=detect,os"
+    assert "./cm run script --tags=fail,now" in called(f"./cm runs script {newest.name}").stdout
+    row = json.loads(called(f"./cm runs script {newest.name} --out=json").stdout)["run"]
+    assert row["command"] == "cm run script --tags=fail,now"
+
+
+def test_run_sh_is_the_same_command(called: Caller) -> None:
+    refused = called("./run.sh --scenario=Offline")
+    assert "no recipe has all the tags 'run,mlperf,inference'" in refused.stderr, "this checkout has three recipes"
+    assert "hint: ./cm find script lists all recipes" in refused.stderr
+
+
+def test_without_words_it_prints_the_most_useful_commands_and_prepares_nothing(called: Caller, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "tools", tmp_path / "tools")
+    shutil.copy2(ROOT / "cm", tmp_path / "cm")
+    texts = {called(f"./cm {words}", tmp_path).stdout for words in ("", "-h", "--help", "help")}
+    assert len(texts) == 1
+    text = texts.pop()
+    assert text.count("\n  ./cm ") == 10
+    assert max(map(len, text.splitlines())) <= 120
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cm", "tools"]
+    assert "describe\n" not in text and "find" in called("./cm help script").stdout, "with more words CM's own help"
+
+
+def test_the_version_says_what_answers(called: Caller) -> None:
+    assert called("./cm --version").stdout == called("./cm version script").stdout
+    assert called("./cm --version").stdout.startswith("crowdperf 0.")
+    assert "(3 recipes; " in called("./cm --version").stdout
+
+
+def test_a_prepared_home_is_left_alone_until_its_lists_change(called: Caller, checkout: Path) -> None:
+    assert called("./cm --version").returncode == 0
+    stamp = checkout / ".cm" / "crowdperf-ready"
+    before = stamp.stat().st_mtime_ns
+    assert called("./cm --version").returncode == 0
+    assert stamp.stat().st_mtime_ns == before
+    (checkout / ".cm" / "index.json").write_text('{"half', encoding="utf-8")
+    assert called("./cm run script --tags=detect,os").returncode == 0
+    assert stamp.stat().st_mtime_ns > before
+
+
+def test_a_checkout_that_was_copied_or_moved_still_answers(called: Caller, checkout: Path, tmp_path: Path) -> None:
+    assert called("./cm --version").returncode == 0
+    copied = shutil.copytree(checkout, tmp_path / "copied", symlinks=True)
+    moved = shutil.move(shutil.copytree(copied, tmp_path / "first", symlinks=True), tmp_path / "moved")
+    for folder in (copied, Path(moved)):
+        done = called("./cm run script --tags=detect,os --out=json", folder)
+        assert done.returncode == 0, done.stdout
+        assert json.loads((folder / ".cm" / "repos.json").read_text(encoding="utf-8")) == [str(folder)]
