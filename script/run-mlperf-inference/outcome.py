@@ -12,6 +12,7 @@ from typing import Any
 
 from mlperf_results.backends import BACKENDS, STAND_IN_BACKENDS
 from mlperf_results.benchmarks import BENCHMARKS
+from mlperf_results.disturbance import disturbance_lines, disturbances
 from mlperf_results.figures import has_chosen_rate
 from mlperf_results.names import DEPARTURE_LABEL, STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL, Mode, Scenario
 
@@ -19,7 +20,8 @@ from .matrix import Config, RunSpec
 
 FORMAT = 1
 VERDICT_KEYS = ("valid", "invalid_reasons", "errors")
-PERFORMANCE_KEYS = (*VERDICT_KEYS, "metric", "label", "duration_s", "query_count", "latency", "run", "load", "machine")
+PERFORMANCE_KEYS = (*VERDICT_KEYS, "metric", "label", "duration_s", "query_count", "latency", "run", "issue_shape",
+                    "load", "machine")  # fmt: skip
 """What results.json takes over from an accuracy run's and a performance run's result.json."""
 NO_RUN_LABEL = "no run has finished, so there is no result"
 LABEL_SEPARATOR = "; "
@@ -143,6 +145,7 @@ def _scenario_record(outcome: ScenarioOutcome) -> dict[str, Any]:
         record["performance"] = {
             "folder": outcome.performance.folder,
             **{key: result.get(key) for key in PERFORMANCE_KEYS},
+            "disturbances": [str(found) for found in disturbances(result)],
         }
     if outcome.accuracy is not None:
         result = outcome.accuracy.result
@@ -165,6 +168,7 @@ def results_record(
 ) -> dict[str, Any]:
     """The content of results.json; ``missing`` says of each run that was asked for and not made why, and spoils it."""
     outcomes = by_scenario(runs)
+    measured = [(run.spec.scenario.value, run.result) for run in runs if run.spec.mode is Mode.PERFORMANCE]
     return {
         "format": FORMAT,
         "run_id": run_id,
@@ -179,6 +183,7 @@ def results_record(
         "execution_mode": config.execution_mode.value,
         "passed": not missing and not any(outcome.problems for outcome in outcomes),
         "missing": list(missing),
+        "disturbances": list(disturbance_lines(measured)),
         "scenarios": [_scenario_record(outcome) for outcome in outcomes],
     }
 

@@ -6,7 +6,9 @@ Effects: makes the runs (`session.py`), writes the records and tells the user.
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -15,6 +17,7 @@ from mlperf_results.layout import ResultsPaths, RunPaths
 from mlperf_results.names import Mode
 from mlperf_results.privacy import Known, known_here, masked
 from mlperf_results.recipecalls import passed_on_inputs
+from mlperf_results.terminal import coloured
 
 from . import keeping, matrix, outcome, page, record, resume, session, sessionfile, table
 from .confwords import conf_lines
@@ -166,13 +169,15 @@ def _finish(call: Call, runs: list[FinishedRun], remarks: outcome.Remarks) -> di
     results = outcome.results_record(config, paths.run_id, runs, remarks.missing, remarks.notes)
     outcomes = outcome.by_scenario(runs)
     title = f"{config.model} with {config.backend} on {config.device}"
-    text = table.render(title, results["label"], results["notes"], outcomes, remarks.missing)
+    text = table.render(title, results, outcomes)
     environment = outcome.environment_record(runs, session.host_facts(env), remarks.recipes, remarks.command)
     for row, run in zip(environment["runs"], runs, strict=True):
         row["dependencies"] = list(keeping.dependencies_of(call.app_meta, run.spec))
     html = shareable(page.render(title, results, environment, session.read_loads(paths, runs)))
     session.write_records(paths, results, environment, text, html)
-    print(f"\n{text}\nResults: {paths.folder}\nAgain:   {remarks.command}", flush=True)
+    shown = coloured(text, sys.stdout, os.environ, table.warnings_of(results))
+    page_path = paths.folder / session.PAGE_NAME
+    print(f"\n{shown}\nResults: {paths.folder}\nPage:    {page_path}\nAgain:   {remarks.command}", flush=True)
     env["CM_MLPERF_RESULTS_RUN_PATH"] = str(paths.folder)
     env["CM_MLPERF_RESULTS_FILE"] = str(paths.results_json)
     call.i["state"]["mlperf_results"] = json.loads(json.dumps(results))

@@ -9,6 +9,7 @@ import os
 import pty
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import harness_support
@@ -17,7 +18,7 @@ import pytest
 harness_support.need("numpy")
 
 from harness import metadata_json  # noqa: E402
-from harness.watch import machine, monitor, progress  # noqa: E402
+from harness.watch import machine, monitor, pressure, progress  # noqa: E402
 from harness.watch.machine import GpuFacts  # noqa: E402
 from harness.watch.monitor import LoadRecord, Monitor, Reading, Samples, make_row  # noqa: E402
 from harness.watch.nvml import GpuLoad, Nvml  # noqa: E402
@@ -159,6 +160,40 @@ def test_the_summary_has_means_of_loads_and_peaks_of_memory():
     assert LoadRecord(interval_s=0.5, gpus=(), rows=()).summary()["peak_rss_bytes"] is None
 
 
+def a_system(root: Path, *, stolen: int, swapped: int, hot_ms: int, throttled: int) -> Path:
+    """The files of a system with counters of this height; its processors have a quota in their cgroup's parent."""
+    files = {
+        "proc/stat": f"cpu  100 0 50 800 50 0 0 {stolen} 30 0\ncpu0 1 2 3\n",
+        "proc/vmstat": f"nr_free_pages 7\npswpin {swapped}\npswpout 5\n",
+        "proc/self/cgroup": "4:cpu,cpuacct:/v1\n0::/jobs/one\n",
+        "sys/fs/cgroup/jobs/cpu.stat": f"usage_usec 9\nnr_periods 1{throttled:03}\nnr_throttled {throttled}\n",
+        "sys/fs/cgroup/jobs/one/cpu.stat": "usage_usec 9\n",
+        "sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_total_time_ms": "0\n",
+        "sys/devices/system/cpu/cpu1/thermal_throttle/package_throttle_total_time_ms": f"{hot_ms}\n",
+    }
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+def test_steal_time_swapping_heat_and_a_quota_are_counted_from_before_to_after(tmp_path):
+    before = pressure.read_counters(a_system(tmp_path, stolen=0, swapped=100, hot_ms=40, throttled=0))
+    after = pressure.read_counters(a_system(tmp_path, stolen=250, swapped=356, hot_ms=240, throttled=40))
+    assert pressure.pressure(before, after, seconds=2.0) == {
+        "stolen_percent": 100.0,  # nothing but steal time in these counters
+        "swapped_bytes": 256 * os.sysconf("SC_PAGE_SIZE"),
+        "heat_throttled_percent": 10.0,
+        "quota_throttled_percent": 100.0,
+    }
+    assert pressure.pressure(before, before, seconds=2.0)["quota_throttled_percent"] == 0.0
+
+
+def test_a_system_without_these_counters_says_nothing(tmp_path):
+    nothing = pressure.read_counters(tmp_path)
+    assert set(pressure.pressure(nothing, nothing, seconds=1.0).values()) == {None}
+
+
 def test_a_block_is_watched_in_this_process():
     with Monitor(with_gpus=True, interval_s=0.02) as watched:
         block = bytearray(30_000_000)
@@ -170,6 +205,7 @@ def test_a_block_is_watched_in_this_process():
     assert len(content["rows"]) >= 3
     assert all(len(row) == len(content["columns"]) for row in content["rows"])
     assert record.summary()["peak_rss_bytes"] > 30_000_000
+    assert {"stolen_percent", "swapped_bytes"} <= set(record.summary())
     assert record.summary()["mean_process_cpu_percent"] > 5.0
 
 

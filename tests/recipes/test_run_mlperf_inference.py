@@ -23,7 +23,7 @@ table = load_module("run-mlperf-inference", "table")
 from mlperf_results import plot  # noqa: E402 - importable from here on
 from mlperf_results.appnames import APP_RECIPE, app_names  # noqa: E402
 from mlperf_results.benchmarks import BENCHMARKS  # noqa: E402
-from mlperf_results.names import SYNTHETIC_LABEL, TEST_RUN_LABEL, Mode, Scenario  # noqa: E402
+from mlperf_results.names import METRIC_OF_SCENARIO, SYNTHETIC_LABEL, TEST_RUN_LABEL, Mode, Scenario  # noqa: E402
 
 META = recipe_meta("run-mlperf-inference")
 KNOWN = app_names(recipe_meta(APP_RECIPE))
@@ -308,7 +308,8 @@ def test_the_table_is_aligned_and_says_label_reason_and_dash_for_what_was_not_ru
         finished("Offline", "performance", result(value=177966.4)),
         finished("Offline", "accuracy", result(value=None), score()),
     ]
-    text = table.render("digits", TEST_RUN_LABEL, ["a note"], outcome.by_scenario(runs))
+    results = outcome.results_record(config(CM_MLPERF_MODEL="resnet50"), "id", runs, notes=["a note"])
+    text = table.render("digits", results, outcome.by_scenario(runs))
     assert text == (
         "digits: test run, not a valid MLPerf result\n"
         "\n"
@@ -335,7 +336,8 @@ def test_each_accuracy_metric_has_a_row_and_each_missed_one_a_reason():
     (found,) = outcome.by_scenario([finished("Offline", "accuracy", result(value=None), content)])
     assert table.rows_of(found) == [
         ("Offline", "-", "-", "-", "-", "ROUGE1", "42.900", "42.560", "NO"),
-        ("", "", "", "", "", "GEN_LEN", "5,000,000", "3,615,190 to 4,418,566", ""),
+        ("", "", "", "", "", "GEN_LEN", "5,000,000", "3,615,190 to", ""),
+        ("", "", "", "", "", "", "", "4,418,566", ""),
         ("", "", "", "", "", "X", "1.000", "-", ""),
     ]
     assert found.problems == ("Offline accuracy GEN_LEN 5,000,000 misses the target 3,615,190 to 4,418,566",)
@@ -352,7 +354,67 @@ def test_synthetic_input_is_said_in_the_label_and_the_notes():
     assert record["is_synthetic"] == {"model": True, "dataset": False, "backend": False}
     assert record["notes"][0].startswith("weights were made by a program")
     assert outcome.label_of(runs[:1]) == "full-length run"
-    assert SYNTHETIC_LABEL in table.render("t", record["label"], record["notes"], outcome.by_scenario(runs))
+    assert SYNTHETIC_LABEL in table.render("t", record, outcome.by_scenario(runs))
+
+
+def measured(scenario: str, *, load: dict[str, Any] | None = None, **settings: Any) -> dict[str, Any]:
+    """A performance run's result.json with its settings as the harness records them: a number, or one with origin."""
+    rows = {name: value if isinstance(value, dict) else {"value": value, "origin": "warm-up estimate"}
+            for name, value in {"instances": 2, "threads": 1, "device": "cpu", "scenario": scenario, **settings}.items()
+            }  # fmt: skip
+    machine = {"processor": "Xeon", "core_count": 2, "gpus": []}
+    return {**result(), "run": rows, "load": load or {}, "machine": machine, "issue_shape": "batches of 64"}
+
+
+def test_the_settings_that_the_harness_chose_stand_below_the_table_once_for_equal_ones():
+    given = {"value": 500.0, "origin": "user"}
+    runs = [
+        finished("SingleStream", "performance", measured("SingleStream", instances=1, batch_size=1)),
+        finished("MultiStream", "performance", measured("MultiStream", instances=1, batch_size=1)),
+        finished("Offline", "performance", measured("Offline", batch_size=64, target_qps=90_000)),
+        finished(
+            "Server", "performance", measured("Server", batch_size=8, target_qps=given, threads=given | {"value": 2})
+        ),
+    ]
+    results = outcome.results_record(config(), "id", runs)
+    text = table.render("digits", results, outcome.by_scenario(runs))
+    assert (
+        "Settings, chosen by the harness before the run where not given:\n"
+        "  SingleStream, MultiStream  1 instance of 1 thread\n"
+        "  Offline                    2 instances of 1 thread, batch of 64\n"
+        "  Server                     2 instances of 2 threads (given), batch of 8, 500 queries/s sent (given)\n"
+    ) in text
+    html = page.render("t", results, outcome.environment_record(runs, {}, [], "cm run"), {})
+    assert "2 instances of 1 thread, batch of 64" in html
+    assert "Run id; 2026-11-21 01:02 UTC; Xeon, 2 processors" in html
+
+
+def test_a_disturbed_run_is_said_below_the_table_on_the_page_and_in_the_record():
+    busy = {"mean_machine_cpu_percent": 99.8, "mean_process_cpu_percent": 85.6}
+    runs = [
+        finished("Offline", "performance", measured("Offline", load=busy)),
+        finished("Server", "performance", measured("Server", load={**busy, "mean_process_cpu_percent": 21.0})),
+    ]
+    results = outcome.results_record(config(), "id", runs)
+    line = "other programs used 57 % of the processor during Offline, 89 % during Server: do not compare these figures"
+    assert results["disturbances"] == [line]
+    assert results["scenarios"][0]["performance"]["disturbances"] == ["other programs used 57 % of the processor"]
+    text = table.render("digits", results, outcome.by_scenario(runs))
+    assert line in text.replace("\n  ", " ")
+    assert line in page.render("t", results, outcome.environment_record(runs, {}, [], "cm run"), {})
+    assert table.warnings_of(results)[1] in text
+
+
+def test_the_table_fits_100_columns_with_the_longest_metric_of_each_scenario():
+    rows = []
+    for scenario, found in METRIC_OF_SCENARIO.items():
+        content = result(value=123_456.0)
+        content["metric"] = {"name": found.name, "value": 123_456.0, "unit": found.unit}
+        content["valid"] = False
+        rows.append(finished(scenario.value, "performance", content))
+        rows.append(finished(scenario.value, "accuracy", result(value=None), score()))
+    results = outcome.results_record(config(), "id", rows)
+    assert max(map(len, table.render("t" * 60, results, outcome.by_scenario(rows)).splitlines())) <= 100
 
 
 # --- the page ---

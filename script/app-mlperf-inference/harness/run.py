@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mlperf_results.compliance import audit_values
+from mlperf_results.disturbance import disturbances
 from mlperf_results.layout import RunPaths
 from mlperf_results.logs import Json, LogError, read_run_logs
 from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY, ExecutionMode, Mode, Scenario
@@ -339,6 +340,7 @@ def perform(config: RunConfig) -> dict[str, Json]:
     prepared.opened.close()
     load = monitor.record()
     result = {**result, "load": load.summary(), "machine": machine_facts(monitor.gpus)}
+    result["disturbances"] = [str(found) for found in disturbances(result)]
     write_json(paths.load_json, load.content())
     write_json(paths.metadata_json, metadata_record(result))
     write_json(paths.result_json, result)  # the last file: it is what says that a run is done
