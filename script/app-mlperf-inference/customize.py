@@ -92,7 +92,8 @@ def preprocess(i):
     env["CM_MLPERF_OUTPUT_DIR"] = str(paths.folder)
     env["CM_MLPERF_RUN_JSON"] = str(paths.run_json)
     env["CM_MLPERF_RUN_CONSOLE_FILE"] = str(paths.console_text)
-    env["CM_MLPERF_RUN_ON_TERMINAL"] = "yes" if is_terminal() else "no"
+    is_silent = env.get("CM_TMP_SILENT") == "yes"
+    env["CM_MLPERF_RUN_ON_TERMINAL"] = "yes" if is_terminal() and not is_silent else "no"
     return {"return": 0}
 
 

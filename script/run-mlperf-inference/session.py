@@ -25,6 +25,8 @@ from .outcome import FinishedRun
 
 SCORER = "process-mlperf-accuracy"
 PAGE_NAME = "results.html"
+STEPS_ONLY = "steps"
+"""The engine's `--silent=steps`: the steps of a recipe are not shown, and what its scripts write is."""
 
 
 class RunFailed(Exception):
@@ -54,11 +56,13 @@ class Session:
     """What all runs of a call share: CM's access function, where results go, the inputs passed on to every recipe.
 
     `told` names the recipes whose steps the user has seen: those of later runs are the same, scenario and mode aside.
+    `is_silent`: the user wants to see problems only.
     """
 
     access: Callable[[dict[str, Any]], dict[str, Any]]
     paths: ResultsPaths
     passed_on: Mapping[str, Any]
+    is_silent: bool = False
     told: set[str] = field(default_factory=set)
 
     def run(self, spec: RunSpec) -> FinishedRun:
@@ -76,7 +80,7 @@ class Session:
     def _call(self, inputs: Mapping[str, Any], what: str, recipe: str) -> Mapping[str, Any]:
         """Runs a recipe and gives its new state; its steps are shown the first time that `recipe` is called."""
         request = {**self.passed_on, **inputs, "action": "run", "automation": SCRIPT_AUTOMATION, "quiet": True}
-        answer = self.access({**request, "silent": recipe in self.told})
+        answer = self.access({**request, "silent": self.is_silent or (STEPS_ONLY if recipe in self.told else False)})
         self.told.add(recipe)
         if answer["return"] > 0:
             raise RunFailed(answer["return"], what, answer.get("error", "no reason given"))

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import io
 import itertools
 import json
 import os
 import pty
+import struct
 import sys
+import termios
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import harness_support
 import pytest
@@ -22,7 +28,7 @@ from harness.watch import machine, monitor, pressure, progress  # noqa: E402
 from harness.watch.machine import GpuFacts  # noqa: E402
 from harness.watch.monitor import LoadRecord, Monitor, Reading, Samples, make_row  # noqa: E402
 from harness.watch.nvml import GpuLoad, Nvml  # noqa: E402
-from harness.watch.progress import Counts, Expectation, Meter  # noqa: E402
+from harness.watch.progress import Counts, Expectation, Meter, Moment  # noqa: E402
 
 
 def expectation(at_least_s: float = 60.0, at_least_samples: int = 100) -> Expectation:
@@ -32,34 +38,81 @@ def expectation(at_least_s: float = 60.0, at_least_samples: int = 100) -> Expect
 # --- progress ---
 
 
+def moment(done: int, measured_s: float | None = 10.0, rate: float = 5.0, **changes: Any) -> Moment:
+    known: dict[str, Any] = {"expected": 0, "waited_s": (measured_s or 0.0) + 30.0, "is_over": False, **changes}
+    return Moment(done=done, measured_s=measured_s, rate=rate, **known)
+
+
 @pytest.mark.parametrize(
-    ("expected", "done", "elapsed_s", "rate", "left_s"),
+    ("expected", "done", "measured_s", "rate", "left_s"),
     [
         (0, 50, 10.0, 5.0, 50.0),  # the minimum time rules
         (0, 50, 10.0, 0.5, 100.0),  # the minimum number rules
         (0, 100, 70.0, 5.0, 0.0),
         (0, 50, 10.0, 0.0, None),
+        (0, 0, None, 0.0, None),  # LoadGen still makes its queries
         (1000, 500, 10.0, 5.0, 100.0),  # Offline: only its samples count
         (1000, 1000, 10.0, 5.0, 0.0),
     ],
 )
-def test_the_time_left_is_that_of_the_condition_that_is_met_last(expected, done, elapsed_s, rate, left_s):
-    assert progress.time_left_s(expectation(), expected, done, elapsed_s, rate) == left_s
+def test_the_time_left_is_that_of_the_condition_that_is_met_last(expected, done, measured_s, rate, left_s):
+    assert progress.time_left_s(expectation(), moment(done, measured_s, rate, expected=expected)) == left_s
 
 
-def test_a_line_says_what_is_done_how_fast_and_how_long_it_still_takes():
-    counts = Counts(2)
-    counts.slots[0] += 1500
-    counts.slots[1] += 34
-    assert progress.progress_line(expectation(), counts, 20.4, 76.7) == (
-        "digits null Server performance: 1,534 samples, 76.7 samples/s, 20 s, about 40 s left"
-    )
-    counts.expected = 10_000
-    assert "1,534 of 10,000 samples" in progress.progress_line(expectation(), counts, 20.4, 76.7)
+TITLE = "digits null Server performance"
+
+
+@pytest.mark.parametrize(
+    ("seen", "line"),
+    [
+        (moment(0, None), f"{TITLE}: LoadGen is making queries and loading samples, 30 s"),
+        (moment(1534, 20.4, 76.7), f"{TITLE}: measuring, 1,534 samples, about 40 s left, 76.7 samples/s, 20 s"),
+        (
+            moment(1534, 20.4, 76.7, expected=10_000),
+            f"{TITLE}: measuring, 1,534 of 10,000 samples, about 1 min 50 s left, 76.7 samples/s, 20 s",
+        ),
+        (moment(1534, 90.0, 76.7), f"{TITLE}: measuring, 1,534 samples, ends soon, 76.7 samples/s, 1 min 30 s"),
+        (moment(50, 0.5, 0.0), f"{TITLE}: measuring, 50 samples, time left not known yet, 0 samples/s, 0 s"),
+        (
+            moment(9000, 61.0, is_over=True),
+            f"{TITLE}: 9,000 samples, 1 min 1 s, LoadGen is sorting latencies and writing its logs",
+        ),
+    ],
+)
+def test_a_line_names_the_phase_what_is_done_and_how_long_it_still_takes(seen, line):
+    assert progress.progress_lines(expectation(), seen)[0] == line
+
+
+def test_an_accuracy_run_counts_the_samples_of_the_data_set():
     accuracy = expectation(at_least_s=0.0, at_least_samples=2000)
-    counts.expected = 0
-    assert "1,534 of 2,000 samples" in progress.progress_line(accuracy, counts, 20.4, 0.0)
-    assert "time left not known yet" in progress.progress_line(accuracy, counts, 20.4, 0.0)
+    assert "1,534 of 2,000 samples" in progress.progress_lines(accuracy, moment(1534))[0]
+
+
+def test_time_and_rate_count_from_the_first_sample_and_the_end_is_seen():
+    counts = Counts(2)
+    story = progress.Story(counts, started_s=100.0)
+    assert story.look(300.0).measured_s is None  # LoadGen made queries for 200 s
+    counts.slots[0] += 50
+    first = story.look(301.0)
+    assert (first.measured_s, first.rate) == (1.0, 50.0)
+    counts.slots[1] += 150
+    counts.flush()
+    assert not story.look(303.0).is_over  # the last queries are still being answered
+    assert story.look(304.0).is_over
+
+
+def test_offline_is_measured_from_its_one_query_on_and_over_with_its_last_sample():
+    counts = Counts()
+    story = progress.Story(counts, started_s=0.0)
+    story.look(5.0)
+    counts.expected = 100
+    assert story.look(6.0).measured_s == 1.0
+    counts.flush()
+    counts.slots[0] = 99
+    story.look(7.0)
+    assert not story.look(8.0).is_over
+    counts.slots[0] = 100
+    assert story.look(9.0).is_over
 
 
 @pytest.mark.parametrize(
@@ -82,28 +135,62 @@ def test_a_slow_model_has_a_rate_between_two_answers():
     assert all(rate > 0 for rate in rates[3:])
 
 
-def test_a_terminal_gets_one_rewritten_line_and_a_file_gets_lines():
+@contextlib.contextmanager
+def a_terminal(columns: int) -> Iterator[tuple[int, int]]:
+    """A terminal of this width: what it shows is read from the first descriptor, programs write to the second."""
     leader, follower = pty.openpty()
     try:
-        with progress.open_outlet({progress.FD_VARIABLE: str(follower)}, io.StringIO()) as outlet:
-            assert outlet.is_terminal
-            outlet.write("one")
-            outlet.write("two")
-            outlet.close()
-        wanted = "\rharness: one\x1b[K\rharness: two\x1b[K\r\x1b[K"
-        seen = b""
-        while len(seen) < len(wanted):  # a terminal may hand out what was written in pieces
-            seen += os.read(leader, 4096)
+        resize(follower, columns)
+        yield leader, follower
     finally:
         os.close(leader)
         os.close(follower)
-    assert seen.decode() == wanted
+
+
+def resize(descriptor: int, columns: int) -> None:
+    fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+
+
+def shown(leader: int, wanted: str) -> str:
+    """What came, as much as is wanted: a terminal may hand out what was written in pieces."""
+    seen = b""
+    while len(seen) < len(wanted):
+        seen += os.read(leader, 4096)
+    return seen.decode()
+
+
+def test_a_terminal_gets_one_rewritten_line_and_a_file_gets_lines():
+    with a_terminal(columns=80) as (leader, follower):
+        with progress.open_outlet({progress.FD_VARIABLE: str(follower)}, io.StringIO()) as outlet:
+            assert outlet.is_terminal
+            outlet.write(["one"])
+            outlet.write(["two"])
+            outlet.close()
+        wanted = "\r\x1b[Jharness: one\r\x1b[Jharness: two\r\x1b[J"
+        assert shown(leader, wanted) == wanted
     file = io.StringIO()
     for environment in ({}, {progress.FD_VARIABLE: "98765"}, {progress.FD_VARIABLE: "x"}):
         with progress.open_outlet(environment, file) as outlet:
-            outlet.write("line")
+            outlet.write(["line", "short"])
             outlet.close()
     assert file.getvalue() == "harness: line\n" * 3
+
+
+def test_a_line_never_fills_the_terminal_and_a_narrower_one_is_cleared_of_all_its_rows():
+    lines = ["a" * 60, "b" * 40, "c" * 30]
+    with a_terminal(columns=70) as (leader, follower):
+        with progress.open_outlet({progress.FD_VARIABLE: str(follower)}, io.StringIO()) as outlet:
+            outlet.write(lines)
+            resize(follower, 50)
+            outlet.write(lines)
+            resize(follower, 25)
+            outlet.write(lines)
+        wanted = (
+            "\r\x1b[Jharness: " + "a" * 60
+            + "\x1b[1A\r\x1b[Jharness: " + "b" * 40  # 69 letters stood in 2 rows of 50
+            + "\x1b[1A\r\x1b[J" + "c" * 24  # 49 letters in 2 rows of 25
+        )  # fmt: skip
+        assert shown(leader, wanted) == wanted
 
 
 def test_progress_reports_while_the_block_runs_and_ends_with_it(monkeypatch, capsys):
@@ -115,7 +202,7 @@ def test_progress_reports_while_the_block_runs_and_ends_with_it(monkeypatch, cap
         time.sleep(0.1)
     told = capsys.readouterr().err.splitlines()
     assert told
-    assert told[-1].startswith("harness: digits null Server performance: 7 samples")
+    assert told[-1].startswith("harness: digits null Server performance: measuring, 7 samples")
 
 
 # --- memory and load ---

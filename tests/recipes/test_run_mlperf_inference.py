@@ -17,6 +17,7 @@ recipe = load_recipe("run-mlperf-inference")
 matrix = load_module("run-mlperf-inference", "matrix")
 outcome = load_module("run-mlperf-inference", "outcome")
 page = load_module("run-mlperf-inference", "page")
+remaining = load_module("run-mlperf-inference", "remaining")
 session = load_module("run-mlperf-inference", "session")
 table = load_module("run-mlperf-inference", "table")
 
@@ -532,6 +533,43 @@ def test_the_steps_of_a_recipe_are_shown_once(call):
     call(cm)
     shown = [request["tags"] for request in cm.calls if not request["silent"]]
     assert shown == [PERFORMANCE_TAGS.format("singlestream"), "process,mlperf,accuracy"]
+    assert {request["silent"] for request in cm.calls[3:]} == {"steps"}
+
+
+def test_a_silent_call_prints_problems_only(call, capsys):
+    cm = FakeCM()
+    answer, _, (folder,) = call(cm, CM_TMP_SILENT="yes")
+    assert (answer, capsys.readouterr().out) == ({"return": 0}, "")
+    assert all(request["silent"] is True for request in cm.calls)
+    assert "Offline" in (folder / "summary.txt").read_text()
+    busy = {"mean_machine_cpu_percent": 99.8, "mean_process_cpu_percent": 85.6}
+    state = {"mlperf_run": measured("Offline", load=busy)}
+    disturbed = {"CM_MLPERF_LOADGEN_SCENARIO": "offline", "CM_MLPERF_LOADGEN_MODE": "performance"}
+    call(FakeCM(_performance={"return": 0, "new_state": state}), CM_TMP_SILENT="yes", **disturbed)
+    line = "other programs used 57 % of the processor during Offline: do not compare these figures\n"
+    assert capsys.readouterr().out == line
+
+
+@pytest.mark.parametrize(
+    ("done", "left", "text"),
+    [
+        ([], ["performance", "accuracy"], "at least 60 s left"),
+        ([], ["accuracy"], ""),
+        ([("performance", 75.0)], ["accuracy", "performance"], "at least 60 s left"),
+        ([("performance", 75.0), ("accuracy", 20.0)], ["accuracy"], "about 20 s left"),
+        ([("performance", 75.0), ("accuracy", 30.0)], ["performance", "accuracy"], "about 2 min left"),  # 60 + 15 + 30
+        ([("performance", 75.0), ("accuracy", 4000.0)], ["performance", "accuracy"], "about 1 h 8 min left"),
+    ],
+)
+def test_what_is_left_of_a_call_comes_from_the_plan_and_from_the_runs_before(done, left, text):
+    def spec(mode: str) -> Any:
+        (found,) = matrix.matrix(
+            config(CM_MLPERF_LOADGEN_SCENARIO="offline", CM_MLPERF_LOADGEN_MODE=mode, CM_MLPERF_RUN_STYLE="fast")
+        )
+        return found
+
+    took = [remaining.Took(spec(mode), seconds) for mode, seconds in done]
+    assert remaining.left_text([spec(mode) for mode in left], took) == text
 
 
 def test_overrides_of_the_call_reach_every_recipe_and_its_other_inputs_do_not(call):

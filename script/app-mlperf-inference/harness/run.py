@@ -206,7 +206,7 @@ def samples_of(work: Work) -> Samples:
 
 
 def _start_test(prepared: Prepared, issue_shape: IssueShape) -> Monitor:
-    from harness.loadgen import run_test
+    from harness.loadgen import Calls, run_test
 
     config, work = prepared.config, prepared.found.work
 
@@ -214,7 +214,8 @@ def _start_test(prepared: Prepared, issue_shape: IssueShape) -> Monitor:
         work.counts.expected = work.library.count
     monitor = Monitor(with_gpus=config.device == "cuda")
     with monitor, progress(_expectation(prepared), work.counts):
-        run_test(prepared.test(), issue_shape.issue, samples_of(work), RunPaths(config.output_dir))
+        calls = Calls(issue_shape.issue, work.counts.flush)
+        run_test(prepared.test(), calls, samples_of(work), RunPaths(config.output_dir))
     raise_recorded(work)  # before `close`: a failed worker may never end
     issue_shape.close()
     raise_recorded(work)  # a worker may fail while it ends
@@ -341,6 +342,7 @@ def perform(config: RunConfig) -> dict[str, Json]:
     load = monitor.record()
     result = {**result, "load": load.summary(), "machine": machine_facts(monitor.gpus)}
     result["disturbances"] = [str(found) for found in disturbances(result)]
+    result["took_s"] = round((datetime.now(timezone.utc) - prepared.started).total_seconds(), 1)
     write_json(paths.load_json, load.content())
     write_json(paths.metadata_json, metadata_record(result))
     write_json(paths.result_json, result)  # the last file: it is what says that a run is done
