@@ -86,8 +86,9 @@ def results_table(rows: Sequence[Row], places: Places) -> str:
             )
             verdict = ABSENT if facts is None else validity(facts)
             name = row.scenario.value if len(runs) == 1 or facts is None else f"{row.scenario.value} {place + 1}"
-            more = (*first, _published(row)) if place == 0 else ("", "", "", "")
-            cells.append((row.model, name, value, verdict, *more))
+            more = first if place == 0 else ("", "", "")
+            ratio = _published(row) if facts is row.shown else ""
+            cells.append((row.model, name, value, verdict, *more, ratio))
         cells += [("", "", "", "", *score, "") for score in others]
     headings = ("Model", "Scenario", "Result", "LoadGen", "Accuracy", "Target", "Accuracy met",
                 "Times published")  # fmt: skip
@@ -232,7 +233,7 @@ def environment(rows: Sequence[Row], origins: Mapping[str, str]) -> str:
 def _comparison_lines(row: Row, found: Comparison) -> list[Sequence[object]]:
     if not found.anchors:
         return [(row_name(row), ABSENT, ABSENT, ABSENT, found.reason)]
-    figure = row.best.figure if row.best is not None else None
+    figure = row.shown.figure if row.shown is not None else None
     own = ABSENT if figure is None else _amount(figure)
     return [
         (
