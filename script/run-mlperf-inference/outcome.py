@@ -13,16 +13,19 @@ from typing import Any
 from mlperf_results.backends import BACKENDS, STAND_IN_BACKENDS
 from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.disturbance import disturbance_lines, disturbances
-from mlperf_results.figures import has_chosen_rate
+from mlperf_results.figures import has_chosen_rate, reasons_text
 from mlperf_results.names import DEPARTURE_LABEL, STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL, Mode, Scenario
 
+from . import secondtry
 from .matrix import Config, RunSpec
 
 FORMAT = 1
 VERDICT_KEYS = ("valid", "invalid_reasons", "errors")
 PERFORMANCE_KEYS = (*VERDICT_KEYS, "metric", "label", "duration_s", "query_count", "latency", "run", "issue_shape",
-                    "load", "machine")  # fmt: skip
+                    "first_attempt", "load", "machine")  # fmt: skip
 """What results.json takes over from an accuracy run's and a performance run's result.json."""
+SERVER_RATE_INPUT = "--server_target_qps"
+"""The input of this recipe that gives the rate of the Server runs."""
 NO_RUN_LABEL = "no run has finished, so there is no result"
 LABEL_SEPARATOR = "; "
 """Stands between the parts of a label in result.json."""
@@ -65,7 +68,7 @@ class ScenarioOutcome:
         found = []
         for run in (self.performance, self.accuracy):
             if run is not None and not run.result["valid"]:
-                reasons = "; ".join(run.result["invalid_reasons"]) or "LoadGen gave no reason"
+                reasons = reasons_text(run.result, SERVER_RATE_INPUT) or "LoadGen gave no reason"
                 found.append(f"{self.scenario.value} {run.spec.mode.value} is INVALID: {reasons}")
         score = None if self.accuracy is None else self.accuracy.accuracy
         for metric in () if score is None else score["metrics"]:
@@ -135,7 +138,7 @@ def notes_on(config: Config, runs: Sequence[FinishedRun]) -> tuple[str, ...]:
         notes.append(BACKENDS[config.backend].stand_in)
     if any(run.spec.mode is Mode.PERFORMANCE and has_chosen_rate(run.result) for run in runs):
         notes.append("Server ran at a low rate that the harness chose, not at the highest: --find looks for that")
-    return tuple(notes)
+    return (*notes, *(secondtry.note(run.result) for run in runs if secondtry.is_second(run.result)))
 
 
 def _scenario_record(outcome: ScenarioOutcome) -> dict[str, Any]:

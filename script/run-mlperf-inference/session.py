@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from mlperf_results.names import Mode
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION
 from mlperf_results.wholefile import write_whole
 
+from . import secondtry
 from .matrix import RunSpec
 from .outcome import FinishedRun
 
@@ -76,6 +78,19 @@ class Session:
             accuracy = scored["mlperf_accuracy"]
         relative = folder.relative_to(self.paths.folder).as_posix()
         return FinishedRun(spec=spec, folder=relative, result=state["mlperf_run"], accuracy=accuracy)
+
+    def run_again(self, first: FinishedRun, rate: float) -> FinishedRun:
+        """Makes an INVALID Server run once more at this rate (queries/s); its files go to a folder of their own."""
+        paths = self.paths.run(first.spec.model, first.spec.scenario, first.spec.mode)
+        aside = self.paths.scenario_folder(first.spec.model, first.spec.scenario) / secondtry.FOLDER
+        shutil.rmtree(aside, ignore_errors=True)
+        paths.folder.rename(aside)
+        second = self.run(replace(first.spec, target_qps=rate))
+        place = aside.relative_to(self.paths.folder).as_posix()
+        result = secondtry.with_first(second.result, first.result, place)
+        content = {name: value for name, value in result.items() if name != "output_dir"}  # only the state has it
+        write_whole(paths.result_json, json.dumps(content, indent=2) + "\n")
+        return replace(second, result=result)
 
     def _call(self, inputs: Mapping[str, Any], what: str, recipe: str) -> Mapping[str, Any]:
         """Runs a recipe and gives its new state; its steps are shown the first time that `recipe` is called."""

@@ -20,7 +20,7 @@ from mlperf_results.privacy import Known, known_here, masked
 from mlperf_results.recipecalls import passed_on_inputs
 from mlperf_results.terminal import coloured
 
-from . import keeping, matrix, outcome, page, record, remaining, resume, session, sessionfile, table
+from . import keeping, matrix, outcome, page, record, remaining, resume, secondtry, session, sessionfile, table
 from .confwords import conf_lines
 from .fixedfolder import FixedFolder
 from .matrix import RunSpec
@@ -120,6 +120,10 @@ def _make(
         begun = record.begin(folder, spec)
         try:
             runs[run_name(spec)] = work.run(spec)
+            rate = secondtry.next_rate(runs[run_name(spec)].result)
+            if rate is not None and not call.config.is_finding:
+                call.say(secondtry.announcement(runs[run_name(spec)].result, rate))
+                runs[run_name(spec)] = work.run_again(runs[run_name(spec)], rate)
         except session.RunFailed as error:
             notes_file.note(spec, Progress.FAILED, str(error).splitlines()[0])
             return error.answer(f"hint: what it left is in {call.paths.folder}; to go on there: {way_on}")

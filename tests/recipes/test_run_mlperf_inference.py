@@ -21,9 +21,10 @@ remaining = load_module("run-mlperf-inference", "remaining")
 session = load_module("run-mlperf-inference", "session")
 table = load_module("run-mlperf-inference", "table")
 
-from mlperf_results import plot  # noqa: E402 - importable from here on
+from mlperf_results import foundruns, plot  # noqa: E402 - importable from here on
 from mlperf_results.appnames import APP_RECIPE, app_names  # noqa: E402
 from mlperf_results.benchmarks import BENCHMARKS  # noqa: E402
+from mlperf_results.logs import LATE_REASON  # noqa: E402
 from mlperf_results.names import METRIC_OF_SCENARIO, SYNTHETIC_LABEL, TEST_RUN_LABEL, Mode, Scenario  # noqa: E402
 
 META = recipe_meta("run-mlperf-inference")
@@ -599,6 +600,82 @@ def test_an_invalid_result_is_written_and_shown_and_fails_the_call(call, capsys)
     assert "INVALID: too slow" in (folder / "summary.txt").read_text()
     assert "INVALID: too slow" in capsys.readouterr().out
     assert json.loads((folder / "results.json").read_text())["passed"] is False
+
+
+def server_result(sent: float, *, is_valid: bool, origin: str = "warm-up estimate", is_late: bool = True) -> dict:
+    content = measured("Server", target_qps={"value": sent, "origin": origin})
+    reasons = [LATE_REASON, "Reduce target QPS to improve latency."] if is_late else ["minimum query count not met"]
+    metric = {"name": "completed queries per second", "value": sent * 0.9, "unit": "queries/s"}
+    return {**content, "valid": is_valid, "invalid_reasons": [] if is_valid else reasons, "metric": metric}
+
+
+class ServerRuns(FakeCM):
+    """Gives one of these results after the other, and leaves a log of each."""
+
+    def __init__(self, *results: dict[str, Any]) -> None:
+        super().__init__()
+        self._results = list(results)
+
+    def access(self, request: dict[str, Any]) -> dict[str, Any]:
+        if request["action"] == "record":
+            return {"return": 0}
+        self.calls.append(request)
+        folder = Path(request["output_dir"])
+        folder.mkdir(parents=True)
+        content = self._results.pop(0)
+        (folder / "mlperf_log_summary.txt").write_text(str(content["valid"]))
+        return {"return": 0, "new_state": {"mlperf_run": {"output_dir": str(folder), **content}}}
+
+
+SERVER_ONLY = {"CM_MLPERF_LOADGEN_SCENARIO": "server", "CM_MLPERF_LOADGEN_MODE": "performance"}
+
+
+def test_a_server_run_that_is_late_at_the_harness_own_rate_is_made_once_more_at_half(call, capsys):
+    cm = ServerRuns(server_result(2000.0, is_valid=False), server_result(900.0, is_valid=True, origin="user"))
+    answer, state, (folder,) = call(cm, **SERVER_ONLY)
+    assert answer == {"return": 0}
+    assert [request.get("target_qps") for request in cm.calls] == [None, "900.0"]
+    assert (folder / "digits/Server/first_attempt/mlperf_log_summary.txt").read_text() == "False"
+    second = folder / "digits/Server/performance/run_1"
+    assert (second / "mlperf_log_summary.txt").read_text() == "True"
+    kept = json.loads((second / "result.json").read_text())
+    assert kept["run"]["target_qps"] == {"value": 900.0, "origin": "lowered after an INVALID run"}
+    assert "output_dir" not in kept
+    attempt = state["mlperf_results"]["scenarios"][0]["performance"]["first_attempt"]
+    assert attempt["folder"] == "digits/Server/first_attempt"
+    assert (attempt["target_qps"], attempt["invalid_reasons"][0]) == (2000.0, LATE_REASON)
+    printed = capsys.readouterr().out
+    assert "Server is INVALID at the 2,000 queries/s that the harness chose" in printed
+    assert "the logs of the first run are in digits/Server/first_attempt" in " ".join(printed.split())
+    assert "--find looks for that" in printed  # still a rate that was chosen here
+    assert foundruns.find_runs(folder)[0][0].paths.folder == second
+
+
+def test_a_second_late_run_is_the_last_and_the_rate_to_give_is_named(call):
+    cm = ServerRuns(server_result(2000.0, is_valid=False), server_result(900.0, is_valid=False, origin="user"))
+    answer, _, _ = call(cm, **SERVER_ONLY)
+    assert answer["return"] == 1
+    assert len(cm.calls) == 2
+    assert "900 queries/s were sent, try --server_target_qps=405" in answer["error"]
+
+
+@pytest.mark.parametrize(
+    ("first", "words"),
+    [
+        (
+            server_result(2000.0, is_valid=False, origin="user"),
+            "2,000 queries/s were sent, try --server_target_qps=900",
+        ),
+        (server_result(2000.0, is_valid=False, is_late=False), "minimum query count not met"),
+    ],
+)
+def test_a_rate_of_the_user_or_another_reason_makes_no_second_run(call, first, words):
+    cm = ServerRuns(first)
+    answer, _, _ = call(cm, **SERVER_ONLY)
+    assert answer["return"] == 1
+    assert len(cm.calls) == 1
+    assert words in answer["error"]
+    assert "Reduce target QPS" not in answer["error"]
 
 
 def test_a_missed_accuracy_fails_the_call(call):

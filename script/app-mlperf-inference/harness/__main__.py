@@ -16,7 +16,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mlperf_results.figures import has_chosen_rate
+from mlperf_results.figures import has_chosen_rate, reasons_text
 from mlperf_results.logs import Json
 
 from harness.errors import HarnessError
@@ -43,8 +43,8 @@ def tell_result(result: Mapping[str, Json]) -> str:
         figure = f"{metric['name']} {metric['value']:.6g} {metric['unit']}{chosen}, "
     elif result["latency"] is None and isinstance(counts, Mapping):  # an accuracy run measures nothing
         figure = f"{counts['accuracy']} samples answered, "
-    reasons = result["invalid_reasons"]
-    because = f" ({'; '.join(map(str, reasons))})" if isinstance(reasons, list) and reasons else ""
+    reasons = reasons_text(result)
+    because = f" ({reasons})" if reasons else ""
     return f"{figure}{'VALID' if result['valid'] else 'INVALID'}{because}; {result['label']}"
 
 

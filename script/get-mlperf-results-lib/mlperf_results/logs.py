@@ -28,8 +28,11 @@ Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json
 _PREFIX = ":::MLLOG "
 _POWER_TIME = "%m-%d-%Y %H:%M:%S.%f"
 _MODES = {"PerformanceOnly": Mode.PERFORMANCE, "AccuracyOnly": Mode.ACCURACY}
+LATE_REASON = "performance constraints not satisfied (too many queries over the latency target)"
+"""What is said of a Server run whose rate was too high."""
+
 _CHECKS = (
-    ("result_perf_constraints_met", "performance constraints not satisfied (too many queries over the latency target)"),
+    ("result_perf_constraints_met", LATE_REASON),
     ("result_min_duration_met", "minimum duration not met"),
     ("result_min_queries_met", "minimum query count not met"),
     ("early_stopping_met", "early stopping not satisfied (too few queries, or too many over the latency target)"),
