@@ -99,6 +99,7 @@ def preprocess(i):
     paths.run_json.write_text(json.dumps(request, indent=2) + "\n", encoding="utf-8")
     env["CM_MLPERF_OUTPUT_DIR"] = str(paths.folder)
     env["CM_MLPERF_RUN_JSON"] = str(paths.run_json)
+    env["CM_TMP_MLPERF_OWNER"] = str(os.getpid())
     env["CM_MLPERF_RUN_CONSOLE_FILE"] = str(paths.console_text)
     is_silent = env.get("CM_TMP_SILENT") == "yes"
     env["CM_MLPERF_RUN_ON_TERMINAL"] = "yes" if is_terminal() and not is_silent else "no"

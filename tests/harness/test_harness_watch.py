@@ -9,7 +9,9 @@ import itertools
 import json
 import os
 import pty
+import signal
 import struct
+import subprocess
 import sys
 import termios
 import time
@@ -25,6 +27,7 @@ harness_support.need("numpy")
 
 from harness import metadata_json  # noqa: E402
 from harness.watch import machine, monitor, pressure, progress  # noqa: E402
+from harness.watch import owner as owner_of  # noqa: E402
 from harness.watch.machine import GpuFacts  # noqa: E402
 from harness.watch.monitor import LoadRecord, Monitor, Reading, Samples, make_row  # noqa: E402
 from harness.watch.nvml import GpuLoad, Nvml  # noqa: E402
@@ -300,6 +303,37 @@ def test_a_block_that_ends_at_once_still_has_a_row():
     with Monitor(with_gpus=False, interval_s=60.0) as watched:
         pass
     assert len(watched.record().rows) == 1
+
+
+WATCHING = "import os, time; from harness.watch.owner import end_with_owner; end_with_owner(os.environ); time.sleep(60)"
+
+
+def watching(owner: str) -> subprocess.Popen[str]:
+    """A process that works for this one."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), owner_of.OWNER_VARIABLE: owner}
+    return subprocess.Popen([sys.executable, "-c", WATCHING], env=environment, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="this system has no pidfd")
+def test_a_run_ends_with_the_process_that_it_works_for():
+    with subprocess.Popen(["sleep", "60"]) as owner:
+        run = watching(str(owner.pid))
+        try:
+            time.sleep(0.5)
+            assert run.poll() is None
+            owner.kill()
+            owner.wait()
+            _, said = run.communicate(timeout=30)
+        finally:
+            run.kill()
+    assert run.returncode == -signal.SIGTERM
+    assert "has ended, so the run ends too" in said
+
+
+@pytest.mark.parametrize("owner", ["", "no number", "4194304999"])
+def test_a_run_that_works_for_nobody_is_not_watched(owner):
+    assert owner_of.open_owner({owner_of.OWNER_VARIABLE: owner}) is None
+    assert owner_of.open_owner({}) is None
 
 
 class FakeNvml:

@@ -21,6 +21,7 @@ from mlperf_results.logs import Json
 
 from harness.errors import HarnessError
 from harness.mishaps import explained
+from harness.watch.owner import end_with_owner
 
 
 def _run_json(arguments: Sequence[str]) -> Path:
@@ -93,6 +94,7 @@ def main(arguments: Sequence[str]) -> int:
     So does the Python stack of every thread when a native library crashes.
     """
     faulthandler.enable()
+    end_with_owner(os.environ)
     try:
         story = _story(arguments)
     except HarnessError as error:
