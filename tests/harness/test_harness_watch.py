@@ -26,7 +26,7 @@ import pytest
 harness_support.need("numpy")
 
 from harness import metadata_json  # noqa: E402
-from harness.watch import machine, monitor, pressure, progress  # noqa: E402
+from harness.watch import machine, measuring, monitor, pressure, progress  # noqa: E402
 from harness.watch import owner as owner_of  # noqa: E402
 from harness.watch.machine import GpuFacts  # noqa: E402
 from harness.watch.monitor import LoadRecord, Monitor, Reading, Samples, make_row  # noqa: E402
@@ -334,6 +334,37 @@ def test_a_run_ends_with_the_process_that_it_works_for():
 def test_a_run_that_works_for_nobody_is_not_watched(owner):
     assert owner_of.open_owner({owner_of.OWNER_VARIABLE: owner}) is None
     assert owner_of.open_owner({}) is None
+
+
+def test_a_process_that_measures_beside_another_one_says_so(tmp_path, capsys):
+    path = tmp_path / "lock"
+    with measuring.measuring(path):
+        assert capsys.readouterr().err == ""
+        with measuring.measuring(path):
+            assert capsys.readouterr().err == f"harness: {measuring.MESSAGE}\n"
+            with measuring.measuring(path):
+                assert measuring.MESSAGE in capsys.readouterr().err
+    with measuring.measuring(path):
+        assert capsys.readouterr().err == ""
+
+
+def test_one_that_began_second_is_still_known_when_the_first_has_ended(tmp_path, capsys):
+    path = tmp_path / "lock"
+    with contextlib.ExitStack() as first, contextlib.ExitStack() as second:
+        first.enter_context(measuring.measuring(path))
+        second.enter_context(measuring.measuring(path))
+        first.close()
+        capsys.readouterr()
+        with measuring.measuring(path):
+            assert measuring.MESSAGE in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["no/such/folder", "link"])
+def test_a_lock_file_that_cannot_be_opened_stops_no_run(tmp_path, capsys, name):
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    with measuring.measuring(tmp_path / name):
+        assert capsys.readouterr().err == ""
+    assert not (tmp_path / "elsewhere").exists()
 
 
 class FakeNvml:

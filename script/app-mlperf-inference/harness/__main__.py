@@ -21,6 +21,7 @@ from mlperf_results.logs import Json
 
 from harness.errors import HarnessError
 from harness.mishaps import explained
+from harness.watch.measuring import measuring
 from harness.watch.owner import end_with_owner
 
 
@@ -72,11 +73,12 @@ def _story(arguments: Sequence[str]) -> str:
     if arguments and arguments[0] == "score":
         return tell_score(score(read_config(_run_json(arguments[1:]))))
     config = read_config(_run_json(arguments))
-    if config.find:
-        from harness.find.session import find, tell
+    with measuring():
+        if config.find:
+            from harness.find.session import find, tell
 
-        return tell(find(config))
-    return tell_result(perform(config))
+            return tell(find(config))
+        return tell_result(perform(config))
 
 
 def _tell(error: HarnessError) -> int:
