@@ -25,7 +25,7 @@ from mlperf_results import foundruns, plot  # noqa: E402 - importable from here 
 from mlperf_results.appnames import APP_RECIPE, app_names  # noqa: E402
 from mlperf_results.benchmarks import BENCHMARKS  # noqa: E402
 from mlperf_results.logs import LATE_REASON  # noqa: E402
-from mlperf_results.names import METRIC_OF_SCENARIO, SYNTHETIC_LABEL, TEST_RUN_LABEL, Mode, Scenario  # noqa: E402
+from mlperf_results.names import METRIC_OF_SCENARIO, SYNTHETIC_LABEL, TEST_RUN_LABEL, TOKEN_METRIC, Mode, Scenario  # noqa: E402
 
 META = recipe_meta("run-mlperf-inference")
 KNOWN = app_names(recipe_meta(APP_RECIPE))
@@ -415,6 +415,19 @@ def test_the_table_fits_100_columns_with_the_longest_metric_of_each_scenario():
         content["valid"] = False
         rows.append(finished(scenario.value, "performance", content))
         rows.append(finished(scenario.value, "accuracy", result(value=None), score()))
+    tokens = result(value=None) | {"metric": {"name": TOKEN_METRIC.name, "value": 1234.5, "unit": TOKEN_METRIC.unit}}
+    lengths = {"metrics": [metric("GEN_LEN", 4_016_878, 3_615_190, 4_418_566)], "passed": True}
+    gptj = [
+        finished("Offline", "performance", tokens), finished("Offline", "accuracy", result(value=None), lengths),
+        finished("SingleStream", "performance", result(value=123.4)),
+    ]  # fmt: skip
+    for runs in (rows, gptj):
+        results = outcome.results_record(config(), "id", runs)
+        assert max(map(len, table.render("t" * 60, results, outcome.by_scenario(runs)).splitlines())) <= 100
+
+
+def test_a_long_title_is_wrapped_too():
+    rows = [finished("Offline", "performance", result())]
     results = outcome.results_record(config(), "id", rows)
     assert max(map(len, table.render("t" * 60, results, outcome.by_scenario(rows)).splitlines())) <= 100
 

@@ -26,8 +26,9 @@ LOWER_PART = 0.5
 """Part of the rate of a Server run that was too late, for the next one: its queries waited for one another, so a rate
 somewhat below what it answered would still be too high."""
 
-_LOADGENS_ADVICE = "Reduce target QPS"
-"""How LoadGen's own words about such a run begin (6.0.17); they name no rate."""
+_SAYS_LESS = ("Reduce target QPS", "early stopping not satisfied")
+"""How the other reasons of such a run begin: LoadGen's advice (6.0.17) names no rate, and early stopping follows from
+the late queries."""
 
 
 def _sent(result: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -65,7 +66,7 @@ def reasons_text(result: Mapping[str, Any], rate_input: str = "--target_qps") ->
     reasons = list(map(str, result["invalid_reasons"]))
     rate = lower_rate(result)
     if rate is not None:
-        reasons = [reason for reason in reasons if not reason.startswith(_LOADGENS_ADVICE)]
+        reasons = [reason for reason in reasons if not reason.startswith(_SAYS_LESS)]
         sent = (_sent(result) or {})["value"]
-        reasons.append(f"{sent:,g} queries/s were sent, try {rate_input}={rate:g}")
+        reasons.append(f"{sent:,g} queries/s were sent, try {rate_input}={rate:.10g}")
     return "; ".join(reasons)
