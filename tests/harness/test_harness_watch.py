@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import fcntl
 import io
 import itertools
@@ -270,13 +271,24 @@ def a_system(root: Path, *, stolen: int, swapped: int, hot_ms: int, throttled: i
 def test_steal_time_swapping_heat_and_a_quota_are_counted_from_before_to_after(tmp_path):
     before = pressure.read_counters(a_system(tmp_path, stolen=0, swapped=100, hot_ms=40, throttled=0))
     after = pressure.read_counters(a_system(tmp_path, stolen=250, swapped=356, hot_ms=240, throttled=40))
-    assert pressure.pressure(before, after, seconds=2.0) == {
+    alone = {**pressure.pressure(before, after, seconds=2.0), "others_percent": None}  # below
+    assert alone == {
+        "others_percent": None,
         "stolen_percent": 100.0,  # nothing but steal time in these counters
         "swapped_bytes": 256 * os.sysconf("SC_PAGE_SIZE"),
         "heat_throttled_percent": 10.0,
         "quota_throttled_percent": 100.0,
     }
     assert pressure.pressure(before, before, seconds=2.0)["quota_throttled_percent"] == 0.0
+
+
+def test_others_are_what_all_programs_used_less_this_process():
+    ticks_per_s = os.sysconf("SC_CLK_TCK")
+    before = pressure.Counters(process_s=10.0, busy_ticks=0, all_ticks=0)
+    after = pressure.Counters(process_s=14.0, busy_ticks=9 * ticks_per_s, all_ticks=10 * ticks_per_s)
+    assert pressure.pressure(before, after, seconds=5.0)["others_percent"] == 50.0  # 9 s busy, 4 s of them ours, of 10
+    late_ticks = dataclasses.replace(after, busy_ticks=3 * ticks_per_s)
+    assert pressure.pressure(before, late_ticks, seconds=5.0)["others_percent"] == 0.0
 
 
 def test_a_system_without_these_counters_says_nothing(tmp_path):

@@ -57,7 +57,11 @@ def _size(count: float) -> str:
 
 def others_percent(load: Mapping[str, Any], machine: Mapping[str, Any]) -> float | None:
     """Return the part of all processors that others than the run used, with what other virtual machines took (steal
-    time); None where the system did not tell. `load`, `machine`: of a result.json."""
+    time); None where the system did not tell. `load`, `machine`: of a result.json; the harness says it in `load`, but
+    for records from before 2026-11-23, where it follows from the means."""
+    said = _number(load, "others_percent")
+    if said is not None:
+        return said
     everything, own = _number(load, "mean_machine_cpu_percent"), _number(load, "mean_process_cpu_percent")
     cores = _number(machine, "core_count")
     if everything is None or own is None or not cores:
@@ -70,7 +74,7 @@ def _others(result: Mapping[str, Any], load: Mapping[str, Any], seconds: float) 
     percent = others_percent(load, machine)
     if percent is None or percent < LEAST_OTHERS_PERCENT:
         return []
-    if percent / 100 * seconds * float(machine["core_count"]) < LEAST_OTHERS_S:
+    if percent / 100 * seconds * float(machine.get("core_count") or 1) < LEAST_OTHERS_S:
         return []
     stolen = _number(load, "stolen_percent") or 0.0
     virtual = f" ({_percent(stolen)} other virtual machines)" if stolen >= LEAST_STOLEN_PERCENT else ""

@@ -26,7 +26,7 @@ from mlperf_results.logs import Json
 
 from harness.watch.machine import GpuFacts, memory_value_bytes, read_text
 from harness.watch.nvml import GpuLoad, Nvml
-from harness.watch.pressure import Counters, pressure
+from harness.watch.pressure import Counters, machine_ticks, pressure
 from harness.watch.pressure import read_counters as read_pressure
 
 FILE_NAME = "load.json"
@@ -49,15 +49,6 @@ class Reading:
     all_ticks: int | None
     rss_bytes: int | None
     available_bytes: int | None
-
-
-def machine_ticks(stat: str) -> tuple[int | None, int | None]:
-    """Return busy and all clock ticks of all cores from the text of /proc/stat (idle and iowait are not busy)."""
-    words = stat.partition("\n")[0].split()
-    if not words or words[0] != "cpu" or len(words) < 6:
-        return None, None
-    ticks = [int(word) for word in words[1:9]]  # what follows (guest) is part of user and nice already
-    return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
 
 
 def resident_bytes(statm: str, page_bytes: int) -> int | None:

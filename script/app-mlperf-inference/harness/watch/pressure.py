@@ -1,4 +1,4 @@
-"""What holds a run back beside other programs: steal time, swapping, heat, a processor quota. Linux tells in counters.
+"""What holds a run back: other programs, steal time, swapping, heat, a processor quota. Linux tells in counters.
 
 They are read once before a run and once after it, so watching costs the run nothing. What a system does not tell is
 None. The verdict on them is mlperf_results' `disturbance`.
@@ -21,15 +21,27 @@ _STEAL_PLACE, _LAST_PLACE = 7, 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
-    """At one moment, since the system started. ticks of all processors; milliseconds of the hottest processor; periods
-    of the processor quota of this process's cgroup, and those in which it was used up."""
+    """At one moment, since the system started. ticks of all processors; process_s: processor time of this process;
+    milliseconds of the hottest processor; periods of the processor quota of this process's cgroup, and those in which
+    it was used up."""
 
+    process_s: float = 0.0
+    busy_ticks: int | None = None
     stolen_ticks: int | None = None
     all_ticks: int | None = None
     swapped_pages: int | None = None
     hot_ms: int | None = None
     quota_periods: int | None = None
     throttled_periods: int | None = None
+
+
+def machine_ticks(stat: str) -> tuple[int | None, int | None]:
+    """Return busy and all clock ticks of all cores from the text of /proc/stat (idle and iowait are not busy)."""
+    words = stat.partition("\n")[0].split()
+    if not words or words[0] != "cpu" or len(words) < 6:
+        return None, None
+    ticks = [int(word) for word in words[1:9]]  # what follows (guest) is part of user and nice already
+    return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
 
 
 def numbers_in(text: str) -> dict[str, int]:
@@ -76,15 +88,18 @@ def _largest(paths: Sequence[Path]) -> int | None:
 def read_counters(root: Path = Path("/")) -> Counters:
     """Return the counters now. Heat: `*_throttle_total_time_ms` of Intel processors (Linux 5.6 and later)."""
     proc = root / "proc"
-    words = read_text(proc / "stat").partition("\n")[0].split()[1:]
-    ticks = [int(word) for word in words[:_LAST_PLACE]]
+    stat, times = read_text(proc / "stat"), os.times()
+    busy, total = machine_ticks(stat)
+    ticks = stat.partition("\n")[0].split()[1 : _LAST_PLACE + 1]
     pages = numbers_in(read_text(proc / "vmstat"))
     swapped = [pages[name] for name in ("pswpin", "pswpout") if name in pages]
     periods, throttled = _quota(proc, root / "sys/fs/cgroup")
     hot = (root / "sys/devices/system/cpu").glob("cpu[0-9]*/thermal_throttle/*_throttle_total_time_ms")
     return Counters(
-        stolen_ticks=ticks[_STEAL_PLACE] if len(ticks) > _STEAL_PLACE else None,
-        all_ticks=sum(ticks) if ticks else None,
+        process_s=times.user + times.system,
+        busy_ticks=busy,
+        stolen_ticks=int(ticks[_STEAL_PLACE]) if total is not None and len(ticks) > _STEAL_PLACE else None,
+        all_ticks=total,
         swapped_pages=sum(swapped) if swapped else None,
         hot_ms=_largest(sorted(hot)),
         quota_periods=periods,
@@ -109,7 +124,10 @@ def pressure(before: Counters, now: Counters, seconds: float) -> dict[str, Json]
     pages = _difference(before.swapped_pages, now.swapped_pages)
     stolen, total = _difference(before.stolen_ticks, now.stolen_ticks), _difference(before.all_ticks, now.all_ticks)
     throttled = _difference(before.throttled_periods, now.throttled_periods)
+    busy = _difference(before.busy_ticks, now.busy_ticks)
+    own_ticks = (now.process_s - before.process_s) * (os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100)
     return {
+        "others_percent": None if busy is None else _percent(max(0.0, busy - own_ticks), total),
         "stolen_percent": _percent(stolen, total),
         "swapped_bytes": None if pages is None else pages * page_bytes,
         "heat_throttled_percent": _percent(_difference(before.hot_ms, now.hot_ms), seconds * 1000.0),
