@@ -24,8 +24,6 @@ VERDICT_KEYS = ("valid", "invalid_reasons", "errors")
 PERFORMANCE_KEYS = (*VERDICT_KEYS, "metric", "label", "duration_s", "query_count", "latency", "run", "issue_shape",
                     "first_attempt", "load", "machine")  # fmt: skip
 """What results.json takes over from an accuracy run's and a performance run's result.json."""
-SERVER_RATE_INPUT = "--server_target_qps"
-"""The input of this recipe that gives the rate of the Server runs."""
 NO_RUN_LABEL = "no run has finished, so there is no result"
 LABEL_SEPARATOR = "; "
 """Stands between the parts of a label in result.json."""
@@ -68,7 +66,8 @@ class ScenarioOutcome:
         found = []
         for run in (self.performance, self.accuracy):
             if run is not None and not run.result["valid"]:
-                reasons = reasons_text(run.result, SERVER_RATE_INPUT) or "LoadGen gave no reason"
+                rate_input = f"--{self.scenario.value.lower()}_target_qps"
+                reasons = reasons_text(run.result, rate_input) or "LoadGen gave no reason"
                 found.append(f"{self.scenario.value} {run.spec.mode.value} is INVALID: {reasons}")
         score = None if self.accuracy is None else self.accuracy.accuracy
         for metric in () if score is None else score["metrics"]:

@@ -80,7 +80,7 @@ class Session:
         return FinishedRun(spec=spec, folder=relative, result=state["mlperf_run"], accuracy=accuracy)
 
     def run_again(self, first: FinishedRun, rate: float) -> FinishedRun:
-        """Makes an INVALID Server run once more at this rate (queries/s); its files go to a folder of their own."""
+        """Makes an INVALID run once more at this rate; the files of the first one go to a folder of their own."""
         paths = self.paths.run(first.spec.model, first.spec.scenario, first.spec.mode)
         aside = self.paths.scenario_folder(first.spec.model, first.spec.scenario) / secondtry.FOLDER
         shutil.rmtree(aside, ignore_errors=True)

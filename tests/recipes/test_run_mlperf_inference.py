@@ -24,7 +24,7 @@ table = load_module("run-mlperf-inference", "table")
 from mlperf_results import foundruns, plot  # noqa: E402 - importable from here on
 from mlperf_results.appnames import APP_RECIPE, app_names  # noqa: E402
 from mlperf_results.benchmarks import BENCHMARKS  # noqa: E402
-from mlperf_results.logs import LATE_REASON  # noqa: E402
+from mlperf_results.logs import LATE_REASON, SHORT_REASON  # noqa: E402
 from mlperf_results.names import METRIC_OF_SCENARIO, SYNTHETIC_LABEL, TEST_RUN_LABEL, TOKEN_METRIC, Mode, Scenario  # noqa: E402
 
 META = recipe_meta("run-mlperf-inference")
@@ -652,16 +652,30 @@ def test_a_server_run_that_is_late_at_the_harness_own_rate_is_made_once_more_at_
     second = folder / "digits/Server/performance/run_1"
     assert (second / "mlperf_log_summary.txt").read_text() == "True"
     kept = json.loads((second / "result.json").read_text())
-    assert kept["run"]["target_qps"] == {"value": 900.0, "origin": "lowered after an INVALID run"}
+    assert kept["run"]["target_qps"] == {"value": 900.0, "origin": "changed after an INVALID run"}
     assert "output_dir" not in kept
     attempt = state["mlperf_results"]["scenarios"][0]["performance"]["first_attempt"]
     assert attempt["folder"] == "digits/Server/first_attempt"
     assert (attempt["target_qps"], attempt["invalid_reasons"][0]) == (2000.0, LATE_REASON)
     printed = capsys.readouterr().out
-    assert "Server is INVALID at the 2,000 queries/s that the harness chose" in printed
+    assert f"Server is INVALID ({LATE_REASON}); 2,000 queries/s were sent, as the harness chose." in printed
     assert "the logs of the first run are in digits/Server/first_attempt" in " ".join(printed.split())
     assert "--find looks for that" in printed  # still a rate that was chosen here
     assert foundruns.find_runs(folder)[0][0].paths.folder == second
+
+
+def test_an_offline_run_that_is_too_short_at_the_harness_own_rate_is_made_once_more_at_a_higher_one(call, capsys):
+    metric = {"name": "throughput", "value": 9000.0, "unit": "samples/s"}
+    first = {**measured("Offline", target_qps=8000.0), "metric": metric, "valid": False}
+    first["invalid_reasons"] = [SHORT_REASON, "Increase expected QPS so the loadgen pre-generates a larger query."]
+    cm = ServerRuns(first, {**measured("Offline", target_qps={"value": 13_500.0, "origin": "user"}), "metric": metric})
+    answer, _, _ = call(cm, CM_MLPERF_LOADGEN_SCENARIO="offline", CM_MLPERF_LOADGEN_MODE="performance")
+    assert answer == {"return": 0}
+    assert [request.get("target_qps") for request in cm.calls] == [None, "13500.0"]
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "it was planned for 8,000 samples/s, as the harness chose. It is run once more with 13,500." in printed
+    assert "the logs of the first run are in digits/Offline/first_attempt" in printed
+    assert "--find looks for that" not in printed
 
 
 def test_a_second_late_run_is_the_last_and_the_rate_to_give_is_named(call):
