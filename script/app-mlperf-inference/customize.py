@@ -10,21 +10,23 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 import json
 import os
+import sys
 from datetime import datetime, timezone
 from pathlib import Path
 
 from mlperf_results.appnames import app_names
+from mlperf_results.disturbance import VERDICT
 from mlperf_results.layout import ResultsPaths, RunPaths, make_run_id
 from mlperf_results.names import parse_mode, parse_scenario
+from mlperf_results.terminal import coloured
 
-from . import run_request, several
+from . import closing, run_request, several
 
 
-def default_output_dir(request: dict, folder: Path, started: datetime) -> Path:
+def default_session(request: dict, folder: Path, started: datetime) -> ResultsPaths:
     """Where a run goes when the caller names no folder: below `folder`/results, in the usual layout."""
     run_id = make_run_id(started, request["model"], request["backend"], request["device"])
-    paths = ResultsPaths(folder / "results", run_id)
-    return paths.run(request["model"], parse_scenario(request["scenario"]), parse_mode(request["mode"])).folder
+    return ResultsPaths(folder / "results", run_id)
 
 
 def result_environment(result: dict, paths: RunPaths) -> dict[str, str]:
@@ -51,6 +53,10 @@ def compare_with_reference(request: dict, reference: str, folder: Path) -> None:
 
 
 HINT = "hint: cm run script --tags=app,mlperf,inference,_digits,_offline,_performance"
+
+
+SESSION_KEY = "CM_TMP_MLPERF_SESSION"
+"""From one hook to the other: the folder of a call that named none."""
 
 
 def is_terminal() -> bool:
@@ -84,15 +90,19 @@ def preprocess(i):
     except run_request.RequestError as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}
     if request["output_dir"] is None:
-        request["output_dir"] = str(default_output_dir(request, folder, datetime.now(timezone.utc)))
+        session = default_session(request, folder, datetime.now(timezone.utc))
+        run = session.run(request["model"], parse_scenario(request["scenario"]), parse_mode(request["mode"]))
+        request["output_dir"], env[SESSION_KEY] = str(run.folder), str(session.folder)
     paths = RunPaths(Path(request["output_dir"]))
     paths.folder.mkdir(parents=True, exist_ok=True)
     paths.result_json.unlink(missing_ok=True)
     paths.run_json.write_text(json.dumps(request, indent=2) + "\n", encoding="utf-8")
     env["CM_MLPERF_OUTPUT_DIR"] = str(paths.folder)
     env["CM_MLPERF_RUN_JSON"] = str(paths.run_json)
+    env["CM_TMP_MLPERF_OWNER"] = str(os.getpid())
     env["CM_MLPERF_RUN_CONSOLE_FILE"] = str(paths.console_text)
-    env["CM_MLPERF_RUN_ON_TERMINAL"] = "yes" if is_terminal() else "no"
+    is_silent = env.get("CM_TMP_SILENT") == "yes"
+    env["CM_MLPERF_RUN_ON_TERMINAL"] = "yes" if is_terminal() and not is_silent else "no"
     return {"return": 0}
 
 
@@ -109,4 +119,14 @@ def postprocess(i):
         }
     env.update(result_environment(result, paths))
     i["state"]["mlperf_run"] = {"output_dir": str(paths.folder), **result}
+    if env.get(SESSION_KEY) and not result.get("find"):
+        tell(env, closing.closing_lines(result, Path(env[SESSION_KEY]), paths.folder), result)
     return {"return": 0}
+
+
+def tell(env: dict, lines: list[str], result: dict) -> None:
+    """Prints the last lines of a single run; of a silent call what is wrong with its figure."""
+    warnings = [line for line in lines if line.endswith(VERDICT)]
+    shown = warnings if env.get("CM_TMP_SILENT") == "yes" else lines
+    if shown:
+        print(coloured("\n".join(shown), sys.stdout, os.environ, [*warnings, result["label"]]), flush=True)

@@ -6,6 +6,8 @@ export PYTHONPATH="${CM_TMP_CURRENT_SCRIPT_PATH}${PYTHONPATH:+:${PYTHONPATH}}"
 export PYTHONDONTWRITEBYTECODE=1
 export ORT_DISABLE_TELEMETRY=1 # onnxruntime 1.31 makes a device id in the user's home and reports use; a benchmark does not
 
+export HARNESS_ENDS_WITH="${CM_TMP_MLPERF_OWNER:-}" # when cm is killed, nobody waits for this run
+
 if [ "${CM_MLPERF_RUN_ON_TERMINAL:-no}" = "yes" ]; then
   exec 3>&2
   export HARNESS_PROGRESS_FD=3 # the line that is rewritten all the time: to the user, not into the file

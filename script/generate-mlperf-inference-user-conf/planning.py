@@ -77,6 +77,11 @@ class Planned:
         )
 
 
+SAMPLES_RULE = "rule; of a smaller data set all samples"
+"""The origin of a sample count: the size of the data set is known only when the run has opened it (`_tiny` ones are
+small)."""
+
+
 def target_key(scenario: Scenario) -> str:
     """LoadGen's key of the target that a scenario is planned with."""
     return "target_latency" if scenario.is_stream else "target_qps"
@@ -98,7 +103,7 @@ def plan_scenario(
     if samples is None and row is not None:
         samples = row.record.performance_sample_count
     if samples is not None:
-        origin = "you" if given.performance_sample_count is not None else "rule"
+        origin = "you" if given.performance_sample_count is not None else SAMPLES_RULE
         settings["performance_sample_count_override"] = Value(samples, origin)
     target, notes, key = _target(scenario, given, recorded), [], target_key(scenario)
     if target is not None:

@@ -7,11 +7,14 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
 import json
+import os
+import sys
 from pathlib import Path
 
 from mlperf_results.names import printable, unknown_text
 from mlperf_results.resultcsv import results_csv
 from mlperf_results.resultrows import read_results, tree_folder
+from mlperf_results.terminal import coloured
 from mlperf_results.wholefile import write_whole
 
 from . import summaries
@@ -20,7 +23,8 @@ PREFIX = "CM_MLPERF_PRINT_"
 FORMS = ("banners", "tree", "both")
 PERFORMANCE_NAME, ACCURACY_NAME = "perf_harness_summary.json", "accuracy_summary.json"
 CSV_NAME = "results_summary.csv"
-HINT = "hint: cm run script --tags=print,mlperf,results --input=build/logs"
+USUAL_FOLDERS = ("results", "build/logs")
+"""Where run-mlperf-inference and NVIDIA's harness leave logs, below the folder where they are called."""
 
 
 class PrintError(Exception):
@@ -32,6 +36,15 @@ def folder_of(env: dict, key: str) -> Path | None:
     text = str(env.get(key, "") or "").strip()
     start = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
     return start / Path(text).expanduser() if text else None
+
+
+def hint(env: dict) -> str:
+    """The call to try next: with a usual folder that is there, else with a word in its place."""
+    start = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+    asked = folder_of(env, PREFIX + "INPUT")
+    there = [name for name in USUAL_FOLDERS if (start / name).is_dir() and start / name != asked]
+    text = f"hint: cm run script --tags=print,mlperf,results --input={there[0] if there else 'FOLDER'}"
+    return text if there else f"{text}   # FOLDER holds LoadGen's logs, at any depth"
 
 
 def form_of(env: dict) -> str:
@@ -54,13 +67,13 @@ def preprocess(i):
         form = form_of(env)
         source = folder_of({PREFIX + "INPUT": "build/logs", **env}, PREFIX + "INPUT")
         if not source.is_dir():
-            raise PrintError(f"--input: {source} is no folder")
+            raise PrintError(f"--input: {source} {'is not a folder' if source.exists() else 'does not exist'}")
         results = read_results(source)
         if not results.rows:
             raise PrintError("\n  ".join([f"no LoadGen run was found below {source}", *results.left_out]))
         return show(i, form, source, results)
     except (PrintError, OSError) as error:
-        return {"return": 1, "error": f"{error}\n{HINT}"}
+        return {"return": 1, "error": f"{error}\n{hint(env)}"}
 
 
 def show(i, form: str, source: Path, results) -> dict:
@@ -78,7 +91,7 @@ def show(i, form: str, source: Path, results) -> dict:
         if form in ("tree", "both"):
             lines += summaries.tree_lines(rows)
         lines += [f"left out {text}" for text in results.left_out]
-    print("\n".join(map(printable, lines)), flush=True)
+    print(coloured("\n".join(map(printable, lines)), sys.stdout, os.environ), flush=True)
     i["state"]["mlperf_printed_results"] = {"performance": performance, "accuracy": accuracy}
     output = folder_of(env, PREFIX + "OUTPUT")
     in_tree = any(tree_folder(row.runs[0].run) is not None for row in rows)
@@ -95,4 +108,6 @@ def show(i, form: str, source: Path, results) -> dict:
         path = (output or source) / name
         write_whole(path, text)
         env[key] = str(path)
+    written = f"written to {printable(str(output or source))} (--output=FOLDER: elsewhere): "
+    print(written + ", ".join(name for name, _ in files.values()), file=sys.stderr, flush=True)
     return {"return": 0}

@@ -53,9 +53,9 @@ def verdict(facts: RunFacts) -> str:
 
 def performance_text(row: Row) -> str:
     """The line of LoadGen's summary with the figure, and the verdict; of the last run where there are several."""
-    if not row.performance:
+    facts = row.shown
+    if facts is None:
         return NO_PERFORMANCE
-    facts = row.performance[-1]
     line = "No figure in the log" if facts.summary.figure is None else facts.summary.figure.text
     return f"{line} and Result is : {verdict(facts)}"
 
@@ -70,9 +70,9 @@ def _score_text(score: Score) -> str:
 
 def accuracy_text(row: Row) -> str:
     """The official line of each metric with its verdict, where a target is known."""
-    if not row.accuracy:
+    facts = row.scored
+    if facts is None:
         return NO_ACCURACY
-    facts = row.accuracy[-1]
     if not facts.run.paths.accuracy_log.is_file():
         return NO_ACCURACY_LOG
     return " | ".join(map(_score_text, facts.scores)) or NOT_SCORED
@@ -121,9 +121,8 @@ def _tree_performance(row: Row, facts: RunFacts) -> str:
     )
 
 
-def _server_lines(row: Row, rows: Sequence[Row]) -> list[str]:
+def _server_lines(row: Row, facts: RunFacts, rows: Sequence[Row]) -> list[str]:
     """What v4.1 says of Server: latency beside the limit, rate beside Offline's."""
-    facts = row.performance[-1]
     lines = []
     benchmark = benchmark_behind(row.model, facts.round_name)
     limit_ms = None
@@ -133,9 +132,9 @@ def _server_lines(row: Row, rows: Sequence[Row]) -> list[str]:
     if limit_ms and latency_ms is not None:
         lines.append(f"p99 latency: {latency_ms:.4g} ms, {latency_ms / limit_ms:.3f} of the {limit_ms:g} ms allowed")
     offline = next(
-        (other.performance[-1].figure for other in rows
+        (other.shown.figure for other in rows
          if (other.group, other.system, other.model) == (row.group, row.system, row.model)
-         and other.scenario is Scenario.OFFLINE and other.performance),
+         and other.scenario is Scenario.OFFLINE and other.shown is not None),
         None,
     )  # fmt: skip
     if offline is not None and offline.value and facts.figure is not None:
@@ -153,8 +152,7 @@ def _published_lines(row: Row) -> list[str]:
     ]
 
 
-def _tree_scores(row: Row) -> str:
-    facts = row.accuracy[-1]
+def _tree_scores(facts: RunFacts) -> str:
     texts = []
     for score in facts.scores:
         if score.value is None or score.target is None:
@@ -174,13 +172,13 @@ def tree_lines(rows: Sequence[Row]) -> list[str]:
             lines.append(f" {last}:")
         lines.append(f"   {row.model}:")
         found = []
-        if row.accuracy:
-            found.append(f"accuracy: {_tree_scores(row)}")
-        if row.performance:
-            facts = row.performance[-1]
+        if row.scored is not None:
+            found.append(f"accuracy: {_tree_scores(row.scored)}")
+        facts = row.shown
+        if facts is not None:
             found.append(f"performance: {_own_summary(facts) or _tree_performance(row, facts)}")
             found += [f"invalid: {reason}" for reason in facts.reasons]
-            found += _server_lines(row, rows) if row.scenario is Scenario.SERVER else []
+            found += _server_lines(row, facts, rows) if row.scenario is Scenario.SERVER else []
             found += _published_lines(row)
         if row.label:
             found.append(f"label: {row.label}")

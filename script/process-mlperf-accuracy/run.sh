@@ -5,4 +5,12 @@ set -euo pipefail
 export PYTHONPATH="${CM_MLPERF_ACCURACY_HARNESS_PATH}${PYTHONPATH:+:${PYTHONPATH}}"
 export PYTHONDONTWRITEBYTECODE=1
 
-"${CM_PYTHON_BIN_WITH_PATH}" -m harness score "${CM_MLPERF_ACCURACY_RUN_JSON}"
+score() { "${CM_PYTHON_BIN_WITH_PATH}" -m harness score "${CM_MLPERF_ACCURACY_RUN_JSON}"; }
+
+if [ "${CM_TMP_SILENT:-no}" != "yes" ]; then
+  score
+elif ! said="$(score 2>&1)"; then # the score is no problem; what went wrong is one
+  printf '%s\n' "${said}" >&2
+  exit 1
+fi
+

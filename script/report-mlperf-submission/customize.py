@@ -108,7 +108,7 @@ def preprocess(i):
     print(
         "\n".join(
             [
-                f"{len(results.rows)} results",
+                f"{len(results.rows)} result{'' if len(results.rows) == 1 else 's'}",
                 f"Summary: {summary}",
                 *(f"Report:  {printable(str(file))}" for file in files),
             ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mlperf_results.disturbance import disturbance_lines
 from mlperf_results.htmlpage import ABSENT, Html, bullets, figures, folded, table, text
 from mlperf_results.loadplots import load_plots
 from mlperf_results.names import SYNTHETIC_LABEL, TEST_RUN_LABEL, Scenario
@@ -14,6 +15,7 @@ from mlperf_results.resultrows import Comparison, Row, compare
 from mlperf_results.runfacts import Figure, Score
 
 from .evidence import Places
+from .rownames import Names, Pair, backend_of, pairs, run_word
 
 PLAIN_WORDS = {
     SYNTHETIC_LABEL: "The weights of the model, or the data, or both were made by a program: the figures show that the"
@@ -38,11 +40,6 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.5g}"
 
 
-def row_name(row: Row) -> str:
-    """What a row is called where its system is known."""
-    return f"{row.model}, {row.scenario.value}"
-
-
 def _amount(figure: Figure) -> str:
     return f"{number(figure.value)} {figure.unit}"
 
@@ -52,8 +49,8 @@ def duration(latency_ms: float) -> str:
     return f"{number(latency_ms)} ms" if latency_ms < 10_000 else f"{number(latency_ms / 1000)} s"
 
 
-def _score_cells(row: Row, score: Score, places: Places) -> tuple[object, ...]:
-    meaning = f"{row_name(row)}: accuracy {score.name}".rstrip()
+def _score_cells(name: str, score: Score, places: Places) -> tuple[object, ...]:
+    meaning = f"{name}: accuracy {score.name}".rstrip()
     if score.value is None:
         return places.link(score.line, meaning, score.evidence), ABSENT, ABSENT
     digits = number(score.value) if abs(score.value) >= 10_000 else f"{score.value:.3f}"
@@ -70,52 +67,82 @@ def _published(row: Row) -> object:
     return ABSENT if not found else ", ".join(f"{ratio:.2f}" for _, ratio in found)
 
 
-def results_table(rows: Sequence[Row], places: Places) -> str:
+def _pair_lines(row: Row, pair: Pair, names: Names, places: Places) -> list[Sequence[object]]:
+    """The lines of runs that belong together: scores stand beside their run."""
+    scores = [_score_cells(names.run(row, facts), score, places) for facts in pair.accuracy for score in facts.scores]
+    first, *others = scores or [(ABSENT, ABSENT, ABSENT)]
+    lines: list[Sequence[object]] = []
+    for place, facts in enumerate(pair.performance or (None,)):
+        figure = None if facts is None else facts.figure
+        value: object = ABSENT
+        if facts is not None and figure is not None:
+            value = places.link(_amount(figure), f"{names.run(row, facts)}: {figure.name}", figure.evidence)
+        verdict = ABSENT if facts is None else validity(facts)
+        shown = facts if facts is not None else next(iter(pair.accuracy), None)
+        scenario = row.scenario.value
+        if shown is not None and len(row.performance) > 1:
+            scenario = f"{scenario}, {run_word(shown)}"
+        score = first if place == 0 else ("", "", "")
+        lines.append((row.model, scenario, value, verdict, *score, _published(row) if facts is row.shown else ""))
+    return lines + [("", "", "", "", *score, "") for score in others]
+
+
+def results_table(rows: Sequence[Row], names: Names, places: Places) -> str:
     """The results of one system."""
-    cells: list[Sequence[object]] = []
-    for row in rows:
-        scores = [_score_cells(row, score, places) for facts in row.accuracy for score in facts.scores]
-        first, *others = scores or [(ABSENT, ABSENT, ABSENT)]
-        runs = row.performance or (None,)
-        for place, facts in enumerate(runs):
-            figure = None if facts is None else facts.figure
-            value = (
-                ABSENT
-                if figure is None
-                else places.link(_amount(figure), f"{row_name(row)}: {figure.name}", figure.evidence)
-            )
-            verdict = ABSENT if facts is None else validity(facts)
-            name = row.scenario.value if len(runs) == 1 or facts is None else f"{row.scenario.value} {place + 1}"
-            more = (*first, _published(row)) if place == 0 else ("", "", "", "")
-            cells.append((row.model, name, value, verdict, *more))
-        cells += [("", "", "", "", *score, "") for score in others]
+    cells = [line for row in rows for pair in pairs(row) for line in _pair_lines(row, pair, names, places)]
     headings = ("Model", "Scenario", "Result", "LoadGen", "Accuracy", "Target", "Accuracy met",
                 "Times published")  # fmt: skip
     width = len(headings) if any(compare(row).anchors for row in rows) else len(headings) - 1
     cells = [line[:width] for line in cells]
-    return table(headings[:width], cells, numbers=(2, 5, 7), caption="The result of each model and scenario")
+    return table(
+        headings[:width], cells, numbers=(2, 5, 7), caption="The result of each model and scenario", kind="stacked"
+    )
 
 
-def label_words(rows: Sequence[Row]) -> list[str]:
+def backends_compared(rows: Sequence[Row], names: Names) -> str:
+    """The figures of the same model and scenario with different backends, and how they compare; empty without such."""
+    grouped: dict[tuple[str, Scenario], list[tuple[Row, Figure]]] = {}
+    for row in rows:
+        if row.shown is not None and row.shown.figure is not None and backend_of(row):
+            grouped.setdefault((row.model, row.scenario), []).append((row, row.shown.figure))
+    cells: list[Sequence[object]] = []
+    for (model, scenario), found in grouped.items():
+        if len({backend_of(row) for row, _ in found}) < 2:
+            continue
+        first = found[0][1]
+        for row, figure in found:
+            above, below = (first, figure) if figure.unit == "ms" else (figure, first)
+            ratio = f"{above.value / below.value:.2f}" if below.value and first.unit == figure.unit else ABSENT
+            verdict = ABSENT if row.shown is None else validity(row.shown)
+            cells.append(
+                (f"{model}, {scenario.value}", names.row(row).split(", ")[-1], _amount(figure), verdict, ratio)
+            )
+    if not cells:
+        return ""
+    headings = ("Model and scenario", "Backend", "Result", "LoadGen", "Times as fast as the first")
+    return "<h2>Backends compared</h2>\n" + table(headings, cells, numbers=(2, 4), kind="stacked")
+
+
+def label_words(rows: Sequence[Row], names: Names) -> list[str]:
     """What must be known of the figures, in plain words; the first one is the most important."""
     found = []
-    labels = {}
+    labels: dict[str, list[Row]] = {}
     for row in rows:
         if row.label:
-            labels.setdefault(row.label, []).append(row_name(row))
-    for label, names in labels.items():
-        whose = "All results here" if len(names) == len(rows) else "; ".join(names)
+            labels.setdefault(row.label, []).append(row)
+    for label, labelled in labels.items():
+        whose = "All results here" if len(labelled) == len(rows) else names.of(labelled)
         about = [words for part, words in PLAIN_WORDS.items() if part in label.split("; ")]
         found.append(". ".join([f"{label} ({whose})", *about]))
-    unsaid = [row_name(row) for row in rows if row.is_synthetic is None]
+    unsaid = [row for row in rows if row.is_synthetic is None]
     if unsaid:
-        whose = "these results" if len(unsaid) == len(rows) else "; ".join(unsaid)
+        whose = "these results" if len(unsaid) == len(rows) else names.of(unsaid)
         found.append(f"Nothing says whether model and data of {whose} are real ones or were made by a program")
     return found
 
 
-def reasons(rows: Sequence[Row]) -> str:
-    """Why runs are INVALID or could not be read wholly."""
+def reasons(rows: Sequence[Row], names: Names) -> str:
+    """Why runs are INVALID, could not be read wholly or should not be compared."""
     found = []
     for row in rows:
         for facts in row.runs:
@@ -124,40 +151,43 @@ def reasons(rows: Sequence[Row]) -> str:
                 found.append(f"{where} is INVALID: {'; '.join(facts.reasons) or 'LoadGen gave no reason'}")
             if facts.problem:
                 found.append(f"{where}: only its summary could be read ({facts.problem})")
+        measured = [(names.run(row, facts), facts.result) for facts in row.performance if facts.result is not None]
+        found += disturbance_lines(measured)
         if not row.performance:
-            found.append(f"{row_name(row)} has no performance run")
+            found.append(f"{names.row(row)} has no performance run")
         if not row.accuracy:
-            found.append(f"{row_name(row)} has no accuracy run")
+            found.append(f"{names.row(row)} has no accuracy run")
         elif not any(facts.scores for facts in row.accuracy):
-            found.append(f"{row_name(row)}: the accuracy run is not scored")
+            found.append(f"{names.row(row)}: the accuracy run is not scored")
     return bullets(found)
 
 
-def _latency_meaning(row: Row, name: str) -> str:
+def _latency_meaning(run: str, name: str) -> str:
     part = "the slowest answer" if name == "100" else f"{name} % of the answers"
-    return f"{row_name(row)}: latency of {part}"
+    return f"{run}: latency of {part}"
 
 
-def latencies(rows: Sequence[Row], places: Places) -> str:
+def latencies(rows: Sequence[Row], names: Names, places: Places) -> str:
     """Table and plots of the latencies of every performance run."""
     cells: list[Sequence[object]] = []
     plots = []
     for row in rows:
         for facts in row.performance:
+            run = names.run(row, facts)
             by_name = {found.name: found for found in facts.latencies}
             if not by_name:
                 continue
             values = [
-                places.link(duration(by_name[name].value), _latency_meaning(row, name), by_name[name].evidence)
+                places.link(duration(by_name[name].value), _latency_meaning(run, name), by_name[name].evidence)
                 if name in by_name
                 else ABSENT
                 for name, _ in SHOWN_PERCENTS
             ]
-            cells.append((row_name(row), *values))
+            cells.append((run, *values))
             unit, divisor = ("ms", 1.0) if max(found.value for found in facts.latencies) < 10_000 else ("s", 1000.0)
-            words = f"{row_name(row)}: latency {WHAT_LATENCIES_ARE_OF[row.scenario]}, {unit}"
+            words = f"{run}: latency {WHAT_LATENCIES_ARE_OF[row.scenario]}, {unit}"
             quantiles = [Quantile(float(found.name), found.value / divisor) for found in facts.latencies]
-            plots.append((words, distribution_plot(f"Latency, {row_name(row)}", unit, quantiles)))
+            plots.append((words, distribution_plot(f"Latency, {run}", unit, quantiles)))
     if not cells:
         return "<p>No log has latencies.</p>"
     headings = ("Answered within", *(words for _, words in SHOWN_PERCENTS))
@@ -165,7 +195,7 @@ def latencies(rows: Sequence[Row], places: Places) -> str:
     return "\n".join([table(headings, cells, numbers=range(1, len(headings))), figures(plots), note])
 
 
-def loads(rows: Sequence[Row], by_digest: Mapping[str, Mapping[str, Any]]) -> str:
+def loads(rows: Sequence[Row], names: Names, by_digest: Mapping[str, Mapping[str, Any]]) -> str:
     """Load over time of every run that recorded it; ``by_digest``: load.json by the SHA-256 of the run's detail log."""
     found = []
     for row in rows:
@@ -173,7 +203,7 @@ def loads(rows: Sequence[Row], by_digest: Mapping[str, Mapping[str, Any]]) -> st
             load = facts.load or by_digest.get(facts.detail_sha256)
             if load is not None:
                 mode = facts.run.mode.value
-                found.append(f"<h3>{text(row_name(row))}, {text(mode)}</h3>\n{load_plots(load)}")
+                found.append(f"<h3>{text(names.run(row, facts))}, {text(mode)}</h3>\n{load_plots(load)}")
     return (
         "\n".join(found)
         or "<p>No run here recorded its load. A submission tree may not hold it; --results_dir does.</p>"
@@ -210,7 +240,7 @@ def _machine(rows: Sequence[Row]) -> list[tuple[str, object, str]]:
     return found + ([("GPUs", ", ".join(gpus), "result.json of the runs")] if gpus else [])
 
 
-def environment(rows: Sequence[Row], origins: Mapping[str, str]) -> str:
+def environment(rows: Sequence[Row], names: Names, origins: Mapping[str, str]) -> str:
     """The system and the software; ``origins``: where the facts of the system's JSON come from, by key."""
     facts = next((row.system_facts for row in rows if row.system_facts), {})
     shown = [
@@ -223,20 +253,20 @@ def environment(rows: Sequence[Row], origins: Mapping[str, str]) -> str:
     versions = _versions(rows)
     if versions:
         parts.append(table(("Software", "Version"), versions, kind="facts"))
-    weights = [(f"{row_name(row)}: {name}", digest) for row in rows for name, digest in _weights(row).items()]
+    weights = [(f"{names.row(row)}: {name}", digest) for row in rows for name, digest in _weights(row).items()]
     if weights:
         parts.append(folded("Models, SHA-256", table(("Model", "SHA-256"), weights, kind="facts")))
     return "\n".join(parts)
 
 
-def _comparison_lines(row: Row, found: Comparison) -> list[Sequence[object]]:
+def _comparison_lines(row: Row, name: str, found: Comparison) -> list[Sequence[object]]:
     if not found.anchors:
-        return [(row_name(row), ABSENT, ABSENT, ABSENT, found.reason)]
-    figure = row.best.figure if row.best is not None else None
+        return [(name, ABSENT, ABSENT, ABSENT, found.reason)]
+    figure = row.shown.figure if row.shown is not None else None
     own = ABSENT if figure is None else _amount(figure)
     return [
         (
-            row_name(row),
+            name,
             own,
             f"{number(anchor.value)} {anchor.unit}",
             f"{ratio:.2f}",
@@ -246,8 +276,8 @@ def _comparison_lines(row: Row, found: Comparison) -> list[Sequence[object]]:
     ]
 
 
-def published(rows: Sequence[Row]) -> str:
+def published(rows: Sequence[Row], names: Names) -> str:
     """Each result beside published ones of the same system, with their source."""
-    cells = [line for row in rows for line in _comparison_lines(row, compare(row))]
+    cells = [line for row in rows for line in _comparison_lines(row, names.row(row), compare(row))]
     headings = ("Result", "Here", "Published", "Times as fast", "Source, or why there is none")
     return table(headings, cells, numbers=(1, 2, 3))

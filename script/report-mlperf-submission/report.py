@@ -11,6 +11,7 @@ from mlperf_results.resultrows import Results, Row
 
 from . import parts
 from .evidence import Places
+from .rownames import Names
 
 LABEL_PLACE = '<p class="label">{}</p>'
 
@@ -63,34 +64,33 @@ def summary(rows: Sequence[Row]) -> str:
     judged = [score.is_passed for row in rows for facts in row.accuracy for score in facts.scores]
     known, missed = sum(passed is not None for passed in judged), judged.count(False)
     systems = len({row.system for row in rows})
-    words = (
-        f"{len(rows)} results on {systems} system{'' if systems == 1 else 's'}: LoadGen calls {valid} of {len(runs)}"
-    )
-    words += " performance runs VALID; "
+    words = f"{len(rows)} result{'' if len(rows) == 1 else 's'} on {systems} system{'' if systems == 1 else 's'}"
+    words += f": LoadGen calls {valid} of {len(runs)} performance runs VALID; "
     words += f"{missed} of {known} accuracy targets missed." if known else "no accuracy target holds here."
     return f"<p>{text(words)}</p>"
 
 
-def _system_part(name: str, rows: Sequence[Row], places: Places) -> list[str]:
-    return [f"<h2>{text(name)}</h2>", parts.results_table(rows, places), parts.reasons(rows)]
+def _system_part(name: str, rows: Sequence[Row], names: Names, places: Places) -> list[str]:
+    return [f"<h2>{text(name)}</h2>", parts.results_table(rows, names, places), parts.reasons(rows, names)]
 
 
 def render(submission: Submission, extras: Extras, left_out: Sequence[str]) -> str:
     """The page of one submission."""
-    rows, places = submission.rows, Places()
-    labels = parts.label_words(rows)
+    rows, places, names = submission.rows, Places(), Names(submission.rows)
+    labels = parts.label_words(rows, names)
     page = [f"<h1>{text(submission.title)}</h1>", *(LABEL_PLACE.format(text(words)) for words in labels), summary(rows)]
     systems: dict[str, list[Row]] = {}
     for row in rows:
         systems.setdefault(row.system, []).append(row)
     for name, own in systems.items():
-        page += _system_part(name, own, places)
-    page += ["<h2>Latencies</h2>", parts.latencies(rows, places)]
-    page += ["<h2>Beside published results of the same system</h2>", parts.published(rows)]
-    page += ["<h2>Memory and load during the runs</h2>", parts.loads(rows, extras.loads)]
+        page += _system_part(name, own, names, places)
+    page.append(parts.backends_compared(rows, names))
+    page += ["<h2>Latencies</h2>", parts.latencies(rows, names, places)]
+    page += ["<h2>Beside published results of the same system</h2>", parts.published(rows, names)]
+    page += ["<h2>Memory and load during the runs</h2>", parts.loads(rows, names, extras.loads)]
     for name, own in systems.items():
         words = "Environment" if len(systems) == 1 else f"Environment of {name}"
-        page += [f"<h2>{text(words)}</h2>", parts.environment(own, extras.origins.get(name, {}))]
+        page += [f"<h2>{text(words)}</h2>", parts.environment(own, names, extras.origins.get(name, {}))]
     page += [
         "<h2>Where each number stands</h2>",
         '<p class="quiet">The numbers above are links to these lines. A file with another SHA-256 is not the one that'

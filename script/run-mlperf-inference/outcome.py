@@ -12,14 +12,17 @@ from typing import Any
 
 from mlperf_results.backends import BACKENDS, STAND_IN_BACKENDS
 from mlperf_results.benchmarks import BENCHMARKS
-from mlperf_results.figures import has_chosen_rate
+from mlperf_results.disturbance import disturbance_lines, disturbances
+from mlperf_results.figures import has_chosen_rate, reasons_text
 from mlperf_results.names import DEPARTURE_LABEL, STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL, Mode, Scenario
 
+from . import secondtry
 from .matrix import Config, RunSpec
 
 FORMAT = 1
 VERDICT_KEYS = ("valid", "invalid_reasons", "errors")
-PERFORMANCE_KEYS = (*VERDICT_KEYS, "metric", "label", "duration_s", "query_count", "latency", "run", "load", "machine")
+PERFORMANCE_KEYS = (*VERDICT_KEYS, "metric", "label", "duration_s", "query_count", "latency", "run", "issue_shape",
+                    "first_attempt", "load", "machine")  # fmt: skip
 """What results.json takes over from an accuracy run's and a performance run's result.json."""
 NO_RUN_LABEL = "no run has finished, so there is no result"
 LABEL_SEPARATOR = "; "
@@ -63,7 +66,8 @@ class ScenarioOutcome:
         found = []
         for run in (self.performance, self.accuracy):
             if run is not None and not run.result["valid"]:
-                reasons = "; ".join(run.result["invalid_reasons"]) or "LoadGen gave no reason"
+                rate_input = f"--{self.scenario.value.lower()}_target_qps"
+                reasons = reasons_text(run.result, rate_input) or "LoadGen gave no reason"
                 found.append(f"{self.scenario.value} {run.spec.mode.value} is INVALID: {reasons}")
         score = None if self.accuracy is None else self.accuracy.accuracy
         for metric in () if score is None else score["metrics"]:
@@ -133,7 +137,7 @@ def notes_on(config: Config, runs: Sequence[FinishedRun]) -> tuple[str, ...]:
         notes.append(BACKENDS[config.backend].stand_in)
     if any(run.spec.mode is Mode.PERFORMANCE and has_chosen_rate(run.result) for run in runs):
         notes.append("Server ran at a low rate that the harness chose, not at the highest: --find looks for that")
-    return tuple(notes)
+    return (*notes, *(secondtry.note(run.result) for run in runs if secondtry.is_second(run.result)))
 
 
 def _scenario_record(outcome: ScenarioOutcome) -> dict[str, Any]:
@@ -143,6 +147,7 @@ def _scenario_record(outcome: ScenarioOutcome) -> dict[str, Any]:
         record["performance"] = {
             "folder": outcome.performance.folder,
             **{key: result.get(key) for key in PERFORMANCE_KEYS},
+            "disturbances": [str(found) for found in disturbances(result)],
         }
     if outcome.accuracy is not None:
         result = outcome.accuracy.result
@@ -165,6 +170,7 @@ def results_record(
 ) -> dict[str, Any]:
     """The content of results.json; ``missing`` says of each run that was asked for and not made why, and spoils it."""
     outcomes = by_scenario(runs)
+    measured = [(run.spec.scenario.value, run.result) for run in runs if run.spec.mode is Mode.PERFORMANCE]
     return {
         "format": FORMAT,
         "run_id": run_id,
@@ -179,6 +185,7 @@ def results_record(
         "execution_mode": config.execution_mode.value,
         "passed": not missing and not any(outcome.problems for outcome in outcomes),
         "missing": list(missing),
+        "disturbances": list(disturbance_lines(measured)),
         "scenarios": [_scenario_record(outcome) for outcome in outcomes],
     }
 

@@ -13,12 +13,18 @@ from mlperf_results.htmlpage import ABSENT, bullets, document, folded, table, te
 from mlperf_results.loadplots import load_plots
 
 from .outcome import score_text, target_text
-from .table import format_value, short_name
+from .runsettings import HEADING, settings_rows
+from .table import format_value
 
 HOST_NAME_KEY = "CM_HOST_SYSTEM_NAME"
 """Not shown: what a machine is called says nothing about its results."""
 
 _NANOSECONDS_PER_MS = 1e6
+LATENCY_NOTE = (
+    "These are the latencies that were seen. The figures of SingleStream and MultiStream in the table above are"
+    " LoadGen's early-stopping estimates of the 90th and 99th percentile: never lower than the percentile seen, and"
+    " higher the fewer queries a run had."
+)
 LATENCIES = (("p50_ns", "50 %"), ("p90_ns", "90 %"), ("p99_ns", "99 %"), ("p99_9_ns", "99.9 %"), ("max_ns", "all"))
 
 
@@ -32,7 +38,7 @@ def results_table(scenarios: Sequence[Mapping[str, Any]]) -> str:
             metric, verdict = performance["metric"], "VALID" if performance["valid"] else "INVALID"
             value = (ABSENT, ABSENT, ABSENT)
             if metric is not None:
-                value = (short_name(metric["name"]), format_value(metric["value"]), metric["unit"])
+                value = (metric["name"], format_value(metric["value"]), metric["unit"])
             figure = (*value, verdict)
         metrics = [] if accuracy is None else accuracy.get("metrics", [])
         cells = [(metric["name"], score_text(metric["value"]), target_text(metric)) for metric in metrics]
@@ -40,7 +46,7 @@ def results_table(scenarios: Sequence[Mapping[str, Any]]) -> str:
         rows.append((row["scenario"], *figure, *first, "yes" if row["passed"] else "NO"))
         rows += [("", "", "", "", "", *more, "") for more in others]
     headings = ("Scenario", "Metric", "Value", "Unit", "LoadGen", "Accuracy", "Score", "Target", "Pass")
-    return table(headings, rows, numbers=(2, 6, 7))
+    return table(headings, rows, numbers=(2, 6, 7), kind="stacked")
 
 
 def latency_table(scenarios: Sequence[Mapping[str, Any]]) -> str:
@@ -52,7 +58,30 @@ def latency_table(scenarios: Sequence[Mapping[str, Any]]) -> str:
             values = [format_value(latency[key] / _NANOSECONDS_PER_MS) for key, _ in LATENCIES if key in latency]
             rows.append((row["scenario"], *values))
     headings = ("Answered within, ms", *(words for _, words in LATENCIES))
-    return table(headings, rows, numbers=range(1, len(headings))) if rows else "<p>No performance run was made.</p>"
+    if not rows:
+        return "<p>No performance run was made.</p>"
+    return table(headings, rows, numbers=range(1, len(headings))) + f'\n<p class="quiet">{text(LATENCY_NOTE)}</p>'
+
+
+def made_on(results: Mapping[str, Any], environment: Mapping[str, Any]) -> str:
+    """Run id, time and machine of the call; a host's name is no part of it."""
+    started = min((run["started_utc"] for run in environment["runs"]), default="")
+    machine: Mapping[str, Any] = next(
+        (row["performance"]["machine"] for row in results["scenarios"] if (row["performance"] or {}).get("machine")), {}
+    )
+    words = [f"Run {results['run_id']}"]
+    if started:
+        words.append(f"{started[:16].replace('T', ' ')} UTC")
+    if machine:
+        words.append(f"{machine.get('processor')}, {machine.get('core_count')} processors")
+    words += [str(gpu.get("name")) for gpu in machine.get("gpus") or ()]
+    return f'<p class="quiet">{text("; ".join(words))}</p>'
+
+
+def settings_part(scenarios: Sequence[Mapping[str, Any]]) -> str:
+    """With what each scenario was measured; empty where nothing says it."""
+    rows = settings_rows(scenarios)
+    return table(("Scenario", "Settings"), rows, caption=f"{HEADING}.") if rows else ""
 
 
 def runs_part(runs: Sequence[Mapping[str, Any]], loads: Mapping[str, Mapping[str, Any]]) -> str:
@@ -96,9 +125,12 @@ def render(
     notes = [*(f"Not passed: {problem}" for problem in problems), *results["notes"]]
     parts = [
         f"<h1>{text(title)}</h1>",
+        made_on(results, environment),
         f'<p class="label">{text(results["label"])}</p>',
+        *(f'<p class="label">{text(line)}</p>' for line in results["disturbances"]),
         results_table(results["scenarios"]),
         bullets(notes),
+        settings_part(results["scenarios"]),
         "<h2>Latencies</h2>",
         latency_table(results["scenarios"]),
         "<h2>Memory and load during the runs</h2>",

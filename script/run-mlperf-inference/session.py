@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,14 @@ from mlperf_results.names import Mode
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION
 from mlperf_results.wholefile import write_whole
 
+from . import secondtry
 from .matrix import RunSpec
 from .outcome import FinishedRun
 
 SCORER = "process-mlperf-accuracy"
 PAGE_NAME = "results.html"
+STEPS_ONLY = "steps"
+"""The engine's `--silent=steps`: the steps of a recipe are not shown, and what its scripts write is."""
 
 
 class RunFailed(Exception):
@@ -54,11 +58,13 @@ class Session:
     """What all runs of a call share: CM's access function, where results go, the inputs passed on to every recipe.
 
     `told` names the recipes whose steps the user has seen: those of later runs are the same, scenario and mode aside.
+    `is_silent`: the user wants to see problems only.
     """
 
     access: Callable[[dict[str, Any]], dict[str, Any]]
     paths: ResultsPaths
     passed_on: Mapping[str, Any]
+    is_silent: bool = False
     told: set[str] = field(default_factory=set)
 
     def run(self, spec: RunSpec) -> FinishedRun:
@@ -73,10 +79,23 @@ class Session:
         relative = folder.relative_to(self.paths.folder).as_posix()
         return FinishedRun(spec=spec, folder=relative, result=state["mlperf_run"], accuracy=accuracy)
 
+    def run_again(self, first: FinishedRun, rate: float) -> FinishedRun:
+        """Makes an INVALID run once more at this rate; the files of the first one go to a folder of their own."""
+        paths = self.paths.run(first.spec.model, first.spec.scenario, first.spec.mode)
+        aside = self.paths.scenario_folder(first.spec.model, first.spec.scenario) / secondtry.FOLDER
+        shutil.rmtree(aside, ignore_errors=True)
+        paths.folder.rename(aside)
+        second = self.run(replace(first.spec, target_qps=rate))
+        place = aside.relative_to(self.paths.folder).as_posix()
+        result = secondtry.with_first(second.result, first.result, place)
+        content = {name: value for name, value in result.items() if name != "output_dir"}  # only the state has it
+        write_whole(paths.result_json, json.dumps(content, indent=2) + "\n")
+        return replace(second, result=result)
+
     def _call(self, inputs: Mapping[str, Any], what: str, recipe: str) -> Mapping[str, Any]:
         """Runs a recipe and gives its new state; its steps are shown the first time that `recipe` is called."""
         request = {**self.passed_on, **inputs, "action": "run", "automation": SCRIPT_AUTOMATION, "quiet": True}
-        answer = self.access({**request, "silent": recipe in self.told})
+        answer = self.access({**request, "silent": self.is_silent or (STEPS_ONLY if recipe in self.told else False)})
         self.told.add(recipe)
         if answer["return"] > 0:
             raise RunFailed(answer["return"], what, answer.get("error", "no reason given"))

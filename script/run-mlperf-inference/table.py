@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from .outcome import ScenarioOutcome, score_text, target_text
+from .runsettings import settings_lines
 
 HEADINGS = ("Scenario", "Metric", "Value", "Unit", "LoadGen", "Accuracy", "Score", "Target", "Pass")
 RIGHT_ALIGNED = frozenset(("Value", "Score", "Target"))
 ABSENT = "-"
+WIDTH = 100
+"""Columns of a terminal that everything fits in."""
+SHORT_NAMES = {
+    "90th percentile latency": "p90 latency",
+    "99th percentile latency of 8-sample queries": "p99 of 8-sample queries",
+    "completed queries per second": "completed queries",
+    "inferred tokens per second": "inferred tokens",
+}
+"""What metrics are called in the table, where the unit stands beside the figure."""
 
 
 def format_value(value: float) -> str:
@@ -19,15 +31,28 @@ def format_value(value: float) -> str:
 
 
 def short_name(name: str) -> str:
-    """A metric's name without what stands in brackets; results.json has the whole name."""
-    return name.partition(" (")[0]
+    """A metric's name for the table, without what stands in brackets; results.json has the whole name."""
+    plain = name.partition(" (")[0]
+    return SHORT_NAMES.get(plain, plain)
+
+
+def wrapped(text: str, indent: str = "") -> str:
+    """A text as lines of WIDTH columns; all but the first begin two columns further to the right."""
+    return textwrap.fill(
+        text, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
 
 
 def accuracy_cells(outcome: ScenarioOutcome) -> list[tuple[str, str, str]]:
-    """Name, score and target of each metric of the accuracy run, at least one row of them."""
+    """Name, score and target of each metric of the accuracy run, at least one row; a range takes two."""
     score = None if outcome.accuracy is None else outcome.accuracy.accuracy
     metrics = [] if score is None else score["metrics"]
-    cells = [(metric["name"], score_text(metric["value"]), target_text(metric)) for metric in metrics]
+    cells = []
+    for metric in metrics:
+        least, separator, most = target_text(metric).partition(" to ")
+        cells.append((metric["name"], score_text(metric["value"]), f"{least}{separator}".rstrip()))
+        cells += [("", "", most)] if most else []
     return cells or [(ABSENT, ABSENT, ABSENT)]
 
 
@@ -57,14 +82,23 @@ def align(rows: Sequence[Sequence[str]]) -> list[str]:
     return lines
 
 
-def render(
-    title: str, label: str, notes: Sequence[str], outcomes: Sequence[ScenarioOutcome], missing: Sequence[str] = ()
-) -> str:
-    """The whole table with its label above; the notes, the reasons for every NO and what is ``missing`` below."""
-    lines = [f"{title}: {label}", ""]
+def render(title: str, results: Mapping[str, Any], outcomes: Sequence[ScenarioOutcome]) -> str:
+    """The whole table with its label above; below it what did not pass and why, what disturbed the runs, their
+    settings, the label and the notes. `results`: the content of results.json."""
+    label = results["label"]
+    lines = [wrapped(f"{title}: {label}"), ""]
     lines += align([HEADINGS, *(row for outcome in outcomes for row in rows_of(outcome))])
-    problems = [*(problem for outcome in outcomes for problem in outcome.problems), *missing]
+    problems = [*(problem for outcome in outcomes for problem in outcome.problems), *results["missing"]]
     if problems:
-        lines += ["", "Not passed:", *(f"  {problem}" for problem in problems)]
-    lines += ["", label, *notes]
+        lines += ["", "Not passed:", *(wrapped(problem, "  ") for problem in problems)]
+    if results["disturbances"]:
+        lines += ["", *map(wrapped, results["disturbances"])]
+    if settings := settings_lines(results["scenarios"]):
+        lines += ["", *settings]
+    lines += ["", *map(wrapped, (label, *results["notes"]))]
     return "\n".join(lines) + "\n"
+
+
+def warnings_of(results: Mapping[str, Any]) -> list[str]:
+    """The lines of the table that a terminal shows as warnings."""
+    return [wrapped(text) for text in (results["label"], *results["disturbances"])]

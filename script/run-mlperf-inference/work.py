@@ -6,7 +6,10 @@ Effects: makes the runs (`session.py`), writes the records and tells the user.
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -15,8 +18,9 @@ from mlperf_results.layout import ResultsPaths, RunPaths
 from mlperf_results.names import Mode
 from mlperf_results.privacy import Known, known_here, masked
 from mlperf_results.recipecalls import passed_on_inputs
+from mlperf_results.terminal import coloured
 
-from . import keeping, matrix, outcome, page, record, resume, session, sessionfile, table
+from . import keeping, matrix, outcome, page, record, remaining, resume, secondtry, session, sessionfile, table
 from .confwords import conf_lines
 from .fixedfolder import FixedFolder
 from .matrix import RunSpec
@@ -53,6 +57,16 @@ class Call:
     own_inputs: Mapping[str, Any]
 
     @property
+    def is_silent(self) -> bool:
+        """Whether the user wants to see problems only."""
+        return self.i["env"].get("CM_TMP_SILENT") == "yes"
+
+    def say(self, text: str) -> None:
+        """Shows a text that is no problem."""
+        if not self.is_silent:
+            print(text, flush=True)
+
+    @property
     def command(self) -> str:
         """The line that makes the call again."""
         return outcome.repeat_command(self.own_inputs)
@@ -69,10 +83,10 @@ def in_own_folder(call: Call, settings: Mapping[str, Any], content: Mapping[str,
         choice = resume.choose(specs, sessionfile.former_runs(call.paths, content, specs), call.config.resume)
         changed = resume.changed_recipes(content["recipes"], digests) if choice.kept else ()
         notes = (f"runs kept from earlier were made with other versions of: {', '.join(changed)}",) if changed else ()
-        print(resume.describe(choice, str(call.paths.folder)), flush=True)
+        call.say(resume.describe(choice, str(call.paths.folder)))
         file.take_over(content if choice.kept else {**content, "recipes": digests})
     elif call.config.resume:
-        print(f"no earlier call in {call.config.results_folder} has these settings; starting anew", flush=True)
+        call.say(f"no earlier call in {call.config.results_folder} has these settings; starting anew")
     file.write()
     return _make(call, choice, file, notes, way_on=f"{call.command} --resume=all")
 
@@ -82,7 +96,7 @@ def in_shared_folder(call: Call, folder: FixedFolder) -> dict[str, Any]:
     candidates = folder.candidates(matrix.matrix(call.config))
     choice, lines = keeping.choose(candidates, is_rerun=call.config.is_rerun)
     for line in lines:
-        print(line, flush=True)
+        call.say(line)
     return _make(call, choice, folder, (), way_on=call.command)
 
 
@@ -90,25 +104,32 @@ def _make(
     call: Call, choice: resume.Choice, notes_file: Notes, notes: tuple[str, ...], *, way_on: str
 ) -> dict[str, Any]:
     """Makes the chosen runs and gives CM's answer."""
-    print(matrix.describe(choice.make), flush=True)
+    call.say(matrix.describe(choice.make))
     passed_on = passed_on_inputs(call.i["input"])
     access: Callable[[dict[str, Any]], dict[str, Any]] = call.i["automation"].cmind.access
-    work = session.Session(access=access, paths=call.paths, passed_on=passed_on)
+    work = session.Session(access=access, paths=call.paths, passed_on=passed_on, is_silent=call.is_silent)
+    took: list[remaining.Took] = []
     runs = {run_name(run.spec): run for run in choice.kept}
     for number, spec in enumerate(choice.make, start=1):
-        print(f"\nRun {number} of {len(choice.make)}: {run_name(spec)}", flush=True)
+        left = remaining.left_text(choice.make[number - 1 :], took)
+        call.say(f"\nRun {number} of {len(choice.make)}: {run_name(spec)}{f' ({left})' if left else ''}")
         if call.config.run_id:
-            _tell_before(call.paths, spec)
+            _tell_before(call, spec)
         notes_file.note(spec, Progress.STARTED)
         folder = call.paths.run(spec.model, spec.scenario, spec.mode).folder
         begun = record.begin(folder, spec)
         try:
             runs[run_name(spec)] = work.run(spec)
+            rate = secondtry.next_rate(runs[run_name(spec)].result)
+            if rate is not None and not call.config.is_finding:
+                call.say(secondtry.announcement(runs[run_name(spec)].result, rate))
+                runs[run_name(spec)] = work.run_again(runs[run_name(spec)], rate)
         except session.RunFailed as error:
             notes_file.note(spec, Progress.FAILED, str(error).splitlines()[0])
             return error.answer(f"hint: what it left is in {call.paths.folder}; to go on there: {way_on}")
         record.write(access, runs[run_name(spec)], folder, begun, passed_on)
         notes_file.note(spec, Progress.FINISHED)
+        took.append(remaining.Took(spec, _seconds(runs[run_name(spec)], time.monotonic() - begun.started_s, number)))
         if call.config.run_id:
             _tell_after(call, runs[run_name(spec)])
     in_order = [runs[name] for name in map(run_name, matrix.matrix(call.config)) if name in runs]
@@ -116,9 +137,14 @@ def _make(
     return _finish(call, in_order, remarks)
 
 
-def _tell_before(paths: ResultsPaths, spec: RunSpec) -> None:
-    print(f"Running loadgen scenario: {spec.scenario.value} and mode: {spec.mode.value}")
-    print(f"Output Dir: '{paths.run(spec.model, spec.scenario, spec.mode).folder}'", flush=True)
+def _seconds(run: FinishedRun, passed_s: float, number: int) -> float:
+    """How long a run took: of the call's first one, which installs, the part of the harness alone."""
+    return float(run.result.get("took_s") or 0.0) if number == 1 else passed_s
+
+
+def _tell_before(call: Call, spec: RunSpec) -> None:
+    call.say(f"Running loadgen scenario: {spec.scenario.value} and mode: {spec.mode.value}")
+    call.say(f"Output Dir: '{call.paths.run(spec.model, spec.scenario, spec.mode).folder}'")
 
 
 def _tell_after(call: Call, run: FinishedRun) -> None:
@@ -126,14 +152,14 @@ def _tell_after(call: Call, run: FinishedRun) -> None:
     paths = RunPaths(call.paths.folder / run.folder)
     if not paths.summary_log.is_file():
         return
-    print("user.conf of this run:")
+    call.say("user.conf of this run:")
     origin = call.config.target_origin.get(run.spec.scenario, "")
     for line in conf_lines(paths.user_conf.read_text(encoding="utf-8"), run.result, origin):
-        print(f"  {line}")
+        call.say(f"  {line}")
     if run.spec.mode is Mode.PERFORMANCE:
-        print(paths.summary_log.read_text(encoding="utf-8", errors="replace"), flush=True)
+        call.say(paths.summary_log.read_text(encoding="utf-8", errors="replace"))
     elif paths.accuracy_text.is_file():
-        print(paths.accuracy_text.read_text(encoding="utf-8", errors="replace").strip(), flush=True)
+        call.say(paths.accuracy_text.read_text(encoding="utf-8", errors="replace").strip())
 
 
 def _finish_search(call: Call, runs: Sequence[FinishedRun]) -> dict[str, Any]:
@@ -150,9 +176,9 @@ def _finish_search(call: Call, runs: Sequence[FinishedRun]) -> dict[str, Any]:
             used = (
                 f"{1000 / rate:.4g} ms as target_latency" if run.spec.scenario.is_stream else f"{rate:g} as target_qps"
             )
-            print(f"In find performance mode: using {used}")
+            call.say(f"In find performance mode: using {used}")
         for name, setting in (run.result.get("find") or {}).items():
-            print(f"{run.spec.scenario.value}: {name} {setting['value']:g} ({setting['origin']})", flush=True)
+            call.say(f"{run.spec.scenario.value}: {name} {setting['value']:g} ({setting['origin']})")
     call.i["env"]["CM_MLPERF_RESULTS_RUN_PATH"] = str(call.paths.folder)
     call.i["state"]["mlperf_found"] = json.loads(json.dumps(found))
     return {"return": 0}
@@ -166,13 +192,17 @@ def _finish(call: Call, runs: list[FinishedRun], remarks: outcome.Remarks) -> di
     results = outcome.results_record(config, paths.run_id, runs, remarks.missing, remarks.notes)
     outcomes = outcome.by_scenario(runs)
     title = f"{config.model} with {config.backend} on {config.device}"
-    text = table.render(title, results["label"], results["notes"], outcomes, remarks.missing)
+    text = table.render(title, results, outcomes)
     environment = outcome.environment_record(runs, session.host_facts(env), remarks.recipes, remarks.command)
     for row, run in zip(environment["runs"], runs, strict=True):
         row["dependencies"] = list(keeping.dependencies_of(call.app_meta, run.spec))
     html = shareable(page.render(title, results, environment, session.read_loads(paths, runs)))
     session.write_records(paths, results, environment, text, html)
-    print(f"\n{text}\nResults: {paths.folder}\nAgain:   {remarks.command}", flush=True)
+    shown = coloured(text, sys.stdout, os.environ, table.warnings_of(results))
+    page_path = paths.folder / session.PAGE_NAME
+    call.say(f"\n{shown}\nResults: {paths.folder}\nPage:    {page_path}\nAgain:   {remarks.command}")
+    if call.is_silent and results["disturbances"]:
+        print(coloured("\n".join(results["disturbances"]), sys.stdout, os.environ, results["disturbances"]), flush=True)
     env["CM_MLPERF_RESULTS_RUN_PATH"] = str(paths.folder)
     env["CM_MLPERF_RESULTS_FILE"] = str(paths.results_json)
     call.i["state"]["mlperf_results"] = json.loads(json.dumps(results))

@@ -73,10 +73,14 @@ def run_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     page = load_module("run-mlperf-inference", "page")
     metric = {"name": "throughput", "value": 12.5, "unit": "samples/s"}
     latency = {f"{name}_ns": 1_000_000 for name in ("p50", "p90", "p99", "p99_9", "max")}
-    performance = {"metric": metric, "valid": True, "latency": latency}
+    shape = {name: {"value": 2, "origin": "user"} for name in ("instances", "threads")}
+    machine = {"processor": "a processor", "core_count": 2}
+    performance = {"metric": metric, "valid": True, "latency": latency, "machine": machine, "run": shape}
     accuracy = {"metrics": [{"name": "acc", "value": 99.3, "target": 98.3, "upper_limit": None}]}
     row = {"performance": performance, "accuracy": accuracy, "passed": True, "problems": []}
     results = {
+        "run_id": "20261123T000001Z-a_model_with_a_long_name-onnxruntime-cpu",
+        "disturbances": ["other programs used 42 % of the processor during Offline: do not compare these figures"],
         "label": "test run, not a valid MLPerf result",
         "notes": ["a note"],
         "missing": [],
@@ -84,7 +88,11 @@ def run_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     host = {"CM_HOST_CPU_FLAGS": "avx " * 200, "CM_HOST_OS_PACKAGE_MANAGER_INSTALL_CMD": "x" * 300}
     folder = "a_model_with_a_long_name/SingleStream/performance/run_1"
-    environment = {"command": "cm run script " + "--input=value " * 30, "host": host, "runs": [{"folder": folder}]}
+    environment = {
+        "command": "cm run script " + "--input=value " * 30,
+        "host": host,
+        "runs": [{"folder": folder, "started_utc": "2026-11-23T00:00:01+00:00"}],
+    }
     file = tmp_path_factory.mktemp("run") / "results.html"
     file.write_text(page.render("a model with a backend on a device", results, environment, {folder: LOAD}))
     return file
@@ -138,6 +146,18 @@ def test_a_page_is_whole_and_readable_at_every_width_and_in_both_colour_schemes(
     assert browser.ask(UNNAMED) == 0
     assert browser.ask(DEAD_LINKS) == 0
     assert browser.ask(CONTRAST) >= 4.5  # WCAG 2.2, 1.4.3
+
+
+HIDDEN_VERDICTS = """[...document.querySelectorAll('[data-label=LoadGen], [data-label=Pass]')].filter(cell => {
+    const box = cell.getBoundingClientRect();
+    return box.width < 20 || box.left < 0 || box.right > window.innerWidth; }).length"""
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_verdict_of_the_main_table_is_seen_without_scrolling_sideways(browser, page_file, width):
+    browser.open(page_file, width)
+    assert browser.ask("document.querySelectorAll('[data-label=LoadGen]').length") >= 4
+    assert browser.ask(HIDDEN_VERDICTS) == 0
 
 
 def test_the_dark_page_is_dark_and_the_light_one_light(browser, report_page):

@@ -227,6 +227,7 @@ def test_the_flags_of_the_whole_tree_go_down_and_those_of_one_recipe_do_not() ->
     assert handed_down == {
         "quiet",
         "silent",
+        "steps_hidden",
         "verbose",
         "show_time",
         "fake_deps",

@@ -206,6 +206,21 @@ def test_silent_tells_only_what_needs_attention(home: TemporaryHome) -> None:
     assert home.story == ["! get-x: mind the gap"]
 
 
+def test_silent_scripts_write_to_the_log_and_errors_are_shown(home: TemporaryHome, capfd) -> None:
+    home.recipe("get-x", {"cache": True}, run_sh="echo chatter; echo trouble >&2")
+    home.run("get,x", silent=True)
+    assert capfd.readouterr() == ("", "trouble\n")
+    assert "chatter" in next(home.store.rglob("log.txt")).read_text()
+
+
+def test_silent_steps_hide_the_steps_and_not_what_scripts_write(home: TemporaryHome, capfd) -> None:
+    home.recipe("get-y", {"cache": True})
+    home.recipe("get-x", {"deps": [{"tags": "get,y"}]}, run_sh="echo chatter")
+    home.run("get,x", silent="steps")
+    assert home.story == []
+    assert capfd.readouterr().out == "chatter\n"
+
+
 def test_recipes_are_found_by_tags_variations_and_name(home: TemporaryHome) -> None:
     one = home.recipe("get-a", {"tags": ["get", "a"], "variations": {"v": {}}})
     two = home.recipe("get-b", {"tags": ["get", "b"]})

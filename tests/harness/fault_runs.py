@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from harness.errors import HarnessError
 from harness.failures import Failures
-from harness.loadgen import SINK, Test, run_test
+from harness.loadgen import SINK, Calls, Test, run_test
 from harness.qsl import DenseLibrary, RaggedLibrary
 from harness.run import raise_recorded, samples_of
 from harness.sut import IssueShape, ResponseSink, Work, chunked, multi_inline, queued, single_inline, split
@@ -175,7 +175,7 @@ def run_case(shape_name: str, fault_name: str, is_ragged: bool, folder: Path) ->
         model="digits", scenario=scenario, mode=Mode.PERFORMANCE, conf_values={**values, **target},
         performance_sample_count=COUNT,
     )  # fmt: skip
-    run_test(test, shape.issue, samples_of(work), RunPaths(folder))
+    run_test(test, Calls(shape.issue, work.counts.flush), samples_of(work), RunPaths(folder))
     raise_recorded(work)
     shape.close()
     raise_recorded(work)

@@ -317,8 +317,8 @@ import json, sys
 from mlperf_results.layout import RunPaths
 from harness import loadgen
 real = loadgen.run_test
-def run_test(test, issue, samples, paths):
-    real(test, issue, samples, paths)
+def run_test(test, calls, samples, paths):
+    real(test, calls, samples, paths)
     {action}
 loadgen.run_test = run_test
 from harness.__main__ import main

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import fcntl
 import io
 import itertools
 import json
 import os
 import pty
+import signal
+import struct
+import subprocess
 import sys
+import termios
 import time
+from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import harness_support
 import pytest
@@ -17,11 +27,12 @@ import pytest
 harness_support.need("numpy")
 
 from harness import metadata_json  # noqa: E402
-from harness.watch import machine, monitor, progress  # noqa: E402
+from harness.watch import machine, measuring, monitor, pressure, progress  # noqa: E402
+from harness.watch import owner as owner_of  # noqa: E402
 from harness.watch.machine import GpuFacts  # noqa: E402
 from harness.watch.monitor import LoadRecord, Monitor, Reading, Samples, make_row  # noqa: E402
 from harness.watch.nvml import GpuLoad, Nvml  # noqa: E402
-from harness.watch.progress import Counts, Expectation, Meter  # noqa: E402
+from harness.watch.progress import Counts, Expectation, Meter, Moment  # noqa: E402
 
 
 def expectation(at_least_s: float = 60.0, at_least_samples: int = 100) -> Expectation:
@@ -31,34 +42,81 @@ def expectation(at_least_s: float = 60.0, at_least_samples: int = 100) -> Expect
 # --- progress ---
 
 
+def moment(done: int, measured_s: float | None = 10.0, rate: float = 5.0, **changes: Any) -> Moment:
+    known: dict[str, Any] = {"expected": 0, "waited_s": (measured_s or 0.0) + 30.0, "is_over": False, **changes}
+    return Moment(done=done, measured_s=measured_s, rate=rate, **known)
+
+
 @pytest.mark.parametrize(
-    ("expected", "done", "elapsed_s", "rate", "left_s"),
+    ("expected", "done", "measured_s", "rate", "left_s"),
     [
         (0, 50, 10.0, 5.0, 50.0),  # the minimum time rules
         (0, 50, 10.0, 0.5, 100.0),  # the minimum number rules
         (0, 100, 70.0, 5.0, 0.0),
         (0, 50, 10.0, 0.0, None),
+        (0, 0, None, 0.0, None),  # LoadGen still makes its queries
         (1000, 500, 10.0, 5.0, 100.0),  # Offline: only its samples count
         (1000, 1000, 10.0, 5.0, 0.0),
     ],
 )
-def test_the_time_left_is_that_of_the_condition_that_is_met_last(expected, done, elapsed_s, rate, left_s):
-    assert progress.time_left_s(expectation(), expected, done, elapsed_s, rate) == left_s
+def test_the_time_left_is_that_of_the_condition_that_is_met_last(expected, done, measured_s, rate, left_s):
+    assert progress.time_left_s(expectation(), moment(done, measured_s, rate, expected=expected)) == left_s
 
 
-def test_a_line_says_what_is_done_how_fast_and_how_long_it_still_takes():
-    counts = Counts(2)
-    counts.slots[0] += 1500
-    counts.slots[1] += 34
-    assert progress.progress_line(expectation(), counts, 20.4, 76.7) == (
-        "digits null Server performance: 1,534 samples, 76.7 samples/s, 20 s, about 40 s left"
-    )
-    counts.expected = 10_000
-    assert "1,534 of 10,000 samples" in progress.progress_line(expectation(), counts, 20.4, 76.7)
+TITLE = "digits null Server performance"
+
+
+@pytest.mark.parametrize(
+    ("seen", "line"),
+    [
+        (moment(0, None), f"{TITLE}: LoadGen is making queries and loading samples, 30 s"),
+        (moment(1534, 20.4, 76.7), f"{TITLE}: measuring, 1,534 samples, about 40 s left, 76.7 samples/s, 20 s"),
+        (
+            moment(1534, 20.4, 76.7, expected=10_000),
+            f"{TITLE}: measuring, 1,534 of 10,000 samples, about 1 min 50 s left, 76.7 samples/s, 20 s",
+        ),
+        (moment(1534, 90.0, 76.7), f"{TITLE}: measuring, 1,534 samples, ends soon, 76.7 samples/s, 1 min 30 s"),
+        (moment(50, 0.5, 0.0), f"{TITLE}: measuring, 50 samples, time left not known yet, 0 samples/s, 0 s"),
+        (
+            moment(9000, 61.0, is_over=True),
+            f"{TITLE}: 9,000 samples, 1 min 1 s, LoadGen is sorting latencies and writing its logs",
+        ),
+    ],
+)
+def test_a_line_names_the_phase_what_is_done_and_how_long_it_still_takes(seen, line):
+    assert progress.progress_lines(expectation(), seen)[0] == line
+
+
+def test_an_accuracy_run_counts_the_samples_of_the_data_set():
     accuracy = expectation(at_least_s=0.0, at_least_samples=2000)
-    counts.expected = 0
-    assert "1,534 of 2,000 samples" in progress.progress_line(accuracy, counts, 20.4, 0.0)
-    assert "time left not known yet" in progress.progress_line(accuracy, counts, 20.4, 0.0)
+    assert "1,534 of 2,000 samples" in progress.progress_lines(accuracy, moment(1534))[0]
+
+
+def test_time_and_rate_count_from_the_first_sample_and_the_end_is_seen():
+    counts = Counts(2)
+    story = progress.Story(counts, started_s=100.0)
+    assert story.look(300.0).measured_s is None  # LoadGen made queries for 200 s
+    counts.slots[0] += 50
+    first = story.look(301.0)
+    assert (first.measured_s, first.rate) == (1.0, 50.0)
+    counts.slots[1] += 150
+    counts.flush()
+    assert not story.look(303.0).is_over  # the last queries are still being answered
+    assert story.look(304.0).is_over
+
+
+def test_offline_is_measured_from_its_one_query_on_and_over_with_its_last_sample():
+    counts = Counts()
+    story = progress.Story(counts, started_s=0.0)
+    story.look(5.0)
+    counts.expected = 100
+    assert story.look(6.0).measured_s == 1.0
+    counts.flush()
+    counts.slots[0] = 99
+    story.look(7.0)
+    assert not story.look(8.0).is_over
+    counts.slots[0] = 100
+    assert story.look(9.0).is_over
 
 
 @pytest.mark.parametrize(
@@ -81,28 +139,62 @@ def test_a_slow_model_has_a_rate_between_two_answers():
     assert all(rate > 0 for rate in rates[3:])
 
 
-def test_a_terminal_gets_one_rewritten_line_and_a_file_gets_lines():
+@contextlib.contextmanager
+def a_terminal(columns: int) -> Iterator[tuple[int, int]]:
+    """A terminal of this width: what it shows is read from the first descriptor, programs write to the second."""
     leader, follower = pty.openpty()
     try:
-        with progress.open_outlet({progress.FD_VARIABLE: str(follower)}, io.StringIO()) as outlet:
-            assert outlet.is_terminal
-            outlet.write("one")
-            outlet.write("two")
-            outlet.close()
-        wanted = "\rharness: one\x1b[K\rharness: two\x1b[K\r\x1b[K"
-        seen = b""
-        while len(seen) < len(wanted):  # a terminal may hand out what was written in pieces
-            seen += os.read(leader, 4096)
+        resize(follower, columns)
+        yield leader, follower
     finally:
         os.close(leader)
         os.close(follower)
-    assert seen.decode() == wanted
+
+
+def resize(descriptor: int, columns: int) -> None:
+    fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+
+
+def shown(leader: int, wanted: str) -> str:
+    """What came, as much as is wanted: a terminal may hand out what was written in pieces."""
+    seen = b""
+    while len(seen) < len(wanted):
+        seen += os.read(leader, 4096)
+    return seen.decode()
+
+
+def test_a_terminal_gets_one_rewritten_line_and_a_file_gets_lines():
+    with a_terminal(columns=80) as (leader, follower):
+        with progress.open_outlet({progress.FD_VARIABLE: str(follower)}, io.StringIO()) as outlet:
+            assert outlet.is_terminal
+            outlet.write(["one"])
+            outlet.write(["two"])
+            outlet.close()
+        wanted = "\r\x1b[Jharness: one\r\x1b[Jharness: two\r\x1b[J"
+        assert shown(leader, wanted) == wanted
     file = io.StringIO()
     for environment in ({}, {progress.FD_VARIABLE: "98765"}, {progress.FD_VARIABLE: "x"}):
         with progress.open_outlet(environment, file) as outlet:
-            outlet.write("line")
+            outlet.write(["line", "short"])
             outlet.close()
     assert file.getvalue() == "harness: line\n" * 3
+
+
+def test_a_line_never_fills_the_terminal_and_a_narrower_one_is_cleared_of_all_its_rows():
+    lines = ["a" * 60, "b" * 40, "c" * 30]
+    with a_terminal(columns=70) as (leader, follower):
+        with progress.open_outlet({progress.FD_VARIABLE: str(follower)}, io.StringIO()) as outlet:
+            outlet.write(lines)
+            resize(follower, 50)
+            outlet.write(lines)
+            resize(follower, 25)
+            outlet.write(lines)
+        wanted = (
+            "\r\x1b[Jharness: " + "a" * 60
+            + "\x1b[1A\r\x1b[Jharness: " + "b" * 40  # 69 letters stood in 2 rows of 50
+            + "\x1b[1A\r\x1b[J" + "c" * 24  # 49 letters in 2 rows of 25
+        )  # fmt: skip
+        assert shown(leader, wanted) == wanted
 
 
 def test_progress_reports_while_the_block_runs_and_ends_with_it(monkeypatch, capsys):
@@ -114,7 +206,7 @@ def test_progress_reports_while_the_block_runs_and_ends_with_it(monkeypatch, cap
         time.sleep(0.1)
     told = capsys.readouterr().err.splitlines()
     assert told
-    assert told[-1].startswith("harness: digits null Server performance: 7 samples")
+    assert told[-1].startswith("harness: digits null Server performance: measuring, 7 samples")
 
 
 # --- memory and load ---
@@ -159,6 +251,51 @@ def test_the_summary_has_means_of_loads_and_peaks_of_memory():
     assert LoadRecord(interval_s=0.5, gpus=(), rows=()).summary()["peak_rss_bytes"] is None
 
 
+def a_system(root: Path, *, stolen: int, swapped: int, hot_ms: int, throttled: int) -> Path:
+    """The files of a system with counters of this height; its processors have a quota in their cgroup's parent."""
+    files = {
+        "proc/stat": f"cpu  100 0 50 800 50 0 0 {stolen} 30 0\ncpu0 1 2 3\n",
+        "proc/vmstat": f"nr_free_pages 7\npswpin {swapped}\npswpout 5\n",
+        "proc/self/cgroup": "4:cpu,cpuacct:/v1\n0::/jobs/one\n",
+        "sys/fs/cgroup/jobs/cpu.stat": f"usage_usec 9\nnr_periods 1{throttled:03}\nnr_throttled {throttled}\n",
+        "sys/fs/cgroup/jobs/one/cpu.stat": "usage_usec 9\n",
+        "sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_total_time_ms": "0\n",
+        "sys/devices/system/cpu/cpu1/thermal_throttle/package_throttle_total_time_ms": f"{hot_ms}\n",
+    }
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+def test_steal_time_swapping_heat_and_a_quota_are_counted_from_before_to_after(tmp_path):
+    before = pressure.read_counters(a_system(tmp_path, stolen=0, swapped=100, hot_ms=40, throttled=0))
+    after = pressure.read_counters(a_system(tmp_path, stolen=250, swapped=356, hot_ms=240, throttled=40))
+    alone = {**pressure.pressure(before, after, seconds=2.0), "others_percent": None}  # below
+    assert alone == {
+        "others_percent": None,
+        "stolen_percent": 100.0,  # nothing but steal time in these counters
+        "swapped_bytes": 256 * os.sysconf("SC_PAGE_SIZE"),
+        "heat_throttled_percent": 10.0,
+        "quota_throttled_percent": 100.0,
+    }
+    assert pressure.pressure(before, before, seconds=2.0)["quota_throttled_percent"] == 0.0
+
+
+def test_others_are_what_all_programs_used_less_this_process():
+    ticks_per_s = os.sysconf("SC_CLK_TCK")
+    before = pressure.Counters(process_s=10.0, busy_ticks=0, all_ticks=0)
+    after = pressure.Counters(process_s=14.0, busy_ticks=9 * ticks_per_s, all_ticks=10 * ticks_per_s)
+    assert pressure.pressure(before, after, seconds=5.0)["others_percent"] == 50.0  # 9 s busy, 4 s of them ours, of 10
+    late_ticks = dataclasses.replace(after, busy_ticks=3 * ticks_per_s)
+    assert pressure.pressure(before, late_ticks, seconds=5.0)["others_percent"] == 0.0
+
+
+def test_a_system_without_these_counters_says_nothing(tmp_path):
+    nothing = pressure.read_counters(tmp_path)
+    assert set(pressure.pressure(nothing, nothing, seconds=1.0).values()) == {None}
+
+
 def test_a_block_is_watched_in_this_process():
     with Monitor(with_gpus=True, interval_s=0.02) as watched:
         block = bytearray(30_000_000)
@@ -170,6 +307,7 @@ def test_a_block_is_watched_in_this_process():
     assert len(content["rows"]) >= 3
     assert all(len(row) == len(content["columns"]) for row in content["rows"])
     assert record.summary()["peak_rss_bytes"] > 30_000_000
+    assert {"stolen_percent", "swapped_bytes"} <= set(record.summary())
     assert record.summary()["mean_process_cpu_percent"] > 5.0
 
 
@@ -177,6 +315,68 @@ def test_a_block_that_ends_at_once_still_has_a_row():
     with Monitor(with_gpus=False, interval_s=60.0) as watched:
         pass
     assert len(watched.record().rows) == 1
+
+
+WATCHING = "import os, time; from harness.watch.owner import end_with_owner; end_with_owner(os.environ); time.sleep(60)"
+
+
+def watching(owner: str) -> subprocess.Popen[str]:
+    """A process that works for this one."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), owner_of.OWNER_VARIABLE: owner}
+    return subprocess.Popen([sys.executable, "-c", WATCHING], env=environment, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="this system has no pidfd")
+def test_a_run_ends_with_the_process_that_it_works_for():
+    with subprocess.Popen(["sleep", "60"]) as owner:
+        run = watching(str(owner.pid))
+        try:
+            time.sleep(0.5)
+            assert run.poll() is None
+            owner.kill()
+            owner.wait()
+            _, said = run.communicate(timeout=30)
+        finally:
+            run.kill()
+    assert run.returncode == -signal.SIGTERM
+    assert "has ended, so the run ends too" in said
+
+
+@pytest.mark.parametrize("owner", ["", "no number", "4194304999"])
+def test_a_run_that_works_for_nobody_is_not_watched(owner):
+    assert owner_of.open_owner({owner_of.OWNER_VARIABLE: owner}) is None
+    assert owner_of.open_owner({}) is None
+
+
+def test_a_process_that_measures_beside_another_one_says_so(tmp_path, capsys):
+    path = tmp_path / "lock"
+    with measuring.measuring(path):
+        assert capsys.readouterr().err == ""
+        with measuring.measuring(path):
+            assert capsys.readouterr().err == f"harness: {measuring.MESSAGE}\n"
+            with measuring.measuring(path):
+                assert measuring.MESSAGE in capsys.readouterr().err
+    with measuring.measuring(path):
+        assert capsys.readouterr().err == ""
+
+
+def test_one_that_began_second_is_still_known_when_the_first_has_ended(tmp_path, capsys):
+    path = tmp_path / "lock"
+    with contextlib.ExitStack() as first, contextlib.ExitStack() as second:
+        first.enter_context(measuring.measuring(path))
+        second.enter_context(measuring.measuring(path))
+        first.close()
+        capsys.readouterr()
+        with measuring.measuring(path):
+            assert measuring.MESSAGE in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["no/such/folder", "link"])
+def test_a_lock_file_that_cannot_be_opened_stops_no_run(tmp_path, capsys, name):
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    with measuring.measuring(tmp_path / name):
+        assert capsys.readouterr().err == ""
+    assert not (tmp_path / "elsewhere").exists()
 
 
 class FakeNvml:

@@ -306,6 +306,54 @@ def test_postprocess_reads_the_result_into_env_and_state(inside, hook_input):
     assert i["env"]["CM_MLPERF_RUN_METRIC"] == "5.0 ms"
 
 
+def finished_run(mode: str, **changes: object) -> dict:
+    run = {name: {"value": value} for name, value in (("model", "digits"), ("scenario", "Offline"), ("mode", mode))}
+    metric = {"name": "throughput", "value": 74123.8, "unit": "samples/s"} if mode == "performance" else None
+    busy = {"mean_machine_cpu_percent": 99.8, "mean_process_cpu_percent": 85.6}
+    return {
+        "run": run, "metric": metric, "valid": True, "invalid_reasons": [], "label": "test run", "duration_s": 2.0,
+        "load": busy, "machine": {"core_count": 2}, **changes,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("mode", "silent", "lines"),
+    [
+        ("performance", "", [
+            "", "digits Offline performance: throughput 74,124 samples/s, VALID", "test run",
+            "other programs used 57 % of the processor: do not compare these figures", "",
+            "Results: {run}", "Page:    cm run script --tags=report,mlperf,submission --input={session}",
+        ]),
+        ("performance", "yes", ["other programs used 57 % of the processor: do not compare these figures"]),
+        ("accuracy", "", [
+            "", "digits Offline accuracy: VALID", "test run", "", "Results: {run}",
+            "Score:   cm run script --tags=process,mlperf,accuracy --result_dir={run}",
+            "Page:    cm run script --tags=report,mlperf,submission --input={session}",
+        ]),
+        ("accuracy", "yes", []),
+    ],
+)  # fmt: skip
+def test_a_single_run_ends_with_its_figure_its_place_and_what_to_do_next(
+    inside, hook_input, capsys, mode, silent, lines
+):
+    i = hook_input({**GOOD, "CM_TMP_CURRENT_PATH": str(inside), "CM_MLPERF_LOADGEN_MODE": mode}, meta=META, input={})
+    assert recipe.preprocess(i) == {"return": 0}
+    run = Path(i["env"]["CM_MLPERF_OUTPUT_DIR"])
+    (run / "result.json").write_text(json.dumps(finished_run(mode)))
+    i["env"]["CM_TMP_SILENT"] = silent
+    assert recipe.postprocess(i) == {"return": 0}
+    (session,) = (inside / "results").iterdir()
+    assert capsys.readouterr().out.splitlines() == [line.format(run=run, session=session) for line in lines]
+
+
+def test_a_run_in_a_folder_that_the_caller_named_leaves_the_telling_to_the_caller(inside, hook_input, capsys):
+    i = hook_input({**GOOD, "CM_TMP_CURRENT_PATH": str(inside), "CM_MLPERF_OUTPUT_DIR": "x"}, meta=META, input={})
+    recipe.preprocess(i)
+    (inside / "x" / "result.json").write_text(json.dumps(finished_run("performance")))
+    recipe.postprocess(i)
+    assert capsys.readouterr().out == ""
+
+
 def test_postprocess_without_a_result_is_an_error(inside, hook_input):
     answer = recipe.postprocess(hook_input({"CM_MLPERF_OUTPUT_DIR": str(inside)}))
     assert answer["return"] == 1

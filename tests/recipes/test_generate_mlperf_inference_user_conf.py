@@ -30,7 +30,7 @@ def test_your_values_come_before_what_was_found_and_that_before_the_rules():
     assert planned("Offline", recorded).lines == (
         "resnet50.Offline.min_duration = 600000  # rule of valid runs",
         "resnet50.Offline.min_query_count = 24576  # rule",
-        "resnet50.Offline.performance_sample_count_override = 1024  # rule",
+        "resnet50.Offline.performance_sample_count_override = 1024  # rule; of a smaller data set all samples",
         "resnet50.Offline.target_qps = 893.5  # found 2026-11-21",
     )
     mine = planned("Offline", recorded, target=5.0, min_duration_ms=9, min_query_count=7, performance_sample_count=3)

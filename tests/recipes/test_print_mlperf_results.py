@@ -30,7 +30,8 @@ def call(inside: Path, hook_input, capsys):
         env |= META["variations"][variation]["env"] if variation else {}
         i = hook_input(env)
         answer = recipe.preprocess(i)
-        return {**answer, "env": i["env"], "state": i["state"], "text": capsys.readouterr().out}
+        printed = capsys.readouterr()
+        return {**answer, "env": i["env"], "state": i["state"], "text": printed.out, "said": printed.err}
 
     return make
 
@@ -150,7 +151,7 @@ def test_a_submission_tree_gets_no_stray_files(inside, call):
     ("inputs", "expected"),
     [
         ({"form": "x"}, "known: banners, tree, both"),
-        ({"input": "x"}, "is no folder"),
+        ({"input": "x"}, "x does not exist"),
         ({"input": "."}, "no LoadGen run"),
     ],
 )
@@ -159,6 +160,28 @@ def test_wrong_inputs_are_told(inside, call, inputs, expected):
     assert answer["return"] == 1
     assert expected in answer["error"]
     assert "hint:" in answer["error"]
+
+
+def test_a_wrong_call_is_answered_with_a_folder_that_is_there(inside, call):
+    assert "--input=FOLDER" in call()["error"]
+    (inside / "results").mkdir()
+    assert "--tags=print,mlperf,results --input=results" in call()["error"]
+    assert "--input=FOLDER" in call(input="results")["error"]  # it holds no run: not named again
+
+
+def test_the_files_that_are_written_are_named(inside, call):
+    v07_run(logs(inside, "1", "T4x1_TRT", "resnet50", "Offline"), "Offline", 1)
+    folder = logs(inside)
+    told = f"written to {folder} (--output=FOLDER: elsewhere): perf_harness_summary.json, accuracy_summary.json\n"
+    assert call()["said"] == told
+
+
+def test_of_several_runs_the_figure_and_its_ratio_are_of_the_same_one(inside, call):
+    for number, figure in ((1, 12_071.14), (2, 6035.57)):
+        v07_run(logs(inside, "T4x1_TRT", "resnet50", "Offline", "performance", f"run_{number}"), "Offline", figure)
+    text = call()["text"]
+    assert "Samples per second: 6035.57" in text
+    assert "published: 1.000 times as fast as 6,035.6 samples/s" in text
 
 
 def test_planning_changes_nothing_and_only_named_keys_leave_the_recipe(inside, call, hook_input):

@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_loader import RECIPES, exported, load_recipe, recipe_meta
+from recipe_loader import RECIPES, exported, load_module, load_recipe, recipe_meta
 from results_builder import RECORDED, accuracy_run, recorded_run, v07_run
 
 load_recipe("get-mlperf-results-lib").preprocess(
     {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}}
 )
 recipe = load_recipe("report-mlperf-submission")
+from mlperf_results.resultrows import read_results  # noqa: E402 - importable from here on
+
 MAPPING = recipe_meta("report-mlperf-submission")["input_mapping"]
 SYNTHETIC = "synthetic input, not an MLPerf result"
 TEST_RUN = "test run, not a valid MLPerf result"
@@ -89,7 +91,7 @@ def test_an_invalid_run_is_in_the_summary_and_on_the_page_with_its_reason(inside
     answer = call(input="r")
     assert rows(answer)[0]["validity"] == "INVALID"
     text = page(answer)
-    assert '<td class="bad">INVALID</td>' in text
+    assert '<td class="bad" data-label="LoadGen">INVALID</td>' in text
     assert "performance constraints not satisfied" in text
     assert "has no accuracy run" in text
 
@@ -182,7 +184,7 @@ def test_the_closed_division_has_targets_and_the_open_one_has_none(inside, call)
     names = [Path(name).name for name in answer["state"]["mlperf_report"]["reports"]]
     assert names == ["report-closed-Me.html", "report-open-Me.html"]
     assert "75.695" in page(answer, 0)
-    assert '<td class="good">passed</td>' in page(answer, 0)
+    assert '<td class="good" data-label="Accuracy met">passed</td>' in page(answer, 0)
     assert "75.695" not in page(answer, 1)
     assert "Me, closed division" in page(answer, 0)
 
@@ -280,6 +282,79 @@ def test_logs_that_cannot_be_placed_are_listed(inside, call):
     answer = call(input="r")
     assert "&#x27;here&#x27; stands where a scenario is expected" in page(answer)
     assert len(answer["state"]["mlperf_report"]["left_out"]) == 1
+
+
+def two_backends(inside: Path) -> Path:
+    """Three calls on a machine, as run,mlperf,inference leaves them: onnxruntime twice, PyTorch once, half as fast."""
+    for run_id, backend in (
+        ("20261123T000001Z-resnet50-onnxruntime-cpu", "onnxruntime"),
+        ("20261123T000002Z-resnet50-onnxruntime-cpu", "onnxruntime"),
+        ("20261123T000003Z-resnet50-pytorch-cpu", "pytorch"),
+    ):
+        scenario = inside / "r" / run_id / "resnet50" / "Offline"
+        run = recorded_run(scenario / "performance" / "run_1", "valid-offline")
+        if backend == "pytorch":
+            for path in run.iterdir():
+                path.write_text(path.read_text().replace("1.61221e+06", "806105").replace("1612210", "806105"))
+        accuracy_run(scenario / "accuracy", f"accuracy={75 + int(run_id[14]) / 10:.3f}%, good=1, total=2")
+        metadata = {"system_name": f"Xeonx2_{backend}"}
+        result = {
+            "run": {"backend": {"value": backend}}, "label": TEST_RUN, "duration_s": 60.0,
+            "metric": {"name": "throughput"}, "machine": {"core_count": 2},
+            "load": {"mean_machine_cpu_percent": 99.8, "mean_process_cpu_percent": 85.6},
+        }  # fmt: skip
+        for folder in (run, scenario / "accuracy"):
+            (folder / "metadata.json").write_text(json.dumps(metadata))
+        (run / "result.json").write_text(json.dumps(result))
+    return inside / "r"
+
+
+def test_results_of_several_calls_and_backends_have_names_of_their_own(inside, call):
+    two_backends(inside)
+    text = page(call(input="r"))
+    first, second, third = (
+        "resnet50, Offline, onnxruntime, run 20261123T000001Z",
+        "resnet50, Offline, onnxruntime, run 20261123T000002Z",
+        "resnet50, Offline, pytorch",
+    )
+    for name in (first, second, third):
+        assert f'<th scope="row">{name}</th>' in text  # its latencies
+        assert text.count(f"<title>Latency, {name}:") == 1
+    busy = "other programs used 57 % of the processor during {}: do not compare these figures"
+    assert busy.format(f"{first}, 57 % during {second}") in text
+    assert busy.format(third) in text
+    assert f"{TEST_RUN} (All results here)" in text
+
+
+def test_a_score_stands_beside_the_run_of_its_call(inside, call):
+    two_backends(inside)
+    lines = [line for line in page(call(input="r")).splitlines() if ">Offline, run 20261123T00000" in line]
+    assert len(lines) == 2
+    for line, time, percent in zip(lines, "12", ("75.100", "75.200"), strict=True):
+        assert f"Offline, run 20261123T00000{time}Z" in line
+        assert percent in line
+
+
+def test_the_same_model_with_two_backends_is_compared(inside, call):
+    two_backends(inside)
+    part = page(call(input="r")).partition("<h2>Backends compared</h2>")[2].partition("<h2>")[0]
+    cells = [re.findall(r">([^<>]+)</t[hd]>", line) for line in part.splitlines() if 'scope="row"' in line]
+    assert cells == [
+        ["resnet50, Offline", "onnxruntime", "1,612,210 samples/s", "VALID", "1.00"],
+        ["resnet50, Offline", "pytorch", "806,105 samples/s", "VALID", "0.50"],
+    ]
+
+
+def test_one_backend_is_compared_with_nothing(inside, call):
+    results_folder(inside)
+    assert "Backends compared" not in page(call(input="r"))
+
+
+def test_labels_name_each_result_once(inside):
+    results_folder(inside)
+    own = load_module("report-mlperf-submission", "rownames")
+    found = read_results(inside / "r").rows
+    assert own.Names(found).of([*found, *found[:2]]) == "resnet50: SingleStream, MultiStream, Offline, Server"
 
 
 def test_planning_changes_nothing_and_only_named_keys_leave_the_recipe(inside, call, hook_input):

@@ -17,13 +17,15 @@ recipe = load_recipe("run-mlperf-inference")
 matrix = load_module("run-mlperf-inference", "matrix")
 outcome = load_module("run-mlperf-inference", "outcome")
 page = load_module("run-mlperf-inference", "page")
+remaining = load_module("run-mlperf-inference", "remaining")
 session = load_module("run-mlperf-inference", "session")
 table = load_module("run-mlperf-inference", "table")
 
-from mlperf_results import plot  # noqa: E402 - importable from here on
+from mlperf_results import foundruns, plot  # noqa: E402 - importable from here on
 from mlperf_results.appnames import APP_RECIPE, app_names  # noqa: E402
 from mlperf_results.benchmarks import BENCHMARKS  # noqa: E402
-from mlperf_results.names import SYNTHETIC_LABEL, TEST_RUN_LABEL, Mode, Scenario  # noqa: E402
+from mlperf_results.logs import LATE_REASON, SHORT_REASON  # noqa: E402
+from mlperf_results.names import METRIC_OF_SCENARIO, SYNTHETIC_LABEL, TEST_RUN_LABEL, TOKEN_METRIC, Mode, Scenario  # noqa: E402
 
 META = recipe_meta("run-mlperf-inference")
 KNOWN = app_names(recipe_meta(APP_RECIPE))
@@ -308,7 +310,8 @@ def test_the_table_is_aligned_and_says_label_reason_and_dash_for_what_was_not_ru
         finished("Offline", "performance", result(value=177966.4)),
         finished("Offline", "accuracy", result(value=None), score()),
     ]
-    text = table.render("digits", TEST_RUN_LABEL, ["a note"], outcome.by_scenario(runs))
+    results = outcome.results_record(config(CM_MLPERF_MODEL="resnet50"), "id", runs, notes=["a note"])
+    text = table.render("digits", results, outcome.by_scenario(runs))
     assert text == (
         "digits: test run, not a valid MLPerf result\n"
         "\n"
@@ -335,7 +338,8 @@ def test_each_accuracy_metric_has_a_row_and_each_missed_one_a_reason():
     (found,) = outcome.by_scenario([finished("Offline", "accuracy", result(value=None), content)])
     assert table.rows_of(found) == [
         ("Offline", "-", "-", "-", "-", "ROUGE1", "42.900", "42.560", "NO"),
-        ("", "", "", "", "", "GEN_LEN", "5,000,000", "3,615,190 to 4,418,566", ""),
+        ("", "", "", "", "", "GEN_LEN", "5,000,000", "3,615,190 to", ""),
+        ("", "", "", "", "", "", "", "4,418,566", ""),
         ("", "", "", "", "", "X", "1.000", "-", ""),
     ]
     assert found.problems == ("Offline accuracy GEN_LEN 5,000,000 misses the target 3,615,190 to 4,418,566",)
@@ -352,7 +356,80 @@ def test_synthetic_input_is_said_in_the_label_and_the_notes():
     assert record["is_synthetic"] == {"model": True, "dataset": False, "backend": False}
     assert record["notes"][0].startswith("weights were made by a program")
     assert outcome.label_of(runs[:1]) == "full-length run"
-    assert SYNTHETIC_LABEL in table.render("t", record["label"], record["notes"], outcome.by_scenario(runs))
+    assert SYNTHETIC_LABEL in table.render("t", record, outcome.by_scenario(runs))
+
+
+def measured(scenario: str, *, load: dict[str, Any] | None = None, **settings: Any) -> dict[str, Any]:
+    """A performance run's result.json with its settings as the harness records them: a number, or one with origin."""
+    rows = {name: value if isinstance(value, dict) else {"value": value, "origin": "warm-up estimate"}
+            for name, value in {"instances": 2, "threads": 1, "device": "cpu", "scenario": scenario, **settings}.items()
+            }  # fmt: skip
+    machine = {"processor": "Xeon", "core_count": 2, "gpus": []}
+    return {**result(), "run": rows, "load": load or {}, "machine": machine, "issue_shape": "batches of 64"}
+
+
+def test_the_settings_that_the_harness_chose_stand_below_the_table_once_for_equal_ones():
+    given = {"value": 500.0, "origin": "user"}
+    runs = [
+        finished("SingleStream", "performance", measured("SingleStream", instances=1, batch_size=1)),
+        finished("MultiStream", "performance", measured("MultiStream", instances=1, batch_size=1)),
+        finished("Offline", "performance", measured("Offline", batch_size=64, target_qps=90_000)),
+        finished(
+            "Server", "performance", measured("Server", batch_size=8, target_qps=given, threads=given | {"value": 2})
+        ),
+    ]
+    results = outcome.results_record(config(), "id", runs)
+    text = table.render("digits", results, outcome.by_scenario(runs))
+    assert (
+        "Settings, chosen by the harness before the run where not given:\n"
+        "  SingleStream, MultiStream  1 instance of 1 thread\n"
+        "  Offline                    2 instances of 1 thread, batch of 64\n"
+        "  Server                     2 instances of 2 threads (given), batch of 8, 500 queries/s sent (given)\n"
+    ) in text
+    html = page.render("t", results, outcome.environment_record(runs, {}, [], "cm run"), {})
+    assert "2 instances of 1 thread, batch of 64" in html
+    assert "Run id; 2026-11-21 01:02 UTC; Xeon, 2 processors" in html
+
+
+def test_a_disturbed_run_is_said_below_the_table_on_the_page_and_in_the_record():
+    busy = {"mean_machine_cpu_percent": 99.8, "mean_process_cpu_percent": 85.6}
+    runs = [
+        finished("Offline", "performance", measured("Offline", load=busy)),
+        finished("Server", "performance", measured("Server", load={**busy, "mean_process_cpu_percent": 21.0})),
+    ]
+    results = outcome.results_record(config(), "id", runs)
+    line = "other programs used 57 % of the processor during Offline, 89 % during Server: do not compare these figures"
+    assert results["disturbances"] == [line]
+    assert results["scenarios"][0]["performance"]["disturbances"] == ["other programs used 57 % of the processor"]
+    text = table.render("digits", results, outcome.by_scenario(runs))
+    assert line in text.replace("\n  ", " ")
+    assert line in page.render("t", results, outcome.environment_record(runs, {}, [], "cm run"), {})
+    assert table.warnings_of(results)[1] in text
+
+
+def test_the_table_fits_100_columns_with_the_longest_metric_of_each_scenario():
+    rows = []
+    for scenario, found in METRIC_OF_SCENARIO.items():
+        content = result(value=123_456.0)
+        content["metric"] = {"name": found.name, "value": 123_456.0, "unit": found.unit}
+        content["valid"] = False
+        rows.append(finished(scenario.value, "performance", content))
+        rows.append(finished(scenario.value, "accuracy", result(value=None), score()))
+    tokens = result(value=None) | {"metric": {"name": TOKEN_METRIC.name, "value": 1234.5, "unit": TOKEN_METRIC.unit}}
+    lengths = {"metrics": [metric("GEN_LEN", 4_016_878, 3_615_190, 4_418_566)], "passed": True}
+    gptj = [
+        finished("Offline", "performance", tokens), finished("Offline", "accuracy", result(value=None), lengths),
+        finished("SingleStream", "performance", result(value=123.4)),
+    ]  # fmt: skip
+    for runs in (rows, gptj):
+        results = outcome.results_record(config(), "id", runs)
+        assert max(map(len, table.render("t" * 60, results, outcome.by_scenario(runs)).splitlines())) <= 100
+
+
+def test_a_long_title_is_wrapped_too():
+    rows = [finished("Offline", "performance", result())]
+    results = outcome.results_record(config(), "id", rows)
+    assert max(map(len, table.render("t" * 60, results, outcome.by_scenario(rows)).splitlines())) <= 100
 
 
 # --- the page ---
@@ -470,6 +547,43 @@ def test_the_steps_of_a_recipe_are_shown_once(call):
     call(cm)
     shown = [request["tags"] for request in cm.calls if not request["silent"]]
     assert shown == [PERFORMANCE_TAGS.format("singlestream"), "process,mlperf,accuracy"]
+    assert {request["silent"] for request in cm.calls[3:]} == {"steps"}
+
+
+def test_a_silent_call_prints_problems_only(call, capsys):
+    cm = FakeCM()
+    answer, _, (folder,) = call(cm, CM_TMP_SILENT="yes")
+    assert (answer, capsys.readouterr().out) == ({"return": 0}, "")
+    assert all(request["silent"] is True for request in cm.calls)
+    assert "Offline" in (folder / "summary.txt").read_text()
+    busy = {"mean_machine_cpu_percent": 99.8, "mean_process_cpu_percent": 85.6}
+    state = {"mlperf_run": measured("Offline", load=busy)}
+    disturbed = {"CM_MLPERF_LOADGEN_SCENARIO": "offline", "CM_MLPERF_LOADGEN_MODE": "performance"}
+    call(FakeCM(_performance={"return": 0, "new_state": state}), CM_TMP_SILENT="yes", **disturbed)
+    line = "other programs used 57 % of the processor during Offline: do not compare these figures\n"
+    assert capsys.readouterr().out == line
+
+
+@pytest.mark.parametrize(
+    ("done", "left", "text"),
+    [
+        ([], ["performance", "accuracy"], "at least 60 s left"),
+        ([], ["accuracy"], ""),
+        ([("performance", 75.0)], ["accuracy", "performance"], "at least 60 s left"),
+        ([("performance", 75.0), ("accuracy", 20.0)], ["accuracy"], "about 20 s left"),
+        ([("performance", 75.0), ("accuracy", 30.0)], ["performance", "accuracy"], "about 2 min left"),  # 60 + 15 + 30
+        ([("performance", 75.0), ("accuracy", 4000.0)], ["performance", "accuracy"], "about 1 h 8 min left"),
+    ],
+)
+def test_what_is_left_of_a_call_comes_from_the_plan_and_from_the_runs_before(done, left, text):
+    def spec(mode: str) -> Any:
+        (found,) = matrix.matrix(
+            config(CM_MLPERF_LOADGEN_SCENARIO="offline", CM_MLPERF_LOADGEN_MODE=mode, CM_MLPERF_RUN_STYLE="fast")
+        )
+        return found
+
+    took = [remaining.Took(spec(mode), seconds) for mode, seconds in done]
+    assert remaining.left_text([spec(mode) for mode in left], took) == text
 
 
 def test_overrides_of_the_call_reach_every_recipe_and_its_other_inputs_do_not(call):
@@ -499,6 +613,96 @@ def test_an_invalid_result_is_written_and_shown_and_fails_the_call(call, capsys)
     assert "INVALID: too slow" in (folder / "summary.txt").read_text()
     assert "INVALID: too slow" in capsys.readouterr().out
     assert json.loads((folder / "results.json").read_text())["passed"] is False
+
+
+def server_result(sent: float, *, is_valid: bool, origin: str = "warm-up estimate", is_late: bool = True) -> dict:
+    content = measured("Server", target_qps={"value": sent, "origin": origin})
+    reasons = [LATE_REASON, "Reduce target QPS to improve latency."] if is_late else ["minimum query count not met"]
+    metric = {"name": "completed queries per second", "value": sent * 0.9, "unit": "queries/s"}
+    return {**content, "valid": is_valid, "invalid_reasons": [] if is_valid else reasons, "metric": metric}
+
+
+class ServerRuns(FakeCM):
+    """Gives one of these results after the other, and leaves a log of each."""
+
+    def __init__(self, *results: dict[str, Any]) -> None:
+        super().__init__()
+        self._results = list(results)
+
+    def access(self, request: dict[str, Any]) -> dict[str, Any]:
+        if request["action"] == "record":
+            return {"return": 0}
+        self.calls.append(request)
+        folder = Path(request["output_dir"])
+        folder.mkdir(parents=True)
+        content = self._results.pop(0)
+        (folder / "mlperf_log_summary.txt").write_text(str(content["valid"]))
+        return {"return": 0, "new_state": {"mlperf_run": {"output_dir": str(folder), **content}}}
+
+
+SERVER_ONLY = {"CM_MLPERF_LOADGEN_SCENARIO": "server", "CM_MLPERF_LOADGEN_MODE": "performance"}
+
+
+def test_a_server_run_that_is_late_at_the_harness_own_rate_is_made_once_more_at_half(call, capsys):
+    cm = ServerRuns(server_result(2000.0, is_valid=False), server_result(900.0, is_valid=True, origin="user"))
+    answer, state, (folder,) = call(cm, **SERVER_ONLY)
+    assert answer == {"return": 0}
+    assert [request.get("target_qps") for request in cm.calls] == [None, "900.0"]
+    assert (folder / "digits/Server/first_attempt/mlperf_log_summary.txt").read_text() == "False"
+    second = folder / "digits/Server/performance/run_1"
+    assert (second / "mlperf_log_summary.txt").read_text() == "True"
+    kept = json.loads((second / "result.json").read_text())
+    assert kept["run"]["target_qps"] == {"value": 900.0, "origin": "changed after an INVALID run"}
+    assert "output_dir" not in kept
+    attempt = state["mlperf_results"]["scenarios"][0]["performance"]["first_attempt"]
+    assert attempt["folder"] == "digits/Server/first_attempt"
+    assert (attempt["target_qps"], attempt["invalid_reasons"][0]) == (2000.0, LATE_REASON)
+    printed = capsys.readouterr().out
+    assert f"Server is INVALID ({LATE_REASON}); 2,000 queries/s were sent, as the harness chose." in printed
+    assert "the logs of the first run are in digits/Server/first_attempt" in " ".join(printed.split())
+    assert "--find looks for that" in printed  # still a rate that was chosen here
+    assert foundruns.find_runs(folder)[0][0].paths.folder == second
+
+
+def test_an_offline_run_that_is_too_short_at_the_harness_own_rate_is_made_once_more_at_a_higher_one(call, capsys):
+    metric = {"name": "throughput", "value": 9000.0, "unit": "samples/s"}
+    first = {**measured("Offline", target_qps=8000.0), "metric": metric, "valid": False}
+    first["invalid_reasons"] = [SHORT_REASON, "Increase expected QPS so the loadgen pre-generates a larger query."]
+    cm = ServerRuns(first, {**measured("Offline", target_qps={"value": 13_500.0, "origin": "user"}), "metric": metric})
+    answer, _, _ = call(cm, CM_MLPERF_LOADGEN_SCENARIO="offline", CM_MLPERF_LOADGEN_MODE="performance")
+    assert answer == {"return": 0}
+    assert [request.get("target_qps") for request in cm.calls] == [None, "13500.0"]
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "it was planned for 8,000 samples/s, as the harness chose. It is run once more with 13,500." in printed
+    assert "the logs of the first run are in digits/Offline/first_attempt" in printed
+    assert "--find looks for that" not in printed
+
+
+def test_a_second_late_run_is_the_last_and_the_rate_to_give_is_named(call):
+    cm = ServerRuns(server_result(2000.0, is_valid=False), server_result(900.0, is_valid=False, origin="user"))
+    answer, _, _ = call(cm, **SERVER_ONLY)
+    assert answer["return"] == 1
+    assert len(cm.calls) == 2
+    assert "900 queries/s were sent, try --server_target_qps=405" in answer["error"]
+
+
+@pytest.mark.parametrize(
+    ("first", "words"),
+    [
+        (
+            server_result(2000.0, is_valid=False, origin="user"),
+            "2,000 queries/s were sent, try --server_target_qps=900",
+        ),
+        (server_result(2000.0, is_valid=False, is_late=False), "minimum query count not met"),
+    ],
+)
+def test_a_rate_of_the_user_or_another_reason_makes_no_second_run(call, first, words):
+    cm = ServerRuns(first)
+    answer, _, _ = call(cm, **SERVER_ONLY)
+    assert answer["return"] == 1
+    assert len(cm.calls) == 1
+    assert words in answer["error"]
+    assert "Reduce target QPS" not in answer["error"]
 
 
 def test_a_missed_accuracy_fails_the_call(call):

@@ -121,6 +121,10 @@ def parse_query_input(i: Mapping[str, Any]) -> tuple[TagQuery, str]:
     return parse_query(words), name
 
 
+STEPS_ONLY = "steps"
+"""``--silent=steps``: for a recipe that makes the same calls again and again; what their scripts write is shown."""
+
+
 def parse_options(i: Mapping[str, Any]) -> RunOptions:
     """The engine flags among the input keys; raises RequestError for a value that makes no sense."""
     timeout = i.get("lock_timeout")
@@ -138,6 +142,7 @@ def parse_options(i: Mapping[str, Any]) -> RunOptions:
         only_from_cache=is_yes(i.get("only_execute_from_cache")),
         quiet=is_yes(i.get("quiet")) or is_yes(i.get("q")),
         silent=is_yes(i.get("silent")) or is_yes(i.get("s")),
+        steps_hidden=i.get("silent") == STEPS_ONLY,
         verbose=is_yes(i.get("verbose")) or is_yes(i.get("v")),
         fake_run=is_yes(i.get("fake_run")) or is_yes(i.get("prepare")),
         fake_deps=is_yes(i.get("fake_deps")),

@@ -294,7 +294,9 @@ def replacement_request(inputs: Mapping[str, Any], step: ParentView) -> Request:
     )
 
 
-_INHERITED = ("quiet", "silent", "verbose", "show_time", "fake_deps", "lock_timeout_s", "mixed_versions")
+_INHERITED = (
+    "quiet", "silent", "steps_hidden", "verbose", "show_time", "fake_deps", "lock_timeout_s", "mixed_versions",
+)  # fmt: skip
 """The flags that hold for the whole tree; the others are meant for the selected recipe alone."""
 
 INPUT_TO_ENV = {

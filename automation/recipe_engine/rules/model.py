@@ -344,6 +344,7 @@ class RunOptions(Frozen):
     only_from_cache: bool = False
     quiet: bool = False
     silent: bool = False
+    steps_hidden: bool = False
     verbose: bool = False
     fake_run: bool = False
     fake_deps: bool = False

@@ -126,6 +126,7 @@ class RealEffects:
             log_path=step.log_path,
             shown_if_error=step.recipe.print_files_if_script_error,
             values=step.recipe.values,
+            is_silent=step.configured.request.options.silent,
         )
 
     def run_script(self, step: StepContext) -> None:
@@ -205,7 +206,7 @@ class RealEffects:
     def tell(self, configured: Configured, mark: str, text: str) -> None:
         """One line of progress: ``*`` starts, ``+`` done, ``=`` reused, ``-`` ended early, ``!`` needs attention."""
         options = configured.request.options
-        if not options.silent or mark == "!":
+        if not (options.silent or options.steps_hidden) or mark == "!":
             logger.info("%s%s %s", "  " * len(configured.request.trace), mark, text)
 
 

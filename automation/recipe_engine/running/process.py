@@ -41,9 +41,17 @@ class Ended(NamedTuple):
     memory: MemoryFacts = MemoryFacts()
 
 
-def run_process(command: Sequence[str], folder: Path, *, extra_env: Mapping[str, str], log_path: Path | None) -> Ended:
+def run_process(
+    command: Sequence[str],
+    folder: Path,
+    *,
+    extra_env: Mapping[str, str],
+    log_path: Path | None,
+    is_silent: bool = False,
+) -> Ended:
     """Runs a command with its output, without secrets, shown live and kept in the log; how it ended.
 
+    ``is_silent``: what it writes to standard output is not shown; its errors are.
     Standard input is the user's only when that is a terminal. On Ctrl-C or an error here all that it started ends.
     """
     interactive = sys.stdin is not None and sys.stdin.isatty()
@@ -58,7 +66,7 @@ def run_process(command: Sequence[str], folder: Path, *, extra_env: Mapping[str,
             process = _start(command, folder, env, is_shared=interactive)
         with contextlib.ExitStack() as stack:
             log = stack.enter_context(open(log_path, "ab", opener=private_opener)) if log_path else None
-            tails = _pump(process, log)
+            tails = _pump(process, log, is_silent=is_silent)
         status = process.wait()
         if status:  # what it left running must not write into the entry that the next run makes
             end_group(process, mark, is_group=not interactive)
@@ -111,9 +119,9 @@ def hand_over(command: Sequence[str], folder: Path, *, extra_env: Mapping[str, s
 
 
 class _Output:
-    """One stream of a child on its way to ours and to the log; ``tail`` are its last bytes."""
+    """One stream of a child on its way to ours (``target``; None: to none) and to the log; ``tail``: its last bytes."""
 
-    def __init__(self, target: int, log: IO[bytes] | None) -> None:
+    def __init__(self, target: int | None, log: IO[bytes] | None) -> None:
         self.tail = b""
         self._target = target
         self._log = log
@@ -128,10 +136,11 @@ class _Output:
         self._write(self._mask.settle())
 
     def _write(self, block: bytes) -> None:
-        rest = as_called(block.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
-        with contextlib.suppress(BrokenPipeError), naming(STANDARD_OUTPUT):
-            while rest:
-                rest = rest[os.write(self._target, rest) :]
+        if self._target is not None:
+            rest = as_called(block.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+            with contextlib.suppress(BrokenPipeError), naming(STANDARD_OUTPUT):
+                while rest:
+                    rest = rest[os.write(self._target, rest) :]
         if self._log and block:
             with naming(self._log.name, len(block)):
                 self._log.write(block)
@@ -139,13 +148,13 @@ class _Output:
         self.tail = (self.tail + block)[-TAIL_BYTES:]
 
 
-def _pump(process: subprocess.Popen[bytes], log: IO[bytes] | None) -> tuple[bytes, bytes]:
+def _pump(process: subprocess.Popen[bytes], log: IO[bytes] | None, *, is_silent: bool) -> tuple[bytes, bytes]:
     """Copies the child's output to ours and to the log until it ends; the last bytes of its output and of its errors.
 
     What the child left running in the background may hold the output open; that is not waited for.
     """
     sys.stdout.flush()
-    outputs = {1: _Output(1, log), 2: _Output(2, log)}
+    outputs = {1: _Output(None if is_silent else 1, log), 2: _Output(2, log)}
     ended_s = 0.0
     with selectors.DefaultSelector() as selector, contextlib.ExitStack() as stack:
         for stream, target in ((process.stdout, 1), (process.stderr, 2)):

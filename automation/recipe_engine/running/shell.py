@@ -61,6 +61,7 @@ class ScriptCall(Frozen):
     shown_if_error: tuple[str, ...] = ()
     values: ValueRule = "literal"
     ignores_failure: bool = False
+    is_silent: bool = False
 
 
 def find_script(recipe_path: Path, name: str, env: Mapping[str, EnvValue], prefix: str = PREFIX) -> Path | None:
@@ -170,7 +171,13 @@ def run_script(call: ScriptCall) -> tuple[Env, State]:
     shown_state = stored(call.state)
     _write_private(call.folder / STATE_IN, json.dumps(shown_state, indent=2, sort_keys=True, default=str))
     try:
-        ended = run_process(["bash", "-c", f". ./{RUN_FILE}"], call.folder, extra_env=secrets, log_path=call.log_path)
+        ended = run_process(
+            ["bash", "-c", f". ./{RUN_FILE}"],
+            call.folder,
+            extra_env=secrets,
+            log_path=call.log_path,
+            is_silent=call.is_silent,
+        )
         env = merge_env(call.env, read_env_file(call.folder / ENV_OUT))
         written = read_json(call.folder / STATE_OUT)
         learn([env, written])

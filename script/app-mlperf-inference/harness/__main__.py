@@ -16,11 +16,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mlperf_results.figures import has_chosen_rate
+from mlperf_results.figures import has_chosen_rate, reasons_text
 from mlperf_results.logs import Json
 
 from harness.errors import HarnessError
 from harness.mishaps import explained
+from harness.watch.measuring import measuring
+from harness.watch.owner import end_with_owner
 
 
 def _run_json(arguments: Sequence[str]) -> Path:
@@ -43,8 +45,8 @@ def tell_result(result: Mapping[str, Json]) -> str:
         figure = f"{metric['name']} {metric['value']:.6g} {metric['unit']}{chosen}, "
     elif result["latency"] is None and isinstance(counts, Mapping):  # an accuracy run measures nothing
         figure = f"{counts['accuracy']} samples answered, "
-    reasons = result["invalid_reasons"]
-    because = f" ({'; '.join(map(str, reasons))})" if isinstance(reasons, list) and reasons else ""
+    reasons = reasons_text(result)
+    because = f" ({reasons})" if reasons else ""
     return f"{figure}{'VALID' if result['valid'] else 'INVALID'}{because}; {result['label']}"
 
 
@@ -71,11 +73,12 @@ def _story(arguments: Sequence[str]) -> str:
     if arguments and arguments[0] == "score":
         return tell_score(score(read_config(_run_json(arguments[1:]))))
     config = read_config(_run_json(arguments))
-    if config.find:
-        from harness.find.session import find, tell
+    with measuring():
+        if config.find:
+            from harness.find.session import find, tell
 
-        return tell(find(config))
-    return tell_result(perform(config))
+            return tell(find(config))
+        return tell_result(perform(config))
 
 
 def _tell(error: HarnessError) -> int:
@@ -93,6 +96,7 @@ def main(arguments: Sequence[str]) -> int:
     So does the Python stack of every thread when a native library crashes.
     """
     faulthandler.enable()
+    end_with_owner(os.environ)
     try:
         story = _story(arguments)
     except HarnessError as error:

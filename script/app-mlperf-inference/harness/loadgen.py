@@ -82,10 +82,6 @@ class _SingleUse:
     is_used = False
 
 
-def _nothing() -> None:
-    return None
-
-
 def _settings(test: Test, paths: RunPaths) -> mlperf_loadgen.TestSettings:
     if _SingleUse.is_used:
         raise HarnessError(
@@ -130,14 +126,14 @@ def _start(settings: mlperf_loadgen.TestSettings, test: Test, calls: Calls, samp
         mlperf_loadgen.DestroyFastSUT(sut)
 
 
-def run_test(test: Test, issue: Issue, samples: Samples, paths: RunPaths) -> None:
+def run_test(test: Test, calls: Calls, samples: Samples, paths: RunPaths) -> None:
     """Run one test to its end; its logs are then in `paths.folder`, which must exist.
 
     Side effects: writes user.conf and LoadGen's logs; Ctrl-C ends the process at once, because Python cannot run its
     handler inside LoadGen. A compliance test's audit.config is written into a private folder and removed; one in the
     current folder is never read.
     """
-    _start(_settings(test, paths), test, Calls(issue, _nothing), samples, paths)
+    _start(_settings(test, paths), test, calls, samples, paths)
 
 
 class Series:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mlperf_results.compliance import audit_values
+from mlperf_results.disturbance import disturbances
 from mlperf_results.layout import RunPaths
 from mlperf_results.logs import Json, LogError, read_run_logs
 from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY, ExecutionMode, Mode, Scenario
@@ -205,7 +206,7 @@ def samples_of(work: Work) -> Samples:
 
 
 def _start_test(prepared: Prepared, issue_shape: IssueShape) -> Monitor:
-    from harness.loadgen import run_test
+    from harness.loadgen import Calls, run_test
 
     config, work = prepared.config, prepared.found.work
 
@@ -213,7 +214,8 @@ def _start_test(prepared: Prepared, issue_shape: IssueShape) -> Monitor:
         work.counts.expected = work.library.count
     monitor = Monitor(with_gpus=config.device == "cuda")
     with monitor, progress(_expectation(prepared), work.counts):
-        run_test(prepared.test(), issue_shape.issue, samples_of(work), RunPaths(config.output_dir))
+        calls = Calls(issue_shape.issue, work.counts.flush)
+        run_test(prepared.test(), calls, samples_of(work), RunPaths(config.output_dir))
     raise_recorded(work)  # before `close`: a failed worker may never end
     issue_shape.close()
     raise_recorded(work)  # a worker may fail while it ends
@@ -339,6 +341,8 @@ def perform(config: RunConfig) -> dict[str, Json]:
     prepared.opened.close()
     load = monitor.record()
     result = {**result, "load": load.summary(), "machine": machine_facts(monitor.gpus)}
+    result["disturbances"] = [str(found) for found in disturbances(result)]
+    result["took_s"] = round((datetime.now(timezone.utc) - prepared.started).total_seconds(), 1)
     write_json(paths.load_json, load.content())
     write_json(paths.metadata_json, metadata_record(result))
     write_json(paths.result_json, result)  # the last file: it is what says that a run is done

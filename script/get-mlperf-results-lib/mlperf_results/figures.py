@@ -1,11 +1,11 @@
-"""The figure of a run that the official checkers publish, and where a Server rate comes from."""
+"""The figure of a run that the official checkers publish; where its rate comes from, and which one to try next."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from mlperf_results.logs import LoadGenLog, MetricValue
+from mlperf_results.logs import LATE_REASON, SHORT_REASON, LoadGenLog, MetricValue
 from mlperf_results.names import TOKEN_METRIC, Scenario
 
 
@@ -19,12 +19,80 @@ def published_figure(log: LoadGenLog) -> MetricValue | None:
 CHOSEN_ORIGIN = "warm-up estimate"
 """The origin in result.json of a value that the harness chose from its warm-up."""
 
+CHANGED_ORIGIN = "changed after an INVALID run"
+"""The origin of a rate that run-mlperf-inference chose when a run at the harness's own rate was INVALID."""
 
-def has_chosen_rate(result: Mapping[str, Any]) -> bool:
-    """Return whether the figure of a Server run is the rate that the harness chose because none was given.
+LOWER_PART = 0.5
+"""Part of the rate of a Server run that was too late, for the next one: its queries waited for one another, so a rate
+somewhat below what it answered would still be too high."""
+
+LONGER_PART = 1.5
+"""Times the rate of an Offline run that was too short, for the next one: LoadGen makes as many samples as such a rate
+needs for the least duration, and the machine may answer faster in another minute."""
+
+_SAYS_LESS = ("Reduce target QPS", "early stopping not satisfied", "Increase expected QPS")
+"""How the other reasons of such a run begin: LoadGen's advice (6.0.17) names no rate, and early stopping follows from
+the late queries."""
+
+_RATED = {Scenario.SERVER.value: LATE_REASON, Scenario.OFFLINE.value: SHORT_REASON}
+"""The scenarios with a rate, and the reason of INVALID that another rate helps against."""
+
+
+def _scenario(result: Mapping[str, Any]) -> str:
+    return str(((result.get("run") or {}).get("scenario") or {}).get("value"))
+
+
+def _rate(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the setting `target_qps`; empty for a run without one."""
+    return (result.get("run") or {}).get("target_qps") or {}
+
+
+def is_own_rate(result: Mapping[str, Any]) -> bool:
+    """Return whether the rate of a run was chosen here because none was given.
 
     result: the content of result.json.
     """
-    run = result.get("run") or {}
-    is_server = (run.get("scenario") or {}).get("value") == Scenario.SERVER.value
-    return is_server and (run.get("target_qps") or {}).get("origin") == CHOSEN_ORIGIN
+    return _rate(result).get("origin") in (CHOSEN_ORIGIN, CHANGED_ORIGIN)
+
+
+def has_chosen_rate(result: Mapping[str, Any]) -> bool:
+    """Return whether the figure of a Server run is a rate that was chosen here because none was given.
+
+    result: the content of result.json.
+    """
+    return _scenario(result) == Scenario.SERVER.value and is_own_rate(result)
+
+
+def better_rate(result: Mapping[str, Any]) -> float | None:
+    """Return the rate to try after an INVALID run: a lower one after a Server run that answered too late (queries/s), a
+    higher one after an Offline run that ended too early (samples/s); None for any other run.
+
+    result: the content of result.json.
+    """
+    asked, metric, scenario = _rate(result).get("value"), result.get("metric"), _scenario(result)
+    if result["valid"] or not asked or metric is None or _RATED.get(scenario) not in result["invalid_reasons"]:
+        return None
+    is_server = scenario == Scenario.SERVER.value
+    rate = LOWER_PART * min(asked, metric["value"]) if is_server else LONGER_PART * max(asked, metric["value"])
+    return float(f"{rate:.3g}")
+
+
+def rate_text(result: Mapping[str, Any]) -> str:
+    """Return the rate that a run was given: "1,838 queries/s were sent", "it was planned for 90,000 samples/s"."""
+    rate = f"{_rate(result)['value']:,.10g}"
+    if _scenario(result) == Scenario.SERVER.value:
+        return f"{rate} queries/s were sent"
+    return f"it was planned for {rate} samples/s"
+
+
+def reasons_text(result: Mapping[str, Any], rate_input: str = "--target_qps") -> str:
+    """Return why a run is INVALID; where another rate helps, with the rate that it had and the one to give instead.
+
+    result: the content of result.json. rate_input: the input that gives the scenario's rate.
+    """
+    reasons = list(map(str, result["invalid_reasons"]))
+    rate = better_rate(result)
+    if rate is not None:
+        reasons = [reason for reason in reasons if not reason.startswith(_SAYS_LESS)]
+        reasons.append(f"{rate_text(result)}, try {rate_input}={rate:.10g}")
+    return "; ".join(reasons)

@@ -47,7 +47,13 @@ code, pre { font-family: ui-monospace, monospace; font-size: .87em; }
 pre { background: var(--shade); border-radius: .3rem; overflow-wrap: anywhere; padding: .7rem .8rem;
   white-space: pre-wrap; }
 summary { cursor: pointer; } li { margin: .2rem 0; }
-@media (max-width: 32rem) { th, td { padding: .3rem .5rem; } .facts thead th:first-child { width: 45%; } }
+@media (max-width: 32rem) { th, td { padding: .3rem .5rem; } .facts thead th:first-child { width: 45%; }
+  .stacked, .stacked tbody, .stacked tr, .stacked th { display: block; } .stacked thead { display: none; }
+  .stacked tr { border-bottom: 1px solid var(--soft); padding: .4rem 0; } .stacked tbody th { border: 0; }
+  .stacked td { border: 0; display: flex; gap: 1rem; justify-content: space-between; }
+  .stacked td:empty { display: none; }
+  .stacked td::before { color: var(--quiet); content: attr(data-label); font-weight: 400; text-align: left; }
+  .stacked td.number { white-space: normal; } }
 """
 
 
@@ -68,13 +74,14 @@ GOOD_WORDS = frozenset(("VALID", "yes", "passed"))
 BAD_WORDS = frozenset(("INVALID", "NO", "missed"))
 
 
-def _cell(value: object, tag: str, is_number: bool) -> str:
+def _cell(value: object, tag: str, is_number: bool, label: str = "") -> str:
     names = ["number"] if is_number else []
     if tag == "td" and value in GOOD_WORDS:
         names.append("good")
     elif tag == "td" and value in BAD_WORDS:
         names.append("bad")
     marked = f' class="{" ".join(names)}"' if names else ""
+    marked += f' data-label="{text(label)}"' if label and value != "" else ""
     return f"<{tag}{marked}>{text(value)}</{tag}>"
 
 
@@ -88,7 +95,8 @@ def table(
 ) -> str:
     """A table whose first column names the row; the columns in ``numbers`` are aligned to the right.
 
-    kind: a class of STYLE, for example `facts`. A reader can scroll it sideways with the keyboard where it is wide.
+    kind: a class of STYLE: `facts`, or `stacked` for a table whose rows become lists on a phone. A reader can scroll
+    any other sideways with the keyboard where it is wide.
     """
 
     def heading(place: int, words: str) -> str:
@@ -98,7 +106,9 @@ def table(
     def row(cells: Sequence[object]) -> str:
         first, *others = cells
         opening = f'<th scope="row">{text(first)}</th>' if first != "" else "<td></td>"
-        return opening + "".join(_cell(cell, "td", place in numbers) for place, cell in enumerate(others, start=1))
+        labels = headings if kind == "stacked" else [""] * len(headings)
+        places = enumerate(others, start=1)
+        return opening + "".join(_cell(cell, "td", place in numbers, labels[place]) for place, cell in places)
 
     words = caption or ", ".join(name for name in headings if name)
     lines = [

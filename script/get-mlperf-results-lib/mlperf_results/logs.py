@@ -28,9 +28,15 @@ Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json
 _PREFIX = ":::MLLOG "
 _POWER_TIME = "%m-%d-%Y %H:%M:%S.%f"
 _MODES = {"PerformanceOnly": Mode.PERFORMANCE, "AccuracyOnly": Mode.ACCURACY}
+LATE_REASON = "performance constraints not satisfied (too many queries over the latency target)"
+"""What is said of a Server run whose rate was too high."""
+
+SHORT_REASON = "minimum duration not met"
+"""What is said of a run that ended too early; of an Offline run, because its planned rate was too low."""
+
 _CHECKS = (
-    ("result_perf_constraints_met", "performance constraints not satisfied (too many queries over the latency target)"),
-    ("result_min_duration_met", "minimum duration not met"),
+    ("result_perf_constraints_met", LATE_REASON),
+    ("result_min_duration_met", SHORT_REASON),
     ("result_min_queries_met", "minimum query count not met"),
     ("early_stopping_met", "early stopping not satisfied (too few queries, or too many over the latency target)"),
 )

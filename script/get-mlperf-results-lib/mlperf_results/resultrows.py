@@ -55,9 +55,14 @@ class Row:
         return (*self.performance, *self.accuracy)
 
     @property
-    def best(self) -> RunFacts | None:
-        """The first performance run: the one that the row's figure is of."""
-        return self.performance[0] if self.performance else None
+    def shown(self) -> RunFacts | None:
+        """The performance run that the row's figure is of: the last one, as in NVIDIA's summaries."""
+        return self.performance[-1] if self.performance else None
+
+    @property
+    def scored(self) -> RunFacts | None:
+        """The accuracy run that the row's score is of: the last one."""
+        return self.accuracy[-1] if self.accuracy else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,14 +245,14 @@ def read_results(root: Path) -> Results:
 
 def compare(row: Row) -> Comparison:
     """Set a row's figure beside published ones of the same system."""
-    if row.best is None or row.best.figure is None:
+    if row.shown is None or row.shown.figure is None:
         return Comparison((), "no figure")
     if row.label:
         return Comparison((), f"not compared: {row.label}")
-    if not row.best.is_valid:
+    if not row.shown.is_valid:
         return Comparison((), "not compared: INVALID")
-    benchmark = benchmark_behind(row.model, row.best.round_name) or row.model
-    figure = row.best.figure
+    benchmark = benchmark_behind(row.model, row.shown.round_name) or row.model
+    figure = row.shown.figure
     found = find_anchors(benchmark, row.scenario, figure.unit, (row.system,), row.found_hardware)
     ratios = [(anchor, speed_ratio(anchor, figure.value)) for anchor in found]
     usable = tuple((anchor, ratio) for anchor, ratio in ratios if ratio is not None)

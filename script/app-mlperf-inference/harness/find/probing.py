@@ -175,7 +175,7 @@ class ProbeRunner:
         pace = Pace(min_duration_ms=settings.min_duration_ms.value, min_query_count=settings.min_query_count.value)
         expectation = Expectation(title=title, at_least_s=pace.min_duration_ms / 1000.0, at_least_samples=1)
         with progress(expectation, work.counts):
-            self._series.run(pace, Calls(shape.issue, lambda: None), self._samples(work), paths)
+            self._series.run(pace, Calls(shape.issue, work.counts.flush), self._samples(work), paths)
         raise_recorded(work)
         shape.close()
         log = _read_log(paths)

@@ -16,8 +16,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import TypeAlias
@@ -26,6 +26,8 @@ from mlperf_results.logs import Json
 
 from harness.watch.machine import GpuFacts, memory_value_bytes, read_text
 from harness.watch.nvml import GpuLoad, Nvml
+from harness.watch.pressure import Counters, machine_ticks, pressure
+from harness.watch.pressure import read_counters as read_pressure
 
 FILE_NAME = "load.json"
 FORMAT = 1
@@ -47,15 +49,6 @@ class Reading:
     all_ticks: int | None
     rss_bytes: int | None
     available_bytes: int | None
-
-
-def machine_ticks(stat: str) -> tuple[int | None, int | None]:
-    """Return busy and all clock ticks of all cores from the text of /proc/stat (idle and iowait are not busy)."""
-    words = stat.partition("\n")[0].split()
-    if not words or words[0] != "cpu" or len(words) < 6:
-        return None, None
-    ticks = [int(word) for word in words[1:9]]  # what follows (guest) is part of user and nice already
-    return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
 
 
 def resident_bytes(statm: str, page_bytes: int) -> int | None:
@@ -120,11 +113,12 @@ class Samples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadRecord:
-    """What was seen; `interval_s` is the distance of the kept rows."""
+    """What was seen; `interval_s` is the distance of the kept rows. pressure: what held the run back (`pressure`)."""
 
     interval_s: float
     gpus: tuple[GpuFacts, ...]
     rows: tuple[Row, ...]
+    pressure: Mapping[str, Json] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -158,6 +152,7 @@ class LoadRecord:
             "peak_rss_bytes": self._peak("rss_bytes"),
             "mean_process_cpu_percent": self._mean("process_cpu_percent"),
             "mean_machine_cpu_percent": self._mean("machine_cpu_percent"),
+            **self.pressure,
             "gpus": gpus,
         }
 
@@ -186,6 +181,8 @@ class Monitor:
         self._samples = Samples()
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True, name="monitor")
+        self._before, self._started_s = Counters(), 0.0
+        self._pressure: Mapping[str, Json] = {}
 
     @property
     def gpus(self) -> tuple[GpuFacts, ...]:
@@ -193,6 +190,7 @@ class Monitor:
         return () if self._nvml is None else self._nvml.gpus
 
     def __enter__(self) -> Monitor:
+        self._before, self._started_s = read_pressure(), time.monotonic()
         self._thread.start()
         return self
 
@@ -201,6 +199,7 @@ class Monitor:
     ) -> None:
         self._done.set()
         self._thread.join()
+        self._pressure = pressure(self._before, read_pressure(), time.monotonic() - self._started_s)
         if self._nvml is not None:
             self._nvml.close()
 
@@ -220,4 +219,9 @@ class Monitor:
     def record(self) -> LoadRecord:
         """Return what was seen, after the block."""
         step = self._samples.step
-        return LoadRecord(interval_s=self._interval_s * step, gpus=self.gpus, rows=tuple(self._samples.rows))
+        return LoadRecord(
+            interval_s=self._interval_s * step,
+            gpus=self.gpus,
+            rows=tuple(self._samples.rows),
+            pressure=self._pressure,
+        )

@@ -1,0 +1,115 @@
+"""What disturbed a measured run: other programs, swapping, a processor that was held back. Pure.
+
+The harness records what this needs in each result.json (`load`, `machine`, `duration_s`), so that a verdict can be
+derived again from the record alone. A figure of a disturbed run says little about the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+LEAST_OTHERS_PERCENT = 5.0
+"""Part of all processors that other programs must have used. Quiet runs of the digits benchmark (2 cores, virtual
+machine, 2026-11-22) had 0 to 1.7 %, runs on the same machine with other work 44 to 83 %; a quiet system scatters by 2 %
+from run to run."""
+
+LEAST_OTHERS_S = 0.4
+"""Processor seconds that other programs must have used: in a run of 2 s the system's own housekeeping is more than 5 %
+(0.27 s, 6.8 %, in one quiet run of 2026-11-22)."""
+
+LEAST_STOLEN_PERCENT = 1.0
+"""From here on the part that other virtual machines took is named."""
+
+LEAST_SWAPPED_BYTES_PER_S = 1024 * 1024
+"""A page (4 KiB) that comes from an SSD takes about 0.1 ms: so many pages cost a thread 2.5 % of its time."""
+
+LEAST_HELD_BACK_PERCENT = 1.0
+"""Part of the time in which heat slowed the processor down, or of the periods in which a quota stopped the run."""
+
+VERDICT = "do not compare these figures"
+
+
+@dataclass(frozen=True, slots=True)
+class Disturbance:
+    """One cause. words: a sentence with `{}` in the place of `amount` ("42 %")."""
+
+    words: str
+    amount: str
+
+    def __str__(self) -> str:
+        return self.words.format(self.amount)
+
+
+def _number(part: Mapping[str, Any], key: str) -> float | None:
+    value = part.get(key)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _percent(value: float) -> str:
+    return f"{value:.0f} %" if value >= 10 else f"{value:.1f} %"
+
+
+def _size(count: float) -> str:
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
+
+
+def others_percent(load: Mapping[str, Any], machine: Mapping[str, Any]) -> float | None:
+    """Return the part of all processors that others than the run used, with what other virtual machines took (steal
+    time); None where the system did not tell. `load`, `machine`: of a result.json; the harness says it in `load`, but
+    for records from before 2026-11-23, where it follows from the means."""
+    said = _number(load, "others_percent")
+    if said is not None:
+        return said
+    everything, own = _number(load, "mean_machine_cpu_percent"), _number(load, "mean_process_cpu_percent")
+    cores = _number(machine, "core_count")
+    if everything is None or own is None or not cores:
+        return None
+    return max(0.0, everything - own / cores)
+
+
+def _others(result: Mapping[str, Any], load: Mapping[str, Any], seconds: float) -> list[Disturbance]:
+    machine = result.get("machine") or {}
+    percent = others_percent(load, machine)
+    if percent is None or percent < LEAST_OTHERS_PERCENT:
+        return []
+    if percent / 100 * seconds * float(machine.get("core_count") or 1) < LEAST_OTHERS_S:
+        return []
+    stolen = _number(load, "stolen_percent") or 0.0
+    virtual = f" ({_percent(stolen)} other virtual machines)" if stolen >= LEAST_STOLEN_PERCENT else ""
+    return [Disturbance("other programs used {} of the processor", f"{_percent(percent)}{virtual}")]
+
+
+def disturbances(result: Mapping[str, Any]) -> tuple[Disturbance, ...]:
+    """Return what disturbed a run so much that its figure should not be compared; empty for a quiet machine, for an
+    accuracy run and where nothing was recorded. `result`: the content of a result.json."""
+    load, seconds = result.get("load"), _number(result, "duration_s")
+    if not isinstance(load, Mapping) or not seconds or result.get("metric") is None:
+        return ()
+    found = _others(result, load, seconds)
+    swapped = _number(load, "swapped_bytes") or 0.0
+    if swapped >= LEAST_SWAPPED_BYTES_PER_S * seconds:
+        found.append(Disturbance("{} of memory were swapped", _size(swapped)))
+    for key, words in (
+        ("heat_throttled_percent", "heat slowed the processor down for {} of the time"),
+        ("quota_throttled_percent", "a processor quota (cgroup) stopped the run in {} of its periods"),
+    ):
+        percent = _number(load, key) or 0.0
+        if percent >= LEAST_HELD_BACK_PERCENT:
+            found.append(Disturbance(words, _percent(percent)))
+    return tuple(found)
+
+
+def disturbance_lines(results: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[str, ...]:
+    """Return one line for each cause, with the runs that it disturbed: "other programs used 42 % of the processor
+    during Offline, 38 % during Server: do not compare these figures". `results`: name and content of result.json."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for name, result in results:
+        for one in disturbances(result):
+            found.setdefault(one.words, []).append((name, one.amount))
+    lines = []
+    for words, ((name, amount), *others) in found.items():
+        more = "".join(f", {further} during {run}" for run, further in others)
+        lines.append(f"{words.format(amount)} during {name}{more}: {VERDICT}")
+    return tuple(lines)

@@ -1,0 +1,47 @@
+"""How long the runs that are left take, from their least durations and from how long earlier runs took. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import mean
+
+from mlperf_results.names import Mode
+
+from .matrix import RunSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """A run of this call that is finished, and how many seconds it took, installing left out."""
+
+    spec: RunSpec
+    seconds: float
+
+
+def _more_s(spec: RunSpec, seconds: float) -> float:
+    """What a run takes beside the least duration of its kind."""
+    return max(0.0, seconds - least_s(spec))
+
+
+def least_s(spec: RunSpec) -> float:
+    """The least duration of a run; an accuracy run has none."""
+    return spec.min_duration_s if spec.mode is Mode.PERFORMANCE else 0.0
+
+
+def duration_text(seconds: float) -> str:
+    """A duration as people say it."""
+    if seconds < 100:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def left_text(left: Sequence[RunSpec], took: Sequence[Took]) -> str:
+    """How long the runs in `left` take: "about 2 min left", where one of each of their kinds is done; else what they
+    take at least; empty where nothing is known."""
+    least = sum(map(least_s, left))
+    known = {mode: [_more_s(one.spec, one.seconds) for one in took if one.spec.mode is mode] for mode in Mode}
+    if all(known[spec.mode] for spec in left):
+        return f"about {duration_text(least + sum(mean(known[spec.mode]) for spec in left))} left"
+    return f"at least {duration_text(least)} left" if least else ""

@@ -1,0 +1,64 @@
+"""Says in words with which instances, threads, batch and Server rate each scenario was measured. Pure.
+
+The values are those of the part `run` of result.json, which says of each where it comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mlperf_results.names import Scenario
+
+HEADING = "Settings, chosen by the harness before the run where not given"
+_GIVEN = "user"
+"""The origin in result.json of a value that the caller gave."""
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def _given(setting: Mapping[str, Any]) -> str:
+    return " (given)" if setting.get("origin") == _GIVEN else ""
+
+
+def settings_text(performance: Mapping[str, Any]) -> str:
+    """The settings of a performance run: "2 instances of 1 thread, batch of 32"; empty where nothing says them.
+
+    `performance`: a result.json, or its part in results.json.
+    """
+    run = performance.get("run") or {}
+    found = {name: run.get(name) or {} for name in ("instances", "threads", "batch_size", "target_qps")}
+    value = {name: setting.get("value") for name, setting in found.items()}
+    if not value["instances"]:
+        return ""
+    scenario = (run.get("scenario") or {}).get("value")
+    text = _count(value["instances"], "instance") + _given(found["instances"])
+    if value["threads"] and (run.get("device") or {}).get("value") == "cpu":
+        text += f" of {_count(value['threads'], 'thread')}{_given(found['threads'])}"
+    parts = [text]
+    is_inline = str(performance.get("issue_shape") or "").startswith("inline")
+    if value["batch_size"] and scenario in (Scenario.OFFLINE.value, Scenario.SERVER.value):
+        parts.append(
+            "one query at a time" if is_inline else f"batch of {value['batch_size']}{_given(found['batch_size'])}"
+        )
+    if value["target_qps"] and scenario == Scenario.SERVER.value:
+        parts.append(f"{value['target_qps']:,g} queries/s sent{_given(found['target_qps'])}")
+    return ", ".join(parts)
+
+
+def settings_rows(scenarios: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """The scenarios with the same settings, and the settings; `scenarios`: the rows of results.json."""
+    names: dict[str, list[str]] = {}
+    for row in scenarios:
+        if row["performance"] is not None and (text := settings_text(row["performance"])):
+            names.setdefault(text, []).append(row["scenario"])
+    return [(", ".join(found), text) for text, found in names.items()]
+
+
+def settings_lines(scenarios: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The same as lines below the table; none without performance runs."""
+    rows = settings_rows(scenarios)
+    width = max((len(names) for names, _ in rows), default=0)
+    return [f"{HEADING}:", *(f"  {names.ljust(width)}  {text}" for names, text in rows)] if rows else []

@@ -1,0 +1,58 @@
+"""The rate to try after an INVALID run, and what is said of such a run; on the words of recorded logs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mlperf_results.figures import better_rate, has_chosen_rate, is_own_rate, reasons_text
+from mlperf_results.layout import RunPaths
+from mlperf_results.logs import read_run_logs
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def result_of(recording: str, rate: float, origin: str = "warm-up estimate") -> dict[str, Any]:
+    """The parts of a result.json that this reads, of a recorded run that was given this rate."""
+    log = read_run_logs(RunPaths(FIXTURES / recording))
+    run = {"scenario": {"value": log.scenario.value}, "target_qps": {"value": rate, "origin": origin}}
+    metric = None if log.metric is None else {"value": log.metric.value}
+    return {"run": run, "metric": metric, "valid": log.is_valid, "invalid_reasons": list(log.invalid_reasons)}
+
+
+@pytest.mark.parametrize(
+    ("recording", "rate", "better", "text"),
+    [
+        (
+            "invalid-server-too-late", 2_000_000.0, 125_000.0,  # half of the 249,402 that were answered
+            "performance constraints not satisfied (too many queries over the latency target);"
+            " 2,000,000 queries/s were sent, try --x=125000",
+        ),
+        ("invalid-server-too-late", 5_000.0, 2_500.0, "5,000 queries/s were sent, try --x=2500"),
+        ("invalid-offline-too-short", 100.0, None, "it was planned for 100 samples/s, try --x="),
+        ("invalid-singlestream-queries-ran-out", 100.0, None, "Decrease the expected latency so the loadgen"),
+        ("valid-server", 2_000.0, None, ""),
+    ],
+)  # fmt: skip
+def test_another_rate_is_named_where_it_helps(recording, rate, better, text):
+    result = result_of(recording, rate)
+    if recording == "invalid-offline-too-short":
+        better = float(f"{1.5 * max(rate, result['metric']['value']):.3g}")
+    assert better_rate(result) == better
+    assert text in reasons_text(result, "--x")
+    assert not any(words in reasons_text(result) for words in ("Reduce target QPS", "Increase expected QPS"))
+
+
+@pytest.mark.parametrize(
+    ("recording", "origin", "is_own", "is_chosen"),
+    [
+        ("valid-server", "warm-up estimate", True, True),
+        ("valid-server", "changed after an INVALID run", True, True),
+        ("valid-server", "user", False, False),
+        ("valid-offline", "warm-up estimate", True, False),
+    ],
+)
+def test_who_chose_a_rate_is_told_from_its_origin(recording, origin, is_own, is_chosen):
+    result = result_of(recording, 2_000.0, origin)
+    assert (is_own_rate(result), has_chosen_rate(result)) == (is_own, is_chosen)
