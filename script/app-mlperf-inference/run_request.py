@@ -26,6 +26,7 @@ PRECISION_KEY = "CM_MLPERF_MODEL_PRECISION"
 GPUS_KEY = "CM_MLPERF_GPUS"
 OUTPUT_DIR_KEY = "CM_MLPERF_OUTPUT_DIR"
 USER_CONF_KEY = "CM_MLPERF_USER_CONF"
+OWN_PATH_KEYS = ("CM_MLPERF_OWN_DATASET_PATH", "CM_MLPERF_OWN_MODEL_PATH")
 COMPLIANCE_TEST_KEY = "CM_MLPERF_COMPLIANCE_TEST"
 COMPLIANCE_REFERENCE_KEY = "CM_MLPERF_COMPLIANCE_REFERENCE"
 FIND_KEY = "CM_MLPERF_FIND"
@@ -158,6 +159,12 @@ class _Reader:
             )
         return found
 
+    def refuse_unused_copies(self) -> None:
+        """A problem for a copy of the user's own where everything is made here."""
+        for key in OWN_PATH_KEYS if self.text(MODEL_KEY) == "digits" else ():
+            if self.text(key):
+                self.problems.append(f"{key}: found {self.text(key)!r}; digits makes its data and model here")
+
     def number(self, key: str, parse: Callable[[str], float | None], allowed: str) -> float | None:
         text = self.text(key)
         if not text:
@@ -223,6 +230,7 @@ def build_request(env: Mapping[str, object], known: AppNames, folder: Path) -> d
         request[name] = reader.number(key, whole_number, "a whole number from 1")
     for name, key in NUMBERS.items():
         request[name] = reader.number(key, positive_number, "a number above 0")
+    reader.refuse_unused_copies()
     if reader.problems:
         raise RequestError(reader.problems)
     return request

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from mlperf_data import answers, given, room
 
-GIVEN_KEY = "CM_ML_MODEL_GPTJ_PATH_GIVEN"
+GIVEN_KEY = "CM_MLPERF_DATA_GIVEN_PATH"
 WEIGHTS_BYTES = 24_203_531_136  # 6,050,882,784 weights of float32
 ARCHIVE_BYTES = 22_700_000_000  # the size that the community's recipe states
 MEMORY_BYTES = 61_000_000_000  # the maker's own reckoning: 2.5 times the weights
@@ -21,7 +21,7 @@ def needed_room(framework: str, is_downloaded: bool) -> room.Room:
 def plan(i):
     """CM hook of a planned run: decides whether the checkpoint must be fetched; the room is looked at by the run."""
     env = i["env"]
-    path = given.given_path(env.get(GIVEN_KEY), env.get("GPTJ_CHECKPOINT_PATH"))
+    path = given.given_path(env.get(GIVEN_KEY))
     source = env["CM_GPTJ_SOURCE"]
     if path is not None and source != "checkpoint":
         return answers.failure("a path was given together with synthetic weights", "leave one of them out")

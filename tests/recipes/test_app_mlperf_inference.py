@@ -65,6 +65,13 @@ def test_given_values_arrive_as_numbers_and_absolute_paths():
     assert (request["output_dir"], request["user_conf"]) == ("/user/out", "/x/user.conf")
 
 
+@pytest.mark.parametrize("key", run_request.OWN_PATH_KEYS)
+def test_a_copy_of_ones_own_is_refused_where_data_and_model_are_made_here(key):
+    with pytest.raises(run_request.RequestError, match="digits makes its data and model here"):
+        build(**{key: "/mine"})
+    assert build(**{key: "/mine", "CM_MLPERF_MODEL": "resnet50"})["model"] == "resnet50"
+
+
 def test_devices_instances_and_formats_are_given_as_the_harness_reads_them():
     request = build(
         CM_MLPERF_DEVICE="cuda", CM_MLPERF_GPUS="0, 2", CM_MLPERF_INSTANCES="4", CM_MLPERF_MODEL_PRECISION="float16",

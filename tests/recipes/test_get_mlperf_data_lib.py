@@ -109,7 +109,8 @@ def test_the_refusal_says_where_under_which_licence_how_and_what_then():
     text = manual.refusal(SOURCE)
     for part in ("by hand", "https://example.org/data", "ask them", "1. sign", "2. unpack", "a.bin, b.bin"):
         assert part in text
-    assert text.endswith("hint: cm run script --tags=get,data --path=FOLDER")
+    hint = text.split("hint: ")[1]
+    assert hint.startswith("cm run script --tags=get,data --path=FOLDER\n") and "try _tiny" in hint
 
 
 def test_the_refusal_of_a_folder_says_what_is_missing(tmp_path):

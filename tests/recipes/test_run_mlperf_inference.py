@@ -232,11 +232,22 @@ def test_options_reach_every_run_and_the_batch_timeout_those_that_have_one():
             {"CM_MLPERF_LOADGEN_BATCH_TIMEOUT_US": "5", "CM_MLPERF_LOADGEN_SCENARIO": "offline"},
             "--batch_timeout: only Server",
         ),
+        ({"CM_MLPERF_OWN_DATASET_PATH": "d"}, "--dataset_path: digits makes its data and model here"),
+        (
+            {"CM_MLPERF_OWN_MODEL_PATH": "m", "CM_MLPERF_MODEL": "resnet50", "CM_MLPERF_SOURCE": "tiny"},
+            "--model_path: --source=tiny makes its data and model here",
+        ),
     ],
 )
 def test_what_cannot_be_together_is_refused(env, expected):
     (problem,) = problems(**env)
     assert expected in problem
+
+
+def test_own_copies_go_to_each_run_with_absolute_paths():
+    copies = {"CM_MLPERF_OWN_DATASET_PATH": "data", "CM_MLPERF_OWN_MODEL_PATH": "/m.onnx"}
+    specs = matrix.matrix(config(CM_MLPERF_MODEL="resnet50", **copies))
+    assert {(spec.inputs["dataset_path"], spec.inputs["model_path"]) for spec in specs} == {("/user/data", "/m.onnx")}
 
 
 def test_every_benchmark_has_a_scorer_that_the_recipe_knows():

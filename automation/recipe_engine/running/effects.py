@@ -108,6 +108,7 @@ class RealEffects:
             detect_version=detect_version,
             work_path=os.getcwd(),
             prefix=step.recipe.prefix,
+            cache_path=str(self.entries.root),
         )
 
     def _detected_version(self, step: StepContext, env: Env) -> str | None:
