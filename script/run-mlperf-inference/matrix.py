@@ -174,6 +174,8 @@ def _options(reader: Reader, device: str, folder: Path) -> dict[str, str]:
     for name, key in PATH_KEYS.items():
         if text := reader.text(key):
             options[name] = str(folder / Path(text).expanduser())
+    if machine := reader.text("CM_RECORDED_MACHINE"):
+        options["machine"] = machine
     return options
 
 

@@ -78,6 +78,8 @@ def _run(i: Mapping[str, Any], engine: Engine) -> dict[str, Any]:
     refuse_dry_run(recipe, request)
     if recipe and i.get("out"):
         warn_of_unknown_inputs(recipe, request)
+    if not (engine.guard or request.trace or request.options.fake_run) and is_planned_first(engine, request):
+        loaded("actions.plan_action.refuse_impossible")(engine, parse_request, request)
     with guarding(engine.guard):
         result = engine.run_consistently(request)
     if recipe and i.get("out"):
@@ -87,6 +89,12 @@ def _run(i: Mapping[str, Any], engine: Engine) -> dict[str, Any]:
         prefix = str(i.get("script_call_prefix") or "cm run script").strip()
         answer["new_state"] = {**answer["new_state"], "print_deps": _show_dependencies(result, prefix)}
     return answer
+
+
+def is_planned_first(engine: Engine, request: Request) -> bool:
+    """Whether a recipe that fits says ``plan_first``: what the plan shows to be impossible is not begun."""
+    found = candidates(request.query, request.alias, engine.source.index)
+    return any(engine.source.recipe(entry).meta.get("plan_first") for entry in found)
 
 
 def search_action(i: Mapping[str, Any], home: Home) -> list[Path]:

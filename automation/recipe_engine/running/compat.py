@@ -65,6 +65,8 @@ class Automation:
     ``action_object`` and ``cache_action``, not ``cmind``.
     """
 
+    cache_path = ""
+
     def __init__(
         self,
         cmind: Any,
@@ -73,10 +75,8 @@ class Automation:
         detect_version: Callable[[dict[str, Any]], Answer],
         work_path: str,
         prefix: str = PREFIX,
-        cache_path: str = "",
     ) -> None:
         self.cmind = cmind
-        self.cache_path = cache_path
         self.logger = logger
         self.action_object = self.cache_action = ActionObject(cmind)
         self._prefix = prefix
