@@ -18,6 +18,11 @@ _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)", re.ASCII)
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)\s*", re.ASCII)
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun: "1 fact", "2 facts"; `plural` where that is not the noun with an s."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
 def parse_size_bytes(text: object, flag: str) -> int:
     """The bytes that ``text`` means; raises RequestError, which names ``flag``, when it is not a size."""
     found = _SIZE.fullmatch(str(text).strip().lower())
