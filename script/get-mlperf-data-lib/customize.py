@@ -16,6 +16,7 @@ PLACES_KEY = "CM_MLPERF_DATA_SCRATCH_PLACES"
 IDENTITY_KEY = "CM_MLPERF_DATA_GIVEN_IDENTITY"
 PATH_KEY = "CM_MLPERF_DATA_GIVEN_PATH"
 REGISTERED_AS_KEY = "CM_MLPERF_DATA_REGISTERED_AS"
+HINT_KEY = "CM_MLPERF_DATA_OWN_COPY_HINT"
 SCRATCH_KEYS = ("CM_MLPERF_SCRATCH_PATH", "MLPERF_SCRATCH_PATH")
 
 _said: set[str] = set()
@@ -47,7 +48,17 @@ def preprocess(i):
     except DataError as error:
         return {"return": 1, "error": str(error)}
     env[PATH_KEY] = "" if path is None else str(path)
+    env[HINT_KEY] = own_copy_hint(env)
     return {"return": 0}
+
+
+def own_copy_hint(env):
+    """What to do instead of a download, in words; empty where no copy can be given."""
+    keys = str(env.get(KEYS_KEY, "") or "")
+    names = [name for name in ("dataset", "model") if f"CM_MLPERF_OWN_{name.upper()}_PATH" in keys]
+    if not names:
+        return ""
+    return f"give your own copy: --path=... at the recipe of the {names[0]}, --{names[0]}_path=... at a benchmark"
 
 
 def own_copy(i):
