@@ -14,6 +14,7 @@ import sys
 from datetime import datetime, timezone
 from pathlib import Path
 
+from machine_facts import choose, nvidia
 from mlperf_results.appnames import app_names
 from mlperf_results.disturbance import VERDICT
 from mlperf_results.layout import ResultsPaths, RunPaths, make_run_id
@@ -67,10 +68,37 @@ def is_terminal() -> bool:
         return False
 
 
-def plan(i):
-    """Crowdperf hook of `cm plan script`: the call that makes several runs; changes nothing."""
+RECORDED_KEY = "CM_RECORDED_MACHINE"
+
+
+def require_device(env: dict, folder: Path) -> None:
+    """Raises run_request.RequestError where device cuda is asked for and no GPU answers.
+
+    A plan may be made for a recorded machine.
+    """
+    if env.get(run_request.DEVICE_KEY) != "cuda" or env.get(run_request.BACKEND_KEY) == "null":
+        return
     try:
-        call = several.inputs_for_all(i["env"], i["input"], i["meta"]["input_mapping"])
+        why = nvidia.missing_gpu(choose.choose(str(env.get(RECORDED_KEY) or ""), folder).machine)
+    except choose.MachineError as error:
+        raise run_request.RequestError([f"--machine: {error}"]) from error
+    if why:
+        words = "--device=cpu runs without one; cm plan script --machine=NAME plans for a recorded machine"
+        raise run_request.RequestError([f"--device=cuda: {why}; {words}"])
+
+
+def plan(i):
+    """Crowdperf hook of `cm plan script`: the call that makes several runs; changes nothing.
+
+    Refuses what cannot be; a run is planned first, so that nothing is installed for it then.
+    """
+    env = i["env"]
+    folder = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+    try:
+        require_device(env, folder)
+        call = several.inputs_for_all(env, i["input"], i["meta"]["input_mapping"])
+        if call is None:
+            run_request.check_request(env, app_names(i["meta"]), folder)
     except run_request.RequestError as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}
     return {"return": 0, "runs": [call] if call else []}
@@ -82,6 +110,9 @@ def preprocess(i):
     folder = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
     known = app_names(i["meta"])
     try:
+        if env.get(RECORDED_KEY):
+            raise run_request.RequestError(["--machine: a recorded machine can be planned for, with cm plan script"])
+        require_device(env, folder)
         call = several.inputs_for_all(env, i["input"], i["meta"]["input_mapping"])
         if call is not None:
             return {"return": 0, "skip": True, "script": call}

@@ -26,6 +26,7 @@ PRECISION_KEY = "CM_MLPERF_MODEL_PRECISION"
 GPUS_KEY = "CM_MLPERF_GPUS"
 OUTPUT_DIR_KEY = "CM_MLPERF_OUTPUT_DIR"
 USER_CONF_KEY = "CM_MLPERF_USER_CONF"
+OWN_PATH_KEYS = ("CM_MLPERF_OWN_DATASET_PATH", "CM_MLPERF_OWN_MODEL_PATH")
 COMPLIANCE_TEST_KEY = "CM_MLPERF_COMPLIANCE_TEST"
 COMPLIANCE_REFERENCE_KEY = "CM_MLPERF_COMPLIANCE_REFERENCE"
 FIND_KEY = "CM_MLPERF_FIND"
@@ -51,7 +52,8 @@ class RequestError(Exception):
     """The env asks for a run that cannot be; `problems` holds one text for each wrong value."""
 
     def __init__(self, problems: list[str]) -> None:
-        super().__init__("cannot run what was asked for:\n  " + "\n  ".join(problems))
+        before = " " if len(problems) == 1 else "\n  "
+        super().__init__("cannot run what was asked for:" + "".join(before + text for text in problems))
         self.problems = tuple(problems)
 
 
@@ -158,6 +160,12 @@ class _Reader:
             )
         return found
 
+    def refuse_unused_copies(self) -> None:
+        """A problem for a copy of the user's own where everything is made here."""
+        for key in OWN_PATH_KEYS if self.text(MODEL_KEY) == "digits" else ():
+            if self.text(key):
+                self.problems.append(f"{key}: found {self.text(key)!r}; digits makes its data and model here")
+
     def number(self, key: str, parse: Callable[[str], float | None], allowed: str) -> float | None:
         text = self.text(key)
         if not text:
@@ -194,14 +202,9 @@ def require_common(
         raise RequestError([*wrong, "give the inputs of that run (--source, --adr.dataset.tags and so on) here too"])
 
 
-def build_request(env: Mapping[str, object], known: AppNames, folder: Path) -> dict[str, object]:
-    """The content of run.json but for a missing `output_dir`, which is None. `folder` is where the user called.
-
-    Raises RequestError with every problem.
-    """
-    reader = _Reader(env, folder)
-    request: dict[str, object] = {
-        "format": FORMAT,
+def _asked(reader: _Reader, known: AppNames) -> dict[str, object]:
+    """What the caller asks for; what dependencies give is no part of it."""
+    asked: dict[str, object] = {
         "model": reader.one_of(MODEL_KEY, "model", known.models),
         "backend": reader.one_of(BACKEND_KEY, "backend", known.backends),
         "device": reader.one_of(DEVICE_KEY, "device", known.devices),
@@ -212,17 +215,35 @@ def build_request(env: Mapping[str, object], known: AppNames, folder: Path) -> d
         "execution_mode": reader.parsed(EXECUTION_MODE_KEY, parse_execution_mode),
         "compliance_test": reader.compliance_test(),
         "find": reader.find(),
-        "model_path": reader.path(MODEL_FILE_KEY),
-        "model_info_path": reader.path(MODEL_INFO_KEY),
-        "dataset_path": reader.path(DATASET_KEY),
-        "preprocessed_path": reader.path(PREPROCESSED_KEY),
         "output_dir": reader.path(OUTPUT_DIR_KEY),
         "user_conf": reader.path(USER_CONF_KEY),
     }
     for name, key in WHOLE_NUMBERS.items():
-        request[name] = reader.number(key, whole_number, "a whole number from 1")
+        asked[name] = reader.number(key, whole_number, "a whole number from 1")
     for name, key in NUMBERS.items():
-        request[name] = reader.number(key, positive_number, "a number above 0")
+        asked[name] = reader.number(key, positive_number, "a number above 0")
+    reader.refuse_unused_copies()
     if reader.problems:
         raise RequestError(reader.problems)
-    return request
+    return asked
+
+
+def check_request(env: Mapping[str, object], known: AppNames, folder: Path) -> None:
+    """Raises RequestError with every problem of what is asked for; dependencies need not have run."""
+    _asked(_Reader(env, folder), known)
+
+
+def build_request(env: Mapping[str, object], known: AppNames, folder: Path) -> dict[str, object]:
+    """The content of run.json but for a missing `output_dir`, which is None. `folder` is where the user called.
+
+    Raises RequestError with every problem.
+    """
+    reader = _Reader(env, folder)
+    return {
+        "format": FORMAT,
+        **_asked(reader, known),
+        "model_path": reader.path(MODEL_FILE_KEY),
+        "model_info_path": reader.path(MODEL_INFO_KEY),
+        "dataset_path": reader.path(DATASET_KEY),
+        "preprocessed_path": reader.path(PREPROCESSED_KEY),
+    }

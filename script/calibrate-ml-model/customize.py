@@ -14,6 +14,7 @@ NEEDED = {
     "CM_ML_MODEL_INFO_FILE": "--model_info=model.json of the fp32 ONNX model",
     "CM_DATASET_PATH": "--dataset=FOLDER",
 }
+PATH_KEYS = ("CM_ML_MODEL_INFO_FILE", "CM_DATASET_PATH")
 OPTIONS = {
     "CM_MLPERF_MODEL": "model",
     "CM_ML_MODEL_INFO_FILE": "model_info",
@@ -39,14 +40,32 @@ def missing_inputs(env):
     return [option for key, option in NEEDED.items() if not text_of(env, key)]
 
 
+def paths_to_nothing(env):
+    """The given paths that are not there, in words."""
+    paths = [text_of(env, key) for key in PATH_KEYS]
+    return [f"{path} (given, but not there)" for path in paths if path and not Path(path).exists()]
+
+
+def refusal(missing):
+    """The answer of a hook that has not what it needs."""
+    return {
+        "return": 1,
+        "error": f"calibrate-ml-model needs a model and a data set; missing: {', '.join(missing)}\n"
+        "hint: it is made as a dependency, e.g. cm run script --tags=app,mlperf,inference,_resnet50,_tiny,_int8",
+    }
+
+
 def arguments(env):
     """The words for harness.making.calibrate, one for each option that has a value."""
     return [f"--{option}={text_of(env, key)}" for key, option in OPTIONS.items() if text_of(env, key)]
 
 
 def plan(i):
-    """The step runs to its end with the dependencies it has; what it sets is known only then."""
-    return {"return": 0}
+    """Refuses missing inputs; the step else runs to its end, and what it sets is known only then."""
+    env = i["env"]
+    is_known = all(env.knows(key) for key in NEEDED)
+    missing = [*missing_inputs(env), *paths_to_nothing(env)] if is_known else []
+    return refusal(missing) if missing else {"return": 0}
 
 
 def preprocess(i):
@@ -54,11 +73,7 @@ def preprocess(i):
     env = i["env"]
     missing = missing_inputs(env)
     if missing:
-        return {
-            "return": 1,
-            "error": f"calibrate-ml-model needs a model and a data set; missing: {', '.join(missing)}\n"
-            "hint: it is made as a dependency, e.g. cm run script --tags=app,mlperf,inference,_resnet50,_tiny,_int8",
-        }
+        return refusal(missing)
     words = [*arguments(env), f"--output={Path.cwd() / CALIBRATION_FILE}"]
     Path("arguments.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
     info = Path(text_of(env, "CM_ML_MODEL_INFO_FILE"))

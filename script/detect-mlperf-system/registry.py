@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal
 
+from machine_facts.findings import counted
 from machine_facts.system import System
 
 Quality = Literal["exact", "same-gpu", "unknown"]
@@ -112,7 +113,7 @@ def match(system: System, rows: Sequence[Row]) -> Match:
 
 def _match_neuron(system: System, rows: Sequence[Row]) -> Match:
     instance, devices = system.host.instance_type, system.neuron_devices
-    reasons = [f"EC2 instance type {instance or 'not known'}, {devices} Neuron devices"]
+    reasons = [f"EC2 instance type {instance or 'not known'}, {counted(devices, 'Neuron device')}"]
     row = next((row for row in rows if row.kind == "neuron" and row.accelerator == instance), None)
     if row is None:
         return Match("unknown", None, (*reasons, "no such system is listed"))
@@ -139,7 +140,8 @@ def _match_gpus(system: System, rows: Sequence[Row]) -> Match:
     if any(gpu.is_mig for gpu in shown):
         same = [row for row in same if row.mig_profile and profiles == {row.mig_profile}]
         reasons.append(
-            f"MIG is on with {len(system.driver.slices)} slices ({', '.join(sorted(profiles)) or 'none made'})"
+            f"MIG is on with {counted(len(system.driver.slices), 'slice')} "
+            f"({', '.join(sorted(profiles)) or 'none made'})"
         )
     else:
         same = [row for row in same if not row.mig_profile]

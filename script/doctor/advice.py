@@ -10,9 +10,9 @@ def recipe(tags: str, *inputs: str) -> Command:
     return Command(("cm", "run", "script", f"--tags={tags}", *inputs))
 
 
-def package(name: str) -> Command:
-    """The command that installs a Python package where CM's Python has its packages."""
-    return recipe(f"get,generic-python-lib,_package.{name}")
+def package(name: str, python: str) -> Command:
+    """The command that installs a package into the Python that was looked at."""
+    return Command((python or "python3", "-m", "pip", "install", name))
 
 
 DRIVER = recipe("get,nvidia,driver")

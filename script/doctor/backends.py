@@ -13,12 +13,16 @@ from .surroundings import Surroundings
 
 
 class Facts(NamedTuple):
-    """What backends are judged by; ``onnxruntime_cuda`` and ``torch_cuda``: CUDA that the packages are made for."""
+    """What backends are judged by; ``onnxruntime_cuda`` and ``torch_cuda``: CUDA that the packages are made for.
+
+    ``has_benchmark_python``: the packages are those of the benchmarks' environment, into which runs install what lacks.
+    """
 
     system: System
     around: Surroundings
     onnxruntime_cuda: str
     torch_cuda: str
+    has_benchmark_python: bool = False
 
 
 class Lack(NamedTuple):
@@ -30,7 +34,7 @@ class Lack(NamedTuple):
 
 def findings(facts: Facts) -> tuple[Finding, ...]:
     """One finding for each backend: ready, or what it lacks in the order to get it."""
-    return tuple(_finding(name, judge(facts)) for name, judge in BACKENDS.items())
+    return tuple(_finding(name, judge(facts), _still_to_install(name, facts)) for name, judge in BACKENDS.items())
 
 
 def ready(facts: Facts) -> tuple[str, ...]:
@@ -38,9 +42,16 @@ def ready(facts: Facts) -> tuple[str, ...]:
     return tuple(name for name, judge in BACKENDS.items() if not judge(facts))
 
 
-def _finding(name: str, lacks: list[Lack]) -> Finding:
+def _still_to_install(name: str, facts: Facts) -> str:
+    """The package of a backend that the first run installs; empty when it is there, or runs do not install it."""
+    package = PACKAGES.get(name, "")
+    is_there = package in facts.system.packages or (name == "tensorrt" and facts.system.tensorrt)
+    return "" if is_there or not facts.has_benchmark_python else package
+
+
+def _finding(name: str, lacks: list[Lack], to_install: str) -> Finding:
     if not lacks:
-        return Finding(name, "ok", "ready")
+        return Finding(name, "ok", f"ready; the first run installs {to_install}" if to_install else "ready")
     never = [lack.text for lack in lacks if lack.command is None]
     if never:
         return Finding(name, "note", f"not on this machine: it has no {never[0]}")
@@ -64,16 +75,22 @@ def _gpu(facts: Facts) -> list[Lack]:
     return [Lack("a working driver", command)]
 
 
+def _package(facts: Facts, name: str, text: str = "") -> list[Lack]:
+    """A package that is missing where runs do not install it."""
+    if name in facts.system.packages or facts.has_benchmark_python:
+        return []
+    return [Lack(text or f"the package {name}", advice.package(name, facts.system.python))]
+
+
 def _onnxruntime_cpu(facts: Facts) -> list[Lack]:
-    is_there = {"onnxruntime", "onnxruntime-gpu"} & set(facts.system.packages)
-    return [] if is_there else [Lack("the package onnxruntime", advice.package("onnxruntime"))]
+    return [] if "onnxruntime-gpu" in facts.system.packages else _package(facts, "onnxruntime")
 
 
 def _onnxruntime_cuda(facts: Facts) -> list[Lack]:
     system, version = facts.system, facts.system.packages.get("onnxruntime-gpu", "")
     lacks = _gpu(facts)
     if not version:
-        return [*lacks, Lack("the package onnxruntime-gpu", advice.package("onnxruntime-gpu"))]
+        return [*lacks, *_package(facts, "onnxruntime-gpu")]
     major, cudnn_major = facts.onnxruntime_cuda, fits.cudnn_major_of_onnxruntime(version)
     if not any(kit.version.split(".")[0] == major for kit in system.cuda):
         lacks.append(Lack(f"CUDA {major} (onnxruntime-gpu {version} is made for it)", advice.cuda(major)))
@@ -83,14 +100,14 @@ def _onnxruntime_cuda(facts: Facts) -> list[Lack]:
 
 
 def _torch_cpu(facts: Facts) -> list[Lack]:
-    return [] if "torch" in facts.system.packages else [Lack("the package torch", advice.package("torch"))]
+    return _package(facts, "torch")
 
 
 def _torch_cuda(facts: Facts) -> list[Lack]:
     system, driver = facts.system, facts.system.driver.version
     lacks = [*_gpu(facts), *_torch_cpu(facts)]
-    if "torch" in system.packages and not facts.torch_cuda:
-        lacks.append(Lack("a torch that is made for CUDA", advice.package("torch")))
+    if "torch" in system.packages and not facts.torch_cuda and not facts.has_benchmark_python:
+        lacks.append(Lack("a torch that is made for CUDA", advice.package("torch", system.python)))
     if facts.torch_cuda and driver:
         release = ".".join(facts.torch_cuda.split(".")[:2])
         is_windows = system.host.is_wsl
@@ -104,7 +121,7 @@ def _torch_cuda(facts: Facts) -> list[Lack]:
 
 def _tensorrt(facts: Facts) -> list[Lack]:
     system, lacks = facts.system, _gpu(facts)
-    if "tensorrt" in system.packages:  # its wheels bring the CUDA libraries
+    if "tensorrt" in system.packages or facts.has_benchmark_python:  # its wheels bring the CUDA libraries
         return lacks
     if not system.tensorrt:
         return [*lacks, Lack("TensorRT", advice.TENSORRT)]
@@ -117,9 +134,8 @@ def _tensorrt(facts: Facts) -> list[Lack]:
 
 
 def _triton(facts: Facts) -> list[Lack]:
-    if "nvidia-pytriton" in facts.system.packages:
-        return []
-    return [Lack("the package nvidia-pytriton (it brings the server)", advice.package("nvidia-pytriton"))]
+    text = "the package nvidia-pytriton (it brings the server)"
+    return _package(facts._replace(has_benchmark_python=False), "nvidia-pytriton", text)
 
 
 def _containers(facts: Facts) -> list[Lack]:
@@ -149,3 +165,11 @@ BACKENDS: Mapping[str, Callable[[Facts], list[Lack]]] = {
     "containers": _containers,
     "containers (gpu)": _containers_gpu,
 }
+PACKAGES = {
+    "onnxruntime (cpu)": "onnxruntime",
+    "onnxruntime (cuda)": "onnxruntime-gpu",
+    "torch (cpu)": "torch",
+    "torch (cuda)": "torch",
+    "tensorrt": "tensorrt",
+}
+"""The package of each backend that benchmarks run with; a run installs it into their environment."""

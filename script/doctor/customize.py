@@ -7,13 +7,14 @@
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 from machine_facts import choose, findings, pythons, system_rows
 from machine_facts import system as systems
 
-from . import backends, fits, surroundings
+from . import backends, environment, fits, summary, surroundings
 
 PREFIX = "CM_DOCTOR_"
 
@@ -36,11 +37,16 @@ def _look(i: dict[str, Any], *, is_shown: bool) -> dict[str, Any]:
     except choose.MachineError as error:
         return {"return": 1, "error": str(error)}
     machine, wanted = chosen.machine, str(env.get(f"{PREFIX}PYTHON") or "")
-    python = pythons.find(machine, wanted, str(start))
+    is_of_benchmarks = not wanted and not machine.is_recorded
+    cache = Path(getattr(i.get("automation"), "cache_path", "") or start)
+    benchmark_python = environment.benchmark_python(cache) if is_of_benchmarks else ""
+    python = benchmark_python or pythons.find(machine, wanted, str(start))
     if wanted and not python:
         hint = "hint: the path of an interpreter, such as --python=/usr/bin/python3"
         return {"return": 1, "error": f"--python={wanted}: there is no such Python\n  {hint}"}
     system = systems.look(machine, python, chosen.note)
+    if is_of_benchmarks and not benchmark_python:
+        system = dataclasses.replace(system, python="", packages={})
     installed = pythons.packages(machine, system.python)
     torch, onnxruntime = installed.get("torch"), installed.get("onnxruntime-gpu")
     facts = backends.Facts(
@@ -48,6 +54,7 @@ def _look(i: dict[str, Any], *, is_shown: bool) -> dict[str, Any]:
         surroundings.look(machine),
         pythons.onnxruntime_cuda_major(machine, onnxruntime) if onnxruntime else "",
         pythons.torch_cuda_release(machine, torch) if torch else "",
+        is_of_benchmarks,
     )
     sections = {
         "fits": fits.findings(system, facts.torch_cuda),
@@ -56,32 +63,34 @@ def _look(i: dict[str, Any], *, is_shown: bool) -> dict[str, Any]:
     }
     problems = findings.problems([one for section in sections.values() for one in section])
     ready = backends.ready(facts)
+    disk = None if machine.is_recorded else machine.disk(str(environment.existing(cache)))
+    can_run = summary.text(facts, disk.free_bytes if disk else None)
     rights = facts.around.rights
     i["state"]["doctor"] = {
         "machine": systems.as_dict(system),
         **{name: findings.state_of(section, rights) for name, section in sections.items()},
         "problems": [one.what for one in problems],
         "ready": list(ready),
+        "can_run": can_run,
     }
     env[f"{PREFIX}PROBLEMS"] = str(len(problems))
     env[f"{PREFIX}READY"] = ",".join(ready)
     if is_shown:
-        print(page(chosen.banner, system, sections, rights), flush=True)
+        print(page(chosen.banner, facts, sections, can_run), flush=True)
     return {"return": 0}
 
 
-def page(
-    banner: str,
-    system: systems.System,
-    sections: dict[str, tuple[findings.Finding, ...]],
-    rights: findings.Rights,
-) -> str:
+def page(banner: str, facts: backends.Facts, sections: dict[str, tuple[findings.Finding, ...]], can_run: str) -> str:
     """The page: what is there, what fits, what is missing for which backend, user and space, and the sum."""
+    system, rights = facts.system, facts.around.rights
     rows = [*system_rows.host_rows(system), *system_rows.accelerator_rows(system), *system_rows.software_rows(system)]
     there = "\n".join(f"  {name:<15} {text}" for name, text in rows if text)
+    where = f"packages of {system.python or 'no Python'}"
+    if facts.has_benchmark_python:
+        where = f"environment of benchmarks: {system.python or 'not made yet, the first run makes it'}"
     titles = {
         "fits": "What fits together",
-        "backends": f"Backends (packages of {system.python or 'no Python'})",
+        "backends": f"Backends ({where})",
         "surroundings": "User, containers, space",
     }
     problems = findings.problems([one for section in sections.values() for one in section])
@@ -91,4 +100,5 @@ def page(
     parts += [f"{titles[name]}\n{findings.table(section, rights)}" for name, section in sections.items()]
     parts.append(f"{count}{': ' + wrong if wrong else ''}. Nothing was changed; the commands after 'fix:' are for you.")
     parts.append("Which system of MLPerf this is: cm run script --tags=detect,mlperf,system")
+    parts.append(can_run)
     return "\n".join([*([banner] if banner else []), "\n\n".join(parts)])

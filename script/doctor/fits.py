@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from machine_facts.findings import Finding
+from machine_facts.findings import Finding, counted
 from machine_facts.system import System
 from machine_facts.toolkits import Toolkit, release_of
 
@@ -40,14 +40,15 @@ def _driver(system: System) -> Iterator[Finding]:
         yield from _shown_gpus(system)
     elif system.host.container and count:
         loaded = f"; its driver is {driver.module_version}" if driver.module_version else ""
-        found = f"the host has {count} NVIDIA GPUs{loaded}, but this container was started without them"
+        found = f"the host has {counted(count, 'NVIDIA GPU')}{loaded}, but this container was started without them"
         yield Finding("driver", "problem", found, "a container with the GPUs", (advice.PASS_GPUS,))
     elif driver.trouble:
         fixes = (advice.LOAD_MODULE, advice.DRIVER)
         wanted = "the driver's module loaded (it may have to be built for this kernel)"
         yield Finding("driver", "problem", f"nvidia-smi fails: {driver.trouble}", wanted, fixes)
     elif count:
-        yield Finding("driver", "problem", f"{count} NVIDIA GPUs on the bus, no driver", "a driver", (advice.DRIVER,))
+        found = f"{counted(count, 'NVIDIA GPU')} on the bus, no driver"
+        yield Finding("driver", "problem", found, "a driver", (advice.DRIVER,))
     elif any(device.kind == "neuron" for device in system.present) or system.neuron_devices:
         yield from _neuron(system)
     else:
@@ -73,7 +74,7 @@ def _neuron(system: System) -> Iterator[Finding]:
         found = f"{chips} chips on the bus, {system.neuron_devices} as /dev/neuron*"
         yield Finding("Neuron", "problem", found, "the driver aws-neuronx-dkms", (advice.NEURON_DRIVER,))
     else:
-        yield Finding("Neuron", "ok", f"{system.neuron_devices} Neuron devices")
+        yield Finding("Neuron", "ok", counted(system.neuron_devices, "Neuron device"))
 
 
 def _mig(system: System) -> Iterator[Finding]:
@@ -83,7 +84,7 @@ def _mig(system: System) -> Iterator[Finding]:
         found = f"MIG is on without slices on GPU {', '.join(map(str, without))}: programs see no device there"
         yield Finding("MIG", "problem", found, "slices", (advice.MIG,))
     elif on:
-        found = f"{len(system.driver.slices)} slices; a program uses one of them"
+        found = f"{counted(len(system.driver.slices), 'slice')}; a program uses one of them"
         yield Finding("MIG", "ok", found, "CUDA_VISIBLE_DEVICES=<UUID of a slice, see nvidia-smi -L>")
 
 

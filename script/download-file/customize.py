@@ -96,6 +96,7 @@ def _downloaded_file(asked: inputs.FileRequest) -> Path:
             verifies_tls=asked.verifies_tls,
             proxies=asked.proxies,
             max_size_bytes=asked.max_size_bytes,
+            own_copy_hint=asked.own_copy_hint or download.OWN_COPY_HINT,
         ),
         progress.terminal_progress(target.name, sys.stderr),
     )

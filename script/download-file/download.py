@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,6 +50,9 @@ class _Failure(Exception):
         self.retry_after_s = retry_after_s
 
 
+OWN_COPY_HINT = "get the file by hand and give it with --from=FILE"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DownloadRequest:
     """What to download: the same file from any of `urls`, to `target`. Delays double from `first_delay_s` on.
@@ -66,6 +70,7 @@ class DownloadRequest:
     connect_timeout_s: float = 20.0
     read_timeout_s: float = 60.0
     max_size_bytes: int | None = None
+    own_copy_hint: str = OWN_COPY_HINT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,12 +99,17 @@ def download(request: DownloadRequest, report: Progress = lambda done, total: No
                     if failure.is_final or attempt + 1 == request.attempts_per_url:
                         break
                     time.sleep(max(failure.retry_after_s, request.first_delay_s * 2**attempt))
-    lines = "".join(f"\n  {line}" for line in failures)
     raise DownloadError(
-        f"{request.target.name} could not be downloaded. Tried:{lines}\nhint: check the address, the network and the "
-        "proxy (https_proxy); or get the file by hand and give it with --from=FILE. What is there already "
-        "is kept and used by the next try"
+        f"{request.target.name} could not be downloaded. Tried:{_counted(failures)}\nhint: check the address, the "
+        f"network and the proxy (https_proxy); or {request.own_copy_hint}. What is there already is kept and used by "
+        "the next try"
     )
+
+
+def _counted(failures: list[str]) -> str:
+    """The failures, a line each; the same one of several tries once, with how often."""
+    rows = Counter(failures)
+    return "".join(f"\n  {line}" + (f" ({count} times)" if count > 1 else "") for line, count in rows.items())
 
 
 def _attempt(

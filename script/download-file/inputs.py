@@ -38,6 +38,7 @@ class FileRequest:
     verifies_tls: bool
     proxies: Mapping[str, str]
     max_size_bytes: int | None
+    own_copy_hint: str
 
 
 def from_env(env: Mapping[str, Any]) -> FileRequest:
@@ -71,6 +72,7 @@ def from_env(env: Mapping[str, Any]) -> FileRequest:
         verifies_tls=_text(env, "CM_VERIFY_SSL").lower() not in FALSE_WORDS,
         proxies={key: str(env[key]) for key in PROXY_KEYS if env.get(key)},
         max_size_bytes=_limit(_text(env, "CM_DOWNLOAD_MAX_SIZE_BYTES")),
+        own_copy_hint=_text(env, "CM_MLPERF_DATA_OWN_COPY_HINT"),
     )
 
 

@@ -34,23 +34,42 @@ def arguments(env: Mapping[str, Any], info_file: Path, folder: Path) -> list[str
     return [*words, *(["--sizes", *sizes] if sizes else [])]
 
 
+class ModelError(Exception):
+    """There is no model to build from; the text says why and what to give."""
+
+
+def model_info(env: Mapping[str, Any]) -> Path:
+    """The model.json to build from. Raises ModelError when it, or the name of the model, is not given or not there."""
+    given = text_of(env, "CM_ENGINE_MODEL_INFO_FILE") or text_of(env, "CM_ML_MODEL_INFO_FILE")
+    if not given or not text_of(env, "CM_MLPERF_MODEL"):
+        raise ModelError(
+            "generate-engine needs a model\nhint: give --model=NAME --model_info=model.json of an ONNX model"
+        )
+    if not Path(given).is_file():
+        raise ModelError(f"{given} is not a file\nhint: --model_info=model.json of an ONNX model")
+    return Path(given)
+
+
 def plan(i: dict[str, Any]) -> dict[str, Any]:
-    """The step runs to its end with the dependencies it has; what it sets is known only then."""
+    """Refuses a missing model; the step else runs to its end, and what it sets is known only then."""
+    env = i["env"]
+    keys = ("CM_ENGINE_MODEL_INFO_FILE", "CM_ML_MODEL_INFO_FILE", "CM_MLPERF_MODEL")
+    try:
+        if all(env.knows(key) for key in keys):
+            model_info(env)
+    except ModelError as error:
+        return {"return": 1, "error": str(error)}
     return {"return": 0}
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: checks what is given and writes the arguments, one in each line."""
     env = i["env"]
-    given = text_of(env, "CM_ENGINE_MODEL_INFO_FILE") or text_of(env, "CM_ML_MODEL_INFO_FILE")
-    if not given or not text_of(env, "CM_MLPERF_MODEL"):
-        return {
-            "return": 1,
-            "error": "generate-engine needs a model\nhint: give --model=NAME --model_info=model.json of an ONNX model",
-        }
-    info_file = Path(given)
     try:
+        info_file = model_info(env)
         env["CM_ML_MODEL_ENGINE_FROM_SHA256"] = hashlib.sha256(info_file.read_bytes()).hexdigest()
+    except ModelError as error:
+        return {"return": 1, "error": str(error)}
     except OSError as error:
         return {"return": 1, "error": f"{info_file} cannot be read: {error.strerror}\nhint: make the model again"}
     env["CM_ML_MODEL_ENGINE_FROM"] = str(info_file)

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mlperf_results.names import counted
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION
 
 from .submission import making, placing, request, story
@@ -164,9 +165,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     except request.RequestError as error:
         return failure(error)
     except making.Refused as error:
-        count = len(error.problems)
-        problems = "1 problem" if count == 1 else f"{count} problems"
-        return failure(f"{problems} must be fixed before these runs can be submitted:\n{error}")
+        return failure(
+            f"{counted(len(error.problems), 'problem')} must be fixed before these runs can be submitted:\n{error}"
+        )
     except placing.PlacingError as error:
         return failure(error, hint="hint: nothing was changed")
     except OSError as error:

@@ -5,7 +5,7 @@ from pathlib import Path
 from mlperf_data import answers, given
 
 ARTICLES_FILE = "cnn_eval.json"
-GIVEN_KEY = "CM_DATASET_CNNDM_PATH_GIVEN"
+GIVEN_KEY = "CM_MLPERF_DATA_GIVEN_PATH"
 OFFICIAL_COUNT = 13_368
 
 

@@ -14,7 +14,7 @@ LABEL_FILES = ("val_map.txt", "val.txt")
 FULL_COUNT = 50_000
 WAY_KEY = "CM_DATASET_IMAGENET_VAL_WAY"
 FOLDER_KEY = "CM_DATASET_IMAGENET_VAL_FOLDER"
-WAYS = {"synthetic": "made here", "download": "downloaded"}
+WAYS = {"synthetic": "made here", "community": "downloaded"}
 PATH_KEYS = ("CM_DATASET_IMAGENET_PATH", "CM_DATASET_IMAGENET_VAL_PATH")
 
 SOURCE = manual.Source(

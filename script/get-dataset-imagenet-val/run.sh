@@ -11,7 +11,7 @@ synthetic)
   "${python}" -B "${here}/make_dataset.py" --output_dir "${folder}" --count "${CM_DATASET_SIZE}" \
     --seed "${CM_DATASET_IMAGENET_VAL_SEED}" --sizes "${CM_DATASET_IMAGENET_VAL_SIZES}"
   ;;
-download)
+community)
   "${python}" -B "${here}/assemble_dataset.py" --unpacked "${CM_DATASET_IMAGENET_VAL_UNPACKED}" \
     --output_dir "${folder}" --count "${CM_DATASET_SIZE}"
   "${python}" -B "${here}/check_dataset.py" --folder "${folder}"

@@ -6,7 +6,7 @@ from pathlib import Path
 from mlperf_data import answers, given
 
 MANIFEST_FILE = "dev-clean-wav.json"
-GIVEN_KEY = "CM_DATASET_LIBRISPEECH_PATH_GIVEN"
+GIVEN_KEY = "CM_MLPERF_DATA_GIVEN_PATH"
 OFFICIAL_RECORDINGS = 2703
 OFFICIAL_COUNT = 2513
 HINT = "give a folder with dev-clean-wav.json and its wav files, or with LibriSpeech's FLAC files (*.trans.txt)"

@@ -8,7 +8,7 @@ from mlperf_data.errors import DataError
 from mlperf_data.expected import ExpectedFile, check_folder
 
 QUESTIONS_FILE, VOCABULARY_FILE, FACTS_FILE = "dev-v1.1.json", "vocab.txt", "dataset.json"
-GIVEN_KEY = "CM_DATASET_SQUAD_PATH_GIVEN"
+GIVEN_KEY = "CM_MLPERF_DATA_GIVEN_PATH"
 DOWNLOADED_FACTS = {
     "format": 1,
     "name": "squad-v1.1",

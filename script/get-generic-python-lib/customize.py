@@ -8,6 +8,7 @@ from __future__ import annotations
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
+import glob
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,19 @@ def plan_reuse(i: dict[str, Any]) -> dict[str, Any]:
     env = i["env"]
     key = f"CM_PYTHONLIB_{requirement.env_name(str(env.get('CM_GENERIC_PYTHON_PACKAGE_NAME', '')))}"
     metadata_path = str(env.get(f"{key}_METADATA_PATH", "") or "")
+    module_file = str(env.get(f"{key}_MODULE_FILE", "") or "")
     is_same = env.get(f"{key}_PYTHON", "") == env.get("CM_PYTHON_BIN_WITH_PATH", "")
-    if is_same and Path(metadata_path).is_file():
+    is_whole = Path(metadata_path).is_file() and (not module_file or Path(module_file).is_file())
+    patterns = str(env.get(f"{key}_RIVALS", "") or "").split(":")
+    if is_same and is_whole and not any(glob.glob(pattern) for pattern in patterns if pattern):
         return {"return": 0}
-    return {"return": 1, "error": "its package is gone, or another Python is asked for"}
+    return {"return": 1, "error": "its package is gone or overwritten by another build, or another Python is asked for"}
+
+
+def rival_patterns(asked: requirement.Requirement, metadata_path: Path) -> list[str]:
+    """Patterns of the folders that other builds of the package would have beside its own."""
+    site = glob.escape(str(metadata_path.parent.parent))
+    return [f"{site}/{name.replace('-', '_')}-*.dist-info" for name in asked.replaces]
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
@@ -47,6 +57,8 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     env[f"{key}_VERSION"] = installed.version
     env[f"{key}_METADATA_PATH"] = installed.metadata_path
     env[f"{key}_PYTHON"] = str(python)
+    env[f"{key}_MODULE_FILE"] = installed.module_file
+    env[f"{key}_RIVALS"] = ":".join(rival_patterns(asked, Path(installed.metadata_path)))
     env[f"CM_{requirement.env_name(asked.name)}_VERSION"] = installed.version  # leaves variations that export it
     env["CM_GET_DEPENDENT_CACHED_PATH"] = installed.metadata_path
     facts = {"python_packages": {name: dict(row) for name, row in installed.packages.items()}}

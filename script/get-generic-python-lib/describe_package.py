@@ -1,10 +1,14 @@
 """Runs inside the chosen Python (3.8 or newer): says as one JSON line what this Python is and whether it has a package.
 
-    python -I describe_package.py NAME [EXTRA,EXTRA]
+    python -I describe_package.py NAME [EXTRA,EXTRA [OTHER_BUILD,OTHER_BUILD]]
 
 {"version": "1.2" or null, "metadata_path": file or null, "is_virtual": true, "is_managed": false, "has_pip": true,
  "packages": {name: version of it and of all it needs}, "pip_version": "24.0" or "", "prefix": folder,
- "half_made": [dist-info folders that an interrupted pip left without RECORD]}
+ "half_made": [dist-info folders that an interrupted pip left without RECORD],
+ "module_file": the package's main file by its RECORD, or "" (not known),
+ "rivals": [packages that are there and write the same main file, by the names of other builds or by their RECORD]}
+
+A package whose main file is gone counts as missing, and is one of its own rivals: it has to go first.
 """
 
 import importlib.metadata
@@ -50,6 +54,29 @@ def find(name):
     return None, None
 
 
+def main_file(distribution):
+    """The RECORD line's path of the file that importing the package reads first, an empty text where none is listed."""
+    names = [line.split(",")[0] for line in (distribution.read_text("RECORD") or "").splitlines()]
+    modules = [name for name in names if name.count("/") == 1 and name.endswith("/__init__.py")]
+    files = [name for name in names if "/" not in name and name.endswith(".py")]
+    return (modules or files or [""])[0]
+
+
+def owns(distribution, path):
+    """Whether a package's RECORD lists a file."""
+    return ("\n" + path + ",") in "\n" + (distribution.read_text("RECORD") or "")
+
+
+def builds_of(name, main, others):
+    """The installed packages that are other builds of one: those named, and those whose RECORD has its main file."""
+    found = [other for other in others if find(other)[0] is not None]
+    for distribution in importlib.metadata.distributions() if main else ():
+        other = (distribution.metadata["Name"] or "").lower().replace("_", "-")
+        if other not in ("", name.lower().replace("_", "-"), *found) and owns(distribution, main):
+            found.append(other)
+    return sorted(found)
+
+
 def needed(name, extras):
     """Name to version of a package and of all that it needs here; only itself where pip brings no `packaging`."""
     try:
@@ -92,6 +119,13 @@ def pip_version():
 
 def main():
     version, metadata_path = find(sys.argv[1])
+    module_file, rivals = "", []
+    main = main_file(importlib.metadata.distribution(sys.argv[1])) if version else ""
+    if main:
+        module_file = os.path.join(os.path.dirname(os.path.dirname(metadata_path)), main)
+        if not os.path.isfile(module_file):
+            version, metadata_path, rivals = None, None, [sys.argv[1]]
+    rivals += builds_of(sys.argv[1], main, [other for other in "".join(sys.argv[3:4]).split(",") if other])
     extras = tuple(sorted(filter(None, "".join(sys.argv[2:3]).split(","))))
     marker = os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")  # PEP 668
     is_virtual = sys.prefix != sys.base_prefix
@@ -105,6 +139,8 @@ def main():
         "pip_version": pip_version(),
         "prefix": sys.prefix,
         "half_made": half_made_folders(),
+        "module_file": module_file,
+        "rivals": rivals,
     }
     print(json.dumps(answer))
 

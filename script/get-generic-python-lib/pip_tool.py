@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import fcntl
+import functools
 import hashlib
 import json
 import os
@@ -17,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import requirement
+from . import index_access, requirement
 
 ASK_TIMEOUT_S = 120
 INSTALL_TIMEOUT_S = 3 * 3600  # torch and its companions are several GB
@@ -38,11 +40,13 @@ class Installed:
     """A package that is there: its version, and the metadata file that goes when it is removed or upgraded.
 
     ``packages`` are it and all it needs: name to ``version`` and, where pip told it at the install, ``sha256``.
+    ``module_file`` is the file that importing it reads first, empty where that is not known.
     """
 
     version: str
     metadata_path: str
     packages: Mapping[str, Mapping[str, str]]
+    module_file: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +62,8 @@ class Description:
     half_made: tuple[str, ...]
     packages: Mapping[str, str] = field(default_factory=dict)
     pip_version: str = ""
+    module_file: str = ""
+    rivals: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +91,8 @@ def provide(python: Path, asked: requirement.Requirement, way: Way) -> Installed
             return there
         if described.is_virtual:
             _remove_half_made(described)
-        _remove_replaced(python, asked, way, lock)
+        if _remove_rivals(python, asked, described, way, lock):
+            described = describe(python, asked)
         _install(python, asked, described, way, lock)
         described = describe(python, asked)
     if there := _acceptable(described, asked, way):
@@ -98,7 +105,7 @@ def provide(python: Path, asked: requirement.Requirement, way: Way) -> Installed
 
 def describe(python: Path, asked: requirement.Requirement) -> Description:
     """What a Python says about itself and a package. Run with -I: PYTHONPATH and the user's packages have no say."""
-    command = [str(python), "-I", str(QUESTION), asked.name, asked.extras.strip("[]")]
+    command = [str(python), "-I", str(QUESTION), asked.name, asked.extras.strip("[]"), ",".join(asked.replaces)]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=ASK_TIMEOUT_S, check=False
@@ -108,7 +115,7 @@ def describe(python: Path, asked: requirement.Requirement) -> Description:
         raise PipError(_no_answer(python, str(error))) from error
     if not isinstance(answer, dict):
         raise PipError(_no_answer(python, " ".join(done.stderr.strip().splitlines()[-1:])))
-    answer["half_made"] = tuple(answer["half_made"])
+    answer.update({name: tuple(answer[name]) for name in ("half_made", "rivals")})
     return Description(**answer)
 
 
@@ -120,7 +127,7 @@ def _no_answer(python: Path, said: str) -> str:
 
 
 def _acceptable(described: Description, asked: requirement.Requirement, way: Way) -> Installed | None:
-    if described.version is None or described.metadata_path is None:
+    if described.version is None or described.metadata_path is None or described.rivals:
         return None
     if not asked.takes(described.version):
         return None
@@ -131,7 +138,12 @@ def _acceptable(described: Description, asked: requirement.Requirement, way: Way
     }
     if any(packages.get(name, {}).get("version") != wanted["version"] for name, wanted in way.locked.items()):
         return None
-    return Installed(version=described.version, metadata_path=described.metadata_path, packages=packages)
+    return Installed(
+        version=described.version,
+        metadata_path=described.metadata_path,
+        packages=packages,
+        module_file=described.module_file,
+    )
 
 
 def _known_hashes(described: Description) -> dict[tuple[str, str], str]:
@@ -193,16 +205,26 @@ def _remove_half_made(described: Description) -> None:
             shutil.rmtree(folder)
 
 
-def _remove_replaced(python: Path, asked: requirement.Requirement, way: Way, lock: int) -> None:
-    """Uninstalls packages whose files the new one overwrites: gone later, they would take these with them."""
-    for name in asked.replaces:
+def _remove_rivals(
+    python: Path, asked: requirement.Requirement, described: Description, way: Way, lock: int
+) -> tuple[str, ...]:
+    """Uninstalls other builds of the package, and it with them: they overwrite each other's files.
+
+    Returns what was uninstalled.
+    """
+    broken = (asked.name,) if described.rivals and described.version is not None else ()
+    for name in (*described.rivals, *broken):
         other = requirement.Requirement(name=name, extras="", limits="", is_forced=False)
-        if describe(python, other).version is not None:
-            _run_pip([str(python), "-I", "-m", "pip", "uninstall", "--yes", name], [], other, way, lock)
+        _run_pip([str(python), "-I", "-m", "pip", "uninstall", "--yes", name], [], other, way, lock)
+    return (*described.rivals, *broken)
 
 
 def _install(python: Path, asked: requirement.Requirement, described: Description, way: Way, lock: int) -> None:
     """Runs pip. It keeps the lock, so that it stays locked should this process be killed and pip go on."""
+    access = index_access.adapted(python, way.options, way.proxies)
+    way = dataclasses.replace(way, options=access.options)
+    for note in access.notes:
+        _say_once(f"get-generic-python-lib: {note}")
     with tempfile.TemporaryDirectory(prefix="pip-install-") as name:
         folder = Path(name)
         command = [str(python), "-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
@@ -212,9 +234,18 @@ def _install(python: Path, asked: requirement.Requirement, described: Descriptio
         report = folder / "report.json"
         has_report = requirement.fits(described.pip_version or "0", f">={REPORT_SINCE}")
         told = ["--report", str(report)] if has_report else []
-        _run_pip(command, told, asked, way, lock)
+        try:
+            _run_pip(command, told, asked, way, lock)
+        except PipError as error:
+            raise PipError("\n".join((*access.notes, str(error)))) from error
         if described.is_virtual:
             _remember_hashes(described, report)
+
+
+@functools.cache
+def _say_once(line: str) -> None:
+    """Prints a line, once in each process."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def _what_to_install(asked: requirement.Requirement, way: Way, folder: Path) -> list[str]:

@@ -19,6 +19,12 @@ OPTION_KEYS: Mapping[str, str] = {
 FREE_OPTION_KEYS = ("CM_PYTHON_PIP_COMMON_EXTRA", "CM_GENERIC_PYTHON_PIP_EXTRA")
 PROXY_KEYS = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 
+SAME_FILES = (
+    ("onnxruntime", "onnxruntime-directml", "onnxruntime-gpu", "onnxruntime-openvino", "onnxruntime-qnn"),
+    ("opencv-contrib-python", "opencv-contrib-python-headless", "opencv-python", "opencv-python-headless"),
+)
+"""Packages on PyPI that are builds of one module and write the same files (their pages on pypi.org, November 2026)."""
+
 _STAGES = {"a": -3, "alpha": -3, "b": -2, "beta": -2, "rc": -1, "c": -1, "pre": -1, "preview": -1}
 _VERSION = re.compile(
     r"v?(?:(\d+)!)?(\d+(?:\.\d+)*)"  # epoch, release
@@ -100,6 +106,7 @@ def from_env(env: Mapping[str, Any]) -> Requirement:
                 "with a version such as 1.2.3. hint: --version=1.2.3, or --version_min=1.2 --version_max=1.9"
             )
     forced = str(env.get("CM_TMP_PYTHON_PACKAGE_FORCE_INSTALL", "") or "").lower() in TRUE_WORDS
+    named = str(env.get("CM_GENERIC_PYTHON_PIP_UNINSTALL_DEPS", "") or "")
     return Requirement(
         name=found[1],
         extras=(found[2] or "").replace(" ", ""),
@@ -108,8 +115,14 @@ def from_env(env: Mapping[str, Any]) -> Requirement:
         # Only wheels for Linux have builds by name; those for other systems have one build, for processors.
         local_build=str(env.get("CM_GENERIC_PYTHON_LOCAL_BUILD", "") or "") if sys.platform == "linux" else "",
         refused_build=str(env.get("CM_GENERIC_PYTHON_REFUSED_BUILD", "") or ""),
-        replaces=tuple(str(env.get("CM_GENERIC_PYTHON_PIP_UNINSTALL_DEPS", "") or "").split()),
+        replaces=tuple(dict.fromkeys((*other_builds(found[1]), *named.split()))),
     )
+
+
+def other_builds(name: str) -> tuple[str, ...]:
+    """The packages that write the same files as the named one."""
+    plain = re.sub(r"[-_.]+", "-", name).lower()
+    return tuple(other for family in SAME_FILES if plain in family for other in family if other != plain)
 
 
 def _limits_of(env: Mapping[str, Any]) -> str:

@@ -11,3 +11,12 @@ python_key="${package_key}_PYTHON"
 [[ -n "${!metadata_key:-}" ]] || exit 1
 [[ "${!python_key:-}" == "${CM_PYTHON_BIN_WITH_PATH:-}" ]] || exit 1
 [[ -f "${!metadata_key}" ]] || exit 1
+
+# Its main file is there, and no other build of it that writes the same files.
+module_key="${package_key}_MODULE_FILE"
+rivals_key="${package_key}_RIVALS"
+[[ -z "${!module_key:-}" || -f "${!module_key}" ]] || exit 1
+IFS=: read -ra patterns <<<"${!rivals_key:-}"
+for pattern in "${patterns[@]}"; do
+    if compgen -G "$pattern" >/dev/null; then exit 1; fi
+done

@@ -9,13 +9,13 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 import json
 from pathlib import Path
 
-from mlperf_data import answers, given
+from mlperf_data import answers, given, modelinfo
 from mlperf_data.digests import file_digest
 from mlperf_data.errors import DataError
 
 from .published import choose
 
-GIVEN_KEY = "CM_ML_MODEL_BERT_PATH_GIVEN"
+GIVEN_KEY = "CM_MLPERF_DATA_GIVEN_PATH"
 LICENCE = "Apache-2.0"
 
 
@@ -25,7 +25,7 @@ def check_given_file(path, wanted):
     if found != wanted.md5:
         raise DataError(
             f"{path} is not {wanted.file_name}: its MD5 is {found}, not {wanted.md5}",
-            f"get {wanted.url}, or give a model of your own as a folder with its model.json",
+            f"get {wanted.url}, or {modelinfo.OWN_MODEL_HINT}",
         )
 
 

@@ -24,7 +24,12 @@ SOURCE = manual.Source(
 
 
 def plan(i):
-    """CM hook of a planned run: decides what run.sh does and refuses what is not there; the run looks at the room."""
+    """The same when a run is only planned: nothing on disk is changed."""
+    return preprocess(i)
+
+
+def preprocess(i):
+    """CM hook: decides what run.sh does; refuses what is not there and what the machine has no room for."""
     env = i["env"]
     path = given.given_path(env.get("CM_MLPERF_DATA_GIVEN_PATH"))
     source = env["CM_DLRM_V2_SOURCE"]
@@ -35,17 +40,11 @@ def plan(i):
             return answers.failure(manual.refusal(SOURCE))
         env["CM_DLRM_V2_FACTS"] = json.dumps({"source": str(path), "reference": REFERENCE, "licence": "not stated"})
         env["CM_DLRM_V2_WEIGHTS_PATH"] = str(path)
-    return {"return": 0}
-
-
-def preprocess(i):
-    """CM hook: decides what run.sh does; refuses what is not there and what the machine has no room for."""
-    answer = plan(i)
-    if answer["return"] > 0 or i["env"]["CM_DLRM_V2_SOURCE"] == "tiny":
-        return answer
+    if source == "tiny":
+        return {"return": 0}
     needed = room.Room(disk_bytes=WEIGHTS_BYTES, memory_bytes=int(MEMORY_FACTOR * WEIGHTS_BYTES))
-    refused = room.shortage("dlrm-v2 at full size", needed, room.free_room(Path.cwd()))
-    return answer if refused is None else answers.failure(refused, HINT)
+    refused = room.shortage_here("dlrm-v2 at full size", needed, i)
+    return {"return": 0} if refused is None else answers.failure(refused, HINT)
 
 
 def postprocess(i):

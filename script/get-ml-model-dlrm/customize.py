@@ -17,7 +17,12 @@ def needed_room(files):
 
 
 def plan(i):
-    """CM hook of a planned run: decides what run.sh does; the room is looked at by the run."""
+    """The same when a run is only planned: nothing on disk is changed."""
+    return preprocess(i)
+
+
+def preprocess(i):
+    """CM hook: decides what run.sh does; refuses what the machine has no room for before anything is fetched."""
     env = i["env"]
     path = given.given_path(env.get("CM_MLPERF_DATA_GIVEN_PATH"))
     source = env["CM_DLRM_SOURCE"]
@@ -29,18 +34,11 @@ def plan(i):
         env["CM_DLRM_FACTS"] = json.dumps(facts)
         if path is not None:
             env["CM_DLRM_WEIGHTS_PATH"] = str(path)
-    return {"return": 0}
-
-
-def preprocess(i):
-    """CM hook: decides what run.sh does; refuses what the machine has no room for before anything is fetched."""
-    env = i["env"]
-    answer = plan(i)
-    if answer["return"] > 0 or env["CM_DLRM_SOURCE"] == "tiny":
-        return answer
+    if source == "tiny":
+        return {"return": 0}
     needed = needed_room(2 if env["CM_DLRM_IS_DOWNLOADED"] == "yes" else 1)
-    refused = room.shortage("dlrm at full size", needed, room.free_room(Path.cwd()))
-    return answer if refused is None else answers.failure(refused, HINT)
+    refused = room.shortage_here("dlrm at full size", needed, i)
+    return {"return": 0} if refused is None else answers.failure(refused, HINT)
 
 
 def postprocess(i):

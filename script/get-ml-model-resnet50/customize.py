@@ -41,7 +41,7 @@ def checked_file(path, framework):
         names = ", ".join(f"{file.url} ({file.md5})" for file in published.FILES if file.framework == framework)
         raise DataError(
             f"{path} is none of the published {framework} files: its MD5 is {md5}; they are {names}",
-            "get one of these again, or give a model of your own as a folder with a model.json",
+            modelinfo.OWN_MODEL_HINT,
         )
     return known
 

@@ -2,7 +2,7 @@
 
 from mlperf_data import given, published
 
-GIVEN_KEY = "CM_ML_MODEL_RETINANET_PATH_GIVEN"
+GIVEN_KEY = "CM_MLPERF_DATA_GIVEN_PATH"
 FILES = {
     "onnx": published.PublishedFile(
         url="https://zenodo.org/record/6617879/files/resnext50_32x4d_fpn.onnx",

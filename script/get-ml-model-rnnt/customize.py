@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mlperf_data import answers, given
 
-GIVEN_KEY = "CM_ML_MODEL_RNNT_PATH_GIVEN"
+GIVEN_KEY = "CM_MLPERF_DATA_GIVEN_PATH"
 # Word error rate of the published weights, in full precision: README of speech_recognition/rnnt (mlcommons/inference).
 REFERENCE = {"WER": 100 - 7.452253714852645}
 

@@ -2,7 +2,7 @@
 
 from mlperf_data import given, published
 
-GIVEN_KEY = "CM_ML_MODEL_SSD_MOBILENET_PATH_GIVEN"
+GIVEN_KEY = "CM_MLPERF_DATA_GIVEN_PATH"
 FILES = {
     "onnx": published.PublishedFile(
         url="https://zenodo.org/record/4735652/files/ssd_mobilenet_v1_coco_2018_01_28.onnx",

@@ -2,7 +2,7 @@
 
 from mlperf_data import given, published
 
-GIVEN_KEY = "CM_ML_MODEL_SSD_RESNET34_PATH_GIVEN"
+GIVEN_KEY = "CM_MLPERF_DATA_GIVEN_PATH"
 FILES = {
     "onnx": published.PublishedFile(
         url="https://zenodo.org/record/3228411/files/resnet34-ssd1200.onnx",

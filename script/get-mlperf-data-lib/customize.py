@@ -1,16 +1,25 @@
-"""Hooks of get-mlperf-data-lib: make the package mlperf_data importable, and identify the copy that a user gave.
+"""Hooks of get-mlperf-data-lib: make the package mlperf_data importable, and find the user's own copy.
 
 The recipe that depends on this one names in CM_MLPERF_DATA_GIVEN_KEYS the env keys that may hold `--path`. As a dynamic
 dependency this runs before the cache is looked at, so that a copy that was changed gives another identity, and with it
 another entry.
 """
 
+import os
 import sys
 from pathlib import Path
 
 KEYS_KEY = "CM_MLPERF_DATA_GIVEN_KEYS"
+SOURCE_KEY = "CM_MLPERF_DATA_SOURCE"
+COPY_OF_KEY = "CM_MLPERF_DATA_COPY_OF"
+PLACES_KEY = "CM_MLPERF_DATA_SCRATCH_PLACES"
 IDENTITY_KEY = "CM_MLPERF_DATA_GIVEN_IDENTITY"
 PATH_KEY = "CM_MLPERF_DATA_GIVEN_PATH"
+REGISTERED_AS_KEY = "CM_MLPERF_DATA_REGISTERED_AS"
+HINT_KEY = "CM_MLPERF_DATA_OWN_COPY_HINT"
+SCRATCH_KEYS = ("CM_MLPERF_SCRATCH_PATH", "MLPERF_SCRATCH_PATH")
+
+_said: set[str] = set()
 
 
 def plan(i):
@@ -19,7 +28,7 @@ def plan(i):
 
 
 def preprocess(i):
-    """CM hook: puts this recipe's folder on sys.path and PYTHONPATH; sets path and identity of the given copy."""
+    """CM hook: puts this recipe's folder on sys.path and PYTHONPATH; sets path and identity of the user's own copy."""
     env = i["env"]
     folder = str(Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).resolve())
     if folder not in sys.path:
@@ -31,9 +40,48 @@ def preprocess(i):
     env["+PYTHONPATH"] = [folder]
     keys = [key.strip() for key in str(env.get(KEYS_KEY, "") or "").split(",")]
     path = given.given_path(*map(env.get, filter(None, keys)))
+    env[REGISTERED_AS_KEY] = "" if path is None else str(env.get(COPY_OF_KEY, "") or "")
     try:
+        if path is None:
+            path = own_copy(i)
         env[IDENTITY_KEY] = given.NO_IDENTITY if path is None else given.identity(path)
     except DataError as error:
         return {"return": 1, "error": str(error)}
     env[PATH_KEY] = "" if path is None else str(path)
+    env[HINT_KEY] = own_copy_hint(env)
     return {"return": 0}
+
+
+def own_copy_hint(env):
+    """What to do instead of a download, in words; empty where no copy can be given."""
+    keys = str(env.get(KEYS_KEY, "") or "")
+    names = [name for name in ("dataset", "model") if f"CM_MLPERF_OWN_{name.upper()}_PATH" in keys]
+    if not names:
+        return ""
+    return f"give your own copy: --path=... at the recipe of the {names[0]}, --{names[0]}_path=... at a benchmark"
+
+
+def own_copy(i):
+    """The copy in the scratch space, else a registered one, else None. Raises DataError for one that is gone."""
+    from mlperf_data import owncopies
+
+    env = i["env"]
+    copy_of = str(env.get(COPY_OF_KEY, "") or "")
+    if not copy_of or env.get(SOURCE_KEY) not in owncopies.OWN_SOURCES:
+        return None
+    scratch = owncopies.scratch_folder(*map(env.get, SCRATCH_KEYS), os.environ.get("MLPERF_SCRATCH_PATH"))
+    path = scratch and owncopies.in_scratch_space(scratch, str(env.get(PLACES_KEY, "") or ""), copy_of)
+    if path:
+        say(f"{copy_of}: your own copy {path} in the scratch space")
+        return path
+    cache = getattr(i.get("automation"), "cache_path", "")
+    found = owncopies.choose(copy_of, owncopies.registered(Path(cache)) if cache else ())
+    say(found.note)
+    return found.path
+
+
+def say(text):
+    """Prints a line once in each process."""
+    if text and text not in _said:
+        _said.add(text)
+        print(text, file=sys.stderr)

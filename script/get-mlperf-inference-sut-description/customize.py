@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from machine_facts import choose
+from machine_facts.findings import counted
 
 from . import answers, description, looking, questions
 
@@ -94,7 +95,9 @@ def _describe(i: dict[str, Any], *, is_run: bool) -> dict[str, Any]:
     found = description.describe(sources)
     missing = description.missing(found)
     if is_run and missing and _may_ask(env):
-        print(f"{len(missing)} facts of the system {name} cannot be detected. An empty answer leaves one open.")
+        print(
+            f"{counted(len(missing), 'fact')} of the system {name} cannot be detected. An empty answer leaves one open."
+        )
         said = questions.ask(missing, input, print)
         asked = {key: description.Fact(value, "answered on the terminal") for key, value in said.items()}
         sources = description.Sources(**{**vars(sources), "given": {**sources.given, **asked}})
@@ -139,7 +142,8 @@ def _refusal(env: Mapping[str, Any], name: str, missing: tuple[str, ...]) -> dic
         where = f"write them to a file (there is a {TEMPLATE_NAME} already) and add --system_facts=FILE"
     except OSError:
         where = "write them as key: value lines to a file and add --system_facts=FILE"
-    lines = [f"{len(missing)} facts of the system {name} are not known and are never invented:"]
+    verb = "is" if len(missing) == 1 else "are"
+    lines = [f"{counted(len(missing), 'fact')} of the system {name} {verb} not known and never invented:"]
     lines += [f"  {key}: {questions.QUESTIONS[key]}" for key in missing]
     first = missing[0]
     return {"return": 1, "error": "\n".join([*lines, f"hint: {where}, or --system.{first}=..."])}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from machine_facts.findings import counted
 from machine_facts.probe import Machine
 
 from .description import Fact
@@ -50,7 +51,7 @@ def _storage(machine: Machine) -> dict[str, Fact]:
         kinds.add(_kind_of_disk(name, machine.read_text(f"{_BLOCK}/{name}/queue/rotational").strip()))
     if not sizes:
         return {}
-    found = {"host_storage_capacity": Fact(f"{sum(sizes) / 1e9:.0f} GB", f"{_BLOCK} ({len(sizes)} disks)")}
+    found = {"host_storage_capacity": Fact(f"{sum(sizes) / 1e9:.0f} GB", f"{_BLOCK} ({counted(len(sizes), 'disk')})")}
     if "" not in kinds:
         found["host_storage_type"] = Fact(", ".join(sorted(kinds)), _BLOCK)
     return found

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from machine_facts.findings import Command
+from machine_facts.findings import Command, counted
 
 from .slices import Gpu, Slice
 
@@ -78,7 +78,7 @@ def _configure(gpu: Gpu, asked: str) -> Plan:
     numbers, notes = profile_numbers(gpu, asked)
     listed = ",".join(map(str, numbers))
     command = _root("nvidia-smi", "mig", "-cgi", listed, "-C", "-i", str(gpu.index))
-    return Plan((command,), f"makes {len(numbers)} slices on GPU {gpu.index}", notes)
+    return Plan((command,), f"makes {counted(len(numbers), 'slice')} on GPU {gpu.index}", notes)
 
 
 def profile_numbers(gpu: Gpu, asked: str) -> tuple[tuple[int, ...], tuple[str, ...]]:
@@ -113,7 +113,8 @@ def _unchecked(gpu: Gpu, names: Sequence[str], is_asked: bool) -> tuple[tuple[in
     """The profiles by number where the driver did not list any (some let only root do so)."""
     if gpu.slices:
         raise MigError(
-            f"GPU {gpu.index} has {len(gpu.slices)} slices, and what still fits could not be listed: {gpu.trouble}\n"
+            f"GPU {gpu.index} has {counted(len(gpu.slices), 'slice')}, and what still fits could not be listed: "
+            f"{gpu.trouble}\n"
             f"  hint: {RECIPE},_teardown --gpu={gpu.index} plans how to remove them"
         )
     if not all(name.isdigit() for name in names):

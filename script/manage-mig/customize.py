@@ -67,7 +67,7 @@ def _gpu(machine: Machine, number: str) -> slices.Gpu:
 def _tell(i: dict[str, Any], gpu: slices.Gpu) -> None:
     """Prints the state of the GPU, and puts it into env and state."""
     pending = f", after the next reset {gpu.pending}" if gpu.pending != gpu.mode else ""
-    print(f"GPU {gpu.index}, {gpu.name}: MIG {gpu.mode}{pending}; {len(gpu.slices)} slices")
+    print(f"GPU {gpu.index}, {gpu.name}: MIG {gpu.mode}{pending}; {findings.counted(len(gpu.slices), 'slice')}")
     for one in gpu.slices:
         users = f"in use by process {', '.join(map(str, one.processes))}" if one.processes else "free"
         print(f"  slice {one.number}  {one.profile:<12} {one.uuid}  {users if gpu.tells_processes else ''}".rstrip())
@@ -132,7 +132,10 @@ def _change(machine: Machine, env: dict[str, Any], gpu: slices.Gpu, wanted: acti
         raise actions.MigError(f"{wrong}\n  hint: what was there before is in {record or 'the file of --undo'}")
     known = slices.modes(machine)[gpu.index]
     now = slices.look(machine, gpu.index, known)
-    print(f"done: MIG {now.mode}, {len(now.slices)} slices" + ("" if now.mode == now.pending else ", reset pending"))
+    print(
+        f"done: MIG {now.mode}, {findings.counted(len(now.slices), 'slice')}"
+        + ("" if now.mode == now.pending else ", reset pending")
+    )
     return now
 
 

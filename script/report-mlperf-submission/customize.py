@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 
 from mlperf_results.foundruns import find_runs
-from mlperf_results.names import printable
+from mlperf_results.names import counted, printable
 from mlperf_results.privacy import find_leaks, known_here
 from mlperf_results.resultcsv import results_csv
 from mlperf_results.resultrows import read_results
@@ -108,7 +108,7 @@ def preprocess(i):
     print(
         "\n".join(
             [
-                f"{len(results.rows)} result{'' if len(results.rows) == 1 else 's'}",
+                counted(len(results.rows), "result"),
                 f"Summary: {summary}",
                 *(f"Report:  {printable(str(file))}" for file in files),
             ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlperf_results.htmlpage import bullets, document, folded, text
+from mlperf_results.names import counted
 from mlperf_results.resultrows import Results, Row
 
 from . import parts
@@ -98,6 +99,6 @@ def render(submission: Submission, extras: Extras, left_out: Sequence[str]) -> s
         places.tables(),
     ]
     if left_out:
-        page.append(folded(f"{len(left_out)} folders with logs are not shown", bullets(left_out)))
+        page.append(folded(f"{counted(len(left_out), 'folder')} with logs not shown", bullets(left_out)))
     page += [LABEL_PLACE.format(text(words)) for words in labels[:1]]
     return document(": ".join([submission.title, *labels[:1]]), page)

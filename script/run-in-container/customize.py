@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from machine_facts import choose
+from machine_facts.probe import Machine
 
 from . import facts, launch, request, session
 from . import plan as planning
@@ -43,7 +44,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         machine = i.get("machine") or chosen.machine
         asked = request.request_of(env, machine.environment)
         engines = list(state.get("container_engines") or [])
-        known = facts.look(machine, engines, CHECKOUT, "PLAN" if asked.is_plan else os.urandom(4).hex())
+        # The checkout is on this machine, also where the plan is for a recorded one.
+        checkout = facts.source(i.get("machine") or Machine(), str(CHECKOUT))
+        known = facts.look(machine, engines, checkout, "PLAN" if asked.is_plan else os.urandom(4).hex())
         made = planning.make(asked, known)
         _note(i, made)
         if asked.save:

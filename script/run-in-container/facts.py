@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from machine_facts import nvidia
@@ -36,8 +35,8 @@ class Facts(NamedTuple):
     token: str
 
 
-def look(machine: Machine, engines: list[Mapping[str, Any]], checkout: Path, token: str) -> Facts:
-    """The facts of a machine; ``checkout`` is the folder of this repository."""
+def look(machine: Machine, engines: list[Mapping[str, Any]], checkout: Source, token: str) -> Facts:
+    """The facts of a machine; ``checkout`` is this repository as it is here."""
     user, outer = machine.user, machine.environment
     gid = user.uid if machine.is_recorded else os.getgid()
     name = user.name if re.fullmatch(r"[a-z_][a-z0-9_-]{0,30}", user.name) and user.uid else "mlperf"
@@ -48,7 +47,7 @@ def look(machine: Machine, engines: list[Mapping[str, Any]], checkout: Path, tok
         is_root=is_root,
         home=home,
         cm_home=outer.get("CM_REPOS", "") or outer.get("CM_HOME", "") or (f"{home}/CM" if home else ""),
-        source=source(machine, str(checkout)),
+        source=checkout,
         engines=tuple(engines),
         has_gpu=bool(nvidia.look(machine).gpus),
         has_nvidia_docker=machine.is_file(NVIDIA_DOCKER),

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from machine_facts import nvidia
+from machine_facts import choose, nvidia
 from machine_facts.probe import Machine
 from mlperf_results.appnames import APP_RECIPE, app_names, recipe_meta
 from mlperf_results.recipecalls import passed_on_inputs
@@ -40,7 +40,7 @@ def read_call(i: dict[str, Any]) -> steps.Call:
     names = known.Known(names=app_names(meta), rounds=rounds)
     here = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
     request = read(env, inputs, mapping, names, here)
-    require_gpu(request, i.get("machine") or Machine())
+    require_gpu(request, i.get("machine") or choose.choose(str(env.get("CM_RECORDED_MACHINE") or ""), here).machine)
     passed_on = with_loadgen(passed_on_inputs(inputs), request)
     return steps.Call(
         access=getattr(getattr(i.get("automation"), "cmind", None), "access", None),  # a plan has none, and calls none
@@ -75,12 +75,9 @@ def without_secrets(inputs: dict[str, Any]) -> dict[str, Any]:
 
 def require_gpu(request: Request, machine: Machine) -> None:
     """Raises RequestError where device cuda is asked for and no GPU answers, before anything is installed."""
-    if request.device != "cuda":
-        return
-    driver = nvidia.look(machine)
-    if not driver.is_working:
-        why = f": {driver.trouble}" if driver.trouble else ""
-        raise RequestError([f"--device=cuda: no GPU answers through nvidia-smi{why}; --device=cpu runs without one"])
+    why = nvidia.missing_gpu(machine) if request.device == "cuda" else ""
+    if why:
+        raise RequestError([f"--device=cuda: {why}; --device=cpu runs without one"])
 
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:

@@ -119,9 +119,11 @@ class _Reader:
         return text in YES if text else otherwise
 
     def one_of(self, name: str, allowed: tuple[str, ...], aliases: Mapping[str, str]) -> str:
-        text = aliases.get(self.text(name), self.text(name))
+        """A known name, or what another name stands for; in upper or lower case."""
+        text = self.text(name).lower()
+        text = aliases.get(text, text)
         if text not in allowed:
-            self.problems.append(f"--{name}: {unknown_text(name, text, allowed)}")
+            self.problems.append(f"--{name}: {unknown_text(name, self.text(name), allowed)}")
         return text
 
     def given(self, names: tuple[str, ...]) -> dict[str, str]:

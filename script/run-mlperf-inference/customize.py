@@ -95,6 +95,8 @@ def preprocess(i):
     """CM hook: does the whole call. Error when a run fails, a result is INVALID or an accuracy misses its target."""
     try:
         config = read_config(i["env"])
+        if "machine" in config.options:
+            raise matrix.ConfigError(["--machine: a recorded machine can be planned for, with cm plan script"])
     except matrix.ConfigError as error:
         return failure(error)
     settings, former, content = former_call(config, i["input"])

@@ -17,6 +17,8 @@ from .reading import ALL, ConfigError, Reader
 
 DEFAULT_PRECISION = "fp32"
 DEFAULT_SOURCE = "real"
+MADE_HERE = "digits"
+"""The model that is always fitted here, on data that is made here."""
 
 TARGETS = {
     Scenario.SINGLE_STREAM: ("target_latency_ms", "singlestream_target_latency", "target_latency"),
@@ -45,6 +47,13 @@ WHOLE_NUMBER_KEYS = {
     "performance_sample_count": "CM_MLPERF_LOADGEN_PERFORMANCE_SAMPLE_COUNT",
 }
 """Inputs of app-mlperf-inference that are handed to every run as they are; batch_timeout to Server alone."""
+
+PATH_KEYS = {
+    "dataset_path": "CM_MLPERF_OWN_DATASET_PATH",
+    "model_path": "CM_MLPERF_OWN_MODEL_PATH",
+    "user_conf": "CM_MLPERF_USER_CONF",
+}
+"""Inputs of app-mlperf-inference that name a file or folder; a relative one starts where the user is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,11 +169,13 @@ def _options(reader: Reader, device: str, folder: Path) -> dict[str, str]:
     numbers = {name: reader.whole_number(key, name) for name, key in WHOLE_NUMBER_KEYS.items()}
     options = {name: str(value) for name, value in numbers.items() if value is not None}
     gpus = reader.gpus("CM_MLPERF_GPUS", device)
-    user_conf = reader.text("CM_MLPERF_USER_CONF")
     if gpus:
         options["gpus"] = gpus
-    if user_conf:
-        options["user_conf"] = str(folder / Path(user_conf).expanduser())
+    for name, key in PATH_KEYS.items():
+        if text := reader.text(key):
+            options[name] = str(folder / Path(text).expanduser())
+    if machine := reader.text("CM_RECORDED_MACHINE"):
+        options["machine"] = machine
     return options
 
 
@@ -177,6 +188,10 @@ def _misfits(config: Config, known: AppNames) -> list[str]:
     for name, is_given in (("rerun", config.is_rerun), ("target_origin", bool(config.target_origin))):
         if is_given and not config.run_id:
             problems.append(f"--{name}: it is for calls with --run_id")
+    for name in ("dataset_path", "model_path"):
+        if name in config.options and (config.source != DEFAULT_SOURCE or config.model == MADE_HERE):
+            made = config.model if config.model == MADE_HERE else f"--source={config.source}"
+            problems.append(f"--{name}: {made} makes its data and model here; your own copy is for --source=real")
     if "batch_timeout" in config.options and Scenario.SERVER not in config.scenarios:
         problems.append("--batch_timeout: only Server batches wait to fill")
     return problems + _unused_targets(config.targets, config.scenarios)

@@ -48,10 +48,11 @@ class Reader:
         return "" if value is None else str(value).strip()
 
     def one_of(self, key: str, name: str, known: tuple[str, ...], aliases: Mapping[str, str]) -> str:
-        """A known name, or what another name stands for."""
-        text = aliases.get(self.text(key), self.text(key))
+        """A known name, or what another name stands for; in upper or lower case."""
+        text = self.text(key).lower()
+        text = aliases.get(text, text)
         if text not in known:
-            self.problems.append(f"--{name}: {unknown_text(name, text, known)}")
+            self.problems.append(f"--{name}: {unknown_text(name, self.text(key), known)}")
         return text
 
     def several(

@@ -446,7 +446,7 @@ def test_a_recipe_that_its_tags_help_names_tells_so(home: TemporaryHome) -> None
     found = explain(home, "get,x", quiet=False)
     assert found["choice"]["decided_by"] == "tags_help"
     assert [(row["alias"], row["verdict"], row["reason"]) for row in found["choice"]["candidates"]] == [
-        ("a-first", "fits", "its tags_help is not the query, word for word"),
+        ("a-first", "fits", "its tags_help has words that the query lacks"),
         ("b-second", "chosen", ""),
     ]
 

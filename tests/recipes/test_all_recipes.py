@@ -7,7 +7,8 @@ import importlib.util
 from pathlib import Path
 
 import pytest
-from recipe_loader import RECIPES
+from helpers import TemporaryHome
+from recipe_loader import RECIPES, recipe_meta
 
 HOOKS = sorted(RECIPES.glob("*/customize.py"))
 
@@ -24,3 +25,28 @@ def test_under_cms_own_engine_a_recipe_names_the_mend_before_anything_else(path:
     assert spec.loader is not None
     with pytest.raises(ImportError, match="put it first with: cm use crowdperf:script"):
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+@pytest.mark.parametrize(
+    ("tags", "alias"),
+    [
+        ("get,dataset,imagenet", "get-dataset-imagenet-val"),
+        ("get,dataset,imagenet,validation", "get-dataset-imagenet-val"),
+        ("get,dataset,squad,_tiny", "get-dataset-squad"),
+        ("get,dataset,preprocessed,imagenet,_tiny", "get-preprocessed-dataset-imagenet"),
+    ],
+)
+def test_plain_tags_of_a_data_set_mean_its_recipe_and_ask_nothing(home: TemporaryHome, tags: str, alias: str) -> None:
+    done = home.cm("explain", "script", f"--tags={tags}", "--out=json")
+    candidates = done.answer["explanation"]["choice"]["candidates"]
+    assert [row["alias"] for row in candidates if row["verdict"] == "chosen"] == [alias]
+
+
+DATA_SETS = ("brats19", "coco", "criteo", "imagenet-val", "kits19", "librispeech", "openimages", "squad")
+
+
+@pytest.mark.parametrize("name", DATA_SETS)
+def test_the_tags_that_help_shows_for_a_data_set_are_its_shortest(name: str) -> None:
+    meta = recipe_meta(f"get-dataset-{name}")
+    assert meta["tags_help"] == f"get dataset {name.removesuffix('-val')}"
+    assert set(meta["tags_help"].split()) <= set(meta["tags"])

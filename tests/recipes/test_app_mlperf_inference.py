@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
 
-load_recipe("get-mlperf-results-lib").preprocess(
-    {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}}
-)
+for library in ("get-mlperf-results-lib", "get-machine-lib"):
+    load_recipe(library).preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / library)}})
 recipe = load_recipe("app-mlperf-inference")
 run_request = load_module("app-mlperf-inference", "run_request")
 several = load_module("app-mlperf-inference", "several")
@@ -63,6 +63,35 @@ def test_given_values_arrive_as_numbers_and_absolute_paths():
     assert (request["batch_size"], request["threads"], request["min_duration_ms"]) == (32, 2, 500)
     assert (request["target_qps"], request["target_latency_ms"]) == (10000.0, 0.5)
     assert (request["output_dir"], request["user_conf"]) == ("/user/out", "/x/user.conf")
+
+
+def planned(hook_input: Any, **env: str) -> dict:
+    asked = {key: value for key, value in GOOD.items() if "PATH" not in key and "FILE" not in key}
+    return recipe.plan(hook_input({**asked, **env}, meta=META))
+
+
+def test_a_plan_and_a_run_refuse_the_gpu_where_none_is_and_a_recorded_one_can_be_planned_for(hook_input, monkeypatch):
+    monkeypatch.setattr(recipe.nvidia, "missing_gpu", lambda machine: "" if machine.is_recorded else "no GPU answers")
+    refused = planned(hook_input, CM_MLPERF_DEVICE="cuda")
+    assert refused["return"] == 1 and "--device=cuda: no GPU answers; --device=cpu" in refused["error"]
+    assert planned(hook_input, CM_MLPERF_DEVICE="cuda", CM_RECORDED_MACHINE="a100-sxm4x8") == {"return": 0, "runs": []}
+    assert "is no recorded machine" in planned(hook_input, CM_MLPERF_DEVICE="cuda", CM_RECORDED_MACHINE="x")["error"]
+    assert planned(hook_input, CM_MLPERF_DEVICE="cuda", CM_MLPERF_BACKEND="null")["return"] == 0
+    for env in ({"CM_MLPERF_DEVICE": "cuda"}, {"CM_RECORDED_MACHINE": "a100-sxm4x8"}):
+        assert recipe.preprocess(hook_input({**GOOD, **env}, meta=META))["return"] == 1
+
+
+@pytest.mark.parametrize("env", [{"CM_MLPERF_MODEL_PRECISION": "int7"}, {"CM_NUM_THREADS": "many"}])
+def test_a_plan_refuses_a_value_that_a_run_would_refuse(hook_input, env):
+    answer = planned(hook_input, **env)
+    assert answer["return"] == 1 and next(iter(env)) in answer["error"]
+
+
+@pytest.mark.parametrize("key", run_request.OWN_PATH_KEYS)
+def test_a_copy_of_ones_own_is_refused_where_data_and_model_are_made_here(key):
+    with pytest.raises(run_request.RequestError, match="digits makes its data and model here"):
+        build(**{key: "/mine"})
+    assert build(**{key: "/mine", "CM_MLPERF_MODEL": "resnet50"})["model"] == "resnet50"
 
 
 def test_devices_instances_and_formats_are_given_as_the_harness_reads_them():

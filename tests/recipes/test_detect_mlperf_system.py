@@ -39,7 +39,7 @@ EXPECTED = {
     "driver-not-loaded": ("exact", "T4x1", "but the driver shows none"),
     "gpu-without-driver": ("exact", "T4x1", "but the driver shows none"),
     "h200x1": ("exact", "H200-SXM-141GBx1", "the driver shows 1 x NVIDIA H200"),
-    "inf1-2xlarge": ("exact", "inf1.2xlarge", "EC2 instance type inf1.2xlarge, 1 Neuron devices"),
+    "inf1-2xlarge": ("exact", "inf1.2xlarge", "EC2 instance type inf1.2xlarge, 1 Neuron device"),
     "inf1-6xlarge": ("exact", "inf1.6xlarge", "EC2 instance type inf1.6xlarge, 4 Neuron devices"),
     "jetson-agx-xavier": ("exact", "AGX_Xavier", "the device tree names Jetson-AGX"),
     "jetson-xavier-nx": ("exact", "Xavier_NX", "the device tree names NVIDIA Jetson Xavier NX"),

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from helpers import recipe_metas
 from recipe_loader import RECIPES, exported, load_module, load_recipe
 
-load_recipe("get-machine-lib").preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-machine-lib")}})
+for library in ("get-machine-lib", "get-mlperf-results-lib"):
+    load_recipe(library).preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / library)}})
 
 recipe = load_recipe("doctor")
 advice = load_module("doctor", "advice")
@@ -59,10 +61,10 @@ ADVICE: dict[str, tuple[tuple[str, ...], tuple[str, str, str]]] = {
     "driver-not-loaded": (("driver",), ("driver", "nvidia-smi fails: NVIDIA-SMI has failed", "sudo modprobe nvidia")),
     "gpu-without-driver": (
         ("driver",),
-        ("driver", "1 NVIDIA GPUs on the bus, no driver", "cm run script --tags=get,nvidia,driver"),
+        ("driver", "1 NVIDIA GPU on the bus, no driver", "cm run script --tags=get,nvidia,driver"),
     ),
     "h200x1": ((), ("TensorRT 10.2.0.19", "made for CUDA 11 or 12, fits 12.4.1", "")),
-    "inf1-2xlarge": ((), ("Neuron", "ok: 1 Neuron devices", "")),
+    "inf1-2xlarge": ((), ("Neuron", "ok: 1 Neuron device", "")),
     "inf1-6xlarge": ((), ("tensorrt", "not on this machine: it has no NVIDIA GPU", "")),
     "jetson-agx-xavier": ((), ("driver", "ok: part of Jetson Linux 32.4.4", "")),
     "jetson-xavier-nx": ((), ("CUDA 10.2.89", "ok: in /usr/local/cuda-10.2, of JetPack", "")),
@@ -83,7 +85,7 @@ ADVICE: dict[str, tuple[tuple[str, ...], tuple[str, str, str]]] = {
     "sles15": ((), ("packages", "ok: zypper", "")),
     "t4x1": ((), ("CUDA 11.0.3", "driver 470.223.02 runs it", "")),
     "t4x20": ((), ("TensorRT 7.2.1.6", "made for CUDA 10 or 11, fits 11.0.3", "")),
-    "t4x8": ((), ("torch (cuda)", "lacks the package torch", "--tags=get,generic-python-lib,_package.torch")),
+    "t4x8": ((), ("torch (cuda)", "lacks the package torch", "-m pip install torch")),
     "two-cuda-wrong-first": (
         ("PATH",),
         ("PATH", "CUDA 13.0.0 is first on PATH", 'export PATH=/usr/local/cuda-12.2/bin:"$PATH"'),
@@ -231,6 +233,75 @@ def test_this_machine_is_looked_at_without_failure(capsys: pytest.CaptureFixture
     assert exported("doctor", i["env"]) == i["env"]
 
 
+def benchmark_environment(cache: Path, *packages: str, tags: tuple[str, ...] = ()) -> Path:
+    """A made-up environment of benchmarks in a cache, with the metadata folders of some packages; its Python."""
+    folder = cache / "0123456789abcdef" / "mlperf-inference"
+    for package in packages:
+        (folder / "lib" / "python3.11" / "site-packages" / f"{package}.dist-info").mkdir(parents=True)
+    (folder / "bin").mkdir(parents=True)
+    (folder / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    (folder / "bin" / "python3").write_text("")
+    found = ["install", "python-venv", "name-mlperf-inference", *tags]
+    (folder.parent / "_cm.json").write_text(json.dumps({"tags": found}))
+    return folder / "bin" / "python3"
+
+
+def look_here(cache: Path) -> dict[str, Any]:
+    i: dict[str, Any] = {"env": {}, "state": {}, "automation": SimpleNamespace(cache_path=str(cache))}
+    assert recipe.preprocess(i) == {"return": 0}
+    found: dict[str, Any] = i["state"]["doctor"]
+    return found
+
+
+def row_of(doctor: dict[str, Any], what: str) -> dict[str, Any]:
+    return next(row for row in doctor["backends"] if row["what"] == what)
+
+
+def test_the_environment_of_benchmarks_is_judged_and_not_cms_own(tmp_path: Path) -> None:
+    python = benchmark_environment(tmp_path, "onnxruntime-1.22.0")
+    doctor = look_here(tmp_path)
+    assert doctor["machine"]["python"] == str(python)
+    assert row_of(doctor, "onnxruntime (cpu)")["found"] == "ready"
+    assert row_of(doctor, "torch (cpu)")["found"] == "ready; the first run installs torch"
+    assert row_of(doctor, "torch (cpu)")["level"] == "ok"
+
+
+@pytest.mark.parametrize("tags", [None, ("tmp",)])
+def test_before_the_first_run_nothing_is_missing_that_it_installs(
+    tmp_path: Path, tags: tuple[str, ...] | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if tags:
+        benchmark_environment(tmp_path, "onnxruntime-1.22.0", tags=tags)
+    doctor = look_here(tmp_path / "" if tags else tmp_path / "none")
+    assert row_of(doctor, "onnxruntime (cpu)")["found"] == "ready; the first run installs onnxruntime"
+    assert "the first run makes it" in capsys.readouterr().out
+    assert {"onnxruntime (cpu)", "torch (cpu)"} <= set(doctor["ready"])
+
+
+CAN_RUN = {
+    "laptop": "The recorded machine can run digits and, with --source=tiny, all",
+    "a100-sxm4x8": "on cuda with ",
+    "two-cuda-wrong-first": "benchmarks, on",
+}
+
+
+@pytest.mark.parametrize("name", ADVICE)
+def test_the_page_ends_with_what_the_machine_can_run(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    can_run = run(name)["state"]["doctor"]["can_run"]
+    assert CAN_RUN.get(name, "The recorded machine can run") in can_run
+    assert capsys.readouterr().out.rstrip().endswith(can_run) and can_run.endswith(".")
+
+
+def test_what_needs_more_disk_than_there_is_is_named() -> None:
+    system = recipe.systems.look(choose.choose("laptop", Path()).machine)
+    around = surroundings.look(choose.choose("laptop", Path()).machine)
+    facts = load_module("doctor", "backends").Facts(system, around, "", "", True)
+    summary = load_module("doctor", "summary")
+    assert "for real data" in summary.text(facts, 10**9) and "than the 1 GB that are free" in summary.text(facts, 10**9)
+    assert "for real data" not in summary.text(facts, 10**16)
+    assert "not on cuda, because it has no NVIDIA GPU" in summary.text(facts, None)
+
+
 def test_a_plan_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     i: dict[str, Any] = {"env": {"CM_DOCTOR_MACHINE": "t4x1"}, "state": {}}
     assert recipe.plan(i) == {"return": 0}
@@ -304,7 +375,7 @@ def test_the_table_of_libraries(library: str, version: str, majors: tuple[str, .
 def test_recipes_that_are_named_in_advice_exist() -> None:
     known = [(set(meta.get("tags", ())), set(meta.get("variations", {}))) for meta in recipe_metas()]
     commands = [value for value in vars(advice).values() if isinstance(value, findings.Command)]
-    commands += [advice.package("torch"), advice.driver_at_least("580"), advice.cuda("12")]
+    commands += [advice.package("torch", "/x/python3"), advice.driver_at_least("580"), advice.cuda("12")]
     for command in commands:
         for word in command.words:
             if word.startswith("--tags="):

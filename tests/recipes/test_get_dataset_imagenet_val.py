@@ -85,7 +85,7 @@ def test_a_count_that_cannot_be_is_refused(hook_input, inside, size):
 def test_a_copy_and_a_synthetic_set_exclude_each_other(hook_input, inside, tmp_path):
     answer, _ = call(hook_input, tmp_path, CM_DATASET_IMAGENET_VAL_WAY="synthetic")
     assert "exclude each other" in answer["error"]
-    answer, _ = call(hook_input, tmp_path, CM_DATASET_IMAGENET_VAL_WAY="download")
+    answer, _ = call(hook_input, tmp_path, CM_DATASET_IMAGENET_VAL_WAY="community")
     assert "downloaded exclude each other" in answer["error"]
     answer, env = call(hook_input, None, CM_DATASET_IMAGENET_VAL_WAY="synthetic", CM_DATASET_SIZE="8")
     assert answer == {"return": 0}
@@ -194,7 +194,7 @@ def test_the_500_images_are_fetched_with_the_communitys_checksums():
     assert env["CM_IMAGENET_500_MD5"] == "8627befdd8c2bcf305729020e9db354e"
     assert env["CM_IMAGENET_AUX_MD5"] == "f963098ea0e785a968ca1eb634003a90"
     assert env["CM_IMAGENET_AUX_SHA256"].startswith("e35c0c1994a21f7d")
-    assert env["CM_DATASET_IMAGENET_VAL_WAY"] == "download"
+    assert env["CM_DATASET_IMAGENET_VAL_WAY"] == "community"
 
 
 def test_the_description_says_what_the_data_follows_from(tmp_path):

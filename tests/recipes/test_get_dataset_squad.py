@@ -93,7 +93,7 @@ def test_without_a_path_the_variation_decides(inside, hook_input, source, work):
 def given(hook_input, folder: Path, **env: str) -> dict:
     urls = recipe_meta(ALIAS)["default_env"]
     return hook_input(
-        {**urls, **META_ENV, "CM_SQUAD_SOURCE": "download", "CM_DATASET_SQUAD_PATH_GIVEN": str(folder), **env}
+        {**urls, **META_ENV, "CM_SQUAD_SOURCE": "download", "CM_MLPERF_DATA_GIVEN_PATH": str(folder), **env}
     )
 
 

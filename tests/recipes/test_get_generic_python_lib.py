@@ -188,6 +188,8 @@ def test_a_missing_package_is_installed_and_described(hook_input: Any, python: P
         "CM_PYTHONLIB_SMALLTHING_VERSION": "1.5",
         "CM_PYTHONLIB_SMALLTHING_METADATA_PATH": metadata,
         "CM_PYTHONLIB_SMALLTHING_PYTHON": str(python),
+        "CM_PYTHONLIB_SMALLTHING_MODULE_FILE": str(Path(metadata).parent.parent / "smallthing.py"),
+        "CM_PYTHONLIB_SMALLTHING_RIVALS": "",
     }
     assert Path(metadata).is_file()
     assert env["CM_GET_DEPENDENT_CACHED_PATH"] == metadata
@@ -270,6 +272,48 @@ def test_a_package_that_writes_the_same_files_is_removed_first(hook_input: Any, 
     answer, _ = run(hook_input, python, "smallhelper", **replaces, **offline(wheels))
     assert answer == {"return": 0, "version": "0.1"}
     assert subprocess.run([python, "-c", "import smallthing"], capture_output=True).returncode != 0
+
+
+def write_rival(module: Path, name: str) -> Path:
+    """The dist-info folder of a package that says it wrote `module`, as another build of the module's package does."""
+    info = module.parent / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "INSTALLER").write_text("pip")
+    (info / "RECORD").write_text(
+        f"{module.name},,\n{info.name}/METADATA,,\n{info.name}/INSTALLER,,\n{info.name}/RECORD,,\n"
+    )
+    module.write_text("VERSION = 'of the rival'\n")
+    return info
+
+
+def test_a_package_whose_files_another_build_overwrote_is_made_whole(
+    hook_input: Any, python: Path, wheels: Path
+) -> None:
+    _, env = run(hook_input, python, "smallthing", **offline(wheels))
+    module = Path(env["CM_PYTHONLIB_SMALLTHING_MODULE_FILE"])
+    info = write_rival(module, "bigthing_fast")
+    answer, _ = run(hook_input, python, "smallthing", **offline(wheels))
+    assert answer == {"return": 0, "version": "2.0"}
+    assert module.read_text() == "VERSION = '2.0'\n" and not info.exists()
+
+
+def test_a_package_whose_main_file_is_gone_is_installed_again(hook_input: Any, python: Path, wheels: Path) -> None:
+    _, env = run(hook_input, python, "smallthing", **offline(wheels))
+    module = Path(env["CM_PYTHONLIB_SMALLTHING_MODULE_FILE"])
+    module.unlink()
+    run(hook_input, python, "smallthing", **offline(wheels))
+    assert module.read_text() == "VERSION = '2.0'\n"
+
+
+def test_every_build_of_onnxruntime_replaces_every_other(hook_input: Any) -> None:
+    for name in ("onnxruntime", "onnxruntime_gpu"):
+        asked = requirement.from_env({"CM_GENERIC_PYTHON_PACKAGE_NAME": name})
+        others = {"onnxruntime", "onnxruntime-directml", "onnxruntime-gpu", "onnxruntime-openvino", "onnxruntime-qnn"}
+        assert set(asked.replaces) == others - {name.replace("_", "-")}
+    assert requirement.from_env({"CM_GENERIC_PYTHON_PACKAGE_NAME": "numpy"}).replaces == ()
+    patterns = recipe.rival_patterns(asked, Path("/a b/site-packages/onnxruntime_gpu-1.0.dist-info/METADATA"))
+    assert patterns[0] == "/a b/site-packages/onnxruntime-*.dist-info"
 
 
 def test_force_installs_again(hook_input: Any, python: Path, wheels: Path) -> None:
@@ -431,7 +475,7 @@ def test_a_python_of_the_systems_package_manager_is_not_touched(
     marker = tmp_path / "pip-was-run"
     answer_line = (
         '{"version": null, "metadata_path": null, "is_virtual": false, "is_managed": true, "has_pip": true, '
-        '"prefix": "PREFIX", "half_made": []}'.replace("PREFIX", str(tmp_path))
+        '"prefix": "PREFIX", "half_made": [], "rivals": []}'.replace("PREFIX", str(tmp_path))
     )
     python = fake_tool("python3", f"case \"$*\" in *pip*) touch '{marker}';; *) echo '{answer_line}';; esac")
     answer, _ = run(hook_input, python, "smallthing")
@@ -459,8 +503,11 @@ def test_a_python_that_does_not_answer_is_an_error(hook_input: Any, fake_tool: A
         ({"CM_PYTHONLIB_SCIKIT_LEARN_METADATA_PATH": "/gone/METADATA"}, False),
         ({"CM_PYTHONLIB_SCIKIT_LEARN_METADATA_PATH": ""}, False),
         ({"CM_PYTHON_BIN_WITH_PATH": "/other/python3"}, False),
+        ({"CM_PYTHONLIB_SCIKIT_LEARN_MODULE_FILE": "/gone/__init__.py"}, False),
+        ({"CM_PYTHONLIB_SCIKIT_LEARN_RIVALS": "/gone/other-*.dist-info:{here}/META*"}, False),
+        ({"CM_PYTHONLIB_SCIKIT_LEARN_RIVALS": "/gone/other-*.dist-info:{here}/other-*"}, True),
     ],
-    ids=["unchanged", "package gone", "nothing recorded", "another python"],
+    ids=["unchanged", "package gone", "nothing recorded", "another python", "broken", "overwritten", "alone"],
 )
 def test_an_entry_is_valid_while_its_package_is_in_its_python(
     change: dict[str, str], is_valid: bool, tmp_path: Path
@@ -472,8 +519,9 @@ def test_an_entry_is_valid_while_its_package_is_in_its_python(
         "CM_PYTHONLIB_SCIKIT_LEARN_METADATA_PATH": str(metadata),
         "CM_PYTHONLIB_SCIKIT_LEARN_PYTHON": "/x/python3",
         "CM_PYTHON_BIN_WITH_PATH": "/x/python3",
-        **change,
+        **{key: value.replace("{here}", str(tmp_path)) for key, value in change.items()},
     }
+    assert (recipe.plan_reuse({"env": env})["return"] == 0) is is_valid
     # An empty PATH: the script may use nothing but builtins.
     done = subprocess.run(["/bin/bash", "-euo", "pipefail", "-c", f'. "{VALIDATE}"'], env={**env, "PATH": "/nowhere"})
     assert (done.returncode == 0) is is_valid
@@ -486,3 +534,62 @@ def test_entries_differ_by_the_chosen_python() -> None:
     assert python_dependency["dynamic"] is True
     assert python_dependency["names"] == ["python", "python3"]
     assert set(meta["input_description"]) == set(meta["input_mapping"])
+
+
+# --- indexes that cannot be reached ---
+
+index_access = load_module("get-generic-python-lib", "index_access")
+CLOSED = "http://127.0.0.1:9/simple/"
+"""Port 9 of this machine: the connection is refused at once."""
+
+
+@pytest.fixture
+def settings(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """pip's settings, made up."""
+    found: dict[str, str] = {}
+    monkeypatch.setattr(index_access, "pip_config", lambda python: found)
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    return found
+
+
+def adapted(*options: str) -> Any:
+    return index_access.adapted(Path("python3"), options, {})
+
+
+def test_an_extra_index_that_cannot_be_reached_is_left_out_and_named(settings: dict[str, str], server: Any) -> None:
+    settings["index-url"] = server.url("")
+    access = adapted("--extra-index-url", CLOSED, "--retries=2")
+    assert access.options == ("--retries=2",)
+    assert access.notes[0].startswith(f"cannot reach {CLOSED} (") and "default index" in access.notes[0]
+    there = ("--extra-index-url", server.url(""), "--retries=2")
+    assert adapted(*there) == index_access.Access(there)
+
+
+def test_without_the_main_index_pip_does_not_try_again_and_one_line_says_why(settings: dict[str, str]) -> None:
+    access = adapted("--index-url", "http://me:secret@127.0.0.1:9/simple/")
+    assert access.options[-2:] == index_access.NO_RETRIES
+    [note] = access.notes
+    assert note.startswith("cannot reach http://***@127.0.0.1:9/simple/ (") and note.endswith("works offline")
+
+
+@pytest.mark.parametrize("setting", [{"proxy": "http://x"}, {"no-index": "true"}])
+def test_where_pip_has_its_own_way_nothing_is_probed(settings: dict[str, str], setting: dict[str, str]) -> None:
+    settings.update(setting)
+    assert adapted("--index-url", CLOSED) == index_access.Access(("--index-url", CLOSED))
+
+
+def test_a_failed_install_ends_with_the_index_that_could_not_be_reached(hook_input: Any, python: Path) -> None:
+    answer, _ = run(hook_input, python, "smallthing", CM_GENERIC_PYTHON_PIP_INDEX_URL=CLOSED)
+    assert answer["return"] == 1
+    assert answer["error"].startswith(f"cannot reach {CLOSED} (")
+
+
+def test_pips_settings_are_read_from_its_files_and_the_environment(
+    python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pip.conf").write_text("[global]\nindex-url = https://example.org/simple\n")
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
+    monkeypatch.setenv("PIP_PROXY", "http://proxy")
+    found = index_access.pip_config(python)
+    assert (found["index-url"], found["proxy"]) == ("https://example.org/simple", "http://proxy")

@@ -92,7 +92,7 @@ def test_the_published_files_are_those_of_the_community(inside, hook_input, env,
         ({"CM_ML_MODEL_FRAMEWORK": "pytorch", "CM_ML_MODEL_PRECISION": "int8"}, "no published file for pytorch, int8"),
         ({"CM_BERT_IS_FREE_LENGTH": "yes", "CM_ML_MODEL_PRECISION": "int8"}, "int8, free length"),
         ({"CM_BERT_SOURCE": "tiny", "CM_ML_MODEL_PRECISION": "int8"}, "_tiny models are made in fp32"),
-        ({"CM_BERT_SOURCE": "synthetic", "CM_ML_MODEL_BERT_PATH_GIVEN": "/x"}, "leave one of them out"),
+        ({"CM_BERT_SOURCE": "synthetic", "CM_MLPERF_DATA_GIVEN_PATH": "/x"}, "leave one of them out"),
     ],
 )
 def test_a_request_that_cannot_be_served_is_refused(inside, hook_input, env, message):
@@ -105,7 +105,7 @@ def test_a_request_that_cannot_be_served_is_refused(inside, hook_input, env, mes
 def test_a_given_file_that_is_not_the_published_one_is_refused(inside, hook_input, tmp_path):
     path = tmp_path / "model.onnx"
     path.write_bytes(b"cut off")
-    answer, _ = plan(hook_input, CM_ML_MODEL_BERT_PATH_GIVEN=str(path))
+    answer, _ = plan(hook_input, CM_MLPERF_DATA_GIVEN_PATH=str(path))
     assert answer["return"] == 1
     for part in (str(path), "819b25b19cd8e59080c10892689750ca", ZENODO, "model.json"):
         assert part in answer["error"]
@@ -119,7 +119,7 @@ def test_made_models_need_no_download(inside, hook_input, source):
 
 
 def test_a_given_folder_is_handed_on_with_its_model_json(fitted, inside, hook_input):
-    i = hook_input({**REQUEST, "CM_ML_MODEL_BERT_PATH_GIVEN": str(fitted)})
+    i = hook_input({**REQUEST, "CM_MLPERF_DATA_GIVEN_PATH": str(fitted)})
     assert load_recipe(ALIAS).preprocess(i) == {"return": 0}
     answer = load_recipe(ALIAS).postprocess(i)
     assert answer == {"return": 0, "files": [str(fitted / "bert.onnx"), str(fitted / "model.json")]}
@@ -132,7 +132,7 @@ def test_a_given_folder_is_handed_on_with_its_model_json(fitted, inside, hook_in
 
 
 def test_a_folder_without_a_model_json_is_refused(inside, hook_input, tmp_path):
-    i = hook_input({**REQUEST, "CM_ML_MODEL_BERT_PATH_GIVEN": str(tmp_path)})
+    i = hook_input({**REQUEST, "CM_MLPERF_DATA_GIVEN_PATH": str(tmp_path)})
     assert load_recipe(ALIAS).preprocess(i) == {"return": 0}
     answer = load_recipe(ALIAS).postprocess(i)
     assert answer["return"] == 1

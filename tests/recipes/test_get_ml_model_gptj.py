@@ -73,10 +73,14 @@ def test_the_full_size_is_refused_where_memory_is_short(customize: ModuleType, m
 
 
 def test_a_given_checkpoint_is_taken_and_not_mixed_with_made_weights(customize: ModuleType, tmp_path: Path) -> None:
-    answer, env = run_preprocess(customize, "checkpoint", CM_ML_MODEL_GPTJ_PATH_GIVEN=str(tmp_path))
+    answer, _ = run_preprocess(customize, "checkpoint", CM_MLPERF_DATA_GIVEN_PATH=str(tmp_path))
+    assert answer["return"] == 1 and f"{tmp_path} is no checkpoint of GPT-J: there is no config.json" in answer["error"]
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "config.json").write_text("{}", encoding="utf-8")
+    answer, env = run_preprocess(customize, "checkpoint", CM_MLPERF_DATA_GIVEN_PATH=str(tmp_path))
     assert (answer["return"], env["GPTJ_CHECKPOINT_PATH"]) == (0, str(tmp_path))
     assert env["CM_GPTJ_IS_DOWNLOADED"] == "no"
-    answer, _ = run_preprocess(customize, "fit", CM_ML_MODEL_GPTJ_PATH_GIVEN=str(tmp_path))
+    answer, _ = run_preprocess(customize, "fit", CM_MLPERF_DATA_GIVEN_PATH=str(tmp_path))
     assert "together with synthetic weights" in answer["error"]
 
 

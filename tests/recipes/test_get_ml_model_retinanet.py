@@ -17,8 +17,8 @@ from recipe_script import run_script
 
 sys.path += [str(RECIPES / name) for name in ("get-mlperf-data-lib", "get-mlperf-results-lib", "app-mlperf-inference")]
 
-KEYS = {"retinanet": "RETINANET", "ssd-mobilenet": "SSD_MOBILENET", "ssd-resnet34": "SSD_RESNET34"}
-EVERY = pytest.mark.parametrize("name", sorted(KEYS))
+NAMES = ("retinanet", "ssd-mobilenet", "ssd-resnet34")
+EVERY = pytest.mark.parametrize("name", NAMES)
 
 
 def call(hook_input: Any, name: str, source: str = "published", **env: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -43,7 +43,7 @@ def test_synthetic_models_need_no_download_and_take_no_path(name, source, hook_i
     answer, env = call(hook_input, name, source)
     assert answer == {"return": 0}
     assert env["CM_PUBLISHED_MODEL_IS_FETCHED"] == "no" and env["CM_PUBLISHED_MODEL_WORK"] == source
-    answer, _ = call(hook_input, name, source, **{f"CM_ML_MODEL_{KEYS[name]}_PATH_GIVEN": "/data/model.onnx"})
+    answer, _ = call(hook_input, name, source, CM_MLPERF_DATA_GIVEN_PATH="/data/model.onnx")
     assert answer["return"] == 1 and "leave one of them out" in answer["error"]
 
 
@@ -57,7 +57,7 @@ def test_a_given_file_becomes_the_model_with_a_model_json(name, hook_input, insi
 
         changed = {**files, "onnx": replace(files["onnx"], md5=hashlib.md5(b"onnx").hexdigest())}
         monkeypatch.setattr(load_recipe(f"get-ml-model-{name}"), "FILES", changed)
-    answer, env = call(hook_input, name, **{f"CM_ML_MODEL_{KEYS[name]}_PATH_GIVEN": str(copy)})
+    answer, env = call(hook_input, name, CM_MLPERF_DATA_GIVEN_PATH=str(copy))
     assert answer == {"return": 0} and env["CM_PUBLISHED_MODEL_IS_FETCHED"] == "no"
     answer = load_recipe(f"get-ml-model-{name}").postprocess({"env": env})
     assert answer["return"] == 0
@@ -69,11 +69,11 @@ def test_a_given_file_becomes_the_model_with_a_model_json(name, hook_input, insi
 def test_another_file_than_the_published_one_is_refused(hook_input, inside, tmp_path):
     copy = tmp_path / "copy.onnx"
     copy.write_bytes(b"another")
-    answer, _ = call(hook_input, "retinanet", CM_ML_MODEL_RETINANET_PATH_GIVEN=str(copy))
+    answer, _ = call(hook_input, "retinanet", CM_MLPERF_DATA_GIVEN_PATH=str(copy))
     assert answer["return"] == 1
     for part in ("4544f4e56e0a4684215831cc937ea45c", hashlib.md5(b"another").hexdigest(), "zenodo.org"):
         assert part in answer["error"]
-    answer, _ = call(hook_input, "retinanet", CM_ML_MODEL_RETINANET_PATH_GIVEN=str(tmp_path))
+    answer, _ = call(hook_input, "retinanet", CM_MLPERF_DATA_GIVEN_PATH=str(tmp_path))
     assert "is no file" in answer["error"]
 
 

@@ -99,9 +99,9 @@ def test_the_checkpoint_is_fetched_unless_it_is_given(tmp_path: Path) -> None:
     assert json.loads(env["CM_RNNT_FACTS"])["reference"]["WER"] == pytest.approx(92.547746, abs=1e-6)
     own = tmp_path / "rnnt.pt"
     own.write_bytes(b"x")
-    answer, env = run_preprocess("checkpoint", CM_ML_MODEL_RNNT_PATH_GIVEN=str(own))
+    answer, env = run_preprocess("checkpoint", CM_MLPERF_DATA_GIVEN_PATH=str(own))
     assert (env["CM_RNNT_IS_DOWNLOADED"], env["CM_RNNT_CHECKPOINT_PATH"]) == ("no", str(own))
     for source in ("fit", "random"):
         assert run_preprocess(source)[1]["CM_RNNT_IS_DOWNLOADED"] == "no"
-        answer, _ = run_preprocess(source, CM_ML_MODEL_RNNT_PATH_GIVEN=str(own))
+        answer, _ = run_preprocess(source, CM_MLPERF_DATA_GIVEN_PATH=str(own))
         assert "together with synthetic weights" in answer["error"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_loader import RECIPES, load_recipe, recipe_meta
+from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
 
 FOLDER = RECIPES / "get-mlperf-data-lib"
 sys.path.append(str(FOLDER))
@@ -18,6 +18,8 @@ sys.path.append(str(FOLDER))
 from mlperf_data import answers, datasets, expected, given, madecases, manual, modelinfo  # noqa: E402
 from mlperf_data.errors import DataError  # noqa: E402
 from mlperf_data.expected import ExpectedFile  # noqa: E402
+
+download_inputs = load_module("download-file", "inputs")
 
 
 def write(folder: Path, **texts: str) -> Path:
@@ -109,7 +111,8 @@ def test_the_refusal_says_where_under_which_licence_how_and_what_then():
     text = manual.refusal(SOURCE)
     for part in ("by hand", "https://example.org/data", "ask them", "1. sign", "2. unpack", "a.bin, b.bin"):
         assert part in text
-    assert text.endswith("hint: cm run script --tags=get,data --path=FOLDER")
+    hint = text.split("hint: ")[1]
+    assert hint.startswith("cm run script --tags=get,data --path=FOLDER\n") and "try _tiny" in hint
 
 
 def test_the_refusal_of_a_folder_says_what_is_missing(tmp_path):
@@ -272,6 +275,21 @@ def test_the_hook_gives_the_identity_of_the_first_given_copy(hook_input, tmp_pat
     assert call["env"]["CM_MLPERF_DATA_GIVEN_PATH"] == str(copy)
     assert call["env"]["+PYTHONPATH"] == [str(FOLDER)]
     assert set(recipe_meta("get-mlperf-data-lib")["new_env_keys"]) >= {"CM_MLPERF_DATA_GIVEN_IDENTITY"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ("CM_X_PATH_GIVEN,CM_MLPERF_OWN_DATASET_PATH", "--dataset_path=... at a benchmark"),
+        ("CM_X_PATH_GIVEN,CM_MLPERF_OWN_MODEL_PATH", "--path=... at the recipe of the model"),
+        ("CM_X_PATH_GIVEN", ""),
+    ],
+)
+def test_a_failed_download_names_the_input_for_a_copy_of_ones_own(keys: str, words: str) -> None:
+    hint = load_recipe("get-mlperf-data-lib").own_copy_hint({"CM_MLPERF_DATA_GIVEN_KEYS": keys})
+    assert words in hint and bool(hint) is bool(words)
+    own = download_inputs.from_env({"CM_DOWNLOAD_URL": "https://x.org/f", "CM_MLPERF_DATA_OWN_COPY_HINT": hint})
+    assert own.own_copy_hint == hint
 
 
 DATASET_META = {

@@ -167,3 +167,15 @@ def test_the_python_is_registered_by_tags_that_need_no_hook() -> None:
     assert dependency["tags"] == "get,python3"
     assert dependency["extra_cache_tags"].split(",")[0] == "virtual"
     assert "python" not in dependency["names"]
+
+
+def test_a_python_older_than_the_project_is_passed_over_though_it_is_first_on_path(home: Any, fake_tool: Any) -> None:
+    old = fake_tool("python3", 'printf "3.8.18\\n%s\\n" "$0"', home.folder / "old")
+    paths = (str(old.parent), str(Path(sys.executable).parent), os.environ["PATH"])
+    done = home.run_cm("install,python-venv", env={"PATH": os.pathsep.join(paths)})
+    assert done.code == 0, done.stderr
+    assert not done.answer["new_env"]["CM_PYTHON_BIN_WITH_PATH"].startswith(str(old.parent))
+    made = done.answer["new_env"]["CM_PYTHON_BIN_WITH_PATH"]
+    assert subprocess.run([made, "-c", "import sys; sys.exit(sys.version_info < (3, 10))"], check=False).returncode == 0
+    refused = home.run_cm("install,python-venv", "--version=3.8.18", env={"PATH": os.pathsep.join(paths)})
+    assert refused.code != 0 and ">= 3.10" in refused.answer["error"]

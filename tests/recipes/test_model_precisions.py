@@ -190,3 +190,28 @@ def test_an_entry_is_valid_while_the_model_is_the_one_it_was_made_from(tmp_path,
     assert code() == 1
     info.unlink()
     assert code() == 1
+
+
+@pytest.mark.parametrize(
+    ("tags", "words", "expected"),
+    [
+        ("generate,engine", ["--model=resnet50"], "generate-engine needs a model"),
+        ("generate,engine", ["--model=resnet50", "--model_info=none.json"], "none.json is not a file"),
+        (
+            "calibrate,ml-model",
+            ["--model=resnet50"],
+            "missing: --model_info=model.json of the fp32 ONNX model, --dataset",
+        ),
+        (
+            "calibrate,ml-model",
+            ["--model=resnet50", "--model_info=none.json", "--dataset=."],
+            "none.json (given, but not there)",
+        ),
+    ],
+)
+def test_missing_inputs_are_named_by_plan_and_run_before_anything_is_installed(home, tags, words, expected):
+    done = home.run_cm(tags, *words)
+    assert done.code == 1 and expected in done.answer["error"]
+    assert not home.entries()
+    planned = home.cm("plan", "script", f"--tags={tags}", "--quiet", *words)
+    assert planned.code == 1 and expected in planned.stdout + planned.stderr

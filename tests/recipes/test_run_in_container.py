@@ -20,6 +20,7 @@ from recipe_loader import exported, load_module, load_recipe
 bases = load_module("run-in-container", "bases")
 dockerfile = load_module("run-in-container", "dockerfile")
 image = load_module("run-in-container", "image")
+facts = load_module("run-in-container", "facts")
 launch = load_module("run-in-container", "launch")
 words = load_module("run-in-container", "words")
 recipe = load_recipe("run-in-container")
@@ -618,6 +619,15 @@ def test_each_shipped_machine_gets_a_plan(hook_input: Any, name: str) -> None:
     assert recipe.preprocess(hook_input(env, machine=shipped(name))) == {"return": 0}
     answer = recipe.preprocess(hook_input({**env, "CM_CONTAINER_IS_PLAN": ""}, machine=shipped(name)))
     assert answer["return"] == 16
+
+
+@pytest.mark.skipif(not (recipe.CHECKOUT / ".git").exists(), reason="the checkout has no git history")
+@pytest.mark.parametrize("name", every_shipped())
+def test_the_checkout_is_looked_at_here_while_another_machine_is_planned_for(hook_input: Any, name: str) -> None:
+    env = {"CM_CONTAINER_ACTION": "build", "CM_CONTAINER_IS_PLAN": "yes", "CM_RECORDED_MACHINE": name}
+    call = hook_input(env, {"container_engines": []})
+    assert recipe.preprocess(call) == {"return": 0}
+    assert facts.source(probe.Machine(), CHECKOUT).commit in json.dumps(call["state"])
 
 
 def test_root_gets_another_user_inside_and_a_strange_name_becomes_a_plain_one(tmp_path: Path, hook_input: Any) -> None:

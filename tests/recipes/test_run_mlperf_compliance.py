@@ -401,3 +401,14 @@ def test_the_plan_lists_the_runs_and_changes_nothing(tmp_path):
 def test_a_damaged_record_counts_as_none(tmp_path, text):
     (tmp_path / record.FILE).write_text(text)
     assert record.read_record(tmp_path) is None
+
+
+def asked(division: str, round_name: str = "v6.1") -> Any:
+    return asking.Call(folder=Path(), tests=None, round_name=round_name, division=division, source=None, is_rerun=False)
+
+
+def test_a_benchmark_that_the_round_no_longer_has_names_the_newest_round_with_it():
+    with pytest.raises(asking.CallError, match=r"--version=v5\.0 takes the newest that has it and --test names"):
+        asking.wanted_tests(asked("closed"), "gptj-99")
+    assert asking.wanted_tests(asked("open"), "gptj-99") == ()
+    assert asking.wanted_tests(asked("closed", "v6.1"), "resnet50")

@@ -23,7 +23,7 @@ table = load_module("run-mlperf-inference", "table")
 
 from mlperf_results import foundruns, plot  # noqa: E402 - importable from here on
 from mlperf_results.appnames import APP_RECIPE, app_names  # noqa: E402
-from mlperf_results.benchmarks import BENCHMARKS  # noqa: E402
+from mlperf_results.benchmarks import BENCHMARKS, RECORDS  # noqa: E402
 from mlperf_results.logs import LATE_REASON, SHORT_REASON  # noqa: E402
 from mlperf_results.names import METRIC_OF_SCENARIO, SYNTHETIC_LABEL, TEST_RUN_LABEL, TOKEN_METRIC, Mode, Scenario  # noqa: E402
 
@@ -234,11 +234,41 @@ def test_options_reach_every_run_and_the_batch_timeout_those_that_have_one():
             {"CM_MLPERF_LOADGEN_BATCH_TIMEOUT_US": "5", "CM_MLPERF_LOADGEN_SCENARIO": "offline"},
             "--batch_timeout: only Server",
         ),
+        ({"CM_MLPERF_OWN_DATASET_PATH": "d"}, "--dataset_path: digits makes its data and model here"),
+        (
+            {"CM_MLPERF_OWN_MODEL_PATH": "m", "CM_MLPERF_MODEL": "resnet50", "CM_MLPERF_SOURCE": "tiny"},
+            "--model_path: --source=tiny makes its data and model here",
+        ),
     ],
 )
 def test_what_cannot_be_together_is_refused(env, expected):
     (problem,) = problems(**env)
     assert expected in problem
+
+
+def test_own_copies_go_to_each_run_with_absolute_paths():
+    copies = {"CM_MLPERF_OWN_DATASET_PATH": "data", "CM_MLPERF_OWN_MODEL_PATH": "/m.onnx"}
+    specs = matrix.matrix(config(CM_MLPERF_MODEL="resnet50", **copies))
+    assert {(spec.inputs["dataset_path"], spec.inputs["model_path"]) for spec in specs} == {("/user/data", "/m.onnx")}
+
+
+NAMES_OF_DOCUMENTS = {
+    "ResNet50": "resnet50", "resnet": "resnet50", "BERT": "bert-99", "BERT-99.9": "bert-99.9", "Unet": "3d-unet-99",
+    "3D-UNET": "3d-unet-99", "RNN-T": "rnnt", "ssd-large": "ssd-resnet34", "ssd-small": "ssd-mobilenet",
+    "SSD-ResNet34": "ssd-resnet34", "SSD-MobileNet": "ssd-mobilenet", "DLRM": "dlrm-99", "GPT-J": "gptj-99",
+}  # fmt: skip
+"""As NVIDIA's documents and MLCommons' write them: what they are here."""
+
+
+@pytest.mark.parametrize(("name", "known"), NAMES_OF_DOCUMENTS.items())
+def test_a_benchmark_goes_by_the_names_of_the_documents(name, known):
+    assert config(CM_MLPERF_MODEL=name).model == known
+
+
+def test_every_spelling_of_a_record_is_a_name_here():
+    spellings = {spelling: record.name for record in RECORDS.values() for spelling in record.spellings}
+    for spelling, name in spellings.items():
+        assert config(CM_MLPERF_MODEL=spelling).model.startswith(name), spelling
 
 
 def test_every_benchmark_has_a_scorer_that_the_recipe_knows():

@@ -57,6 +57,12 @@ def problems(*variations: str, **inputs: str) -> str:
     return "\n".join(caught.value.problems)
 
 
+@pytest.mark.parametrize(("name", "known_name"), [("ResNet50", "resnet50"), ("SSD-Large", "ssd-resnet34")])
+def test_a_benchmark_goes_by_the_names_of_the_documents(name: str, known_name: str) -> None:
+    assert read(model=name).model == known_name
+    assert "resnet51" in problems(model="resnet51")
+
+
 class NoGpu(Machine):
     """A machine without any program of a GPU."""
 

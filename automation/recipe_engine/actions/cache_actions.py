@@ -22,7 +22,7 @@ from ..disk.files import files_below, tree_size, utc_seconds
 from ..disk.locks import folder_lock_if_free, is_locked
 from ..disk.store import Store
 from ..disk.usage import dependencies, discard, empty_trash, is_in_use, last_use_s, trash_in, unused, users_of
-from ..rules.amounts import age_text, parse_age_s, parse_size_bytes, size_text
+from ..rules.amounts import age_text, counted, parse_age_s, parse_size_bytes, size_text
 from ..rules.cachekey import match_tags, replacements
 from ..rules.errors import RecipeError, RequestError, StoreError
 from ..rules.model import CacheEntry
@@ -89,7 +89,7 @@ def remove_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     entries = find_entries(i, store)
     if not entries:
         raise nothing_found(store, "no cache entry to remove")
-    refusal = f"would remove {len(entries)} cache entries"
+    refusal = f"would remove {counted(len(entries), 'cache entry')}"
     hint = "see which with cm show cache and the same tags, then pass -f to confirm"
     may_be_in_use = is_yes(i.get("in_use", i.get("in-use")))
     removed: list[str] = []

@@ -16,7 +16,7 @@ from ..disk.entries import EntryPaths, Stamp, details_of, file_problem, relocate
 from ..disk.files import read_json
 from ..disk.repos import RecipeSource, recipe_digest, recipe_stamp
 from ..disk.store import Store
-from ..rules.amounts import size_text
+from ..rules.amounts import counted, size_text
 from ..rules.errors import RequestError
 from ..rules.model import CacheEntry, EntryDetails
 from ..rules.query import split_words
@@ -76,12 +76,12 @@ def verify_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     for entry in (entry for entry in found if entry.is_complete):
         one = check_entry(entry, store, index, skipped)
         checked.append(one)
-        state = f"! {len(one.problems)} problems" if one.problems else f"= {one.note or 'ok'}"
+        state = f"! {counted(len(one.problems), 'problem')}" if one.problems else f"= {one.note or 'ok'}"
         logger.info("%s %s (%s): %s", state[0], entry.uid, entry.recipe.alias, state[2:])
     wrong = [one for one in checked if one.problems]
     if i.get("out") == "con":
         files, size = sum(one.file_count for one in checked), size_text(sum(one.size_bytes for one in checked))
-        summary = f"{len(checked)} entries with {files} recorded files ({size}) verified"
+        summary = f"{counted(len(checked), 'entry')} with {counted(files, 'recorded file')} ({size}) verified"
         print_lines(
             [*(line for one in wrong for line in _lines(one)), f"{summary}: {len(wrong)} not as they were made"]
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +48,28 @@ def plan_action(i: Mapping[str, Any], home: Home) -> dict[str, Any]:
     answer: dict[str, Any] = {"return": 0, "plan": plan_json(plan)}
     if graph:
         answer["graph"] = GRAPHS[graph](plan)
-    if plan.errors:
-        first = plan.errors[0]
+    if first := first_error(plan):
         answer.update({"return": first.code, "error": f"the run would fail: {first.message.splitlines()[0]}"})
     return answer
+
+
+def first_error(plan: Plan) -> RecipeError | None:
+    """What would surely stop the run first, or that the disk has less space than the steps declare."""
+    needed_mb, free_mb = plan.needs.total_disk_mb, plan.free_bytes // 10**6
+    if plan.errors or needed_mb <= free_mb:
+        return plan.errors[0] if plan.errors else None
+    return RequestError(
+        f"{needed_mb} MB of disk are needed, {free_mb} MB are free at {plan.cache_path}",
+        hint="make room (cm gc cache --dry-run lists what can go), or move the cache to a larger disk",
+    )
+
+
+def refuse_impossible(engine: Engine, parse: Callable[[Mapping[str, Any]], Request], request: Request) -> None:
+    """Plans a run that is about to begin; raises the error that would surely stop it, before anything is installed."""
+    fresh = Engine(engine.source, engine.effects, engine.top_folder, engine.run)
+    error = first_error(make_plan(fresh, request, PlannedEngine(fresh, parse)))
+    if error:
+        raise error
 
 
 def make_plan(engine: Engine, request: Request, planned: PlannedEngine | None = None) -> Plan:

@@ -24,6 +24,7 @@ from ..rules.model import Recipe, Request, RunOptions, StepEvent, StepResult
 from ..rules.query import BOUND_KEYS, TagQuery, nearest, parse_query, split_words
 from ..rules.schema import is_yes
 from ..rules.secrets import known_from
+from ..rules.select import candidates
 from ..running.context import passed_on_env
 from ..running.effects import RealEffects
 from ..running.engine import Engine, Guard, guarding, outer_guard, running_trace
@@ -72,6 +73,8 @@ def guard_for(i: Mapping[str, Any], engine: Engine) -> Guard | None:
 def _run(i: Mapping[str, Any], engine: Engine) -> dict[str, Any]:
     engine.guard = guard_for(i, engine)
     request = parse_request(i)
+    if not (engine.guard or request.trace or request.options.fake_run) and is_planned_first(engine, request):
+        loaded("actions.plan_action.refuse_impossible")(engine, parse_request, request)
     begun: list[Recipe] = []
     engine.observers.append(lambda event: _note_recipe(begun, event))
     with guarding(engine.guard):
@@ -83,6 +86,12 @@ def _run(i: Mapping[str, Any], engine: Engine) -> dict[str, Any]:
         prefix = str(i.get("script_call_prefix") or "cm run script").strip()
         answer["new_state"] = {**answer["new_state"], "print_deps": _show_dependencies(result, prefix)}
     return answer
+
+
+def is_planned_first(engine: Engine, request: Request) -> bool:
+    """Whether a recipe that fits says ``plan_first``: what the plan shows to be impossible is not begun."""
+    found = candidates(request.query, request.alias, engine.source.index)
+    return any(engine.source.recipe(entry).meta.get("plan_first") for entry in found)
 
 
 def split_artifact(i: Mapping[str, Any]) -> tuple[list[str], str]:

@@ -193,7 +193,7 @@ REASONS: Mapping[ChoiceRule, str] = {
     "remembered": "the same query was answered by it before in this run",
     "variations": "the only one whose variations go together as asked",
     "cached": "it has a finished entry with these tags in the cache",
-    "tags_help": "its tags_help is the query, word for word",
+    "tags_help": "the query has all words of its tags_help",
     "first by sort and path": "the first by sort and path, as --quiet takes",
     "picked on the terminal": "picked on the terminal",
 }

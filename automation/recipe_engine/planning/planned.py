@@ -187,7 +187,11 @@ def _automation(step: PlannedContext) -> Automation:
     def refuse(*_: Any) -> NoReturn:
         raise RequestError(f"{step.recipe.id.alias}: plan(i) must not run a script or detect_version")
 
-    return Automation(None, run_native=refuse, detect_version=refuse, work_path=os.getcwd(), prefix=step.recipe.prefix)
+    looking = Automation(
+        None, run_native=refuse, detect_version=refuse, work_path=os.getcwd(), prefix=step.recipe.prefix
+    )
+    looking.cache_path = str(step.planner.planned_store.root)
+    return looking
 
 
 def _below_another_folder(step: PlannedContext, env: WatchedEnv) -> set[str]:

@@ -18,6 +18,12 @@ _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)", re.ASCII)
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)\s*", re.ASCII)
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun: "1 fact", "2,000 facts", "0 entries"; `plural` where that is formed otherwise."""
+    regular = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural or regular}"
+
+
 def parse_size_bytes(text: object, flag: str) -> int:
     """The bytes that ``text`` means; raises RequestError, which names ``flag``, when it is not a size."""
     found = _SIZE.fullmatch(str(text).strip().lower())
@@ -56,13 +62,6 @@ def age_text(age_s: float) -> str:
     if hours:
         return f"{hours} h {minutes} min"
     return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
-
-
-def counted(number: int, noun: str) -> str:
-    """A number of things: ``1 recipe``, ``2 recipes``, ``0 cache entries``."""
-    if number == 1:
-        return f"1 {noun}"
-    return f"{number:,} {noun[:-1]}ies" if noun.endswith("ry") else f"{number:,} {noun}s"
 
 
 def short_age(age_s: float) -> str:

@@ -148,6 +148,12 @@ class WatchedEnv(dict[str, Any]):
         """The values, without counting as a look at them."""
         return {key: super(WatchedEnv, self).__getitem__(key) for key in super().__iter__()}
 
+    def knows(self, key: str) -> bool:
+        """Whether it is known which value the key has, or that it has none; does not count as a look at it."""
+        if super().__contains__(key):
+            return not has_symbol(super().__getitem__(key))
+        return not self._unknown.source(key)
+
     def _read(self, key: str) -> None:
         is_set = super().__contains__(key)
         is_unknown = has_symbol(super().__getitem__(key)) if is_set else self._unknown.source(str(key)) != ""

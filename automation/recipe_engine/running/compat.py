@@ -61,8 +61,11 @@ class Automation:
     ``cmind`` is CM's own object and is only passed through. ``run_native`` runs a native script of the step by name,
     with an env that it may change; it returns the env afterwards or raises RecipeError. ``detect_version`` calls that
     hook with an env and returns its checked answer. ``prefix`` is what the keys start with that the recipe and the
-    helpers share. Recipes of CM's successor call ``logger``, ``action_object`` and ``cache_action``, not ``cmind``.
+    helpers share. ``cache_path`` is the folder of the cache entries. Recipes of CM's successor call ``logger``,
+    ``action_object`` and ``cache_action``, not ``cmind``.
     """
+
+    cache_path = ""
 
     def __init__(
         self,

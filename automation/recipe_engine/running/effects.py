@@ -102,13 +102,15 @@ class RealEffects:
             version = self._detected_version(step, env)
             return {} if version is None else {"version": version}
 
-        return Automation(
+        automation = Automation(
             self._cmind,
             run_native=run_native,
             detect_version=detect_version,
             work_path=os.getcwd(),
             prefix=step.recipe.prefix,
         )
+        automation.cache_path = str(self.entries.root)
+        return automation
 
     def _detected_version(self, step: StepContext, env: Env) -> str | None:
         i = hook_input(step, step.meta(), self._automation(step))

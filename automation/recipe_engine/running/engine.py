@@ -208,8 +208,8 @@ class Engine:
         cached = tuple(entry for entry in field.left if self._is_cached(entry, words))
         field.narrow(cached, "cached", Refusal("fits", "has no finished entry with these tags in the cache"))
         if len(field.left) > 1 and not (request.options.quiet or str(request.env.get("CM_QUIET", "")) == "yes"):
-            helped = tuple(entry for entry in field.left if self._help_words(entry) == words)
-            field.narrow(helped, "tags_help", Refusal("fits", "its tags_help is not the query, word for word"))
+            helped = tuple(entry for entry in field.left if set() < self._help_words(entry) <= words)
+            field.narrow(helped, "tags_help", Refusal("fits", "its tags_help has words that the query lacks"))
             if len(field.left) > 1:
                 picked = field.left[ask_which(query.text or request.alias, field.left)]
                 field.narrow((picked,), "picked on the terminal", Refusal("fits", "was not picked on the terminal"))
@@ -238,7 +238,7 @@ class Engine:
         return any(entry.is_complete and words <= set(entry.tags) for entry in self.store.entries_of(recipe.uid))
 
     def _help_words(self, entry: IndexEntry) -> set[str]:
-        """The recipe's own ``tags_help``: a query of just these words means it and no other."""
+        """The recipe's own ``tags_help``: a query with all these words means it and no other."""
         return set(str(self.source.recipe(entry).meta.get("tags_help") or "").replace(",", " ").split())
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mlperf_results import privacy
-from mlperf_results.names import Mode
+from mlperf_results.names import Mode, counted
 from mlperf_results.truncation import LOG_NAME, truncate_tree, truncated_bytes
 from mlperf_results.wholefile import read_object
 
@@ -132,9 +132,9 @@ def _open_questions(system: str, answer: Mapping[str, Any], request: Request) ->
         ):
             path.write_text(answer["template"], encoding="utf-8")  # nobody has answered anything in it
     lines = [f"{key}: {question}" for key, question in answer["questions"].items()]
-    text = f"{len(lines)} facts of the system {system} are not known and are never invented:\n    " + "\n    ".join(
-        lines
-    )
+    verb = "is" if len(lines) == 1 else "are"
+    text = f"{counted(len(lines), 'fact')} of the system {system} {verb} not known and never invented:\n    "
+    text += "\n    ".join(lines)
     key = answer["missing"][0]
     return Problem(
         text, f"fill in {path} and add --system_facts={path}, or give single ones: --system.{key}=...", is_later=True

@@ -71,6 +71,13 @@ class Driver(NamedTuple):
         return bool(self.gpus)
 
 
+def missing_gpu(machine: Machine) -> str:
+    """Why nothing can run on the GPUs of a machine; empty when the driver shows one."""
+    driver = look(machine)
+    trouble = f": {driver.trouble}" if driver.trouble else ""
+    return "" if driver.is_working else f"no GPU answers through nvidia-smi{trouble}"
+
+
 def look(machine: Machine) -> Driver:
     """The driver and GPUs of a machine."""
     tool = _smi(machine)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from .findings import counted
 from .system import System
 
 GIB = 1024**3
@@ -30,16 +31,14 @@ def host_rows(system: System) -> list[tuple[str, str]]:
 def accelerator_rows(system: System) -> list[tuple[str, str]]:
     """What is on the bus, what the driver shows, slices and where they are."""
     kinds = sorted({device.name or f"{device.vendor}:{device.device}" for device in system.present})
-    counted = [
-        f"{sum((d.name or f'{d.vendor}:{d.device}') == kind for d in system.present)} x {kind}" for kind in kinds
-    ]
-    rows = [("present", ", ".join(counted) or "no accelerator on the PCI bus" * (not system.jetson_model))]
+    there = [f"{sum((d.name or f'{d.vendor}:{d.device}') == kind for d in system.present)} x {kind}" for kind in kinds]
+    rows = [("present", ", ".join(there) or "no accelerator on the PCI bus" * (not system.jetson_model))]
     shown = sorted({(gpu.name, gpu.memory_mib, gpu.compute_capability) for gpu in system.driver.gpus})
     for name, memory_mib, capability in shown:
         count = sum(gpu.name == name for gpu in system.driver.gpus)
         rows.append(("visible", f"{count} x {name}, {memory_mib} MiB, compute capability {capability or 'not told'}"))
     if system.neuron_devices:
-        rows.append(("visible", f"{system.neuron_devices} Neuron devices"))
+        rows.append(("visible", counted(system.neuron_devices, "Neuron device")))
     if system.jetson_model:
         rows.append(("visible", "the GPU of the chip (no nvidia-smi on this board)"))
     if not system.visible_count:

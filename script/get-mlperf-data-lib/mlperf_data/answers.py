@@ -7,7 +7,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mlperf_data import modelinfo
+from mlperf_data import modelinfo, owncopies
 from mlperf_data.digests import file_digest, short_identity
 from mlperf_data.errors import DataError
 from mlperf_data.expected import relative_names
@@ -50,6 +50,7 @@ def dataset_answer(
         env["CM_DATASET_SIZE"] = str(facts["count"])
     if not is_own:
         env["CM_GET_DEPENDENT_CACHED_PATH"] = str(folder)
+    _register_given(env)
     return {"return": 0, "files": declared, **_locked_downloads(Path.cwd())}
 
 
@@ -80,7 +81,14 @@ def model_answer(env: MutableMapping[str, Any], folder: Path, extra: Mapping[str
     if outside:
         env["CM_GET_DEPENDENT_CACHED_PATH"] = str(outside[0])
     own = [str(path) for path in info.files if path.is_relative_to(folder)]
+    _register_given(env)
     return {"return": 0, "files": [*own, str(folder / modelinfo.MODEL_INFO_FILE)], **_locked_downloads(Path.cwd())}
+
+
+def _register_given(env: Mapping[str, Any]) -> None:
+    """Register the copy that was given by `--path` (get-mlperf-data-lib says as what), for requests without a path."""
+    if env.get("CM_MLPERF_DATA_REGISTERED_AS") and env.get("CM_MLPERF_DATA_GIVEN_PATH"):
+        owncopies.register(Path.cwd(), env["CM_MLPERF_DATA_REGISTERED_AS"], Path(env["CM_MLPERF_DATA_GIVEN_PATH"]))
 
 
 def _locked_downloads(folder: Path) -> Answer:

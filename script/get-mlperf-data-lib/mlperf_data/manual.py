@@ -36,4 +36,5 @@ def refusal(source: Source, findings: Findings | None = None, folder: Path | Non
     lines += [f"  {number}. {step}" for number, step in enumerate(source.steps, start=1)]
     lines.append(f"  the folder then holds: {', '.join(source.layout)}")
     lines.append(f"hint: {source.command}")
+    lines.append("  (once: later runs find it), or try _tiny; at a benchmark: --dataset_path=FOLDER, or --source=tiny")
     return "\n".join(lines)

@@ -17,6 +17,10 @@ from mlperf_data.errors import DataError
 
 MODEL_INFO_FILE = "model.json"
 FORMAT = 1
+OWN_MODEL_HINT = (
+    "for a model of your own, give a folder with the file and a model.json that describes it: "
+    "docs/howto/run-a-benchmark.md, 'Use your own data and models'"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

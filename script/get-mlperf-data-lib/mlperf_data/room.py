@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 GB = 10**9
 _MEMINFO = Path("/proc/meminfo")
@@ -26,6 +28,18 @@ def free_room(folder: Path, meminfo: Path = _MEMINFO) -> Room:
         lines = []
     kilobytes = [int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
     return Room(disk_bytes=shutil.disk_usage(folder).free, memory_bytes=kilobytes[0] * 1024 if kilobytes else None)
+
+
+def shortage_here(what: str, needed: Room, i: Mapping[str, Any]) -> str | None:
+    """Return what `shortage` says of this machine and the disk of the cache; None in a plan for a recorded machine.
+
+    `i` is the dict of a hook.
+    """
+    if i["env"].get("CM_RECORDED_MACHINE"):
+        return None
+    cache = Path(getattr(i.get("automation"), "cache_path", "") or Path.cwd())
+    existing = next(folder for folder in (cache, *cache.parents) if folder.is_dir())
+    return shortage(what, needed, free_room(existing))
 
 
 def shortage(what: str, needed: Room, free: Room) -> str | None:

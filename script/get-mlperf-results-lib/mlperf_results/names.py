@@ -35,6 +35,11 @@ STAND_IN_LABEL = "stand-in for a backend, not an MLPerf result"
 """The words that stand beside every figure got with a backend whose speed is no machine's."""
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun: "1 fact", "2 facts"; `plural` where that is not the noun with an s."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
 class Scenario(enum.Enum):
     """One of LoadGen's four ways to issue queries; the value is the spelling of LoadGen and of result folders."""
 

@@ -1,0 +1,57 @@
+"""One sentence: which benchmarks this machine can run now, with what, and why not the others. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from mlperf_results.benchmarks import RECORDS
+from mlperf_results.record import GB, Sizes
+
+from . import backends
+
+DEVICES: Mapping[str, Mapping[str, str]] = {
+    "cpu": {"onnxruntime (cpu)": "onnxruntime", "torch (cpu)": "pytorch"},
+    "cuda": {"onnxruntime (cuda)": "onnxruntime", "torch (cuda)": "pytorch", "tensorrt": "tensorrt"},
+}
+"""Device of benchmarks -> name of a backend here -> what benchmarks call it (--device, --backend)."""
+MADE_HERE = "digits"
+"""The example, which always makes its own model and data."""
+
+
+def text(facts: backends.Facts, free_bytes: int | None) -> str:
+    """Return the sentence; `free_bytes`: of the disk with the cache, None where that is not known."""
+    who = "The recorded machine" if facts.system.is_recorded else "This machine"
+    ready = set(backends.ready(facts))
+    usable = {device: [own for name, own in names.items() if name in ready] for device, names in DEVICES.items()}
+    able = [f"on {device} with {_listed(names)}" for device, names in usable.items() if names]
+    if not able:
+        return f"{who} can run no benchmark yet: {'; '.join(_reasons(facts, DEVICES))}."
+    official = [record for record in RECORDS.values() if record.is_official]
+    words = [
+        f"{who} can run {MADE_HERE} and, with --source=tiny, all {len(official)} MLPerf benchmarks, {_listed(able)}"
+    ]
+    missing = [device for device, names in usable.items() if not names]
+    words += [f"not {reason}" for reason in _reasons(facts, missing)]
+    if free_bytes is not None:
+        large = [record.name for record in official if _needed_bytes(record.sizes) > free_bytes]
+        verb = "needs" if len(large) == 1 else "need"
+        if large:
+            space = f"{verb} more disk than the {free_bytes / GB:.0f} GB that are free"
+            words.append(f"for real data {_listed(large)} {space}")
+    return "; ".join(words) + "."
+
+
+def _reasons(facts: backends.Facts, devices: Iterable[str]) -> Iterator[str]:
+    found = {row.what: row.found for row in backends.findings(facts)}
+    for device in devices:
+        texts = dict.fromkeys(found[name].removeprefix("not on this machine: ") for name in DEVICES[device])
+        yield f"on {device}, because {next(iter(texts))}"
+
+
+def _needed_bytes(sizes: Sizes) -> int:
+    parts = sum(part.size_bytes for part in (sizes.model, sizes.data, sizes.prepared) if part)
+    return max(parts, sizes.advised.size_bytes if sizes.advised else 0)
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
