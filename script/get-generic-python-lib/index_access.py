@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import socket
 import ssl
@@ -62,8 +63,7 @@ def _without_unreachable(options: Sequence[str], proxies: Mapping[str, str]) -> 
 
 
 def _value_of(options: Sequence[str], name: str) -> str:
-    pairs = zip(options, [*options[1:], ""], strict=True)
-    return next((value for word, value in pairs if word == name), "")
+    return next((value for word, value in itertools.pairwise(options) if word == name), "")
 
 
 def shown(address: str) -> str:

@@ -566,6 +566,13 @@ def test_an_extra_index_that_cannot_be_reached_is_left_out_and_named(settings: d
     assert adapted(*there) == index_access.Access(there)
 
 
+def test_without_options_only_the_main_index_is_looked_at(settings: dict[str, str], server: Any) -> None:
+    settings["index-url"] = server.url("")
+    assert adapted() == index_access.Access(())
+    settings["index-url"] = CLOSED
+    assert adapted().options == index_access.NO_RETRIES
+
+
 def test_without_the_main_index_pip_does_not_try_again_and_one_line_says_why(settings: dict[str, str]) -> None:
     access = adapted("--index-url", "http://me:secret@127.0.0.1:9/simple/")
     assert access.options[-2:] == index_access.NO_RETRIES
