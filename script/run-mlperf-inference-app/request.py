@@ -35,8 +35,8 @@ IMPLEMENTATIONS = (
 DIVISIONS = ("open", "closed", "network")
 CATEGORIES = ("edge", "datacenter", "datacenter,edge")
 RUN_INPUTS = (
-    "batch_size", "batch_timeout", "gpus", "instances", "min_duration_ms", "min_query_count",
-    "performance_sample_count", "threads", "user_conf",
+    "batch_size", "batch_timeout", "dataset_path", "gpus", "instances", "min_duration_ms", "min_query_count",
+    "model_path", "performance_sample_count", "threads", "user_conf",
 )  # fmt: skip
 """Inputs that go to every run as they are."""
 TARGET_INPUTS = (

@@ -63,6 +63,11 @@ def test_a_benchmark_goes_by_the_names_of_the_documents(name: str, known_name: s
     assert "resnet51" in problems(model="resnet51")
 
 
+def test_copies_of_ones_own_go_to_every_run() -> None:
+    given = {"dataset_path": "/data", "model_path": "/m.onnx"}
+    assert given.items() <= read(**given).options.items()
+
+
 class NoGpu(Machine):
     """A machine without any program of a GPU."""
 
