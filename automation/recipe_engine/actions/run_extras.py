@@ -63,8 +63,9 @@ class WatchedEffects(RealEffects):
             super().run_script(step)
         finally:
             is_kept = len(step.configured.request.trace) == self.debug_depth or (tags and tags <= {*step.recipe.tags})
-            if is_kept and os.path.isfile(RUN_FILE):
-                shutil.copy(RUN_FILE, DEBUG_FILE)
+            run_file = (step.scratch or Path()) / RUN_FILE
+            if is_kept and run_file.is_file():
+                shutil.copy(run_file, DEBUG_FILE)
                 path = shlex.quote(os.path.join(os.getcwd(), DEBUG_FILE))
                 logger.info("%s* %s: to run its script again: bash %s", step.indent, label, path)
 
