@@ -104,7 +104,8 @@ def preprocess(i):
         paths = former or (ResultsPaths(config.results_folder, config.run_id) if config.run_id else new_paths(config))
         paths.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        return failure(error, hint="hint: give another folder with --results_dir")
+        problem = Exception(f"cannot make a folder in {config.results_folder}: {error.strerror}")
+        return failure(problem, hint="hint: give another folder with --results_dir")
     with sessionfile.locked(paths.folder) as is_mine:
         if not is_mine:
             return failure(Exception(f"another call works in {paths.folder}"), hint="hint: let it finish, or end it")

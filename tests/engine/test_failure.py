@@ -31,6 +31,16 @@ def test_the_last_lines_of_standard_error_are_shown_and_not_the_chatter(tmp_path
     assert (silent.output_title, silent.output) == ("last lines of its standard output", ("much", "chatter"))
 
 
+def test_a_traceback_is_left_out_where_the_reason_is_known(tmp_path: Path) -> None:
+    trace = ("Traceback (most recent call last):", '  File "x.py", line 1, in <module>', "    write()", "    ^^^^^^^")
+    full = "OSError: [Errno 28] No space left on device"
+    chain = ("", "During handling of the above exception, another exception occurred:", "")
+    assert failure(Ended(1, (), ("begins", *trace, full, "ends")), tmp_path).output == ("begins", full, "ends")
+    assert failure(Ended(1, (), (*trace[1:], full, *chain, *trace, "E: no")), tmp_path).output == (full, "", "E: no")
+    unknown = (*trace, "KeyError: 'x'")
+    assert failure(Ended(1, (), unknown), tmp_path).output == unknown
+
+
 @pytest.mark.parametrize(
     ("ended", "hint"),
     [

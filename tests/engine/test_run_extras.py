@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from helpers import TemporaryHome, Terminal
+from recipe_engine.actions.run import run_action
 from recipe_engine.rules.errors import RecipeError, RequestError, ScriptFailed
 
 SECRET = "tok-very-secret"
@@ -54,6 +55,33 @@ def test_time_and_space_tell_figures(pair: TemporaryHome) -> None:
     assert [line.split()[1] for line in lines[start + 1 : start + 3]] == ["get-y,_v", "make-x"]
     assert all(float(line.split()[0]) >= 0 for line in lines[start + 1 : start + 3])
     assert any(line.startswith("Disk space used where") and line.endswith(" MB") for line in lines)
+
+
+def test_time_and_versions_count_the_runs_that_a_recipe_makes_itself(pair: TemporaryHome) -> None:
+    class Cm:
+        """What a hook calls: the engine of this process."""
+
+        def access(self, i: dict[str, Any]) -> dict[str, Any]:
+            return run_action(i, pair.engine_home, self)
+
+    hook = """
+    def preprocess(i):
+        for _ in range(3):
+            i["automation"].cmind.access({"tags": "make,x", "quiet": True})
+        return {"return": 0}
+    """
+    pair.recipe("call-x", customize=hook)
+    pair.run("call,x", time=True, print_versions=True, cmind=Cm())
+    lines = story(pair).splitlines()
+    start = lines.index("Seconds, dependencies included:")
+    assert [line.split(maxsplit=1)[1] for line in lines[start + 1 : start + 4]] == [
+        "get-y,_v (3 times)", "make-x (3 times)", "call-x",
+    ]  # fmt: skip
+    start = lines.index("Versions:")
+    assert lines[start + 1] == "  get,y,_v: 1.2"
+    assert lines[start + 1 :].count("  get,y,_v: 1.2") == 1
+    pair.run("make,x")
+    assert "Seconds" not in story(pair)
 
 
 @pytest.mark.parametrize("flag", ["time", "space", "print_versions", "print_readme", "repro", "print_env"])

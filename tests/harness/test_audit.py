@@ -59,7 +59,7 @@ def test_a_run_of_a_compliance_test_has_its_settings(tmp_path: Path, dataset: Pa
     ended = run(tmp_path, dataset, scenario=scenario, compliance_test=test)
     assert ended.code == 0, ended.stderr
     assert not (ended.folder / FOLDER).exists()
-    assert ended.result["run"]["compliance_test"] == {"value": test, "origin": "user"}
+    assert ended.result["run"]["compliance_test"] == {"value": test, "origin": "request"}
     assert ended.result["label"].startswith(f"compliance test {test}; ")
     found = effective(ended.folder)
     expected = {"TEST01": 200, "TEST04": 200, "TEST05": 200, "TEST06": 0}

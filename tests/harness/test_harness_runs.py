@@ -108,7 +108,12 @@ def test_a_run_ends_with_a_result_that_says_what_loadgen_logged(
     content = digits.request(tmp_path, backend=backend, scenario=scenario, mode=mode, **SHORT)
     ended = run_harness(tmp_path, content)
     assert_tells_the_log(ended, backend, scenario, mode)
-    assert ended.result["run"]["backend"] == {"value": backend, "origin": "user"}
+    run = ended.result["run"]
+    assert run["backend"] == {"value": backend, "origin": "request"}, "run.json does not say whether a user chose it"
+    assert {name for name, row in run.items() if isinstance(row, dict) and row["origin"] == "user"} == {
+        "min_duration_ms"
+    }
+    assert all(row["origin"] == "default" for row in run.values() if isinstance(row, dict) and row["value"] is None)
     digest = hashlib.sha256(digits.model.read_bytes()).hexdigest()
     assert ended.result["model_sha256"] == ({} if backend == "null" else {"model": digest})
     assert ended.result["calibration"] is None

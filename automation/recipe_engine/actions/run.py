@@ -27,7 +27,7 @@ from ..rules.secrets import known_from
 from ..rules.select import candidates
 from ..running.context import passed_on_env
 from ..running.effects import RealEffects
-from ..running.engine import Engine, Guard, guarding, outer_guard, running_trace
+from ..running.engine import Engine, Guard, followers, guarding, outer_guard, running_trace
 from ..running.journal import recorded
 from ..running.step import run_request
 from .adapter import Home, loaded, to_cm
@@ -50,11 +50,13 @@ def run_action(i: Mapping[str, Any], home: Home, cmind: Any) -> dict[str, Any]:
     with known_from(os.environ, i), Store.opened(home.store_path):
         if EXTRA_FLAGS.isdisjoint(i):
             engine = new_engine(home, cmind)
+            engine.observers += followers()
             with recorded(engine, i, home.path):
                 return _run(i, engine)
         from .run_extras import WatchedEffects, run_with_extras  # here, because few calls have such a flag
 
         engine = new_engine(home, cmind, WatchedEffects)
+        engine.observers += followers()
         with recorded(engine, i, home.path):
             return run_with_extras(i, engine, _run)
 

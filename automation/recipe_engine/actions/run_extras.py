@@ -27,7 +27,7 @@ from ..rules.secrets import hidden, hidden_text, hidden_texts, without_secrets
 from ..running.console import has_terminal, wait_for_enter
 from ..running.context import StepContext, cm_version
 from ..running.effects import RealEffects
-from ..running.engine import Engine, running_trace
+from ..running.engine import Engine, followed, running_trace
 from ..running.shell import ENV_FILE, RUN_FILE, secret_variables, write_env_file
 
 logger = logging.getLogger(__name__)
@@ -63,18 +63,24 @@ class WatchedEffects(RealEffects):
             super().run_script(step)
         finally:
             is_kept = len(step.configured.request.trace) == self.debug_depth or (tags and tags <= {*step.recipe.tags})
-            if is_kept and os.path.isfile(RUN_FILE):
-                shutil.copy(RUN_FILE, DEBUG_FILE)
+            run_file = (step.scratch or Path()) / RUN_FILE
+            if is_kept and run_file.is_file():
+                shutil.copy(run_file, DEBUG_FILE)
                 path = shlex.quote(os.path.join(os.getcwd(), DEBUG_FILE))
                 logger.info("%s* %s: to run its script again: bash %s", step.indent, label, path)
 
 
 class Step(NamedTuple):
-    """One recipe that took part, and the label of the one that asked for it (empty: the command line)."""
+    """One recipe that took part, and the chain of recipes down to it."""
 
     configured: Configured
     result: StepResult
-    parent: str
+    trace: tuple[str, ...]
+
+    @property
+    def parent(self) -> str:
+        """The label of the recipe that asked for it; empty for the command line."""
+        return self.trace[-2] if self.trace[1:] else ""
 
     @property
     def query(self) -> str:
@@ -100,7 +106,8 @@ def run_with_extras(
     extras = Extras(i)
     engine.observers.append(extras.take)
     try:
-        answer = run(i, engine)
+        with followed(extras.take):
+            answer = run(i, engine)
     except RecipeError as error:
         extras.write_files({"return": error.code, "error": error.describe()})
         raise
@@ -123,11 +130,14 @@ class Extras:
         self._command = f"{self._prefix} {given_line(i).text.removeprefix('cm run script ')}"
 
     def take(self, event: StepEvent) -> None:
-        """Collects a step that ended; a run that starts over forgets what it did before."""
+        """Collects a step that ended, also of runs that a recipe starts itself; a step that starts over forgets what
+        those below it did.
+        """
         if event.kind == "again":
-            self._steps.clear()
+            length = len(event.trace)
+            self._steps = [step for step in self._steps if step.trace[:length] != event.trace]
         elif event.kind == "done" and event.configured and event.result:
-            self._steps.append(Step(event.configured, event.result, event.trace[-2] if event.trace[1:] else ""))
+            self._steps.append(Step(event.configured, event.result, event.trace))
 
     def write_files(self, answer: Mapping[str, Any]) -> None:
         """Writes the files that were asked for, also after a failure."""
@@ -154,14 +164,17 @@ class Extras:
 
     def _print_versions(self) -> None:
         logger.info("Versions:")
-        for step in self._steps:
-            if step.result.version:
-                logger.info("  %s: %s", step.query, step.result.version)
+        with_version = [step for step in self._steps if step.result.version]
+        for line in dict.fromkeys(f"  {step.query}: {step.result.version}" for step in with_version):
+            logger.info(line)
 
     def _print_times(self) -> None:
         logger.info("Seconds, dependencies included:")
+        seconds: dict[str, list[float]] = {}
         for step in self._steps:
-            logger.info("  %8.2f  %s", step.result.duration_s, step.configured.label)
+            seconds.setdefault(step.configured.label, []).append(step.result.duration_s)
+        for label, each in seconds.items():
+            logger.info("  %8.2f  %s%s", sum(each), label, f" ({len(each)} times)" if each[1:] else "")
 
     def _print_space(self) -> None:
         used = self._free_bytes - shutil.disk_usage(self._folder).free

@@ -130,7 +130,7 @@ def lock(path: Path, what: str, *, timeout_s: float | None = None) -> Iterator[N
     """
     if str(path) in _held:
         raise CycleError(f"{what} needs, through its dependencies, the very entry it is making")
-    hint = "let it finish, or give a longer --lock_timeout=SECONDS"
+    hint = "let it finish, or give up after a while with --lock_timeout=SECONDS"
     handle = _wait(lambda: _attempt(path, what), what, lambda: holder_text(path), hint, timeout_s)
     try:
         with _marked_as_held(path, handle):
@@ -152,9 +152,11 @@ def lock_folder(path: Path, *, timeout_s: float | None = None) -> Iterator[None]
         return
     handle = os.open(path, os.O_RDONLY)
     try:
-        hint = "let it finish, run from another folder, or give a longer --lock_timeout=SECONDS"
+        hint = "let it finish, run from another folder, or give up after a while with --lock_timeout=SECONDS"
         with contextlib.suppress(OSError):
-            _wait(lambda: try_lock(handle) or None, f"the folder {path}", lambda: "another run", hint, timeout_s)
+            _wait(
+                lambda: try_lock(handle) or None, f"the folder {path}", lambda: _folder_holder(handle), hint, timeout_s
+            )
         with _marked_as_held(path, handle):
             yield
     finally:
@@ -199,7 +201,7 @@ def _wait(
             raise LockTimeout(f"{what} is held by {holder()}; waited {waited_s:.0f} s", hint=hint)
         if waited_s - reported_s >= REMIND_S:
             reported_s = waited_s
-            logger.info("waiting for %s: held by %s", what, holder())
+            logger.info("waiting for %s: held by %s\n  hint: %s", what, holder(), hint)
         time.sleep(POLL_S)
     return got
 
@@ -277,6 +279,33 @@ def holder_text(path: Path) -> str:
     return "process {pid} of {user} on {host} since {since}: {command}".format_map(
         {key: facts.get(key, "?") for key in ("pid", "user", "host", "since", "command")}
     )
+
+
+def _folder_holder(handle: int) -> str:
+    """Who holds the lock on an open folder, as far as the system says (Linux, and only processes that we may see)."""
+    status = os.fstat(handle)
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        with open("/proc/locks", encoding="ascii") as file:
+            rows = [line.split() for line in file]
+        inode = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+        pids = [row[4] for row in rows if row[1] == "FLOCK" and row[5] == inode]
+        return _process_text(pids[0])
+    return "another run"
+
+
+def _process_text(pid: str) -> str:
+    """A running process: its number, since when, and its command without secrets."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        ticks = int(file.read().rpartition(")")[2].split()[19])  # starttime, field 22 of proc(5)
+    with open("/proc/stat", encoding="ascii") as file:
+        boot_s = next(int(line.split()[1]) for line in file if line.startswith("btime"))
+    with open(f"/proc/{pid}/cmdline", "rb") as file:
+        words = file.read().decode(errors="replace").split("\0")[:-1]
+    if os.path.basename(words[1]) == "cm":  # behind its Python
+        words = ["cm", *words[2:]]
+    since = utc_text(boot_s + ticks / os.sysconf("SC_CLK_TCK"))
+    command = hidden_text(" ".join(word for word in words if not holds_secret("", [word])))
+    return f"process {pid} since {since}: {command}"
 
 
 def _release(handle: int, path: Path) -> None:

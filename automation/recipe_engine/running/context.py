@@ -168,13 +168,16 @@ def remarks(configured: Configured) -> list[str]:
 
 
 class StepContext:
-    """What one step knows; ``folder`` is where it works, ``log_path`` takes its scripts' output."""
+    """What one step knows; ``folder`` is where it works, ``log_path`` takes its scripts' output, and ``scratch`` holds
+    the engine's own files where the folder is the user's.
+    """
 
     def __init__(self, configured: Configured, *, folder: Path, log_path: Path | None, top_folder: str) -> None:
         self.configured = configured
         self.recipe = configured.recipe
         self.folder = folder
         self.log_path = log_path
+        self.scratch: Path | None = None
         self.env: Env = dict(configured.env)
         self.state: State = copy.deepcopy(configured.state)
         self.const: Env = plain_copy(configured.const)

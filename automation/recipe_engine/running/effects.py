@@ -19,7 +19,7 @@ from ..disk.repos import RecipeSource, recipe_stamp
 from ..disk.store import Store
 from ..disk.usage import remove_below
 from ..rules.env import Env, merge_env, with_lists
-from ..rules.errors import HookFailed, RequestError, ScriptFailed
+from ..rules.errors import HookFailed, Interrupted, RequestError, ScriptFailed
 from ..rules.model import CacheEntry, CacheKey, Configured, HookResult, Maker, Outcome, Recipe
 from .compat import Automation
 from .context import StepContext, remarks
@@ -129,6 +129,7 @@ class RealEffects:
             shown_if_error=step.recipe.print_files_if_script_error,
             values=step.recipe.values,
             is_silent=step.configured.request.options.silent,
+            scratch=step.scratch,
         )
 
     def run_script(self, step: StepContext) -> None:
@@ -152,7 +153,7 @@ class RealEffects:
         env = merge_env(step.env, self.entries.load(entry)[0])
         call = self._call(step, step.recipe.path / VALIDATE_SCRIPT, env)
         try:
-            env, _ = run_script(call._replace(folder=scratch, state={}, log_path=None, shown_if_error=()))
+            env, _ = run_script(call._replace(folder=scratch, scratch=None, state={}, log_path=None, shown_if_error=()))
             found = ""
             if entry.version and has_hook(step.recipe, "detect_version"):
                 with working_folder(scratch):
@@ -174,7 +175,8 @@ class RealEffects:
     def workplace(self, step: StepContext, entry: CacheEntry | None) -> Iterator[None]:
         """Inside the block the recipe works in its output folder, which has no scratch files and no other user.
 
-        Scratch files of the recipe go at its end too, unless an entry keeps them or ``--dirty`` is given.
+        Scratch files of the recipe go at its end too, unless an entry keeps them, ``--dirty`` is given, or it fails.
+        Those that the engine writes lie elsewhere for recipes whose values are literal: others may rely on them.
         """
         options = step.configured.request.options
         with ExitStack() as stack:
@@ -184,10 +186,17 @@ class RealEffects:
             if has_scratch and entry is None:
                 stack.enter_context(lock_folder(folder, timeout_s=options.lock_timeout_s))
             scratch = (RUN_FILE, STATE_IN, STATE_OUT, ENV_OUT, "tmp-ver.out") if has_scratch else ()
-            remove_below(folder, (*step.recipe.clean_files, *scratch))
-            yield
-            if entry is None and not options.dirty:
-                remove_below(folder, (*step.recipe.clean_files, *scratch))
+            left = (*step.recipe.clean_files, *scratch)
+            remove_below(folder, left)
+            is_cleaned = entry is None and not options.dirty
+            if has_scratch and is_cleaned and step.recipe.values == "literal":
+                step.scratch = stack.enter_context(_scratch_folder())
+            try:
+                yield
+            except Interrupted:
+                remove_below(folder, left if is_cleaned else ())
+                raise
+            remove_below(folder, left if is_cleaned else ())
 
     def remove_outputs(self, step: StepContext) -> None:
         """Removes the files of an earlier run that the recipe names, before it is decided whether it runs."""
@@ -210,6 +219,20 @@ class RealEffects:
         options = configured.request.options
         if not (options.silent or options.steps_hidden) or mark == "!":
             logger.info("%s%s %s", "  " * len(configured.request.trace), mark, text)
+
+
+@contextmanager
+def _scratch_folder() -> Iterator[Path]:
+    """A folder for the engine's files of one step, which stays when the step fails: the error names a file in it."""
+    import tempfile  # here, because most calls never need it
+
+    folder = Path(tempfile.mkdtemp(prefix="cm-run-"))
+    try:
+        yield folder
+    except Interrupted:
+        remove_tree(folder)
+        raise
+    remove_tree(folder)
 
 
 def _has_scripts(recipe: Recipe) -> bool:

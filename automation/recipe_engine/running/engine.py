@@ -72,6 +72,24 @@ def guarding(guard: Guard | None) -> Iterator[None]:
         _guards.pop()
 
 
+_followers: list[Callable[[StepEvent], None]] = []
+
+
+def followers() -> tuple[Callable[[StepEvent], None], ...]:
+    """Who gets the events of the run that started this one, and of this one too."""
+    return tuple(_followers)
+
+
+@contextmanager
+def followed(observer: Callable[[StepEvent], None]) -> Iterator[None]:
+    """Until the block ends, runs that recipes start themselves tell ``observer`` of their steps."""
+    _followers.append(observer)
+    try:
+        yield
+    finally:
+        _followers.remove(observer)
+
+
 def refuse_endless(request: Request) -> None:
     """Raises CycleError when recipes below each other need each other without end."""
     if len(request.trace) >= MAX_DEPTH:

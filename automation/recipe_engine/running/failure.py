@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,22 +41,23 @@ SIGNAL_HINTS = {
     "SIGXFSZ": "a limit of file size was reached: ulimit -f shows it",
 }
 """What each signal usually means (POSIX, signal.h), with what to try."""
+CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
+"""What Python writes between two tracebacks (library reference, traceback)."""
 DEFAULT_HINT = "the lines above and the log say why; the command above runs it again"
 
 
 def script_failure(label: str, script: Path, folder: Path, ended: Ended, files: Iterable[str]) -> ScriptFailed:
     """The error for a native script that did not end with 0.
 
-    ``folder`` holds its ``tmp-run.sh`` and the ``files`` whose ends are shown too. The last lines are those of standard
+    ``folder`` holds the ``files`` whose ends are shown too. The last lines are those of standard
     error; only of a script that wrote none there, those of standard output.
     """
     shown, stream = (ended.errors, "error") if ended.errors else (ended.output, "output")
     error = ScriptFailed(f"{label}: {script.name} {exit_text(ended.status)}")
-    error.command = f"cd {shlex.quote(str(folder))} && bash ./tmp-run.sh   # runs {shlex.quote(str(script))}"
     error.notes = (*ended.memory.lines, *_ends_of(folder, files))
     error.output_title = f"last lines of its standard {stream}"
-    error.output = shown
     known = advice(shown)
+    error.output = without_tracebacks(shown) if known else shown
     if is_kill(ended.status):
         error.hint = MEMORY_HINT if ended.memory.is_exhausted else KILLED_HINT
         return error
@@ -67,6 +67,18 @@ def script_failure(label: str, script: Path, folder: Path, ended: Ended, files: 
         known = f"install the program {error.missing_program}, or add its folder to PATH"
     error.hint = known or SIGNAL_HINTS.get(signal_name(ended.status)) or DEFAULT_HINT
     return error
+
+
+def without_tracebacks(lines: Iterable[str]) -> tuple[str, ...]:
+    """Lines of output without the frames of Python tracebacks: the exceptions stay."""
+    kept, is_inside = [], False
+    for line in lines:
+        if line.startswith(("Traceback (most recent call last)", *CHAINED)) or re.match(r'  File ".*", line \d+', line):
+            is_inside = True
+        elif not (is_inside and (not line.strip() or line.startswith(" "))):
+            is_inside = False
+            kept.append(line)
+    return tuple(kept)
 
 
 def _ends_of(folder: Path, names: Iterable[str]) -> list[str]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ..disk.files import store_error
 from ..rules.conditions import WatchedEnv
 from ..rules.env import plain_copy
 from ..rules.errors import ErrorText, HookFailed, RecipeError
@@ -116,6 +117,10 @@ def call_hook(recipe: Recipe, name: str, i: dict[str, Any]) -> HookResult | None
         answer = function(i)
     except RecipeError:
         raise
+    except OSError as error:
+        _learn(i)
+        told = store_error(error)  # a full disk, a folder that cannot be made: no mistake of the recipe
+        raise HookFailed(f"{recipe.id.alias}: {told.message}", hint=told.hint) from error
     except (Exception, SystemExit) as error:
         _learn(i)
         text = f"{recipe.id.alias}: {name} in {FILE_NAME} raised {type(error).__name__}: {error}\n"

@@ -50,7 +50,10 @@ SHELL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class ScriptCall(Frozen):
-    """One native script to run: where it is, where it runs, and with what."""
+    """One native script to run: where it is, where it runs, and with what.
+
+    ``scratch`` is where tmp-run.sh and tmp-state.json lie; the folder itself without one.
+    """
 
     label: str
     script: Path
@@ -62,6 +65,17 @@ class ScriptCall(Frozen):
     values: ValueRule = "literal"
     ignores_failure: bool = False
     is_silent: bool = False
+    scratch: Path | None = None
+
+    @property
+    def run_file(self) -> Path:
+        """The file that sets the env and runs the script."""
+        return (self.scratch or self.folder) / RUN_FILE
+
+    @property
+    def source(self) -> str:
+        """That file for a shell in the folder."""
+        return shlex.quote(str(self.run_file)) if self.scratch else f"./{RUN_FILE}"
 
 
 def find_script(recipe_path: Path, name: str, env: Mapping[str, EnvValue], prefix: str = PREFIX) -> Path | None:
@@ -169,10 +183,10 @@ def run_script(call: ScriptCall) -> tuple[Env, State]:
     learn(call.state)
     secrets = _write_run_file(call)
     shown_state = stored(call.state)
-    _write_private(call.folder / STATE_IN, json.dumps(shown_state, indent=2, sort_keys=True, default=str))
+    _write_private(call.run_file.with_name(STATE_IN), json.dumps(shown_state, indent=2, sort_keys=True, default=str))
     try:
         ended = run_process(
-            ["bash", "-c", f". ./{RUN_FILE}"],
+            ["bash", "-c", f". {call.source}"],
             call.folder,
             extra_env=secrets,
             log_path=call.log_path,
@@ -214,7 +228,7 @@ def _write_run_file(call: ScriptCall) -> dict[str, str]:
         f". {shlex.quote(str(call.script))}",
         "",
     ]
-    _write_private(call.folder / RUN_FILE, "\n".join(lines))
+    _write_private(call.run_file, "\n".join(lines))
     return secrets
 
 
@@ -248,6 +262,8 @@ def _failure(call: ScriptCall, ended: Ended) -> ScriptFailed:
     from .failure import script_failure
 
     error = script_failure(call.label, call.script, call.folder, ended, call.shown_if_error)
+    folder, script = shlex.quote(str(call.folder)), shlex.quote(str(call.script))
+    error.command = f"cd {folder} && bash {call.source}   # runs {script}"
     error.log_path = str(call.log_path or "")
     return error
 

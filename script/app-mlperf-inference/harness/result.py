@@ -67,8 +67,10 @@ def run_label(settings: Settings, log: LoadGenLog, facts: Facts, compliance_test
     return "; ".join(words)
 
 
-def _given(value: str | None) -> Json:
-    return {"value": value, "origin": Origin.USER.value}
+def _requested(value: str | int | list[int] | None) -> Json:
+    """A setting as run.json has it; nobody asked for what is not there, nor for the first GPU alone."""
+    origin = Origin.DEFAULT if value in (None, [], [0]) else Origin.REQUEST
+    return {"value": value, "origin": origin.value}
 
 
 def _resolved(setting: Setting[int] | Setting[float] | None) -> Json:
@@ -76,33 +78,33 @@ def _resolved(setting: Setting[int] | Setting[float] | None) -> Json:
 
 
 def _path(path: Path | None) -> Json:
-    return _given(None if path is None else str(path))
+    return _requested(None if path is None else str(path))
 
 
 def _run_part(config: RunConfig, settings: Settings) -> dict[str, Json]:
     """Return every key of run.json as resolved: {"value", "origin"}, or None where the scenario has no such
     setting."""
     return {
-        "model": _given(config.model),
-        "backend": _given(config.backend),
-        "device": _given(config.device),
-        "scenario": _given(config.scenario.value),
-        "mode": _given(config.mode.value),
-        "execution_mode": _given(config.execution_mode.value),
-        "compliance_test": _given(config.compliance_test),
+        "model": _requested(config.model),
+        "backend": _requested(config.backend),
+        "device": _requested(config.device),
+        "scenario": _requested(config.scenario.value),
+        "mode": _requested(config.mode.value),
+        "execution_mode": _requested(config.execution_mode.value),
+        "compliance_test": _requested(config.compliance_test),
         "find": config.find,
         "model_path": _path(config.model_path),
         "model_info_path": _path(config.model_info_path),
         "dataset_path": _path(config.dataset_path),
         "preprocessed_path": _path(config.preprocessed_path),
-        "precision": _given(config.precision),
-        "gpus": {"value": list(config.gpus), "origin": Origin.USER.value},
+        "precision": _requested(config.precision),
+        "gpus": _requested(list(config.gpus)),
         "output_dir": _path(config.output_dir),
         "batch_size": _resolved(settings.shape.batch_size),
         "instances": _resolved(settings.shape.instances),
         "threads": _resolved(settings.shape.threads),
         "is_spinning": settings.shape.is_spinning,
-        "batch_timeout_us": {"value": config.batch_timeout_us, "origin": Origin.USER.value},
+        "batch_timeout_us": _requested(config.batch_timeout_us),
         "target_qps": _resolved(settings.target_qps),
         "target_latency_ms": _resolved(settings.target_latency_ms),
         "min_duration_ms": _resolved(settings.min_duration_ms),

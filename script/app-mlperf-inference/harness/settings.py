@@ -63,9 +63,12 @@ Value = TypeVar("Value", int, float)
 
 
 class Origin(enum.Enum):
-    """Where a value comes from."""
+    """Where a value comes from. A target or a shape is given by the user; everything else that run.json says may come
+    from the user, from a default of the recipe that runs the harness, or from another recipe: then it is the request's.
+    """
 
     USER = "user"
+    REQUEST = "request"
     RULE = "rule"
     ESTIMATE = CHOSEN_ORIGIN
     COMPLIANCE = "compliance test"
