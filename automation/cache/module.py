@@ -32,6 +32,12 @@ class CAutomation(Automation):
         """Show entries: a table, or all that is known of one: cm show cache [UID] [--tags=get,python3] [--env] [-v]."""
         return answer(self.cmind, i, "cache_listing.show_action", "home")
 
+    def describe(self, i):
+        """Show how to call an action: cm help cache [ACTION], cm gc cache --help."""
+        from recipe_engine.actions.help import help_action
+
+        return answer_cm(lambda i: help_action(i, home_of(self.cmind), type(self)), i, self.cmind)
+
     def explain(self, i):
         """Show what made an entry, whether it is intact, what needs it and how to reach it: cm explain cache [UID]."""
         return answer(self.cmind, i, "explain_cache.explain_cache_action", "home")

@@ -79,8 +79,8 @@ class CAutomation(Automation):
         return answer(self.cmind, i, "provenance.diff.diff_action")
 
     def describe(self, i):
-        """Show how to call a recipe: cm help script RECIPE, cm run script --tags=... --help."""
-        from recipe_engine.actions.script_actions import help_action
+        """Show how to call a recipe or an action: cm help script RECIPE, cm run script --tags=... --help."""
+        from recipe_engine.actions.help import help_action
 
         return answer_cm(lambda i: help_action(i, home_of(self.cmind), type(self)), i, self.cmind)
 

@@ -165,3 +165,18 @@ def test_a_checkout_that_was_copied_or_moved_still_answers(called: Caller, check
         done = called("./cm run script --tags=detect,os --out=json", folder)
         assert done.returncode == 0, done.stdout
         assert json.loads((folder / ".cm" / "repos.json").read_text(encoding="utf-8")) == [str(folder)]
+
+
+def test_it_prints_a_completion_that_knows_the_recipes_of_the_checkout(called: Caller) -> None:
+    assert called("./cm run script --tags=detect,os").returncode == 0
+    lines = """eval "$(./cm completion bash)"
+    COMP_LINE='./cm run script --tags=fail,' COMP_POINT=28
+    _crowdperf_cm
+    printf '%s\\n' "${COMPREPLY[@]}" """
+    done = called(lines)
+    assert sorted(done.stdout.split()) == ["fail,later", "fail,now"], done.stderr
+    for shell in ("zsh", "fish"):
+        assert "complete.py" in called(f"./cm completion {shell}").stdout
+    refused = called("./cm completion tcsh")
+    assert refused.returncode == 1
+    assert "write: ./cm completion bash|zsh|fish" in refused.stderr

@@ -68,6 +68,46 @@ def test_help_without_a_recipe_lists_the_actions(filled: TemporaryHome) -> None:
         assert not {"docker", "gui", "describe", "search", "delete"} & names
 
 
+@pytest.mark.parametrize(
+    ("words", "beginning"),
+    [
+        (("runs", "script", "--help"), "cm runs script [ID] [--last=N] [-v]\n"),
+        (("help", "script", "runs"), "cm runs script [ID] [--last=N] [-v]\n"),
+        (("find", "script", "-h"), "cm find script [NAME] "),
+        (("plan", "script", "--tags=get,x", "--help"), "cm plan script --tags=TAGS "),
+        (("gc", "cache", "--help"), "cm gc cache [--dry-run] "),
+        (("help", "cache", "show"), "cm show cache [UID] "),
+        (("rm", "cache", "--help"), "cm rm cache UID "),
+        (("unpin", "cache", "--help"), "cm unpin cache "),
+    ],
+)
+def test_each_action_prints_its_own_help_and_does_nothing(
+    filled: TemporaryHome, words: tuple[str, ...], beginning: str
+) -> None:
+    filled.cm("version", "core")  # cmind tells on stdout that it makes its index
+    done = filled.cm(*words)
+    assert (done.code, done.stderr) == (0, "")
+    assert done.stdout.startswith(beginning)
+    assert "Python API" not in done.stdout
+
+
+def test_the_actions_of_the_cache_are_listed(filled: TemporaryHome) -> None:
+    filled.cm("version", "core")
+    done = filled.cm("help", "cache")
+    assert done.stdout.startswith("cm ACTION cache [UID] [--tags=...]\n\n  explain Show what made an entry")
+    assert max(map(len, done.stdout.splitlines())) <= 100
+
+
+def test_help_of_tags_that_fit_several_recipes_is_that_of_the_one_that_would_run(filled: TemporaryHome) -> None:
+    filled.recipe("get-first", {"tags": ["get", "first"], "tags_help": "get first"})
+    filled.recipe("get-first-too", {"tags": ["get", "first", "too"], "sort": -1})
+    filled.cm("version", "core")
+    assert filled.cm("run", "script", "--tags=get,first", "--help").stdout.startswith("get-first: ")
+    asked = filled.cm("run", "script", "--tags=first", "--help")
+    assert "get-first-too" in asked.stderr, "a run would ask, too"
+    assert filled.cm("run", "script", "--tags=first", "--help", "--quiet").stdout.startswith("get-first-too: ")
+
+
 def test_help_of_an_unknown_recipe_names_the_nearest(filled: TemporaryHome) -> None:
     done = filled.cm("help", "script", "get-z")
     assert done.code == 1

@@ -67,6 +67,7 @@ def test_a_listing_is_as_wide_as_the_terminal_and_never_wider_than_100(monkeypat
     [
         ("again: cm run script --tags=a", "again: ./cm run script --tags=a"),
         ("cm show cache; then cm rm cache X -f", "./cm show cache; then ./cm rm cache X -f"),
+        ("cm ACTION cache; cm use crowdperf:script", "./cm ACTION cache; ./cm use crowdperf:script"),
         ("(cm native-run script, cm pull repo)", "(./cm native-run script, ./cm pull repo)"),
         ("./cm run script, /x/cm run script, my-cm run script", "./cm run script, /x/cm run script, my-cm run script"),
         ("5 cm of script, cm ... script, scm run script", "5 cm of script, cm ... script, scm run script"),

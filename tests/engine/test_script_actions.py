@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from helpers import TemporaryHome
 from recipe_engine.actions import script_actions as actions
+from recipe_engine.actions.help import help_action
 from recipe_engine.rules.errors import Ambiguous, NotFound, RequestError, ScriptFailed
 
 TESTS = {
@@ -67,27 +68,27 @@ class Adapter:
 
 
 def test_help_names_the_recipe_or_lists_the_actions(tested: TemporaryHome, capsys: pytest.CaptureFixture[str]) -> None:
-    answer = actions.help_action({"artifact": "get-x", "out": "con"}, tested.engine_home, Adapter)
+    answer = help_action({"artifact": "get-x", "out": "con"}, tested.engine_home, Adapter)
     assert answer["recipe"]["alias"] == "get-x"
     assert "--size=" in capsys.readouterr().out
-    answer = actions.help_action({"out": "con"}, tested.engine_home, Adapter)
+    answer = help_action({"out": "con"}, tested.engine_home, Adapter)
     assert answer["actions"] == ["help", "native-run"]
-    assert "cm help script RECIPE" in capsys.readouterr().out
+    assert "  help       Show how to call a recipe\n" in capsys.readouterr().out
 
 
 def test_help_of_several_recipes_names_them_and_with_quiet_takes_the_first(tested: TemporaryHome) -> None:
     with pytest.raises(Ambiguous, match="get-y"):
-        actions.help_action({"tags": "get"}, tested.engine_home, Adapter)
-    answer = actions.help_action({"tags": "get", "quiet": True}, tested.engine_home, Adapter)
+        help_action({"tags": "get"}, tested.engine_home, Adapter)
+    answer = help_action({"tags": "get", "quiet": True}, tested.engine_home, Adapter)
     assert answer["recipe"]["alias"] == "get-x"
     with pytest.raises(NotFound):
-        actions.help_action({"tags": "nothing"}, tested.engine_home, Adapter)
+        help_action({"tags": "nothing"}, tested.engine_home, Adapter)
 
 
 def test_help_shows_the_recipe_that_a_run_would_choose(home: TemporaryHome) -> None:
     home.recipe("a-tool", {"tags": ["run", "tool", "check"]})
     home.recipe("run-tool", {"tags": ["run", "tool"], "tags_help": "run tool"})
-    answer = actions.help_action({"tags": "run,tool", "help": True}, home.engine_home, Adapter)
+    answer = help_action({"tags": "run,tool", "help": True}, home.engine_home, Adapter)
     assert answer["recipe"]["alias"] == "run-tool"
 
 

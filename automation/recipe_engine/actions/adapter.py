@@ -43,6 +43,10 @@ CACHE_VARIABLE = "CROWDPERF_CACHE"
 """Names the folder of the store; without it the store is the ``cache`` folder of CM's local repository."""
 
 
+OWN_HELP = ("describe", "help", "run")
+"""Actions that answer ``--help`` themselves: it may be asked of a recipe."""
+
+
 class Home(Frozen):
     """Where things are: the registered repositories, CM's home folder and the store."""
 
@@ -121,6 +125,8 @@ def answer_cm(action: Callable[[Mapping[str, Any]], dict[str, Any]], i: dict[str
     """
     open_standard_streams()
     out = str(i.get("out") or "")
+    if out and i.get("action") not in OWN_HELP and (is_yes(i.get("help")) or is_yes(i.get("h"))):
+        action = loaded("help.action_help_action")
     if out == "con" and wants_json(i):
         i["out"] = out = "json"
         if cmind is not None:

@@ -1,4 +1,4 @@
-"""``cm help|version|test|doc|prepare|native-run script``, and what to use instead of CM's other actions."""
+"""``cm version|test|doc|prepare|native-run script``, and what to use instead of CM's other actions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from ..disk.files import private_opener, write_text
 from ..disk.repos import CHECKOUT, RecipeSource
-from ..documents.recipe_help import help_json, help_lines, readme_text, summary_of
+from ..documents.recipe_help import readme_text, summary_of
 from ..rules.amounts import counted
 from ..rules.errors import RecipeError, RequestError, ScriptFailed
 from ..rules.inputs import FLAGS
@@ -23,7 +23,8 @@ from ..rules.select import candidates
 from ..running.console import has_terminal, print_document
 from ..running.context import cm_version
 from .adapter import Home, show
-from .run import new_engine, parse_query_input, parse_request, run_action
+from .help import INSTEAD, names_recipes
+from .run import parse_query_input, run_action
 
 logger = logging.getLogger(__name__)
 
@@ -31,14 +32,6 @@ Answer = dict[str, Any]
 
 COMPATIBLE_VERSION = "1.3.2"
 """The version of CM's script automation whose recipe format this engine runs (cm4mlops e1d5c7cf0, 2025)."""
-COMMON_NAMES = {"describe": "help", "search": "find", "delete": "rm"}
-"""What users type for the actions that cmind calls otherwise."""
-INSTEAD: Mapping[str, str] = {
-    "docker": "cm run script --tags=run,container,mlperf --recipe_tags=TAGS runs it in Docker, Podman or Apptainer",
-    "dockerfile": "cm run script --tags=run,container,mlperf,_plan --recipe_tags=TAGS shows Dockerfile and commands",
-    "gui": "cm help script RECIPE lists the inputs, variations and choices that the page would show",
-}
-"""What to use instead of CM's actions that this engine does not have."""
 
 
 class TestsFailed(RecipeError):
@@ -47,44 +40,11 @@ class TestsFailed(RecipeError):
     code = 2
 
 
-def help_action(i: Mapping[str, Any], home: Home, adapter: type) -> Answer:
-    """Answers ``cm help script [RECIPE]`` and ``cm run script --tags=... --help``; without a recipe, lists the actions
-    of ``adapter``, whose docstrings say what they do.
-
-    Of several recipes that fit it shows the one that a run would choose. Raises RecipeError when a run would.
-    """
-    if not _names_recipes(i):
-        actions = own_actions(adapter)
-        lines = [f"  {action:<10} {text}" for action, text in actions.items()]
-        show(i, "\n".join(["cm ACTION script [RECIPE] [--tags=...]", "", *lines]))
-        return {"return": 0, "actions": list(actions), "skip_delayed_help": True}
-    engine = new_engine(home, None)
-    asked = {name: value for name, value in i.items() if name not in ("help", "h")}
-    recipe = engine.source.recipe(engine.choose(parse_request(asked)).entry)
-    show(i, "\n".join(help_lines(recipe)))
-    return {"return": 0, "recipe": help_json(recipe), "skip_delayed_help": True}
-
-
-def own_actions(adapter: type) -> dict[str, str]:
-    """The actions that the adapter has and does not only refuse, in order of their names, with their docstrings."""
-    found = {
-        COMMON_NAMES.get(name, name.replace("_", "-")): str(function.__doc__)
-        for name, function in vars(adapter).items()
-        if not name.startswith("_") and name not in INSTEAD and callable(function)
-    }
-    return dict(sorted(found.items()))
-
-
 def _recipes(i: Mapping[str, Any], home: Home) -> list[Recipe]:
     """The recipes that the query asks for, best first; all without one. Raises RecipeError when none fits."""
     source = RecipeSource(home.repos, home.index_folder)
-    found = candidates(*parse_query_input(i), source.index) if _names_recipes(i) else source.index.entries
+    found = candidates(*parse_query_input(i), source.index) if names_recipes(i) else source.index.entries
     return [source.recipe(entry) for entry in found]
-
-
-def _names_recipes(i: Mapping[str, Any]) -> bool:
-    query, name = parse_query_input(i)
-    return bool(name or query.all_of)
 
 
 def version_action(i: Mapping[str, Any], checkout: Path = CHECKOUT) -> Answer:
@@ -149,7 +109,7 @@ def unsupported_action(i: Mapping[str, Any]) -> Answer:
 
 def check_removal(i: Mapping[str, Any]) -> None:
     """Raises RequestError when ``cm rm script`` names no recipe, or cannot be confirmed: no ``-f``, no terminal."""
-    if not _names_recipes(i):
+    if not names_recipes(i):
         raise RequestError("no recipe was named, so all of them would be removed", hint="cm rm script NAME")
     is_forced = is_yes(i.get("f")) or is_yes(i.get("force"))
     if i.get("out") == "con" and not is_forced and not has_terminal():

@@ -24,7 +24,7 @@ ATTEMPTS = 3
 QUIT_WORDS = ("q", "quit", "exit")
 CALL_VARIABLE = "CROWDPERF_CM"
 """What the user called ``cm`` by: ``./cm`` of a checkout sets it; without it ``cm`` is what its users type."""
-_COMMAND = re.compile(r"(?<![\w./-])(?<!\d )cm(?= [a-z][a-z_-]* (?:script|cache|repo|core|utils)\b)")
+_COMMAND = re.compile(r"(?<![\w./-])(?<!\d )cm(?= [A-Za-z][A-Za-z_-]* (?:\w+:)?(?:script|cache|repo|core|utils)\b)")
 Meaning = TypeVar("Meaning")
 
 

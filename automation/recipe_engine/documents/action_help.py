@@ -1,0 +1,168 @@
+"""What ``cm ACTION AUTOMATION --help`` prints: how to call each action, its flags, examples.
+
+A block begins with the call; what follows is printed as it is. The adapters' docstrings are the list of all actions.
+"""
+
+from __future__ import annotations
+
+import re
+
+_BLOCKS = r"""
+cm run script --tags=TAGS [--INPUT=VALUE ...]
+  Runs a recipe with what it needs; what is in the cache already is reused.
+
+  --tags=get,x,_variation     which recipe, with which variations; "get x _variation" means the same
+  --version= --version_min= --version_max=    which version
+  --quiet                     ask no questions: of several recipes that fit, take the first
+  --silent                    print problems only;  -v  also print what was skipped, and why
+  --renew --new --skip_cache  make the cache entry again; add another one; do not use the cache
+  --frozen --locked=FILE      the same recipes, versions and files as in a lockfile
+  --adr.NAME.KEY=VALUE        change a dependency by its name, at any depth
+  --env.KEY=VALUE             set an env value
+  --out=json                  one JSON object on standard output
+  --time --space --print_versions    what the steps took, and their versions
+  --help                      with --tags: the inputs, variations and dependencies of the recipe
+
+  cm run script --tags=run,mlperf,inference --model=resnet50 --scenario=Offline
+
+cm plan script --tags=TAGS [--INPUT=VALUE ...] [-v] [--graph=KIND]
+  Shows what cm run script with the same words would do, download and need. Changes nothing.
+
+  -v                          every step, and why
+  --graph=mermaid|dot|html    a diagram on standard output
+  --frozen --locked=FILE      what differs from a lockfile
+  --out=json                  the whole plan as one JSON object
+
+cm explain script --tags=TAGS [--step=NAME] [--keys=KEY,KEY]
+  Shows why a step of a run is what it is: who decided its version, variations and env.
+
+  --step=NAME                 the step: an alias, or tags; without it the recipe asked for
+  --keys=KEY,KEY              where these env keys come from; * stands for any letters
+
+cm lock script --tags=TAGS [--INPUT=VALUE ...] [--file=FILE]
+  Prints a lockfile: recipes, versions, files and packages of a run. --frozen holds a run to it.
+
+  --file=FILE                 write it there instead of to standard output
+
+  cm lock script --tags=run,mlperf,inference > crowdperf.lock
+
+cm prepare script --tags=TAGS [--INPUT=VALUE ...]
+  Runs the dependencies of a recipe, not the recipe itself.
+
+cm runs script [ID] [--last=N] [-v]
+  Lists past runs, the newest last, or shows the steps of one.
+
+  ID                          the run, by a part of its id
+  --last=N                    the last N runs; without it the last 20
+  -v                          whole commands and errors
+  --out=json                  all runs, or the last N, as one JSON object
+
+cm resume script [ID] [--force]
+  Resumes the last run, or the one with this id, if it failed or was interrupted.
+
+  --force                     also when its recipes have changed since
+
+cm record script --folder=FOLDER --name=NAME ...
+  For recipes: records how a result can be reproduced (docs/howto/reproduce.md).
+
+cm reproduce script RESULT [--check_only | --plan] [--yes] [--tolerance=PERCENT]
+  Makes a result again from its folder, and compares.
+
+  --check_only                check the inputs and run nothing
+  --plan                      what would be run, and how long it took
+  --yes                       run without asking
+  --output_dir=FOLDER         where the new results go
+  --tolerance=PERCENT         how much figures may differ; 10 without it
+
+cm diff script A B [-v] [--tolerance=PERCENT] [--exit_code]
+  Compares two results, or folders of results: the figures first, then what differs.
+
+  -v                          also differences that explain little, with the origin of each value
+  --tolerance=PERCENT         figures that differ by less count as equal; 10 without it
+  --exit_code                 exit code 1 when anything differs
+  --out=json                  every difference whole
+
+cm find script [NAME] [--tags=TAGS] [-v]
+  Finds recipes and prints a line for each; the folder when only one fits.
+
+  NAME                        an alias, a uid or a pattern (get-*); REPO:NAME for one repository
+  -v                          the folders of all
+
+cm help script [RECIPE | ACTION]
+  Shows how to call a recipe or an action; without a name, all actions.
+
+cm version script
+  Prints the version of crowdperf, of its recipe format and of cmind.
+
+cm add script [REPO:]ALIAS --tags=TAGS [--template=plain|tool|file]
+  Writes a new recipe from a template.
+
+  --template=KIND             plain; tool: finds or installs a program; file: fetches a file
+  --program=NAME              the program of the template tool
+
+cm audit script [[REPO:]ALIAS] [--tags=TAGS] [--level=error|warning|info]
+  Checks recipes without running them. Exit code 1 if there are errors.
+
+cm test script RECIPE [--test_input_index=N|N+] [--test_input_id=ID]
+  Runs the tests of a recipe.
+
+cm doc script [RECIPE] [--tags=TAGS] [--output_dir=FOLDER]
+  Writes a page for each recipe from its metadata; without a folder, prints the pages.
+
+cm native-run script --command=COMMAND [--env.KEY=VALUE]
+  Runs a command with an env.
+
+cm rm script [REPO:]NAME [-f]
+  Removes recipes; -f without asking.
+
+cm use crowdperf:script
+  Runs all recipes on this engine, even if another one is registered.
+
+cm show cache [UID] [--tags=TAGS] [--env] [-v]
+  Shows the cache: a table, or all that is known of one entry.
+
+  --tags=TAGS                 entries with these tags; -TAG excludes one
+  -v                          tags, folder, size and last use of each
+  --env                       what each entry gives to other recipes
+  --out=json                  all of it as one JSON object
+
+cm find cache [UID] [--tags=TAGS]
+  Prints the folders of cache entries.
+
+cm explain cache [UID] [--tags=TAGS]
+  Shows what made an entry, whether it is intact, what needs it, and how to reach it.
+
+cm verify cache [UID] [--tags=TAGS] [--skip=KIND]
+  Compares entries with what their recipes made. Exit code 1 if one differs.
+
+cm gc cache [--dry-run] [--max-size=SIZE] [--older-than=AGE] [-f]
+  Removes what no run can use any more, and what exceeds the limits; the least recently used first.
+
+  --dry-run                   show what would be removed, and why the rest is kept
+  --max-size=20GB             keep at most so much
+  --older-than=30d            remove what was not used for so long
+  -f                          remove without asking
+
+cm pin cache UID | --tags=TAGS
+  Protects entries, and what they need, from cm gc cache.
+
+cm unpin cache UID | --tags=TAGS
+  Undoes cm pin cache.
+
+cm rm cache UID | --tags=TAGS [-f] [--in_use]
+  Removes entries.
+
+  -f                          remove without asking
+  --in_use                    also those that a running process uses, which may break it
+"""
+ACTION_HELP: dict[tuple[str, str], str] = {
+    (block.split()[2].rpartition(":")[2], block.split()[1]): block.rstrip()
+    for block in re.split(r"\n(?=cm [a-z-]+ [a-z:]+\b)", _BLOCKS.strip("\n"))
+}
+"""The help of each action by its automation and its name."""
+
+
+def flags_of(automation: str, action: str) -> list[str]:
+    """The flags that the help of an action names, without values."""
+    found = re.findall(r"(?<![\w-])--[a-z][a-z_-]*", ACTION_HELP.get((automation, action), ""))
+    return list(dict.fromkeys(found))

@@ -1,0 +1,200 @@
+"""Results of earlier runs: found in folders, read from their results.json, filtered, and shown as a table."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any, NamedTuple
+
+RESULTS_FILE = "results.json"
+WIDTH = 100
+STAMP = re.compile(r"(\d{8}T\d{6}Z)")
+"""How the names of results folders begin, unless the user chose one (mlperf_results.layout.make_run_id)."""
+AGE = re.compile(r"(\d+)\s*(min|h|d|w)")
+UNITS = {"min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+MORE = "cm diff script A B compares two of these folders; --out=json has all facts"
+
+
+class InputError(ValueError):
+    """An input that cannot be used; the message has the value found and those allowed."""
+
+
+class Result(NamedTuple):
+    """One scenario of one results folder; ``figure`` and ``score`` are None where there was no such run.
+
+    ``made_utc`` is ISO 8601. ``label`` says what the result must not be taken for; empty for a valid MLPerf result.
+    """
+
+    made_utc: str
+    run_id: str
+    folder: str
+    model: str
+    backend: str
+    device: str
+    scenario: str
+    figure: float | None
+    unit: str
+    metric: str
+    loadgen: str
+    score_name: str
+    score: float | None
+    score_passed: bool | None
+    passed: bool
+    label: str
+
+
+class Wanted(NamedTuple):
+    """What is asked for; an empty text means any, ``last`` 0 all."""
+
+    model: str = ""
+    scenario: str = ""
+    backend: str = ""
+    device: str = ""
+    since: datetime | None = None
+    last: int = 0
+
+
+def parse_since(text: str, now: datetime) -> datetime | None:
+    """The moment that a date (UTC) or an age means; None without one. Raises InputError."""
+    if not text:
+        return None
+    if age := AGE.fullmatch(text.strip().lower()):
+        return now - timedelta(**{UNITS[age[2]]: int(age[1])})
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise InputError(f"--since={text} is neither a date (2026-11-01) nor an age (90min, 12h, 7d, 2w)") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+
+
+def parse_last(text: str) -> int:
+    """How many results are asked for; 0 for all. Raises InputError."""
+    if text and not (text.isdigit() and int(text) > 0):
+        raise InputError(f"--last={text} must be a positive integer")
+    return int(text or 0)
+
+
+def folders_of(current: Path, given: str, runs: Iterable[Mapping[str, Any]]) -> list[Path]:
+    """The folders that may hold results folders: the given one, that of the current folder, those of earlier runs.
+
+    ``runs`` are rows of ``cm runs script --out=json``.
+    """
+    folders = [current / given] if given else []
+    folders.append(current / "results")
+    for run in runs:
+        start = Path(str(run.get("folder") or current))
+        folders.append(start / "results")
+        try:
+            words = shlex.split(str(run.get("command") or ""))
+        except ValueError:
+            continue
+        named = [word.partition("=")[2] for word in words if word.startswith("--results_dir=")]
+        folders += [start / name for name in named]
+    return list(dict.fromkeys(Path(folder).resolve() for folder in folders))
+
+
+def read_all(folders: Iterable[Path]) -> tuple[list[Result], list[Path]]:
+    """The results below the folders, newest first, and the files that could not be read."""
+    results: list[Result] = []
+    unreadable = []
+    paths = dict.fromkeys(
+        path for folder in folders for path in (*folder.glob(RESULTS_FILE), *folder.glob("*/results.json"))
+    )
+    for path in paths:
+        try:
+            results += results_in(path)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            unreadable.append(path)
+    return sorted(results, key=lambda result: (result.made_utc, result.folder), reverse=True), unreadable
+
+
+def results_in(path: Path) -> list[Result]:
+    """The results that a results.json describes. Raises OSError, ValueError, KeyError, TypeError or AttributeError."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    run_id = str(content["run_id"])
+    stamp = STAMP.match(run_id)
+    made = (
+        datetime.strptime(stamp[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=timezone.utc)
+        if stamp
+        else datetime.fromtimestamp(int(path.stat().st_mtime), timezone.utc)
+    )
+    found = []
+    for row in content["scenarios"]:
+        performance, accuracy = row.get("performance") or {}, row.get("accuracy") or {}
+        metric, score = performance.get("metric") or {}, next(iter(accuracy.get("metrics") or ()), {})
+        valid = performance.get("valid", accuracy.get("valid"))
+        found.append(
+            Result(
+                made_utc=made.isoformat().replace("+00:00", "Z"),
+                run_id=run_id,
+                folder=str(path.parent),
+                **{name: str(content[name]) for name in ("model", "backend", "device")},
+                scenario=str(row["scenario"]),
+                figure=None if metric.get("value") is None else float(metric["value"]),
+                unit=str(metric.get("unit", "")),
+                metric=str(metric.get("name", "")),
+                loadgen="" if valid is None else "VALID" if valid else "INVALID",
+                score_name=str(score.get("name", "")),
+                score=None if score.get("value") is None else float(score["value"]),
+                score_passed=score.get("passed"),
+                passed=bool(row.get("passed")),
+                label=str(performance.get("label", content.get("label")) or ""),
+            )
+        )
+    return found
+
+
+def chosen(results: Sequence[Result], wanted: Wanted) -> list[Result]:
+    """Those that are asked for, in the order given; a model may be named by how it begins where none has that name."""
+    has_model = any(result.model == wanted.model for result in results)
+    fitting = [
+        result
+        for result in results
+        if (result.model == wanted.model if has_model else result.model.startswith(wanted.model))
+        and all(
+            not getattr(wanted, name) or getattr(result, name) == getattr(wanted, name)
+            for name in ("scenario", "backend", "device")
+        )
+        and (wanted.since is None or datetime.fromisoformat(result.made_utc.replace("Z", "+00:00")) >= wanted.since)
+    ]
+    return fitting[: wanted.last] if wanted.last else fitting
+
+
+def table_lines(results: Sequence[Result]) -> list[str]:
+    """One line a result within ``WIDTH`` columns, what its mark means, and how many there are."""
+    labels = list(dict.fromkeys(result.label for result in results if result.label))
+    titles = ("made (UTC)", "model", "backend", "device", "scenario", "figure", "unit", "LoadGen", "score", "")
+    rows = [titles, *(_cells(result, labels) for result in results)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = [">" if title in ("figure", "score") else "<" for title in titles]
+    lines = []
+    for row in rows:
+        line = " ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)).rstrip()
+        lines.append(line if len(line) <= WIDTH else line[: WIDTH - 1] + "…")
+    n_folders = len({result.folder for result in results})
+    total = f"{_counted(len(results), 'result')} in {_counted(n_folders, 'folder')}, the newest: {results[0].folder}"
+    return [*lines, "", *(f"[{number}] {label}" for number, label in enumerate(labels, 1)), total, MORE]
+
+
+def _cells(result: Result, labels: Sequence[str]) -> tuple[str, ...]:
+    score = "" if result.score is None else f"{result.score:.6g}{'' if result.score_passed is not False else ' low'}"
+    return (
+        result.made_utc[:16].replace("T", " "),
+        result.model,
+        result.backend,
+        result.device,
+        result.scenario,
+        "" if result.figure is None else f"{result.figure:,.4g}" if result.figure < 1000 else f"{result.figure:,.0f}",
+        result.unit,
+        result.loadgen,
+        score,
+        f"[{labels.index(result.label) + 1}]" if result.label else "",
+    )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
