@@ -76,7 +76,9 @@ def _look(i: dict[str, Any], *, is_shown: bool) -> dict[str, Any]:
     env[f"{PREFIX}PROBLEMS"] = str(len(problems))
     env[f"{PREFIX}READY"] = ",".join(ready)
     if is_shown:
-        print(page(chosen.banner, facts, sections, can_run), flush=True)
+        from recipe_engine.running.console import as_called  # only a hook's process has the engine
+
+        print(as_called(page(chosen.banner, facts, sections, can_run)), flush=True)
     return {"return": 0}
 
 

@@ -292,6 +292,14 @@ def test_the_page_ends_with_what_the_machine_can_run(name: str, capsys: pytest.C
     assert capsys.readouterr().out.rstrip().endswith(can_run) and can_run.endswith(".")
 
 
+def test_the_page_calls_cm_as_the_user_does(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CROWDPERF_CM", "./cm")
+    run("gpu-without-driver")
+    assert "fix: ./cm run script --tags=get,nvidia,driver" in capsys.readouterr().out
+
+
 def test_what_needs_more_disk_than_there_is_is_named() -> None:
     system = recipe.systems.look(choose.choose("laptop", Path()).machine)
     around = surroundings.look(choose.choose("laptop", Path()).machine)
