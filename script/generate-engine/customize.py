@@ -50,8 +50,21 @@ def model_info(env: Mapping[str, Any]) -> Path:
     return Path(given)
 
 
+def missing_gpu(env: Mapping[str, Any]) -> str:
+    """Why TensorRT cannot build here; empty where it can, or for TensorRT-RTX, which needs no GPU to build."""
+    if env.get("CM_ENGINE_LIBRARY") != "tensorrt" or env.get("CM_RECORDED_MACHINE"):
+        return ""
+    from machine_facts import nvidia
+    from machine_facts.probe import Machine
+
+    return nvidia.missing_gpu(Machine())
+
+
 def plan(i: dict[str, Any]) -> dict[str, Any]:
-    """Refuses a missing model; the step else runs to its end, and what it sets is known only then."""
+    """Refuses a missing model or GPU; the step else runs to its end, and what it sets is known only then.
+
+    A run is planned first, so that nothing is installed for it then.
+    """
     env = i["env"]
     keys = ("CM_ENGINE_MODEL_INFO_FILE", "CM_ML_MODEL_INFO_FILE", "CM_MLPERF_MODEL")
     try:
@@ -59,6 +72,9 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
             model_info(env)
     except ModelError as error:
         return {"return": 1, "error": str(error)}
+    if why := missing_gpu(env):
+        hint = "hint: _tensorrt_rtx builds without a GPU: cm run script --tags=generate,engine,_tensorrt_rtx ..."
+        return {"return": 1, "error": f"TensorRT builds engines on a GPU only, and {why}\n{hint}"}
     return {"return": 0}
 
 

@@ -215,3 +215,34 @@ def test_missing_inputs_are_named_by_plan_and_run_before_anything_is_installed(h
     assert not home.entries()
     planned = home.cm("plan", "script", f"--tags={tags}", "--quiet", *words)
     assert planned.code == 1 and expected in planned.stdout + planned.stderr
+
+
+class KnownEnv(dict[str, str]):
+    """An env as a plan hook gets it, of which everything is known."""
+
+    def knows(self, key: str) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("library", "gpu", "machine", "code"),
+    [
+        ("tensorrt", "no GPU", "", 1),
+        ("tensorrt", "", "", 0),
+        ("tensorrt", "no GPU", "t4x1", 0),
+        ("tensorrt_rtx", "no GPU", "", 0),
+    ],
+)
+def test_tensorrt_is_not_fetched_where_it_could_build_nothing(inside, monkeypatch, library, gpu, machine, code):
+    load_recipe("get-machine-lib").preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-machine-lib")}})
+    from machine_facts import nvidia
+
+    monkeypatch.setattr(nvidia, "missing_gpu", lambda machine: gpu)
+    info = model_json(inside, "Conv")
+    env = KnownEnv(
+        CM_MLPERF_MODEL="resnet50", CM_ENGINE_MODEL_INFO_FILE=str(info), CM_ENGINE_LIBRARY=library,
+        CM_RECORDED_MACHINE=machine,
+    )  # fmt: skip
+    answer = engine.plan({"env": env})
+    assert answer["return"] == code
+    assert code == 0 or "TensorRT builds engines on a GPU only, and no GPU" in answer["error"]
