@@ -148,8 +148,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         gathered = making.gather(wanted)
         systems, questions = making.describe_systems(gathered, wanted, access)
         problems = (*gathered.problems, *questions)
-        if any(not (problem.is_later and wanted.is_rehearsal) for problem in problems):
-            raise making.Refused(problems)
+        refusing = tuple(problem for problem in problems if not (problem.is_later and wanted.is_rehearsal))
+        if refusing:
+            raise making.Refused(refusing)
         for line in (*(story.cleaning(wanted) if wanted.is_clean else ()), *making.story_of_left_out(gathered)):
             print(line, flush=True)
         made = making.make(gathered.request, gathered, systems, program_here(env), print)

@@ -64,6 +64,15 @@ def repository_address(env: dict[str, Any]) -> address.Address | None:
     return found
 
 
+def rehearsal_identity(env: dict[str, Any]) -> dict[str, str]:
+    """Git's variables for the author of a rehearsal's commit, so that nobody has to set up git for it."""
+    if not is_on(env, REHEARSAL):
+        return {}
+    name, address = "Rehearsal", "rehearsal@localhost"
+    roles = ("AUTHOR", "COMMITTER")
+    return {f"GIT_{role}_{key}": value for role in roles for key, value in (("NAME", name), ("EMAIL", address))}
+
+
 def secret_values(env: dict[str, Any]) -> tuple[str, ...]:
     """The values of the secret keys of the env."""
     found = (str(value) for key, value in env.items() if is_secret_name(key))

@@ -75,7 +75,8 @@ def push(i, where: address.Address | None, found: content.Content) -> dict:
     """Pushes a submission, or shows what would be pushed; CM's answer. Raises GitError, PushError, ContentError."""
     env = i["env"]
     login = address.login_environment(where, os.environ) if where else {}
-    environment = gitwork.process_environment(os.environ, login or asked.access_environment(env, where))
+    settings = login or asked.access_environment(env, where)
+    environment = gitwork.process_environment(os.environ, {**settings, **asked.rehearsal_identity(env)})
     public = (*asked.words_of(env, "CM_MLPERF_PUBLIC_NAMES"), found.submitter, *found.systems)
     known = known_here(gitwork.email(environment), public)
     secrets = (*known.secrets, *asked.secret_values(env), *(where.secrets if where else ()))

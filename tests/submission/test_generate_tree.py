@@ -162,6 +162,14 @@ def test_a_model_of_another_name_gets_a_mapping_to_the_canonical_one(real_runs: 
     assert verdict(tmp_path / "tree", 3)
 
 
+def test_a_users_name_may_be_a_word_of_the_program(
+    real_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("USER", "collector")
+    generate(real_runs, tmp_path / "tree", [])
+    assert (tmp_path / "tree" / "open").is_dir()
+
+
 def test_the_story_has_the_lines_of_the_tutorial(real_runs: Path, tmp_path: Path) -> None:
     told: list[str] = []
     generate(real_runs, tmp_path / "tree", told)

@@ -242,7 +242,7 @@ def _refuse_leaks(every: Iterable[Piece], request: Request, systems: Mapping[str
         content = piece.read()
         if request.is_truncated and piece.path.name == LOG_NAME:
             content = truncated_bytes(content)  # the rest is not published
-        for leak in privacy.find_leaks(content, known):
+        for leak in privacy.find_leaks(content, privacy.known_in(piece.path.as_posix(), known)):
             kind = str(getattr(leak.kind, "value", leak.kind))
             problems.append(
                 Problem(f"{piece.path.as_posix()}, line {leak.line}: {kind} would be published: {leak.excerpt}")

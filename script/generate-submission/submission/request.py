@@ -104,8 +104,12 @@ def read_request(env: Mapping[str, object], start: Path) -> Request:
 
     style = text("CM_MLPERF_RUN_STYLE") or "valid"
     is_rehearsal = is_true(env.get("CM_MLPERF_REHEARSAL"))
+    folders: tuple[Path, ...] = ()
     results = text(RESULTS_DIR) or text(RESULTS_BASE) or (_newest_results(start) if is_rehearsal else "")
-    folders = _results_folders(results, style, start, problems)
+    if is_rehearsal and not results:
+        problems.append(f"{RESULTS_NAME}/ has no results to rehearse with: cm run script --tags=run,mlperf,inference")
+    else:
+        folders = _results_folders(results, style, start, problems)
     division = text("CM_MLPERF_SUBMISSION_DIVISION").lower() or "open"
     category = text("CM_MLPERF_SUBMISSION_CATEGORY").lower().replace(" ", "") or "edge"
     if division not in DIVISIONS:
@@ -150,8 +154,13 @@ def read_request(env: Mapping[str, object], start: Path) -> Request:
 
 
 def _newest_results(start: Path) -> str:
-    """Return the newest folder of results that `run,mlperf,inference` left in results/, empty without one."""
-    names = sorted(path.parent.name for path in (start / RESULTS_NAME).glob("*/results.json"))
+    """Return the newest results in results/ that `run,mlperf,inference` made of both modes, empty without any."""
+    folders = (path.parent for path in (start / RESULTS_NAME).glob("*/results.json"))
+    names = sorted(
+        folder.name
+        for folder in folders
+        if any(folder.glob("*/*/accuracy/accuracy.txt")) and any(folder.glob("*/*/performance/run_1/result.json"))
+    )
     return f"{RESULTS_NAME}/{names[-1]}" if names else ""
 
 
