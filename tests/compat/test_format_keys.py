@@ -362,6 +362,22 @@ RECIPE: dict[str, Case] = {
         told("--other has no effect: it is gone"),
         inputs={"other": "1", "out": "con"},
     ),
+    "plan_first": Case(
+        {"plan_first": True},
+        0,
+        lambda home, case: (answer_of(home, case), len(home.entries()))[1],
+        around={"deps": [{"tags": "make,y"}]},
+        texts={
+            "customize": """
+                def plan(i):
+                    return {"return": 3, "error": "no"}
+
+                def preprocess(i):
+                    return {"return": 3, "error": "no"}
+                """
+        },
+        others={"make-y": {"cache": True, "+": {}}},
+    ),
     "min_cm_version": Case({"min_cm_version": "999.0"}, True, refused_by_cm),
     "predeps": Case(
         {"predeps": False},

@@ -83,14 +83,16 @@ def _total_lines(plan: Plan, counts: Counter[Kind], n_steps: int, former: str) -
 
 
 def _download_lines(downloads: Sequence[Download]) -> Iterator[str]:
-    """One line for all Python packages, and one for each other download."""
-    packages = [download for download in downloads if download.what.startswith(PYPI)]
-    if packages:
-        names = joined(one.what.removeprefix(PYPI).removesuffix(REQUIRED_TOO) for one in packages)
-        declared = sum(one.size_bytes or 0 for one in packages)
-        size = size_text(declared) if declared else "sizes not declared"
-        yield f"install:   {counted(len(packages), 'Python package')} with what they require ({size}): {names}"
-    for one in (download for download in downloads if download not in packages):
+    """One line for the Python packages of which nothing is declared, and one for each other download."""
+    packages = [one for one in downloads if one.what.startswith(PYPI) and one.size_bytes is None and not one.licence]
+    others = [one for one in downloads if one not in packages]
+    declared = {one.what for one in others}
+    names = list(dict.fromkeys(one.what.removesuffix(REQUIRED_TOO) for one in packages))
+    names = [name.removeprefix(PYPI) for name in names if name not in declared]
+    if names:
+        count = counted(len(names), "Python package")
+        yield f"install:   {count} with what they require (sizes not declared): {joined(names)}"
+    for one in others:
         size = "size not declared" if one.size_bytes is None else size_text(one.size_bytes)
         yield f"download:  {size}: {one.what}{f' (licence {one.licence})' if one.licence else ''}"
 
