@@ -13,6 +13,7 @@ from pathlib import Path
 from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.compliance import tests_needed
 from mlperf_results.names import Mode, Scenario
+from mlperf_results.rounds import rounds_of
 
 from .request import Request, valid_scenarios
 
@@ -54,10 +55,26 @@ def is_made_by(request: Request, need: Need) -> bool:
     return request.has_compliance
 
 
+def obstacle(request: Request) -> tuple[str, ...]:
+    """Why no submission can hold the runs, however long they are, and how to try its way sooner; empty where it can."""
+    if request.source not in ("", "real"):
+        why = f"--source={request.source} takes data or weights that a program made"
+    elif request.model not in BENCHMARKS or request.round_name not in rounds_of(request.model):
+        why = f"{request.model} is not a benchmark of {request.round_name}"
+    else:
+        return ()
+    return (
+        f"! no submission can hold these runs: {why}",
+        "  hint: to try all its steps in minutes, make runs with --execution_mode=test, then:",
+        "  cm run script --tags=generate,inference,submission --rehearsal --results_dir=RESULTS",
+    )
+
+
 def lines(request: Request, is_there: Callable[[Need], bool]) -> tuple[str, ...]:
     """The list that a user sees before the first run."""
+    found = [*obstacle(request)]
     title = f"{request.division} {request.category} submission of {request.model} to {request.round_name}"
-    found = [f"A {title} needs these runs:"]
+    found.append(f"A {title} needs these runs:")
     missing = False
     for need in needs_of(request):
         what = f"  {need.scenario.value} {need.what}"

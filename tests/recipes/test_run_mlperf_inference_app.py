@@ -363,6 +363,20 @@ def test_what_is_there_is_not_called_missing():
     assert needs.Need(Scenario.OFFLINE, Mode.ACCURACY.value).place == Path("accuracy")
 
 
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        ({"model": "bert-99", "source": "tiny"}, "--source=tiny takes data or weights that a program made"),
+        ({"model": "digits"}, "digits is not a benchmark of v6.1"),
+        ({"model": "bert-99"}, ""),
+    ],
+)
+def test_what_no_submission_can_hold_is_said_before_the_runs(values, why) -> None:
+    lines = needs.lines(read(**values), lambda need: False)
+    assert (lines[0] == f"! no submission can hold these runs: {why}") is bool(why)
+    assert any("--rehearsal" in line for line in lines) is bool(why)
+
+
 # --- READMEs ---
 
 
