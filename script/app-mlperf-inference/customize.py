@@ -16,6 +16,7 @@ from pathlib import Path
 
 from machine_facts import choose, nvidia
 from mlperf_results.appnames import app_names
+from mlperf_results.backends import STAND_IN_BACKENDS
 from mlperf_results.disturbance import VERDICT
 from mlperf_results.layout import ResultsPaths, RunPaths, make_run_id
 from mlperf_results.names import parse_mode, parse_scenario
@@ -76,7 +77,7 @@ def require_device(env: dict, folder: Path) -> None:
 
     A plan may be made for a recorded machine.
     """
-    if env.get(run_request.DEVICE_KEY) != "cuda" or env.get(run_request.BACKEND_KEY) == "null":
+    if env.get(run_request.DEVICE_KEY) != "cuda" or env.get(run_request.BACKEND_KEY) in STAND_IN_BACKENDS:
         return
     try:
         why = nvidia.missing_gpu(choose.choose(str(env.get(RECORDED_KEY) or ""), folder).machine)
