@@ -132,7 +132,7 @@ def notes_on(config: Config, runs: Sequence[FinishedRun]) -> tuple[str, ...]:
     if made:
         notes.append(f"{' and '.join(made)} were made by a program: the figures are for tests, not for comparison")
     if config.model not in BENCHMARKS:
-        notes.append(f"{config.model} is not an MLPerf benchmark model: its figures compare with its own only")
+        notes.append(f"{config.model} is not an MLPerf benchmark model: compare its figures with each other only")
     if config.backend in STAND_IN_BACKENDS:
         notes.append(BACKENDS[config.backend].stand_in)
     if any(run.spec.mode is Mode.PERFORMANCE and has_chosen_rate(run.result) for run in runs):
