@@ -92,6 +92,7 @@ def crippled_python(folder: Path, refused: str) -> str:
     return str(path)
 
 
+@pytest.mark.full
 def test_a_half_made_environment_is_made_again(first: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     folder, made = first
     assert made.returncode == 0, made.stderr
@@ -109,6 +110,7 @@ def test_an_environment_is_made_once_and_filled_again_when_the_requirements_chan
     assert "preparing .venv" in shell("prepare_environment .venv requirements.txt").stderr
 
 
+@pytest.mark.full
 def test_an_environment_is_made_again_when_another_python_is_chosen(prepared: Path, shell: Shell) -> None:
     stamp = prepared / ".venv" / "crowdperf-ready"
     requirements, version = stamp.read_text(encoding="utf-8").splitlines()

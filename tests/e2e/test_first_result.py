@@ -238,6 +238,7 @@ def test_nothing_outside_the_checkout_is_touched(checkout: Path, first: subproce
     assert left <= {".rustup"}  # pip asks rustc for its version, and where that is rustup's proxy it leaves this folder
 
 
+@pytest.mark.full
 def test_json_is_one_object_on_standard_output(checkout: Path, first: subprocess.CompletedProcess[str]) -> None:
     done = run_sh(checkout, "--scenario=Offline", "--mode=performance", "--out=json")
     assert done.returncode == 0, done.stderr[-3000:]
@@ -278,6 +279,7 @@ def start_run(checkout: Path, *words: str) -> subprocess.Popen[bytes]:
 RESUMED = ("--scenario=Offline,SingleStream", "--results_dir=resumed")
 
 
+@pytest.mark.full
 def test_a_killed_call_keeps_its_finished_runs_and_makes_the_others(
     checkout: Path, first: subprocess.CompletedProcess[str]
 ) -> None:
@@ -327,6 +329,7 @@ def test_an_interrupted_call_goes_on_with_cm_resume(checkout: Path, first: subpr
     assert results["passed"] is True
 
 
+@pytest.mark.full
 def test_the_app_without_a_scenario_makes_all_runs_and_ends_with_the_table(
     checkout: Path, first: subprocess.CompletedProcess[str]
 ) -> None:

@@ -94,6 +94,7 @@ def written_elsewhere(base: Path, since: Path) -> list[str]:
     return [path for path in found if not path.startswith(allowed) and path != str(base / "home")]
 
 
+@pytest.mark.full
 def test_every_recipe_of_the_toolchain_ends_well_and_writes_only_where_asked(base: Path) -> None:
     cm = str(Path(sys.executable).parent / "cm")
     if as_user(base, cm, "version", "core").returncode:

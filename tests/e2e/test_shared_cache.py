@@ -85,7 +85,9 @@ def shared(folder: Path, request: pytest.FixtureRequest) -> Iterator[SharedCache
     cache.first.close()
 
 
-SHARED = pytest.mark.parametrize("shared", [0o1777, 0o2775], indirect=True, ids=["1777", "2775"])
+SHARED = pytest.mark.parametrize(
+    "shared", [pytest.param(0o1777, id="1777"), pytest.param(0o2775, id="2775", marks=pytest.mark.full)], indirect=True
+)
 READ_ONLY = pytest.mark.parametrize("shared", [0o755], indirect=True, ids=["755"])
 
 

@@ -126,7 +126,9 @@ def test_cm_adds_runs_and_audits(home: TemporaryHome) -> None:
     assert "get-thing already" in again.answer["error"]
 
 
-@pytest.mark.parametrize("template", NAMES)
+@pytest.mark.parametrize(
+    "template", ["tool", *(pytest.param(name, marks=pytest.mark.full) for name in ("file", "plain"))]
+)
 def test_the_test_that_comes_with_a_recipe_of_this_checkout_passes(tmp_path: Path, template: str) -> None:
     copy = tmp_path / "copy"
     ignored = shutil.ignore_patterns("__pycache__", "fixtures", "test_*")

@@ -102,6 +102,7 @@ def test_a_network_too_slow_for_the_budget_is_refused_before_the_search(digits: 
     assert not (ended.folder / "result.json").exists()
 
 
+@pytest.mark.full
 def test_a_killed_search_goes_on_where_it_stood(digits: Digits, tmp_path: Path) -> None:
     source = slow_backend(tmp_path, 0.001)
     content = find_request(digits, tmp_path, target_latency_ms=40, **SLOW)

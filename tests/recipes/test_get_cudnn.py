@@ -416,6 +416,7 @@ def cudnn_wheel(folder: Path) -> None:
 
 
 @needs_gcc
+@pytest.mark.full
 def test_wheels_go_into_a_named_environment(home: Any) -> None:
     cudnn_wheel(home.folder / "wheels")
     offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(home.folder / "wheels")}

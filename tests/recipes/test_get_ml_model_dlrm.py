@@ -92,6 +92,7 @@ def test_a_path_and_made_weights_exclude_each_other(inside, hook_input, model):
     assert answer["return"] == 1 and "exclude each other" in answer["error"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("model", "framework"), [("dlrm_v2", "pytorch")])
 def test_the_tiny_model_is_fitted_to_a_meaningful_score(inside, hook_input, tmp_path, model, framework):
     need("numpy", "torch", "onnx", "safetensors")

@@ -316,6 +316,7 @@ Builder = ActivationType = Any
 """
 
 
+@pytest.mark.full
 def test_the_stubs_are_tried_and_the_way_round_is_told(home: Any) -> None:
     offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(home.folder)}
     done = home.run_cm("get,tensorrt,_pip", env=offline)

@@ -133,6 +133,7 @@ def test_a_folder_that_is_not_ours_is_left_alone(hook_input: Any, inside: Path) 
     assert (inside / "venv" / "precious.txt").read_text() == "mine"
 
 
+@pytest.mark.full
 def test_a_killed_attempt_whose_programs_go_on_is_waited_for(tmp_path: Path, fake_tool: Any) -> None:
     """The programs of a killed process write into the folder until they end; only then the next attempt starts."""
     trace = tmp_path / "trace"
