@@ -170,7 +170,7 @@ def test_a_terminal_gets_one_rewritten_line_and_a_file_gets_lines():
             outlet.write(["one"])
             outlet.write(["two"])
             outlet.close()
-        wanted = "\r\x1b[Jharness: one\r\x1b[Jharness: two\r\x1b[J"
+        wanted = "\r\x1b[Jharness: one \r\x1b[Jharness: two \r\x1b[J"
         assert shown(leader, wanted) == wanted
     file = io.StringIO()
     for environment in ({}, {progress.FD_VARIABLE: "98765"}, {progress.FD_VARIABLE: "x"}):
@@ -181,7 +181,7 @@ def test_a_terminal_gets_one_rewritten_line_and_a_file_gets_lines():
 
 
 def test_a_line_never_fills_the_terminal_and_a_narrower_one_is_cleared_of_all_its_rows():
-    lines = ["a" * 60, "b" * 40, "c" * 30]
+    lines = ["a" * 59, "b" * 39, "c" * 30]
     with a_terminal(columns=70) as (leader, follower):
         with progress.open_outlet({progress.FD_VARIABLE: str(follower)}, io.StringIO()) as outlet:
             outlet.write(lines)
@@ -190,8 +190,8 @@ def test_a_line_never_fills_the_terminal_and_a_narrower_one_is_cleared_of_all_it
             resize(follower, 25)
             outlet.write(lines)
         wanted = (
-            "\r\x1b[Jharness: " + "a" * 60
-            + "\x1b[1A\r\x1b[Jharness: " + "b" * 40  # 69 letters stood in 2 rows of 50
+            "\r\x1b[Jharness: " + "a" * 59 + " "
+            + "\x1b[1A\r\x1b[Jharness: " + "b" * 39 + " "  # 69 letters stood in 2 rows of 50
             + "\x1b[1A\r\x1b[J" + "c" * 24  # 49 letters in 2 rows of 25
         )  # fmt: skip
         assert shown(leader, wanted) == wanted

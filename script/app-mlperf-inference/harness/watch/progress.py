@@ -199,18 +199,22 @@ class Outlet:
     length: int = field(default=0, init=False)
 
     def _columns(self) -> int:
-        try:
-            columns = os.get_terminal_size(self.stream.fileno()).columns
-        except (OSError, ValueError):
-            return _USUAL_COLUMNS
-        return columns if columns >= _FEWEST_COLUMNS else _USUAL_COLUMNS
+        """The width of the terminal; where the stream is a pipe to it, of the one that the user types in."""
+        for stream in (self.stream, sys.stdin):
+            with contextlib.suppress(OSError, ValueError, AttributeError):
+                columns = os.get_terminal_size(stream.fileno()).columns
+                return columns if columns >= _FEWEST_COLUMNS else _USUAL_COLUMNS
+        return _USUAL_COLUMNS
 
     def write(self, lines: Sequence[str]) -> None:
-        """Show one state of the run in the first of these forms that fits; a broken outlet ends no benchmark."""
+        """Show one state of the run in the first of these forms that fits; a broken outlet ends no benchmark.
+
+        A blank ends a line that is rewritten: cm, which hides secrets in what it hands on, holds the last letter back.
+        """
         with contextlib.suppress(OSError, ValueError):
             if self.is_terminal:
                 columns = self._columns()
-                line = fitted([f"harness: {form}" for form in lines] + [lines[-1]], columns)
+                line = fitted([f"harness: {form} " for form in lines] + [f"{lines[-1]} "], columns)
                 self.stream.write(clearing(self.length, columns) + line)
                 self.length = len(line)
             else:
