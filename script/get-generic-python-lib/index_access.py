@@ -15,9 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-PYPI = "https://pypi.org/simple/"
 PROBE_S = 4.0
-CONFIG_TIMEOUT_S = 30
+PIP_TIMEOUT_S = 30
 NO_RETRIES = ("--retries=0", "--timeout=5")
 
 
@@ -38,10 +37,10 @@ def adapted(python: Path, options: Sequence[str], proxies: Mapping[str, str]) ->
     if "--no-index" in options or config.get("no-index", "") in ("true", "1", "yes") or "proxy" in config:
         return Access(tuple(options))
     kept, notes = _without_unreachable(options, proxies)
-    index = _value_of(options, "--index-url") or config.get("index-url", PYPI)
-    if trouble := reachable(index, tuple(sorted(proxies.items()))):
+    chosen = _value_of(options, "--index-url") or config.get("index-url", "")
+    if trouble := reachable(chosen or default_index(python), tuple(sorted(proxies.items()))):
         kept = [*kept, *NO_RETRIES]
-        where = "PyPI" if index == PYPI else shown(index)
+        where = shown(chosen) if chosen else "PyPI"
         notes.append(f"cannot reach {where} ({trouble}); what is installed already works offline")
     return Access(tuple(kept), tuple(notes))
 
@@ -73,19 +72,26 @@ def shown(address: str) -> str:
 
 def pip_config(python: Path) -> dict[str, str]:
     """pip's settings from its files and the environment, by name without their section; empty when it says none."""
+    return dict(re.findall(r"^[^\s=]*\.([a-z-]+)='(.*)'$", _said_by_pip(python, "config", "list"), re.MULTILINE))
+
+
+@functools.cache
+def default_index(python: Path) -> str:
+    """The index that pip asks where none is configured, by its own help; empty when it does not say."""
+    text = _said_by_pip(python, "install", "--help")
+    found = re.search(r"--index-url <url>[^)]*\(default\s+([^\s)]+)\)", text)
+    return found[1] if found else ""
+
+
+def _said_by_pip(python: Path, *words: str) -> str:
+    command = [str(python), "-I", "-m", "pip", "--disable-pip-version-check", *words]
     try:
         done = subprocess.run(
-            [str(python), "-I", "-m", "pip", "--disable-pip-version-check", "config", "list"],
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=CONFIG_TIMEOUT_S,
-            check=False,
+            command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=PIP_TIMEOUT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
-        return {}
-    rows = re.findall(r"^[^\s=]*\.([a-z-]+)='(.*)'$", done.stdout, re.MULTILINE)
-    return dict(rows)
+        return ""
+    return done.stdout
 
 
 @functools.cache

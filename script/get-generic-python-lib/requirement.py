@@ -23,7 +23,7 @@ SAME_FILES = (
     ("onnxruntime", "onnxruntime-directml", "onnxruntime-gpu", "onnxruntime-openvino", "onnxruntime-qnn"),
     ("opencv-contrib-python", "opencv-contrib-python-headless", "opencv-python", "opencv-python-headless"),
 )
-"""Packages on PyPI that are builds of one module and write the same files (their pages on pypi.org, November 2026)."""
+"""Packages on PyPI that are builds of one module and write the same files (their project pages, November 2026)."""
 
 _STAGES = {"a": -3, "alpha": -3, "b": -2, "beta": -2, "rc": -1, "c": -1, "pre": -1, "preview": -1}
 _VERSION = re.compile(

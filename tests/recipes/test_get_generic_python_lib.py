@@ -6,6 +6,7 @@ import base64
 import fcntl
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import time
@@ -578,6 +579,16 @@ def test_without_the_main_index_pip_does_not_try_again_and_one_line_says_why(set
     assert access.options[-2:] == index_access.NO_RETRIES
     [note] = access.notes
     assert note.startswith("cannot reach http://***@127.0.0.1:9/simple/ (") and note.endswith("works offline")
+
+
+def test_where_no_index_is_configured_pips_own_is_looked_at(
+    settings: dict[str, str], python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PIP_INDEX_URL", raising=False)
+    assert re.fullmatch(r"\w+://\S+/simple/?", index_access.default_index(python))
+    monkeypatch.setattr(index_access, "default_index", lambda python: CLOSED)
+    [note] = adapted().notes
+    assert note.startswith("cannot reach PyPI (")
 
 
 @pytest.mark.parametrize("setting", [{"proxy": "http://x"}, {"no-index": "true"}])
