@@ -90,6 +90,17 @@ def test_a_misspelt_input_is_an_error_that_names_the_right_one_and_nothing_runs(
     assert not any(ours.store_path.glob("*/_cm.json"))
 
 
+@pytest.mark.parametrize("action", list(ACTIONS))
+def test_a_misspelt_name_of_a_dependency_is_an_error_too(ours: Home, tmp_path: Path, action: str) -> None:
+    asked = {"action": action, "automation": "script", "tags": "run,mlperf,inference", "quiet": True}
+    with working_folder(tmp_path), pytest.raises(RequestError) as caught:
+        ACTIONS[action]({**asked, "adr": {"pyhton": {"name": "mine"}}}, ours)
+    text = "run-mlperf-inference: --adr.pyhton: no recipe has a dependency called pyhton; did you mean --adr.python?"
+    assert caught.value.message == text
+    assert "--adr.python.name=mine" in caught.value.hint
+    assert not any(ours.store_path.glob("*/_cm.json"))
+
+
 # --- what our recipes declare ---
 
 

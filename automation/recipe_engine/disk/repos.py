@@ -12,12 +12,14 @@ import json
 import os
 import zlib
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ..rules.env import merge_state
 from ..rules.errors import MetaError
 from ..rules.frozen import Frozen
+from ..rules.inputs import dependency_names
 from ..rules.model import SUCCESSOR_FILE, Recipe
 from ..rules.schema import parse_recipe
 from ..rules.select import IndexEntry
@@ -193,6 +195,12 @@ class RecipeSource:
             rules = {"values": repo.values, "has_strict_inputs": repo.has_strict_inputs} if repo else {}
             self._recipes[key] = recipe._replace(**rules)
         return self._recipes[key]
+
+    @cached_property
+    def dependency_names(self) -> frozenset[str]:
+        """The names of all dependencies of all recipes; reads every recipe's metadata."""
+        metas = [self.index.meta(entry) for entry in self.index.entries]
+        return frozenset(name for meta in metas if meta for name in dependency_names(json.loads(meta)))
 
     def digest(self, recipe: Recipe) -> str:
         """The SHA-256 over the files of a recipe that can change what it does."""

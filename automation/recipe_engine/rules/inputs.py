@@ -7,7 +7,7 @@ Inputs of recipes of a repository whose ``cmr.yaml`` says ``inputs: strict`` mus
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from .conditions import FALSE_WORDS, TRUE_WORDS
@@ -182,6 +182,43 @@ def refuse_inputs(recipe: Recipe, inputs: Mapping[str, Any]) -> None:
     given = [name for name in map(str, inputs) if name in recipe.refused_inputs and _says_something(inputs[name])]
     if given:
         raise RequestError("\n".join(f"{recipe.id.alias}: --{name}: {recipe.refused_inputs[name]}" for name in given))
+
+
+def dependency_names(meta: Any) -> Iterator[str]:
+    """The names of dependencies anywhere in a recipe's metadata."""
+    if isinstance(meta, Mapping):
+        names = meta.get("names")
+        yield from names if isinstance(names, list) else ()
+    parts = meta.values() if isinstance(meta, Mapping) else meta if isinstance(meta, list) else ()
+    for part in parts:
+        yield from dependency_names(part)
+
+
+def remarks_on_handles(
+    recipe: Recipe,
+    inputs: Mapping[str, Any],
+    handles: Iterable[str],
+    known: Collection[str],
+) -> list[str]:
+    """A line for each ``--adr.NAME`` that is the name of no dependency of any recipe (``known``).
+
+    Raises RequestError where it looks like a misspelt one; others come with commands that were written for recipes of
+    somebody else.
+    """
+    unknown = [handle for handle in handles if handle not in known]
+    texts = {name: f"{recipe.id.alias}: --adr.{name}: no recipe has a dependency called {name}" for name in unknown}
+    meant = {name: close[0] for name in unknown if (close := nearest(name, known, 1, likeness=0.8))}
+    if not meant:
+        return [f"{text}, so it has no effect" for text in texts.values()]
+    renamed = {
+        key: {meant.get(name, name): changes for name, changes in inputs[key].items()}
+        for key in ("adr", "add_deps_recursive")
+        if isinstance(inputs.get(key), Mapping)
+    }
+    lines = [f"{texts[name]}; did you mean --adr.{meant[name]}?" for name in meant]
+    raise RequestError(
+        "\n".join(lines), hint=renamed_line({**inputs, **renamed}, {}, str(inputs.get("action") or "run"))
+    )
 
 
 def remarks_on_inputs(recipe: Recipe, inputs: Mapping[str, Any]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from ..disk.repos import RecipeSource
 from ..rules.inputs import (
     UnknownInput,
     refusal,
@@ -11,6 +12,7 @@ from ..rules.inputs import (
     refuse_inputs,
     refuse_values,
     refuses_unknown,
+    remarks_on_handles,
     remarks_on_inputs,
     unknown_inputs,
 )
@@ -20,9 +22,10 @@ from .hooks import names_input
 logger = logging.getLogger(__name__)
 
 
-def check_inputs(recipe: Recipe, request: Request, reported: set[str]) -> None:
+def check_inputs(recipe: Recipe, request: Request, source: RecipeSource, reported: set[str]) -> None:
     """Raises RequestError for inputs that the recipe refuses, and, if its repository or the caller is strict, for those
-    that it does not declare and for values that are not among an input's choices.
+    that it does not declare, for values that are not among an input's choices, and for an ``--adr.NAME`` that is nearly
+    the name of a dependency of the recipes of ``source``.
 
     Else the console is warned, once for each line in ``reported``; a hook may read what its recipe does not describe.
     """
@@ -37,6 +40,8 @@ def check_inputs(recipe: Recipe, request: Request, reported: set[str]) -> None:
     refuse_inputs(recipe, inputs)
     refuse_values(recipe, inputs)
     lines = remarks_on_inputs(recipe, inputs)
+    if is_refused and request.recursive_overrides:
+        lines += remarks_on_handles(recipe, inputs, request.recursive_overrides, source.dependency_names)
     lines += [_warning(recipe, each) for each in unknown if each.meant or not names_input(recipe, each.name)]
     for line in dict.fromkeys(lines) if inputs.get("out") else ():
         if line not in reported:

@@ -34,7 +34,7 @@ def run_request(engine: Engine, request: Request) -> StepResult:
     refuse_endless(request)
     recipe = engine.source.recipe(engine.choose(request).entry)
     if request.asked_by is None:
-        check_inputs(recipe, request, engine.reported)
+        check_inputs(recipe, request, engine.source, engine.reported)
     with engine.reporting(recipe, request) as report:
         configured = engine.configure(recipe, with_own_places(recipe, request, engine.top_folder))
         report.start(configured)
