@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+
 import pytest
-from helpers import TemporaryHome
+from helpers import TemporaryHome, cm_command
 
 MAPPED = {"input_description": {"size": {"desc": "how big"}}, "input_mapping": {"size": "CM_SIZE"}, "cache": True}
 
@@ -72,3 +75,18 @@ def test_a_recipe_that_runs_another_one_is_held_to_the_same(strict: TemporaryHom
     done = strict.cm("run", "script", "call-x")
     assert done.code == 1
     assert "unknown input --sizes for recipe get-x; did you mean --size?" in done.stderr
+
+
+def test_errors_and_warnings_have_a_colour_on_a_terminal_that_takes_one(strict: TemporaryHome) -> None:
+    request = ("run", "script", "--tags=make,report", "--sizes=3", "--quiet")
+    for words, settings, shown in (
+        (request, {}, "\x1b[31mCM error:\x1b[0m unknown input --sizes"),
+        ((*request, "--unknown_inputs=warn"), {}, "\x1b[33m! unknown input --sizes"),
+        (request, {"NO_COLOR": "1"}, "\nCM error: unknown input --sizes"),
+    ):
+        terminal, stderr = os.openpty()
+        env = {**strict.process_env({"TERM": "xterm", "NO_COLOR": ""}), **settings}
+        subprocess.run(cm_command(words), cwd=strict.work, env=env, stdin=subprocess.DEVNULL, stderr=stderr, timeout=60)
+        os.close(stderr)
+        assert shown in os.read(terminal, 65_536).decode().replace("\r\n", "\n")
+        os.close(terminal)

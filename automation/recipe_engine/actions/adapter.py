@@ -26,7 +26,7 @@ from ..rules.frozen import Frozen
 from ..rules.model import StepResult
 from ..rules.schema import is_yes
 from ..rules.secrets import hidden_text, hidden_texts, known_from, without_secrets
-from ..running.console import masked_output, raised_as_interrupted, shown
+from ..running.console import RED, YELLOW, coloured, masked_output, raised_as_interrupted, shown
 from .flags import check_flags as check_flags  # the adapters know it from here
 
 logger = logging.getLogger(__name__)
@@ -201,7 +201,7 @@ def wants_json(i: Mapping[str, Any]) -> bool:
 def _failed(code: int, text: str, out: str, cmind: Any) -> dict[str, Any]:
     if out == "con":
         _drop_unwritable()
-        print(f"\nCM error: {text}", file=sys.stderr)  # noqa: T201
+        print(f"\n{coloured('CM error:', RED, sys.stderr)} {text}", file=sys.stderr)  # noqa: T201
         if cmind is not None:
             cmind.output = "shown"
     return {"return": code, "error": text}
@@ -221,11 +221,12 @@ def _drop_unwritable() -> None:
 
 
 class ShownFormatter(logging.Formatter):
-    """Lines of the story as people see them."""
+    """Lines of the story as people see them, warnings in colour."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The text of one line."""
-        return shown(super().format(record))
+        text = shown(super().format(record))
+        return coloured(text, YELLOW, sys.stderr) if record.levelno >= logging.WARNING else text
 
 
 def set_up_logging(*, is_verbose: bool) -> None:

@@ -39,6 +39,18 @@ def shown(text: str) -> str:
     return as_called(hidden_text(text))
 
 
+RED, YELLOW = "31", "33"
+
+
+def coloured(text: str, colour: str, stream: TextIO) -> str:
+    """The text in a colour if the stream is a terminal that may get one: NO_COLOR is unset or empty
+    (https://no-color.org, read November 2026), and TERM is not ``dumb``."""
+    with contextlib.suppress(ValueError):  # a closed stream
+        if stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
+            return f"\x1b[{colour}m{text}\x1b[0m"
+    return text
+
+
 def has_terminal() -> bool:
     """Whether a question can be answered: standard input is a terminal."""
     with contextlib.suppress(ValueError):  # a closed stream
