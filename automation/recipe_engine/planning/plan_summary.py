@@ -14,7 +14,7 @@ from ..documents.console_text import cut, joined
 from ..documents.needs import Download
 from ..rules.amounts import counted, size_text
 from .plan import Plan, PlannedStep
-from .plan_text import error_lines, look_of, name_of
+from .plan_text import error_lines, look_of, name_of, need_rows
 
 Kind = tuple[str, str]
 """The mark of a step and what it is called: steps of one kind are the same step."""
@@ -65,19 +65,8 @@ def _total_lines(plan: Plan, counts: Counter[Kind], n_steps: int, former: str) -
     parts = [f"{each[mark]} {text}" for mark, (text, _) in MEANINGS.items() if each[mark]]
     repeats = f"; with repeats {n_steps:,}" if n_steps > len(counts) else ""
     yield f"steps:     {len(counts)}: {', '.join(parts)}{repeats}"
-    needs = plan.needs
-    yield from _download_lines(needs.downloads)
-    if needs.total_disk_mb:
-        verdict = "" if needs.total_disk_mb * 10**6 <= plan.free_bytes else "; NOT ENOUGH"
-        declared = size_text(needs.total_disk_mb * 10**6)
-        yield f"disk:      {declared} declared, {size_text(plan.free_bytes)} free at {plan.cache_path}{verdict}"
-    if needs.memory_mb:
-        yield f"memory:    {size_text(needs.memory_mb * 10**6)} declared for the largest step"
-    for title, texts in (("sudo", needs.sudo), ("container", needs.container), ("gpu", needs.gpu)):
-        if texts:
-            yield f"{title + ':':<11}{'; '.join(texts)}"
-    if needs.tokens:
-        yield f"tokens:    {', '.join(needs.tokens)}"
+    yield from _download_lines(plan.needs.downloads)
+    yield from (f"{title + ':':<11}{text}" for title, text in need_rows(plan))
     if former:
         yield f"time:      {former}"
 

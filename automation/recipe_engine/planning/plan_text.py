@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ..documents.console_text import plain
-from ..rules.amounts import counted
+from ..rules.amounts import counted, size_text
 from ..rules.conditions import shown
 from ..rules.errors import RecipeError
 from ..rules.variations import ASKED_FOR
@@ -93,23 +93,31 @@ def _summary_lines(plan: Plan) -> Iterator[str]:
     failing = f", {plan.count('fail')} would fail" if plan.count("fail") else ""
     done = f"{plan.count('run')} to run, {plan.count('reuse')} from the cache, {plan.count('skip')} skipped"
     yield f"steps: {done}{unknown}{failing}"
-    needs = plan.needs
-    for download in needs.downloads:
+    for download in plan.needs.downloads:
         size = f"{download.size_bytes / 1e6:.1f} MB" if download.size_bytes is not None else "size not declared"
         check = "SHA-256 known" if download.sha256 else "no SHA-256"
         licence = f"licence {download.licence}" if download.licence else "licence not declared"
         yield f"download: {download.what} ({size}, {check}, {licence})"
-    free_mb = plan.free_bytes // 10**6
+    yield from (f"{title}: {text}" for title, text in need_rows(plan))
+
+
+def need_rows(plan: Plan) -> Iterator[tuple[str, str]]:
+    """What the steps that run need besides downloads: a title and a text for each kind."""
+    needs = plan.needs
     if needs.total_disk_mb:
-        verdict = "" if needs.total_disk_mb <= free_mb else "; NOT ENOUGH"
-        yield f"disk: {needs.total_disk_mb} MB declared, {free_mb} MB free at {plan.cache_path}{verdict}"
+        size_bytes = needs.total_disk_mb * 10**6
+        verdict = "" if size_bytes <= plan.free_bytes else "; NOT ENOUGH"
+        yield (
+            "disk",
+            f"{size_text(size_bytes)} declared, {size_text(plan.free_bytes)} free at {plan.cache_path}{verdict}",
+        )
     if needs.memory_mb:
-        yield f"memory: {needs.memory_mb} MB declared for the largest step"
+        yield "memory", f"{size_text(needs.memory_mb * 10**6)} declared for the largest step"
     for title, texts in (("sudo", needs.sudo), ("container", needs.container), ("gpu", needs.gpu)):
         if texts:
-            yield f"{title}: {'; '.join(texts)}"
+            yield title, "; ".join(texts)
     if needs.tokens:
-        yield f"tokens: {', '.join(needs.tokens)}"
+        yield "tokens", ", ".join(needs.tokens)
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
