@@ -100,18 +100,18 @@ def system_is_not_synthetic(system: SystemView) -> Iterator[Found]:
 
 @rule("SYN-003", Scope.SCENARIO, "The result is not of a test run.", source=OURS, step=Step.PERFORMANCE)
 def is_no_test_run(scenario: ScenarioView) -> Iterator[Found]:
-    for source in _texts(scenario):
-        if _has_label(source, TEST_RUN_LABEL):
-            line = source.line_of(TEST_RUN_LABEL)
-            yield Found(path=source.path, found=TEST_RUN_LABEL, allowed="a run of the full rules", line=line)
+    return _labelled(scenario, TEST_RUN_LABEL, "a run of the full rules")
 
 
 @rule("SYN-005", Scope.SCENARIO, "The result is not of a rehearsal.", source=OURS, step=Step.TREE)
 def is_no_rehearsal(scenario: ScenarioView) -> Iterator[Found]:
+    return _labelled(scenario, REHEARSAL_LABEL, "runs of the full rules")
+
+
+def _labelled(scenario: ScenarioView, label: str, allowed: str) -> Iterator[Found]:
     for source in _texts(scenario):
-        if _has_label(source, REHEARSAL_LABEL):
-            line = source.line_of(REHEARSAL_LABEL)
-            yield Found(path=source.path, found=REHEARSAL_LABEL, allowed="runs of the full rules", line=line)
+        if _has_label(source, label):
+            yield Found(path=source.path, found=label, allowed=allowed, line=source.line_of(label))
 
 
 @rule("SYN-004", Scope.SCENARIO, "Nothing else says that a stand-in or made data was measured.", source=OURS,
