@@ -45,15 +45,44 @@ def environment(checkout: Path) -> dict[str, str]:
     return {**env, "HOME": str(home)}
 
 
-def run_sh(checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def ended(
+    checkout: Path, *command: str, folder: Path | None = None, **settings: str
+) -> subprocess.CompletedProcess[str]:
+    """How a command ended, in ``checkout`` or another folder, with further environment variables."""
     return subprocess.run(
-        ["./run.sh", *words],
-        cwd=checkout,
-        env=environment(checkout),
+        command,
+        cwd=folder or checkout,
+        env={**environment(checkout), **settings},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=900,
+    )
+
+
+def run_sh(checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return ended(checkout, "./run.sh", *words)
+
+
+def cm(checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return ended(checkout, "./cm", *words)
+
+
+def plain_cm(checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Calls cm itself, beside the checkout."""
+    home = {"CM_REPOS": str(checkout / ".cm"), "CROWDPERF_CACHE": str(checkout / "cache")}
+    return ended(checkout, str(checkout / ".venv" / "bin" / "cm"), *words, folder=checkout.parent, **home)
+
+
+def start_run(checkout: Path, *words: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        ["./run.sh", *words],
+        cwd=checkout,
+        env=environment(checkout),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
 
 
@@ -73,15 +102,7 @@ def accuracies(results: dict[str, object]) -> list[object]:
 def first(checkout: Path) -> subprocess.CompletedProcess[str]:
     """The first run that ends; two before it were killed with everything they had started, or alone."""
     for delay_s, is_group in ((6.0, True), (12.0, False)):
-        process = subprocess.Popen(
-            ["./run.sh"],
-            cwd=checkout,
-            env=environment(checkout),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        process = start_run(checkout)
         time.sleep(delay_s)
         (os.killpg if is_group else os.kill)(process.pid, signal.SIGKILL)
         process.wait()
@@ -139,27 +160,13 @@ def test_no_entry_is_left_half_made(checkout: Path, first: subprocess.CompletedP
     assert len(identities) == len(set(identities))
 
 
-def cm(checkout: Path, *words: str, given: str = "") -> subprocess.CompletedProcess[str]:
-    """Calls ./cm; `given` is a whole command line, as it was printed, for a shell."""
-    command = ["bash", "-c", given] if given else ["./cm", *words]
-    return subprocess.run(
-        command,
-        cwd=checkout,
-        env=environment(checkout),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
-
-
 def test_the_printed_line_runs_it_again_from_the_cache_with_the_same_accuracy(
     checkout: Path, first: subprocess.CompletedProcess[str]
 ) -> None:
     before = accuracies(newest_results(checkout))
     (again,) = [line.split("Again:")[1].strip() for line in first.stdout.splitlines() if line.startswith("Again:")]
     assert again == "./cm run script --tags=run,mlperf,inference"
-    second = cm(checkout, given=f"{again} --scenario=Offline,SingleStream")
+    second = ended(checkout, "bash", "-c", f"{again} --scenario=Offline,SingleStream")
     assert second.returncode == 0, second.stdout[-3000:] + second.stderr[-3000:]
     for recipe in ("install-python-venv", "get-mlperf-loadgen", "get-dataset-digits", "get-ml-model-digits"):
         assert any(f"= {recipe}" in line and "reused" in line for line in second.stderr.splitlines())
@@ -264,18 +271,6 @@ def wait_for_run(checkout: Path, number: int, process: subprocess.Popen[bytes]) 
     pytest.fail(f"run {number} did not begin (the process ended with {process.poll()})")
 
 
-def start_run(checkout: Path, *words: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        ["./run.sh", *words],
-        cwd=checkout,
-        env=environment(checkout),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-
-
 RESUMED = ("--scenario=Offline,SingleStream", "--results_dir=resumed")
 
 
@@ -310,16 +305,7 @@ def test_an_interrupted_call_goes_on_with_cm_resume(checkout: Path, first: subpr
     folder = wait_for_run(checkout, 2, process)
     os.kill(process.pid, signal.SIGINT)
     assert process.wait() == 130
-    home = {"CM_REPOS": str(checkout / ".cm"), "CROWDPERF_CACHE": str(checkout / "cache")}
-    done = subprocess.run(
-        [checkout / ".venv" / "bin" / "cm", "resume", "script"],
-        cwd=checkout.parent,
-        env={**environment(checkout), **home},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
+    done = plain_cm(checkout, "resume", "script")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "interrupted (130) in run-mlperf-inference" in done.stderr
     assert "  from the cache: " in done.stderr
@@ -333,17 +319,8 @@ def test_an_interrupted_call_goes_on_with_cm_resume(checkout: Path, first: subpr
 def test_the_app_without_a_scenario_makes_all_runs_and_ends_with_the_table(
     checkout: Path, first: subprocess.CompletedProcess[str]
 ) -> None:
-    home = {"CM_REPOS": str(checkout / ".cm"), "CROWDPERF_CACHE": str(checkout / "cache")}
     words = ["--tags=app,mlperf,inference,_digits,_null", "--mode=performance", "--min_duration_ms=200", "--quiet"]
-    done = subprocess.run(
-        [checkout / ".venv" / "bin" / "cm", "run", "script", *words],
-        cwd=checkout.parent,
-        env={**environment(checkout), **home},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
+    done = plain_cm(checkout, "run", "script", *words)
     assert "digits with null on cpu: stand-in for a backend, not an MLPerf result; test run" in done.stdout, (
         done.stderr[-3000:]
     )
