@@ -13,7 +13,7 @@ def listing_width() -> int:
     """How many columns a line of a listing may have: those of the terminal, at most ``WIDTH``."""
     try:
         return min(WIDTH, os.get_terminal_size(1).columns or WIDTH)
-    except OSError:  # standard output is no terminal
+    except OSError:  # standard output is not a terminal
         return WIDTH
 
 

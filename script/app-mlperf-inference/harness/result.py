@@ -68,7 +68,7 @@ def run_label(settings: Settings, log: LoadGenLog, facts: Facts, compliance_test
 
 
 def _requested(value: str | int | list[int] | None) -> Json:
-    """A setting as run.json has it; nobody asked for what is not there, nor for the first GPU alone."""
+    """A setting as run.json has it; without a value, and for the first GPU alone, it is the default."""
     origin = Origin.DEFAULT if value in (None, [], [0]) else Origin.REQUEST
     return {"value": value, "origin": origin.value}
 

@@ -2,7 +2,7 @@
 
 A recipe names its own process in OWNER_VARIABLE (run.sh). Where none is named, as in a run started from a shell or
 with nohup, nothing is watched. Linux reports the end of any process through a pidfd (pidfd_open(2), Linux 5.3), so the
-thread that waits for it sleeps until then and costs a run nothing. Where there is no pidfd, nothing is watched either.
+thread that waits for it sleeps until then and costs a run nothing. On systems without pidfd nothing is watched either.
 """
 
 from __future__ import annotations
