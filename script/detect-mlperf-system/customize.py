@@ -1,7 +1,7 @@
 """Hooks of detect-mlperf-system: describe this machine (or a recorded one) and say which known system it is.
 
-`machine_facts.system` looks, `registry.py` matches with `systems.csv`, `submission.py` fills the file of a submission,
-`page.py` makes lines of it. Nothing is changed; `system.json` is written only with --outdirname.
+`machine_facts.system` looks, `machine_facts.known_systems` says which known system that is, `submission.py` fills the
+file of a submission, `page.py` makes lines of it. Nothing is changed; `system.json` is written only with --outdirname.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
@@ -11,10 +11,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from machine_facts import choose, pythons
+from machine_facts import choose, known_systems, pythons
 from machine_facts import system as systems
 
-from . import page, registry, submission
+from . import page, submission
 
 PREFIX = "CM_MLPERF_SYSTEM_"
 FILE_NAME = "system.json"
@@ -35,7 +35,7 @@ def _describe(i: dict[str, Any], *, is_run: bool) -> dict[str, Any]:
     start = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
     try:
         chosen = choose.choose(str(env.get(f"{PREFIX}MACHINE") or ""), start)
-        rows = registry.read()
+        rows = known_systems.read()
     except (choose.MachineError, OSError, ValueError) as error:
         return {"return": 1, "error": str(error)}
     wanted = str(env.get(f"{PREFIX}PYTHON") or "")
@@ -44,7 +44,7 @@ def _describe(i: dict[str, Any], *, is_run: bool) -> dict[str, Any]:
         hint = "hint: the path of an interpreter, such as --python=/usr/bin/python3"
         return {"return": 1, "error": f"--python={wanted}: there is no such Python\n  {hint}"}
     system = systems.look(chosen.machine, python, chosen.note)
-    match = registry.match(system, rows)
+    match = known_systems.match(system, rows)
     fields = submission.fields(system)
     missing = submission.missing(fields)
     state["mlperf_system"] = {
@@ -73,7 +73,7 @@ def _write(env: dict[str, Any], content: dict[str, Any]) -> dict[str, Any]:
     return {"return": 0}
 
 
-def match_as_dict(match: registry.Match) -> dict[str, Any]:
+def match_as_dict(match: known_systems.Match) -> dict[str, Any]:
     """A match for the state."""
     row = match.row
     return {
@@ -87,7 +87,7 @@ def match_as_dict(match: registry.Match) -> dict[str, Any]:
     }
 
 
-def env_of(system: systems.System, match: registry.Match) -> dict[str, str]:
+def env_of(system: systems.System, match: known_systems.Match) -> dict[str, str]:
     """The description as env keys; empty for what is not known."""
     gpus = system.driver.gpus
     values = {

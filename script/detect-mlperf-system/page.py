@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from machine_facts.known_systems import Match
 from machine_facts.system import System
 from machine_facts.system_rows import accelerator_rows, host_rows, software_rows
-
-from .registry import Match
 
 
 def lines(system: System, match: Match, missing: Sequence[str]) -> tuple[str, ...]:

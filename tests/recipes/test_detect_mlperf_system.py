@@ -13,10 +13,9 @@ for library in ("get-machine-lib", "get-mlperf-results-lib"):
     load_recipe(library).preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / library)}})
 
 recipe = load_recipe("detect-mlperf-system")
-registry = load_module("detect-mlperf-system", "registry")
 submission = load_module("detect-mlperf-system", "submission")
 
-from machine_facts import choose, probe, system  # noqa: E402
+from machine_facts import choose, known_systems, probe, system  # noqa: E402
 
 
 def run(name: str, **env: str) -> dict[str, Any]:
@@ -221,11 +220,11 @@ def test_a_wrong_input_is_refused_with_a_hint(env: dict[str, str], text: str) ->
     ],
 )
 def test_names_of_drivers_and_of_the_bus_give_one_key(name: str, memory_mib: int, key: str) -> None:
-    assert registry.gpu_key(name, memory_mib) == key
+    assert known_systems.gpu_key(name, memory_mib) == key
 
 
 def test_the_registry_has_the_systems_of_the_documents_with_their_sources() -> None:
-    rows = registry.read()
+    rows = known_systems.read()
     wanted = {
         "A100-SXM4x8",
         "A100-PCIex2",
@@ -249,21 +248,21 @@ def test_the_registry_has_the_systems_of_the_documents_with_their_sources() -> N
 
 
 def test_a_broken_registry_is_told_with_its_line(tmp_path: Path) -> None:
-    header = registry.TABLE.read_text(encoding="utf-8").splitlines()[0]
+    header = known_systems.TABLE.read_text(encoding="utf-8").splitlines()[0]
     path = tmp_path / "systems.csv"
     path.write_text(f"{header}\nA,nvidia,T4-16GB,many,,,,,,,,,,\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"systems\.csv:2"):
-        registry.read(path)
+        known_systems.read(path)
     path.write_text("a,b\n", encoding="utf-8")
     with pytest.raises(ValueError, match="columns"):
-        registry.read(path)
+        known_systems.read(path)
 
 
 def test_gpus_of_two_kinds_are_no_known_system(tmp_path: Path) -> None:
     described = system.look(probe.recorded(choose.SHIPPED / "t4x8"))
     gpus = (described.driver.gpus[0]._replace(name="NVIDIA A30", memory_mib=24576), *described.driver.gpus[1:])
     mixed = described.__class__(**{**vars(described), "driver": described.driver._replace(gpus=gpus)})
-    match = registry.match(mixed, registry.read())
+    match = known_systems.match(mixed, known_systems.read())
     assert match.quality == "unknown"
     assert "different GPUs" in match.reasons[0]
 
@@ -271,6 +270,6 @@ def test_gpus_of_two_kinds_are_no_known_system(tmp_path: Path) -> None:
 def test_another_processor_is_told_and_is_still_a_match() -> None:
     described = system.look(probe.recorded(choose.SHIPPED / "t4x8"))
     other = described.__class__(**{**vars(described), "cpu": described.cpu._replace(model_name="AMD EPYC 9654")})
-    match = registry.match(other, registry.read())
+    match = known_systems.match(other, known_systems.read())
     assert (match.quality, match.system_id) == ("exact", "T4x8")
     assert "its processor is AMD EPYC 9654, not Platinum 8280" in "; ".join(match.reasons)

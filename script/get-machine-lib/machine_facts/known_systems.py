@@ -13,8 +13,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal
 
-from machine_facts.findings import counted
-from machine_facts.system import System
+from .findings import counted
+from .system import System
 
 Quality = Literal["exact", "same-gpu", "unknown"]
 TABLE = Path(__file__).resolve().parent / "systems.csv"
@@ -69,7 +69,8 @@ def read(path: Path = TABLE) -> tuple[Row, ...]:
         for values in reader:
             if None in values or None in values.values() or not values["count"].isdigit():
                 raise ValueError(f"{path}:{reader.line_num}: this is no system: {values}")
-            rows.append(Row(**{**values, "count": int(values["count"])}))
+            count = int(values.pop("count"))
+            rows.append(Row(**values, count=count))
     return tuple(rows)
 
 
