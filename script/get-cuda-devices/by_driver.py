@@ -1,6 +1,6 @@
 """The properties of CUDA devices as the driver's own tool tells them, without a CUDA toolkit.
 
-nvidia-smi asks NVML, which knows name, memory, clock and compute capability. What follows from the compute capability
+nvidia-smi asks NVML, which knows name, memory, clock and (drivers after branch 470) compute capability. What follows from the compute capability
 is taken from a table; what neither tells is "not known". Not run on hardware; tested on recorded output.
 """
 
@@ -47,6 +47,20 @@ THREADS_PER_MULTIPROCESSOR = {
 }
 """Both tables: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability" (CUDA 12.8); shared memory
 is what a block has without opting in to more. Compute capabilities that are not here are left as not known."""
+CAPABILITY_OF_NAME = {
+    "Tesla K80": "3.7",
+    "Tesla P100": "6.0",
+    "Tesla V100": "7.0",
+    "Tesla T4": "7.5",
+}
+"""GPUs that older drivers show, which do not tell the compute capability (branch 470, by public reports): beginnings of
+names, as NVIDIA's page "CUDA GPU Compute Capability" lists them (developer.nvidia.com/cuda-gpus, 2026-11)."""
+SOURCES = (
+    "NVML does not tell the CUDA runtime version; registers, threads, shared memory, blocks and grids are those of the "
+    'compute capability (CUDA C++ Programming Guide 12.8, "Technical Specifications per Compute Capability"); where the '
+    "driver does not tell that either, it is the one that NVIDIA lists for the name of the GPU"
+)
+"""What a user is told about the properties that the driver's tool does not know."""
 
 
 def devices(machine: Machine, driver: nvidia.Driver, visible: str) -> tuple[properties.Device, ...]:
@@ -73,14 +87,16 @@ def chosen_gpus(gpus: Sequence[nvidia.Gpu], visible: str) -> list[nvidia.Gpu]:
 
 
 def _device(gpu: nvidia.Gpu, driver: nvidia.Driver, clock_mhz: str) -> properties.Device:
+    listed = next((one for name, one in CAPABILITY_OF_NAME.items() if gpu.name.startswith(name)), "")
+    capability = gpu.compute_capability or listed
     known = {
         properties.DEVICE_ID: str(gpu.number),
         properties.NAME: gpu.name,
-        properties.CAPABILITY: gpu.compute_capability,
+        properties.CAPABILITY: capability,
         properties.DRIVER_VERSION: driver.cuda_version,
         properties.MEMORY: str(gpu.memory_mib * 1024 * 1024) if gpu.memory_mib else "",
         properties.CLOCK: f"{float(clock_mhz):f} MHz" if clock_mhz else "",
     }
-    if threads := THREADS_PER_MULTIPROCESSOR.get(gpu.compute_capability):
+    if threads := THREADS_PER_MULTIPROCESSOR.get(capability):
         known |= {**COMMON, "Maximum number of threads per multiprocessor": threads}
     return {name: known.get(name) or properties.NOT_KNOWN for name in properties.NAMES}

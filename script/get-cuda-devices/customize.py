@@ -12,13 +12,15 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 import re
 import sys
 import tempfile
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from machine_facts import nvidia
+from machine_facts import choose, nvidia, toolkits
 from machine_facts.probe import Machine
 
 from . import advice, by_driver, properties, query
 
+ON_RECORDED = "nothing can be compiled or run on a recorded machine; its nvidia-smi is read"
 VISIBLE = re.compile(r"([0-9A-Za-z][0-9A-Za-z-]*(,[0-9A-Za-z][0-9A-Za-z-]*)*)?")
 
 
@@ -41,14 +43,20 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Prints the properties of each device and sets the recipe's keys; CM's answer."""
-    env, machine = i["env"], i.get("machine") or Machine()
+    env = i["env"]
     try:
-        asked = _asked(env)
+        chosen = choose.choose(str(env.get("CM_RECORDED_MACHINE", "") or ""), Path.cwd())
+        if chosen.banner:
+            print(chosen.banner)
+        machine, asked = i.get("machine") or chosen.machine, _asked(env)
         if asked.nvcc:
             devices = _by_toolkit(machine, asked)
         else:
-            devices = _by_driver(machine, asked, is_wanted=env.get("CM_CUDA_DEVICES_SOURCE") == "nvml")
-    except (DevicesError, query.CompileError) as error:
+            is_wanted = env.get("CM_CUDA_DEVICES_SOURCE") == "nvml"
+            why = ON_RECORDED if chosen.banner else "as asked" if is_wanted else "there is no nvcc to compile with"
+            print(f"get-cuda-devices: asking nvidia-smi (NVML): {why}", file=sys.stderr)
+            devices = _by_driver(machine, asked)
+    except (DevicesError, choose.MachineError, query.CompileError) as error:
         return {"return": 1, "error": str(error)}
     print(properties.text_of(devices), end="", flush=True)
     for line in properties.warnings(devices, asked.min_memory_gb):
@@ -103,10 +111,8 @@ def _by_toolkit(machine: Machine, asked: Asked) -> tuple[properties.Device, ...]
     return devices
 
 
-def _by_driver(machine: Machine, asked: Asked, *, is_wanted: bool) -> tuple[properties.Device, ...]:
+def _by_driver(machine: Machine, asked: Asked) -> tuple[properties.Device, ...]:
     """Asks the driver's nvidia-smi. Raises DevicesError."""
-    why = "as asked" if is_wanted else "there is no nvcc to compile the query with"
-    print(f"get-cuda-devices: asking nvidia-smi (NVML): {why}", file=sys.stderr)
     driver = nvidia.look(machine)
     if not driver.is_working:
         said = driver.trouble or "nvidia-smi is not there"
@@ -123,9 +129,14 @@ def _by_driver(machine: Machine, asked: Asked, *, is_wanted: bool) -> tuple[prop
                 "of the whole GPU; a program sees one slice of it (nvidia-smi -L)",
                 file=sys.stderr,
             )
-    print(
-        "get-cuda-devices: NVML does not tell the CUDA runtime version; limits of blocks and grids are those of the "
-        "compute capability, as NVIDIA's programming guide lists them",
-        file=sys.stderr,
-    )
-    return devices
+    print(f"get-cuda-devices: {by_driver.SOURCES}", file=sys.stderr)
+    return _with_runtime(machine, devices) if machine.is_recorded else devices
+
+
+def _with_runtime(machine: Machine, devices: tuple[properties.Device, ...]) -> tuple[properties.Device, ...]:
+    """The devices with the runtime version of the newest toolkit of a recorded machine, which is said."""
+    found = toolkits.cuda_toolkits(machine)
+    if not found:
+        return devices
+    print(f"get-cuda-devices: CUDA runtime version: that of the recorded toolkit in {found[0].home}", file=sys.stderr)
+    return tuple({**device, properties.RUNTIME_VERSION: found[0].release} for device in devices)

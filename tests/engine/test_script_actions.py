@@ -229,3 +229,10 @@ def test_removing_needs_a_name_and_somebody_to_ask(monkeypatch: pytest.MonkeyPat
     with pytest.raises(RequestError, match="stdin is not a terminal"):
         actions.check_removal({"artifact": "get-x", "out": "con"})
     actions.check_removal({"artifact": "get-x", "out": "con", "f": True})
+
+
+def test_who_asks_for_the_web_page_hears_of_the_page_of_results_and_of_show() -> None:
+    with pytest.raises(RequestError) as caught:
+        actions.unsupported_action({"action": "gui"})
+    for word in ("results.html", "show,mlperf,results", "cm diff script", "cm show cache", "cm help script"):
+        assert word in caught.value.hint

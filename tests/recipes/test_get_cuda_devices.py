@@ -70,7 +70,8 @@ def nvcc(fake_tool: Any) -> Any:
 def run(hook_input: Any, machine: Any = None, **env: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """preprocess' answer and its whole input afterwards."""
     defaults = {"CM_CUDA_DEVICES_SOURCE": "nvcc", "CM_CUDA_DEVICES_MIN_MEMORY_GB": "8"}
-    call = hook_input({**defaults, **env}, machine=machine or probe.Machine())
+    here = None if "CM_RECORDED_MACHINE" in env else probe.Machine()
+    call = hook_input({**defaults, **env}, machine=machine or here)
     return recipe.preprocess(call), call
 
 
@@ -277,3 +278,31 @@ def test_the_query_compiles_and_without_a_driver_says_so(home: Any) -> None:
 def test_with_pycuda_is_another_word_for_with_nvml(home: Any) -> None:
     done = home.run_cm("get,cuda-devices,_with-pycuda")
     assert "asking nvidia-smi (NVML): as asked" in done.stderr
+
+
+@pytest.mark.parametrize(("name", "clock"), [("a100-sxm4x8", "1410.000000 MHz"), ("t4x1", "1590.000000 MHz")])
+def test_a_recorded_machine_shows_its_eighteen_properties_and_says_that_it_is_simulated(
+    hook_input: Any, inside: Path, capsys: Any, name: str, clock: str
+) -> None:
+    answer, call = run(hook_input, CM_RECORDED_MACHINE=name)
+    printed = capsys.readouterr()
+    assert answer == {"return": 0}
+    assert "SIMULATED" in printed.out
+    assert "nothing can be compiled or run on a recorded machine" in printed.err
+    assert "CUDA runtime version: that of the recorded toolkit in /usr/local/cuda-" in printed.err
+    first = call["state"]["cm_cuda_device_prop"]
+    assert tuple(first) == properties.NAMES
+    assert properties.NOT_KNOWN not in first.values()
+    assert first["Max clock rate"] == clock
+
+
+def test_what_a_recording_lacks_is_not_known(hook_input: Any, inside: Path) -> None:
+    _, call = run(hook_input, CM_RECORDED_MACHINE="nd-h100-v5")
+    assert call["state"]["cm_cuda_device_prop"]["Max clock rate"] == properties.NOT_KNOWN
+    assert call["state"]["cm_cuda_num_devices"] == 8
+
+
+def test_an_unknown_recorded_machine_is_refused_with_those_there_are(hook_input: Any, inside: Path) -> None:
+    answer, _ = run(hook_input, CM_RECORDED_MACHINE="dgx-9000")
+    assert answer["return"] == 1
+    assert "a100-sxm4x8" in answer["error"]

@@ -20,7 +20,10 @@ ALSO_CALLED = {"list": "find", "ls": "find"}
 INSTEAD: Mapping[str, str] = {
     "docker": "cm run script --tags=run,container,mlperf --recipe_tags=TAGS runs it in Docker, Podman or Apptainer",
     "dockerfile": "cm run script --tags=run,container,mlperf,_plan --recipe_tags=TAGS shows Dockerfile and commands",
-    "gui": "cm help script RECIPE lists the inputs, variations and choices that the page would show",
+    "gui": (
+        "cm help script RECIPE lists what the page would let you choose; every benchmark writes results.html, "
+        "cm run script --tags=show,mlperf,results and cm diff script A B compare results, cm show cache lists the cache"
+    ),
 }
 """What to use instead of CM's actions that this engine does not have."""
 
