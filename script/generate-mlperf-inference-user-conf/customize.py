@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.wholefile import write_whole
 
 from . import inputs, planning
@@ -48,6 +49,8 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         write(path, planned)
     except OSError as error:
         return {"return": 1, "error": f"cannot write {path}: {error}\nhint: give another folder with --output_dir"}
+    if call.model not in BENCHMARKS:
+        print(f"{call.model} is not an MLPerf benchmark ({', '.join(BENCHMARKS)}): it gets the rules that all share")
     text = [line for item in planned for line in (*item.lines, *(f"# {note}" for note in item.notes))]
     durations = [planning.duration_line(item, mode) for item in planned for mode in call.modes]
     print(f"{path}:\n  " + "\n  ".join(text))

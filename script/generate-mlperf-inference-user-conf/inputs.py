@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mlperf_results.benchmarks import BENCHMARKS, RECORDS
 from mlperf_results.names import ExecutionMode, Mode, Scenario, UnknownName, parse_execution_mode, parse_mode
 from mlperf_results.names import parse_scenario as scenario_named
-from mlperf_results.rounds import current_scenarios, scenarios_of
+from mlperf_results.rounds import current_scenarios, rounds_of, scenarios_of
 
 from .planning import Overrides
 
@@ -62,7 +63,9 @@ def read(env: Mapping[str, Any]) -> Call:
 
     if not text("CM_MLPERF_MODEL"):
         raise BadCall("give the benchmark with --model")
-    model = text("CM_MLPERF_MODEL")
+    model = _official(text("CM_MLPERF_MODEL"))
+    if round_problem := _round_problem(model, text("CM_VERSION")):
+        problems.append(round_problem)
     try:
         execution_mode = parse_execution_mode(text("CM_MLPERF_RUN_STYLE"))
         mode = text("CM_MLPERF_LOADGEN_MODE")
@@ -79,6 +82,21 @@ def read(env: Mapping[str, Any]) -> Call:
     if problems:
         raise BadCall("; ".join(dict.fromkeys(problems)))
     return Call(model=model, execution_mode=execution_mode, modes=modes, overrides=overrides)
+
+
+def _official(name: str) -> str:
+    """The official name of a benchmark, of its 99 % level where none is named; of other models the name as it is."""
+    low = name.lower()
+    spelled = {word: one.names[0] for one in RECORDS.values() for word in (one.name, *one.spellings)}
+    return low if low in BENCHMARKS else spelled.get(low, name)
+
+
+def _round_problem(model: str, round_name: str) -> str:
+    """What is wrong with --version: the settings are those of the newest round that has the benchmark."""
+    if not round_name or model not in BENCHMARKS or round_name == rounds_of(model)[-1]:
+        return ""
+    newest = rounds_of(model)[-1]
+    return f"--version={round_name}: user.conf is written by the rules of {newest}, the newest round that has {model}"
 
 
 def _scenarios(text: str, model: str) -> tuple[Scenario, ...]:

@@ -1,7 +1,8 @@
 """The properties of CUDA devices as the driver's own tool tells them, without a CUDA toolkit.
 
-nvidia-smi asks NVML, which knows name, memory, clock and (drivers after branch 470) compute capability. What follows from the compute capability
-is taken from a table; what neither tells is "not known". Not run on hardware; tested on recorded output.
+nvidia-smi asks NVML, which knows name, memory, clock and (drivers after branch 470) compute capability. What follows
+from the compute capability is taken from a table; what neither tells is "not known". Not run on hardware; tested on
+recorded output.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ CAPABILITY_OF_NAME = {
 names, as NVIDIA's page "CUDA GPU Compute Capability" lists them (developer.nvidia.com/cuda-gpus, 2026-11)."""
 SOURCES = (
     "NVML does not tell the CUDA runtime version; registers, threads, shared memory, blocks and grids are those of the "
-    'compute capability (CUDA C++ Programming Guide 12.8, "Technical Specifications per Compute Capability"); where the '
-    "driver does not tell that either, it is the one that NVIDIA lists for the name of the GPU"
+    'compute capability (CUDA C++ Programming Guide 12.8, "Technical Specifications per Compute Capability"); where '
+    "the driver does not tell that either, it is the one that NVIDIA lists for the name of the GPU"
 )
 """What a user is told about the properties that the driver's tool does not know."""
 

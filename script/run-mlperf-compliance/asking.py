@@ -20,6 +20,7 @@ from mlperf_results.rounds import ROUNDS, rounds_of
 ALL = "all"
 DIVISIONS = (*CHECKED_DIVISIONS, "open")
 TRUTHS = {"yes": True, "true": True, "on": True, "1": True, "": False, "no": False, "false": False, "off": False}
+TESTS_UP_TO_V20 = ("TEST04-A", "TEST04-B")
 SOURCES = ("real", "synthetic", "tiny")
 
 GIVEN_NUMBERS = ("min_duration_ms", "min_query_count", "performance_sample_count")
@@ -36,7 +37,10 @@ class CallError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A checked call. tests: None means what the benchmark needs. source: None means what session.json says."""
+    """A checked call. tests: None means what the benchmark needs. source: None means what session.json says.
+
+    round_name: empty means the newest round that has the benchmark of a run.
+    """
 
     folder: Path
     tests: tuple[str, ...] | None
@@ -72,13 +76,19 @@ def parse_call(env: Mapping[str, Any], folder: Path) -> Call:
 
     def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
         if value not in allowed:
-            problems.append(f"--{name}: found {value!r}; allowed: {', '.join(allowed)}")
+            problems.append(f"--{name}: found {value!r}; allowed: {', '.join(filter(None, allowed))}")
         return value
 
     words = [word.strip().upper() for word in text("CM_MLPERF_COMPLIANCE_TESTS").split(",") if word.strip()]
     tests = None if not words or ALL.upper() in words else tuple(dict.fromkeys(words))
     for test in tests or ():
-        one_of("test", test, (*TESTS, ALL))
+        if test in TESTS_UP_TO_V20:
+            problems.append(
+                f"--test: {test} belongs to rounds up to v2.0 and is not made here; TEST04 is its form since v2.1 "
+                "(one run, compared with the performance run)"
+            )
+        else:
+            one_of("test", test, (*TESTS, ALL))
     rerun = text("CM_RERUN").lower()
     one_of("rerun", rerun, tuple(TRUTHS))
     source = text("CM_MLPERF_SOURCE")
@@ -90,7 +100,7 @@ def parse_call(env: Mapping[str, Any], folder: Path) -> Call:
     call = Call(
         folder=folder / Path(results).expanduser(),
         tests=tests,
-        round_name=one_of("version", text("CM_MLPERF_SUBMISSION_VERSION"), ROUNDS),
+        round_name=one_of("version", text("CM_MLPERF_SUBMISSION_VERSION"), (*ROUNDS, "")),
         division=one_of("division", text("CM_MLPERF_SUBMISSION_DIVISION").lower(), DIVISIONS),
         source=source or None,
         is_rerun=TRUTHS.get(rerun, False),
@@ -100,13 +110,18 @@ def parse_call(env: Mapping[str, Any], folder: Path) -> Call:
     return call
 
 
+def round_of(call: Call, benchmark: str) -> str:
+    """Return the round whose tests a benchmark is given: the one asked for, else the newest that has the benchmark."""
+    return call.round_name or (rounds_of(benchmark) if benchmark in BENCHMARKS else ROUNDS)[-1]
+
+
 def wanted_tests(call: Call, benchmark: str) -> tuple[str, ...]:
     """Return the tests to make of a benchmark, none where it is exempt; raises CallError for one that the round needs
     and nobody here makes, and for a benchmark the round does not have."""
     if call.tests is not None:
         return call.tests
     try:
-        needed = tests_needed(benchmark, call.round_name, call.division)
+        needed = tests_needed(benchmark, round_of(call, benchmark), call.division)
     except UnknownName as error:
         if call.division not in CHECKED_DIVISIONS:
             return ()
@@ -116,7 +131,9 @@ def wanted_tests(call: Call, benchmark: str) -> tuple[str, ...]:
     unknown = [test for test in needed if test not in TESTS]
     if unknown:
         made = ", ".join(test for test in needed if test in TESTS)
-        problem = f"{benchmark} needs {', '.join(unknown)} in {call.round_name}, which this recipe does not make"
+        problem = (
+            f"{benchmark} needs {', '.join(unknown)} in {round_of(call, benchmark)}, which this recipe does not make"
+        )
         raise CallError([f"{problem}; --test={made.replace(', ', ',')} makes the others"])
     return needed
 

@@ -21,11 +21,13 @@ def failure(error: Exception, hint: str = HINT) -> dict:
     return {"return": 1, "error": f"{error}\n{hint}"}
 
 
-def read_work(i) -> tuple[asking.Call, tuple[making.Step, ...]]:
-    """The call and its tests in order. Raises asking.CallError."""
+def read_work(i) -> tuple[str, tuple[making.Step, ...]]:
+    """What a user sees first, and the tests in order. Raises asking.CallError."""
     env = i["env"]
     call = asking.parse_call(env, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()))
-    return call, making.steps_of(call, finding.find_runs(call.folder), passed_on_inputs(i["input"]))
+    runs = finding.find_runs(call.folder)
+    steps = making.steps_of(call, runs, passed_on_inputs(i["input"]))
+    return making.describe(call, runs, steps), steps
 
 
 def plan(i):
@@ -41,10 +43,10 @@ def plan(i):
 def preprocess(i):
     """CM hook: makes and verifies the tests. Error when one fails or cannot be made."""
     try:
-        call, steps = read_work(i)
+        story, steps = read_work(i)
     except asking.CallError as error:
         return failure(error)
-    print(making.describe(call, steps), flush=True)
+    print(story, flush=True)
     maker = making.Maker(access=i["automation"].cmind.access, passed_on=passed_on_inputs(i["input"]))
     try:
         rows = [maker.make(step) for step in steps]

@@ -102,12 +102,12 @@ def identity_of(inputs: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in inputs.items() if name not in PLACES}
 
 
-def describe(call: asking.Call, steps: Sequence[Step]) -> str:
+def describe(call: asking.Call, runs: Sequence[asking.MeasuredRun], steps: Sequence[Step]) -> str:
     """What a user sees before the first run starts."""
     if not steps:
         words = "an open submission" if call.division == "open" else f"what is in {call.folder}"
-        return f"no compliance test is needed: {words} is exempt in {call.round_name}"
-    lines = [f"{len(steps)} compliance tests, division {call.division}, round {call.round_name}:"]
+        return f"no compliance test is needed: {words} is exempt in {_rounds(call, runs)}"
+    lines = [f"{len(steps)} compliance tests, division {call.division}, round {_rounds(call, runs)}:"]
     for step in steps:
         if step.is_kept:
             lines.append(f"  {step.name}: has passed with the same inputs, kept")
@@ -116,6 +116,14 @@ def describe(call: asking.Call, steps: Sequence[Step]) -> str:
         else:
             lines.append(f"  {step.name}: to be run, {_length(step)}")
     return "\n".join(lines)
+
+
+def _rounds(call: asking.Call, runs: Sequence[asking.MeasuredRun]) -> str:
+    names = dict.fromkeys(run.request["model"] for run in runs)
+    rounds = {name: asking.round_of(call, name) for name in names}
+    if len(set(rounds.values())) == 1:
+        return next(iter(rounds.values()))
+    return ", ".join(f"{round_name} ({name})" for name, round_name in rounds.items())
 
 
 def _length(step: Step) -> str:

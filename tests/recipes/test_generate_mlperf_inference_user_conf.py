@@ -13,6 +13,7 @@ load_recipe("get-mlperf-results-lib").preprocess(
     {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}}
 )
 recipe = load_recipe("generate-mlperf-inference-user-conf")
+inputs = load_module("generate-mlperf-inference-user-conf", "inputs")
 planning = load_module("generate-mlperf-inference-user-conf", "planning")
 
 from mlperf_results.names import ExecutionMode, Mode, Scenario  # noqa: E402 - importable from here on
@@ -110,11 +111,24 @@ def test_the_file_has_every_scenario_and_is_told(call, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
+    ("name", "official"), [("ResNet50", "resnet50"), ("BERT", "bert-99"), ("3D-UNet-99.9", "3d-unet-99.9")]
+)
+def test_a_benchmark_goes_by_the_names_of_the_documents(name, official):
+    assert inputs.read({**META["default_env"], "CM_MLPERF_MODEL": name}).model == official
+
+
+def test_a_model_that_mlperf_does_not_know_is_told_to_be_one(call, capsys):
+    call(CM_MLPERF_MODEL="resnet51", CM_MLPERF_LOADGEN_SCENARIO="Offline")
+    assert "resnet51 is not an MLPerf benchmark (3d-unet-99, " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
     ("env", "words"),
     [
         ({}, "give the benchmark"),
         ({"CM_MLPERF_MODEL": "bert-99", "CM_MLPERF_LOADGEN_SCENARIO": "MultiStream"}, "bert-99 has no MultiStream"),
         ({"CM_MLPERF_MODEL": "bert-99", "CM_MLPERF_RUN_STYLE": "slow"}, "unknown execution mode"),
+        ({"CM_MLPERF_MODEL": "bert-99", "CM_VERSION": "v3.1"}, "by the rules of v6.1, the newest round that has bert"),
         ({"CM_MLPERF_MODEL": "bert-99", "CM_MLPERF_LOADGEN_TARGET_QPS": "x"}, "a number above 0"),
         ({"CM_MLPERF_MODEL": "bert-99", "CM_MLPERF_LOADGEN_MIN_DURATION_MS": "x"}, "a number above 0"),
     ],

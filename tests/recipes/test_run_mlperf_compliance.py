@@ -412,3 +412,33 @@ def test_a_benchmark_that_the_round_no_longer_has_names_the_newest_round_with_it
         asking.wanted_tests(asked("closed"), "gptj-99")
     assert asking.wanted_tests(asked("open"), "gptj-99") == ()
     assert asking.wanted_tests(asked("closed", "v6.1"), "resnet50")
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "round_name", "tests"),
+    [
+        ("resnet50", "v6.1", ("TEST01", "TEST04")),
+        ("gptj-99", "v5.0", ("TEST06",)),
+        ("rnnt", "v4.0", ("TEST01", "TEST05")),
+    ],
+)
+def test_without_a_version_the_newest_round_that_has_the_benchmark_decides(benchmark, round_name, tests):
+    assert asking.round_of(asked("closed", ""), benchmark) == round_name
+    assert asking.wanted_tests(asked("closed", ""), benchmark) == tests
+
+
+def test_the_round_that_is_named_is_that_of_the_benchmark(tmp_path, capsys):
+    make_scenario(tmp_path / "Offline")
+    path = tmp_path / "Offline" / "performance" / "run_1" / "run.json"
+    path.write_text(path.read_text().replace("resnet50", "gptj-99"))
+    assert (
+        call(tmp_path, FakeCM(), CM_MLPERF_SUBMISSION_DIVISION="open", CM_MLPERF_SUBMISSION_VERSION="")["return"] == 0
+    )
+    assert "exempt in v5.0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("test", ["TEST04-A", "test04-b"])
+def test_the_two_runs_of_test04_up_to_v20_are_refused_with_their_round(tmp_path, test):
+    answer = call(tmp_path, FakeCM(), CM_MLPERF_COMPLIANCE_TESTS=test)
+    assert answer["return"] == 1
+    assert "rounds up to v2.0" in answer["error"]

@@ -24,6 +24,7 @@ from machine_facts.probe import Machine, Ran  # noqa: E402 - importable from her
 from mlperf_results.appnames import APP_RECIPE, app_names  # noqa: E402
 from mlperf_results.backends import BACKENDS  # noqa: E402
 from mlperf_results.names import Mode, Scenario  # noqa: E402
+from mlperf_results.rounds import ROUNDS  # noqa: E402
 
 META = recipe_meta("run-mlperf-inference-app")
 APP_META = recipe_meta(APP_RECIPE)
@@ -196,6 +197,15 @@ def test_made_data_and_other_number_formats_are_kept_apart():
     assert read().run_config == "default_config"
     assert read(source="tiny", precision="int8").run_config == "tiny_int8_config"
     assert read(source="tiny", run_config="mine").run_config == "mine"
+
+
+def test_every_round_of_the_rules_can_be_named() -> None:
+    named = {
+        name.removeprefix("r") for name, one in META["variations"].items() if one.get("group") == "benchmark-version"
+    }
+    assert {f"v{name}" for name in named if not name.endswith("-dev")} == set(ROUNDS)
+    assert read("r0.7", model="resnet50").round_name == "v0.7"
+    assert "gptj-99 is not in round v0.7; it is in v3.1" in problems("r0.7", model="gptj-99")
 
 
 def test_a_round_has_its_loadgen_where_there_is_one():
