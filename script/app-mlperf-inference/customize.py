@@ -54,7 +54,16 @@ def compare_with_reference(request: dict, reference: str, folder: Path) -> None:
         raise run_request.RequestError([f"{path} is no run to compare with: {error}"]) from error
 
 
-HINT = "hint: cm run script --tags=app,mlperf,inference,_digits,_offline,_performance"
+HINT = "hint: cm help script app-mlperf-inference lists the inputs and their values"
+
+
+def failure(i: dict, error: Exception) -> dict:
+    """CM's answer to a request that cannot be: env keys that the caller gave as inputs are called as those."""
+    text = str(error)
+    for name, key in i["meta"]["input_mapping"].items():
+        if name in i["input"]:
+            text = text.replace(f"{key}:", f"--{name}:")
+    return {"return": 1, "error": f"{text}\n{HINT}"}
 
 
 SESSION_KEY = "CM_TMP_MLPERF_SESSION"
@@ -101,7 +110,7 @@ def plan(i):
         if call is None:
             run_request.check_request(env, app_names(i["meta"]), folder)
     except run_request.RequestError as error:
-        return {"return": 1, "error": f"{error}\n{HINT}"}
+        return failure(i, error)
     return {"return": 0, "runs": [call] if call else []}
 
 
@@ -120,7 +129,7 @@ def preprocess(i):
         request = run_request.build_request(env, known, folder)
         compare_with_reference(request, str(env.get(run_request.COMPLIANCE_REFERENCE_KEY) or ""), folder)
     except run_request.RequestError as error:
-        return {"return": 1, "error": f"{error}\n{HINT}"}
+        return failure(i, error)
     if request["output_dir"] is None:
         session = default_session(request, folder, datetime.now(timezone.utc))
         run = session.run(request["model"], parse_scenario(request["scenario"]), parse_mode(request["mode"]))

@@ -315,13 +315,15 @@ def test_without_an_output_folder_the_run_goes_below_results(inside, hook_input)
 
 
 def test_preprocess_answers_a_wrong_value_with_code_1_and_writes_nothing(inside, hook_input):
-    i = hook_input(
-        {**GOOD, "CM_TMP_CURRENT_PATH": str(inside), "CM_MLPERF_LOADGEN_SCENARIO": "foo"}, meta=META, input={}
-    )
+    wrong = {"CM_MLPERF_LOADGEN_SCENARIO": "foo", "CM_NUM_THREADS": "x", "CM_MLPERF_INSTANCES": "y"}
+    given = {"threads": "x", "scenario": "foo"}
+    i = hook_input({**GOOD, "CM_TMP_CURRENT_PATH": str(inside), **wrong}, meta=META, input=given)
     answer = recipe.preprocess(i)
     assert answer["return"] == 1
-    assert "unknown scenario 'foo'" in answer["error"]
-    assert "hint: cm run script" in answer["error"]
+    assert "--scenario: unknown scenario 'foo'" in answer["error"]
+    assert "--threads: found 'x'; allowed: a whole number from 1" in answer["error"]
+    assert "CM_MLPERF_INSTANCES: found 'y'" in answer["error"]
+    assert "hint: cm help script app-mlperf-inference" in answer["error"]
     assert list(inside.iterdir()) == []
 
 
