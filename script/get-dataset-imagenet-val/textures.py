@@ -18,11 +18,6 @@ def label_of(index: int) -> int:
     return (index * 7 % CLASSES) * _LABEL_STEP
 
 
-def class_of(label: int) -> int:
-    """The number 0 to 9 of a label that `label_of` gives."""
-    return label // _LABEL_STEP
-
-
 def image(label: int, width: int, height: int, generator: np.random.Generator) -> np.ndarray:
     """A picture of the label's texture as uint8[height, width, 3]; what differs between pictures is drawn."""
     kind = np.random.default_rng((VERSION, label))  # the same for every picture of the label

@@ -26,7 +26,6 @@ class Seen(NamedTuple):
     jetson_linux: str
     architecture: str
     packages: packages.Packages
-    has_tool: bool
 
     @property
     def needs_fabric_manager(self) -> bool:
@@ -49,5 +48,4 @@ def look(machine: Machine) -> Seen:
         jetson_linux=f"Jetson Linux {gpu_bus.l4t_release(machine)}".strip(),
         architecture=cpu.look(machine).architecture or "x86_64",
         packages=packages.look(machine),
-        has_tool=bool(machine.which("nvidia-smi") or machine.is_file(nvidia.WSL_SMI)),
     )

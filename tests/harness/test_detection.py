@@ -12,6 +12,8 @@ from harness.benchmarks.ssd_resnet34 import model as ssd_resnet34  # noqa: E402
 from harness.decoding import detection as d  # noqa: E402
 from harness.modelfacts import ModelFacts  # noqa: E402
 
+NOTHING = d.Detections(np.zeros((0, 4), dtype=np.float32), np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.int64))
+"""What is found in an empty image."""
 FULL_RETINANET = {"image_size": 800, "anchor_sizes": [32, 64, 128, 256, 512]}
 FULL_RESNET34 = {
     "image_size": 1200,
@@ -52,8 +54,7 @@ def test_suppression_keeps_what_its_definition_keeps(limit, most, epsilon):
 
 
 def test_suppression_of_nothing_is_nothing_and_boxes_without_area_do_not_fall():
-    nothing = d.no_detections()
-    assert d.suppress(nothing.boxes, nothing.labels, limit=0.5).tolist() == []
+    assert d.suppress(NOTHING.boxes, NOTHING.labels, limit=0.5).tolist() == []
     flat = np.zeros((3, 4), dtype=np.float32)
     assert d.suppress(flat, np.zeros(3, dtype=np.int64), limit=0.5).tolist() == [0, 1, 2]
 
@@ -110,4 +111,4 @@ def test_a_row_is_index_ymin_xmin_ymax_xmax_score_class_in_float32():
     rows = d.response_rows(4711, found)
     assert rows.dtype == np.float32
     assert rows[0] == pytest.approx([4711, 0.2, 0.1, 0.4, 0.3, 0.9, 17])
-    assert d.response_rows(3, d.no_detections()).tobytes() == b""
+    assert d.response_rows(3, NOTHING).tobytes() == b""

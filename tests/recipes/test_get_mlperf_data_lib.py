@@ -81,20 +81,6 @@ def test_findings_add_up_and_raise_with_the_folder(tmp_path):
     expected.Findings().require_clean(tmp_path)
 
 
-def test_a_list_of_files_is_read_and_a_bad_line_is_named(tmp_path):
-    path = tmp_path / "files.tsv"
-    path.write_text("# name size checksum\na/b.wav\t12\tmd5:00ff\nc\t-\t-\n\nd\t3\tsha256:aa\n", encoding="utf-8")
-    assert expected.read_list(path) == (
-        ExpectedFile("a/b.wav", 12, None, "00ff"),
-        ExpectedFile("c"),
-        ExpectedFile("d", 3, "aa"),
-    )
-    for line in ("a b c", "a\tx\t-", "a\t1\tcrc:00"):
-        path.write_text("ok\t1\t-\n" + line + "\n", encoding="utf-8")
-        with pytest.raises(DataError, match="line 2"):
-            expected.read_list(path)
-
-
 # --- refusal ---
 
 SOURCE = manual.Source(

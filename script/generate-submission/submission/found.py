@@ -9,7 +9,7 @@ reason, so that the user hears of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -205,8 +205,3 @@ def choose(runs: tuple[FoundRun, ...]) -> tuple[tuple[FoundRun, ...], tuple[Foun
 
 def _rank(run: FoundRun) -> tuple[bool, str, str]:
     return run.is_valid, str(run.result.get("started_utc") or ""), str(run.folder)
-
-
-def of_mode(runs: tuple[FoundRun, ...], mode: Mode) -> Iterator[FoundRun]:
-    """Yield the plain runs (no compliance test) of a mode."""
-    return (run for run in runs if run.mode is mode and not run.test)

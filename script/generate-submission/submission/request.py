@@ -59,7 +59,6 @@ class Request:
     round_name: str | None
     model_maps: Mapping[str, str]
     hw_name: str
-    run_style: str
     is_clean: bool
     is_checked: bool
     is_truncated: bool
@@ -141,7 +140,6 @@ def read_request(env: Mapping[str, object], start: Path) -> Request:
         round_name=round_name,
         model_maps=maps,
         hw_name=hw_name,
-        run_style=style,
         is_clean=bool(text("CM_MLPERF_CLEAN_SUBMISSION_DIR")) and text("CM_MLPERF_CLEAN_SUBMISSION_DIR") != "no",
         is_checked=is_true(env.get("CM_RUN_SUBMISSION_CHECKER")),
         is_truncated=not is_true(env.get("CM_SKIP_TRUNCATE_ACCURACY")),

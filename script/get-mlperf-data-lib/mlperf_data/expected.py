@@ -131,26 +131,3 @@ def relative_names(folder: Path) -> Iterator[str]:
     for place, _, names in os.walk(folder):
         prefix = Path(place).relative_to(folder).as_posix()
         yield from (name if prefix == "." else f"{prefix}/{name}" for name in names)
-
-
-def read_list(path: Path) -> tuple[ExpectedFile, ...]:
-    """Return the files that a list names, one a line: name, size in bytes, checksum, with tabs between.
-
-    "-" stands for what is not known; a checksum is "sha256:..." or "md5:..."; lines that start with "#" are comments.
-    Raises DataError naming the line that cannot be read.
-    """
-    files = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        try:
-            name, size_text, checksum = line.split("\t")
-            algorithm, _, digest = checksum.partition(":")
-            if checksum != "-" and algorithm not in ("sha256", "md5"):
-                raise ValueError(f"checksum {checksum!r}; allowed: sha256:..., md5:... or -")
-            size_bytes = None if size_text == "-" else int(size_text)
-        except ValueError as error:
-            raise DataError(f"{path}, line {number}: {error}", "a line is: name, size, checksum, with tabs") from error
-        digests = {} if checksum == "-" else {algorithm: digest}
-        files.append(ExpectedFile(name, size_bytes, digests.get("sha256"), digests.get("md5")))
-    return tuple(files)

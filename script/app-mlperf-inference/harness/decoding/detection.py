@@ -136,11 +136,6 @@ def response_rows(image_index: int, found: Detections) -> Floats:
     return rows
 
 
-def no_detections() -> Detections:
-    """Return what is found in an empty image."""
-    return Detections(np.zeros((0, 4), dtype=np.float32), np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.int64))
-
-
 def best_first(scores: Floats) -> npt.NDArray[np.intp]:
     """Return the order that puts the highest score first; equal ones stay in order."""
     order: npt.NDArray[np.intp] = np.argsort(-scores, kind="stable")
