@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from mlperf_results.benchmarks import RECORDS
+from mlperf_results.names import UnknownName
+from mlperf_results.officialnames import parse_benchmark
 from mlperf_results.record import CM_RECIPES, GB, INFERENCE, MB, MLC_DOCS, TB, Size, Sizes
 
 NVIDIA_README = "NVIDIA, MLPerf Inference v0.7, closed/NVIDIA/README.md of 2020: at least 3 TB for everything"
@@ -91,11 +93,14 @@ KNOWN: Mapping[str, Benchmark] = {row.name: row for row in _rows()}
 ALL_OF_NVIDIA = tuple(sorted(record.name for record in RECORDS.values() if record.is_in_nvidia_v07))
 """The seven of NVIDIA's README for v0.7."""
 
-ALIASES: Mapping[str, str] = {
-    **{spelling: record.name for record in RECORDS.values() for spelling in record.spellings},
-    **_SPELLINGS_NOT_RUN,
-}
-"""Other spellings: NVIDIA's v0.7 harness (its alias table) and those of MLCommons' documents."""
+
+def _without_level(word: str) -> str:
+    """The name of a benchmark in any spelling and at any accuracy level; an unknown one as it is."""
+    plain = re.sub(r"-99(\.9)?$", "", word)
+    try:
+        return parse_benchmark(plain)[0]
+    except UnknownName:
+        return _SPELLINGS_NOT_RUN.get(plain, plain)
 
 
 def named(text: str) -> tuple[Benchmark, ...]:
@@ -109,8 +114,7 @@ def named(text: str) -> tuple[Benchmark, ...]:
         if word == "all":
             names += ALL_OF_NVIDIA
             continue
-        plain = re.sub(r"-99(\.9)?$", "", word)
-        plain = ALIASES.get(plain, plain)
+        plain = _without_level(word)
         if plain in KNOWN:
             names.append(plain)
         elif word not in ("", "none"):

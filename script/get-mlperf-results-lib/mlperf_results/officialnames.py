@@ -1,4 +1,4 @@
-"""What the official checkers call a benchmark, and which names stand for it.
+"""What the official checkers call a benchmark, and which names stand for it: in folders, and in what users type.
 
 A submission's folder may have any of these names; in the open division model_mapping.json gives more. Source:
 `model_mapping` and `get_mlperf_model` of the checkers of mlcommons/inference (b66003e1, August 2026; tag v4.0 for older
@@ -7,10 +7,13 @@ rounds).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
 from mlperf_results.benchmarks import BENCHMARKS, RECORDS
+from mlperf_results.names import UnknownName
+from mlperf_results.record import Record
 from mlperf_results.rounds import ROUNDS, rounds_of
 
 CHECKER_NAMES: Mapping[str, str] = MappingProxyType(
@@ -89,3 +92,33 @@ def canonical_name(name: str, round_name: str = ROUNDS[-1]) -> str:
         return checker_name(name)
     known = {checker_name(benchmark) for benchmark in BENCHMARKS if round_name in rounds_of(benchmark)}
     return resolve(name, known, aliases_in(round_name))
+
+
+SPELLINGS: Mapping[str, str] = MappingProxyType(
+    {spelling: record.name for record in RECORDS.values() for spelling in (record.name, *record.spellings)}
+)
+"""What users may type for a benchmark, in small letters, and its name without a level."""
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[-_ ]", "", text).lower()
+
+
+def parse_benchmark(text: str) -> tuple[str, float | None]:
+    """Return a benchmark's name without a level, and the level that the text ends with (0.99, 0.999; None without).
+
+    Case, hyphens and underscores do not matter: NVIDIA's harness has ResNet50, SSDResNet34, RNN-T, 3D-UNET (alias table
+    of mlcommons/inference_results_v0.7, closed/NVIDIA/code/common/__init__.py at 31060d57, read 2026-11-23). Raises
+    UnknownName, also for a level that the benchmark does not have.
+    """
+    levels = {"": None, "-99": 0.99, "-99.9": 0.999}
+    stem, suffix = re.fullmatch(r"(.*?)(-99(?:\.9)?)?", text.strip(), re.DOTALL).groups(default="")  # type: ignore[union-attr]
+    by_letters = {_plain(spelling): name for spelling, name in SPELLINGS.items()}
+    name = by_letters.get(_plain(stem))
+    if name is None or (suffix and levels[suffix] not in _record(name).levels):
+        raise UnknownName("benchmark", text, tuple(one for record in RECORDS.values() for one in record.names))
+    return name, levels[suffix]
+
+
+def _record(name: str) -> Record:
+    return next(record for record in RECORDS.values() if record.name == name)
