@@ -27,6 +27,7 @@ def run(name: str, **env: str) -> dict[str, Any]:
 
 EXPECTED = {
     "a100-mig-7x1g5gb": ("exact", "A100-SXM4x1-MIG_1x1g.5gb", "MIG is on with 7 slices"),
+    "a100-mig-empty": ("unknown", "", "MIG is on with 0 slices"),
     "a100-pciex2": ("exact", "A100-PCIex2", "the driver shows 2 x NVIDIA A100-PCIE-40GB"),
     "a100-sxm4x1": ("exact", "A100-SXM4x1", "the driver shows 1 x NVIDIA A100-SXM4-40GB"),
     "a100-sxm4x4": ("same-gpu", "A100-SXM4x8", "not with 4"),

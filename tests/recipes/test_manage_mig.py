@@ -362,3 +362,12 @@ def test_slices_whose_instances_cannot_be_listed_are_not_changed(tmp_path: Path,
     if not gpu(machine).instances:
         assert "no way back" in answer["error"]
         assert machine.changes == []
+
+
+def test_the_recorded_machine_with_mig_on_and_no_slices_shows_a_plan(hook_input: Any, capsys: Any) -> None:
+    answer, call = run(hook_input, shipped("a100-mig-empty"), "configure")
+    assert answer == {"return": 0}
+    assert "sudo nvidia-smi mig -cgi 19,19,19,19,19,19,19 -C -i 0" in capsys.readouterr().out
+    assert [one["number"] for one in call["state"]["mig"]["profiles"]] == [19, 20, 15, 14, 9, 5, 0]
+    answer, _ = run(hook_input, shipped("a100-mig-empty"), "configure", PROFILE_ASKED="1g.5gb,9g.90gb")
+    assert answer["return"] == 1
