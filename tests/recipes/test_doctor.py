@@ -44,7 +44,7 @@ def lines_of(doctor: dict[str, Any]) -> list[tuple[str, str, str]]:
 # name: (problems), (what, words that its finding has, its command)
 ADVICE: dict[str, tuple[tuple[str, ...], tuple[str, str, str]]] = {
     "a100-mig-7x1g5gb": ((), ("MIG", "ok: 7 slices; a program uses one of them CUDA_VISIBLE_DEVICES=", "")),
-    "a100-mig-empty": (("MIG",), ("MIG", "MIG is on without slices on GPU 0", "cm run script --tags=manage,nvidia,mig,_configure")),
+    "a100-mig-empty": (("MIG",), ("MIG", "MIG is on without slices on GPU 0", "--tags=manage,nvidia,mig,_configure")),
     "a100-pciex2": ((), ("TensorRT 8.6.1.6", "made for CUDA 11 or 12, fits 12.2.2", "")),
     "a100-sxm4x1": ((), ("CUDA 12.2.2", "driver 535.161.08 runs it", "")),
     "a100-sxm4x4": ((), ("cuDNN 8.9.7", "made for CUDA 11 or 12, fits 12.2.2", "")),
