@@ -97,6 +97,13 @@ def test_each_link_leads_to_a_file_and_heading_of_this_repository(page: Path) ->
     assert broken == []
 
 
-def test_the_readme_links_to_every_page() -> None:
-    linked = {(ROOT / link.partition("#")[0]).resolve() for link in LINK.findall((ROOT / "README.md").read_text())}
-    assert [str(page.relative_to(ROOT)) for page in ROOT.glob("docs/**/*.md") if page not in linked] == []
+def test_every_page_is_reached_from_the_readme() -> None:
+    found, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in found or not page.is_file():
+            continue
+        found.add(page)
+        links = [link.partition("#")[0] for link in LINK.findall(page.read_text(encoding="utf-8"))]
+        waiting += [(page.parent / link).resolve() for link in links if link.endswith(".md")]
+    assert [str(page.relative_to(ROOT)) for page in ROOT.glob("docs/**/*.md") if page not in found] == []
