@@ -1,4 +1,4 @@
-"""Types the commands of docs/howto/get-crowdperf.md, word by word, with a small git repository of ours in place of it."""
+"""Types the commands of docs/howto/get-crowdperf.md, word by word; a small git repository stands for crowdperf."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def test_it_is_pulled_under_a_name_and_found_by_its_own(tmp_path: Path, source: 
 
 def test_it_is_pulled_at_one_commit_updated_and_removed(tmp_path: Path, source: Path) -> None:
     shell = Shell(tmp_path / "a", source)
-    commit = subprocess.run([*GIT, "rev-parse", "HEAD~1"], cwd=source, capture_output=True, text=True, check=True).stdout
-    shell.type(line_with("--checkout=COMMIT").replace("COMMIT", commit.strip()))
+    first = shell.type(f"git -C {source} rev-parse HEAD~1").strip()
+    shell.type(line_with("--checkout=COMMIT").replace("COMMIT", first))
     assert shell.runs_a_recipe()
     shell.type("git -C CM/repos/crowdperf switch -q -")
     subprocess.run([*GIT, "commit", "-qm", "three", "--allow-empty"], cwd=source, check=True, timeout=60)
