@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from builders import recipe, request
 from helpers import Listener
+from recipe_engine.disk.repos import RecipeSource
 from recipe_engine.rules.errors import RequestError
 from recipe_engine.rules.inputs import (
     declared_inputs,
@@ -28,6 +30,7 @@ META: dict[str, Any] = {
     "variations": {"gpu": {"input_mapping": {"gpus": "CM_GPUS"}}, "cpu": {}},
     "versions": {"2": {"input_mapping": {"level": "CM_LEVEL"}}},
 }
+NO_RECIPES = RecipeSource([], Path("no-index"))
 STRICT = recipe(**META)._replace(has_strict_inputs=True)
 COMMUNITY = recipe(**META)
 
@@ -114,33 +117,33 @@ def warned() -> Iterator[list[str]]:
 
 def test_a_program_is_refused_too_but_not_warned(warned: list[str]) -> None:
     with pytest.raises(RequestError, match="unknown input --scenaro"):
-        check_inputs(STRICT, request(inputs={"scenaro": 1}), set())
-    check_inputs(COMMUNITY, request(inputs={"scenaro": 1}), set())
+        check_inputs(STRICT, request(inputs={"scenaro": 1}), NO_RECIPES, set())
+    check_inputs(COMMUNITY, request(inputs={"scenaro": 1}), NO_RECIPES, set())
     assert warned == []
 
 
 def test_a_line_is_printed_once(warned: list[str]) -> None:
     reported: set[str] = set()
     for _ in range(2):
-        check_inputs(COMMUNITY, request(inputs={"scenaro": 1, "out": "con"}), reported)
+        check_inputs(COMMUNITY, request(inputs={"scenaro": 1, "out": "con"}), NO_RECIPES, reported)
     assert warned == ["! unknown input --scenaro for recipe get-x; did you mean --scenario?"]
 
 
 @pytest.mark.parametrize("name", ["plan", "dry_run"])
 def test_a_dry_run_that_the_recipe_does_not_know_is_refused_everywhere(name: str) -> None:
     with pytest.raises(RequestError, match="would really run"):
-        check_inputs(COMMUNITY, request(inputs={name: True}), set())
+        check_inputs(COMMUNITY, request(inputs={name: True}), NO_RECIPES, set())
     knows = recipe(input_mapping={name: "CM_PLAN"})
-    check_inputs(knows, request(inputs={name: True}), set())
+    check_inputs(knows, request(inputs={name: True}), NO_RECIPES, set())
 
 
 def test_inputs_that_others_know_are_refused_with_the_reason_or_accepted_with_a_remark() -> None:
     chosen = recipe(refused_inputs={"network": "not supported"}, unused_inputs={"gpu_name": "the driver says it"})
     chosen = chosen._replace(has_strict_inputs=True)
     with pytest.raises(RequestError, match=r"^get-x: --network: not supported$"):
-        check_inputs(chosen, request(inputs={"network": "lon"}), set())
+        check_inputs(chosen, request(inputs={"network": "lon"}), NO_RECIPES, set())
     reported: set[str] = set()
-    check_inputs(chosen, request(inputs={"network": "no", "gpu_name": "A100", "out": "con"}), reported)
+    check_inputs(chosen, request(inputs={"network": "no", "gpu_name": "A100", "out": "con"}), NO_RECIPES, reported)
     assert reported == {"--gpu_name has no effect: the driver says it"}
 
 
