@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.appnames import PRECISION_ALIASES
+from mlperf_results.appnames import PRECISION_ALIASES, default_run_config
 from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.names import (
     ExecutionMode,
@@ -188,12 +188,6 @@ def read(
         is_checked=reader.truth("CM_RUN_SUBMISSION_CHECKER", otherwise=True),
         loadgen_variation=loadgen,
     )
-
-
-def default_run_config(source: str, precision: str) -> str:
-    """The name of the way to run: made data and other number formats are as fast as they are, and are kept apart."""
-    others = [text for text, usual in ((source, "real"), (precision, "fp32")) if text != usual]
-    return "_".join([*others, "config"]) if others else "default_config"
 
 
 def _implementation(reader: _Reader) -> None:

@@ -24,11 +24,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from machine_facts.known_systems import Row
 from mlperf_results.names import Scenario, UnknownName, parse_scenario
 
-from .effective import Value, misfit
-from .fields import BadSetting, Fate, field_named
-from .sheets import CPU
+from .effective import CPU, Value
+from .sheets import Place, Reader, values_of
 from .yamlnodes import Node, parse
 
 ID_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -73,7 +73,7 @@ def custom_folder(environment: Mapping[str, str], home: Path) -> Path:
     return Path(environment.get(FOLDER_VARIABLE) or home / FOLDER_NAME).expanduser()
 
 
-def read_custom(path: Path) -> tuple[CustomSystem, tuple[str, ...]]:
+def read_custom(path: Path, known: Mapping[str, Row]) -> tuple[CustomSystem, tuple[str, ...]]:
     """Return a custom system and all that is wrong with its file. Raises OSError."""
     problems: list[str] = []
     root = parse(path.read_text(encoding="utf-8", errors="replace"), str(path), problems).children
@@ -89,39 +89,25 @@ def read_custom(path: Path) -> tuple[CustomSystem, tuple[str, ...]]:
         threads=_count(facts, "threads"),
     )
     if machine.kind not in KINDS or (machine.kind != CPU) != (machine.count > 0):
-        problems.append(f"{path}: machine: allowed: kind {', '.join(KINDS)}; count from 1 but for cpu")
+        problems.append(f"{path}: machine: allowed: kind {', '.join(KINDS)}; count from 1, 0 for {CPU}")
     configs = {}
     for benchmark, block in root.get("configs", Node({}, 1)).children.items():
-        for scenario_name, row in block.children.items():
+        for word, row in block.children.items():
             try:
-                scenario = parse_scenario(scenario_name)
+                scenario = parse_scenario(word)
             except UnknownName as error:
                 problems.append(f"{path}:{row.line}: configs.{benchmark}: {error}")
                 continue
-            where = f"{path}:{row.line}: configs.{benchmark}.{scenario_name}"
-            values = _values(row, path, scenario, machine.kind != CPU, problems)
+            place = Place(benchmark=benchmark, scenario=scenario, shown=str(path), has_high_accuracy=True, known=known)
+            reader, rest = Reader(place, problems), dict(row.children)
             parent = _text(row.children, "from")
-            if not parent:
-                problems.append(f"{where}: from is missing: the system it starts from, {CPU} for none")
-            configs[(benchmark, scenario)] = CustomConfig(parent=parent, values=values)
+            rest.pop("from", None)
+            if parent not in (CPU, *known):
+                reader.problem(row.line, f"configs.{benchmark}.{word}.from", f"allowed: {CPU}, {', '.join(known)}")
+            values = values_of(reader, rest, f"configs.{benchmark}.{word}", machine.kind)
+            configs[benchmark, scenario] = CustomConfig(parent=parent, values=values)
     system = CustomSystem(system=name, date=_text(root, "date"), machine=machine, configs=configs, path=path)
     return system, tuple(problems)
-
-
-def _values(row: Node, path: Path, scenario: Scenario, is_cuda: bool, problems: list[str]) -> dict[str, Value]:
-    found = {}
-    for name, node in row.children.items():
-        if name == "from":
-            continue
-        try:
-            field = field_named(name)
-            problem = misfit(field, scenario, is_cuda=is_cuda)
-            if problem or field.fate is Fate.REFUSED:
-                raise BadSetting(problem or f"{field.name}: {field.why}")
-            found[field.name] = Value(field.checked(node.value), f"{path}:{node.line}")
-        except BadSetting as error:
-            problems.append(f"{path}:{node.line}: {error}")
-    return found
 
 
 def _text(block: Mapping[str, Node], name: str) -> str:

@@ -12,6 +12,8 @@ from mlperf_results.names import Scenario
 
 from .fields import FIELDS, BadSetting, Fate, Field, Scalar, field_named
 
+CPU = "cpu"
+"""The system of a machine without accelerator, and its kind."""
 USER_ORIGIN = "you"
 TRITON_BACKEND = "pytriton"
 """What a config_ver with `triton` asks for; a version of the harness without that backend refuses it by name."""
@@ -53,8 +55,8 @@ class EffectiveConfig:
 
     benchmark: the official name with its level ("bert-99.9"). system: an id of the registry or of a custom system,
     "cpu" for a machine without accelerator, "A100-SXM4x4" for a known system with another count. accelerators: how many
-    it has, 0 for "cpu". values: by field name. told: what has no effect here, one line each. source: where the entry is
-    from, with its date.
+    it has, 0 for "cpu". values: by field name. told: what has no effect here, and where an entry of another system is
+    used, one line each. source: where the entry is from, with its date. file: the file that has it.
     """
 
     benchmark: str
@@ -67,6 +69,7 @@ class EffectiveConfig:
     values: Mapping[str, Value]
     told: tuple[str, ...]
     source: str
+    file: str
 
     def inputs(self) -> dict[str, str]:
         """Return the inputs of run-mlperf-inference; latencies in ms, `instances` those of all accelerators."""
@@ -95,6 +98,7 @@ class EffectiveConfig:
             "device": self.device,
             "backend": self.backend,
             "source": self.source,
+            "file": self.file,
             "values": {name: {"value": one.value, "origin": one.origin} for name, one in self.values.items()},
             "told": list(self.told),
             "inputs": self.inputs(),
@@ -146,20 +150,16 @@ def scaled(value: Value, field: Field, count: int, known: int, system: str) -> V
     return Value(number, f"scaled {count}/{known} from {system}")
 
 
-def user_values(given: Mapping[str, str], scenario: Scenario, *, is_cuda: bool) -> dict[str, Value]:
+def user_values(given: Mapping[str, str], scenario: Scenario, kind: str) -> dict[str, Value]:
     """Return what the user gives, by field name. Raises BadSetting with every problem."""
     found: dict[str, Value] = {}
     problems = []
     for name, text in given.items():
         try:
             field = field_named(name)
-            problem = misfit(field, scenario, is_cuda=is_cuda)
-            if field.fate is Fate.REFUSED:
-                problem = f"{field.name}: {field.why}"
-            if field.name in found:
-                problem = f"{field.name}: given twice"
-            if problem:
-                raise BadSetting(problem)
+            problem = f"{field.name}: {field.why}" if field.fate is Fate.REFUSED else misfit(field, scenario, kind)
+            if problem or field.name in found:
+                raise BadSetting(problem or f"{field.name}: given twice")
             found[field.name] = Value(field.parse(text), USER_ORIGIN)
         except BadSetting as error:
             problems.append(str(error))
@@ -168,11 +168,13 @@ def user_values(given: Mapping[str, str], scenario: Scenario, *, is_cuda: bool) 
     return found
 
 
-def misfit(field: Field, scenario: Scenario, *, is_cuda: bool) -> str:
-    """Return why a setting cannot be in an entry; empty where it can."""
+def misfit(field: Field, scenario: Scenario, kind: str) -> str:
+    """Return why an entry of a kind of accelerator ("cpu": of none) cannot have a setting; empty where it can."""
     if scenario not in field.scenarios:
         takers = ", ".join(one.value for one in field.scenarios)
         return f"{field.name}: {scenario.value} has no such field; {takers} has"
-    if field.is_cuda and not is_cuda:
+    if field.is_cuda and kind == CPU:
         return f"{field.name}: only a system with an accelerator has it"
+    if field.fate is Fate.REFUSED and kind != "jetson":
+        return f"{field.name}: {field.why}"
     return ""

@@ -19,8 +19,8 @@ from mlperf_results.record import Record
 from .custom import CustomConfig, CustomSystem, read_custom
 from .effective import (
     CONFIG_VERSIONS,
+    CPU,
     TRITON_BACKEND,
-    ConfigVersion,
     EffectiveConfig,
     Value,
     scaled,
@@ -28,11 +28,13 @@ from .effective import (
     user_values,
 )
 from .fields import FIELDS
-from .sheets import CPU, Entry, Place, Sheet, read_sheet
+from .sheets import Entry, Place, Sheet, read_sheet
 
 SHIPPED = Path(__file__).resolve().parents[1] / "registry"
 """The registry of this repository."""
 DEFAULT = "default"
+ADD = "cm run script --tags=add,custom,system --id=NAME"
+"""Adds a system of one's own."""
 _DEVICE_OF_KIND = {CPU: ("cpu", "onnxruntime"), "nvidia": ("cuda", "tensorrt"), "jetson": ("cuda", "tensorrt")}
 """By kind of accelerator the device, and the backend where the entry names none."""
 
@@ -77,14 +79,14 @@ class Registry:
 
     def config_versions(self, benchmark: str, scenario: Scenario, system: str) -> tuple[str, ...]:
         """Return the config versions of an entry, "default" first. Raises UnknownConfig and RegistryError."""
-        return (DEFAULT, *self._entry(benchmark, scenario, system)[0].versions)
+        return (DEFAULT, *self._entry(self._sheet(benchmark, scenario), system)[0].versions)
 
     def custom_systems(self) -> Mapping[str, CustomSystem]:
         """Return the user's systems by id. Raises RegistryError."""
         problems: list[str] = []
         for path in sorted(path for folder in self.folders for path in folder.glob("*.yaml")):
             if path.stem not in self._custom:
-                self._custom[path.stem], found = read_custom(path)
+                self._custom[path.stem], found = read_custom(path, self.known)
                 problems += found
         if problems:
             self._custom.clear()
@@ -125,42 +127,56 @@ class Registry:
         (`measured.measured_values`). user: texts by field name. Raises UnknownConfig, RegistryError and
         fields.BadSetting.
         """
-        stem, level = self._stem(benchmark)
-        config_ver = _with_level(config_ver, level)
-        entry, custom = self._entry(benchmark, scenario, system)
+        sheet = self._sheet(benchmark, scenario)
+        config_ver = _with_level(config_ver, self._stem(benchmark)[1])
+        entry, custom = self._entry(sheet, system)
         if config_ver != DEFAULT and config_ver not in entry.versions:
-            raise UnknownConfig(self._no_version(stem, scenario, entry, config_ver))
-        row = self.known.get(entry.system)
-        known_count = row.count if row else 0
-        count = accelerators if accelerators is not None and row else known_count
-        own = self._custom.get(system)
-        if own is not None:
-            count = own.machine.count
+            what = f"config_ver of {sheet.benchmark} {scenario.value} on {system}"
+            raise UnknownConfig(unknown_text(what, config_ver, (DEFAULT, *entry.versions)))
+        has, count = self._count(entry.system), self._count(system) if accelerators is None else accelerators
         values = {
-            name: scaled(one, FIELDS[name], count, known_count, entry.system)
+            name: scaled(one, FIELDS[name], count, has, entry.system)
             for name, one in {**entry.values, **entry.versions.get(config_ver, {})}.items()
         }
-        is_cuda = entry.kind != CPU
-        values |= custom.values if custom else {}
-        values |= measured or {}
-        values |= user_values(user or {}, scenario, is_cuda=is_cuda)
+        values |= {**(custom.values if custom else {}), **(measured or {})}
+        values |= user_values(user or {}, scenario, entry.kind)
         version = CONFIG_VERSIONS[config_ver]
         device, backend = _DEVICE_OF_KIND[entry.kind]
         backend = str(values["backend"].value) if "backend" in values else backend
         backend = TRITON_BACKEND if version.harness == "triton" else backend
-        official = _official(RECORDS_BY_NAME[stem], version)
+        names = RECORDS_BY_NAME[sheet.benchmark].names
+        official = names[-1 if version.is_high_accuracy else 0]
+        foreign = f"no entry for {system} here; that of {entry.system} is used, which has the same accelerators"
+        told = told_lines(values, official, scenario, backend)
         return EffectiveConfig(
             benchmark=official,
             scenario=scenario,
-            system=own.system if own else _system_name(entry.system, count, known_count),
+            system=_system_name(system, count, self._count(system)),
             accelerators=count,
             config_ver=config_ver,
             device=device,
             backend=backend,
             values=values,
-            told=told_lines(values, official, scenario, backend),
+            told=told if custom or system == entry.system else (foreign, *told),
             source=entry.source,
+            file=str(self._path(sheet.benchmark, scenario)),
         )
+
+    def nearest(self, benchmark: str, scenario: Scenario, accelerator: str, count: int) -> str:
+        """Return the system with an entry, the same accelerator (`known_systems.gpu_key`) and the nearest count.
+
+        Empty where there is none. Slices of a GPU are no GPU. Raises UnknownConfig and RegistryError.
+        """
+        rows = [self.known[name] for name in self._sheet(benchmark, scenario).entries if name in self.known]
+        same = [row for row in rows if row.accelerator == accelerator and not row.mig_profile]
+        best = min(same, key=lambda row: max(row.count / count, count / row.count), default=None)
+        return best.system_id if best else ""
+
+    def _count(self, system: str) -> int:
+        """How many accelerators a system of the registry or of the user has."""
+        if system in self._custom:
+            return self._custom[system].machine.count
+        return self.known[system].count if system in self.known else 0
 
     def _stem(self, benchmark: str) -> tuple[str, float | None]:
         """The name without a level, and the level that a name has."""
@@ -196,35 +212,36 @@ class Registry:
         self._sheets[stem, scenario] = sheet
         return sheet
 
-    def _entry(self, benchmark: str, scenario: Scenario, system: str) -> tuple[Entry, CustomConfig | None]:
+    def _entry(self, sheet: Sheet, system: str) -> tuple[Entry, CustomConfig | None]:
         """The entry that a system starts from, and what a custom system has of its own."""
-        sheet = self._sheet(benchmark, scenario)
         if system in sheet.entries:
             return sheet.entries[system], None
-        custom = self.custom_systems().get(system)
-        config = custom.configs.get((sheet.benchmark, scenario)) if custom else None
-        if custom and config is None:
-            has = ", ".join(sorted({f"{name} {one.value}" for name, one in custom.configs}))
-            raise UnknownConfig(f"{system} has no {sheet.benchmark} {scenario.value} ({custom.path}); it has {has}")
-        if config is None or config.parent not in sheet.entries:
-            missing = config.parent if config else system
-            raise UnknownConfig(self._no_system(sheet, missing))
-        return sheet.entries[config.parent], config
+        row = self.known.get(system)
+        custom = None if row else self.custom_systems().get(system)
+        if custom is not None:
+            config = custom.configs.get((sheet.benchmark, sheet.scenario))
+            if config is None or config.parent not in sheet.entries:
+                has = ", ".join(sorted(f"{name} {one.value}" for name, one in custom.configs))
+                what = f"{sheet.benchmark} {sheet.scenario.value}"
+                raise UnknownConfig(f"{system} has no entry for {what}; it has {has} ({custom.path})")
+            if sheet.entries[config.parent].kind != custom.machine.kind:
+                raise UnknownConfig(f"{custom.path}: {config.parent} has another kind of accelerator than {system}")
+            return sheet.entries[config.parent], config
+        near = self.nearest(sheet.benchmark, sheet.scenario, row.accelerator, row.count) if row else ""
+        if near and row and not row.mig_profile:
+            return sheet.entries[near], None
+        raise UnknownConfig(self._no_system(sheet, system))
 
     def _no_system(self, sheet: Sheet, system: str) -> str:
-        text = unknown_text(
-            f"system of {sheet.benchmark} {sheet.scenario.value}", system, self.systems(sheet.benchmark, sheet.scenario)
-        )
+        there, what = self.systems(sheet.benchmark, sheet.scenario), f"{sheet.benchmark} {sheet.scenario.value}"
+        text = unknown_text(f"system of {what}", system, there)
+        if system in self.known:
+            text = f"nothing is known of {what} on {system}; known: {', '.join(there)}; your own figures: {ADD}"
         others = [
-            name for name in self.benchmarks()
-            if name != sheet.benchmark and name.startswith(f"{sheet.benchmark}-")
+            name for name in self.benchmarks() if name.startswith(f"{sheet.benchmark}-")
             and self._path(name, sheet.scenario) and system in self._sheet(name, sheet.scenario).entries
         ]  # fmt: skip
         return f"{text}; {', '.join(others)} has {system}" if others else text
-
-    def _no_version(self, stem: str, scenario: Scenario, entry: Entry, config_ver: str) -> str:
-        what = f"config_ver of {stem} {scenario.value} on {entry.system}"
-        return unknown_text(what, config_ver, (DEFAULT, *entry.versions))
 
 
 RECORDS_BY_NAME: Mapping[str, Record] = {record.name: record for record in RECORDS.values()}
@@ -256,10 +273,6 @@ def _with_level(config_ver: str, level: float | None) -> str:
     if config_ver not in higher:
         raise UnknownConfig(f"config_ver {config_ver} has no level of 99.9 %; known: {', '.join(CONFIG_VERSIONS)}")
     return higher[config_ver]
-
-
-def _official(record: Record, version: ConfigVersion) -> str:
-    return record.names[1] if version.is_high_accuracy and len(record.names) > 1 else record.names[0]
 
 
 def _system_name(system: str, count: int, known_count: int) -> str:

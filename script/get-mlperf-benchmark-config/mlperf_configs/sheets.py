@@ -23,17 +23,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from machine_facts.known_systems import Row
 from mlperf_results.names import Scenario, unknown_text
 
-from .effective import CONFIG_VERSIONS, Value, misfit
-from .fields import REQUIRED, BadSetting, Fate, field_named
+from .effective import CONFIG_VERSIONS, CPU, Value, misfit
+from .fields import REQUIRED, BadSetting, field_named
 from .yamlnodes import Node, parse
 
-CPU = "cpu"
-"""The id of the entry `base`."""
 _TOP = ("sources", "base", "systems")
 _DATE = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}")
 
@@ -75,17 +72,20 @@ class Place:
 
 
 @dataclass(slots=True)
-class _Reader:
+class Reader:
+    """A file that is read: its place, and what is wrong with it."""
+
     place: Place
     problems: list[str] = field(default_factory=list)
 
     def problem(self, line: int, path: str, what: str) -> None:
+        """Note what is wrong with a key."""
         self.problems.append(f"{self.place.shown}:{line}: {path}: {what}")
 
 
 def read_sheet(text: str, place: Place) -> tuple[Sheet, tuple[str, ...]]:
     """Return the entries of a file and all that is wrong with it; a sheet with problems is not to be used."""
-    reader = _Reader(place)
+    reader = Reader(place)
     root = parse(text, place.shown, reader.problems)
     for name in root.children:
         if name not in _TOP:
@@ -104,7 +104,7 @@ def read_sheet(text: str, place: Place) -> tuple[Sheet, tuple[str, ...]]:
     return sheet, tuple(dict.fromkeys(reader.problems))
 
 
-def _sources(reader: _Reader, block: Node) -> dict[str, str]:
+def _sources(reader: Reader, block: Node) -> dict[str, str]:
     found = {}
     for name, row in block.children.items():
         text, date = (row.children.get(key, Node("", row.line)).value for key in ("text", "date"))
@@ -114,7 +114,7 @@ def _sources(reader: _Reader, block: Node) -> dict[str, str]:
     return found
 
 
-def _own(reader: _Reader, name: str, path: str, block: Node, sources: Mapping[str, str]) -> Entry:
+def _own(reader: Reader, name: str, path: str, block: Node, sources: Mapping[str, str]) -> Entry:
     """What a block itself says."""
     row = reader.place.known.get(name)
     kind = CPU if name == CPU else row.kind if row else ""
@@ -136,20 +136,20 @@ def _own(reader: _Reader, name: str, path: str, block: Node, sources: Mapping[st
             reader.problem(changes.line, where, unknown_text("config_ver", version, known))
         elif is_high and not reader.place.has_high_accuracy:
             reader.problem(changes.line, where, f"{reader.place.benchmark} has no level of 99.9 %")
-        versions[version] = values_of(reader, changes.children, where, is_cuda=kind != CPU)
-    values = values_of(reader, rest, path, is_cuda=kind != CPU)
+        versions[version] = values_of(reader, changes.children, where, kind)
+    values = values_of(reader, rest, path, kind)
     return Entry(system=name, kind=kind, line=block.line, parent=parent, source=sources.get(source, ""), values=values,
                  versions=versions)  # fmt: skip
 
 
-def _text(reader: _Reader, node: Node | None, path: str, line: int) -> str:
+def _text(reader: Reader, node: Node | None, path: str, line: int) -> str:
     if node is None or not isinstance(node.value, str) or not node.value:
         reader.problem(node.line if node else line, path, "missing: a name of sources")
         return ""
     return node.value
 
 
-def _parent(reader: _Reader, node: Node, path: str) -> str:
+def _parent(reader: Reader, node: Node, path: str) -> str:
     """The one parent of an entry, a system of the same file; "" where it is none."""
     if isinstance(node.value, tuple):
         reader.problem(node.line, path, f"{len(node.value)} parents; allowed: one")
@@ -162,13 +162,13 @@ def _parent(reader: _Reader, node: Node, path: str) -> str:
     return ""
 
 
-def values_of(reader: Any, block: Mapping[str, Node], path: str, *, is_cuda: bool) -> dict[str, Value]:
+def values_of(reader: Reader, block: Mapping[str, Node], path: str, kind: str) -> dict[str, Value]:
     """Return the settings of a block, by field name; what is wrong is told to the reader."""
     found: dict[str, Value] = {}
     for name, node in block.items():
         try:
             row = field_named(name)
-            problem = misfit(row, reader.place.scenario, is_cuda=is_cuda)
+            problem = misfit(row, reader.place.scenario, kind)
             if row.name in found:
                 problem = f"{row.name} is here twice: {name} is another spelling of it"
             if problem:
@@ -179,7 +179,7 @@ def values_of(reader: Any, block: Mapping[str, Node], path: str, *, is_cuda: boo
     return found
 
 
-def _chain(reader: _Reader, name: str, own: Mapping[str, Entry]) -> Iterator[Entry]:
+def _chain(reader: Reader, name: str, own: Mapping[str, Entry]) -> Iterator[Entry]:
     """An entry and its parents, the entry first; ends where it would go in a circle, leave the kind, or the file."""
     seen: list[str] = []
     while name:
@@ -200,7 +200,7 @@ def _chain(reader: _Reader, name: str, own: Mapping[str, Entry]) -> Iterator[Ent
         name = parent
 
 
-def _whole(reader: _Reader, name: str, own: Mapping[str, Entry]) -> Entry:
+def _whole(reader: Reader, name: str, own: Mapping[str, Entry]) -> Entry:
     """An entry with all that its parents have."""
     values: dict[str, Value] = {}
     versions: dict[str, dict[str, Value]] = {}
@@ -213,12 +213,9 @@ def _whole(reader: _Reader, name: str, own: Mapping[str, Entry]) -> Entry:
                  versions=versions)  # fmt: skip
 
 
-def _check_whole(reader: _Reader, entry: Entry) -> None:
+def _check_whole(reader: Reader, entry: Entry) -> None:
     path = "base" if entry.system == CPU else f"systems.{entry.system}"
     required = ("precision",) if entry.kind == CPU else REQUIRED[reader.place.scenario]
     missing = [name for name in required if name not in entry.values]
     if missing:
         reader.problem(entry.line, path, f"required and missing: {', '.join(missing)}")
-    refused = [name for name in entry.values if field_named(name).fate is Fate.REFUSED]
-    if refused and entry.kind != "jetson":
-        reader.problem(entry.line, path, f"only a Jetson has {', '.join(refused)}")
