@@ -1,6 +1,6 @@
 """Hooks of generate-engine: give run.sh its arguments, and the engines in place of the ONNX model.
 
-The work is done by `python3 -m harness.making.engine_trt` in the benchmark's virtual environment.
+The work is done by `python3 -m harness.making.engine` in the benchmark's virtual environment.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OPTIONS = {
     "CM_ENGINE_TIMING_CACHE": "timing_cache",
     "CM_ENGINE_COMPUTE_CAPABILITY": "compute_capability",
 }
-"""Env key -> option of harness.making.engine_trt."""
+"""Env key -> option of harness.making.engine."""
 
 
 def text_of(env: Mapping[str, Any], key: str) -> str:
@@ -27,7 +27,7 @@ def text_of(env: Mapping[str, Any], key: str) -> str:
 
 
 def arguments(env: Mapping[str, Any], info_file: Path, folder: Path) -> list[str]:
-    """The words for harness.making.engine_trt, one for each option that has a value."""
+    """The words for harness.making.engine, one for each option that has a value."""
     words = [f"--{option}={text_of(env, key)}" for key, option in OPTIONS.items() if text_of(env, key)]
     words += [f"--model_info={info_file}", f"--output_dir={folder}"]
     sizes = [size.strip() for size in text_of(env, "CM_ENGINE_SIZES").split(",") if size.strip()]

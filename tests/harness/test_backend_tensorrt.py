@@ -13,9 +13,12 @@ harness_support.need("numpy", "torch", "onnx", "onnxruntime")
 
 import torch  # noqa: E402
 from backend_toys import backend_request, toy_on_path  # noqa: E402
+from harness import registry  # noqa: E402
 from harness.backends.tensorrt import backend  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
-from harness.making import engine_trt, makemodel, quantize  # noqa: E402
+from harness.making import makemodel, quantize  # noqa: E402
+from harness.making.engine import building, with_tensorrt  # noqa: E402
+from harness.making.engine.task import Task, parse_sizes  # noqa: E402
 from harness.making.makemodel import ModelRequest  # noqa: E402
 from harness.modelfacts import read_model_facts  # noqa: E402
 from mlperf_results.backends import BACKENDS  # noqa: E402
@@ -29,37 +32,35 @@ SIZES = {"tokens": (1, 8, 32)}
 def model_info(tmp_path_factory):
     with toy_on_path(tmp_path_factory.mktemp("toy")), pytest.MonkeyPatch.context() as patch:
         # The registry lists the files of the harness's own folder.
-        patch.setattr(
-            engine_trt.registry, "load_model", lambda name: importlib.import_module(f"harness.benchmarks.{name}.model")
-        )
+        patch.setattr(registry, "load_model", lambda name: importlib.import_module(f"harness.benchmarks.{name}.model"))
         folder = tmp_path_factory.mktemp("model")
         yield makemodel.make_model(ModelRequest(architecture="toy", config="tiny", framework="onnx", output_dir=folder))
 
 
-def task(model_info, folder, **changes) -> engine_trt.Task:
+def task(model_info, folder, **changes) -> Task:
     values = {"model": "toy", "model_info": model_info, "output_dir": folder, "library": "tensorrt_rtx"}
-    return engine_trt.Task(**{**values, "largest_batch": 4, "sizes": SIZES, **changes})
+    return Task(**{**values, "largest_batch": 4, "sizes": SIZES, **changes})
 
 
 def test_profiles_reach_from_one_sample_to_the_largest_batch_and_through_the_bounds_of_named_sizes(model_info):
     image, text = (backend_request(name, None).network for name in ("image", "text"))
-    assert engine_trt.profile_shapes(image, 4, {}) == {"image": [[1, 3, 16, 16], [4, 3, 16, 16], [4, 3, 16, 16]]}
-    assert engine_trt.profile_shapes(text, 2, SIZES) == {
+    assert with_tensorrt.profile_shapes(image, 4, {}) == {"image": [[1, 3, 16, 16], [4, 3, 16, 16], [4, 3, 16, 16]]}
+    assert with_tensorrt.profile_shapes(text, 2, SIZES) == {
         "ids": [[1, 1], [2, 8], [2, 32]],
         "state": [[1, 12], [2, 12], [2, 12]],
     }
     with pytest.raises(HarnessError, match="network text has sizes without bounds: tokens"):
-        engine_trt.profile_shapes(text, 2, {})
+        with_tensorrt.profile_shapes(text, 2, {})
 
 
 @pytest.mark.parametrize("text", ["tokens", "tokens=1:2", "tokens=3:2:1", "tokens=0:1:2", "=1:2:3", "tokens=a:b:c"])
 def test_bounds_that_make_no_sense_are_refused(text):
     with pytest.raises(HarnessError, match="NAME=SMALLEST:TUNED_FOR:LARGEST"):
-        engine_trt.parse_sizes([text])
+        parse_sizes([text])
 
 
 def test_bounds_are_read():
-    assert engine_trt.parse_sizes(["tokens=1:64:384", "boxes=2:2:2"]) == {"tokens": (1, 64, 384), "boxes": (2, 2, 2)}
+    assert parse_sizes(["tokens=1:64:384", "boxes=2:2:2"]) == {"tokens": (1, 64, 384), "boxes": (2, 2, 2)}
 
 
 @pytest.mark.skipif(not HAS_RTX, reason="tensorrt_rtx is not installed")
@@ -68,7 +69,7 @@ def test_engines_are_built_without_a_gpu_and_described(model_info, tmp_path, pre
     info = model_info
     if precision == "fp16":
         info = quantize.quantize(quantize.Task(model_info=model_info, output_dir=tmp_path / "fp16", precision="fp16"))
-    facts = read_model_facts(None, engine_trt.build(task(info, tmp_path / "out")))
+    facts = read_model_facts(None, building.build(task(info, tmp_path / "out")))
     assert (facts.framework, facts.precision, facts.is_synthetic) == ("tensorrt", precision, True)
     assert all(file.path.name.endswith(".rtx.engine") and file.path.stat().st_size > 0 for file in facts.files.values())
     content = json.loads((tmp_path / "out" / "model.json").read_text())
@@ -79,7 +80,7 @@ def test_engines_are_built_without_a_gpu_and_described(model_info, tmp_path, pre
 @pytest.mark.skipif(not HAS_RTX, reason="tensorrt_rtx is not installed")
 def test_a_gpu_that_the_library_cannot_name_is_refused_with_those_it_can(model_info, tmp_path):
     with pytest.raises(HarnessError, match=r"cannot build for SM90; it can for: .*SM89") as caught:
-        engine_trt.build(task(model_info, tmp_path, compute_capability="SM90"))
+        building.build(task(model_info, tmp_path, compute_capability="SM90"))
     assert "on a machine with that GPU" in caught.value.hint
 
 
@@ -88,20 +89,20 @@ def test_a_damaged_onnx_file_is_refused_and_no_engine_is_left(model_info, tmp_pa
     network = backend_request("image", None).network
     (tmp_path / "x.onnx").write_bytes(b"no model")
     with pytest.raises(HarnessError, match="cannot read"):
-        engine_trt.build_engine(task(model_info, tmp_path), network, tmp_path / "x.onnx", "fp32")
+        with_tensorrt.build_network(task(model_info, tmp_path), network, tmp_path / "x.onnx", "fp32")
     assert not list(tmp_path.glob("*.engine"))
 
 
 @pytest.mark.skipif(HAS_TENSORRT, reason="tensorrt is installed")
 def test_a_missing_library_is_an_error_with_the_command_that_gets_it(model_info, tmp_path):
     with pytest.raises(HarnessError, match="tensorrt cannot be loaded") as caught:
-        engine_trt.build(task(model_info, tmp_path, library="tensorrt"))
+        building.build(task(model_info, tmp_path, library="tensorrt"))
     assert "get,generic-python-lib,_tensorrt " in caught.value.hint
 
 
 @pytest.mark.skipif(not HAS_RTX or torch.cuda.is_available(), reason="needs tensorrt_rtx and no GPU")
 def test_without_a_gpu_the_backend_refuses_and_does_not_fall_back(model_info, tmp_path):
-    facts = read_model_facts(None, engine_trt.build(task(model_info, tmp_path)))
+    facts = read_model_facts(None, building.build(task(model_info, tmp_path)))
     request = backend_request("image", facts.files["image"].path, device="cuda", gpus=(1,))
     with pytest.raises(HarnessError, match=r"sees 0 GPUs; asked for: 1"):
         backend.open_backend(request)

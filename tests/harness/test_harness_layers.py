@@ -8,8 +8,8 @@ from pathlib import Path
 HARNESS = Path(__file__).resolve().parents[2] / "script" / "app-mlperf-inference" / "harness"
 LAYERS = (
     "errors", "tensors", "libraries", "modelfacts", "metrics", "media", "calibrationlists", "datasets", "decoding",
-    "watch", "benchmarks.base", "benchmarks", "network", "backends.base", "torch_cuda", "backends", "registry",
-    "config", "userconf", "audit", "mishaps", "failures", "cores", "identity", "store", "queueing", "qsl", "settings",
+    "watch", "cores", "benchmarks.base", "benchmarks", "network", "backends.base", "torch_cuda", "backends", "registry",
+    "config", "userconf", "audit", "mishaps", "failures", "identity", "store", "queueing", "qsl", "settings",
     "effective", "accuracy", "result", "metadata_json", "sut", "warmup", "tuning", "shapes", "loadgen", "opening",
     "run", "scoring", "preprocess", "find", "making",
 )  # fmt: skip

@@ -9,7 +9,8 @@ files: by network name; paths start at the folder of model.json. config: what th
 with (network.py); a model file may read further facts of its own there. reference: the score of the fp32 model
 on the whole validation set by metric name, null or absent where none is known or it would say nothing (random
 weights). calibration: the list of samples that the ranges of activations come from; null or absent where nothing was
-calibrated. Further keys (licence, source, seed, versions) are for people.
+calibrated. engine: what engines were built with and for; absent for other files. Further keys (licence, source, seed,
+versions) are for people.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class CalibrationSource:
 class ModelFacts:
     """What is known about a model's files; without a model.json only where its one file is.
 
-    folder: where further files of the model lie (a tokenizer). framework: "onnx", "pytorch" or None (not known).
+    folder: where further files of the model lie (a tokenizer). framework: "onnx", "pytorch", "tensorrt", "openvino" or
+    None (not known).
     """
 
     folder: Path | None = None
@@ -63,6 +65,7 @@ class ModelFacts:
     config: Mapping[str, Any] = field(default_factory=dict)
     reference: Mapping[str, float] | None = None
     calibration: CalibrationSource | None = None
+    engine: Mapping[str, Any] = field(default_factory=dict)
 
 
 def file_sha256(path: Path) -> str:
@@ -112,9 +115,9 @@ def parse_model_facts(text: str, path: Path) -> ModelFacts:
             str(name): ModelFile(path=path.parent / entry["file"], sha256=entry.get("sha256"))
             for name, entry in values["files"].items()
         }
-        config = dict(values.get("config") or {})
+        config, engine = dict(values.get("config") or {}), dict(values.get("engine") or {})
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise HarnessError(f"{path}: files or config cannot be used: {error!r}", _HINT) from error
+        raise HarnessError(f"{path}: files, config or engine cannot be used: {error!r}", _HINT) from error
     return ModelFacts(
         folder=path.parent,
         files=files,
@@ -124,6 +127,7 @@ def parse_model_facts(text: str, path: Path) -> ModelFacts:
         config=config,
         reference=_reference(values.get("reference"), str(path)),
         calibration=parse_calibration(values.get("calibration"), str(path)),
+        engine=engine,
     )
 
 

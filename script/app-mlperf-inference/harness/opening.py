@@ -92,7 +92,8 @@ def _check_backend(config: RunConfig, can: BackendRecord, facts: ModelFacts) -> 
     if not facts.files:
         allowed = f"a model file: backend {config.backend} reads one"
         raise ConfigError("the run", [Problem("model_path", "null", allowed)])
-    if facts.framework == "onnx" and facts.precision != config.precision:
+    is_as_it_lies = facts.framework not in (None, "pytorch")  # torch turns weights into another type as it loads them
+    if is_as_it_lies and facts.precision != config.precision:
         raise HarnessError(
             f"the model's files are {facts.precision}; the run asks for {config.precision}",
             f"take the variation _{facts.precision}, or the model in {config.precision}",
@@ -178,6 +179,7 @@ def open_work(parts: Parts, library: Library, layout: Layout, largest_batch: int
             cores=cores,
             is_spinning=layout.is_spinning,
             largest_batch=largest_batch,
+            engine=parts.facts.engine,
         )
         backends[network.name] = parts.backend.open_backend(request)
     calls: list[dict[str, Infer]] = [

@@ -181,8 +181,10 @@ class Package:
 class BackendRecord:
     """A backend: what runs a network on a device.
 
-    framework: what model.json must name ("onnx", "pytorch", "tensorrt"); None: no file is read. model_files: the
-    variation of the model recipes whose files it reads or is built from. devices, precisions: what it can run.
+    framework: what model.json must name ("onnx", "pytorch", "tensorrt", "openvino"); None: no file is read.
+    model_files: the variation of the model recipes whose files it reads or is built from. engine: the variation of
+    generate-engine that builds what it reads; empty: it reads the model's own files. devices, precisions: what it can
+    run.
     batch_size: the one that suits it whatever the model; None: the harness looks for the best.
     library: the handle of the package whose version stands in a system's name. short_name: in systems' names as NVIDIA
     gives them. transformation: what it does to weights, for measurements.json.
@@ -193,6 +195,7 @@ class BackendRecord:
     devices: tuple[str, ...]
     precisions: tuple[str, ...]
     model_files: str = ""
+    engine: str = ""
     batch_size: int | None = None
     packages: tuple[Package, ...] = ()
     library: str = ""

@@ -8,7 +8,7 @@ steps. What it can run stands in `<name>/record.py` (mlperf_results/record.py).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,6 +24,7 @@ class BackendRequest:
     instance of its own. threads: CPU threads of one call. cores: for each instance the cores it may use, or empty.
     is_spinning: whether a waiting CPU thread may keep its core busy (only where nobody else needs the core).
     largest_batch: the most samples of one call. architecture: the benchmark's folder, whose network.py builds it.
+    engine: model.json's, what an engine was built with and for; empty for other files.
     """
 
     network: NetworkSpec
@@ -38,6 +39,7 @@ class BackendRequest:
     cores: tuple[tuple[int, ...], ...]
     is_spinning: bool
     largest_batch: int
+    engine: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Backend(Protocol):

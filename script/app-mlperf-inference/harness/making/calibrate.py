@@ -27,7 +27,7 @@ from harness.datasets.base import FACTS_FILE, ListedSamples
 from harness.errors import HarnessError
 from harness.making.calibration import DEFAULT_PERCENTILE, METHODS, Calibration, Observed, range_of, write_calibration
 from harness.making.calibrationsamples import Choice, choose
-from harness.making.modelfiles import versions
+from harness.making.modeljson import versions
 from harness.modelfacts import CalibrationSource, ModelFacts, file_sha256, read_model_facts
 from harness.opening import RawSource
 from harness.qsl import Source, make_library

@@ -37,15 +37,8 @@ from harness.benchmarks.architecture import architecture_of
 from harness.benchmarks.base import Model
 from harness.benchmarks.initialweights import draw_weights, seeded
 from harness.errors import HarnessError
-from harness.making.modelfiles import (
-    describe_files,
-    file_name,
-    size_bytes,
-    versions,
-    write_model_info,
-    write_onnx,
-    write_safetensors,
-)
+from harness.making.modelfiles import file_name, size_bytes, write_onnx, write_safetensors
+from harness.making.modeljson import describe_files, versions, write_model_info
 from harness.making.modelweights import calibrate_normalisation, load_weights, read_checkpoint
 from harness.modelfacts import ModelFacts
 from harness.tensors import NetworkSpec

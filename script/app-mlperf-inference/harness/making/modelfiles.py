@@ -1,27 +1,20 @@
-"""Writes the files of a model: one ONNX or safetensors file for each network, and model.json last.
+"""Writes the files of a model's networks, ONNX or safetensors, with torch; `modeljson.py` describes them.
 
-The formats are those that `modelfacts.py` describes. Each file is written beside its place and then moved there.
+Each file is written beside its place and then moved there.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import platform
 import warnings
-from collections.abc import Mapping, Sequence
-from importlib import metadata
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
 
-from harness.errors import HarnessError
-from harness.modelfacts import FORMAT, file_sha256
 from harness.tensors import NetworkSpec, TensorSpec
 
-MODEL_INFO_FILE = "model.json"
 SUFFIX_OF_FRAMEWORK = {"onnx": ".onnx", "pytorch": ".safetensors"}
 OPERATOR_SET = 17
 """The newest ONNX operator set that torch's tracing exporter writes completely; LayerNormalization came with it."""
@@ -101,35 +94,3 @@ def dynamic_axes(tensor: TensorSpec) -> dict[int, str]:
     """Return the names of the axes whose size may change: the batch, and the named sizes."""
     named = {axis: size for axis, size in enumerate(tensor.shape, start=1) if isinstance(size, str)}
     return {0: "batch", **named}
-
-
-def describe_files(files: Mapping[str, Sequence[Path]]) -> dict[str, Any]:
-    """Return model.json's `files`; the first file of a network is its file, others (weights) lie beside it."""
-    described: dict[str, Any] = {}
-    for network, paths in files.items():
-        rows = [{"file": path.name, "sha256": file_sha256(path), "size_bytes": path.stat().st_size} for path in paths]
-        described[network] = {**rows[0], **({"beside": rows[1:]} if rows[1:] else {})}
-    return described
-
-
-def versions(*packages: str) -> dict[str, str]:
-    """Return the versions of Python and of those of `packages` that are installed."""
-    found = {"python": platform.python_version()}
-    for package in packages:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-def write_model_info(folder: Path, info: Mapping[str, Any]) -> Path:
-    """Write model.json whole or not at all; return its path."""
-    path = folder / MODEL_INFO_FILE
-    unfinished = folder / f"{MODEL_INFO_FILE}.part"
-    try:
-        unfinished.write_text(json.dumps({"format": FORMAT, **info}, indent=2) + "\n", encoding="utf-8")
-        os.replace(unfinished, path)
-    except OSError as error:
-        raise HarnessError(f"cannot write {path}: {error.strerror}", "make room, or take another folder") from error
-    return path

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import shutil
 import sys
 import time
 from collections import Counter
@@ -30,7 +29,7 @@ import onnx
 from harness.errors import HarnessError
 from harness.making.calibrate import STATIC_OPERATORS
 from harness.making.calibration import Calibration, Range, read_calibration
-from harness.making.modelfiles import MODEL_INFO_FILE, describe_files, versions, write_model_info
+from harness.making.modeljson import OF_THE_FILES, copy_others, describe_files, versions, write_model_info
 from harness.modelfacts import ModelFacts, ModelFile, file_sha256, parse_calibration, read_model_facts
 from harness.watch.processor import has_vnni
 
@@ -41,10 +40,6 @@ TARGETS = ("cpu", "tensorrt")
 and biases in fp32, the only form that TensorRT reads."""
 _DYNAMIC_OPERATORS = ("MatMul", "Gemm", "LSTM", "Attention")
 _LAYERS = ("Conv", "ConvTranspose", "MatMul", "Gemm")
-_LARGEST_COPIED_BYTES = 64 << 20
-"""Files beside the networks (vocabularies) are copied up to this size and linked above it."""
-_OF_THE_FILES = ("format", "sha256", "size_bytes", "beside")
-"""Keys of the fp32 model.json that would be wrong of the new files."""
 _EXTERNAL_BYTES = 1_900_000_000
 
 
@@ -73,11 +68,11 @@ def quantize(task: Task) -> Path:
         methods[network] = _write_network(task, network, file, calibration, path)
         weights = path.with_name(f"{path.name}.data")
         files[network] = [path, *([weights] if weights.exists() else [])]
-    beside = _copy_others(task.model_info.parent, task.output_dir, info)
+    beside = copy_others(task.model_info.parent, task.output_dir, info)
     return write_model_info(
         task.output_dir,
         {
-            **{key: value for key, value in info.items() if key not in _OF_THE_FILES},
+            **{key: value for key, value in info.items() if key not in OF_THE_FILES},
             "precision": task.precision,
             "calibration": None if calibration is None else calibration.provenance["calibration"],
             "files": describe_files(files),
@@ -280,26 +275,6 @@ def _write_half(source: Path, path: Path) -> None:
 
 def _is_large(model: onnx.ModelProto) -> bool:
     return bool(model.ByteSize() > _EXTERNAL_BYTES)
-
-
-def _copy_others(source: Path, target: Path, info: Mapping[str, Any]) -> list[str]:
-    """Bring the files beside the networks (vocabularies, label maps) along; return their names."""
-    own = {MODEL_INFO_FILE}
-    for entry in info.get("files", {}).values():
-        own |= {entry["file"], *(row["file"] for row in entry.get("beside", []))}
-    names = []
-    for path in sorted(source.iterdir()):
-        is_ours = path.is_file() and not path.name.startswith((".", "cm-", "tmp-")) and path.name not in own
-        if not is_ours or path.suffix in (".onnx", ".safetensors", ".part", ".log", ".sh"):
-            continue
-        copied = target / path.name
-        copied.unlink(missing_ok=True)
-        if path.stat().st_size <= _LARGEST_COPIED_BYTES:
-            shutil.copyfile(path, copied)
-        else:
-            copied.symlink_to(path.absolute())
-        names.append(path.name)
-    return names
 
 
 def main(words: Sequence[str] | None = None) -> int:

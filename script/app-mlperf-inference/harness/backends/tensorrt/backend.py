@@ -1,4 +1,4 @@
-"""The tensorrt backend: runs engines that `making/engine_trt.py` built (recipe generate-engine) on NVIDIA GPUs.
+"""The tensorrt backend: runs engines that `making/engine` built (recipe generate-engine) on NVIDIA GPUs.
 
 torch gives the buffers and the streams; each instance has an execution context and a stream. Opening without a GPU and
 the refusals are tested; inference was not run on hardware: no GPU was at hand when it was written.

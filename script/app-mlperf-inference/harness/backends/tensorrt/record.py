@@ -5,6 +5,7 @@ from mlperf_results.record import BackendRecord, Package
 RECORD = BackendRecord(
     framework="tensorrt",
     model_files="onnx",
+    engine="tensorrt",
     devices=("cuda",),
     precisions=("fp32", "fp16", "int8"),
     packages=(

@@ -1,4 +1,4 @@
-"""Builds TensorRT engines from an ONNX model: `python3 -m harness.making.engine_trt --help`.
+"""Builds engines of TensorRT from ONNX files.
 
 One optimisation profile for each network: batches of 1 to --largest_batch, tuned for the largest; a size that the
 network's specification gives a name to gets its range from --sizes tokens=1:384:384 (smallest, tuned for, largest).
@@ -13,41 +13,43 @@ Building with TensorRT-RTX was run; with TensorRT it was not (its wheels need NV
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
 import os
 import sys
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness import registry
-from harness.backends.tensorrt.library import LIBRARIES, SUFFIXES, load_library
+from harness.backends.tensorrt.library import SUFFIXES, load_library
 from harness.errors import HarnessError
-from harness.making.modelfiles import describe_files, versions, write_model_info
-from harness.modelfacts import read_model_facts
+from harness.making.engine.task import Bounds, Task
 from harness.tensors import NetworkSpec
 
-Bounds = tuple[int, int, int]
+FRAMEWORK = "tensorrt"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """What to build. sizes: smallest, tuned for and largest value of each named size. timing_cache: read and written
-    back. compute_capability: of the GPU to build for ("SM89"), where the library can name one; else this machine's."""
+def suffix(task: Task) -> str:
+    """Return the end of the files' names, which tells the library."""
+    return SUFFIXES[task.library]
 
-    model: str
-    model_info: Path
-    output_dir: Path
-    library: str = "tensorrt"
-    largest_batch: int = 1
-    sizes: Mapping[str, Bounds] = field(default_factory=dict)
-    workspace_mb: int | None = None
-    timing_cache: Path | None = None
-    compute_capability: str | None = None
+
+def require_precision(found: str, wanted: str) -> None:
+    """Raise HarnessError where files in the precision `found` make no engine in the precision `wanted`."""
+    if found != wanted:
+        raise HarnessError(
+            f"the model's files are {found}; {wanted} was asked for, and an engine computes as its file says",
+            f"cm run script --tags=quantize,ml-model,_{wanted},_tensorrt makes them",
+        )
+
+
+def facts(task: Task) -> dict[str, Any]:
+    """Return what the engines were built with."""
+    return {
+        "largest_batch": task.largest_batch,
+        "sizes": {name: list(bounds) for name, bounds in task.sizes.items()},
+        "workspace_mb": task.workspace_mb,
+        "compute_capability": task.compute_capability,
+    }
 
 
 def profile_shapes(spec: NetworkSpec, largest_batch: int, sizes: Mapping[str, Bounds]) -> dict[str, list[list[int]]]:
@@ -68,7 +70,7 @@ def profile_shapes(spec: NetworkSpec, largest_batch: int, sizes: Mapping[str, Bo
     return shapes
 
 
-def build_engine(task: Task, spec: NetworkSpec, onnx_file: Path, precision: str) -> bytes:
+def build_network(task: Task, spec: NetworkSpec, onnx_file: Path, precision: str) -> bytes:
     """Return the serialised engine of one network; raises HarnessError with what the parser or the builder said."""
     trt: Any = load_library(task.library)
     said: list[str] = []
@@ -149,82 +151,3 @@ def _keep_timing_cache(config: Any, cache: Any, task: Task) -> None:
     unfinished = task.timing_cache.with_name(f"{task.timing_cache.name}.part")
     unfinished.write_bytes(bytes(kept.serialize()))
     os.replace(unfinished, task.timing_cache)
-
-
-def build(task: Task) -> Path:
-    """Write an engine for each network and model.json last; return its path. Raises HarnessError."""
-    facts = read_model_facts(None, task.model_info)
-    if facts.framework != "onnx":
-        raise HarnessError(f"{task.model_info} describes a {facts.framework} model", "take the variation _onnx")
-    info = json.loads(task.model_info.read_text(encoding="utf-8"))
-    task.output_dir.mkdir(parents=True, exist_ok=True)
-    files = {}
-    for spec in registry.load_model(task.model).open_model(facts).networks:
-        source = facts.files[spec.name].path
-        path = task.output_dir / f"{source.stem}{SUFFIXES[task.library]}"
-        unfinished = path.with_name(f"{path.name}.part")
-        unfinished.write_bytes(build_engine(task, spec, source, facts.precision))
-        os.replace(unfinished, path)
-        files[spec.name] = [path]
-    return write_model_info(
-        task.output_dir,
-        {
-            **{key: value for key, value in info.items() if key not in ("format", "sha256", "size_bytes")},
-            "framework": "tensorrt",
-            "files": describe_files(files),
-            "engine": {
-                "library": task.library,
-                "largest_batch": task.largest_batch,
-                "sizes": {name: list(bounds) for name, bounds in task.sizes.items()},
-                "workspace_mb": task.workspace_mb,
-                "compute_capability": task.compute_capability,
-                "from_sha256": {network: file.sha256 for network, file in facts.files.items()},
-                "versions": versions(task.library),
-            },
-        },
-    )
-
-
-def parse_sizes(texts: Sequence[str]) -> dict[str, Bounds]:
-    """Return the bounds in words such as "tokens=1:384:384"; raises HarnessError."""
-    sizes = {}
-    for text in texts:
-        name, _, numbers = text.partition("=")
-        try:
-            smallest, tuned, largest = (int(number) for number in numbers.split(":"))
-        except ValueError:
-            smallest = tuned = largest = 0
-        if not name or not 1 <= smallest <= tuned <= largest:
-            raise HarnessError(f"--sizes {text!r}; allowed: NAME=SMALLEST:TUNED_FOR:LARGEST, rising, from 1")
-        sizes[name] = (smallest, tuned, largest)
-    return sizes
-
-
-def main(words: Sequence[str] | None = None) -> int:
-    """Command line entry; return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python3 -m harness.making.engine_trt", description=(__doc__ or "").splitlines()[0]
-    )
-    parser.add_argument("--model", required=True, help="name of the model or benchmark")
-    parser.add_argument("--model_info", required=True, type=Path, help="model.json of the ONNX model")
-    parser.add_argument("--output_dir", required=True, type=Path)
-    parser.add_argument("--library", default="tensorrt", choices=LIBRARIES)
-    parser.add_argument("--largest_batch", type=int, default=1, help="(default: %(default)s)")
-    parser.add_argument("--sizes", nargs="*", default=[], metavar="NAME=SMALLEST:TUNED_FOR:LARGEST")
-    parser.add_argument("--workspace_mb", type=int, help="most memory of the builder's scratch buffers")
-    parser.add_argument("--timing_cache", type=Path, help="file with kernel timings, read and written back")
-    parser.add_argument("--compute_capability", help="GPU to build for, e.g. SM89; this machine's by default")
-    given = vars(parser.parse_args(words))
-    start_s = time.perf_counter()
-    try:
-        path = build(Task(**{**given, "sizes": parse_sizes(given["sizes"])}))
-    except HarnessError as error:
-        print(f"engine_trt: {error}" + (f"\nhint: {error.hint}" if error.hint else ""), file=sys.stderr)
-        return error.exit_code
-    size = sum(row["size_bytes"] for row in json.loads(path.read_text(encoding="utf-8"))["files"].values())
-    print(f"{given['library']}: {size / 1e6:.1f} MB of engines in {time.perf_counter() - start_s:.1f} s -> {path}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,47 @@
+"""`python3 -m harness.making.engine`: builds the engines of a model."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.errors import HarnessError
+from harness.making.engine.building import MAKERS, build
+from harness.making.engine.task import Task, parse_sizes
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Command line entry; return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python3 -m harness.making.engine", description="Builds engines from an ONNX model."
+    )
+    parser.add_argument("--model", required=True, help="name of the model or benchmark")
+    parser.add_argument("--model_info", required=True, type=Path, help="model.json of the ONNX model")
+    parser.add_argument("--output_dir", required=True, type=Path)
+    parser.add_argument("--library", default="tensorrt", choices=sorted(MAKERS))
+    parser.add_argument("--precision", default="", help="what the networks compute in; the file's own by default")
+    parser.add_argument("--largest_batch", type=int, default=1, help="(default: %(default)s)")
+    parser.add_argument("--sizes", nargs="*", default=[], metavar="NAME=SMALLEST:TUNED_FOR:LARGEST")
+    parser.add_argument("--workspace_mb", type=int, help="most memory of the builder's scratch buffers")
+    parser.add_argument("--timing_cache", type=Path, help="file with kernel timings, read and written back")
+    parser.add_argument("--compute_capability", help="GPU to build for, e.g. SM89; this machine's by default")
+    given = vars(parser.parse_args(words))
+    start_s = time.perf_counter()
+    try:
+        path = build(Task(**{**given, "sizes": parse_sizes(given["sizes"])}))
+    except HarnessError as error:
+        print(f"engine: {error}" + (f"\nhint: {error.hint}" if error.hint else ""), file=sys.stderr)
+        return error.exit_code
+    info = json.loads(path.read_text(encoding="utf-8"))
+    size = sum(row["size_bytes"] for row in info["files"].values())
+    took = f"in {time.perf_counter() - start_s:.1f} s -> {path}"
+    print(f"{given['library']}: {size / 1e6:.1f} MB of engines in {info['precision']} {took}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

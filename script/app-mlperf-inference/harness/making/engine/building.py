@@ -1,0 +1,64 @@
+"""Writes an engine for each network of a model, and model.json last."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+from pathlib import Path
+
+from harness import registry
+from harness.errors import HarnessError
+from harness.making.engine.task import Maker, Task
+from harness.making.modeljson import OF_THE_FILES, copy_others, describe_files, versions, write_model_info
+from harness.modelfacts import read_model_facts
+
+MAKERS = {"tensorrt": "with_tensorrt", "tensorrt_rtx": "with_tensorrt", "openvino": "with_openvino"}
+"""The module that builds for each library; it is imported only when its library is asked for."""
+
+
+def maker_of(library: str) -> Maker:
+    """Return the maker for a library; raises HarnessError with the command that gets the library."""
+    try:
+        maker: Maker = importlib.import_module(f"harness.making.engine.{MAKERS[library]}")
+    except ImportError as error:
+        raise HarnessError(
+            f"{library} cannot be loaded: {error}",
+            f"cm run script --tags=get,generic-python-lib,_package.{library} --adr.python.name=mlperf-inference",
+        ) from error
+    return maker
+
+
+def build(task: Task) -> Path:
+    """Write the engines and model.json; return its path. Raises HarnessError."""
+    facts = read_model_facts(None, task.model_info)
+    if facts.framework != "onnx":
+        raise HarnessError(f"{task.model_info} describes a {facts.framework} model", "take the variation _onnx")
+    maker, precision = maker_of(task.library), task.precision or facts.precision
+    maker.require_precision(facts.precision, precision)
+    info = json.loads(task.model_info.read_text(encoding="utf-8"))
+    task.output_dir.mkdir(parents=True, exist_ok=True)
+    files = {}
+    for spec in registry.load_model(task.model).open_model(facts).networks:
+        source = facts.files[spec.name].path
+        path = task.output_dir / f"{source.stem}{maker.suffix(task)}"
+        unfinished = path.with_name(f"{path.name}.part")
+        unfinished.write_bytes(maker.build_network(task, spec, source, precision))
+        os.replace(unfinished, path)
+        files[spec.name] = [path]
+    return write_model_info(
+        task.output_dir,
+        {
+            **{key: value for key, value in info.items() if key not in OF_THE_FILES},
+            "framework": maker.FRAMEWORK,
+            "precision": precision,
+            "files": describe_files(files),
+            "beside": copy_others(task.model_info.parent, task.output_dir, info),
+            "engine": {
+                "library": task.library,
+                **maker.facts(task),
+                "from_sha256": {network: file.sha256 for network, file in facts.files.items()},
+                "versions": versions(task.library),
+            },
+        },
+    )

@@ -1,0 +1,80 @@
+"""Writes model.json (`modelfacts.py` reads it) and brings along what lies beside a model's networks.
+
+Needs no library, so that files can be quantised and compiled without torch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from harness.errors import HarnessError
+from harness.modelfacts import FORMAT, file_sha256
+
+MODEL_INFO_FILE = "model.json"
+_LARGEST_COPIED_BYTES = 64 << 20
+"""Files beside the networks (vocabularies) are copied up to this size and linked above it."""
+OF_THE_FILES = ("format", "sha256", "size_bytes", "beside")
+"""Keys of a model.json that would be wrong of files made from those it describes."""
+_NOT_BESIDE = (".onnx", ".safetensors", ".part", ".log", ".sh")
+
+
+def describe_files(files: Mapping[str, Sequence[Path]]) -> dict[str, Any]:
+    """Return model.json's `files`; the first file of a network is its file, others (weights) lie beside it."""
+    described: dict[str, Any] = {}
+    for network, paths in files.items():
+        rows = [{"file": path.name, "sha256": file_sha256(path), "size_bytes": path.stat().st_size} for path in paths]
+        described[network] = {**rows[0], **({"beside": rows[1:]} if rows[1:] else {})}
+    return described
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """Return the versions of Python and of those of `packages` that are installed."""
+    found = {"python": platform.python_version()}
+    for package in packages:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def write_model_info(folder: Path, info: Mapping[str, Any]) -> Path:
+    """Write model.json whole or not at all; return its path."""
+    path = folder / MODEL_INFO_FILE
+    unfinished = folder / f"{MODEL_INFO_FILE}.part"
+    try:
+        unfinished.write_text(json.dumps({"format": FORMAT, **info}, indent=2) + "\n", encoding="utf-8")
+        os.replace(unfinished, path)
+    except OSError as error:
+        raise HarnessError(f"cannot write {path}: {error.strerror}", "make room, or take another folder") from error
+    return path
+
+
+def copy_others(source: Path, target: Path, info: Mapping[str, Any]) -> list[str]:
+    """Bring the files beside the networks (vocabularies, label maps) along; return their names.
+
+    info: the content of the model.json in `source`.
+    """
+    own = {MODEL_INFO_FILE}
+    for entry in info.get("files", {}).values():
+        own |= {entry["file"], *(row["file"] for row in entry.get("beside", []))}
+    names = []
+    for path in sorted(source.iterdir()):
+        is_ours = path.is_file() and not path.name.startswith((".", "cm-", "tmp-")) and path.name not in own
+        if not is_ours or path.suffix in _NOT_BESIDE:
+            continue
+        copied = target / path.name
+        copied.unlink(missing_ok=True)
+        if path.stat().st_size <= _LARGEST_COPIED_BYTES:
+            shutil.copyfile(path, copied)
+        else:
+            copied.symlink_to(path.absolute())
+        names.append(path.name)
+    return names
