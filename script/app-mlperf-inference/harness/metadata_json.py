@@ -103,7 +103,11 @@ def performance_figure(result: Mapping[str, Any], scenario: str) -> Json:
 
 
 def performance_metadata(result: Mapping[str, Any]) -> dict[str, Json]:
-    """Return the metadata.json of a performance run, made of its result.json."""
+    """Return the metadata.json of a performance run, made of its result.json.
+
+    `result_validity` is LoadGen's word; in `summary_string` a run that asked for less than ten minutes is INVALID, as
+    NVIDIA's handler writes it (inference_results_v4.1, run_harness.py, `_get_result_string`; 198fc467, November 2026).
+    """
     common = _common(result)
     scenario, key = str(common["scenario"]), str(common["scenario_key"])
     figure = performance_figure(result, scenario)
@@ -111,13 +115,14 @@ def performance_metadata(result: Mapping[str, Any]) -> dict[str, Json]:
     minimum_ms = common["effective_min_duration_ms"]
     is_full = isinstance(minimum_ms, int) and minimum_ms >= FULL_RULES_MIN_DURATION_MS
     has_time = bool(result.get("min_duration_met")) and is_full
+    said = validity if is_full else "INVALID"
     stopping = result.get("early_stopping")
     return {
         **common,
         key: figure,
         "result_validity": validity,
         "early_stopping_met": None if stopping is None else stopping["is_met"],
-        "summary_string": f"{key}: {figure}, Result is {validity}, 10-min runtime requirement met: {has_time}",
+        "summary_string": f"{key}: {figure}, Result is {said}, 10-min runtime requirement met: {has_time}",
         "test_mode": "PerformanceOnly",
     }
 
