@@ -1,0 +1,92 @@
+"""Hooks of parse-mlperf-metadata: metadata.json files as VirtualClient's metrics, in its telemetry files.
+
+Everything is decided in the package mlperf_metrics; here files are found, read and named.
+"""
+
+if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
+    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+
+import sys
+from pathlib import Path
+
+from mlperf_metrics import metricfiles
+from mlperf_metrics.commandline import CommandLineError, parse_pairs
+from mlperf_metrics.found import Found, experiment_of, find, session_of
+from mlperf_metrics.metadata import MetadataError
+from mlperf_metrics.upstream import UpstreamFails
+from mlperf_results.names import counted, printable
+
+PREFIX = "CM_MLPERF_METRICS_"
+INPUT_KEY = "CM_MLPERF_METADATA_INPUT"
+HINT = "hint: cm run script --tags=parse,mlperf,metadata --input=FOLDER   # FOLDER holds metadata.json at any depth"
+
+
+class ParseError(Exception):
+    """Nothing can be written; the text has every reason."""
+
+
+def plan(i):
+    """Crowdperf hook of `cm plan script`: this recipe calls no other one, and nothing is changed."""
+    return {"return": 0, "runs": []}
+
+
+def folder_of(env: dict, key: str, default: str) -> Path:
+    """The folder or file in env, relative to where the user stands."""
+    start = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+    return start / Path(str(env.get(key, "") or "").strip() or default).expanduser()
+
+
+def read_all(source: Path, *, is_strict: bool) -> list[Found]:
+    """Every metadata.json below the source with its metrics. Raises ParseError with all that is wrong."""
+    if not source.exists():
+        raise ParseError(f"--input: {source} does not exist")
+    found, problems = [], []
+    for path in find(source):
+        try:
+            found.append(Found.read(path, is_strict=is_strict))
+        except (MetadataError, UpstreamFails, OSError) as error:
+            words = f"{path}: VirtualClient ends here with {error}" if isinstance(error, UpstreamFails) else str(error)
+            problems.append(printable(words))
+    if problems:
+        raise ParseError(
+            "\n  ".join([f"{counted(len(problems), 'file')} cannot be read; nothing was written", *problems])
+        )
+    if not found:
+        raise ParseError(f"no metadata.json was found below {source}")
+    return found
+
+
+def preprocess(i):
+    """CM hook: reads, writes the telemetry files, prints the summary."""
+    env = i["env"]
+    folder = folder_of(env, PREFIX + "LOG_DIR", "results")
+    try:
+        found = read_all(
+            folder_of(env, INPUT_KEY, "build/logs"), is_strict=env.get(PREFIX + "STRICT_UPSTREAM") == "yes"
+        )
+        words = {name: str(env.get(f"{PREFIX}{name.upper()}", "") or "") for name in ("profile", "system", "client_id")}
+        session = session_of(
+            experiment_id=str(env.get(PREFIX + "EXPERIMENT_ID", "") or "") or experiment_of(found),
+            profile=words["profile"] or "parse-mlperf-metadata",
+            system=words["system"],
+            client_id=words["client_id"],
+            metadata=parse_pairs(str(env.get(PREFIX + "METADATA", "") or ""), "--metadata"),
+        )
+        for one in found:
+            for remark in one.remarks:
+                print(f"! {printable(str(one.path))}: {printable(remark)}", file=sys.stderr)
+            if not metricfiles.append(folder, one.metrics, session, one.source):
+                print(f"already in {folder}: {printable(str(one.path))}", file=sys.stderr)
+        print(printable_lines(metricfiles.write_summary(folder, session.experiment_id)))
+    except (ParseError, CommandLineError, OSError) as error:
+        return {"return": 1, "error": f"{error}\n{HINT}"}
+    env["CM_MLPERF_METRICS_CSV"] = str(metricfiles.csv_files(folder)[-1])
+    env["CM_MLPERF_METRICS_FILE"] = str(folder / metricfiles.JSON_NAME)
+    rows = [{"name": m.name, "value": m.value, "unit": m.unit, **m.metadata} for one in found for m in one.metrics]
+    i["state"]["mlperf_metrics"] = {"experiment_id": session.experiment_id, "metrics": rows}
+    return {"return": 0}
+
+
+def printable_lines(text: str) -> str:
+    """A text of several lines for the terminal."""
+    return "\n".join(map(printable, text.splitlines()))
