@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from mlperf_results.backends import BACKENDS
+from mlperf_results.benchmarks import record_of
 from mlperf_results.names import Scenario
 
 from .fields import FIELDS, BadSetting, Fate, Field, Scalar, field_named
@@ -18,8 +19,6 @@ USER_ORIGIN = "you"
 TRITON_BACKEND = "pytriton"
 """What a config_ver with `triton` asks for; a version of the harness without that backend refuses it by name."""
 NS_PER_MS = 1_000_000
-OF_PAIRS = ("dlrm", "dlrm-v2")
-"""Benchmarks whose gpu_batch_size counts pairs of user and item, some 270 of which are one sample of LoadGen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +106,8 @@ class EffectiveConfig:
 
 def is_input(field: Field, benchmark: str, scenario: Scenario) -> bool:
     """Return whether a setting becomes an input of a run."""
-    is_of_pairs = field.name == "gpu_batch_size" and benchmark.rpartition("-99")[0] in OF_PAIRS
-    return field.fate is Fate.MAPPED and scenario in field.input_scenarios and not is_of_pairs
+    counts_rows = field.name == "gpu_batch_size" and record_of(benchmark).has_rows
+    return field.fate is Fate.MAPPED and scenario in field.input_scenarios and not counts_rows
 
 
 def _input_text(field: Field, value: Scalar, accelerators: int) -> str:

@@ -118,6 +118,7 @@ class Record:
     responses TEST01 compares the first byte, as the official script does. end_token: what ends an answer of tokens.
     test01_samples: responses that TEST01 logs (fewer where they are large or the performance set is small).
     has_test04: up to v4.1; False where a sample takes as long as it is large. test06_since: a language model's round.
+    has_rows: a sample is itself a batch of rows, of another number each; NVIDIA's harness counts those in a batch.
     serves_higher_level: one engine serves the level 99.9, too. is_in_nvidia_v07: one of the seven of NVIDIA's README
     for v0.7. is_default: what a call without a model runs.
     """
@@ -148,6 +149,7 @@ class Record:
     test01_samples: int = 4096
     has_test04: bool = False
     test06_since: str = ""
+    has_rows: bool = False
     serves_higher_level: bool = False
     is_in_nvidia_v07: bool = False
     is_default: bool = False

@@ -19,6 +19,7 @@ RECORD = Record(
     references=(Reference("AUC", 80.25),),
     spans=(Span("v0.7", "v3.0", (), DATACENTER),),
     input_type="fp32, int64",
+    has_rows=True,
     serves_higher_level=True,
     is_in_nvidia_v07=True,
     recipes=Recipes(dataset="get,dataset,criteo,original", model="get,ml-model,dlrm"),

@@ -17,6 +17,7 @@ RECORD = Record(
     references=(Reference("AUC", 80.31),),
     spans=(Span("v3.1", "v5.1", (), DATACENTER),),
     input_type="fp32, int64",
+    has_rows=True,
     serves_higher_level=True,
     recipes=Recipes(dataset="get,dataset,criteo,original,_multihot", model="get,ml-model,dlrm-v2"),
     sizes=Sizes(
