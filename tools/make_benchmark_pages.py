@@ -1,5 +1,6 @@
-"""Writes what follows from the records of benchmarks and backends: the variations of app-mlperf-inference and
-docs/reference/benchmarks.md.
+"""Writes what follows from the records of benchmarks and backends: the variations of app-mlperf-inference,
+docs/reference/benchmarks.md, a page for each benchmark in docs/reference/benchmarks/, and the tables of
+docs/howto/rules.md.
 
 python tools/make_benchmark_pages.py [--check]
 """
@@ -15,13 +16,17 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parent.parent
 APP = CHECKOUT / "script" / "app-mlperf-inference" / "_cm.yaml"
 PAGE = CHECKOUT / "docs" / "reference" / "benchmarks.md"
-sys.path.append(str(CHECKOUT / "script" / "get-mlperf-results-lib"))
+PAGES = CHECKOUT / "docs" / "reference" / "benchmarks"
+sys.path += [str(CHECKOUT / "script" / name) for name in ("get-mlperf-results-lib", "app-mlperf-inference")]
 
+from benchmark_page import benchmark_page  # noqa: E402
+from harness.calibrationlists import OFFICIAL  # noqa: E402
 from mlperf_results.backends import BACKENDS  # noqa: E402
 from mlperf_results.benchmarks import RECORDS, benchmarks_of  # noqa: E402
 from mlperf_results.names import Scenario  # noqa: E402
 from mlperf_results.record import BackendRecord, Package, Record  # noqa: E402
 from mlperf_results.rounds import rounds_of, scenarios_of  # noqa: E402
+from rules_tables import RULES_PAGE, rules_page  # noqa: E402
 
 _BLOCK = re.compile(r'^  "?([^\s":]+)"?:\n(?:    .*\n)*', re.MULTILINE)
 _MADE_GROUPS = ("    group: model\n", "    group: backend\n", "    alias: ")
@@ -142,7 +147,7 @@ def _with_combinations(head: str) -> str:
 def _cells(folder: str, record: Record) -> Iterator[str]:
     rows = benchmarks_of(folder)
     yield ", ".join(f"`{name}`" for name in record.names)
-    yield record.title
+    yield f"[{record.title}](benchmarks/{record.name}.md)"
     yield f"{rounds_of(rows[0].name)[0]} to {rounds_of(rows[0].name)[-1]}" if rows else "none: not an MLPerf benchmark"
     yield ", ".join(scenario.value for scenario in scenarios_of(rows[0].name if rows else record.name))
     yield f"{record.dataset_count:,}"
@@ -186,17 +191,21 @@ def page() -> str:
 
 
 def main() -> int:
-    """Write both files, or with --check only say whether they are up to date; 1 where they are not."""
+    """Write the files, or with --check only say whether they are up to date; 1 where they are not."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing")
     is_check = parser.parse_args().check
     is_stale = False
-    for path, text in ((APP, with_variations(APP.read_text(encoding="utf-8"))), (PAGE, page())):
+    made = {APP: with_variations(APP.read_text(encoding="utf-8")), PAGE: page()}
+    made[RULES_PAGE] = rules_page(RULES_PAGE.read_text(encoding="utf-8"))
+    made |= {PAGES / f"{one.name}.md": benchmark_page(folder, one, OFFICIAL) for folder, one in RECORDS.items()}
+    for path, text in made.items():
         if path.is_file() and path.read_text(encoding="utf-8") == text:
             continue
         is_stale = True
         print(f"{path.relative_to(CHECKOUT)} is not what the records say" if is_check else f"wrote {path}")
         if not is_check:
+            path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
     return 1 if is_check and is_stale else 0
 

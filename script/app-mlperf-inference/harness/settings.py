@@ -21,7 +21,7 @@ from harness.config import RunConfig
 from harness.errors import ConfigError, Problem
 from harness.userconf import MEASURED_KEYS
 
-_MIN_QUERY_COUNT = {Scenario.SINGLE_STREAM: 100, Scenario.MULTI_STREAM: 662}
+MIN_QUERY_COUNT = {Scenario.SINGLE_STREAM: 100, Scenario.MULTI_STREAM: 662}
 """LoadGen's embedded mlperf.conf (6.0.17), all models; fewer cannot satisfy early stopping in MultiStream."""
 
 SERVER_QUERY_COUNT = 662
@@ -175,7 +175,7 @@ def _fewest_queries(config: RunConfig, rules: Record) -> Setting[int]:
         return Setting(
             rules.offline_min_sample_count if config.execution_mode is ExecutionMode.VALID else 1, Origin.RULE
         )
-    return Setting(_MIN_QUERY_COUNT[config.scenario], Origin.RULE)
+    return Setting(MIN_QUERY_COUNT[config.scenario], Origin.RULE)
 
 
 def _target_qps(config: RunConfig, circumstances: Circumstances, warm_up: WarmUp) -> Setting[float] | None:

@@ -1,0 +1,278 @@
+"""The page of one benchmark, docs/reference/benchmarks/<name>.md: facts of its record under NVIDIA's headings, and
+below each what `page.md` beside the record says about it in words.
+
+`page.md` has sections of these headings only, in this order; no section is needed.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from mlperf_results.benchmarks import benchmarks_of
+from mlperf_results.compliance import tests_needed
+from mlperf_results.names import Scenario
+from mlperf_results.record import GB, MB, TB, Record, Size
+from mlperf_results.rounds import rounds_of, rules_in
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+HARNESS = CHECKOUT / "script" / "app-mlperf-inference" / "harness"
+HEADINGS = (
+    "Dataset",
+    "Model",
+    "Optimisations",
+    "Calibration",
+    "Audits",
+    "New weights",
+    "New validation data",
+    "New calibration data",
+)
+"""Those of the benchmarks' README files in mlcommons/inference_results_v0.7, closed/NVIDIA/code (31060d57)."""
+OWN_COPIES = "../../howto/run-a-benchmark.md#use-your-own-data-and-models"
+
+
+def words_of(folder: str) -> Mapping[str, str]:
+    """The sections of a benchmark's page.md; raises ValueError for a heading that is not one of HEADINGS."""
+    path = HARNESS / "benchmarks" / folder / "page.md"
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    before, *parts = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
+    sections = dict(zip(parts[::2], (body.strip() for body in parts[1::2]), strict=True))
+    if before.strip() or list(sections) != [name for name in HEADINGS if name in sections]:
+        raise ValueError(f"{path}: sections are {list(sections)}; allowed, in this order: {', '.join(HEADINGS)}")
+    return sections
+
+
+@lru_cache(maxsize=1)
+def _recipe_tags() -> Mapping[str, frozenset[str]]:
+    found = {}
+    for path in sorted(CHECKOUT.glob("script/*/_cm.yaml")):
+        block = re.search(r"^tags:\n((?:- .+\n)+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+        found[path.parent.name] = frozenset(re.findall(r"^- (.+)$", block[1], re.MULTILINE) if block else ())
+    return found
+
+
+def _recipe(query: str) -> str:
+    """A link to the README of the recipe with these tags: of several the one with the fewest others."""
+    words = {word for word in query.split(",") if not word.startswith("_")}
+    fitting = [(len(tags), name) for name, tags in _recipe_tags().items() if words <= tags]
+    name = min(fitting)[1]
+    return f"[{name}](../../../script/{name}/README.md)"
+
+
+def _scenarios(scenarios: tuple[Scenario, ...]) -> str:
+    return ", ".join(one.value for one in scenarios) or "none"
+
+
+def _spans(record: Record) -> Iterator[str]:
+    yield "| rounds | edge | datacenter | edge and datacenter, where that is more |"
+    yield "|---|---|---|---|"
+    for level, spans in ((record.names[0], record.spans), (record.names[-1], record.spans_of_999)):
+        for span in spans:
+            named = f" (`{level}`)" if record.spans_of_999 else ""
+            rounds = span.first if span.first == span.last else f"{span.first} to {span.last}"
+            is_more = bool(set(span.scenarios) - {*span.edge, *span.datacenter})
+            both = _scenarios(span.scenarios) if is_more else ""
+            yield f"| {rounds}{named} | {_scenarios(span.edge)} | {_scenarios(span.datacenter)} | {both} |"
+    yield ""
+
+
+def _targets(folder: str, record: Record) -> Iterator[str]:
+    rows = benchmarks_of(folder)
+    if not rows:
+        yield "Target: 99 % of the model's own score."
+        return
+    newest = rounds_of(rows[0].name)[-1]
+    yield f"| {newest}, closed division | metric | fp32 reference | target |"
+    yield "|---|---|---|---|"
+    for row in rows:
+        for one in rules_in(row.name, rounds_of(row.name)[-1]).targets:
+            yield f"| `{row.name}` | {one.metric} | {one.reference:,.8g} | {round(one.target, 4):,} |"
+    yield ""
+    limits = [f"Offline has at least {record.offline_min_sample_count:,} samples"]
+    if any(Scenario.SERVER in span.scenarios for span in record.spans):
+        limits.append(f"Server has to answer 99 % of its queries within {record.server_target_latency_ms:,.0f} ms")
+    yield "; ".join(limits) + ". All rules: [rules](../../howto/rules.md)."
+
+
+def _head(folder: str, record: Record) -> Iterator[str]:
+    yield f"# {record.name}"
+    yield ""
+    yield record.title[0].upper() + record.title[1:] + "."
+    yield ""
+    yield (
+        "Made by tools/make_benchmark_pages.py from `record.py` and `page.md` in "
+        f"`script/app-mlperf-inference/harness/benchmarks/{folder}/`, which hold the sources of the figures."
+    )
+    yield ""
+    names = ", ".join(f"`{name}`" for name in record.names)
+    others = [word for word in (record.name, *record.spellings) if word not in record.names]
+    also = f"; also taken: {', '.join(f'`{word}`' for word in others)}" if others else ""
+    yield f"Names: {names}{also}."
+    yield ""
+    first = record.names[0]
+    yield "```console"
+    run = f"script --tags=run,mlperf,inference --model={first}"
+    if not record.recipes.is_fixed:
+        yield f"$ cm run {run} --source=tiny            # small made model and data"
+    yield f"$ cm plan {run}                         # what a run does, downloads and needs"
+    yield f"$ cm run {run} --execution_mode=valid   # full-length runs"
+    yield "```"
+    yield ""
+    if record.is_official:
+        yield from _spans(record)
+    yield from _targets(folder, record)
+
+
+def _size(title: str, size: Size | None) -> str:
+    if size is None:
+        return ""
+    unit, factor = next((pair for pair in (("TB", TB), ("GB", GB)) if size.size_bytes >= pair[1]), ("MB", MB))
+    return f"{title} {size.size_bytes / factor:.3g} {unit} ({size.source})"
+
+
+def _dataset(record: Record) -> Iterator[str]:
+    in_memory = record.performance_sample_count or record.dataset_count
+    memory = "all" if in_memory == record.dataset_count else f"{in_memory:,}"
+    yield f"{record.dataset_count:,} samples are measured; {memory} of them are in memory in performance runs."
+    yield ""
+    recipes = f"Recipe: {_recipe(record.recipes.dataset)}"
+    if record.recipes.preprocessed:
+        recipes += f", then {_recipe(record.recipes.preprocessed)}, which keeps the samples preprocessed"
+    yield recipes + "."
+    yield ""
+    sizes = record.sizes
+    known = [_size("fetched", sizes.data), _size("prepared", sizes.prepared), _size("advised in all", sizes.advised)]
+    if any(known):
+        yield f"Space: {'; '.join(filter(None, known))}."
+    yield ""
+
+
+def _model(record: Record) -> Iterator[str]:
+    size = f" {_size('Size:', record.sizes.model)}." if record.sizes.model else ""
+    yield f"Recipe: {_recipe(record.recipes.model)}.{size}"
+    yield ""
+
+
+def _optimisations(record: Record) -> Iterator[str]:
+    first, last = record.batch_size, record.largest_batch_size
+    batch = f"The batch size is {first}"
+    if last > first:
+        batch = f"The search for the best batch size starts at {first} and ends at {last}; `--batch_size` chooses one"
+    yield f"Inputs are {record.input_type}. {batch} ([tune](../../howto/tune.md))."
+
+
+def _calibration(record: Record, lists: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    names = list(lists.get(record.dataset, ()))
+    if not names:
+        none = f"crowdperf has no official calibration list for {record.dataset}"
+        yield f"{none}: an int8 model made here is for the open division."
+    else:
+        shown = " or ".join(f"`{name}`" for name in names)
+        where = "in `harness/datasets/calibration_lists`"
+        yield f"Official list: {shown} ({where}), the only samples that the closed division allows."
+    yield ""
+    recipe = "[calibrate-ml-model](../../../script/calibrate-ml-model/README.md)"
+    yield f"Ranges and int8 files are made in the run, and kept ({recipe}):"
+    yield ""
+    yield "```console"
+    source = "" if record.recipes.is_fixed else ",_tiny"
+    yield f"$ cm run script --tags=app,mlperf,inference,_{record.names[0]},_onnxruntime,_cpu,_int8{source},_offline"
+    yield "```"
+
+
+def _audits(folder: str, record: Record) -> Iterator[str]:
+    rows = benchmarks_of(folder)
+    if not rows:
+        yield "It is no MLPerf benchmark, so no compliance test is asked for."
+        return
+    name = rows[0].name
+    tests = {one: tests_needed(name, one, "closed") for one in rounds_of(name)}
+    yield "Compliance tests of the closed division:"
+    yield ""
+    yield "| rounds | tests |"
+    yield "|---|---|"
+    names = list(tests)
+    starts = [place for place, one in enumerate(names) if place == 0 or tests[one] != tests[names[place - 1]]]
+    for start, end in zip(starts, [*starts[1:], len(names)], strict=True):
+        first, last = names[start], names[end - 1]
+        rounds = first if first == last else f"{first} to {last}"
+        yield f"| {rounds} | {', '.join(tests[first]) or 'none'} |"
+    yield ""
+    yield "```console"
+    yield "$ cm run script --tags=run,mlperf,compliance --results_dir=<results folder> --division=closed"
+    yield "```"
+    yield ""
+    readme = "../../../script/run-mlperf-compliance/README.md"
+    yield f"[run-mlperf-compliance]({readme}) says what each test checks, and which are not made here."
+
+
+def _new_weights(record: Record) -> Iterator[str]:
+    if record.recipes.is_fixed:
+        yield "The model is trained in the run; `--renew` of its recipe trains it again."
+        return
+    yield (
+        "Another copy of the published file; the recipe's README says whether it also takes a file of your own, in a "
+        f"folder with a [`model.json`]({OWN_COPIES}):"
+    )
+    yield ""
+    yield "```console"
+    yield f"$ cm run script --tags=run,mlperf,inference --model={record.names[0]} --model_path=<file or folder>"
+    yield "```"
+    yield ""
+    yield (
+        "Quantized files, engines and results are made anew for it, because their entries hold its digest. Retrained "
+        "weights are for the open division."
+    )
+
+
+def _new_data(record: Record) -> Iterator[str]:
+    if record.recipes.is_fixed:
+        yield "The data set comes with a Python package and has no other copy."
+        return
+    yield "Another copy is checked file by file when it is first used, and again when a file in it has changed:"
+    yield ""
+    yield "```console"
+    yield f"$ cm run script --tags=run,mlperf,inference --model={record.names[0]} --dataset_path=<folder>"
+    yield "```"
+    yield ""
+    yield "Preprocessed samples are made anew for it."
+
+
+def _new_calibration(record: Record) -> Iterator[str]:
+    yield "A file with the index of one sample in each line; such a model is for the open division:"
+    yield ""
+    yield "```console"
+    yield (
+        f"$ cm run script --tags=app,mlperf,inference,_{record.names[0]},_onnxruntime,_cpu,_int8,_offline"
+        " --adr.calibration.sample_list=<file>"
+    )
+    yield "```"
+
+
+def benchmark_page(folder: str, record: Record, lists: Mapping[str, Mapping[str, str]]) -> str:
+    """The text of a benchmark's page. lists: the official calibration lists by data set and file name."""
+    words = words_of(folder)
+    facts = {
+        "Dataset": _dataset(record),
+        "Model": _model(record),
+        "Calibration": _calibration(record, lists),
+        "Audits": _audits(folder, record),
+        "New weights": _new_weights(record),
+        "New validation data": _new_data(record),
+        "New calibration data": _new_calibration(record),
+        "Optimisations": _optimisations(record),
+    }
+    lines = [_wrapped(line) for line in _head(folder, record)]
+    for heading in HEADINGS:
+        body = "\n".join(map(_wrapped, facts[heading])).strip()
+        lines += ["", f"## {heading}", "", body, *(["", words[heading]] if heading in words else [])]
+    return "\n".join(lines) + "\n"
+
+
+def _wrapped(line: str) -> str:
+    """A line of prose in lines of at most 120 characters; tables, commands and headings as they are."""
+    is_prose = not line.startswith(("|", "$", "#", "-", " ", "`" * 3))
+    return textwrap.fill(line, 120, break_long_words=False, break_on_hyphens=False) if line and is_prose else line
