@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlperf_results.benchmarks import BENCHMARKS, RECORDS
-from mlperf_results.names import ExecutionMode, Mode, Scenario, UnknownName, parse_execution_mode, parse_mode
+from mlperf_results.names import ExecutionMode, Mode, Scenario, UnknownName, parse_execution_mode, parse_modes
 from mlperf_results.names import parse_scenario as scenario_named
 from mlperf_results.rounds import current_scenarios, rounds_of, scenarios_of
 
@@ -69,7 +69,7 @@ def read(env: Mapping[str, Any]) -> Call:
     try:
         execution_mode = parse_execution_mode(text("CM_MLPERF_RUN_STYLE"))
         mode = text("CM_MLPERF_LOADGEN_MODE")
-        modes = tuple(Mode) if mode.lower() == ALL else (parse_mode(mode),)
+        modes = parse_modes(mode)
         scenarios = _scenarios(text("CM_MLPERF_LOADGEN_SCENARIO"), model)
     except UnknownName as error:
         raise BadCall(str(error)) from error

@@ -19,7 +19,7 @@ from mlperf_results.names import (
     Scenario,
     UnknownName,
     parse_execution_mode,
-    parse_mode,
+    parse_modes,
     unknown_text,
 )
 from mlperf_results.names import parse_scenario as scenario_named
@@ -229,15 +229,11 @@ def _execution_mode(reader: _Reader) -> ExecutionMode:
 def _modes(reader: _Reader) -> tuple[Mode, ...]:
     everything = reader.truth("CM_MLPERF_LOADGEN_ALL_MODES")
     text = reader.text("mode") or reader.key("CM_MLPERF_RUN_MODES")
-    words = [word.strip() for word in text.split(",") if word.strip()]
-    if everything or text == "all":
-        return tuple(Mode)
     try:
-        wanted = {parse_mode(word) for word in words}
+        return parse_modes("all" if everything else text)
     except UnknownName as error:
         reader.problems.append(f"--mode: {error}")
         return tuple(Mode)
-    return tuple(mode for mode in Mode if mode in wanted)
 
 
 def _round(reader: _Reader, model: str) -> str:

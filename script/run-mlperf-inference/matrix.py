@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mlperf_results.appnames import PRECISION_ALIASES, AppNames
-from mlperf_results.names import ExecutionMode, Mode, Scenario, parse_mode, parse_scenario
+from mlperf_results.names import ExecutionMode, Mode, Scenario, parse_scenario
 from mlperf_results.rounds import current_scenarios, scenarios_of
 
 from .reading import ALL, ConfigError, Reader
@@ -210,7 +210,7 @@ def parse_config(env: Mapping[str, object], known: AppNames, folder: Path) -> Co
         precision=reader.one_of("CM_MLPERF_MODEL_PRECISION", "precision", known.precisions, PRECISION_ALIASES),
         source=reader.one_of("CM_MLPERF_SOURCE", "source", known.sources, {}),
         scenarios=_wanted_scenarios(reader, model),
-        modes=reader.several("CM_MLPERF_LOADGEN_MODE", "mode", tuple(Mode), parse_mode),
+        modes=reader.modes("CM_MLPERF_LOADGEN_MODE"),
         execution_mode=reader.execution_mode("CM_MLPERF_RUN_STYLE"),
         results_folder=folder / Path(reader.text("CM_MLPERF_RESULTS_DIR") or "results").expanduser(),
         options=_options(reader, device, folder),

@@ -10,9 +10,11 @@ from typing import TypeVar
 
 from mlperf_results.names import (
     ExecutionMode,
+    Mode,
     Scenario,
     UnknownName,
     parse_execution_mode,
+    parse_modes,
     parse_scenario,
     unknown_text,
 )
@@ -72,6 +74,16 @@ class Reader:
             except UnknownName as error:
                 self.problems.append(f"--{name}: {error}, {ALL}")
         return tuple(member for member in everything if member in found)
+
+    def modes(self, key: str) -> tuple[Mode, ...]:
+        """Which runs to make of each scenario."""
+        text = self.text(key)
+        try:
+            return parse_modes(text)
+        except UnknownName as error:
+            said = str(error) if text.strip(" ,") else f"nothing given; known: {', '.join(error.allowed)}"
+            self.problems.append(f"--mode: {said}")
+            return tuple(Mode)
 
     def execution_mode(self, key: str) -> ExecutionMode:
         """How long runs are."""

@@ -9,6 +9,7 @@ from mlperf_results.names import (
     UnknownName,
     parse_execution_mode,
     parse_mode,
+    parse_modes,
     parse_scenario,
     printable,
 )
@@ -40,7 +41,7 @@ def test_an_unknown_scenario_names_the_known_ones(text: str) -> None:
 
 
 def test_modes_and_execution_modes_are_parsed() -> None:
-    assert parse_mode("Accuracy") is Mode.ACCURACY
+    assert parse_mode("Accuracy") is parse_mode("AccuracyOnly") is Mode.ACCURACY
     assert parse_execution_mode("valid") is ExecutionMode.VALID
     with pytest.raises(UnknownName, match="test, fast, valid"):
         parse_execution_mode("quick")
@@ -82,3 +83,30 @@ def test_a_foreign_name_is_shown_on_one_line_without_control_or_invisible_charac
 def test_the_engine_shows_foreign_names_in_the_same_way() -> None:
     every = "".join(map(chr, (*range(0x3000), *range(0xD7F0, 0xE010), *range(0xFE00, 0x10100), 0xE0001, 0x10FFFF)))
     assert printable(every) == errors.printable(every)
+
+
+@pytest.mark.parametrize(
+    ("text", "modes"),
+    [
+        ("all", (Mode.PERFORMANCE, Mode.ACCURACY)),
+        ("SubmissionRun", (Mode.PERFORMANCE, Mode.ACCURACY)),
+        ("accuracy, PerformanceOnly", (Mode.PERFORMANCE, Mode.ACCURACY)),
+        ("AccuracyOnly", (Mode.ACCURACY,)),
+        ("performanceonly", (Mode.PERFORMANCE,)),
+    ],
+)
+def test_loadgens_names_of_modes_mean_ours(text, modes):
+    assert parse_modes(text) == modes
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("FindPeakPerformance", "is a search, not a mode: give --find=yes"),
+        ("Accuracy,Foo", "unknown mode 'Foo'; known: performance, accuracy, all"),
+        ("", "unknown mode ''"),
+    ],
+)
+def test_other_modes_are_refused_with_what_to_give(text, said):
+    with pytest.raises(UnknownName, match=said):
+        parse_modes(text)

@@ -156,9 +156,45 @@ def parse_scenario(text: str) -> Scenario:
     return _parse(Scenario, "scenario", text)
 
 
+ALL_MODES = "all"
+_TEST_MODES = {
+    "accuracyonly": (Mode.ACCURACY,),
+    "performanceonly": (Mode.PERFORMANCE,),
+    "submissionrun": (Mode.PERFORMANCE, Mode.ACCURACY),
+    ALL_MODES: (Mode.PERFORMANCE, Mode.ACCURACY),
+}
+"""The names of LoadGen's TestMode (test_settings.h, LoadGen 6.0.17), which NVIDIA's harness takes, in small letters.
+FindPeakPerformance is no mode here: the search is made by performance runs."""
+
+
+class NoModeButASearch(UnknownName):
+    """FindPeakPerformance, with what to ask for instead."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__("mode", text, tuple(member.value for member in Mode))
+        self.args = (f"{text} is a search, not a mode: give --find=yes, or _find-performance to generate-run-cmds",)
+
+
+def parse_modes(text: str) -> tuple[Mode, ...]:
+    """Return the modes of a comma list in the usual order: ours, those of LoadGen's TestMode, `all` for both.
+
+    Raises UnknownName, and NoModeButASearch.
+    """
+    found: set[Mode] = set()
+    for word in (word.strip() for word in text.split(",")):
+        if word.lower() == "findpeakperformance":
+            raise NoModeButASearch(word)
+        try:
+            found.update(_TEST_MODES.get(word.lower()) or (_parse(Mode, "mode", word),))
+        except UnknownName as error:
+            raise UnknownName("mode", word, (*error.allowed, ALL_MODES)) from error
+    return tuple(mode for mode in Mode if mode in found)
+
+
 def parse_mode(text: str) -> Mode:
-    """Return the mode that `text` names; raises UnknownName."""
-    return _parse(Mode, "mode", text)
+    """Return the one mode that `text` names; raises UnknownName."""
+    modes = _TEST_MODES.get(text.lower(), ())
+    return modes[0] if len(modes) == 1 else _parse(Mode, "mode", text)
 
 
 def parse_execution_mode(text: str) -> ExecutionMode:
