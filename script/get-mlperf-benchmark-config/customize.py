@@ -17,7 +17,7 @@ if FOLDER not in sys.path:
 
 from machine_facts.choose import MachineError
 from mlperf_configs import lookup
-from mlperf_configs.custom import custom_folder
+from mlperf_configs.custom import FOLDER_VARIABLE, custom_folder
 from mlperf_configs.effective import EffectiveConfig
 from mlperf_configs.fields import BadSetting
 from mlperf_configs.registry import SHIPPED, RegistryError, UnknownConfig, read_registry
@@ -68,7 +68,8 @@ def _lines(i: dict[str, Any], is_planned: bool) -> list[str]:
     env = i["env"]
     cmind = getattr(i.get("automation"), "cmind", None)  # a plan has none
     home = Path(cmind.repos_path) if cmind else Path(os.environ.get("CM_REPOS") or Path.home() / "CM")
-    registry = read_registry([SHIPPED, custom_folder({**os.environ, **env}, home)])
+    given = str(env.get(FOLDER_VARIABLE) or os.environ.get(FOLDER_VARIABLE) or "")
+    registry = read_registry([SHIPPED, custom_folder(given, home)])
     if _is_check(env):
         registry.check()
         return [f"{len(registry.benchmarks())} benchmarks, {len(registry.custom_systems())} custom systems: no problem"]

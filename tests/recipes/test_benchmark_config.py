@@ -1,40 +1,546 @@
-"""get-mlperf-benchmark-config: the shipped registry, its figures, layers, scaling, and broken files."""
+"""get-mlperf-benchmark-config: the shipped registry, its figures, layers, scaling, what is said, and broken files."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
-from recipe_loader import RECIPES, load_recipe
-
-for library in ("get-mlperf-results-lib", "get-machine-lib", "get-mlperf-benchmark-config"):
-    load_recipe(library).preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / library)}})
-
-from mlperf_configs.registry import read_registry  # noqa: E402 - importable from here on
-from mlperf_results.names import Scenario, UnknownName  # noqa: E402
-from mlperf_results.officialnames import parse_benchmark  # noqa: E402
+from benchmark_configs import BASE, CONFIG, MACHINES, write_sheet
+from helpers import TemporaryHome
+from mlperf_configs import detection, lookup, measured
+from mlperf_configs.effective import Value
+from mlperf_configs.fields import FIELDS, BadSetting, field_named
+from mlperf_configs.registry import RECORDS_BY_NAME, SHIPPED, RegistryError, UnknownConfig, read_registry
+from mlperf_results.appnames import app_names
+from mlperf_results.backends import BACKENDS
+from mlperf_results.names import Scenario, UnknownName
+from mlperf_results.officialnames import parse_benchmark
+from mlperf_results.rounds import scenarios_of
+from recipe_loader import recipe_meta
 
 SS, MS, OFF, SRV = Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.OFFLINE, Scenario.SERVER
+REGISTRY = read_registry()
+
+
+def values(benchmark: str, scenario: Scenario, system: str, config_ver: str = "default", **more: Any) -> dict[str, Any]:
+    """The values that hold, without their origins."""
+    config = REGISTRY.effective(benchmark, scenario, system, config_ver, **more)
+    return {name: one.value for name, one in config.values.items()}
+
+
+# --- the shipped registry ---
 
 
 def test_the_whole_shipped_registry_is_right() -> None:
-    read_registry().check()
+    REGISTRY.check()
 
 
-def test_the_settings_of_bert_on_twenty_t4s_each_with_its_line() -> None:
-    config = read_registry().effective("bert", OFF, "T4x20", "high_accuracy")
-    values = {name: one.value for name, one in config.values.items()}
+def test_every_benchmark_of_the_harness_has_an_entry_for_a_cpu_in_each_of_its_scenarios() -> None:
+    assert set(REGISTRY.benchmarks()) == set(RECORDS_BY_NAME)
+    names = app_names(recipe_meta("app-mlperf-inference"))
+    for benchmark in REGISTRY.benchmarks():
+        assert REGISTRY.scenarios(benchmark) == scenarios_of(RECORDS_BY_NAME[benchmark].names[0])
+        for scenario in REGISTRY.scenarios(benchmark):
+            config = REGISTRY.effective(benchmark, scenario, "cpu")
+            assert (config.device, config.backend, config.told) == ("cpu", "onnxruntime", ())
+            assert config.inputs()["model"] in names.models
+
+
+def test_every_entry_can_be_asked_for_in_each_of_its_config_versions() -> None:
+    for benchmark in REGISTRY.benchmarks():
+        for scenario in REGISTRY.scenarios(benchmark):
+            for system in REGISTRY.systems(benchmark, scenario):
+                for config_ver in REGISTRY.config_versions(benchmark, scenario, system):
+                    config = REGISTRY.effective(benchmark, scenario, system, config_ver)
+                    backend = BACKENDS.get(config.backend)
+                    assert "2026-11-23" in config.source and Path(config.file).is_file()
+                    assert backend is None or config.inputs()["precision"] in backend.precisions
+                    assert backend is not None or config.backend in config.told[0]
+
+
+FIGURES = [
+    # benchmark, scenario, system, config_ver: figures
+    (
+        ("bert", OFF, "T4x20", "high_accuracy"),
+        {"gpu_batch_size": 256, "gpu_inference_streams": 1, "offline_expected_qps": 4400, "precision": "fp16"},
+    ),
+    (
+        ("resnet50", SRV, "A100-SXM4x8", "default"),
+        {
+            "server_target_qps": 255000,
+            "gpu_batch_size": 128,
+            "deque_timeout_us": 4000,
+            "gpu_copy_streams": 4,
+            "gpu_inference_streams": 2,
+            "use_graphs": True,
+        },
+    ),
+    (("resnet50", SRV, "A100-SXM4x8", "triton"), {"server_target_qps": 210000, "use_graphs": False}),
+    (("resnet50", OFF, "AGX_Xavier", "default"), {"offline_expected_qps": 1478.33, "dla_batch_size": 32}),
+    (("resnet50", MS, "A100-PCIex1", "default"), {"multi_stream_samples_per_query": 1344, "gpu_batch_size": 224}),
+    (
+        ("bert", SS, "A100-SXM4x1-MIG_1x1g.5gb", "default"),
+        {"single_stream_expected_latency_ns": 1700000, "precision": "int8"},
+    ),
+    (("dlrm", SRV, "A100-PCIex2", "high_accuracy"), {"server_target_qps": 385000, "gpu_batch_size": 262100}),
+    (("dlrm", SRV, "A100-PCIex1", "high_accuracy_triton"), {"server_target_qps": 80000}),
+    (("3d-unet-brats", SS, "T4x1", "default"), {"single_stream_expected_latency_ns": 160000000}),
+    (
+        ("gptj", OFF, "ND_H100_v5", "default"),
+        {"gpu_batch_size": 32, "offline_expected_qps": 106, "enable_sort": True, "use_fp8": True},
+    ),
+    (("gptj", SRV, "ND_H100_v5", "high_accuracy"), {"gpu_batch_size": 32, "server_target_qps": 84, "use_fp8": True}),
+    (
+        ("bert", SRV, "A100_SXM4_40GBx8", "default"),
+        {"gpu_batch_size": 96, "server_target_qps": 24750, "active_sms": 60, "soft_drop": 0.99},
+    ),
+    (("bert", SS, "A100_SXM4_40GBx8", "default"), {"single_stream_expected_latency_ns": 1700000}),
+    (("3d-unet", SS, "A100_SXM4_40GBx8", "default"), {"single_stream_expected_latency_ns": 520000000}),
+]
+
+
+@pytest.mark.parametrize(("key", "figures"), FIGURES, ids=lambda one: "-".join(map(str, one))[:40])
+def test_a_system_has_the_figures_that_were_published_for_it(key: Any, figures: dict[str, Any]) -> None:
+    found = values(*key)
+    assert {name: found[name] for name in figures} == figures
+
+
+def test_each_value_names_the_line_that_says_it() -> None:
+    config = REGISTRY.effective("bert", OFF, "T4x20", "high_accuracy")
     assert config.benchmark == "bert-99.9"
-    assert (values["gpu_batch_size"], values["gpu_inference_streams"], values["precision"]) == (256, 1, "fp16")
-    assert values["offline_expected_qps"] == 4400
-    path = RECIPES / "get-mlperf-benchmark-config"
     for name, one in config.values.items():
         file, _, line = one.origin.rpartition(":")
-        assert (path / file).read_text(encoding="utf-8").splitlines()[int(line) - 1].strip().startswith(f"{name}: ")
+        text = (SHIPPED.parent / file).read_text(encoding="utf-8").splitlines()[int(line) - 1]
+        assert text.strip() == f"{name}: {json.dumps(one.value)}".replace('"', "")
+
+
+# --- what a run is given ---
+
+
+def test_the_inputs_of_a_run_on_eight_gpus() -> None:
+    assert REGISTRY.effective("ResNet50", SRV, "A100-SXM4x8").inputs() == {
+        "model": "resnet50",
+        "scenario": "Server",
+        "device": "cuda",
+        "backend": "tensorrt",
+        "gpus": "0,1,2,3,4,5,6,7",
+        "precision": "int8",
+        "batch_size": "128",
+        "instances": "16",
+        "server_target_qps": "255000",
+        "batch_timeout": "4000",
+    }
+
+
+def test_latencies_become_ms_and_a_stream_has_no_batch_size() -> None:
+    inputs = REGISTRY.effective("bert-99", SS, "A100_SXM4_40GBx8").inputs()
+    assert inputs["singlestream_target_latency"] == "1.7"
+    assert "batch_size" not in inputs
+
+
+def test_dlrms_batch_of_pairs_is_no_batch_of_samples() -> None:
+    config = REGISTRY.effective("dlrm", OFF, "T4x8")
+    assert "batch_size" not in config.inputs()
+    assert any(line.startswith("gpu_batch_size 262100: counts pairs") for line in config.told)
+
+
+def test_what_has_no_effect_is_told_once_and_what_is_off_is_not() -> None:
+    told = REGISTRY.effective("resnet50", SRV, "A100-SXM4x8", "triton").told
+    assert told[0].startswith("backend pytriton: not in this version; it has ")
+    assert [line for line in told if line.startswith("gpu_copy_streams 4: ")]
+    assert not [line for line in told if line.startswith(("use_graphs", "start_from_device", "gpu_batch_size"))]
+
+
+def test_every_field_is_an_input_of_run_mlperf_inference_or_says_why_not() -> None:
+    inputs = recipe_meta("run-mlperf-inference")["input_mapping"]
+    for field in FIELDS.values():
+        assert (field.input in inputs) if field.input else len(field.why) > 10
+
+
+# --- levels and versions ---
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "config_ver", "official", "version"),
+    [
+        ("bert", "default", "bert-99", "default"),
+        ("bert-99", "default", "bert-99", "default"),
+        ("BERT", "high_accuracy", "bert-99.9", "high_accuracy"),
+        ("bert-99.9", "default", "bert-99.9", "high_accuracy"),
+        ("bert-99.9", "triton", "bert-99.9", "high_accuracy_triton"),
+    ],
+)
+def test_a_level_in_the_name_and_a_config_version_mean_the_same(benchmark, config_ver, official, version) -> None:
+    config = REGISTRY.effective(benchmark, OFF, "T4x20", config_ver)
+    assert (config.benchmark, config.config_ver) == (official, version)
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        (("bert-99", OFF, "T4x20", "high_accuracy"), "leave the level out"),
+        (("bert-99.9", OFF, "cpu", "openvino"), "has no level of 99.9 %"),
+        (("resnet50", OFF, "T4x8", "high_accuracy"), "known: default, triton"),
+        (("resnet50", OFF, "T4x8", "maxq"), "known: default, high_accuracy, triton"),
+        (("dlrm", SS, "T4x8", "default"), "dlrm has no SingleStream; it has Offline, Server"),
+        (("3d-unet", OFF, "T4x8", "default"), "3d-unet Offline has no entry for T4x8, but 3d-unet-brats has"),
+        (("bert", OFF, "T4x9", "default"), r"unknown system of bert Offline 'T4x9'.*known: cpu, A100-SXM4x1"),
+        (("bert", OFF, "H200-SXM-141GBx1", "default"), "nothing is known of bert Offline on H200-SXM-141GBx1"),
+        (("resnet50", SRV, "A100-SXM4x1-MIG_1x1g.5gb", "default"), "nothing is known of resnet50 Server on A100"),
+    ],
+)
+def test_what_is_not_there_is_refused_with_what_is(key: Any, said: str) -> None:
+    with pytest.raises(UnknownConfig, match=said):
+        REGISTRY.effective(*key)
+
+
+def test_an_unknown_benchmark_is_refused_with_those_there_are() -> None:
+    with pytest.raises(UnknownName, match=r"unknown benchmark 'resnet51'.*bert-99\.9"):
+        REGISTRY.effective("resnet51", OFF, "cpu")
+
+
+# --- another count, another layer ---
 
 
 def test_rates_of_another_count_are_scaled_and_say_so() -> None:
-    config = read_registry().effective("resnet50", SRV, "A100-SXM4x8", accelerators=4)
+    config = REGISTRY.effective("resnet50", SRV, "A100-SXM4x8", accelerators=4)
     rate = config.values["server_target_qps"]
     assert (config.system, rate.value, rate.origin) == ("A100-SXM4x4", 127500, "scaled 4/8 from A100-SXM4x8")
+    assert config.values["gpu_batch_size"].value == 128
+    assert (config.inputs()["instances"], config.inputs()["gpus"]) == ("8", "0,1,2,3")
+
+
+@pytest.mark.parametrize(("count", "rate"), [(3, 95625), (7, 223125), (16, 510000), (1, 31875)])
+def test_a_rate_is_in_proportion_to_the_count(count: int, rate: float) -> None:
+    assert values("resnet50", SRV, "A100-SXM4x8", accelerators=count)["server_target_qps"] == rate
+
+
+def test_latencies_are_not_scaled() -> None:
+    assert values("bert", SS, "A100_SXM4_40GBx8", accelerators=4)["single_stream_expected_latency_ns"] == 1700000
+
+
+def test_a_system_without_an_entry_has_that_of_one_with_the_same_accelerators() -> None:
+    config = REGISTRY.effective("resnet50", SRV, "A100_SXM4_40GBx8")
+    assert (config.system, config.values["server_target_qps"].value) == ("A100_SXM4_40GBx8", 255000)
+    assert config.told[0].startswith("no entry for A100_SXM4_40GBx8: that of A100-SXM4x8 is used")
+
+
+def test_later_layers_win_and_each_says_who_it_was(tmp_path: Path) -> None:
+    write_sheet(
+        tmp_path,
+        """
+        T4x1:
+          source: s
+          precision: int8
+          gpu_batch_size: 1
+          offline_expected_qps: 10
+          gpu_copy_streams: 7
+        T4x8:
+          from: T4x1
+          source: s
+          offline_expected_qps: 80
+          config_ver:
+            triton:
+              gpu_batch_size: 2
+              gpu_inference_streams: 3
+        """,
+    )
+    registry = read_registry([tmp_path])
+    seen = {"offline_expected_qps": Value(90, "measured 2026-11-23")}
+    user = {"gpu_inference_streams": "4"}
+    config = registry.effective("bert", OFF, "T4x8", "triton", measured=seen, user=user)
+    path = tmp_path / "bert" / "Offline.yaml"
+    assert {name: (one.value, one.origin) for name, one in config.values.items()} == {
+        "precision": ("int8", f"{path}:9"),
+        "gpu_batch_size": (2, f"{path}:19"),
+        "offline_expected_qps": (90, "measured 2026-11-23"),
+        "gpu_copy_streams": (7, f"{path}:12"),
+        "gpu_inference_streams": (4, "you"),
+    }
+
+
+def test_what_was_measured_is_taken_from_the_store_of_found_targets() -> None:
+    content = {"bert-99": {"SingleStream": {"target_latency": 1.25, "origin": "found 2026-11-21: 1.1 times"}}}
+    assert measured.measured_values(content, "bert-99", SS) == {
+        "single_stream_expected_latency_ns": Value(1250000, "measured 2026-11-21")
+    }
+    by_hand = {"resnet50": {"Offline": {"target_qps": 812.5, "origin": "given by the user"}}}
+    assert measured.measured_values(by_hand, "resnet50", OFF) == {
+        "offline_expected_qps": Value(812.5, "recorded: given by the user")
+    }
+    assert measured.measured_values(content, "bert-99.9", SS) == {}
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "is_looked_up"),
+    [("", "", True), ("cpu", "", True), ("T4x1", "", False), ("", "t4x1", False), ("", "laptop", False)],
+)
+def test_only_this_machine_has_measured_values(tmp_path: Path, system: str, machine: str, is_looked_up: bool) -> None:
+    asked: list[dict[str, str]] = []
+
+    def stored(inputs: dict[str, str]) -> dict[str, Any]:
+        asked.append(inputs)
+        return {"resnet50": {"Offline": {"target_qps": 5.0, "origin": "found 2026-11-23"}}}
+
+    request = lookup.Request(benchmark="resnet50", scenario=OFF, system=system, machine=machine, source="tiny")
+    config, _ = lookup.find(REGISTRY, request, tmp_path, stored)
+    assert len(asked) == int(is_looked_up)
+    if is_looked_up:
+        assert asked[0]["run_config"] == "tiny_config"
+        assert config.values["offline_expected_qps"] == Value(5, "measured 2026-11-23")
+
+
+# --- the user's own settings ---
+
+
+@pytest.mark.parametrize("name", ["gpu_offline_expected_qps", "offline_expected_qps"])
+def test_a_setting_of_the_user_may_have_an_older_spelling(name: str) -> None:
+    config = REGISTRY.effective("bert", OFF, "T4x8", user={name: "5e2"})
+    assert config.values["offline_expected_qps"] == Value(500.0, "you")
+
+
+def test_all_that_is_wrong_with_the_users_settings_is_said_at_once() -> None:
+    given = {
+        "gpu_bach_size": "4",
+        "server_target_qps": "3",
+        "dla_core": "0",
+        "power_limit": "300",
+        "precision": "int7",
+        "use_graphs": "maybe",
+        "offline_expected_qps": "1",
+        "gpu_offline_expected_qps": "2",
+    }
+    with pytest.raises(BadSetting) as raised:
+        REGISTRY.effective("bert", OFF, "T4x8", user=given)
+    for said in (
+        "unknown field 'gpu_bach_size' (did you mean gpu_batch_size?)",
+        "server_target_qps: Offline has no such field; Server has",
+        "dla_core: the DLA of a Jetson is not used here",
+        "power_limit: power is not measured here",
+        "precision: found 'int7'; allowed: fp32, fp16, bf16, int8",
+        "use_graphs: found 'maybe'; allowed: yes, no",
+        "offline_expected_qps: given twice",
+    ):
+        assert said in str(raised.value)
+
+
+ODD = ["", " ", "-1", "+1", "1e400", "nan", "inf", "0x10", "1_000", "１２", "$(id)", "`id`", "1;2", "1\n2", "9" * 40]
+
+
+@pytest.mark.parametrize("text", ODD)
+@pytest.mark.parametrize("name", ["gpu_batch_size", "offline_expected_qps", "use_graphs"])
+def test_an_odd_value_is_refused_whole(name: str, text: str) -> None:
+    with pytest.raises(BadSetting, match=f"{name}: found "):
+        field_named(name).parse(text)
+
+
+@pytest.mark.parametrize("text", ["", "$(id)", "`id`", "a;b", "a\nb", "a'b", 'a"b', "../x"])
+def test_a_text_with_odd_characters_is_refused(text: str) -> None:
+    with pytest.raises(BadSetting, match="backend: found "):
+        field_named("backend").parse(text)
+
+
+# --- broken files ---
+
+
+def problems(folder: Path) -> str:
+    with pytest.raises(RegistryError) as raised:
+        read_registry([folder]).check()
+    return str(raised.value).replace(str(folder), "F")
+
+
+BROKEN = """
+T4x1:
+  from: [T4x8, T4x20]
+  source: s
+  precision: int8
+  gpu_batch_size: 1
+  offline_expected_qps: 1
+T4x8:
+  from: T4x20
+  source: s
+T4x20:
+  from: T4x8
+  source: nowhere
+  precision: int9
+A100-SXM4x1:
+  from: cpu
+  source: s
+  gpu_batch_size: 1
+  gpu_batch_size: 2
+A100-SXM4x8:
+  from: bert/Server/A100-SXM4x8
+  source: s
+  server_target_qps: 3
+  use_grafs: true
+  offline_expected_qps: -1
+  gpu_offline_expected_qps: 3
+T5x1:
+  from: T4x3
+Xavier_NX:
+  source: s
+  precision: int8
+  gpu_batch_size: 1
+  offline_expected_qps: .nan
+  config_ver:
+    high_acuracy: {}
+    triton:
+      dla_core: 0
+      power_limit: 3
+A100-PCIex1:
+  source: s
+  precision: int8
+  gpu_batch_size: 1
+  offline_expected_qps: 1
+  dla_core: 0
+"""
+
+
+def test_all_that_is_wrong_with_a_file_is_said_at_once_with_line_and_key(tmp_path: Path) -> None:
+    write_sheet(tmp_path, BROKEN, base=BASE.replace("source: s\n", "source: s\n  use_graphs: true\n"))
+    text = problems(tmp_path)
+    for said in (
+        "F/bert/Offline.yaml:5: base.use_graphs: use_graphs: only a system with an accelerator has it",
+        "F/bert/Offline.yaml:9: systems.T4x1.from: 2 parents; allowed: one",
+        "systems.T4x8.from: goes in a circle: T4x8 from T4x20 from T4x8",
+        "systems.T4x20.source: unknown source 'nowhere'; known: s",
+        "F/bert/Offline.yaml:20: systems.T4x20.precision: precision: found 'int9'; allowed: fp32, fp16, bf16, int8",
+        "systems.A100-SXM4x1.from: cpu has another kind of accelerator (nvidia and cpu)",
+        "F/bert/Offline.yaml:25: gpu_batch_size is here twice, first in line 24",
+        "systems.A100-SXM4x1: required and missing: precision, offline_expected_qps",
+        "systems.A100-SXM4x8.from: bert/Server/A100-SXM4x8 is of another benchmark or scenario",
+        "systems.A100-SXM4x8.server_target_qps: server_target_qps: Offline has no such field; Server has",
+        "unknown field 'use_grafs' (did you mean use_graphs?)",
+        "offline_expected_qps: found -1; allowed: a number above 0 (samples/s)",
+        "systems.T5x1: unknown system 'T5x1'",
+        "systems.T5x1.source: missing: a name of sources",
+        "systems.T5x1.from: unknown system 'T4x3'",
+        "systems.Xavier_NX.offline_expected_qps: offline_expected_qps: found nan",
+        "systems.Xavier_NX.config_ver.high_acuracy: unknown config_ver 'high_acuracy' (did you mean high_accuracy?)",
+        "config_ver.triton.power_limit: power_limit: power is not measured here",
+        "systems.A100-PCIex1.dla_core: dla_core: the DLA of a Jetson is not used here",
+    ):
+        assert said in text
+    assert "triton.dla_core" not in text
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "base: missing"),
+        ("[]", "base: missing"),
+        ("base: {source: s", "not YAML"),
+        ("\tx: 1", "not YAML"),
+        ("base: &a {x: *a}", "nested deeper than"),
+        ("base: {source: s, precision: fp32}\nsystem: {}", "unknown key 'system' (did you mean systems?)"),
+        ("sources: {s: {text: x}}\nbase: {source: s, precision: fp32}", "sources.s: allowed: text, and date"),
+        ("sources: {s: {text: x, date: soon}}\nbase: {source: s, precision: fp32}", "sources.s: allowed: text, and"),
+        ("base: !!python/object/apply:os.system [id]", "base.source: missing"),
+    ],
+)
+def test_a_file_that_is_none_is_said_to_be(tmp_path: Path, content: str, said: str) -> None:
+    write_sheet(tmp_path, "", base=content)
+    assert said in problems(tmp_path)
+
+
+def test_a_benchmark_without_levels_has_no_high_accuracy(tmp_path: Path) -> None:
+    base = "sources:\n  s: {text: x, date: 2026-11-23}\nbase:\n  source: s\n  precision: fp32\n"
+    write_sheet(tmp_path, "", base=base + "  config_ver:\n    high_accuracy: {}\n", name="resnet50/Offline")
+    assert "base.config_ver.high_accuracy: resnet50 has no level of 99.9 %" in problems(tmp_path)
+
+
+def test_files_that_are_no_scenarios_and_unknown_benchmarks_are_refused(tmp_path: Path) -> None:
+    write_sheet(tmp_path / "a", "", name="bert/Offlien")
+    with pytest.raises(RegistryError, match=r"Offlien\.yaml: allowed: "):
+        read_registry([tmp_path / "a"])
+    assert read_registry([tmp_path / "none"]).benchmarks() == ()
+
+
+# --- the recipe ---
+
+MACHINE_SYSTEMS = {
+    # recorded machine: system, accelerators, the rate of resnet50 Offline
+    "a100-sxm4x8": ("A100-SXM4x8", 8, 294400),
+    "a100-sxm4x4": ("A100-SXM4x4", 4, 147200),
+    "a100-mig-7x1g5gb": ("A100-SXM4x1-MIG_1x1g.5gb", 1, 36800),
+    "azure-a100-sxm4-40gbx8": ("A100_SXM4_40GBx8", 8, 294400),
+    "t4x20": ("T4x20", 20, 121500),
+    "jetson-xavier-nx": ("Xavier_NX", 1, 739),
+    "laptop": ("cpu", 0, None),
+    "rhel9-a30": ("cpu", 0, None),
+}
+
+
+@pytest.mark.parametrize("name", MACHINE_SYSTEMS)
+def test_a_recorded_machine_is_found_and_has_its_rate(tmp_path: Path, name: str) -> None:
+    request = lookup.Request(benchmark="resnet50", scenario=OFF, machine=name)
+    config, here = lookup.find(REGISTRY, request, tmp_path)
+    rate = config.values.get("offline_expected_qps")
+    assert (config.system, config.accelerators, rate and rate.value) == MACHINE_SYSTEMS[name]
+    assert here is not None and here.is_recorded and here.reasons
+
+
+def test_every_recorded_machine_can_be_looked_at(tmp_path: Path) -> None:
+    for machine in sorted(MACHINES.iterdir()):
+        here = detection.look(machine.name, tmp_path, {})
+        assert here.system and (here.facts.count > 0) == (here.facts.kind != "cpu")
+
+
+def call(tmp_path: Path, inputs: dict[str, Any] | None = None, **env: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    home = SimpleNamespace(repos_path=str(tmp_path), access=lambda i: {"return": 1, "error": "no store"})
+    given = {f"CM_MLPERF_CONFIG_{key}": text for key, text in env.items()}
+    i = {"env": given, "state": {}, "input": inputs or {}, "automation": SimpleNamespace(cmind=home)}
+    return CONFIG.preprocess(i), i
+
+
+def test_the_table_says_values_origins_and_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer, i = call(tmp_path, BENCHMARK="resnet50", SCENARIO="server", MACHINE="a100-sxm4x4")
+    shown = capsys.readouterr().out
+    assert answer == {"return": 0}
+    assert "SIMULATED" in shown and "resnet50 Server on A100-SXM4x4 with 4 accelerators, config_ver default" in shown
+    assert "server_target_qps           127500 queries/s   scaled 4/8 from A100-SXM4x8" in shown
+    assert "--batch_size=128 --instances=8 --server_target_qps=127500 --batch_timeout=4000" in shown
+    env = {key.removeprefix("CM_MLPERF_CONFIG_"): text for key, text in i["env"].items()}
+    assert (env["BATCH_SIZE"], env["INSTANCES"], env["TARGET_QPS"], env["TARGET_LATENCY_MS"], env["SYSTEM"]) == (
+        "128", "8", "127500", "", "A100-SXM4x4",
+    )  # fmt: skip
+    assert json.loads(json.dumps(i["state"]["mlperf_benchmark_config"]))["inputs"]["gpus"] == "0,1,2,3"
+
+
+def test_without_a_benchmark_all_are_listed_and_a_recipe_above_gets_nothing_printed(tmp_path, capsys) -> None:
+    call(tmp_path)
+    assert "bert: SingleStream, Offline, Server\n" in capsys.readouterr().out
+    call(tmp_path, BENCHMARK="bert")
+    assert "  T4x20: default, high_accuracy, triton, high_accuracy_triton\n" in capsys.readouterr().out
+    CONFIG.preprocess({"env": {}, "state": {}, "recursion_spaces": "  "})
+    assert capsys.readouterr().out == ""
+
+
+def test_an_error_of_the_store_is_the_answer(tmp_path: Path) -> None:
+    answer, _ = call(tmp_path, BENCHMARK="bert", SCENARIO="Offline", WANTED_SYSTEM="cpu")
+    assert answer["return"] == 1 and answer["error"].startswith("no store\nhint: ")
+
+
+@pytest.mark.parametrize("given", ["$(id)", {"gpu_batch_size": "$(id)"}, {"$(id)": "1"}])
+def test_odd_settings_are_refused_whole(tmp_path: Path, given: Any) -> None:
+    answer, _ = call(tmp_path, {"set": given}, BENCHMARK="bert", SCENARIO="Offline", WANTED_SYSTEM="T4x8")
+    assert answer["return"] == 1 and "$(id)" in answer["error"]
+
+
+def test_a_real_call_answers_with_json_alone(home: TemporaryHome) -> None:
+    words = ("--benchmark=bert", "--scenario=Offline", "--system=T4x20", "--config_ver=high_accuracy")
+    done = home.run_cm("get,mlperf,benchmark,config", *words)
+    assert done.code == 0, done.stderr
+    config = done.answer["new_state"]["mlperf_benchmark_config"]
+    assert config["values"]["offline_expected_qps"]["value"] == 4400
+    assert config["values"]["precision"]["origin"].startswith("registry/bert/Offline.yaml:")
+    assert done.answer["new_env"]["CM_MLPERF_CONFIG_BATCH_SIZE"] == "256"
+
+
+# --- names ---
 
 
 @pytest.mark.parametrize(
@@ -59,6 +565,6 @@ def test_a_benchmark_has_many_spellings(text: str, name: str, level: float | Non
 
 
 @pytest.mark.parametrize("text", ["", "-99", "resnet51", "resnet50-99", "bert-99.5", "bert-999", "be\nrt", "$(id)"])
-def test_an_unknown_benchmark_is_refused_with_those_there_are(text: str) -> None:
+def test_a_text_that_is_no_benchmark_is_refused(text: str) -> None:
     with pytest.raises(UnknownName, match=r"known: .*bert-99, bert-99\.9"):
         parse_benchmark(text)

@@ -34,6 +34,7 @@ from .yamlnodes import Node, parse
 ID_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 """What NVIDIA's add_custom_system.py (mlcommons/inference_results_v4.1) takes for an id; read 2026-11-23."""
 FOLDER_VARIABLE = "MLPINF_CUSTOM_DEFINITION_PATH"
+"""Of the environment; NVIDIA's harness of v4.1 keeps custom systems there, too."""
 FOLDER_NAME = "mlperf-custom-systems"
 KINDS = ("cpu", "nvidia", "jetson")
 
@@ -68,9 +69,9 @@ class CustomSystem:
     path: Path
 
 
-def custom_folder(environment: Mapping[str, str], home: Path) -> Path:
-    """Return the folder of the custom systems: the variable of NVIDIA's harness, else one in CM's home."""
-    return Path(environment.get(FOLDER_VARIABLE) or home / FOLDER_NAME).expanduser()
+def custom_folder(given: str, home: Path) -> Path:
+    """Return the folder of the custom systems: the one that FOLDER_VARIABLE gives, else one in CM's home."""
+    return Path(given or home / FOLDER_NAME).expanduser()
 
 
 def read_custom(path: Path, known: Mapping[str, Row]) -> tuple[CustomSystem, tuple[str, ...]]:

@@ -19,12 +19,14 @@ from .registry import ADD
 class Here:
     """A machine. system: its id, "cpu" without an accelerator that is known. facts: what it is recognised by.
 
-    known: the row of the known system, also one with another count. banner: what is printed of a recorded machine.
+    known: the row of the known system, also one with another count. compute_capability: "8.0", empty where not known.
+    banner: what is printed of a recorded machine.
     """
 
     system: str
     facts: MachineFacts
     known: known_systems.Row | None
+    compute_capability: str
     reasons: tuple[str, ...]
     banner: str
 
@@ -50,23 +52,27 @@ def look(name: str, start: Path, custom: Mapping[str, CustomSystem]) -> Here:
     A custom system with the same facts comes before a known one: somebody made it for this machine.
     """
     chosen = choose.choose(name, start)
-    match, facts = _match(chosen.machine)
+    match, facts, capability = _match(chosen.machine)
     row = match.row if match else None
     own = [one for one in custom.values() if one.machine == facts]
     newest = max(own, key=lambda one: (one.date, one.system), default=None)
     reasons = match.reasons if match else ("no accelerator is here",)
-    if facts.kind != CPU and row is None:
+    if newest:
+        reasons = (*reasons, f"your own system {newest.system} ({newest.path}) was made for this machine")
+    elif facts.kind != CPU and row is None:
         reasons = (*reasons, f"without an entry of the registry it is run as {CPU}; to add it: {ADD}")
     system = newest.system if newest else row.system_id if row else CPU
-    return Here(system=system, facts=facts, known=row, reasons=reasons, banner=chosen.banner)
+    return Here(
+        system=system, facts=facts, known=row, compute_capability=capability, reasons=reasons, banner=chosen.banner
+    )
 
 
-def _match(machine: Machine) -> tuple[known_systems.Match | None, MachineFacts]:
-    """The known system, None for a machine without accelerators; their kind, key and number."""
+def _match(machine: Machine) -> tuple[known_systems.Match | None, MachineFacts, str]:
+    """The known system, None for a machine without accelerators; their kind, key, number and compute capability."""
     host = cpu.look(machine)
     is_plain = not (gpu_bus.accelerators(machine) or gpu_bus.jetson_model(machine) or nvidia.look(machine).gpus)
     if is_plain:
-        return None, MachineFacts(kind=CPU, accelerator="", count=0, cpu=host.model_name, threads=host.threads)
+        return None, MachineFacts(kind=CPU, accelerator="", count=0, cpu=host.model_name, threads=host.threads), ""
     system = systems.look(machine)
     match = known_systems.match(system, known_systems.read())
     gpus = system.driver.gpus
@@ -74,4 +80,5 @@ def _match(machine: Machine) -> tuple[known_systems.Match | None, MachineFacts]:
     key = key or (match.row.accelerator if match.row else system.jetson_model)
     kind = match.row.kind if match.row else "jetson" if system.jetson_model else "nvidia" if gpus else CPU
     count = 0 if kind == CPU else len(gpus) or len(system.present_gpus) or 1
-    return match, MachineFacts(kind=kind, accelerator=key, count=count, cpu=host.model_name, threads=host.threads)
+    facts = MachineFacts(kind=kind, accelerator=key, count=count, cpu=host.model_name, threads=host.threads)
+    return match, facts, gpus[0].compute_capability if gpus else ""

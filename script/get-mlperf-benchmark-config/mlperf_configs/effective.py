@@ -168,12 +168,12 @@ def user_values(given: Mapping[str, str], scenario: Scenario, kind: str) -> dict
 
 
 def misfit(field: Field, scenario: Scenario, kind: str) -> str:
-    """Return why an entry of a kind of accelerator ("cpu": of none) cannot have a setting; empty where it can."""
+    """Return why an entry cannot have a setting; empty where it can. kind: of accelerator, "" for one not known."""
     if scenario not in field.scenarios:
         takers = ", ".join(one.value for one in field.scenarios)
         return f"{field.name}: {scenario.value} has no such field; {takers} has"
-    if field.is_cuda and kind == CPU:
-        return f"{field.name}: only a system with an accelerator has it"
-    if field.fate is Fate.REFUSED and kind != "jetson":
-        return f"{field.name}: {field.why}"
+    if kind and kind not in field.kinds:
+        return (
+            f"{field.name}: {field.why if field.fate is Fate.REFUSED else 'only a system with an accelerator has it'}"
+        )
     return ""

@@ -8,7 +8,6 @@ Names are those of NVIDIA's submissions. Sources: mlcommons/inference_results_v0
 from __future__ import annotations
 
 import enum
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -36,7 +35,8 @@ class Field:
 
     input: the input of run-mlperf-inference that it becomes (Fate.MAPPED), in the scenarios `input_scenarios` only.
     why: what is said of one that has no effect or is refused. spellings: what other rounds called it. choices: the
-    values of a text. is_rate: grows with the number of accelerators. is_cuda: only a system with an accelerator has it.
+    values of a text. is_rate: grows with the number of accelerators. kinds: of accelerator of the systems that may have
+    it, "cpu" for none.
     """
 
     name: str
@@ -50,7 +50,12 @@ class Field:
     spellings: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
     is_rate: bool = False
-    is_cuda: bool = True
+    kinds: tuple[str, ...] = ("nvidia", "jetson")
+
+    @property
+    def is_target(self) -> bool:
+        """Whether it says how fast a system is, and so holds for its accelerators only."""
+        return self.is_rate or self.unit == "ns"
 
     def parse(self, text: str) -> Scalar:
         """Return the value that a text stands for. Raises BadSetting with what is allowed."""
@@ -83,8 +88,8 @@ class Field:
 
     def _has_number(self, value: int | float) -> bool:
         if self.kind == "whole number":
-            return isinstance(value, int) and value >= (1 if self.fate is Fate.MAPPED else 0)
-        return self.kind == "number" and math.isfinite(value) and value > 0
+            return isinstance(value, int) and (1 if self.fate is Fate.MAPPED else 0) <= value < _TOO_MUCH
+        return self.kind == "number" and 0 < value < _TOO_MUCH  # nan is not between
 
     @property
     def allowed(self) -> str:
@@ -100,11 +105,20 @@ class BadSetting(ValueError):
     """A value that a field cannot have, or a field that is not there; the text says what is allowed."""
 
 
+_TOO_MUCH = 10**15
+"""Above every rate, size in bytes and latency in ns that a system can have."""
 _TRUTHS = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
 
 
+_ALL_KINDS = ("cpu", "nvidia", "jetson")
+
+
 def _mapped(name: str, kind: Kind, to: str, unit: str = "") -> Field:
-    return Field(name=name, kind=kind, fate=Fate.MAPPED, input=to, unit=unit, is_cuda=False)
+    return Field(name=name, kind=kind, fate=Fate.MAPPED, input=to, unit=unit, kinds=_ALL_KINDS)
+
+
+def _of_jetson(kind: Kind, names: str) -> tuple[Field, ...]:
+    return tuple(replace(one, kinds=("jetson",)) for one in _fields(Fate.REFUSED, kind, _DLA, names))
 
 
 def _fields(fate: Fate, kind: Kind, why: str, names: str) -> tuple[Field, ...]:
@@ -137,7 +151,7 @@ _ROWS: tuple[Field, ...] = (
     Field(name="multi_stream_samples_per_query", kind="number", fate=Fate.REPORTED, unit="samples", scenarios=(MS,),
           why="since v2.0 a MultiStream query has 8 samples; v0.7 looked for their largest number", is_rate=True,
           spellings=("gpu_multi_stream_samples_per_query",)),
-    Field(name="min_query_count", kind="whole number", fate=Fate.REPORTED, unit="queries", is_cuda=False,
+    Field(name="min_query_count", kind="whole number", fate=Fate.REPORTED, unit="queries", kinds=_ALL_KINDS,
           why="the rules of the round say the fewest queries"),
     *_fields(Fate.REPORTED, "yes or no", _GRAPHS, "use_graphs"),
     *_fields(Fate.REPORTED, "whole number", _GRAPHS, "graphs_max_seqlen"),
@@ -170,11 +184,12 @@ _ROWS: tuple[Field, ...] = (
              "pipelined_execution nouse_copy_kernel"),
     *_fields(Fate.REPORTED, "whole number", _TRITON, "instance_group_count max_queue_delay_usec request_timeout_usec"),
     *_fields(Fate.REPORTED, "text", _TRITON, "preferred_batch_size"),
-    *_fields(Fate.REFUSED, "whole number", _DLA, "dla_batch_size dla_core dla_copy_streams dla_inference_streams"),
-    *_fields(Fate.REFUSED, "number", _DLA, "dla_offline_expected_qps concurrent_offline_expected_qps "
+    *_of_jetson("whole number", "dla_batch_size dla_core dla_copy_streams dla_inference_streams"),
+    *_of_jetson("number", "dla_offline_expected_qps concurrent_offline_expected_qps "
              "dla_multi_stream_samples_per_query concurrent_multi_stream_samples_per_query "
              "dla_single_stream_expected_latency_ns"),
-    *_fields(Fate.REFUSED, "number", "power is not measured here", "power_limit cpu_freq"),
+    Field(name="power_limit", kind="number", fate=Fate.REFUSED, kinds=(), why="power is not measured here"),
+    Field(name="cpu_freq", kind="number", fate=Fate.REFUSED, kinds=(), why="power is not measured here"),
 )  # fmt: skip
 
 FIELDS: Mapping[str, Field] = MappingProxyType({row.name: row for row in _ROWS})
@@ -200,6 +215,6 @@ def field_named(name: str) -> Field:
     return _BY_SPELLING[name]
 
 
-def fields_of(scenario: Scenario, *, is_cuda: bool) -> tuple[Field, ...]:
-    """Return the settings that an entry of a scenario may have, the mapped ones first."""
-    return tuple(row for row in FIELDS.values() if scenario in row.scenarios and (is_cuda or not row.is_cuda))
+def fields_of(scenario: Scenario, kind: str) -> tuple[Field, ...]:
+    """Return the settings that an entry of a scenario and kind of accelerator may have, the mapped ones first."""
+    return tuple(row for row in FIELDS.values() if scenario in row.scenarios and kind in row.kinds)

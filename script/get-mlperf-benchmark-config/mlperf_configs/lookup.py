@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mlperf_results.names import Scenario
+from mlperf_results.officialnames import parse_benchmark
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION
 
 from . import detection
@@ -47,10 +48,12 @@ def find(
 
     What was measured holds for this machine only: not for a recorded one, nor for a system of the registry that is
     named. stored: None where it is not to be looked up. Raises what `Registry.effective` and `detection.look` raise,
-    and StoreError.
+    names.UnknownName and StoreError.
     """
     custom = registry.custom_systems()
-    here = None if request.system else detection.look(request.machine, start, custom)
+    asked = (parse_benchmark(request.benchmark)[0], request.scenario)
+    fitting = {name: one for name, one in custom.items() if asked in one.configs}
+    here = None if request.system else detection.look(request.machine, start, fitting)
     system = here.system if here else request.system
     count = here.accelerators if here else None
     key = (request.benchmark, request.scenario, system, request.config_ver)

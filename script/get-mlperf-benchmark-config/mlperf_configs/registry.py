@@ -77,6 +77,10 @@ class Registry:
         own = (name for name, one in self.custom_systems().items() if key in one.configs)
         return (*sheet.entries, *sorted(own))
 
+    def entries(self, benchmark: str, scenario: Scenario) -> Mapping[str, Entry]:
+        """Return the entries of the registry by system. Raises UnknownConfig and RegistryError."""
+        return self._sheet(benchmark, scenario).entries
+
     def config_versions(self, benchmark: str, scenario: Scenario, system: str) -> tuple[str, ...]:
         """Return the config versions of an entry, "default" first. Raises UnknownConfig and RegistryError."""
         return (DEFAULT, *self._entry(self._sheet(benchmark, scenario), system)[0].versions)
@@ -134,9 +138,11 @@ class Registry:
             what = f"config_ver of {sheet.benchmark} {scenario.value} on {system}"
             raise UnknownConfig(unknown_text(what, config_ver, (DEFAULT, *entry.versions)))
         has, count = self._count(entry.system), self._count(system) if accelerators is None else accelerators
+        notes = self._notes(entry, system)
         values = {
             name: scaled(one, FIELDS[name], count, has, entry.system)
             for name, one in {**entry.values, **entry.versions.get(config_ver, {})}.items()
+            if not (notes and FIELDS[name].is_target and system in self._custom)
         }
         values |= {**(custom.values if custom else {}), **(measured or {})}
         values |= user_values(user or {}, scenario, entry.kind)
@@ -146,8 +152,6 @@ class Registry:
         backend = TRITON_BACKEND if version.harness == "triton" else backend
         names = RECORDS_BY_NAME[sheet.benchmark].names
         official = names[-1 if version.is_high_accuracy else 0]
-        foreign = f"no entry for {system} here; that of {entry.system} is used, which has the same accelerators"
-        told = told_lines(values, official, scenario, backend)
         return EffectiveConfig(
             benchmark=official,
             scenario=scenario,
@@ -157,7 +161,7 @@ class Registry:
             device=device,
             backend=backend,
             values=values,
-            told=told if custom or system == entry.system else (foreign, *told),
+            told=(*notes, *told_lines(values, official, scenario, backend)),
             source=entry.source,
             file=str(self._path(sheet.benchmark, scenario)),
         )
@@ -167,10 +171,22 @@ class Registry:
 
         Empty where there is none. Slices of a GPU are no GPU. Raises UnknownConfig and RegistryError.
         """
-        rows = [self.known[name] for name in self._sheet(benchmark, scenario).entries if name in self.known]
+        rows = [self.known[name] for name in self.entries(benchmark, scenario) if name in self.known]
         same = [row for row in rows if row.accelerator == accelerator and not row.mig_profile]
         best = min(same, key=lambda row: max(row.count / count, count / row.count), default=None)
         return best.system_id if best else ""
+
+    def _notes(self, entry: Entry, system: str) -> tuple[str, ...]:
+        """What is said where a system has an entry of another one."""
+        row = self.known.get(entry.system)
+        if system in self._custom:
+            own = self._custom[system].machine.accelerator
+            if row is None or own == row.accelerator:
+                return ()
+            measure = f"cm run script --tags=add,custom,system,_auto --id={system}"
+            return (f"the targets of {entry.system} are left out: it has other accelerators; to measure: {measure}",)
+        same = f"no entry for {system}: that of {entry.system} is used, which has the same accelerators"
+        return () if system == entry.system else (same,)
 
     def _count(self, system: str) -> int:
         """How many accelerators a system of the registry or of the user has."""
@@ -234,14 +250,15 @@ class Registry:
 
     def _no_system(self, sheet: Sheet, system: str) -> str:
         there, what = self.systems(sheet.benchmark, sheet.scenario), f"{sheet.benchmark} {sheet.scenario.value}"
-        text = unknown_text(f"system of {what}", system, there)
-        if system in self.known:
-            text = f"nothing is known of {what} on {system}; known: {', '.join(there)}; your own figures: {ADD}"
         others = [
             name for name in self.benchmarks() if name.startswith(f"{sheet.benchmark}-")
             and self._path(name, sheet.scenario) and system in self._sheet(name, sheet.scenario).entries
         ]  # fmt: skip
-        return f"{text}; {', '.join(others)} has {system}" if others else text
+        if others:
+            return f"{what} has no entry for {system}, but {', '.join(others)} has"
+        if system in self.known:
+            return f"nothing is known of {what} on {system}; known: {', '.join(there)}; your own figures: {ADD}"
+        return unknown_text(f"system of {what}", system, there)
 
 
 RECORDS_BY_NAME: Mapping[str, Record] = {record.name: record for record in RECORDS.values()}

@@ -191,7 +191,8 @@ def _chain(reader: Reader, name: str, own: Mapping[str, Entry]) -> Iterator[Entr
             reader.problem(entry.line, path, unknown_text("system", parent, tuple(one for one in own if one != name)))
             return
         if parent in seen:
-            reader.problem(entry.line, path, f"goes in a circle: {' from '.join([*seen, parent])}")
+            first = own[seen[0]]
+            reader.problem(first.line, f"systems.{seen[0]}.from", f"goes in a circle: {' from '.join([*seen, parent])}")
             return
         if parent and own[parent].kind != entry.kind:
             kinds = f"{entry.kind or 'unknown'} and {own[parent].kind or 'unknown'}"

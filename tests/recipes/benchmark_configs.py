@@ -1,0 +1,33 @@
+"""Makes mlperf_configs importable for tests, and writes small registries and machines."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+from recipe_loader import FIXTURES, RECIPES, load_recipe
+
+for library in ("get-mlperf-results-lib", "get-machine-lib", "get-mlperf-benchmark-config"):
+    load_recipe(library).preprocess(
+        {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / library)}, "recursion_spaces": "  "}
+    )
+
+CONFIG = load_recipe("get-mlperf-benchmark-config")
+ADD = load_recipe("add-mlperf-custom-system")
+MACHINES = FIXTURES / "machines"
+BASE = """
+sources:
+  s: {text: a paper, date: 2026-11-23}
+base:
+  source: s
+  precision: fp32
+systems:
+"""
+
+
+def write_sheet(folder: Path, systems: str, *, base: str = BASE, name: str = "bert/Offline") -> Path:
+    """Writes one file of a registry below `folder`; `systems` is indented text below `systems:`."""
+    path = folder / f"{name}.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(base.lstrip("\n") + textwrap.indent(textwrap.dedent(systems).lstrip("\n"), "  "), encoding="utf-8")
+    return path
