@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from machine_facts.known_systems import Row
+from mlperf_configs import registry
 from mlperf_configs.custom import MachineFacts
 from mlperf_configs.effective import CPU
 
@@ -19,15 +20,16 @@ def nearest(facts: MachineFacts, compute_capability: str, rows: Sequence[Row]) -
     """
     if facts.kind == CPU:
         return CPU
-    fitting = [row for row in rows if row.kind == facts.kind and not row.mig_profile]
+    fitting = [row for row in rows if row.kind == facts.kind]
 
-    def distance(row: Row) -> tuple[bool, float, float, float]:
+    def distance(row: Row) -> tuple[bool, float, float]:
         known = COMPUTE_CAPABILITY.get(row.accelerator.partition("-")[0], 0.0)
         generations = abs(known - float(compute_capability or known))
         memory = _ratio(_memory_gb(row.accelerator), _memory_gb(facts.accelerator))
-        return row.accelerator != facts.accelerator, generations, memory, _ratio(row.count, facts.count)
+        return row.accelerator != facts.accelerator, generations, memory
 
-    best = min(fitting, key=distance, default=None)
+    least = min(map(distance, fitting), default=None)
+    best = registry.nearest([row for row in fitting if distance(row) == least], facts.count)
     return best.system_id if best else ""
 
 

@@ -166,16 +166,6 @@ class Registry:
             file=str(self._path(sheet.benchmark, scenario)),
         )
 
-    def nearest(self, benchmark: str, scenario: Scenario, accelerator: str, count: int) -> str:
-        """Return the system with an entry, the same accelerator (`known_systems.gpu_key`) and the nearest count.
-
-        Empty where there is none. Slices of a GPU are no GPU. Raises UnknownConfig and RegistryError.
-        """
-        rows = [self.known[name] for name in self.entries(benchmark, scenario) if name in self.known]
-        same = [row for row in rows if row.accelerator == accelerator and not row.mig_profile]
-        best = min(same, key=lambda row: max(row.count / count, count / row.count), default=None)
-        return best.system_id if best else ""
-
     def _notes(self, entry: Entry, system: str) -> tuple[str, ...]:
         """What is said where a system has an entry of another one."""
         row = self.known.get(entry.system)
@@ -243,10 +233,11 @@ class Registry:
             if sheet.entries[config.parent].kind != custom.machine.kind:
                 raise UnknownConfig(f"{custom.path}: {config.parent} has another kind of accelerator than {system}")
             return sheet.entries[config.parent], config
-        near = self.nearest(sheet.benchmark, sheet.scenario, row.accelerator, row.count) if row else ""
-        if near and row and not row.mig_profile:
-            return sheet.entries[near], None
-        raise UnknownConfig(self._no_system(sheet, system))
+        rows = [self.known[name] for name in sheet.entries if name in self.known]
+        near = row and nearest([one for one in rows if one.accelerator == row.accelerator], row.count)
+        if row is None or near is None or row.mig_profile:
+            raise UnknownConfig(self._no_system(sheet, system))
+        return sheet.entries[near.system_id], None
 
     def _no_system(self, sheet: Sheet, system: str) -> str:
         there, what = self.systems(sheet.benchmark, sheet.scenario), f"{sheet.benchmark} {sheet.scenario.value}"
@@ -290,6 +281,12 @@ def _with_level(config_ver: str, level: float | None) -> str:
     if config_ver not in higher:
         raise UnknownConfig(f"config_ver {config_ver} has no level of 99.9 %; known: {', '.join(CONFIG_VERSIONS)}")
     return higher[config_ver]
+
+
+def nearest(rows: Sequence[known_systems.Row], count: int) -> known_systems.Row | None:
+    """Return the system with the nearest number of accelerators by ratio, no slice of a GPU; None without any."""
+    whole = [row for row in rows if not row.mig_profile]
+    return min(whole, key=lambda row: max(row.count / count, count / row.count), default=None)
 
 
 def _system_name(system: str, count: int, known_count: int) -> str:
