@@ -1,0 +1,52 @@
+"""docs/howto/tune.md: its numbers are those of the harness, its inputs those of the recipes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from harness_support import need
+
+need("numpy", "mlperf_loadgen")
+
+from harness import tuning  # noqa: E402
+from harness.find import plans, session  # noqa: E402
+from harness.settings import SERVER_QUERY_COUNT  # noqa: E402
+from mlperf_results.figures import LONGER_PART, LOWER_PART  # noqa: E402
+from mlperf_results.names import ExecutionMode  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = " ".join((ROOT / "docs" / "howto" / "tune.md").read_text(encoding="utf-8").split())
+RECIPES = ("run-mlperf-inference", "tune-system")
+OF_NVIDIA = {"min_duration"}
+
+budgets = [f"{plans.BOUNDS[mode].budget_s:,.0f} s" for mode in ExecutionMode]
+NUMBERS = {
+    tuning._GAIN: f"has to be {tuning._GAIN - 1:.0%} better".replace("%", " %"),
+    tuning.SERVER_BATCH_OF_LIMIT: {0.25: "at most a quarter of the latency limit"}[tuning.SERVER_BATCH_OF_LIMIT],
+    LOWER_PART: {0.5: "Server at half the rate"}[LOWER_PART],
+    LONGER_PART: f"Offline at {LONGER_PART:g} times it",
+    session.OFFLINE_PART: f"{session.OFFLINE_PART:g} times the rate of the last run is enough",
+    session.STREAM_PART: f"{session.STREAM_PART:g} times the median is enough",
+    plans.TOLERANCE: f"halves the gap to {plans.TOLERANCE:.0%}".replace("%", " %"),
+    plans.FEWEST_QUERIES: f"A Server run needs {plans.FEWEST_QUERIES} queries to be VALID",
+    budgets[0]: f"budget is {budgets[0]}, {budgets[1]} or {budgets[2]} by `--execution_mode`",
+}
+
+
+@pytest.mark.parametrize("words", NUMBERS.values())
+def test_the_page_says_what_the_harness_does(words: str) -> None:
+    assert words in PAGE
+    assert plans.FEWEST_QUERIES <= SERVER_QUERY_COUNT
+
+
+def test_every_input_of_the_page_is_one_of_the_recipes() -> None:
+    inputs = set(OF_NVIDIA)
+    for recipe in RECIPES:
+        meta = yaml.safe_load((ROOT / "script" / recipe / "_cm.yaml").read_text(encoding="utf-8"))
+        inputs |= set(meta["input_mapping"]) | set(meta["input_description"])
+    named = set(re.findall(r"`--(\w+)", PAGE))
+    assert {"batch_size", "find", "server_target_qps"} <= named
+    assert named <= inputs
