@@ -1,6 +1,6 @@
-"""Writes what follows from the records of benchmarks and backends: the variations of app-mlperf-inference,
-docs/reference/benchmarks.md, a page for each benchmark in docs/reference/benchmarks/, and the tables of
-docs/howto/rules.md.
+"""Writes what follows from the records of benchmarks and backends: the variations of app-mlperf-inference, the
+dependencies by name of generate-engine and calibrate-ml-model, docs/reference/benchmarks.md, a page for each benchmark
+in docs/reference/benchmarks/, and the tables of docs/howto/rules.md.
 
 python tools/make_benchmark_pages.py [--check]
 """
@@ -15,6 +15,8 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 APP = CHECKOUT / "script" / "app-mlperf-inference" / "_cm.yaml"
+ENGINE = CHECKOUT / "script" / "generate-engine" / "_cm.yaml"
+CALIBRATION = CHECKOUT / "script" / "calibrate-ml-model" / "_cm.yaml"
 PAGE = CHECKOUT / "docs" / "reference" / "benchmarks.md"
 PAGES = CHECKOUT / "docs" / "reference" / "benchmarks"
 sys.path += [str(CHECKOUT / "script" / name) for name in ("get-mlperf-results-lib", "app-mlperf-inference")]
@@ -24,15 +26,19 @@ from harness.calibrationlists import OFFICIAL  # noqa: E402
 from mlperf_results.backends import BACKENDS  # noqa: E402
 from mlperf_results.benchmarks import RECORDS, benchmarks_of  # noqa: E402
 from mlperf_results.names import Scenario  # noqa: E402
+from mlperf_results.officialnames import SPELLINGS  # noqa: E402
 from mlperf_results.record import BackendRecord, Package, Record  # noqa: E402
 from mlperf_results.rounds import rounds_of, scenarios_of  # noqa: E402
 from rules_tables import RULES_PAGE, rules_page  # noqa: E402
 
 _BLOCK = re.compile(r'^  "?([^\s":]+)"?:\n(?:    .*\n)*', re.MULTILINE)
 _MADE_GROUPS = ("    group: model\n", "    group: backend\n", "    alias: ")
+_FIRST_OF_ROWS = "# By name, from the records (tools/make_benchmark_pages.py).\n"
+_LAST_OF_ROWS = "# End of the rows from the records.\n"
 _QUANTISED = ("int8", "fp16")
 """Precisions in which quantize,ml-model writes ONNX files of their own."""
 
+DEVICES = ("cpu", "cuda")
 FIXED = ("pytorch", "synthetic", "tiny")
 """What a benchmark with one model and one data set does not have."""
 
@@ -103,15 +109,66 @@ def of_backend(name: str, record: BackendRecord) -> Iterator[tuple[str, str]]:
 
 
 def _quantised() -> str:
+    """Return the dependencies that turn a model's own files into what a backend reads: other precisions, engines."""
     rows = []
     for precision in _QUANTISED:
-        names = [name for name, one in BACKENDS.items() if one.model_files == "onnx" and precision in one.precisions]
-        rows.append(
-            f"    - enable_if_env:\n        CM_MLPERF_BACKEND: [{', '.join(names)}]\n"
-            f"        CM_MLPERF_MODEL_PRECISION: [{precision}]\n"
-            f"      names: [quantized-model]\n      tags: quantize,ml-model,_{precision}\n"
-        )
+        names: dict[str, list[str]] = {}
+        for name, one in BACKENDS.items():
+            if one.model_files == "onnx" and precision in one.precisions:
+                names.setdefault(one.int8_files if precision == "int8" else "", []).append(name)
+        for files, backends in sorted(names.items()):
+            rows.append(
+                f"    - enable_if_env:\n        CM_MLPERF_BACKEND: [{', '.join(backends)}]\n"
+                f"        CM_MLPERF_MODEL_PRECISION: [{precision}]\n"
+                f"      names: [quantized-model]\n"
+                f"      tags: {','.join(filter(None, ('quantize,ml-model', f'_{precision}', files)))}\n"
+            )
+    rows += [
+        f"    - enable_if_env:\n        CM_MLPERF_BACKEND: [{name}]\n"
+        "      env: {CM_MODEL_REQUEST_IS_MET: 'yes'}\n"
+        f"      names: [engine]\n      tags: generate,engine,_{one.engine}\n"
+        for name, one in BACKENDS.items()
+        if one.engine
+    ]
     return "    deps:\n" + "".join(rows)
+
+
+def _words(record: Record) -> list[str]:
+    """Return what a call may name a benchmark by, levels included, with each way to write its hyphens."""
+    names = [spelling for spelling, name in SPELLINGS.items() if name == record.name]
+    ways = {way for name in names for way in (name.lower(), name.lower().replace("-", "_"), _without_hyphens(name))}
+    levels = [f"-{level * 100:.12g}" for level in record.levels]
+    return sorted(way + level for way in ways for level in ("", *levels))
+
+
+def _without_hyphens(name: str) -> str:
+    return re.sub(r"[-_]", "", name.lower())
+
+
+def _by_name(record: Record, is_data_for_int8_only: bool) -> str:
+    """Return the dependencies of a call that names a benchmark: its samples and its ONNX model.
+
+    The conditions are on inputs alone, which a plan always knows.
+    """
+    recipes, words = record.recipes, ", ".join(_words(record))
+    files = "" if recipes.is_fixed else ",_onnx"
+    asked = f"  enable_if_any_env:\n    CM_MLPERF_MODEL: [{words}]\n    CM_MODEL_REQUEST_BENCHMARKS: [{words}]\n"
+    skipped = "  skip_if_any_env: {CM_MODEL_REQUEST_INFO_FILE: ['yes'], CM_MODEL_REQUEST_IS_MET: ['yes']}\n"
+    data = (recipes.preprocessed + (",_onnx" if recipes.is_detector else "")) or recipes.dataset
+    only = "  enable_if_env: {CM_MLPERF_MODEL_PRECISION: [int8]}\n" if is_data_for_int8_only else ""
+    made = "" if recipes.is_fixed else ", by-name-synthetic, by-name-tiny"
+    rows = ((only, "dataset", data), ("", "ml-model", recipes.model + files))
+    return "".join(
+        f"- dynamic: true\n{asked}{more}  names: [{name}{made}]\n{skipped}  tags: {tags}\n" for more, name, tags in rows
+    )
+
+
+def with_dependencies(text: str, is_data_for_int8_only: bool) -> str:
+    """Return a recipe's `_cm.yaml` with the dependencies of every benchmark between the two comments."""
+    first, rest = text.split(_FIRST_OF_ROWS)
+    _, last = rest.split(_LAST_OF_ROWS)
+    rows = "".join(_by_name(record, is_data_for_int8_only) for record in RECORDS.values())
+    return first + _FIRST_OF_ROWS + rows + _LAST_OF_ROWS + last
 
 
 def _made() -> Iterator[tuple[str, str]]:
@@ -138,7 +195,8 @@ def with_variations(text: str) -> str:
 
 def _with_combinations(head: str) -> str:
     """Return the text with the combinations that cannot be: devices that a backend lacks, what a benchmark lacks."""
-    rows = [f"cpu, {name}" for name, one in BACKENDS.items() if "cpu" not in one.devices]
+    real = [(name, one) for name, one in BACKENDS.items() if not one.stand_in]
+    rows = [f"{device}, {name}" for name, one in real for device in DEVICES if device not in one.devices]
     rows += [f"{one.name}, {other}" for one in RECORDS.values() if one.recipes.is_fixed for other in FIXED]
     made = "".join(f"- [{row}]\n" for row in sorted(rows))
     return re.sub(r"(?<=\ninvalid_variation_combinations:\n)(- \[.+\]\n)*", made, head)
@@ -197,6 +255,10 @@ def main() -> int:
     is_check = parser.parse_args().check
     is_stale = False
     made = {APP: with_variations(APP.read_text(encoding="utf-8")), PAGE: page()}
+    made |= {
+        path: with_dependencies(path.read_text(encoding="utf-8"), is_data_for_int8_only=path == ENGINE)
+        for path in (ENGINE, CALIBRATION)
+    }
     made[RULES_PAGE] = rules_page(RULES_PAGE.read_text(encoding="utf-8"))
     made |= {PAGES / f"{one.name}.md": benchmark_page(folder, one, OFFICIAL) for folder, one in RECORDS.items()}
     for path, text in made.items():

@@ -9,15 +9,18 @@ from pathlib import Path
 
 CALIBRATION_FILE = "calibration.json"
 FOLDER_KEY = "CM_TMP_CURRENT_PATH"
+MODEL_KEYS = ("CM_MODEL_REQUEST_MODEL", "CM_MLPERF_MODEL")
+"""Of a call by name the official name, else that of the recipe above."""
+INFO_KEYS = ("CM_MODEL_REQUEST_INFO_FILE", "CM_ML_MODEL_INFO_FILE")
+DATASET_KEYS = ("CM_DATASET_PATH",)
 NEEDED = {
-    "CM_MLPERF_MODEL": "--model=NAME",
-    "CM_ML_MODEL_INFO_FILE": "--model_info=model.json of the fp32 ONNX model",
-    "CM_DATASET_PATH": "--dataset=FOLDER",
+    "--model=NAME": MODEL_KEYS,
+    "--model_info=model.json of the fp32 ONNX model": INFO_KEYS,
+    "--dataset=FOLDER": DATASET_KEYS,
 }
-PATH_KEYS = ("CM_ML_MODEL_INFO_FILE", "CM_DATASET_PATH")
+"""Option -> env keys, of which the first that has a value counts."""
+PATH_KEYS = (INFO_KEYS, DATASET_KEYS)
 OPTIONS = {
-    "CM_MLPERF_MODEL": "model",
-    "CM_ML_MODEL_INFO_FILE": "model_info",
     "CM_DATASET_PATH": "dataset",
     "CM_DATASET_PREPROCESSED_PATH": "preprocessed",
     "CM_CALIBRATION_METHOD": "method",
@@ -35,14 +38,19 @@ def text_of(env, key):
     return str(env.get(key, "") or "").strip()
 
 
+def first_of(env, keys):
+    """The value of the first of some env keys that has one."""
+    return next((text for key in keys if (text := text_of(env, key))), "")
+
+
 def missing_inputs(env):
     """What must be given and is not, as options of the recipe."""
-    return [option for key, option in NEEDED.items() if not text_of(env, key)]
+    return [option for option, keys in NEEDED.items() if not first_of(env, keys)]
 
 
 def paths_to_nothing(env):
     """The given paths that are not there, in words."""
-    paths = [text_of(env, key) for key in PATH_KEYS]
+    paths = [first_of(env, keys) for keys in PATH_KEYS]
     return [f"{path} (given, but not there)" for path in paths if path and not Path(path).exists()]
 
 
@@ -51,20 +59,23 @@ def refusal(missing):
     return {
         "return": 1,
         "error": f"calibrate-ml-model needs a model and a data set; missing: {', '.join(missing)}\n"
-        "hint: it is made as a dependency, e.g. cm run script --tags=app,mlperf,inference,_resnet50,_tiny,_int8",
+        "hint: give --model=NAME with --source=real, synthetic or tiny, or all three",
     }
 
 
 def arguments(env):
     """The words for harness.making.calibrate, one for each option that has a value."""
-    return [f"--{option}={text_of(env, key)}" for key, option in OPTIONS.items() if text_of(env, key)]
+    options = [f"--{option}={text_of(env, key)}" for key, option in OPTIONS.items() if text_of(env, key)]
+    return [f"--model={first_of(env, MODEL_KEYS)}", f"--model_info={first_of(env, INFO_KEYS)}", *options]
 
 
 def plan(i):
-    """Refuses missing inputs; the step else runs to its end, and what it sets is known only then."""
+    """Refuses a given model or data set without the other; the step else runs to its end, and what it sets is known
+    only then. That no model is named at all get-mlperf-model-request says."""
     env = i["env"]
-    is_known = all(env.knows(key) for key in NEEDED)
-    missing = [*missing_inputs(env), *paths_to_nothing(env)] if is_known else []
+    is_given = bool(text_of(env, INFO_KEYS[0]))
+    is_known = all(env.knows(key) for keys in NEEDED.values() for key in keys)
+    missing = [*missing_inputs(env), *paths_to_nothing(env)] if is_given and is_known else []
     return refusal(missing) if missing else {"return": 0}
 
 
@@ -76,7 +87,7 @@ def preprocess(i):
         return refusal(missing)
     words = [*arguments(env), f"--output={Path.cwd() / CALIBRATION_FILE}"]
     Path("arguments.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
-    info = Path(text_of(env, "CM_ML_MODEL_INFO_FILE"))
+    info = Path(first_of(env, INFO_KEYS))
     try:
         env["CM_ML_MODEL_CALIBRATION_MODEL_SHA256"] = hashlib.sha256(info.read_bytes()).hexdigest()
     except OSError as error:

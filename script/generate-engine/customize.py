@@ -6,12 +6,15 @@ The work is done by `python3 -m harness.making.engine` in the benchmark's virtua
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+MODEL_KEYS = ("CM_MODEL_REQUEST_MODEL", "CM_MLPERF_MODEL")
+PRECISION_KEYS = ("CM_MODEL_REQUEST_PRECISION", "CM_MLPERF_MODEL_PRECISION")
+"""Of a call by name in official names, else of the recipe above."""
 OPTIONS = {
-    "CM_MLPERF_MODEL": "model",
     "CM_ENGINE_LIBRARY": "library",
     "CM_ENGINE_LARGEST_BATCH": "largest_batch",
     "CM_ENGINE_WORKSPACE_MB": "workspace_mb",
@@ -26,9 +29,17 @@ def text_of(env: Mapping[str, Any], key: str) -> str:
     return str(env.get(key, "") or "").strip()
 
 
+def first_of(env: Mapping[str, Any], keys: tuple[str, ...]) -> str:
+    """The value of the first of some env keys that has one."""
+    return next((text for key in keys if (text := text_of(env, key))), "")
+
+
 def arguments(env: Mapping[str, Any], info_file: Path, folder: Path) -> list[str]:
     """The words for harness.making.engine, one for each option that has a value."""
-    words = [f"--{option}={text_of(env, key)}" for key, option in OPTIONS.items() if text_of(env, key)]
+    words = [f"--model={first_of(env, MODEL_KEYS)}"]
+    words += [f"--{option}={text_of(env, key)}" for key, option in OPTIONS.items() if text_of(env, key)]
+    if precision := first_of(env, PRECISION_KEYS):
+        words.append(f"--precision={precision}")
     words += [f"--model_info={info_file}", f"--output_dir={folder}"]
     sizes = [size.strip() for size in text_of(env, "CM_ENGINE_SIZES").split(",") if size.strip()]
     return [*words, *(["--sizes", *sizes] if sizes else [])]
@@ -40,14 +51,20 @@ class ModelError(Exception):
 
 def model_info(env: Mapping[str, Any]) -> Path:
     """The model.json to build from. Raises ModelError when it, or the name of the model, is not given or not there."""
-    given = text_of(env, "CM_ENGINE_MODEL_INFO_FILE") or text_of(env, "CM_ML_MODEL_INFO_FILE")
-    if not given or not text_of(env, "CM_MLPERF_MODEL"):
+    given = text_of(env, "CM_MODEL_REQUEST_INFO_FILE") or text_of(env, "CM_ML_MODEL_INFO_FILE")
+    if not given or not first_of(env, MODEL_KEYS):
         raise ModelError(
-            "generate-engine needs a model\nhint: give --model=NAME --model_info=model.json of an ONNX model"
+            "generate-engine needs a model\nhint: give --model=NAME with --source=real, synthetic or tiny, or "
+            "--model_info=model.json of an ONNX model"
         )
     if not Path(given).is_file():
-        raise ModelError(f"{given} is not a file\nhint: --model_info=model.json of an ONNX model")
+        raise no_file(given)
     return Path(given)
+
+
+def no_file(path: str) -> ModelError:
+    """The error for a model.json that is not there."""
+    return ModelError(f"{path} is not a file\nhint: --model_info=model.json of an ONNX model")
 
 
 def missing_gpu(env: Mapping[str, Any]) -> str:
@@ -61,17 +78,15 @@ def missing_gpu(env: Mapping[str, Any]) -> str:
 
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
-    """Refuses a missing model or GPU; the step else runs to its end, and what it sets is known only then.
+    """Refuses a model.json that is not there and a missing GPU; the step else runs to its end, and what it sets is
+    known only then. That no model is named at all get-mlperf-model-request says.
 
     A run is planned first, so that nothing is installed for it then.
     """
     env = i["env"]
-    keys = ("CM_ENGINE_MODEL_INFO_FILE", "CM_ML_MODEL_INFO_FILE", "CM_MLPERF_MODEL")
-    try:
-        if all(env.knows(key) for key in keys):
-            model_info(env)
-    except ModelError as error:
-        return {"return": 1, "error": str(error)}
+    given = text_of(env, "CM_MODEL_REQUEST_INFO_FILE")
+    if given and not Path(given).is_file():
+        return {"return": 1, "error": str(no_file(given))}
     if why := missing_gpu(env):
         hint = "hint: _tensorrt_rtx builds without a GPU: cm run script --tags=generate,engine,_tensorrt_rtx ..."
         return {"return": 1, "error": f"TensorRT builds engines on a GPU only, and {why}\n{hint}"}
@@ -100,5 +115,16 @@ def postprocess(i: dict[str, Any]) -> dict[str, Any]:
 
     answer: dict[str, Any] = model_answer(i["env"], Path.cwd())
     if answer["return"] == 0:
-        i["env"]["CM_GET_DEPENDENT_CACHED_PATH"] = i["env"]["CM_ML_MODEL_ENGINE_FROM"]
+        bind_to_here(i["env"], Path("model.json"))
     return answer
+
+
+def bind_to_here(env: dict[str, Any], info_file: Path) -> None:
+    """Records what validate_cache.sh looks at: the model, the library's version (its metadata file, whose path has the
+    version), and the processor's instruction sets where the engines are bound to them."""
+    info = json.loads(info_file.read_text(encoding="utf-8"))
+    env["CM_GET_DEPENDENT_CACHED_PATH"] = env["CM_ML_MODEL_ENGINE_FROM"]
+    package = text_of(env, "CM_ENGINE_LIBRARY").upper()
+    env["CM_ML_MODEL_ENGINE_LIBRARY_FILE"] = text_of(env, f"CM_PYTHONLIB_{package}_METADATA_PATH")
+    names = (info["engine"].get("built_for") or {}).get("instruction_sets") or []
+    env["CM_ML_MODEL_ENGINE_INSTRUCTION_SETS"] = " ".join(names)

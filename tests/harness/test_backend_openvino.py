@@ -39,7 +39,8 @@ def model_info(tmp_path_factory):
         made = makemodel.make_model(
             ModelRequest(architecture="toy", config="tiny", framework="onnx", output_dir=folder)
         )
-        (folder / "vocab.txt").write_text("a\nb\n")
+        (folder / "vocab.json").write_text("{}")
+        (folder / "entry.json").write_text("{}")  # of the cache, where the model lies in an entry
         yield made
 
 
@@ -74,8 +75,9 @@ def test_blobs_are_described_with_what_they_are_bound_to_and_files_beside_come_a
     assert all(file.path.suffix == ".blob" and file.sha256 == file_sha256(file.path) for file in facts.files.values())
     assert facts.engine["built_for"]["openvino"] == openvino.get_version()
     assert facts.engine["library"] == "openvino"
-    assert (facts.folder / "vocab.txt").read_text() == "a\nb\n"
-    assert json.loads((facts.folder / "model.json").read_text())["beside"] == ["vocab.txt"]
+    assert json.loads((facts.folder / "model.json").read_text())["beside"] == ["vocab.json"]
+    assert (facts.folder / "vocab.json").read_text() == "{}"
+    assert not (facts.folder / "entry.json").exists()
 
 
 def test_a_precision_that_files_cannot_have_is_refused_before_anything_is_compiled(model_info, tmp_path):

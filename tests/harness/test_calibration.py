@@ -20,7 +20,7 @@ from harness.backends.onnxruntime import backend  # noqa: E402
 from harness.benchmarks.digits import model as digits  # noqa: E402
 from harness.datasets.digits import open_dataset  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
-from harness.making import calibrate, makemodel, quantize  # noqa: E402
+from harness.making import calibrate, makemodel, modeljson, quantize  # noqa: E402
 from harness.making.calibration import (  # noqa: E402
     METHODS,
     Calibration,
@@ -358,3 +358,11 @@ def test_weights_that_the_exporter_copies_are_used_themselves():
         ("Identity", ["bias"]),
         ("Add", ["same_x", "bias"]),
     ]
+
+
+def test_only_what_a_model_reads_beside_its_networks_comes_along(tmp_path):
+    for name in ("tokenizer.json", "entry.json", "_cm.json", "log.txt", "used", "arguments.txt"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "new").mkdir()
+    assert modeljson.copy_beside(tmp_path, tmp_path / "new") == ["tokenizer.json"]
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["tokenizer.json"]

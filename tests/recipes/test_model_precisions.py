@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from recipe_loader import RECIPES, load_module, load_recipe
+from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
 
 calibrate = load_recipe("calibrate-ml-model")
 quantize = load_recipe("quantize-ml-model")
 engine = load_recipe("generate-engine")
+request = load_recipe("get-mlperf-model-request")
 operators = load_module("quantize-ml-model", "onnx_operators")
+load_recipe("get-mlperf-results-lib").preprocess(
+    {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-results-lib")}}
+)
 
 
 def field(number: int, content: bytes) -> bytes:
@@ -115,7 +120,7 @@ def test_without_a_model_the_hint_says_how_one_is_given(inside, hook_input):
     answer = calibrate.preprocess(hook_input({"CM_MLPERF_MODEL": "resnet50"}))
     assert "--model_info=model.json" in answer["error"]
     assert "--dataset=FOLDER" in answer["error"]
-    assert "--model=NAME" not in answer["error"]
+    assert "missing: --model=NAME" not in answer["error"]
 
 
 # --- calibrate-ml-model ---
@@ -166,6 +171,134 @@ def test_the_engines_sizes_are_words_of_their_own(inside, hook_input):
     ]  # fmt: skip
 
 
+def test_the_names_of_a_call_by_name_come_before_those_of_the_recipe_above(inside, hook_input):
+    env = {
+        "CM_MLPERF_MODEL": "ResNet", "CM_MODEL_REQUEST_MODEL": "resnet50", "CM_MLPERF_MODEL_PRECISION": "bfloat16",
+        "CM_MODEL_REQUEST_PRECISION": "bf16", "CM_ML_MODEL_INFO_FILE": str(model_json(inside, "Conv")),
+        "CM_DATASET_PATH": str(inside), "CM_ENGINE_LIBRARY": "openvino",
+    }  # fmt: skip
+    assert engine.preprocess(hook_input(env)) == {"return": 0}
+    words = (inside / "arguments.txt").read_text().splitlines()
+    assert words[:3] == ["--model=resnet50", "--library=openvino", "--precision=bf16"]
+    assert calibrate.preprocess(hook_input(env)) == {"return": 0}
+    assert (inside / "arguments.txt").read_text().splitlines()[0] == "--model=resnet50"
+
+
+def built_engines(folder: Path, **engine_facts: object) -> None:
+    blob = folder / "net.blob"
+    blob.write_bytes(b"blob")
+    digest = hashlib.sha256(b"blob").hexdigest()
+    model_json(folder, "Conv", framework="openvino", engine=engine_facts, files={"model": {"file": blob.name,
+               "sha256": digest}})  # fmt: skip
+
+
+def test_engines_are_bound_to_the_library_and_to_the_processor_they_were_built_for(inside, hook_input):
+    load_recipe("get-mlperf-data-lib").preprocess(
+        {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / "get-mlperf-data-lib")}}
+    )
+    built_engines(inside, library="openvino", built_for={"instruction_sets": ["avx2", "fma"]})
+    library = inside / "openvino-2026.4.1.dist-info"
+    library.write_text("")
+    source = inside / "source.json"
+    source.write_text("{}")
+    i = hook_input({
+        "CM_ENGINE_LIBRARY": "openvino", "CM_PYTHONLIB_OPENVINO_METADATA_PATH": str(library),
+        "CM_ML_MODEL_ENGINE_FROM": str(source),
+    })  # fmt: skip
+    assert engine.postprocess(i)["return"] == 0
+    assert i["env"]["CM_ML_MODEL_ENGINE_INSTRUCTION_SETS"] == "avx2 fma"
+    assert i["env"]["CM_ML_MODEL_ENGINE_LIBRARY_FILE"] == str(library)
+
+
+def test_engines_are_built_again_for_another_library_or_processor(tmp_path):
+    source, library = tmp_path / "model.json", tmp_path / "openvino-2026.4.1.dist-info"
+    source.write_text("{}")
+    library.write_text("")
+    env = {
+        "PATH": "/usr/bin:/bin", "CM_ML_MODEL_ENGINE_FROM": str(source),
+        "CM_ML_MODEL_ENGINE_FROM_SHA256": hashlib.sha256(b"{}").hexdigest(),
+        "CM_ML_MODEL_ENGINE_LIBRARY_FILE": str(library),
+    }  # fmt: skip
+
+    def said(**changes: str) -> tuple[int, str]:
+        command = ["bash", RECIPES / "generate-engine" / "validate_cache.sh"]
+        done = subprocess.run(command, env={**env, **changes}, capture_output=True, text=True)
+        return done.returncode, done.stdout
+
+    assert said() == (0, "")
+    assert said(CM_ML_MODEL_ENGINE_INSTRUCTION_SETS=" ".join(here())) == (0, "")
+    code, text = said(CM_ML_MODEL_ENGINE_INSTRUCTION_SETS="avx9000")
+    assert code == 1 and "another" not in text and "other instruction sets" in text
+    library.unlink()
+    code, text = said()
+    assert code == 1 and "another version of the library" in text
+
+
+def here() -> list[str]:
+    """This processor's instruction sets, by the rule of harness/backends/openvino/library.py."""
+    text = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").is_file() else ""
+    flags = next(
+        (line.partition(":")[2].split() for line in text.splitlines() if line.startswith(("flags", "Feat"))), []
+    )
+    return sorted({flag for flag in flags if re.search("sse4|avx|amx|fma|vnni|asimd|sve|bf16|i8mm", flag)})
+
+
+# --- calls by name ---
+
+
+def by_name(**given: str) -> dict[str, str]:
+    env = {f"CM_MLPERF_{key.upper()}": value for key, value in given.items()}
+    i: dict[str, Any] = {"env": env}
+    answer = request.preprocess(i)
+    return env if answer["return"] == 0 else answer
+
+
+@pytest.mark.parametrize(
+    ("given", "model", "precision"),
+    [
+        ({"model": "ResNet50", "source": "tiny"}, "resnet50", "fp32"),
+        ({"model": "BERT"}, "bert-99", "fp32"),
+        ({"model": "bert-99.9", "model_precision": "bfloat16"}, "bert-99.9", "bf16"),
+        ({"model": "RNN_T", "model_precision": "int8"}, "rnnt", "int8"),
+    ],
+)
+def test_a_call_by_name_gets_official_names(given, model, precision):
+    env = by_name(**given)
+    assert (env["CM_MODEL_REQUEST_MODEL"], env["CM_MODEL_REQUEST_PRECISION"]) == (model, precision)
+
+
+@pytest.mark.parametrize(
+    ("env", "said"),
+    [
+        ({}, "no model is named"),
+        ({"CM_MLPERF_MODEL": "resnet51"}, "unknown benchmark 'resnet51'"),
+        ({"CM_MLPERF_MODEL": "digits", "CM_MLPERF_SOURCE": "tiny"}, "digits has one model and one data set"),
+        ({"CM_MLPERF_MODEL": "bert", "CM_MODEL_REQUEST_BENCHMARKS": "resnet50"}, "are the same input"),
+        ({"CM_MODEL_REQUEST_BENCHMARKS": "bert,resnet50"}, "--run_args=--benchmarks=bert,resnet50"),
+        (
+            {"CM_MLPERF_MODEL": "bert", "CM_MLPERF_MODEL_PRECISION": "fp16", "CM_ENGINE_LIBRARY": "openvino"},
+            "unknown precision 'fp16' (did you mean bf16?); known: fp32, bf16, int8",
+        ),
+    ],
+)
+def test_what_a_call_by_name_cannot_have_is_refused_with_what_there_is(env, said):
+    answer = request.preprocess({"env": env})
+    assert answer["return"] == 1
+    assert said in answer["error"]
+
+
+@pytest.mark.parametrize("alias", ["generate-engine", "calibrate-ml-model"])
+def test_every_spelling_that_is_taken_leads_to_the_dependencies_of_one_benchmark(alias):
+    from mlperf_results.officialnames import SPELLINGS, parse_benchmark
+
+    rows = [row for row in recipe_meta(alias)["deps"] if "ml-model" in row.get("names", [])]
+    assert len(rows) == len(set(SPELLINGS.values()))
+    for spelling in (*SPELLINGS, *(name.replace("-", "_") for name in SPELLINGS), "BERT-99.9", "ResNet50"):
+        fitting = [row for row in rows if spelling.lower() in row["enable_if_any_env"]["CM_MLPERF_MODEL"]]
+        assert len(fitting) == 1, spelling
+        assert parse_benchmark(spelling)[0].replace("-v2", "").split("-brats")[0] in fitting[0]["tags"], spelling
+
+
 # --- the cache ---
 
 
@@ -195,13 +328,12 @@ def test_an_entry_is_valid_while_the_model_is_the_one_it_was_made_from(tmp_path,
 @pytest.mark.parametrize(
     ("tags", "words", "expected"),
     [
-        ("generate,engine", ["--model=resnet50"], "generate-engine needs a model"),
-        ("generate,engine", ["--model=resnet50", "--model_info=none.json"], "none.json is not a file"),
-        (
-            "calibrate,ml-model",
-            ["--model=resnet50"],
-            "missing: --model_info=model.json of the fp32 ONNX model, --dataset",
-        ),
+        ("generate,engine,_openvino", [], "no model is named"),
+        ("generate,engine,_openvino", ["--model=resnet51"], "unknown benchmark 'resnet51'"),
+        ("generate,engine,_openvino", ["--benchmarks=bert,resnet50"], "--target=generate_engines"),
+        ("generate,engine,_openvino", ["--model=resnet50", "--model_info=none.json"], "none.json is not a file"),
+        ("calibrate,ml-model", ["--model=resnet51"], "unknown benchmark 'resnet51'"),
+        ("calibrate,ml-model", ["--model=resnet50", "--model_info=_cm.yaml"], "missing: --dataset=FOLDER"),
         (
             "calibrate,ml-model",
             ["--model=resnet50", "--model_info=none.json", "--dataset=."],
@@ -240,7 +372,7 @@ def test_tensorrt_is_not_fetched_where_it_could_build_nothing(inside, monkeypatc
     monkeypatch.setattr(nvidia, "missing_gpu", lambda machine: gpu)
     info = model_json(inside, "Conv")
     env = KnownEnv(
-        CM_MLPERF_MODEL="resnet50", CM_ENGINE_MODEL_INFO_FILE=str(info), CM_ENGINE_LIBRARY=library,
+        CM_MLPERF_MODEL="resnet50", CM_MODEL_REQUEST_INFO_FILE=str(info), CM_ENGINE_LIBRARY=library,
         CM_RECORDED_MACHINE=machine,
     )  # fmt: skip
     answer = engine.plan({"env": env})

@@ -114,6 +114,8 @@ class Record:
     level 99.9, where they differ.
     batch_size, largest_batch_size: samples of one inference in Offline and at most in Server before the search for the
     best one, and where that search ends: this project's choice.
+    size_bounds: the smallest, the usual and the largest value of sizes of the networks' tensors that change from call
+    to call, for engines that are built for them.
     input_type: what the harness hands to the network. response_type: the numbers that responses consist of; of other
     responses TEST01 compares the first byte, as the official script does. end_token: what ends an answer of tokens.
     test01_samples: responses that TEST01 logs (fewer where they are large or the performance set is small).
@@ -143,6 +145,7 @@ class Record:
     checker_words: tuple[str, ...] = ()
     spellings: tuple[str, ...] = ()
     multi_stream_target_latency_ms: float | None = None
+    size_bounds: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     input_type: str = "fp32"
     response_type: str = ""
     end_token: int | None = None
@@ -185,8 +188,9 @@ class BackendRecord:
 
     framework: what model.json must name ("onnx", "pytorch", "tensorrt", "openvino"); None: no file is read.
     model_files: the variation of the model recipes whose files it reads or is built from. engine: the variation of
-    generate-engine that builds what it reads; empty: it reads the model's own files. devices, precisions: what it can
-    run.
+    generate-engine that builds what it reads; empty: it reads the model's own files. int8_files: the
+    variations of quantize-ml-model whose files it takes, where it does not take what `_int8` alone makes. devices,
+    precisions: what it can run.
     batch_size: the one that suits it whatever the model; None: the harness looks for the best.
     library: the handle of the package whose version stands in a system's name. short_name: in systems' names as NVIDIA
     gives them. transformation: what it does to weights, for measurements.json.
@@ -198,6 +202,7 @@ class BackendRecord:
     precisions: tuple[str, ...]
     model_files: str = ""
     engine: str = ""
+    int8_files: str = ""
     batch_size: int | None = None
     packages: tuple[Package, ...] = ()
     library: str = ""

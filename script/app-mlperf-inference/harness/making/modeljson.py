@@ -18,11 +18,10 @@ from harness.errors import HarnessError
 from harness.modelfacts import FORMAT, file_sha256
 
 MODEL_INFO_FILE = "model.json"
-_LARGEST_COPIED_BYTES = 64 << 20
-"""Files beside the networks (vocabularies) are copied up to this size and linked above it."""
 OF_THE_FILES = ("format", "sha256", "size_bytes", "beside")
 """Keys of a model.json that would be wrong of files made from those it describes."""
-_NOT_BESIDE = (".onnx", ".safetensors", ".part", ".log", ".sh")
+BESIDE = ("tokenizer.json", "vocab.json", "merges.txt")
+"""What a model may read beside its networks: a tokenizer (benchmarks/gptj/tokenizer.py)."""
 
 
 def describe_files(files: Mapping[str, Sequence[Path]]) -> dict[str, Any]:
@@ -57,24 +56,9 @@ def write_model_info(folder: Path, info: Mapping[str, Any]) -> Path:
     return path
 
 
-def copy_others(source: Path, target: Path, info: Mapping[str, Any]) -> list[str]:
-    """Bring the files beside the networks (vocabularies, label maps) along; return their names.
-
-    info: the content of the model.json in `source`.
-    """
-    own = {MODEL_INFO_FILE}
-    for entry in info.get("files", {}).values():
-        own |= {entry["file"], *(row["file"] for row in entry.get("beside", []))}
-    names = []
-    for path in sorted(source.iterdir()):
-        is_ours = path.is_file() and not path.name.startswith((".", "cm-", "tmp-")) and path.name not in own
-        if not is_ours or path.suffix in _NOT_BESIDE:
-            continue
-        copied = target / path.name
-        copied.unlink(missing_ok=True)
-        if path.stat().st_size <= _LARGEST_COPIED_BYTES:
-            shutil.copyfile(path, copied)
-        else:
-            copied.symlink_to(path.absolute())
-        names.append(path.name)
+def copy_beside(source: Path, target: Path) -> list[str]:
+    """Bring along what a model reads beside its networks; return the names."""
+    names = [name for name in BESIDE if (source / name).is_file()]
+    for name in names:
+        shutil.copyfile(source / name, target / name)
     return names

@@ -29,7 +29,7 @@ import onnx
 from harness.errors import HarnessError
 from harness.making.calibrate import STATIC_OPERATORS
 from harness.making.calibration import Calibration, Range, read_calibration
-from harness.making.modeljson import OF_THE_FILES, copy_others, describe_files, versions, write_model_info
+from harness.making.modeljson import OF_THE_FILES, copy_beside, describe_files, versions, write_model_info
 from harness.modelfacts import ModelFacts, ModelFile, file_sha256, parse_calibration, read_model_facts
 from harness.watch.processor import has_vnni
 
@@ -68,7 +68,7 @@ def quantize(task: Task) -> Path:
         methods[network] = _write_network(task, network, file, calibration, path)
         weights = path.with_name(f"{path.name}.data")
         files[network] = [path, *([weights] if weights.exists() else [])]
-    beside = copy_others(task.model_info.parent, task.output_dir, info)
+    beside = copy_beside(task.model_info.parent, task.output_dir)
     return write_model_info(
         task.output_dir,
         {

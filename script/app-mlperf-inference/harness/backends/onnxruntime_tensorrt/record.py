@@ -5,6 +5,7 @@ from mlperf_results.record import BackendRecord, Package
 RECORD = BackendRecord(
     framework="onnx",
     model_files="onnx",
+    int8_files="_static,_tensorrt",
     devices=("cuda",),
     precisions=("fp32", "fp16", "int8"),
     packages=(

@@ -6,6 +6,7 @@ RECORD = BackendRecord(
     framework="openvino",
     model_files="onnx",
     engine="openvino",
+    int8_files="_static",
     devices=("cpu",),
     precisions=("fp32", "bf16", "int8"),
     packages=(Package(name="openvino", tags="_package.openvino", version_min="2025.0"),),

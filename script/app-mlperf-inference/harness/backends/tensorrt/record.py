@@ -6,6 +6,7 @@ RECORD = BackendRecord(
     framework="tensorrt",
     model_files="onnx",
     engine="tensorrt",
+    int8_files="_static,_tensorrt",
     devices=("cuda",),
     precisions=("fp32", "fp16", "int8"),
     packages=(

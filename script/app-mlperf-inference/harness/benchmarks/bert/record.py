@@ -21,6 +21,7 @@ RECORD = Record(
     references=(Reference("F1", 90.874),),
     spans=(Span("v0.7", "v4.1", EDGE2, DATACENTER), Span("v5.0", "v6.1", EDGE2, ())),
     spans_of_999=(Span("v0.7", "v4.1", (), DATACENTER), Span("v5.0", "v6.1", EDGE2, ())),
+    size_bounds={"tokens": (1, 384, 384)},  # max_seq_length of the reference: 384
     input_type="int64",
     is_in_nvidia_v07=True,
     recipes=Recipes(

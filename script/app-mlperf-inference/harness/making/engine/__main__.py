@@ -9,6 +9,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from mlperf_results.appnames import PRECISION_ALIASES
+
 from harness.errors import HarnessError
 from harness.making.engine.building import MAKERS, build
 from harness.making.engine.task import Task, parse_sizes
@@ -24,7 +26,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--output_dir", required=True, type=Path)
     parser.add_argument("--library", default="tensorrt", choices=sorted(MAKERS))
     parser.add_argument("--precision", default="", help="what the networks compute in; the file's own by default")
-    parser.add_argument("--largest_batch", type=int, default=1, help="(default: %(default)s)")
+    parser.add_argument("--largest_batch", type=int, help="(default: the largest that the harness tries)")
     parser.add_argument("--sizes", nargs="*", default=[], metavar="NAME=SMALLEST:TUNED_FOR:LARGEST")
     parser.add_argument("--workspace_mb", type=int, help="most memory of the builder's scratch buffers")
     parser.add_argument("--timing_cache", type=Path, help="file with kernel timings, read and written back")
@@ -32,7 +34,8 @@ def main(words: Sequence[str] | None = None) -> int:
     given = vars(parser.parse_args(words))
     start_s = time.perf_counter()
     try:
-        path = build(Task(**{**given, "sizes": parse_sizes(given["sizes"])}))
+        precision = PRECISION_ALIASES.get(given["precision"], given["precision"])
+        path = build(Task(**{**given, "precision": precision, "sizes": parse_sizes(given["sizes"])}))
     except HarnessError as error:
         print(f"engine: {error}" + (f"\nhint: {error.hint}" if error.hint else ""), file=sys.stderr)
         return error.exit_code

@@ -10,7 +10,7 @@ from pathlib import Path
 from harness import registry
 from harness.errors import HarnessError
 from harness.making.engine.task import Maker, Task
-from harness.making.modeljson import OF_THE_FILES, copy_others, describe_files, versions, write_model_info
+from harness.making.modeljson import OF_THE_FILES, copy_beside, describe_files, versions, write_model_info
 from harness.modelfacts import read_model_facts
 
 MAKERS = {"tensorrt": "with_tensorrt", "tensorrt_rtx": "with_tensorrt", "openvino": "with_openvino"}
@@ -53,7 +53,7 @@ def build(task: Task) -> Path:
             "framework": maker.FRAMEWORK,
             "precision": precision,
             "files": describe_files(files),
-            "beside": copy_others(task.model_info.parent, task.output_dir, info),
+            "beside": copy_beside(task.model_info.parent, task.output_dir),
             "engine": {
                 "library": task.library,
                 **maker.facts(task),

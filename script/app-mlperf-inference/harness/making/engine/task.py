@@ -15,17 +15,20 @@ Bounds = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What to build. precision: what the networks compute in, "" for the file's own. sizes: smallest, tuned for and
-    largest value of each named size. timing_cache: read and written back. compute_capability: of the GPU to build for
-    ("SM89"), where the library can name one; else this machine's. sizes, largest_batch and what follows bind TensorRT's
-    engines only."""
+    """What to build. precision: what the networks compute in, "" for the file's own.
+
+    For TensorRT only: largest_batch: None for the largest that the harness tries. sizes: smallest, tuned for and
+    largest value of named sizes, where those of the benchmark's record do not suit or are missing. timing_cache: read
+    and written back. compute_capability: of the GPU to build for ("SM89"), where the library can name one; else this
+    machine's.
+    """
 
     model: str
     model_info: Path
     output_dir: Path
     library: str = "tensorrt"
     precision: str = ""
-    largest_batch: int = 1
+    largest_batch: int | None = None
     sizes: Mapping[str, Bounds] = field(default_factory=dict)
     workspace_mb: int | None = None
     timing_cache: Path | None = None

@@ -20,6 +20,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mlperf_results.benchmarks import RECORDS, model_of, record_of
+
 from harness.backends.tensorrt.library import SUFFIXES, load_library
 from harness.errors import HarnessError
 from harness.making.engine.task import Bounds, Task
@@ -42,11 +44,22 @@ def require_precision(found: str, wanted: str) -> None:
         )
 
 
+def largest_batch(task: Task) -> int:
+    """Return the most samples of one inference: as asked for, else where the harness's search for a batch ends."""
+    return task.largest_batch or record_of(task.model).largest_batch_size
+
+
+def bounds(task: Task) -> dict[str, Bounds]:
+    """Return the bounds of named sizes: as asked for, else those of the benchmark's record."""
+    record = RECORDS.get(model_of(task.model))
+    return {**(record.size_bounds if record else {}), **task.sizes}
+
+
 def facts(task: Task) -> dict[str, Any]:
     """Return what the engines were built with."""
     return {
-        "largest_batch": task.largest_batch,
-        "sizes": {name: list(bounds) for name, bounds in task.sizes.items()},
+        "largest_batch": largest_batch(task),
+        "sizes": {name: list(values) for name, values in bounds(task).items()},
         "workspace_mb": task.workspace_mb,
         "compute_capability": task.compute_capability,
     }
@@ -86,7 +99,7 @@ def build_network(task: Task, spec: NetworkSpec, onnx_file: Path, precision: str
     config = builder.create_builder_config()
     _configure(trt, config, task, None if typed is not None else precision)
     profile = builder.create_optimization_profile()
-    for name, (smallest, tuned, largest) in profile_shapes(spec, task.largest_batch, task.sizes).items():
+    for name, (smallest, tuned, largest) in profile_shapes(spec, largest_batch(task), bounds(task)).items():
         profile.set_shape(name, smallest, tuned, largest)
     config.add_optimization_profile(profile)
     cache = _timing_cache(config, task)

@@ -1,0 +1,83 @@
+"""Hooks of get-mlperf-model-request: read the benchmark, source and precision of a call by name.
+
+The recipes that make something of a model (generate-engine, calibrate-ml-model) depend on this one first, so that a
+wrong name ends the call before anything is installed.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+MODEL_KEY = "CM_MLPERF_MODEL"
+BENCHMARKS_KEY = "CM_MODEL_REQUEST_BENCHMARKS"
+PRECISION_KEY = "CM_MLPERF_MODEL_PRECISION"
+SOURCE_KEY = "CM_MLPERF_SOURCE"
+LIBRARY_KEY = "CM_ENGINE_LIBRARY"
+GIVEN_KEY = "CM_MODEL_REQUEST_INFO_FILE"
+SOURCES = ("real", "synthetic", "tiny")
+SEVERAL = "cm run script --tags=run,mlperf,make --target=generate_engines --run_args=--benchmarks="
+HINT = "hint: give --model=NAME with --source=real, synthetic or tiny, or --model_info=model.json of an ONNX model"
+
+
+class RequestError(Exception):
+    """The call asks for something that is not there; the text says what is."""
+
+
+def text_of(env: Mapping[str, Any], key: str) -> str:
+    """Return the value of an env key as a text without blanks around it."""
+    return str(env.get(key, "") or "").strip()
+
+
+def wanted_name(env: Mapping[str, Any]) -> str:
+    """Return the one benchmark that --model or --benchmarks names. Raises RequestError."""
+    model, benchmarks = text_of(env, MODEL_KEY), text_of(env, BENCHMARKS_KEY)
+    if "," in benchmarks:
+        raise RequestError(
+            f"--benchmarks={benchmarks}: one benchmark at a time here; for several: {SEVERAL}{benchmarks}"
+        )
+    if model and benchmarks and model != benchmarks:
+        raise RequestError(f"--model={model} and --benchmarks={benchmarks} are the same input\nhint: give one of them")
+    if not model and not benchmarks:
+        raise RequestError(f"no model is named\n{HINT}")
+    return model or benchmarks
+
+
+def request_of(env: Mapping[str, Any]) -> dict[str, str]:
+    """Return the env keys that say what is asked for, in official names. Raises RequestError."""
+    from mlperf_results.appnames import PRECISION_ALIASES
+    from mlperf_results.backends import BACKENDS
+    from mlperf_results.benchmarks import record_of
+    from mlperf_results.names import UnknownName, unknown_text
+    from mlperf_results.officialnames import parse_benchmark
+
+    try:
+        name, level = parse_benchmark(wanted_name(env))
+    except UnknownName as error:
+        raise RequestError(str(error)) from error
+    record, source = record_of(name), text_of(env, SOURCE_KEY) or "real"
+    official = record.names[0] if level is None else f"{name}-{level * 100:.12g}"
+    precision = PRECISION_ALIASES.get(text_of(env, PRECISION_KEY), text_of(env, PRECISION_KEY))
+    library = text_of(env, LIBRARY_KEY).removesuffix("_rtx")
+    backend = next((one for one in BACKENDS.values() if library and one.engine == library), None)
+    if backend is not None and precision and precision not in backend.precisions:
+        raise RequestError(f"--precision: {unknown_text('precision', precision, backend.precisions)}")
+    if text_of(env, GIVEN_KEY):
+        return {"CM_MODEL_REQUEST_MODEL": official, "CM_MODEL_REQUEST_PRECISION": precision}
+    if source not in SOURCES:
+        raise RequestError(f"--source: {unknown_text('source', source, SOURCES)}")
+    if record.recipes.is_fixed and source != "real":
+        raise RequestError(f"--source={source}: {name} has one model and one data set, made here\nhint: leave --source")
+    return {"CM_MODEL_REQUEST_MODEL": official, "CM_MODEL_REQUEST_PRECISION": precision or "fp32"}
+
+
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """The same when a run is only planned."""
+    return preprocess(i)
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """CM hook: sets what is asked for."""
+    try:
+        i["env"].update(request_of(i["env"]))
+    except RequestError as error:
+        return {"return": 1, "error": str(error)}
+    return {"return": 0}
