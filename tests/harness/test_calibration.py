@@ -149,7 +149,7 @@ def model_info(data, tmp_path_factory) -> Path:
         fit.make_model(data, folder, fit.FitSettings())
     finally:
         sys.path.remove(str(recipe))
-    (folder / "labels.txt").write_text("0 to 9\n")
+    (folder / "vocab.json").write_text("0 to 9\n")
     return folder / "model.json"
 
 
@@ -193,7 +193,7 @@ def test_int8_by_each_method_reads_the_digits_within_the_bound_of_99_percent_of_
         sha256=content["calibration"]["sha256"],
         is_official=False,
     )
-    assert (tmp_path / "int8" / "labels.txt").read_text() == "0 to 9\n"
+    assert (tmp_path / "int8" / "vocab.json").read_text() == "0 to 9\n"
 
 
 def test_fp16_reads_the_digits_as_well(model_info, data, tmp_path):
