@@ -1,0 +1,124 @@
+"""What a plan asks of the machine, the registry and the workspace. Looks only; changes nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from machine_facts import choose, nvidia
+from mlperf_configs import detection, lookup
+from mlperf_configs.custom import custom_folder
+from mlperf_configs.effective import CPU, EffectiveConfig
+from mlperf_configs.fields import FIELDS
+from mlperf_configs.measured import measured_values, stored_under
+from mlperf_configs.registry import RECORDS_BY_NAME, SHIPPED, Registry, RegistryError, read_registry
+from mlperf_results.appnames import APP_RECIPE, app_names, recipe_meta
+from mlperf_results.layout import RunPaths
+from mlperf_results.names import Scenario
+
+from . import views
+from .calls import MakeError, NewestRun
+
+
+class Around:
+    """folder: the workspace. machine: the name of a recorded machine, "" for this one. stamp: the time of the call.
+
+    cmind: CM, whose `access` reads what was measured here; None in `cm plan`. is_cpu: the processor is asked for.
+    """
+
+    def __init__(self, folder: Path, recipes: Path, machine: str, stamp: str, cmind: Any) -> None:
+        self.folder, self.recipes, self.machine, self.stamp, self.cmind = folder, recipes, machine, stamp, cmind
+        self.is_cpu = False
+        self._stored: dict[str, Mapping[str, Any]] = {}
+
+    @cached_property
+    def registry(self) -> Registry:
+        """The configurations. Raises MakeError."""
+        home = Path(self.cmind.repos_path if self.cmind else os.environ.get("CM_REPOS") or Path.home() / "CM")
+        try:
+            return read_registry([SHIPPED, custom_folder(os.environ, home)])
+        except RegistryError as error:
+            raise MakeError(str(error), "cm run script --tags=get,mlperf,benchmark,config --check") from error
+
+    @cached_property
+    def here(self) -> detection.Here:
+        """The machine, and the system that it is. Raises MakeError."""
+        try:
+            return detection.look(self.machine, self.folder, self.registry.custom_systems())
+        except (choose.MachineError, RegistryError) as error:
+            raise MakeError(str(error), "make info") from error
+
+    @property
+    def system(self) -> str:
+        """The system in the registry, or "cpu"."""
+        return CPU if self.is_cpu else self.here.system
+
+    def config(
+        self, benchmark: str, scenario: Scenario, version: str, user: Mapping[str, str], source: str
+    ) -> EffectiveConfig:
+        """The settings of a run. Raises what Registry.effective raises, and MakeError."""
+        count = None if self.is_cpu else self.here.accelerators
+        key = (benchmark, scenario, self.system, version)
+        config = self.registry.effective(*key, accelerators=count, user=user)
+        is_measured = not self.machine and (self.system == CPU or self.system in self.registry.custom_systems())
+        if not is_measured or self.cmind is None:
+            return config
+        content = self._content(stored_under(config, source))
+        seen = measured_values(content, config.benchmark, scenario)
+        return self.registry.effective(*key, accelerators=count, user=user, measured=seen) if seen else config
+
+    def _content(self, inputs: dict[str, str]) -> Mapping[str, Any]:
+        name = repr(sorted(inputs.items()))
+        if name not in self._stored:
+            try:
+                self._stored[name] = lookup.stored_by(self.cmind.access)(inputs)
+            except lookup.StoreError as error:
+                raise MakeError(str(error), "cm run script --tags=get,mlperf,inference,sut,configs") from error
+        return self._stored[name]
+
+    @cached_property
+    def fields(self) -> Sequence[str]:
+        """The fields of a configuration, and their earlier spellings."""
+        return [name for row in FIELDS.values() for name in (row.name, *row.spellings)]
+
+    @cached_property
+    def backends(self) -> Sequence[str]:
+        """The backends of the harness."""
+        return app_names(recipe_meta(self.recipes, APP_RECIPE)).backends
+
+    def missing_hardware(self) -> str:
+        """Why no GPU can be used on this machine; empty where one can."""
+        return nvidia.missing_gpu(choose.choose(self.machine, self.folder).machine)
+
+    def recipe_tags(self, part: str) -> Mapping[str, str]:
+        """By benchmark the tags of the recipe for a part: model, data or preprocessed; "" where it has none."""
+        kind = {"data": "dataset"}.get(part, part)
+        records = {name: record for name, record in RECORDS_BY_NAME.items() if not record.is_default}
+        return {name: getattr(record.recipes, kind) for name, record in records.items()}
+
+    @cached_property
+    def notes(self) -> Mapping[str, Mapping[str, str]]:
+        """The notes of what the workspace shows."""
+        return views.notes(self.folder)
+
+    def made_by(self, place: str) -> str:
+        """The line of the call behind a link of the workspace."""
+        return views.made_by(self.folder, self.notes, place)
+
+    def has_backup(self, root: Path) -> bool:
+        """Whether make truncate_results left whole logs beside the tree."""
+        return root.with_name(f"{root.name}_logs").is_dir()
+
+    def newest_runs(self, *, with_accuracy: bool) -> Sequence[NewestRun]:
+        """The newest performance run of each benchmark and scenario."""
+        found: dict[tuple[str, str], NewestRun] = {}
+        inner = ("performance/run_1", "accuracy") if with_accuracy else ("performance/run_1",)
+        for place, note in self.notes.items():
+            system, benchmark, scenario = Path(place).parts[-3:]
+            source = self.folder / note["target"]
+            if note.get("kind") == "run" and all(RunPaths(source / one).summary_log.is_file() for one in inner):
+                found[benchmark, scenario] = NewestRun(benchmark, Scenario(scenario), note["target"], system)
+        return [found[key] for key in sorted(found)]

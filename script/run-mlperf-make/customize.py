@@ -1,0 +1,96 @@
+"""Hooks of run-mlperf-make: the targets of NVIDIA's Makefile as recipe calls.
+
+`request.py` and `run_args.py` read the call, `plans.py` and `calls.py` decide what is called, `doing.py` calls it,
+`views.py` shows what came out in the workspace, which `workspace.py` makes.
+"""
+
+from __future__ import annotations
+
+if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
+    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from mlperf_results.recipecalls import passed_on_inputs
+
+from . import doing, pages, plans, request, workspace
+from .around import Around
+from .calls import MakeError
+
+STAMP = "%Y.%m.%d-%H.%M.%S"
+"""How NVIDIA's harness names folders of logs."""
+RUNNING = ("run", "run_harness", "run_cpu_harness")
+
+
+def plan_of(i: dict[str, Any], *, is_stamped: bool) -> tuple[request.Request, Around, plans.Plan]:
+    """The call, what is around it, and its plan; `is_stamped`: the time is taken for its runs. Raises MakeError."""
+    env = i["env"]
+    folder, recipes = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()), Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).parent
+    asked = request.read(env, os.environ, folder)
+    while True:
+        cmind = getattr(i.get("automation"), "cmind", None)  # a plan has none
+        around = Around(folder, recipes, asked.text("MACHINE"), time.strftime(STAMP), cmind)
+        plan = plans.plan_of(asked, around)
+        if not is_stamped or asked.target not in RUNNING or _take(folder / "build/runs" / around.stamp):
+            return asked, around, plan
+        time.sleep(1)  # another call has this second
+
+
+def _take(place: Path) -> bool:
+    """Makes the folder of a run; False where there is one."""
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.mkdir()
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise MakeError(f"cannot make {place}: {error.strerror}") from error
+    return True
+
+
+def failure(error: MakeError) -> dict[str, Any]:
+    """CM's answer for a call that cannot go on."""
+    return {"return": 1, "error": f"{error}\n  hint: {error.hint}"}
+
+
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """Crowdperf hook of `cm plan script`: the recipe calls of the target; changes nothing."""
+    try:
+        calls = () if i["env"].get("CM_MAKE_INIT") else plan_of(i, is_stamped=False)[2].calls
+    except MakeError as error:
+        return failure(error)
+    common = passed_on_inputs(i["input"])
+    return {"return": 0, "runs": [{**common, **call.inputs, "tags": call.tags, "quiet": True} for call in calls]}
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """CM hook: makes the target."""
+    try:
+        if i["env"].get("CM_MAKE_INIT"):
+            return init(i["env"])
+        asked, around, made = plan_of(i, is_stamped=True)
+        for remark in made.remarks:
+            doing.say(remark)
+        if asked.is_plan or asked.target in pages.LOCAL:
+            shown = pages.plan_text(asked, made, around) if asked.is_plan else pages.LOCAL[asked.target](asked, around)
+            print(shown, flush=True)
+            return {"return": 0}
+        problems = doing.perform(made, i["automation"].cmind.access, passed_on_inputs(i["input"]), asked.folder)
+    except MakeError as error:
+        return failure(error)
+    except doing.CallFailed as error:
+        return error.answer
+    return {"return": 1, "error": "not passed:\n  " + "\n  ".join(problems)} if problems else {"return": 0}
+
+
+def init(env: dict[str, Any]) -> dict[str, Any]:
+    """Makes a workspace."""
+    root = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()) / Path(env.get("CM_MAKE_INIT_PATH") or ".").expanduser()
+    cm = workspace.own_cm(Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]), os.environ)
+    submitter, division = env.get("CM_MAKE_SUBMITTER") or "", env.get("CM_MAKE_DIVISION") or "closed"
+    folder = workspace.make_workspace(root, submitter, division, cm)
+    print(f"{folder / 'Makefile'}: make help lists its targets", flush=True)
+    return {"return": 0}

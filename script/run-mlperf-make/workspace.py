@@ -1,0 +1,76 @@
+"""Makes a workspace: the folder of a submitter with its Makefile."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from mlperf_results.wholefile import write_whole
+
+from .calls import MakeError
+from .tables import table
+
+FIRST_LINE = "# Made by crowdperf (cm run script --tags=run,mlperf,make,_init): the targets of NVIDIA's Makefile."
+DIVISIONS = ("closed", "open", "network")
+TEMPLATE = """\
+{first}
+# `make help` lists them. Values are handed on as they are: neither make nor a shell reads what is in them.
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+CROWDPERF_MAKE_CM ?= {cm}
+SUBMITTER ?= {submitter}
+CROWDPERF_MAKE_TARGET = $@
+CROWDPERF_MAKE_GIVEN := $(foreach v,$(.VARIABLES),$(if $(filter command,$(origin $v)),$v))
+names := $(CROWDPERF_MAKE_GIVEN) {names}
+$(foreach v,$(names),$(if $(filter undefined,$(origin $v)),,$(eval override export $v := $$(value $v))))
+export CROWDPERF_MAKE_CM CROWDPERF_MAKE_TARGET CROWDPERF_MAKE_GIVEN
+MAKEOVERRIDES :=
+.SUFFIXES:
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+Makefile: ;
+FORCE: ;
+%: FORCE
+\t@unset MAKEFLAGS; exec "$$CROWDPERF_MAKE_CM" run script --tags=run,mlperf,make \\
+\t--target="$$CROWDPERF_MAKE_TARGET" {inputs}
+"""
+"""`eval` makes each variable a simple one with the text that was given, which exporting does not expand again."""
+
+
+def own_cm(recipe_folder: Path, outer: Mapping[str, str]) -> str:
+    """The cm of a workspace: the one of this checkout where its ./cm was called, else the one of PATH."""
+    checkout = recipe_folder.parent.parent
+    return str(checkout / "cm") if "CROWDPERF_CM" in outer and os.access(checkout / "cm", os.X_OK) else "cm"
+
+
+def in_make(text: str) -> str:
+    """A path as a Makefile writes it. Raises MakeError for one that no Makefile can hold."""
+    if re.search(r"[\n\r\0\\]", text) or text != text.strip():
+        raise MakeError(f"{text!r} cannot be written into a Makefile", "put the checkout into another folder")
+    return text.replace("#", r"\#").replace("$", "$$")
+
+
+def make_workspace(root: Path, submitter: str, division: str, cm: str) -> Path:
+    """Writes the Makefile and gives its folder. Raises MakeError."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", submitter):
+        allowed = "letters, digits and . _ + -"
+        raise MakeError(f"--submitter: found {submitter!r}; allowed: {allowed}", "--submitter=NVIDIA")
+    if division not in DIVISIONS:
+        raise MakeError(f"--division: found {division!r}; allowed: {', '.join(DIVISIONS)}", "--division=closed")
+    file = root / division / submitter / "Makefile"
+    variables = table("variables")
+    given = [f'$${{{name}:+"--{row[0]}=$${name}"}}' for name, row in variables.items()]
+    text = TEMPLATE.format(
+        first=FIRST_LINE, cm=in_make(cm), submitter=submitter, names=" ".join(variables), inputs=" ".join(given)
+    )
+    try:
+        if file.exists() and not file.read_text(encoding="utf-8", errors="replace").startswith(FIRST_LINE):
+            raise MakeError(
+                f"{file} was made by something else; it is left as it is", "--path=FOLDER names another place"
+            )
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(file, text)
+    except OSError as error:
+        raise MakeError(f"cannot write {file}: {error.strerror}", "--path=FOLDER names another place") from error
+    return file.parent

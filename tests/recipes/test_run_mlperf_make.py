@@ -1,0 +1,461 @@
+"""run-mlperf-make: what targets, variables and RUN_ARGS become; the Makefile under GNU make; a stand-in for CM."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recipe_loader import RECIPES, load_module, load_recipe
+
+for library in ("get-mlperf-results-lib", "get-machine-lib", "get-mlperf-benchmark-config"):
+    load_recipe(library).preprocess(
+        {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / library)}, "recursion_spaces": " "}
+    )
+
+from mlperf_results.names import ExecutionMode, Mode, Scenario  # noqa: E402 - importable from here on
+
+RECIPE = "run-mlperf-make"
+calls, doing, pages, plans, request, run_args, tables, views, workspace = (
+    load_module(RECIPE, name)
+    for name in ("calls", "doing", "pages", "plans", "request", "run_args", "tables", "views", "workspace")
+)
+Around = load_module(RECIPE, "around").Around
+SS = "SingleStream"
+FIELDS = ("gpu_batch_size", "offline_expected_qps", "gpu_offline_expected_qps")
+
+
+def planned(folder: Path, target: str, *, stamp: str = "2026.11.23-04.05.06", **values: str) -> Any:
+    """The plan of a target in a workspace, on this machine's processor unless MACHINE says otherwise."""
+    env = {f"CM_MAKE_{name}": text for name, text in values.items()} | {"CM_MAKE_GOAL": target}
+    asked = request.read(env, {}, folder)
+    around = Around(folder, RECIPES, asked.text("MACHINE"), stamp, None)
+    return plans.plan_of(asked, around)
+
+
+def lines(plan: Any) -> list[str]:
+    return [call.line for call in plan.calls]
+
+
+# --- RUN_ARGS ---
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("--benchmarks=ResNet50,Unet --scenarios=single_stream,OFFLINE", (["resnet50", "3d-unet"], [SS, "Offline"])),
+        ('--benchmarks="bert resnet50" --scenarios Server', (["bert", "resnet50"], ["Server"])),
+        ('"--benchmarks=gptj --scenarios=offline,server"', (["gptj"], ["Offline", "Server"])),
+        ('"--benchmarks=gptj --scenarios=offline,server', (["gptj"], ["Offline", "Server"])),
+        ("--benchmarks=all --scenarios=all", ([], [])),
+        ("", ([], [])),
+    ],
+)  # fmt: skip
+def test_benchmarks_and_scenarios_are_read_in_any_spelling(text: str, expected: tuple[list[str], list[str]]) -> None:
+    args = run_args.read(text, FIELDS)
+    assert ([one.base for one in args.benchmarks], [one.value for one in args.scenarios]) == (
+        expected[0], [Scenario(name).value for name in expected[1]],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("--benchmark=resnet50", "unknown flag 'benchmark' (did you mean --benchmarks?)"),
+        ("--test_mode=Foo", "AccuracyOnly, PerformanceOnly, SubmissionRun, FindPeakPerformance"),
+        ("--no_gpu", "USE_CPU=1"),
+        ("--power_limit=300", "power is not measured here"),
+        ("--config_ver=maxq", "power is not measured here"),
+        ("--benchmarks=resnet51", "unknown benchmark 'resnet51'"),
+        ("--scenarios=foo --min_duration=x", "--min_duration must be a whole number >= 1, found 'x'"),
+        ("--scenarios", "--scenarios needs a value"),
+        ("--fast=maybe", "--fast takes no value"),
+        ("resnet50", "'resnet50' is not a flag"),
+        ("--benchmarks='resnet50", "cannot be split into words"),
+        ("--benchmarks=$(touch x)", "unknown benchmark '$(touch'"),
+    ],
+)
+def test_what_is_not_known_is_refused_with_what_is(text: str, words: str) -> None:
+    with pytest.raises(run_args.ArgsError) as caught:
+        run_args.read(text, FIELDS)
+    assert words in str(caught.value)
+
+
+def test_all_problems_of_run_args_show_at_once() -> None:
+    with pytest.raises(run_args.ArgsError) as caught:
+        run_args.read("--foo --test_mode=Bar --scenarios=x", FIELDS)
+    assert len(str(caught.value).splitlines()) == 3
+
+
+def test_flags_without_meaning_are_said_once_and_settings_go_on_to_the_registry() -> None:
+    args = run_args.read("--verbose --log_copy_detail_to_stdout --fast --gpu_batch_size=64", FIELDS)
+    assert [line.split()[0] for line in args.remarks] == ["--verbose", "--log_copy_detail_to_stdout", "--fast:"]
+    assert "later rounds ignore it" in args.remarks[2]
+    assert (args.length, args.user) == (ExecutionMode.FAST, {"gpu_batch_size": "64"})
+
+
+# --- targets ---
+
+
+def test_every_target_has_a_plan_or_says_why_not(tmp_path: Path) -> None:
+    for target in tables.table("targets"):
+        try:
+            plan = planned(
+                tmp_path, target, RUN_ARGS="--benchmarks=resnet50 --scenarios=Offline", SOURCE="tiny", USE_CPU="1"
+            )
+        except calls.MakeError as error:
+            assert error.hint and str(error)
+        else:
+            assert plan.calls or target in (*pages.LOCAL, "plan", "update_compliance")
+    assert not list(tmp_path.iterdir())
+
+
+def test_engines_come_first_default_before_the_others_and_equal_ones_are_made_once(tmp_path: Path) -> None:
+    args = "--benchmarks=resnet50,bert --scenarios=Offline,Server --config_ver=high_accuracy,default"
+    plan = planned(tmp_path, "run", RUN_ARGS=args, SOURCE="tiny", USE_CPU="1")
+    tags = [call.tags for call in plan.calls]
+    assert tags[:2] == ["get,ml-model,resnet50,_onnx,_tiny", "get,ml-model,bert-large,_onnx,_tiny"]
+    assert tags[2:] == ["run-mlperf-inference"] * 6 + ["print,mlperf,results"]
+    places = [view.place for view in plan.calls[1].views]
+    assert places[0] == "build/engines/cpu/bert/Offline/bert-Offline-cpu-b1-fp32.default.onnx"
+    assert [place.split(".")[-2] for place in places] == ["default", "default", "high_accuracy", "high_accuracy"]
+    assert any("left out" in line and "resnet50" in line and "high_accuracy" in line for line in plan.remarks)
+
+
+def test_runs_get_the_settings_of_the_registry_and_what_run_args_say(tmp_path: Path) -> None:
+    args = "--benchmarks=bert --scenarios=Offline --test_mode=AccuracyOnly --min_query_count=3 --min_duration=7"
+    plan = planned(tmp_path, "run", RUN_ARGS=args, SOURCE="tiny", USE_CPU="1")
+    run = plan.calls[-2]
+    wanted = {"model": "bert-99", "scenario": "Offline", "mode": "accuracy", "execution_mode": "test"}
+    assert wanted.items() <= run.inputs.items()
+    assert {"min_query_count": "3", "min_duration_ms": "7", "check": "no"}.items() <= run.inputs.items()
+    assert run.views[0].place == "build/logs/2026.11.23-04.05.06/cpu_ORT/bert-99/Offline"
+    assert plan.calls[-1].is_answer and not run.is_answer
+
+
+def test_real_runs_have_the_length_of_the_rules_and_a_search_shows_no_logs(tmp_path: Path) -> None:
+    plan = planned(
+        tmp_path, "run", RUN_ARGS="--benchmarks=bert --test_mode=FindPeakPerformance --scenarios=Offline", USE_CPU="1"
+    )
+    (run,) = [call for call in plan.calls if call.tags == "run-mlperf-inference"]
+    assert (run.inputs["execution_mode"], run.inputs["find"], run.views) == ("valid", "yes", ())
+
+
+def test_azures_run_is_planned_for_its_machine_with_the_published_figures(tmp_path: Path) -> None:
+    values = {"RUN_ARGS": "--benchmarks=gptj --scenarios=offline,server", "MACHINE": "nd-h100-v5", "SUBMITTER": "Azure"}
+    plan = planned(tmp_path, "plan", TARGET="run", **values)
+    assert plan.calls[0].tags == "generate,engine,_tensorrt"
+    assert plan.calls[0].inputs["largest_batch"] == "32"
+    assert [
+        call.inputs.get(f"{name}_target_qps") for name, call in zip(("offline", "server"), plan.calls[1:3], strict=True)
+    ] == ["106", "84"]
+    env = {f"CM_MAKE_{name}": text for name, text in {**values, "GOAL": "plan", "TARGET": "run"}.items()}
+    asked = request.read(env, {}, tmp_path)
+    text = pages.plan_text(asked, plan, Around(tmp_path, RECIPES, "nd-h100-v5", "s", None))
+    assert "SIMULATED" in text and "registry/gptj/Offline.yaml:" in text
+    assert "space of gptj-99: at least 50 GB" in text and " h; what they need" in text
+    assert "gptj-Server-gpu-b32-fp16.default.plan" in text
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(calls.MakeError, match="nothing can run on it"):
+        planned(tmp_path, "run", **values)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"RUN_ARGS": "--benchmarks=bert --config_ver=triton"}, "Triton Inference Server"),
+        ({"RUN_ARGS": "--benchmarks=dlrm --scenarios=SingleStream"}, "dlrm has no SingleStream"),
+        ({"RUN_ARGS": "--benchmarks=bert --gpu_batch_size=none"}, "gpu_batch_size: found 'none'"),
+        ({"RUN_ARGS": "--benchmarks=bert", "SOURCE": "huge"}, "SOURCE: found 'huge'; allowed: real, synthetic, tiny"),
+        ({"SUBMITTER": "a/b"}, "SUBMITTER: found 'a/b'"),
+        ({"MACHINE": "nowhere"}, "MACHINE=nowhere"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(tmp_path: Path, values: Mapping[str, str], words: str) -> None:
+    with pytest.raises(calls.MakeError) as caught:
+        planned(tmp_path, "run", USE_CPU="1", **values)
+    assert words in str(caught.value)
+
+
+def test_a_run_without_its_engine_names_the_call_that_makes_it(tmp_path: Path) -> None:
+    values = {"RUN_ARGS": "--benchmarks=bert --scenarios=Offline", "SOURCE": "tiny", "USE_CPU": "1"}
+    with pytest.raises(calls.MakeError) as caught:
+        planned(tmp_path, "run_harness", **values)
+    assert "bert-Offline-cpu-b1-fp32.default.onnx" in str(caught.value)
+    assert caught.value.hint == (
+        'make generate_engines RUN_ARGS="--benchmarks=bert --scenarios=Offline --config_ver=default" SOURCE=tiny'
+    )
+    (engine,) = planned(tmp_path, "generate_engines", **values).calls
+    model = tmp_path / "model.onnx"
+    model.write_text("x", encoding="utf-8")
+    views.link(tmp_path, engine.views[0].place, model, engine.line)
+    assert planned(tmp_path, "run_harness", **values).calls
+    with pytest.raises(calls.MakeError, match="other settings"):
+        planned(tmp_path, "run_harness", **{**values, "SOURCE": "synthetic"})
+    model.unlink()
+    with pytest.raises(calls.MakeError, match="not there"):
+        planned(tmp_path, "run_harness", **values)
+
+
+def test_data_is_linked_by_nvidias_names_and_made_data_beside_them(tmp_path: Path) -> None:
+    (_, call) = planned(tmp_path, "download_data", BENCHMARKS="ssd-large, ssd-small", SOURCE="real").calls
+    assert (call.tags, call.views[0].place) == ("get,dataset,coco,original", "build/data/coco")
+    (_, call) = planned(tmp_path, "preprocessed_data", BENCHMARKS="bert", SOURCE="tiny").calls
+    assert call.views[0].place == "build/preprocessed_data/squad_tokenized.tiny"
+    assert len(planned(tmp_path, "download_dataset").calls) == 11, (
+        "11 benchmarks, of which two share COCO, and link_dirs"
+    )
+    assert planned(tmp_path, "preprocess_data", BENCHMARKS="gptj").remarks == ("gptj: nothing to do for this target",)
+
+
+def test_a_container_gets_the_variables_as_they_are(tmp_path: Path) -> None:
+    hostile = "-v /a:/b; $(touch x) `touch y`\n$HOME"
+    (call,) = planned(tmp_path, "prebuild", DOCKER_ARGS=hostile, DOCKER_TAG="t", DOCKER_DETACH="1", NO_BUILD="1").calls
+    assert (call.tags, call.inputs["docker_args"], call.inputs["detach"]) == (
+        "run,container,mlperf,_attach",
+        hostile,
+        "yes",
+    )
+    tags = [call.tags for call in planned(tmp_path, "prebuild", MIG_CONF="1g.5gb").calls]
+    assert tags == ["manage,nvidia,mig,_configure", "run,container,mlperf,_prebuild", "manage,nvidia,mig,_teardown"]
+
+
+# --- doing ---
+
+
+class StandIn:
+    """CM's access: keeps the requests; answers from a table by tags, with an engine's file for models."""
+
+    def __init__(self, folder: Path, **answers: Mapping[str, Any]) -> None:
+        self.requests: list[dict[str, Any]] = []
+        self.folder, self.answers = folder, answers
+
+    def __call__(self, i: dict[str, Any]) -> dict[str, Any]:
+        self.requests.append(i)
+        os.write(1, f"printed by {i['tags']}\n".encode())
+        if i["tags"] == "run-mlperf-inference":
+            for inner in ("performance/run_1", "accuracy"):
+                place = self.folder / i["results_dir"] / i["run_id"] / i["model"] / i["scenario"] / inner
+                place.mkdir(parents=True)
+                (place / "mlperf_log_summary.txt").write_text("x", encoding="utf-8")
+        file = self.folder / "model.onnx"
+        file.write_text("x", encoding="utf-8")
+        usual = {"return": 0, "new_env": {"CM_ML_MODEL_FILE_WITH_PATH": str(file)}, "new_state": {}}
+        return dict(self.answers.get(i["tags"].replace(",", "_").replace("-", "_"), usual))
+
+
+RUN = {"RUN_ARGS": "--benchmarks=resnet50,bert --scenarios=Offline", "SOURCE": "tiny", "USE_CPU": "1"}
+
+
+def test_the_plan_shows_exactly_the_calls_that_are_made(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    plan = planned(tmp_path, "plan", TARGET="run", **RUN)
+    made = planned(tmp_path, "run", **RUN)
+    assert list(plan.calls) == list(made.calls)
+    access = StandIn(tmp_path)
+    assert doing.perform(made, access, {"adr": {}}, tmp_path) == []
+    own = {"action", "automation", "tags", "quiet", "adr"}
+    seen = [calls.RecipeCall(i["tags"], {k: v for k, v in i.items() if k not in own}).line for i in access.requests]
+    assert seen == lines(plan)
+    out, err = capfd.readouterr()
+    assert out == "printed by print,mlperf,results\n", "all else is the story"
+    assert all(line in err for line in seen)
+    assert (tmp_path / "build/logs/2026.11.23-04.05.06/cpu/bert-99/Offline/accuracy/mlperf_log_summary.txt").is_file()
+
+
+def test_no_run_is_made_when_an_engine_fails(tmp_path: Path) -> None:
+    access = StandIn(tmp_path, get_ml_model_bert_large__onnx__tiny={"return": 1, "error": "broken"})
+    with pytest.raises(doing.CallFailed, match="broken"):
+        doing.perform(planned(tmp_path, "run", **RUN), access, {}, tmp_path)
+    assert [i["tags"] for i in access.requests] == [
+        "get,ml-model,resnet50,_onnx,_tiny",
+        "get,ml-model,bert-large,_onnx,_tiny",
+    ]
+
+
+def test_a_score_below_its_target_is_an_error_at_the_end(tmp_path: Path) -> None:
+    part = {"valid": True, "invalid_reasons": []}
+    row = {"scenario": "Offline", "performance": part, "accuracy": {**part, "passed": False}}
+    answer = {"return": 0, "new_env": {}, "new_state": {"mlperf_results": {"scenarios": [row]}}}
+    assert doing.not_passed(answer) == ["Offline is below its accuracy target; the score is recorded"]
+    row["performance"] = {"valid": False, "invalid_reasons": ["too short"]}
+    assert doing.not_passed(answer)[0] == "Offline is INVALID: too short"
+
+
+def test_what_the_checker_prints_is_kept_and_shown(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "closed" / "ACME"
+    for name in ("results/a/mlperf_log_summary.txt", "build/runs/x", "Makefile"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("x", encoding="utf-8")
+    plan = planned(folder, "check_submission", SUBMITTER="ACME")
+    for _ in range(2):
+        doing.perform(plan, StandIn(tmp_path), {}, folder)
+    assert (folder / "results/submission_checker.log").read_text(
+        encoding="utf-8"
+    ) == "printed by check,mlperf,submission\n"
+    assert "printed by check,mlperf,submission" in capfd.readouterr().out
+    staged = folder / "build/submission/closed/ACME"
+    assert [path.relative_to(staged).as_posix() for path in staged.rglob("*") if path.is_file()] == [
+        "results/a/mlperf_log_summary.txt"
+    ]
+
+
+# --- views ---
+
+
+def test_a_link_never_takes_the_place_of_a_folder_and_is_turned_atomically(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir(), other.mkdir()
+    views.link(tmp_path, "build/engines/x", one, "first")
+    views.link(tmp_path, "build/engines/x", other, "second")
+    assert os.readlink(tmp_path / "build/engines/x") == str(other)
+    assert views.made_by(tmp_path, views.notes(tmp_path), "build/engines/x") == "second"
+    real = tmp_path / "build/engines/real"
+    real.mkdir()
+    with pytest.raises(views.ViewError, match="is a folder, where a link belongs"):
+        views.link(tmp_path, "build/engines/real", one, "third")
+    assert real.is_dir() and not real.is_symlink()
+    assert sorted(path.name for path in real.parent.iterdir()) == ["real", "x"]
+
+
+def test_clean_removes_noted_links_and_nothing_else(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    views.link(tmp_path, "build/engines/cpu/a.onnx", target, "line")
+    (tmp_path / "build/engines/own").symlink_to(target)
+    (tmp_path / "build/models").mkdir()
+    (tmp_path / "build/data").symlink_to(target)
+    with open(tmp_path / views.NOTES, "a", encoding="utf-8") as file:
+        file.write('{"place": "build/engines/cut')  # a call that was killed
+    assert views.clean(tmp_path, is_shallow=True) == ["build/engines/cpu/a.onnx"]
+    assert views.clean(tmp_path, is_shallow=False) == ["build/data"]
+    assert (tmp_path / "build/models").is_dir() and (tmp_path / "build/engines/own").is_symlink()
+    assert not (tmp_path / "build/engines/cpu").exists() and target.is_dir()
+
+
+def test_audits_are_of_the_newest_run_and_tests_that_passed_are_copied(tmp_path: Path) -> None:
+    for stamp in ("1", "2"):
+        run = tmp_path / f"build/runs/{stamp}/resnet50/Offline"
+        for inner in ("performance/run_1", "accuracy"):
+            (run / inner).mkdir(parents=True)
+            (run / inner / "mlperf_log_summary.txt").write_text("x", encoding="utf-8")
+        place, source = f"build/logs/{stamp}/cpu_ORT/resnet50/Offline", f"build/runs/{stamp}/resnet50/Offline"
+        view = calls.View("run", place, source=source, modes=(Mode.ACCURACY,))
+        doing.show(view, {}, "line", tmp_path)
+    (call,) = planned(tmp_path, "run_audit_test01", RUN_ARGS="--benchmarks=resnet50").calls
+    assert (call.inputs["results_dir"], call.inputs["test"]) == ("build/runs/2/resnet50/Offline", "TEST01")
+    with pytest.raises(calls.MakeError, match="none of these benchmarks"):
+        planned(tmp_path, "run_audit_test01", RUN_ARGS="--benchmarks=bert")
+    for test, passed in (("TEST01", True), ("TEST04", False)):
+        folder = tmp_path / f"build/runs/2/resnet50/Offline/{test}"
+        folder.mkdir()
+        (folder / "compliance.json").write_text(json.dumps({"passed": passed}), encoding="utf-8")
+        (folder / "verify_performance.txt").write_text("TEST PASS", encoding="utf-8")
+    problems = doing.perform(planned(tmp_path, "update_compliance"), StandIn(tmp_path), {}, tmp_path)
+    assert problems == ["build/runs/2/resnet50/Offline/TEST04 has not passed; it was not copied"]
+    found = [path.relative_to(tmp_path).as_posix() for path in (tmp_path / "compliance").rglob("*.txt")]
+    assert found == ["compliance/cpu_ORT/resnet50/Offline/TEST01/verify_performance.txt"]
+
+
+# --- the workspace, with GNU make ---
+
+STAND_IN_CM = """#!/usr/bin/env python3
+import json, os, sys
+names = ("CROWDPERF_MAKE_GIVEN", "MAKEFLAGS")
+print(json.dumps([sys.argv[1:], {name: os.environ.get(name) for name in names}]))
+"""
+Make = Callable[..., tuple[dict[str, str], str]]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    """Calls make in a workspace whose path and cm have blanks, quotes and a dollar; what cm got, and stderr."""
+    if shutil.which("make") is None:
+        pytest.skip("GNU make is not installed")
+    root = tmp_path / "a 'work' \"space\" $x"
+    cm = tmp_path / "my $cm's"
+    cm.write_text(STAND_IN_CM, encoding="utf-8")
+    cm.chmod(0o755)
+    folder = workspace.make_workspace(root, "NVIDIA", "closed", str(cm))
+
+    def call(*words: str, **env: str) -> tuple[dict[str, str], str]:
+        outer = {"PATH": os.environ["PATH"], **env}
+        done = subprocess.run(
+            ["make", *words], cwd=folder, env=outer, capture_output=True, text=True, timeout=60, check=False
+        )
+        argv, seen = json.loads(done.stdout)
+        assert argv[:3] == ["run", "script", "--tags=run,mlperf,make"] and seen["MAKEFLAGS"] is None
+        pairs = (word.removeprefix("--").split("=", 1) for word in argv[3:])
+        return dict(pairs) | {"given": seen["CROWDPERF_MAKE_GIVEN"]}, done.stderr
+
+    return call
+
+
+HOSTILE = [
+    "$(touch x)",
+    "$(shell touch x)",
+    "`touch x`",
+    "; touch x",
+    "a\ntouch x\nb",
+    "$HOME $$ \\$x # c",
+    "'\"",
+    "${x:-1}",
+]
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+@pytest.mark.parametrize("name", ["RUN_ARGS", "BENCHMARKS", "DOCKER_ARGS", "SUBMITTER", "TARGET"])
+def test_make_hands_values_on_as_they_are_and_runs_nothing(make: Make, tmp_path: Path, name: str, value: str) -> None:
+    key = tables.table("variables")[name][0]
+    assert make("run", f"{name}={value}")[0][key] == value
+    assert make("run", **{name: value})[0][key] == value
+    assert not list(tmp_path.rglob("x"))
+
+
+@pytest.mark.parametrize("target", ["run", "build", "a;touch x", "`touch x`"])
+def test_make_hands_on_every_target_also_one_that_is_the_name_of_a_folder(
+    make: Make, tmp_path: Path, target: str
+) -> None:
+    (tmp_path / "a 'work' \"space\" $x/closed/NVIDIA/build").mkdir()
+    assert make(target)[0] == {"target": target, "submitter": "NVIDIA", "given": make(target)[0]["given"]}
+    assert not list(tmp_path.rglob("x"))
+
+
+def test_a_misspelt_variable_is_named_and_help_is_the_first_target(make: Make, tmp_path: Path) -> None:
+    found, _ = make("RUN_ARG=x")
+    assert (found["target"], found["given"].split()) == ("help", ["RUN_ARG"])
+    with pytest.raises(calls.MakeError, match="unknown variable 'RUN_ARG' \\(did you mean RUN_ARGS"):
+        request.read({}, {"CROWDPERF_MAKE_GIVEN": found["given"]}, tmp_path)
+    said = request.read({"CM_MAKE_GOAL": "info"}, {"CROWDPERF_MAKE_GIVEN": "VERBOSE RUN_ARGS"}, tmp_path).remarks
+    assert [line.split()[0] for line in said] == ["VERBOSE", "RUN_ARGS"]
+
+
+@pytest.mark.parametrize(
+    ("submitter", "division", "words"),
+    [("a b", "closed", "--submitter: found 'a b'"), ("$(x)", "closed", "--submitter"), ("A", "shut", "--division")],
+)
+def test_a_workspace_has_a_submitter_and_a_division(tmp_path: Path, submitter: str, division: str, words: str) -> None:
+    with pytest.raises(calls.MakeError, match=words.replace("$", "\\$").replace("(", "\\(")):
+        workspace.make_workspace(tmp_path, submitter, division, "cm")
+
+
+def test_a_makefile_of_somebody_else_stays(tmp_path: Path) -> None:
+    folder = workspace.make_workspace(tmp_path, "ACME", "open", "cm")
+    assert workspace.make_workspace(tmp_path, "ACME", "open", "cm") == folder, "ours is written again"
+    (folder / "Makefile").write_text("all: ;\n", encoding="utf-8")
+    with pytest.raises(calls.MakeError, match="was made by something else"):
+        workspace.make_workspace(tmp_path, "ACME", "open", "cm")
+    assert (folder / "Makefile").read_text(encoding="utf-8") == "all: ;\n"
+
+
+def test_the_variables_of_the_makefile_are_inputs_of_the_recipe() -> None:
+    from recipe_loader import recipe_meta
+
+    mapping = recipe_meta(RECIPE)["input_mapping"]
+    assert {mapping[row[0]] for row in tables.table("variables").values()} == {
+        f"CM_MAKE_{name}" for name in tables.table("variables")
+    }
