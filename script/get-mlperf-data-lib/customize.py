@@ -71,10 +71,10 @@ def own_copy(i):
         return None
     scratch = owncopies.scratch_folder(*map(env.get, SCRATCH_KEYS), os.environ.get("MLPERF_SCRATCH_PATH"))
     path = scratch and owncopies.in_scratch_space(scratch, str(env.get(PLACES_KEY, "") or ""), copy_of)
-    if path:
+    cache = getattr(i.get("automation"), "cache_path", "")
+    if path and not (cache and path.resolve().is_relative_to(Path(cache).resolve())):  # a link to an entry is no copy
         say(f"{copy_of}: your own copy {path} in the scratch space")
         return path
-    cache = getattr(i.get("automation"), "cache_path", "")
     found = owncopies.choose(copy_of, owncopies.registered(Path(cache)) if cache else ())
     say(found.note)
     return found.path

@@ -16,6 +16,7 @@ from machine_facts.findings import Command
 from .settings import GOVERNORS, THP, UNLOCKED, Gpu, Name, Setting, System
 
 LEAVE = "leave"
+FREE = "free"
 T4_CLOCKS_MHZ = "1590"
 DEFAULTS: Mapping[str, str] = {"thp": "always", "governor": "performance", "persistence": "on"}
 PERSISTENCE: Mapping[str, str] = {"on": "Enabled", "off": "Disabled"}
@@ -37,7 +38,7 @@ class Change(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What is asked of a system; ``leave`` leaves a setting as it is. ``clocks``: ``1590``, ``1200,1590`` or empty."""
+    """What is asked of a system; ``leave`` leaves a setting as it is. ``clocks``: ``1590``, ``1200,1590``, ``free`` or empty."""
 
     thp: str = "always"
     governor: str = "performance"
@@ -58,10 +59,10 @@ def wanted_in(env: Mapping[str, Any]) -> Wanted:
     persistence = persistence or text("PERSISTENCE") or DEFAULTS["persistence"]
     if persistence not in (*PERSISTENCE, LEAVE):
         raise TuneError(f"--persistence={persistence} is not known\n  allowed: on, off, leave")
-    clocks = "" if text("GPU_CLOCKS") == LEAVE else text("GPU_CLOCKS")
+    clocks = "" if text("GPU_CLOCKS") in (LEAVE, FREE) else text("GPU_CLOCKS")
     if clocks and not re.fullmatch(r"\d{3,4}(,\d{3,4})?", clocks):
         raise TuneError(
-            f"--gpu_clocks={clocks} is not a clock\n  allowed: MHz as one number, or lowest,highest, or leave"
+            f"--gpu_clocks={clocks} is not a clock\n  allowed: MHz as one number, or lowest,highest, or free, or leave"
         )
     numbers = [part.strip() for part in text("GPUS").split(",") if part.strip()]
     if not all(part.isdigit() for part in numbers):
@@ -70,7 +71,7 @@ def wanted_in(env: Mapping[str, Any]) -> Wanted:
         thp=text("THP") or DEFAULTS["thp"],
         governor=text("GOVERNOR") or DEFAULTS["governor"],
         persistence=persistence,
-        clocks=LEAVE if text("GPU_CLOCKS") == LEAVE else clocks,
+        clocks=text("GPU_CLOCKS") if text("GPU_CLOCKS") in (LEAVE, FREE) else clocks,
         gpus=tuple(int(part) for part in numbers),
     )
 
@@ -111,6 +112,8 @@ def _clocks(asked: str, card: Gpu) -> str:
     clocks = asked or (T4_CLOCKS_MHZ if re.search(r"\bT4\b", card.name) else "")
     if clocks in ("", LEAVE):
         return ""
+    if clocks == FREE:
+        return UNLOCKED
     low, _, high = clocks.partition(",")
     high = high or low
     beyond = [text for text in (low, high) if card.supported_mhz and int(text) not in card.supported_mhz]
@@ -125,7 +128,7 @@ def _clocks(asked: str, card: Gpu) -> str:
 
 
 def _change(setting: Setting, value: str) -> Change:
-    same = not value or value == setting.found
+    same = not value or (value == setting.found and value != UNLOCKED)  # the driver never says that clocks are locked
     return Change(setting, value, None if same else command(setting.name, setting.places, value))
 
 

@@ -109,6 +109,18 @@ def test_the_scratch_space_is_looked_at_before_what_is_registered(home: Temporar
     assert "model.json that describes it: docs/howto/run-a-benchmark.md" in refused.answer["error"]
 
 
+def test_a_link_of_the_scratch_space_into_the_cache_is_no_copy(home: TemporaryHome) -> None:
+    weights = home.folder / "scratch" / "models" / "ResNet50" / "resnet50_v1.onnx"
+    weights.parent.mkdir(parents=True)
+    (home.store / "entry").mkdir(parents=True)
+    (home.store / "entry" / "resnet50_v1.onnx").write_text("published", encoding="utf-8")
+    weights.symlink_to(home.store / "entry" / "resnet50_v1.onnx")
+    planned = home.cm(
+        "plan", "script", f"--tags={MODEL}", "--quiet", env={"MLPERF_SCRATCH_PATH": str(home.folder / "scratch")}
+    )
+    assert "your own copy" not in planned.stderr + planned.stdout
+
+
 CASES = [
     ("data/x", "x 10", "data/x"),
     ("data/none, data/x", "x", "data/x"),

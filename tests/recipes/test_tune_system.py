@@ -89,6 +89,13 @@ def test_everything_may_be_left_and_gpus_be_picked(tmp_path: Path) -> None:
     ]
 
 
+def test_clocks_are_freed_whether_or_not_they_are_known_to_be_locked(tmp_path: Path) -> None:
+    freed = commands(
+        settings.look(machine(tmp_path)), thp="leave", governor="leave", persistence="leave", clocks="free"
+    )
+    assert freed == ["sudo nvidia-smi -rgc -i 0", "sudo nvidia-smi -rgc -i 1"]
+
+
 def test_other_gpus_keep_their_clocks_unless_asked(tmp_path: Path) -> None:
     here = build(tmp_path, {"/usr/bin/nvidia-smi": ""}, commands=gpus("0, NVIDIA H200, Enabled, 345, 1980"))
     assert commands(settings.look(here)) == []
