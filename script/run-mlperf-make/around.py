@@ -110,7 +110,7 @@ class Around:
 
     def has_backup(self, root: Path) -> bool:
         """Whether make truncate_results left whole logs beside the tree."""
-        return root.with_name(f"{root.name}_logs").is_dir()
+        return Path(f"{root}_logs").is_dir()
 
     def newest_runs(self, *, with_accuracy: bool) -> Sequence[NewestRun]:
         """The newest performance run of each benchmark and scenario."""

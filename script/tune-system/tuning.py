@@ -38,7 +38,8 @@ class Change(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What is asked of a system; ``leave`` leaves a setting as it is. ``clocks``: ``1590``, ``1200,1590``, ``free`` or empty."""
+    """What is asked of a system; ``leave`` leaves a setting as it is. ``clocks``: ``1590``, ``1200,1590``, ``free`` or
+    empty."""
 
     thp: str = "always"
     governor: str = "performance"
