@@ -1,6 +1,6 @@
 """Writes what follows from the records of benchmarks and backends: the variations of app-mlperf-inference, the
-dependencies by name of generate-engine and calibrate-ml-model, docs/reference/benchmarks.md, a page for each benchmark
-in docs/reference/benchmarks/, and the tables of docs/howto/rules.md.
+dependencies of get-mlperf-model-request, docs/reference/benchmarks.md, a page for each benchmark in
+docs/reference/benchmarks/, and the tables of docs/howto/rules.md.
 
 python tools/make_benchmark_pages.py [--check]
 """
@@ -15,8 +15,7 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 APP = CHECKOUT / "script" / "app-mlperf-inference" / "_cm.yaml"
-ENGINE = CHECKOUT / "script" / "generate-engine" / "_cm.yaml"
-CALIBRATION = CHECKOUT / "script" / "calibrate-ml-model" / "_cm.yaml"
+REQUEST = CHECKOUT / "script" / "get-mlperf-model-request" / "_cm.yaml"
 PAGE = CHECKOUT / "docs" / "reference" / "benchmarks.md"
 PAGES = CHECKOUT / "docs" / "reference" / "benchmarks"
 sys.path += [str(CHECKOUT / "script" / name) for name in ("get-mlperf-results-lib", "app-mlperf-inference")]
@@ -26,7 +25,6 @@ from harness.calibrationlists import OFFICIAL  # noqa: E402
 from mlperf_results.backends import BACKENDS  # noqa: E402
 from mlperf_results.benchmarks import RECORDS, benchmarks_of  # noqa: E402
 from mlperf_results.names import Scenario  # noqa: E402
-from mlperf_results.officialnames import SPELLINGS  # noqa: E402
 from mlperf_results.record import BackendRecord, Package, Record  # noqa: E402
 from mlperf_results.rounds import rounds_of, scenarios_of  # noqa: E402
 from rules_tables import RULES_PAGE, rules_page  # noqa: E402
@@ -133,42 +131,24 @@ def _quantised() -> str:
     return "    deps:\n" + "".join(rows)
 
 
-def _words(record: Record) -> list[str]:
-    """Return what a call may name a benchmark by, levels included, with each way to write its hyphens."""
-    names = [spelling for spelling, name in SPELLINGS.items() if name == record.name]
-    ways = {way for name in names for way in (name.lower(), name.lower().replace("-", "_"), _without_hyphens(name))}
-    levels = [f"-{level * 100:.12g}" for level in record.levels]
-    return sorted(way + level for way in ways for level in ("", *levels))
-
-
-def _without_hyphens(name: str) -> str:
-    return re.sub(r"[-_]", "", name.lower())
-
-
-def _by_name(record: Record, is_data_for_int8_only: bool) -> str:
-    """Return the dependencies of a call that names a benchmark: its samples and its ONNX model.
-
-    The conditions are on inputs alone, which a plan always knows.
-    """
-    recipes, words = record.recipes, ", ".join(_words(record))
-    files = "" if recipes.is_fixed else ",_onnx"
-    asked = f"  enable_if_any_env:\n    CM_MLPERF_MODEL: [{words}]\n    CM_MODEL_REQUEST_BENCHMARKS: [{words}]\n"
-    skipped = "  skip_if_any_env: {CM_MODEL_REQUEST_INFO_FILE: ['yes'], CM_MODEL_REQUEST_IS_MET: ['yes']}\n"
+def _by_name(record: Record) -> str:
+    """Return the dependencies of a call that names a benchmark: its samples and its ONNX model."""
+    recipes = record.recipes
     data = (recipes.preprocessed + (",_onnx" if recipes.is_detector else "")) or recipes.dataset
-    only = "  enable_if_env: {CM_MLPERF_MODEL_PRECISION: [int8]}\n" if is_data_for_int8_only else ""
-    made = "" if recipes.is_fixed else ", by-name-synthetic, by-name-tiny"
-    rows = ((only, "dataset", data), ("", "ml-model", recipes.model + files))
-    return "".join(
-        f"- dynamic: true\n{asked}{more}  names: [{name}{made}]\n{skipped}  tags: {tags}\n" for more, name, tags in rows
+    model = recipes.model + ("" if recipes.is_fixed else ",_onnx")
+    made = "" if recipes.is_fixed else ", made-synthetic, made-tiny"
+    asked = f"CM_MODEL_REQUEST_NAME: [{record.name}]"
+    return (
+        f"- enable_if_env: {{{asked}, CM_MODEL_REQUEST_WITH_DATA: ['yes']}}\n  names: [dataset{made}]\n  tags: {data}\n"
+        f"- enable_if_env: {{{asked}}}\n  names: [ml-model{made}]\n  tags: {model}\n"
     )
 
 
-def with_dependencies(text: str, is_data_for_int8_only: bool) -> str:
+def with_dependencies(text: str) -> str:
     """Return a recipe's `_cm.yaml` with the dependencies of every benchmark between the two comments."""
     first, rest = text.split(_FIRST_OF_ROWS)
     _, last = rest.split(_LAST_OF_ROWS)
-    rows = "".join(_by_name(record, is_data_for_int8_only) for record in RECORDS.values())
-    return first + _FIRST_OF_ROWS + rows + _LAST_OF_ROWS + last
+    return first + _FIRST_OF_ROWS + "".join(map(_by_name, RECORDS.values())) + _LAST_OF_ROWS + last
 
 
 def _made() -> Iterator[tuple[str, str]]:
@@ -255,10 +235,7 @@ def main() -> int:
     is_check = parser.parse_args().check
     is_stale = False
     made = {APP: with_variations(APP.read_text(encoding="utf-8")), PAGE: page()}
-    made |= {
-        path: with_dependencies(path.read_text(encoding="utf-8"), is_data_for_int8_only=path == ENGINE)
-        for path in (ENGINE, CALIBRATION)
-    }
+    made[REQUEST] = with_dependencies(REQUEST.read_text(encoding="utf-8"))
     made[RULES_PAGE] = rules_page(RULES_PAGE.read_text(encoding="utf-8"))
     made |= {PAGES / f"{one.name}.md": benchmark_page(folder, one, OFFICIAL) for folder, one in RECORDS.items()}
     for path, text in made.items():

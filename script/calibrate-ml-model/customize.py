@@ -19,7 +19,6 @@ NEEDED = {
     "--dataset=FOLDER": DATASET_KEYS,
 }
 """Option -> env keys, of which the first that has a value counts."""
-PATH_KEYS = (INFO_KEYS, DATASET_KEYS)
 OPTIONS = {
     "CM_DATASET_PATH": "dataset",
     "CM_DATASET_PREPROCESSED_PATH": "preprocessed",
@@ -48,12 +47,6 @@ def missing_inputs(env):
     return [option for option, keys in NEEDED.items() if not first_of(env, keys)]
 
 
-def paths_to_nothing(env):
-    """The given paths that are not there, in words."""
-    paths = [first_of(env, keys) for keys in PATH_KEYS]
-    return [f"{path} (given, but not there)" for path in paths if path and not Path(path).exists()]
-
-
 def refusal(missing):
     """The answer of a hook that has not what it needs."""
     return {
@@ -67,16 +60,6 @@ def arguments(env):
     """The words for harness.making.calibrate, one for each option that has a value."""
     options = [f"--{option}={text_of(env, key)}" for key, option in OPTIONS.items() if text_of(env, key)]
     return [f"--model={first_of(env, MODEL_KEYS)}", f"--model_info={first_of(env, INFO_KEYS)}", *options]
-
-
-def plan(i):
-    """Refuses a given model or data set without the other; the step else runs to its end, and what it sets is known
-    only then. That no model is named at all get-mlperf-model-request says."""
-    env = i["env"]
-    is_given = bool(text_of(env, INFO_KEYS[0]))
-    is_known = all(env.knows(key) for keys in NEEDED.values() for key in keys)
-    missing = [*missing_inputs(env), *paths_to_nothing(env)] if is_given and is_known else []
-    return refusal(missing) if missing else {"return": 0}
 
 
 def preprocess(i):

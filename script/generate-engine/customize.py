@@ -58,13 +58,8 @@ def model_info(env: Mapping[str, Any]) -> Path:
             "--model_info=model.json of an ONNX model"
         )
     if not Path(given).is_file():
-        raise no_file(given)
+        raise ModelError(f"{given} is not a file\nhint: --model_info=model.json of an ONNX model")
     return Path(given)
-
-
-def no_file(path: str) -> ModelError:
-    """The error for a model.json that is not there."""
-    return ModelError(f"{path} is not a file\nhint: --model_info=model.json of an ONNX model")
 
 
 def missing_gpu(env: Mapping[str, Any]) -> str:
@@ -78,15 +73,11 @@ def missing_gpu(env: Mapping[str, Any]) -> str:
 
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
-    """Refuses a model.json that is not there and a missing GPU; the step else runs to its end, and what it sets is
-    known only then. That no model is named at all get-mlperf-model-request says.
+    """Refuses a missing GPU; what is wrong with the model that is asked for get-mlperf-model-request says.
 
     A run is planned first, so that nothing is installed for it then.
     """
     env = i["env"]
-    given = text_of(env, "CM_MODEL_REQUEST_INFO_FILE")
-    if given and not Path(given).is_file():
-        return {"return": 1, "error": str(no_file(given))}
     if why := missing_gpu(env):
         hint = "hint: _tensorrt_rtx builds without a GPU: cm run script --tags=generate,engine,_tensorrt_rtx ..."
         return {"return": 1, "error": f"TensorRT builds engines on a GPU only, and {why}\n{hint}"}

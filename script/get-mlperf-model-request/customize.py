@@ -1,10 +1,12 @@
 """Hooks of get-mlperf-model-request: read the benchmark, source and precision of a call by name.
 
 The recipes that make something of a model (generate-engine, calibrate-ml-model) depend on this one first, so that a
-wrong name ends the call before anything is installed.
+wrong name ends the call before anything is installed. What is read here decides which of the recipe's own
+dependencies, one model and one data set for each benchmark, are needed.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 MODEL_KEY = "CM_MLPERF_MODEL"
@@ -13,6 +15,9 @@ PRECISION_KEY = "CM_MLPERF_MODEL_PRECISION"
 SOURCE_KEY = "CM_MLPERF_SOURCE"
 LIBRARY_KEY = "CM_ENGINE_LIBRARY"
 GIVEN_KEY = "CM_MODEL_REQUEST_INFO_FILE"
+DATASET_KEY = "CM_DATASET_PATH"
+DATA_KEY = "CM_MODEL_REQUEST_WITH_DATA"
+"""Whether the data set is wanted, too; the recipe above says so, and int8 needs it to calibrate."""
 SOURCES = ("real", "synthetic", "tiny")
 SEVERAL = "cm run script --tags=run,mlperf,make --target=generate_engines --run_args=--benchmarks="
 HINT = "hint: give --model=NAME with --source=real, synthetic or tiny, or --model_info=model.json of an ONNX model"
@@ -41,8 +46,19 @@ def wanted_name(env: Mapping[str, Any]) -> str:
     return model or benchmarks
 
 
+def require_given(env: Mapping[str, Any]) -> None:
+    """Raise RequestError where a file or folder that is given is not there, or the data set that is wanted with it."""
+    for option, key in (("--model_info", GIVEN_KEY), ("--dataset", DATASET_KEY)):
+        path = text_of(env, key)
+        if path and not Path(path).exists():
+            raise RequestError(f"{option}={path} is not there\n{HINT}")
+    if text_of(env, DATA_KEY) and not text_of(env, DATASET_KEY):
+        raise RequestError("--model_info needs the data set, too: --dataset=FOLDER is missing")
+
+
 def request_of(env: Mapping[str, Any]) -> dict[str, str]:
-    """Return the env keys that say what is asked for, in official names. Raises RequestError."""
+    """Return the env keys that say what is asked for, in official names; CM_MODEL_REQUEST_NAME, without the accuracy
+    level, where the model is to be found. Raises RequestError."""
     from mlperf_results.appnames import PRECISION_ALIASES
     from mlperf_results.backends import BACKENDS
     from mlperf_results.benchmarks import record_of
@@ -61,12 +77,22 @@ def request_of(env: Mapping[str, Any]) -> dict[str, str]:
     if backend is not None and precision and precision not in backend.precisions:
         raise RequestError(f"--precision: {unknown_text('precision', precision, backend.precisions)}")
     if text_of(env, GIVEN_KEY):
-        return {"CM_MODEL_REQUEST_MODEL": official, "CM_MODEL_REQUEST_PRECISION": precision}
+        require_given(env)
+        return {
+            "CM_MODEL_REQUEST_MODEL": official,
+            "CM_MODEL_REQUEST_NAME": "",
+            "CM_MODEL_REQUEST_PRECISION": precision,
+        }
     if source not in SOURCES:
         raise RequestError(f"--source: {unknown_text('source', source, SOURCES)}")
     if record.recipes.is_fixed and source != "real":
         raise RequestError(f"--source={source}: {name} has one model and one data set, made here\nhint: leave --source")
-    return {"CM_MODEL_REQUEST_MODEL": official, "CM_MODEL_REQUEST_PRECISION": precision or "fp32"}
+    return {
+        "CM_MODEL_REQUEST_MODEL": official,
+        "CM_MODEL_REQUEST_NAME": name,
+        "CM_MODEL_REQUEST_PRECISION": precision or "fp32",
+        DATA_KEY: "yes" if precision == "int8" else text_of(env, DATA_KEY),
+    }
 
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:

@@ -287,16 +287,13 @@ def test_what_a_call_by_name_cannot_have_is_refused_with_what_there_is(env, said
     assert said in answer["error"]
 
 
-@pytest.mark.parametrize("alias", ["generate-engine", "calibrate-ml-model"])
-def test_every_spelling_that_is_taken_leads_to_the_dependencies_of_one_benchmark(alias):
-    from mlperf_results.officialnames import SPELLINGS, parse_benchmark
+def test_every_benchmark_has_one_model_and_one_data_set_to_calibrate_with():
+    from mlperf_results.benchmarks import RECORDS
 
-    rows = [row for row in recipe_meta(alias)["deps"] if "ml-model" in row.get("names", [])]
-    assert len(rows) == len(set(SPELLINGS.values()))
-    for spelling in (*SPELLINGS, *(name.replace("-", "_") for name in SPELLINGS), "BERT-99.9", "ResNet50"):
-        fitting = [row for row in rows if spelling.lower() in row["enable_if_any_env"]["CM_MLPERF_MODEL"]]
-        assert len(fitting) == 1, spelling
-        assert parse_benchmark(spelling)[0].replace("-v2", "").split("-brats")[0] in fitting[0]["tags"], spelling
+    rows = recipe_meta("get-mlperf-model-request")["prehook_deps"]
+    for part in ("ml-model", "dataset"):
+        found = [row["enable_if_env"]["CM_MODEL_REQUEST_NAME"] for row in rows if part in row["names"]]
+        assert found == [[one.name] for one in RECORDS.values()]
 
 
 # --- the cache ---
@@ -331,13 +328,12 @@ def test_an_entry_is_valid_while_the_model_is_the_one_it_was_made_from(tmp_path,
         ("generate,engine,_openvino", [], "no model is named"),
         ("generate,engine,_openvino", ["--model=resnet51"], "unknown benchmark 'resnet51'"),
         ("generate,engine,_openvino", ["--benchmarks=bert,resnet50"], "--target=generate_engines"),
-        ("generate,engine,_openvino", ["--model=resnet50", "--model_info=none.json"], "none.json is not a file"),
-        ("calibrate,ml-model", ["--model=resnet51"], "unknown benchmark 'resnet51'"),
-        ("calibrate,ml-model", ["--model=resnet50", "--model_info=_cm.yaml"], "missing: --dataset=FOLDER"),
+        ("generate,engine,_openvino", ["--model=resnet50", "--model_info=none.json"], "none.json is not there"),
+        ("calibrate,ml-model", ["--model=resnet50", "--model_info=."], "--dataset=FOLDER is missing"),
         (
             "calibrate,ml-model",
             ["--model=resnet50", "--model_info=none.json", "--dataset=."],
-            "none.json (given, but not there)",
+            "none.json is not there",
         ),
     ],
 )
