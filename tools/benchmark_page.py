@@ -116,7 +116,7 @@ def _head(folder: str, record: Record) -> Iterator[str]:
     yield "```console"
     run = f"script --tags=run,mlperf,inference --model={first}"
     if not record.recipes.is_fixed:
-        yield f"$ cm run {run} --source=tiny            # small made model and data"
+        yield f"$ cm run {run} --source=tiny            # small generated model and data"
     yield f"$ cm plan {run}                         # what a run does, downloads and needs"
     yield f"$ cm run {run} --execution_mode=valid   # full-length runs"
     yield "```"
@@ -186,7 +186,7 @@ def _calibration(record: Record, lists: Mapping[str, Mapping[str, str]]) -> Iter
 def _audits(folder: str, record: Record) -> Iterator[str]:
     rows = benchmarks_of(folder)
     if not rows:
-        yield "It is no MLPerf benchmark, so no compliance test is asked for."
+        yield "It is not an MLPerf benchmark, so it needs no compliance test."
         return
     name = rows[0].name
     tests = {one: tests_needed(name, one, "closed") for one in rounds_of(name)}
@@ -223,14 +223,14 @@ def _new_weights(record: Record) -> Iterator[str]:
     yield "```"
     yield ""
     yield (
-        "Quantized files, engines and results are made anew for it, because their entries hold its digest. Retrained "
+        "Quantized files, engines and results are made again for it, because their entries hold its digest. Retrained "
         "weights are for the open division."
     )
 
 
 def _new_data(record: Record) -> Iterator[str]:
     if record.recipes.is_fixed:
-        yield "The data set comes with a Python package and has no other copy."
+        yield "The data set comes with a Python package; there is no other copy."
         return
     yield "Another copy is checked file by file when it is first used, and again when a file in it has changed:"
     yield ""
@@ -238,7 +238,7 @@ def _new_data(record: Record) -> Iterator[str]:
     yield f"$ cm run script --tags=run,mlperf,inference --model={record.names[0]} --dataset_path=<folder>"
     yield "```"
     yield ""
-    yield "Preprocessed samples are made anew for it."
+    yield "Preprocessed samples are made again for it."
 
 
 def _new_calibration(record: Record) -> Iterator[str]:
