@@ -175,11 +175,13 @@ def _calibration(record: Record, lists: Mapping[str, Mapping[str, str]]) -> Iter
         yield f"Official list: {shown} ({where}), the only samples that the closed division allows."
     yield ""
     recipe = "[calibrate-ml-model](../../../script/calibrate-ml-model/README.md)"
-    yield f"Ranges and int8 files are made in the run, and kept ({recipe}):"
+    yield f"The ranges alone ({recipe}), or in a run with an int8 file made of them; both are kept:"
     yield ""
     yield "```console"
-    source = "" if record.recipes.is_fixed else ",_tiny"
-    yield f"$ cm run script --tags=app,mlperf,inference,_{record.names[0]},_onnxruntime,_cpu,_int8{source},_offline"
+    name, is_fixed = record.names[0], record.recipes.is_fixed
+    yield f"$ cm run script --tags=calibrate,ml-model --model={name}{'' if is_fixed else ' --source=tiny'}"
+    tags = f"app,mlperf,inference,_{name},_onnxruntime,_cpu,_int8{'' if is_fixed else ',_tiny'},_offline"
+    yield f"$ cm run script --tags={tags}"
     yield "```"
 
 
@@ -245,6 +247,7 @@ def _new_calibration(record: Record) -> Iterator[str]:
     yield "A file with the index of one sample in each line; such a model is for the open division:"
     yield ""
     yield "```console"
+    yield f"$ cm run script --tags=calibrate,ml-model --model={record.names[0]} --sample_list=<file>"
     yield (
         f"$ cm run script --tags=app,mlperf,inference,_{record.names[0]},_onnxruntime,_cpu,_int8,_offline"
         " --adr.calibration.sample_list=<file>"
