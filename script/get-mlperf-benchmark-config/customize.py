@@ -88,6 +88,8 @@ def _request(env: dict[str, Any], inputs: dict[str, Any]) -> lookup.Request:
     given = inputs.get("set") or {}
     if not isinstance(given, dict):
         raise BadSetting(f"--set: found {given!r}; allowed: one field, as in --set.gpu_batch_size=32")
+    if _text(env, "WANTED_SYSTEM") and _text(env, "MACHINE"):
+        raise BadSetting("--system and --machine: a machine says which system it is; give one of them")
     return lookup.Request(
         benchmark=_text(env, "BENCHMARK"),
         scenario=parse_scenario(_text(env, "SCENARIO")),

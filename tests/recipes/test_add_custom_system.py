@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from benchmark_configs import ADD, write_sheet
+from helpers import TemporaryHome, cm_command
 from mlperf_configs import detection, lookup
 from mlperf_configs.custom import MachineFacts, custom_folder, read_custom
 from mlperf_configs.registry import SHIPPED, RegistryError, UnknownConfig, read_registry
@@ -284,10 +286,11 @@ def test_a_parent_of_another_kind_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_machine_is_measured_and_later_configurations_have_what_was_found(home: Any) -> None:
-    words = ("--id=my_box", "--benchmarks=digits", "--scenarios=offline")
-    done = home.run_cm("add,custom,system,_auto", *words)
-    assert done.code == 0, done.stderr
+def test_a_machine_is_measured_and_later_configurations_have_what_was_found(home: TemporaryHome) -> None:
+    words = ["--tags=add,custom,system,_auto", "--id=my_box", "--benchmarks=digits", "--scenarios=offline"]
+    subprocess.run(
+        cm_command(["run", "script", *words]), cwd=home.work, env=home.process_env(), check=True, timeout=900
+    )
     shown = home.run_cm("get,mlperf,benchmark,config", "--benchmark=digits", "--scenario=Offline")
     config = shown.answer["new_state"]["mlperf_benchmark_config"]
     assert config["system"] == "my_box"

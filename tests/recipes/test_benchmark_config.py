@@ -487,6 +487,11 @@ def test_every_recorded_machine_can_be_looked_at(tmp_path: Path) -> None:
     for machine in sorted(MACHINES.iterdir()):
         here = detection.look(machine.name, tmp_path, {})
         assert here.system and (here.facts.count > 0) == (here.facts.kind != "cpu")
+        assert (
+            here.is_slice
+            or here.known is None
+            or (here.accelerators == here.known.count) == (machine.name != "a100-sxm4x4")
+        )
 
 
 def call(tmp_path: Path, inputs: dict[str, Any] | None = None, **env: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -522,6 +527,11 @@ def test_without_a_benchmark_all_are_listed_and_a_recipe_above_gets_nothing_prin
 def test_an_error_of_the_store_is_the_answer(tmp_path: Path) -> None:
     answer, _ = call(tmp_path, BENCHMARK="bert", SCENARIO="Offline", WANTED_SYSTEM="cpu")
     assert answer["return"] == 1 and answer["error"].startswith("no store\nhint: ")
+
+
+def test_a_system_and_a_machine_are_not_both_given(tmp_path: Path) -> None:
+    answer, _ = call(tmp_path, BENCHMARK="bert", SCENARIO="Offline", WANTED_SYSTEM="T4x8", MACHINE="t4x1")
+    assert "give one of them" in answer["error"]
 
 
 @pytest.mark.parametrize("given", ["$(id)", {"gpu_batch_size": "$(id)"}, {"$(id)": "1"}])

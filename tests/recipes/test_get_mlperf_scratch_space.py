@@ -172,6 +172,7 @@ def test_a_plan_tells_the_space_and_makes_nothing(hook_input: Any, tmp_path: Pat
     [
         ("resnet50,bert", ["resnet50", "bert"]),
         ("ResNet Unet ssd-large", ["resnet50", "3d-unet", "ssd-resnet34"]),
+        ("SSDResNet34,3D-UNET RNN-T", ["ssd-resnet34", "3d-unet", "rnnt"]),
         ("bert-99,bert-99.9,dlrm-v2-99", ["bert", "dlrm-v2"]),
         ("", []),
         ("none", []),

@@ -79,6 +79,6 @@ def _match(machine: Machine) -> tuple[known_systems.Match | None, MachineFacts, 
     key = known_systems.gpu_key(gpus[0].name, gpus[0].memory_mib) if gpus else ""
     key = key or (match.row.accelerator if match.row else system.jetson_model)
     kind = match.row.kind if match.row else "jetson" if system.jetson_model else "nvidia" if gpus else CPU
-    count = 0 if kind == CPU else len(gpus) or len(system.present_gpus) or 1
+    count = 0 if kind == CPU else len(gpus) or len(system.present_gpus) or system.neuron_devices or 1
     facts = MachineFacts(kind=kind, accelerator=key, count=count, cpu=host.model_name, threads=host.threads)
     return match, facts, gpus[0].compute_capability if gpus else ""
