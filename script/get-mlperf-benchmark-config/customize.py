@@ -78,10 +78,12 @@ def _lines(i: dict[str, Any], is_planned: bool) -> list[str]:
         return page.list_lines(registry, benchmark)
     stored = None if is_planned or cmind is None else lookup.stored_by(cmind.access)
     start = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
-    config, here = lookup.find(registry, _request(env, i.get("input") or {}), start, stored)
+    request = _request(env, i.get("input") or {})
+    config, here = lookup.find(registry, request, start, stored)
     i["state"]["mlperf_benchmark_config"] = config.as_dict()
     env.update(env_of(config))
-    return [*([here.banner] if here and here.banner else []), *page.config_lines(config, here.reasons if here else ())]
+    banner = [here.banner] if here and here.banner else []
+    return [*banner, *page.config_lines(config, request.source, here.reasons if here else ())]
 
 
 def _request(env: dict[str, Any], inputs: dict[str, Any]) -> lookup.Request:

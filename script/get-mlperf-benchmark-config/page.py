@@ -10,8 +10,11 @@ from mlperf_configs.fields import FIELDS
 from mlperf_configs.registry import Registry
 
 
-def config_lines(config: EffectiveConfig, reasons: Sequence[str] = ()) -> list[str]:
-    """The settings with their origins, what has no effect, and the run that they ask for; why it is this system."""
+def config_lines(config: EffectiveConfig, source: str, reasons: Sequence[str]) -> list[str]:
+    """The settings with their origins, what has no effect, and the run of a `source` that they ask for.
+
+    reasons: why it is this system.
+    """
     count = f" with {config.accelerators} accelerators" if config.accelerators > 1 else ""
     title = f"{config.benchmark} {config.scenario.value} on {config.system}{count}, config_ver {config.config_ver}"
     rows = [("device", config.device, ""), ("backend", config.backend, "")]
@@ -24,7 +27,8 @@ def config_lines(config: EffectiveConfig, reasons: Sequence[str] = ()) -> list[s
     lines = [title, *(f"- {reason}" for reason in reasons), *table]
     if config.told:
         lines += ["Without effect here:", *(f"  {line}" for line in config.told)]
-    inputs = " ".join(f"--{name}={shlex.quote(value)}" for name, value in config.inputs().items())
+    given = config.inputs() | ({} if source == "real" else {"source": source})
+    inputs = " ".join(f"--{name}={shlex.quote(value)}" for name, value in given.items())
     lines.append(f"Source: {config.source}")
     if config.accelerators:
         lines.append("Its rates and latencies are targets to start from, not results of this machine.")

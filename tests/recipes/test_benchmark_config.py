@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +20,9 @@ from mlperf_results.backends import BACKENDS
 from mlperf_results.names import Scenario, UnknownName
 from mlperf_results.officialnames import parse_benchmark
 from mlperf_results.rounds import scenarios_of
-from recipe_loader import recipe_meta
+from recipe_loader import load_module, recipe_meta
+
+matrix = load_module("run-mlperf-inference", "matrix")
 
 SS, MS, OFF, SRV = Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.OFFLINE, Scenario.SERVER
 REGISTRY = read_registry()
@@ -49,16 +52,23 @@ def test_every_benchmark_of_the_harness_has_an_entry_for_a_cpu_in_each_of_its_sc
             assert config.inputs()["model"] in names.models
 
 
-def test_every_entry_can_be_asked_for_in_each_of_its_config_versions() -> None:
+def every_entry() -> Iterator[tuple[str, Scenario, str, str]]:
+    """Benchmark, scenario, system and config_ver of all that there is."""
     for benchmark in REGISTRY.benchmarks():
         for scenario in REGISTRY.scenarios(benchmark):
             for system in REGISTRY.systems(benchmark, scenario):
                 for config_ver in REGISTRY.config_versions(benchmark, scenario, system):
-                    config = REGISTRY.effective(benchmark, scenario, system, config_ver)
-                    backend = BACKENDS.get(config.backend)
-                    assert "2026-11-23" in config.source and Path(config.file).is_file()
-                    assert backend is None or config.inputs()["precision"] in backend.precisions
-                    assert backend is not None or config.backend in config.told[0]
+                    yield benchmark, scenario, system, config_ver
+
+
+def test_every_entry_has_a_source_and_what_its_backend_can_run() -> None:
+    assert len(list(every_entry())) > 400
+    for key in every_entry():
+        config = REGISTRY.effective(*key)
+        backend = BACKENDS.get(config.backend)
+        assert "2026-11-23" in config.source and Path(config.file).is_file()
+        assert backend is None or config.inputs()["precision"] in backend.precisions
+        assert backend is not None or config.backend in config.told[0]
 
 
 FIGURES = [
@@ -133,6 +143,18 @@ def test_the_inputs_of_a_run_on_eight_gpus() -> None:
         "server_target_qps": "255000",
         "batch_timeout": "4000",
     }
+
+
+def test_a_run_takes_the_inputs_of_every_entry(tmp_path: Path) -> None:
+    known, meta = app_names(recipe_meta("app-mlperf-inference")), recipe_meta("run-mlperf-inference")
+    for benchmark, scenario, system, config_ver in every_entry():
+        config = REGISTRY.effective(benchmark, scenario, system, config_ver)
+        if config.backend not in known.backends:
+            assert config.backend in config.told[0]
+            continue
+        env = {**meta["default_env"], **{meta["input_mapping"][name]: text for name, text in config.inputs().items()}}
+        (run,) = matrix.matrix(matrix.parse_config({**env, "CM_MLPERF_LOADGEN_MODE": "performance"}, known, tmp_path))
+        assert (run.model, run.scenario, run.backend) == (config.benchmark, scenario, config.backend)
 
 
 def test_latencies_become_ms_and_a_stream_has_no_batch_size() -> None:
