@@ -151,7 +151,7 @@ def _lines(call: Call) -> list[str]:
     lines = [call.here.banner] if call.here.banner else []
     count = f"{facts.count} x {facts.accelerator}" if facts.count else f"{facts.cpu}, {facts.threads} threads"
     lines.append(f"{call.system}: {count}")
-    if known and call.here.accelerators == known.count:
+    if known and (call.here.is_slice or facts.count == known.count):
         lines.append(f"! this is a known system: without this file it is run as {known.system_id}")
     for (benchmark, parent), scenarios in _by_benchmark(call.starts).items():
         lines.append(f"  {benchmark} {', '.join(one.value for one in scenarios)}: from {parent}")
@@ -174,13 +174,15 @@ def _searches(i: dict[str, Any], call: Call) -> list[dict[str, Any]]:
     """The inputs of the searches of _auto, one for each benchmark and what it starts from."""
     env, found = i["env"], []
     for (benchmark, parent), scenarios in _by_benchmark(call.measured).items():
-        inputs = call.registry.effective(benchmark, scenarios[0], parent).inputs()
+        count = call.here.facts.count if parent != CPU else None
+        inputs = call.registry.effective(benchmark, scenarios[0], parent, accelerators=count).inputs()
+        shape = {name: inputs[name] for name in ("model", "device", "backend", "precision", "gpus") if name in inputs}
         found.append(
             {
                 "tags": FIND,
                 "scenario": ",".join(one.value for one in scenarios),
                 "source": _text(env, "SOURCE") or "real",
-                **{name: inputs[name] for name in ("model", "device", "backend", "precision")},
+                **shape,
                 **({"results_dir": _text(env, "RESULTS")} if _text(env, "RESULTS") else {}),
                 **passed_on_inputs(i.get("input") or {}),
             }

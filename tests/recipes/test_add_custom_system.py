@@ -262,7 +262,10 @@ WRONG = [
     ("system: x\nmachine: {kind: nvidia, count: 0}\n", "count from 1"),
     ("system: x\nmachine: {kind: cpu}\nconfigs: {bert: {Offlien: {from: cpu}}}\n", "unknown scenario 'Offlien'"),
     ("system: x\nmachine: {kind: cpu}\nconfigs: {bert: {Offline: {}}}\n", "from: allowed: cpu, A100-SXM4x8"),
-    ("system: x\nmachine: {kind: cpu}\nconfigs: {bert: {Offline: {from: cpu, precision: 8}}}\n", "precision: found 8"),
+    (
+        "system: x\nmachine: {kind: cpu}\nconfigs: {bert: {Offline: {from: cpu, precision: 8}}}\n",
+        "precision: found 8",
+    ),
     ("system: x\nmachine: {kind: cpu}\nconfigs: {bert: {Offline: {from: cpu, use_graphs: true}}}\n", "accelerator"),
     ("system: x\nsystem: x\nmachine: {kind: cpu}\n", "system is here twice, first in line 1"),
 ]

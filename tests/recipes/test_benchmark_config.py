@@ -425,25 +425,25 @@ def test_all_that_is_wrong_with_a_file_is_said_at_once_with_line_and_key(tmp_pat
     write_sheet(tmp_path, BROKEN, base=BASE.replace("source: s\n", "source: s\n  use_graphs: true\n"))
     text = problems(tmp_path)
     for said in (
-        "F/bert/Offline.yaml:5: base.use_graphs: use_graphs: only a system with an accelerator has it",
+        "F/bert/Offline.yaml:5: base.use_graphs: only a system with an accelerator has it",
         "F/bert/Offline.yaml:9: systems.T4x1.from: 2 parents; allowed: one",
         "systems.T4x8.from: goes in a circle: T4x8 from T4x20 from T4x8",
         "systems.T4x20.source: unknown source 'nowhere'; known: s",
-        "F/bert/Offline.yaml:20: systems.T4x20.precision: precision: found 'int9'; allowed: fp32, fp16, bf16, int8",
+        "F/bert/Offline.yaml:20: systems.T4x20.precision: found 'int9'; allowed: fp32, fp16, bf16, int8",
         "systems.A100-SXM4x1.from: cpu has another kind of accelerator (nvidia and cpu)",
         "F/bert/Offline.yaml:25: gpu_batch_size is here twice, first in line 24",
         "systems.A100-SXM4x1: required and missing: precision, offline_expected_qps",
         "systems.A100-SXM4x8.from: bert/Server/A100-SXM4x8 is of another benchmark or scenario",
-        "systems.A100-SXM4x8.server_target_qps: server_target_qps: Offline has no such field; Server has",
+        "systems.A100-SXM4x8.server_target_qps: Offline has no such field; Server has",
         "unknown field 'use_grafs' (did you mean use_graphs?)",
-        "offline_expected_qps: found -1; allowed: a number above 0 (samples/s)",
+        "systems.A100-SXM4x8.offline_expected_qps: found -1; allowed: a number above 0 (samples/s)",
         "systems.T5x1: unknown system 'T5x1'",
         "systems.T5x1.source: missing: a name of sources",
         "systems.T5x1.from: unknown system 'T4x3'",
-        "systems.Xavier_NX.offline_expected_qps: offline_expected_qps: found nan",
+        "systems.Xavier_NX.offline_expected_qps: found nan",
         "systems.Xavier_NX.config_ver.high_acuracy: unknown config_ver 'high_acuracy' (did you mean high_accuracy?)",
-        "config_ver.triton.power_limit: power_limit: power is not measured here",
-        "systems.A100-PCIex1.dla_core: dla_core: the DLA of a Jetson is not used here",
+        "config_ver.triton.power_limit: power is not measured here",
+        "systems.A100-PCIex1.dla_core: the DLA of a Jetson is not used here",
     ):
         assert said in text
     assert "triton.dla_core" not in text
@@ -460,6 +460,10 @@ def test_all_that_is_wrong_with_a_file_is_said_at_once_with_line_and_key(tmp_pat
         ("base: {source: s, precision: fp32}\nsystem: {}", "unknown key 'system' (did you mean systems?)"),
         ("sources: {s: {text: x}}\nbase: {source: s, precision: fp32}", "sources.s: allowed: text, and date"),
         ("sources: {s: {text: x, date: soon}}\nbase: {source: s, precision: fp32}", "sources.s: allowed: text, and"),
+        ("base: {}\nsystems: [T4x8]", "systems: found a list; allowed: a mapping"),
+        ("base: {precision: fp32, config_ver: [triton]}", "base.config_ver: found a list"),
+        ("base: {precision: fp32, config_ver: {triton: 5}}", "base.config_ver.triton: found 5; allowed: a mapping"),
+        ("base: {}\nsystems: {cpu: {}}", "and no systems.cpu"),
         ("base: !!python/object/apply:os.system [id]", "base.source: missing"),
     ],
 )

@@ -173,7 +173,6 @@ def misfit(field: Field, scenario: Scenario, kind: str) -> str:
         takers = ", ".join(one.value for one in field.scenarios)
         return f"{field.name}: {scenario.value} has no such field; {takers} has"
     if kind and kind not in field.kinds:
-        return (
-            f"{field.name}: {field.why if field.fate is Fate.REFUSED else 'only a system with an accelerator has it'}"
-        )
+        why = field.why if field.fate is Fate.REFUSED else "only a system with an accelerator has it"
+        return f"{field.name}: {why}"
     return ""

@@ -90,12 +90,12 @@ def read_sheet(text: str, place: Place) -> tuple[Sheet, tuple[str, ...]]:
     for name in root.children:
         if name not in _TOP:
             reader.problem(root.children[name].line, name, unknown_text("key", name, _TOP))
-    sources = _sources(reader, root.children.get("sources", Node({}, 1)))
-    blocks = {CPU: ("base", root.children["base"])} if "base" in root.children else {}
-    systems = root.children.get("systems", Node({}, 1)).children
-    blocks |= {name: (f"systems.{name}", block) for name, block in systems.items() if name != CPU}
-    if CPU not in blocks:
-        reader.problem(1, "base", "missing: what holds on a machine without accelerator")
+    sources = _sources(reader, _block(reader, root, "sources", ""))
+    blocks = {name: (f"systems.{name}", one) for name, one in _block(reader, root, "systems", "").items()}
+    if CPU in blocks or "base" not in root.children:
+        reader.problem(1, "base", f"missing: what holds on a machine without accelerator, and no systems.{CPU}")
+    else:
+        blocks = {CPU: ("base", root.children["base"]), **blocks}
     own = {name: _own(reader, name, *block, sources) for name, block in blocks.items()}
     entries = {name: _whole(reader, name, own) for name in own}
     for entry in entries.values():
@@ -104,9 +104,18 @@ def read_sheet(text: str, place: Place) -> tuple[Sheet, tuple[str, ...]]:
     return sheet, tuple(dict.fromkeys(reader.problems))
 
 
-def _sources(reader: Reader, block: Node) -> dict[str, str]:
+def _block(reader: Reader, node: Node, name: str, path: str) -> Mapping[str, Node]:
+    """The mapping below a key, empty where there is none."""
+    below = node.children.get(name, Node(None, node.line))
+    if not isinstance(below.value, Mapping) and below.value is not None:
+        found = "a list" if isinstance(below.value, tuple) else repr(below.value)
+        reader.problem(below.line, f"{path}.{name}".lstrip("."), f"found {found}; allowed: a mapping")
+    return below.children
+
+
+def _sources(reader: Reader, block: Mapping[str, Node]) -> dict[str, str]:
     found = {}
-    for name, row in block.children.items():
+    for name, row in block.items():
         text, date = (row.children.get(key, Node("", row.line)).value for key in ("text", "date"))
         if not isinstance(text, str) or not text or not _DATE.fullmatch(str(date)) or len(row.children) != 2:
             reader.problem(row.line, f"sources.{name}", "allowed: text, and date as 2026-11-23")
@@ -121,14 +130,15 @@ def _own(reader: Reader, name: str, path: str, block: Node, sources: Mapping[str
     if not kind:
         reader.problem(block.line, path, unknown_text("system", name, tuple(reader.place.known)))
     rest = dict(block.children)
-    versions_block = rest.pop("config_ver", Node({}, block.line))
+    rest.pop("config_ver", None)
     source = _text(reader, rest.pop("source", None), f"{path}.source", block.line)
     parent_node = rest.pop("from", None)
     parent = "" if parent_node is None else _parent(reader, parent_node, f"{path}.from")
     if source and source not in sources:
         reader.problem(block.line, f"{path}.source", unknown_text("source", source, tuple(sources)))
     versions = {}
-    for version, changes in versions_block.children.items():
+    blocks = Node(_block(reader, block, "config_ver", path), block.line)
+    for version, changes in blocks.children.items():
         where = f"{path}.config_ver.{version}"
         is_high = version in CONFIG_VERSIONS and CONFIG_VERSIONS[version].is_high_accuracy
         if version not in CONFIG_VERSIONS or version == "default":
@@ -136,7 +146,7 @@ def _own(reader: Reader, name: str, path: str, block: Node, sources: Mapping[str
             reader.problem(changes.line, where, unknown_text("config_ver", version, known))
         elif is_high and not reader.place.has_high_accuracy:
             reader.problem(changes.line, where, f"{reader.place.benchmark} has no level of 99.9 %")
-        versions[version] = values_of(reader, changes.children, where, kind)
+        versions[version] = values_of(reader, _block(reader, blocks, version, f"{path}.config_ver"), where, kind)
     values = values_of(reader, rest, path, kind)
     return Entry(system=name, kind=kind, line=block.line, parent=parent, source=sources.get(source, ""), values=values,
                  versions=versions)  # fmt: skip
@@ -163,7 +173,7 @@ def _parent(reader: Reader, node: Node, path: str) -> str:
 
 
 def values_of(reader: Reader, block: Mapping[str, Node], path: str, kind: str) -> dict[str, Value]:
-    """Return the settings of a block, by field name; what is wrong is told to the reader."""
+    """Return the settings of a block, by field name; the reader notes what is wrong."""
     found: dict[str, Value] = {}
     for name, node in block.items():
         try:
@@ -175,7 +185,7 @@ def values_of(reader: Reader, block: Mapping[str, Node], path: str, kind: str) -
                 raise BadSetting(problem)
             found[row.name] = Value(row.checked(node.value), f"{reader.place.shown}:{node.line}")
         except BadSetting as error:
-            reader.problem(node.line, f"{path}.{name}", str(error))
+            reader.problem(node.line, f"{path}.{name}", str(error).removeprefix(f"{name}: "))
     return found
 
 
