@@ -10,7 +10,7 @@ from typing import Any
 
 from machine_facts import choose, nvidia
 from mlperf_configs import detection, lookup
-from mlperf_configs.custom import custom_folder
+from mlperf_configs.custom import FOLDER_VARIABLE, custom_folder
 from mlperf_configs.effective import CPU, EffectiveConfig
 from mlperf_configs.fields import FIELDS
 from mlperf_configs.measured import measured_values, stored_under
@@ -39,7 +39,7 @@ class Around:
         """The configurations. Raises MakeError."""
         home = Path(self.cmind.repos_path if self.cmind else os.environ.get("CM_REPOS") or Path.home() / "CM")
         try:
-            return read_registry([SHIPPED, custom_folder(os.environ, home)])
+            return read_registry([SHIPPED, custom_folder(os.environ.get(FOLDER_VARIABLE, ""), home)])
         except RegistryError as error:
             raise MakeError(str(error), "cm run script --tags=get,mlperf,benchmark,config --check") from error
 

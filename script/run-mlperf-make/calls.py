@@ -144,7 +144,8 @@ def engine(config: EffectiveConfig, job: Job) -> RecipeCall:
         framework = "pytorch" if config.backend == "pytorch" else "onnx"
         return RecipeCall(f"{job.model_tags[base]},_{framework}{made(job.source)}", {}, (view,))
     given = {"model": base, "source": job.source, "precision": inputs.get("precision", "fp32")}
-    batch = {"largest_batch": inputs["batch_size"]} if "batch_size" in inputs else {}
+    is_fixed = config.backend == "tensorrt" and "batch_size" in inputs
+    batch = {"largest_batch": inputs["batch_size"]} if is_fixed else {}
     return RecipeCall(f"generate,engine,_{config.backend}", {**given, **batch}, (view,))
 
 
@@ -193,7 +194,7 @@ def harness(job: Job) -> list[RecipeCall]:
 
 def calibrations(job: Job) -> list[RecipeCall]:
     """The calibration of each benchmark."""
-    again: dict[str, str | bool] = {"renew": True} if job.args.is_calibrated_again else {}
+    again: dict[str, str | bool] = {"force_calibration": True} if job.args.is_calibrated_again else {}
     found = []
     for name in dict.fromkeys(base_name(config.benchmark) for config in job.configs):
         view = View("link", f"build/calibration/{name}/calibration.json", ("CM_ML_MODEL_CALIBRATION_FILE",))
