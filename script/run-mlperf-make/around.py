@@ -21,17 +21,19 @@ from mlperf_results.names import Scenario
 
 from . import views
 from .calls import MakeError, NewestRun
+from .request import Request
 
 
 class Around:
-    """folder: the workspace. machine: the name of a recorded machine, "" for this one. stamp: the time of the call.
+    """recipes: the folder of all recipes. stamp: the time of the call.
 
-    cmind: CM, whose `access` reads what was measured here; None in `cm plan`. is_cpu: the processor is asked for.
+    cmind: CM, whose `access` reads what was measured here; None in `cm plan`. machine: the name of a recorded one.
     """
 
-    def __init__(self, folder: Path, recipes: Path, machine: str, stamp: str, cmind: Any) -> None:
-        self.folder, self.recipes, self.machine, self.stamp, self.cmind = folder, recipes, machine, stamp, cmind
-        self.is_cpu = False
+    def __init__(self, request: Request, recipes: Path, stamp: str, cmind: Any = None) -> None:
+        self.folder, self.recipes, self.stamp, self.cmind = request.folder, recipes, stamp, cmind
+        self.machine, self.source = request.text("MACHINE"), request.text("SOURCE") or "real"
+        self.is_cpu = request.is_on("USE_CPU") or request.work == "run_cpu_harness"
         self._stored: dict[str, Mapping[str, Any]] = {}
 
     @cached_property
@@ -56,9 +58,7 @@ class Around:
         """The system in the registry, or "cpu"."""
         return CPU if self.is_cpu else self.here.system
 
-    def config(
-        self, benchmark: str, scenario: Scenario, version: str, user: Mapping[str, str], source: str
-    ) -> EffectiveConfig:
+    def config(self, benchmark: str, scenario: Scenario, version: str, user: Mapping[str, str]) -> EffectiveConfig:
         """The settings of a run. Raises what Registry.effective raises, and MakeError."""
         count = None if self.is_cpu else self.here.accelerators
         key = (benchmark, scenario, self.system, version)
@@ -66,7 +66,7 @@ class Around:
         is_measured = not self.machine and (self.system == CPU or self.system in self.registry.custom_systems())
         if not is_measured or self.cmind is None:
             return config
-        content = self._content(stored_under(config, source))
+        content = self._content(stored_under(config, self.source))
         seen = measured_values(content, config.benchmark, scenario)
         return self.registry.effective(*key, accelerators=count, user=user, measured=seen) if seen else config
 

@@ -131,7 +131,8 @@ def engine_place(config: EffectiveConfig) -> str:
     inputs, base, scenario = config.inputs(), base_name(config.benchmark), config.scenario.value
     device = "gpu" if config.device == "cuda" else "cpu"
     kind = BACKENDS.get(config.backend, ("", "onnx"))[1]
-    size = f"b{inputs.get('batch_size', '1')}-{inputs.get('precision', 'fp32')}"
+    precision = inputs.get("precision", "fp32") if config.backend in BUILDERS else "fp32"  # the model's own file
+    size = f"b{inputs.get('batch_size', '1')}-{precision}"
     folder = f"build/engines/{config.system}/{base}/{scenario}"
     return f"{folder}/{base}-{scenario}-{device}-{size}.{config.config_ver}.{kind}"
 
@@ -177,7 +178,9 @@ def harness(job: Job) -> list[RecipeCall]:
     modes = tuple(Mode) if args.mode == "all" else (Mode(args.mode),)
     common = {"source": job.source, "mode": args.mode, "execution_mode": job.length.value}
     counts = {"min_query_count": args.min_query_count, "min_duration_ms": args.min_duration_ms}
-    common |= {name: text for name, text in counts.items() if text} | ({"find": "yes"} if args.is_finding else {})
+    common |= {name: text for name, text in counts.items() if text}
+    if args.is_finding:
+        return [search(config, job.source) for config in job.configs]
     found = []
     for config in job.configs:
         plain = config.config_ver in ("default", "high_accuracy")  # whose benchmarks have names of their own
@@ -186,10 +189,16 @@ def harness(job: Job) -> list[RecipeCall]:
         system = f"{config.system}_{BACKENDS.get(config.backend, (config.backend, ''))[0]}"
         inputs = {**config.inputs(), **common, "results_dir": RUNS, "run_id": run_id, "check": "no"}
         view = View("run", f"{top}/{system}/{place}", source=f"{RUNS}/{run_id}/{place}", modes=modes)
-        views = () if args.is_finding else (view,)
-        found.append(RecipeCall("run-mlperf-inference", inputs, views, may_fail=True))
-    banners = RecipeCall("print,mlperf,results", {"input": top, "form": "banners"}, is_answer=True)
-    return found if args.is_finding else [*found, banners]
+        found.append(RecipeCall("run-mlperf-inference", inputs, (view,), may_fail=True))
+    return [*found, RecipeCall("print,mlperf,results", {"input": top, "form": "banners"}, is_answer=True)]
+
+
+def search(config: EffectiveConfig, source: str) -> RecipeCall:
+    """Finds the best target of a configuration and records it, so that later runs begin with it."""
+    names = ("model", "scenario", "device", "backend", "gpus", "precision")
+    inputs = {name: text for name, text in config.inputs().items() if name in names}
+    inputs |= {"category": "datacenter,edge", "source": source, "results_dir": RUNS}
+    return RecipeCall("generate-run-cmds,inference,_find-performance", inputs, is_answer=True, may_fail=True)
 
 
 def calibrations(job: Job) -> list[RecipeCall]:

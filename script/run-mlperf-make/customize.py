@@ -23,6 +23,8 @@ from .calls import MakeError
 STAMP = "%Y.%m.%d-%H.%M.%S"
 """How NVIDIA's harness names folders of logs."""
 RUNNING = ("run", "run_harness", "run_cpu_harness")
+EVERYTHING = (*RUNNING, "generate_engines", "calibrate")
+"""Targets that do all there is without RUN_ARGS, and show it first."""
 
 
 def plan_of(i: dict[str, Any], *, is_stamped: bool) -> tuple[request.Request, Around, plans.Plan]:
@@ -32,7 +34,7 @@ def plan_of(i: dict[str, Any], *, is_stamped: bool) -> tuple[request.Request, Ar
     asked = request.read(env, os.environ, folder)
     while True:
         cmind = getattr(i.get("automation"), "cmind", None)  # a plan has none
-        around = Around(folder, recipes, asked.text("MACHINE"), time.strftime(STAMP), cmind)
+        around = Around(asked, recipes, time.strftime(STAMP), cmind)
         plan = plans.plan_of(asked, around)
         if not is_stamped or asked.target not in RUNNING or _take(folder / "build/runs" / around.stamp):
             return asked, around, plan
@@ -74,6 +76,8 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         asked, around, made = plan_of(i, is_stamped=True)
         for remark in made.remarks:
             doing.say(remark)
+        if asked.work in EVERYTHING and not (asked.is_plan or asked.text("RUN_ARGS")):
+            doing.say(pages.plan_text(asked, made, around))
         if asked.is_plan or asked.target in pages.LOCAL:
             shown = pages.plan_text(asked, made, around) if asked.is_plan else pages.LOCAL[asked.target](asked, around)
             print(shown, flush=True)

@@ -47,12 +47,9 @@ def plan_of(request: Request, around: Around) -> Plan:
 def job_of(request: Request, around: Around) -> tuple[Job, tuple[str, ...]]:
     """What RUN_ARGS ask for, and what is said of it. Raises ArgsError and MakeError."""
     args = run_args.read(request.text("RUN_ARGS"), around.fields)
-    is_cpu = request.is_on("USE_CPU") or request.work == "run_cpu_harness"
     if request.work == "run_cpu_harness" and not args.config_versions:
         args = replace(args, config_versions=("openvino",))
-    around.is_cpu = is_cpu
-    source = request.text("SOURCE") or "real"
-    configs, left_out = _configs(args, source, around)
+    configs, left_out = _configs(args, around)
     if not (request.is_plan and request.text("MACHINE")):
         for config in configs:
             _require(config, around)
@@ -60,7 +57,7 @@ def job_of(request: Request, around: Around) -> tuple[Job, tuple[str, ...]]:
     job = Job(
         args=args,
         configs=configs,
-        source=source,
+        source=around.source,
         stamp=around.stamp,
         made_by=around.made_by,
         model_tags=around.recipe_tags("model"),
@@ -68,7 +65,7 @@ def job_of(request: Request, around: Around) -> tuple[Job, tuple[str, ...]]:
     return job, (*args.remarks, *(f"left out: {line}" for line in left_out), *dict.fromkeys(told))
 
 
-def _configs(args: RunArgs, source: str, around: Around) -> tuple[list[EffectiveConfig], list[str]]:
+def _configs(args: RunArgs, around: Around) -> tuple[list[EffectiveConfig], list[str]]:
     """The configurations asked for, and what there is none for. Raises MakeError where none is left."""
     found: dict[tuple[str, Scenario, str], EffectiveConfig] = {}
     left_out: list[str] = []
@@ -77,7 +74,7 @@ def _configs(args: RunArgs, source: str, around: Around) -> tuple[list[Effective
         if "triton" in name:
             raise MakeError(TRITON_MISSING, "--config_ver=default, or leave it out")
         try:
-            config = around.config(wanted.name, scenario, name, args.user, source)
+            config = around.config(wanted.name, scenario, name, args.user)
             found[config.benchmark, scenario, config.config_ver] = config
         except UnknownConfig as error:
             left_out.append(str(error))
@@ -131,8 +128,12 @@ def _harness(request: Request, around: Around) -> Plan:
         said.append("no --test_mode: performance and accuracy runs; --test_mode=PerformanceOnly makes the first only")
     if job.source != "real" and job.args.length is None:
         said.append(f"SOURCE={job.source}: made data, so runs of 2 s; --fast makes runs of 60 s")
+    made = calls.harness(job)
+    there = [view.place for call in made for view in call.views if (request.folder / view.place).exists()]
+    if there and not request.is_plan:
+        raise MakeError(f"logs are there already: {', '.join(there)}", "--log_dir=FOLDER names another folder")
     engines = calls.engines(job) if request.work == "run" else []
-    return Plan([*engines, *calls.harness(job)], (*remarks, *said), job.configs)
+    return Plan([*engines, *made], (*remarks, *said), job.configs)
 
 
 def _calibrate(request: Request, around: Around) -> Plan:
@@ -178,9 +179,7 @@ def _data(request: Request, around: Around) -> Plan:
     rows = {name: tags.get(name, "") for name in names}
     without = [name for name, words in rows.items() if not words]
     remarks = (f"{', '.join(without)}: nothing to do for this target",) if without else ()
-    made = calls.data_calls(
-        part, {name: words for name, words in rows.items() if words}, request.text("SOURCE") or "real"
-    )
+    made = calls.data_calls(part, {name: words for name, words in rows.items() if words}, around.source)
     return Plan([*calls.simple("link_dirs", request.values), *made], remarks)
 
 

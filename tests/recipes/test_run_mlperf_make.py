@@ -34,8 +34,7 @@ def planned(folder: Path, target: str, *, stamp: str = "2026.11.23-04.05.06", **
     """The plan of a target in a workspace, on this machine's processor unless MACHINE says otherwise."""
     env = {f"CM_MAKE_{name}": text for name, text in values.items()} | {"CM_MAKE_GOAL": target}
     asked = request.read(env, {}, folder)
-    around = Around(folder, RECIPES, asked.text("MACHINE"), stamp, None)
-    return plans.plan_of(asked, around)
+    return plans.plan_of(asked, Around(asked, RECIPES, stamp))
 
 
 def lines(plan: Any) -> list[str]:
@@ -142,8 +141,17 @@ def test_real_runs_have_the_length_of_the_rules_and_a_search_shows_no_logs(tmp_p
     plan = planned(
         tmp_path, "run", RUN_ARGS="--benchmarks=bert --test_mode=FindPeakPerformance --scenarios=Offline", USE_CPU="1"
     )
-    (run,) = [call for call in plan.calls if call.tags == "run-mlperf-inference"]
-    assert (run.inputs["execution_mode"], run.inputs["find"], run.views) == ("valid", "yes", ())
+    assert plan.calls[-1].tags == "generate-run-cmds,inference,_find-performance"
+    assert not plan.calls[-1].views
+    plan = planned(tmp_path, "run", RUN_ARGS="--benchmarks=bert --scenarios=Offline", USE_CPU="1")
+    assert plan.calls[-2].inputs["execution_mode"] == "valid"
+
+
+def test_logs_that_are_there_are_not_written_over(tmp_path: Path) -> None:
+    (tmp_path / "mine/cpu_ORT/bert-99/Offline").mkdir(parents=True)
+    args = "--benchmarks=bert --scenarios=Offline --log_dir=mine"
+    with pytest.raises(calls.MakeError, match="logs are there already: mine/cpu_ORT/bert-99/Offline"):
+        planned(tmp_path, "run", RUN_ARGS=args, USE_CPU="1")
 
 
 def test_azures_run_is_planned_for_its_machine_with_the_published_figures(tmp_path: Path) -> None:
@@ -156,7 +164,7 @@ def test_azures_run_is_planned_for_its_machine_with_the_published_figures(tmp_pa
     ] == ["106", "84"]
     env = {f"CM_MAKE_{name}": text for name, text in {**values, "GOAL": "plan", "TARGET": "run"}.items()}
     asked = request.read(env, {}, tmp_path)
-    text = pages.plan_text(asked, plan, Around(tmp_path, RECIPES, "nd-h100-v5", "s", None))
+    text = pages.plan_text(asked, plan, Around(asked, RECIPES, "s"))
     assert "SIMULATED" in text and "registry/gptj/Offline.yaml:" in text
     assert "space of gptj-99: at least 50 GB" in text and " h; what they need" in text
     assert "gptj-Server-gpu-b32-fp16.default.plan" in text
