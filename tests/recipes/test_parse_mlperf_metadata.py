@@ -93,6 +93,7 @@ HIGH = made.performance("Server", benchmark_full="bert-99.9")
 CUT = {"summary_string": "result_completed_samples_per_sec: 25405.6", "result_completed_samples_per_sec": 25405.6}
 ROUGE = {"name": "ROUGE1", "pass": True, "threshold": 42.5, "value": 43.0}
 LONG = {"name": "GEN_LEN", "pass": False, "threshold": 3.6, "value": 9.0, "upper_limit": 5.0}
+GPTJ = {"benchmark_full": "gptj-99", "benchmark_short": "gptj"}
 NOT_TRUE = {"name": "F1", "pass": False, "threshold": 1.0, "value": 1.5}
 DOCUMENTED = {"name": "DICE", "pass": True, "threshold": 0.853083, "value": 0.86112}
 
@@ -104,7 +105,7 @@ DOCUMENTED = {"name": "DICE", "pass": True, "threshold": 0.853083, "value": 0.86
          "samples_per_second_p99", 25405.6, "samples_per_second_p99_9", 25405.6),
         ("the last character of a word is cut", made.performance(**CUT), PERFORMANCE,
          "samples_per_second_p99", 25405.0, "samples_per_second_p99", 25405.6),
-        ("one score of several counts", made.accuracy(ROUGE, LONG, accuracy_pass=False), ACCURACY,
+        ("one score of several counts", made.accuracy(ROUGE, LONG, **GPTJ, accuracy_pass=False), ACCURACY,
          "AccuracyMode_p99", 1.0, "AccuracyMode_p99", 0.0),
         ("a verdict is believed against the figures", made.accuracy(NOT_TRUE), ACCURACY,
          "AccuracyMode_p99", 0.0, "AccuracyMode_p99", 1.0),
@@ -150,13 +151,13 @@ def test_where_upstream_ends_with_an_exception_it_is_named(content, mode, except
 
 
 def test_several_scores_each_have_their_metrics_and_the_upper_limit_counts():
-    found_here = right(made.accuracy(ROUGE, LONG, accuracy_pass=False))
+    found_here = right(made.accuracy(ROUGE, LONG, **GPTJ, accuracy_pass=False))
     assert sorted(found_here) == [
         "AccuracyMode_p99", "AccuracyThresholdRatio_GEN_LEN_p99", "AccuracyThresholdRatio_ROUGE1_p99",
         "AccuracyValue_GEN_LEN_p99", "AccuracyValue_ROUGE1_p99", "ThresholdValue_GEN_LEN_p99",
         "ThresholdValue_ROUGE1_p99",
     ]  # fmt: skip
-    assert right(made.accuracy(ROUGE, {**LONG, "value": 4.0, "pass": True}))["AccuracyMode_p99"] == 1.0
+    assert right(made.accuracy(ROUGE, {**LONG, "value": 4.0, "pass": True}, **GPTJ))["AccuracyMode_p99"] == 1.0
 
 
 @pytest.mark.parametrize(
@@ -177,6 +178,16 @@ def test_several_scores_each_have_their_metrics_and_the_upper_limit_counts():
 def test_what_must_be_known_beside_the_figures_is_said(content, words):
     assert words in remarks(content)
     assert all(words in metric.metadata["remarks"] for metric in metrics_of(parse_metadata(json.dumps(content))))
+
+
+def test_a_score_that_the_rules_do_not_name_stands_in_the_metadata_and_still_counts():
+    exact = {"name": "exact_match", "pass": False, "threshold": 92.0, "value": 90.0}
+    f1 = made.accuracy()["accuracy"][0]
+    found_here = metrics_of(parse_metadata(json.dumps(made.accuracy(f1, exact, accuracy_pass=False))))
+    assert [metric.name for metric in found_here] == [
+        "AccuracyMode_p99", "ThresholdValue_p99", "AccuracyValue_p99", "AccuracyThresholdRatio_p99",
+    ]  # fmt: skip
+    assert (found_here[0].value, found_here[0].metadata["other_scores"]) == (0.0, "exact_match 90")
 
 
 def test_without_a_figure_under_its_key_the_others_are_taken_in_order():

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from mlperf_results.names import Mode
+from mlperf_results.benchmarks import record_of
+from mlperf_results.names import Mode, UnknownName
 
-from .metadata import RunMetadata
+from .metadata import RunMetadata, Score
 
 HIGHER, LOWER, UNDEFINED = "HigherIsBetter", "LowerIsBetter", "Undefined"
 CATEGORIES = {Mode.PERFORMANCE: "PerformanceMode", Mode.ACCURACY: "AccuracyMode"}
@@ -35,7 +36,7 @@ class Metric:
     unit: str = ""
     relativity: str = UNDEFINED
     category: str = ""
-    description: str = ""
+    verbosity: int = VERBOSITY
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -74,16 +75,30 @@ def _performance(run: RunMetadata) -> tuple[Metric, ...]:
     return tuple(found)
 
 
+def _official(run: RunMetadata) -> tuple[Score, ...]:
+    """The scores that the rules of the benchmark name; all of a benchmark that is not known here."""
+    try:
+        names = {reference.metric.lower() for reference in record_of(run.benchmark).references}
+    except UnknownName:
+        names = set()
+    return tuple(score for score in run.scores if score.name.lower() in names) or run.scores
+
+
 def _accuracy(run: RunMetadata) -> tuple[Metric, ...]:
-    """One verdict for all scores; threshold, value and ratio of each, by its name where there are several."""
+    """One verdict for all scores; threshold, value and ratio of each official one, by its name where there are several.
+
+    Scores that the rules do not name are told in the metadata.
+    """
     make = partial(Metric, category=CATEGORIES[run.mode])
-    about = run_metadata(run)
+    scores = _official(run)
+    others = ", ".join(f"{score.name} {score.value:g}" for score in run.scores if score not in scores)
+    about = {**run_metadata(run), **({"other_scores": others} if others else {})}
     found = []
     if run.accuracy_passed is not None:
         name, value = f"AccuracyMode_p{run.level}", float(run.accuracy_passed)
         found.append(make(name=name, value=value, unit="PASS/FAIL", relativity=HIGHER, metadata=about))
-    for score in run.scores:
-        suffix = f"_{score.name}_p{run.level}" if len(run.scores) > 1 else f"_p{run.level}"
+    for score in scores:
+        suffix = f"_{score.name}_p{run.level}" if len(scores) > 1 else f"_p{run.level}"
         limit = {} if score.upper_limit is None else {"upper_limit": f"{score.upper_limit:g}"}
         own = {**about, "score": score.name, **limit}
         better = HIGHER if score.upper_limit is None else UNDEFINED

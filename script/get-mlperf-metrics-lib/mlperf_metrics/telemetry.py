@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
-from .metrics import VERBOSITY, Metric
+from .metrics import Metric
 
 APP_NAME, APP_VERSION = "crowdperf", "0.1.0"
 SEVERITY = 2
@@ -101,9 +101,9 @@ def fields(metric: Metric, session: Session, source: Source) -> dict[str, object
         "metricValue": metric.value,
         "metricUnit": metric.unit,
         "metricCategorization": metric.category,
-        "metricDescription": metric.description,
+        "metricDescription": "",
         "metricRelativity": metric.relativity,
-        "metricVerbosity": VERBOSITY,
+        "metricVerbosity": metric.verbosity,
         "operatingSystemPlatform": "Unix",
         "platformArchitecture": session.architecture,
         "scenarioName": source.scenario,

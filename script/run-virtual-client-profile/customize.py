@@ -1,0 +1,169 @@
+"""Hooks of run-virtual-client-profile: a profile of Microsoft's VirtualClient, carried out by this project's recipes.
+
+What is to be done is decided in the package `vc_profile`, done in `running.py`, remembered in `statefile.py`.
+"""
+
+from __future__ import annotations
+
+if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
+    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+
+import platform
+import re
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+from machine_facts import choose, cpu, host
+from machine_facts.probe import Machine
+from mlperf_metrics import metricfiles
+from mlperf_metrics.commandline import parse_list
+from mlperf_metrics.found import architecture, session_of
+from mlperf_results.recipecalls import passed_on_inputs
+
+from . import running, statefile
+from .vc_profile.document import LARGEST_BYTES, Profile, ProfileError, merged, parse_profile
+from .vc_profile.options import Options, parse_options
+from .vc_profile.steps import StepList, make_steps, plan_text, planned_calls
+
+PREFIX = "CM_VIRTUAL_CLIENT_"
+SHIPPED = Path(__file__).resolve().parent / "profiles"
+HINT = "hint: cm run script --tags=run,virtual-client,profile,_plan --profile=FILE   # shows the steps, runs nothing"
+DEFAULT_PROFILE = "PERF-GPU-MLPERF.json"
+
+
+def given_texts(env: dict[str, Any]) -> dict[str, str]:
+    """The inputs of the call by name, in lower case without the prefix of their env keys."""
+    return {key[len(PREFIX) :].lower(): str(value or "") for key, value in env.items() if key.startswith(PREFIX)}
+
+
+def read_profile(text: str, here: Path) -> Profile:
+    """One profile of all that are named, each a file or the name of a shipped one. Raises ProfileError."""
+    profiles, problems = [], []
+    for name in parse_list(text):
+        path = next((at for at in (here / Path(name).expanduser(), SHIPPED / Path(name).name) if at.is_file()), None)
+        shipped = ", ".join(sorted(found.name for found in SHIPPED.glob("*.json")))
+        if path is None:
+            problems.append(f"--profile: {name} is not a file; shipped are: {shipped}")
+            continue
+        try:
+            if path.stat().st_size > LARGEST_BYTES:
+                raise ProfileError([f"{path.name}: larger than {LARGEST_BYTES:,} bytes"])
+            profiles.append(parse_profile(path.read_bytes().decode("utf-8-sig"), path.name))
+        except ProfileError as error:
+            problems += error.problems
+        except (OSError, UnicodeDecodeError) as error:
+            problems.append(f"--profile: {path} cannot be read ({error})")
+    if problems or not profiles:
+        raise ProfileError(problems or ["--profile is missing"])
+    return reduce(merged, profiles)
+
+
+def well_known(machine: Machine, options: Options, folder: Path) -> dict[str, str]:
+    """VirtualClient's well-known words, in lower case, as this machine has them."""
+    seen, memory_bytes = cpu.look(machine), cpu.memory_bytes(machine)
+    name = architecture()
+    words = {"platform": name, "platformarchitecture": name, "os": "linux", "architecture": name.partition("-")[2]}
+    words |= {f"logical{noun}count": str(seen.threads) for noun in ("core", "processor")}
+    words |= {f"physical{noun}count": str(seen.cores) for noun in ("core", "processor")}
+    for power, unit in enumerate(("bytes", "kilobytes", "megabytes", "gigabytes")):
+        words[f"systemmemory{unit}"] = str(memory_bytes // 1024**power)
+    words |= {f"{kind}{noun}": str(folder) for kind in ("log", "state", "temp") for noun in ("dir", "path")}
+    client = options.client_id or platform.node()
+    ids = {
+        "experimentid": options.experiment_id,
+        "executionsystem": options.system,
+        "clientid": client,
+        "agentid": client,
+    }
+    return words | {name: value for name, value in ids.items() if value}
+
+
+def log_folder(env: dict[str, Any]) -> Path:
+    """The folder for telemetry, state and results, relative to where the user stands."""
+    here = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+    return here / Path(str(env.get(PREFIX + "LOG_DIR") or "results")).expanduser()
+
+
+def read_call(i: dict[str, Any]) -> StepList:
+    """The steps of the call. Raises ProfileError with everything that is wrong."""
+    env = i["env"]
+    here = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+    given = given_texts(env)
+    problems: list[str] = []
+    options, profile = Options(), None
+    try:
+        options = parse_options(given)
+    except ProfileError as error:
+        problems += error.problems
+    try:
+        profile = read_profile(given.get("profile") or DEFAULT_PROFILE, here)
+    except ProfileError as error:
+        problems += error.problems
+    if problems or profile is None:
+        raise ProfileError(problems)
+    machine = i.get("machine") or choose.choose("", here).machine
+    distribution = re.sub(r"\W.*", "", host.look(machine).distribution).lower()
+    return make_steps(profile, options, well_known(machine, options, log_folder(env)), distribution)
+
+
+def failure(error: Exception) -> dict[str, Any]:
+    """CM's answer for a call that cannot be carried out."""
+    return {"return": 1, "error": f"{error}\n{HINT}"}
+
+
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """Crowdperf hook of `cm plan script`: the recipe calls that a run makes; changes nothing."""
+    try:
+        made = read_call(i)
+    except ProfileError as error:
+        return failure(error)
+    if i["env"].get(PREFIX + "IS_PLAN") == "yes":
+        return {"return": 0, "runs": []}
+    passed_on = passed_on_inputs(i["input"])
+    sections = ("dependency",) if made.options.is_setup_only else ("dependency", "action")
+    steps = [step for section in sections for step in made.of(section)]
+    return {"return": 0, "runs": [{**passed_on, **call, "quiet": True} for call in planned_calls(steps)]}
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """CM hook: prints the plan (`_plan`), or carries the profile out."""
+    env = i["env"]
+    folder = log_folder(env)
+    try:
+        made = read_call(i)
+        i["state"]["virtual_client_profile"] = {
+            "profile": made.profile,
+            "steps": made.content(),
+            "notes": list(made.notes),
+        }
+        if env.get(PREFIX + "IS_PLAN") == "yes":
+            print(plan_text(made))
+            return {"return": 0}
+        with statefile.locked(folder):
+            return carry_out(i, made, folder)
+    except (ProfileError, statefile.FolderInUse, OSError) as error:
+        return failure(error)
+
+
+def carry_out(i: dict[str, Any], made: StepList, folder: Path) -> dict[str, Any]:
+    """Runs the steps in a folder that is ours, and gives CM's answer."""
+    env, options = i["env"], made.options
+    if "logs" in options.cleaned:
+        print(f"removed: {', '.join(metricfiles.remove_logs(folder)) or 'no logs were there'}")
+    if "state" in options.cleaned:
+        (folder / statefile.NAME).unlink(missing_ok=True)
+    state, goes_on = statefile.open_state(folder, made.fingerprint, options.experiment_id)
+    for note in (*made.notes, *([f"goes on: {len(state.done)} steps are done"] if goes_on else [])):
+        print(f"note: {note}", flush=True)
+    session = session_of(experiment_id=state.experiment_id, profile=made.profile, system=options.system,
+                         client_id=options.client_id, metadata=options.metadata)  # fmt: skip
+    runner = running.Runner(access=i["automation"].cmind.access, passed_on=passed_on_inputs(i["input"]), made=made,
+                            session=session, state=state, folder=folder)  # fmt: skip
+    answer = runner.run()
+    print(f"\nTelemetry: {folder}", flush=True)
+    env["CM_MLPERF_METRICS_CSV"] = str((metricfiles.csv_files(folder) or [folder / metricfiles.CSV_NAME])[-1])
+    env["CM_MLPERF_METRICS_FILE"] = str(folder / metricfiles.JSON_NAME)
+    env["CM_VIRTUAL_CLIENT_STATE"] = str(folder / statefile.NAME)
+    i["state"]["virtual_client_profile"] |= {"experiment_id": state.experiment_id, "progress": state.progress}
+    return answer

@@ -1,0 +1,86 @@
+"""Remembers how far a call came, so that the same call goes on after a kill. Effects: one file in the log folder.
+
+{"format": 1, "fingerprint": "<sha256>", "experiment_id": "...", "progress": "running", "done": ["0:Actions[1]"],
+ "failed": {}, "env": {"CM_MLPERF_SCRATCH_PATH": "..."}}
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mlperf_results.wholefile import read_object, write_whole
+
+NAME, LOCK_NAME, FORMAT = "virtual_client_state.json", ".virtual_client.lock", 1
+RUNNING, FINISHED, TIMED_OUT, FAILED = "running", "finished", "timed_out", "failed"
+
+
+class FolderInUse(Exception):
+    """Another call works in the log folder."""
+
+
+@dataclass(slots=True, kw_only=True)
+class State:
+    """How far a call came; every change is on disk when its method returns.
+
+    `done` has `<round>:<place of the step>`, rounds from 1 and 0 for dependencies; `failed` the error by the same;
+    `env` is what dependencies found for the actions.
+    """
+
+    path: Path
+    fingerprint: str
+    experiment_id: str
+    progress: str = RUNNING
+    done: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    env: dict[str, str] = field(default_factory=dict)
+
+    def step_done(self, key: str, error: str = "", env: Mapping[str, str] | None = None) -> None:
+        """Notes that a step ended, with its error where it failed."""
+        self.done.append(key)
+        if error:
+            self.failed[key] = error
+        self.env.update(env or {})
+        self.save()
+
+    def ended(self, progress: str) -> None:
+        """Notes how the call ended."""
+        self.progress = progress
+        self.save()
+
+    def save(self) -> None:
+        """Writes the file whole."""
+        names = ("fingerprint", "experiment_id", "progress", "done", "failed", "env")
+        content = {"format": FORMAT, **{name: getattr(self, name) for name in names}}
+        write_whole(self.path, json.dumps(content, indent=2) + "\n")
+
+
+def open_state(folder: Path, fingerprint: str, experiment_id: str) -> tuple[State, bool]:
+    """Return the state of the same call that was not ended, or a new one; and whether there was one to go on with."""
+    found = read_object(folder / NAME) or {}
+    is_same = (found.get("format"), found.get("fingerprint"), found.get("progress")) == (FORMAT, fingerprint, RUNNING)
+    kinds = {"done": list, "failed": dict, "env": dict, "experiment_id": str}
+    is_whole = all(isinstance(found.get(name), kind) for name, kind in kinds.items())
+    if is_same and is_whole and experiment_id in ("", found["experiment_id"]):
+        kept = {name: found[name] for name in kinds}
+        return State(path=folder / NAME, fingerprint=fingerprint, **kept), True
+    state = State(path=folder / NAME, fingerprint=fingerprint, experiment_id=experiment_id or str(uuid.uuid4()))
+    state.save()
+    return state, False
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Holds the folder for this call. Raises FolderInUse, OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / LOCK_NAME, "w", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise FolderInUse(f"another call works in {folder}; let it finish, or give another --log-dir") from None
+        yield

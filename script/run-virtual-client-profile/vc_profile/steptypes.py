@@ -1,0 +1,210 @@
+"""What each Type of a profile means here: its parameters, and the recipe calls that stand for it. Pure.
+
+Names of types and parameters: microsoft/VirtualClient (53e432ad; MLPerf's executor before 7bf6b814; its scenarios for
+the v2.0 results before 112f9900; read November 2026).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from mlperf_results.names import unknown_text
+
+from .document import Element
+from .expressions import as_text
+from .options import Options
+
+SCENARIOS: Mapping[str, tuple[str, ...]] = {
+    "bert": ("Offline", "Server", "SingleStream"),
+    "3d-unet": ("Offline", "SingleStream"),
+    "rnnt": ("Offline", "Server", "SingleStream"),
+    "ssd-mobilenet": ("Offline", "MultiStream", "SingleStream"),
+    "ssd-resnet34": ("Offline", "Server", "SingleStream", "MultiStream"),
+}
+"""By Model, in upstream's order."""
+
+WITH_LEVELS = ("bert", "3d-unet")
+LARGEST_LOOP = 100
+COMMON = {"Scenario": str, "MetricScenario": str, "Tags": str, "SupportedPlatforms": str, "LogToFile": bool,
+          "LogFolderName": str, "FailFast": bool}  # fmt: skip
+"""Parameters of every component."""
+
+_RUN_FILE = re.compile(r"cuda_(\d+\.\d+)\.\d+_(\d+)\.[\d.]+_linux(?:_sbsa)?\.run")
+_REPOSITORY = re.compile(r"https://github\.com/mlcommons/inference_results_v\d+\.\d+(?:\.git)?/?")
+_FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+Calls = tuple[Mapping[str, Any], ...]
+"""Inputs of recipe calls."""
+
+
+class StepError(ValueError):
+    """An element asks for something that cannot be; the text says what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What stands for an element: recipe calls (none: nothing is done), and why."""
+
+    calls: Calls
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepType:
+    """A Type: the sections it may stand in, its own parameters with their kinds, and its meaning."""
+
+    sections: tuple[str, ...]
+    parameters: Mapping[str, type]
+    meaning: Callable[[Mapping[str, str], Options], Meaning]
+    needed: tuple[str, ...] = ()
+
+
+def _format(values: Mapping[str, str], options: Options) -> Meaning:
+    return Meaning((), "nothing is formatted here, ever: mounted file systems are used as they are")
+
+
+def _mount(values: Mapping[str, str], options: Options) -> Meaning:
+    if options.choices["source"] != "real":
+        return Meaning((), f"not needed with --source={options.choices['source']}: made inputs lie in the cache")
+    why = "a mounted file system that fits DiskFilter; nothing is mounted; then the folders for models and data on it"
+    return Meaning(({"tags": "get,scratch,disk", "filter": values.get("DiskFilter") or "OSDisk:false"},), why)
+
+
+def _clone(values: Mapping[str, str], options: Options) -> Meaning:
+    address, folder = values["RepoUri"], values["PackageName"]
+    if not _REPOSITORY.fullmatch(address):
+        raise StepError(f"RepoUri must be a results repository of mlcommons (inference_results_vX.Y), got {address!r}")
+    if not _FOLDER.fullmatch(folder) or not re.fullmatch(r"[0-9a-fA-F]{0,40}", values.get("Commit", "")):
+        raise StepError(f"PackageName must be a plain name, and Commit a commit, got {folder!r}")
+    why = "cloned because of --clone" if options.is_cloning else "not needed (--clone makes it)"
+    return Meaning((), f"{why}: crowdperf's harness runs instead of the code in {address}")
+
+
+def _cuda(values: Mapping[str, str], options: Options) -> Meaning:
+    address = values.get("LinuxLocalRunFile", "")
+    name = urlsplit(address).path.rpartition("/")[2]
+    found = _RUN_FILE.fullmatch(name)
+    if found is None:
+        raise StepError(
+            f"LinuxLocalRunFile must name NVIDIA's run file (cuda_12.4.0_550.54.14_linux.run), got {name!r}"
+        )
+    folder = re.search(r"/cuda/(\d+\.\d+)", address)
+    contradictions = [
+        f"{parameter} {value} contradicts the run file's {have}"
+        for parameter, value, have in (
+            ("LinuxCudaVersion", values.get("LinuxCudaVersion"), found[1]),
+            ("LinuxDriverVersion", values.get("LinuxDriverVersion"), found[2]),
+            ("the folder of LinuxLocalRunFile", folder[1] if folder else "", found[1]),
+        )
+        if value and value != have
+    ]
+    if contradictions:
+        raise StepError("; ".join(contradictions))
+    if options.choices["device"] == "cpu":
+        return Meaning((), "not needed with --device=cpu")
+    driver = {"tags": "get,nvidia,driver,_fabricmanager-match", "expected": name}
+    kit = {"tags": "install,cuda,prebuilt", "version": name.split("_")[1]}
+    if not address.startswith("https://"):
+        kit["run_file"] = address
+    wants_kit = values.get("CudaRequired", "true") == "true"
+    why = "driver and fabric manager are compared exactly, the toolkit goes into the cache; the system stays as it is"
+    return Meaning((driver, kit) if wants_kit else (driver,), why)
+
+
+def _docker(values: Mapping[str, str], options: Options) -> Meaning:
+    if options.choices["device"] == "cpu":
+        return Meaning((), "not needed with --device=cpu: the harness runs without a container")
+    version = {"version": values["Version"]} if values.get("Version") else {}
+    return Meaning(
+        ({"tags": "get,docker,_docker", **version},), "looked for; --tags=get,docker,_install shows the commands"
+    )
+
+
+def _toolkit(values: Mapping[str, str], options: Options) -> Meaning:
+    if options.choices["device"] == "cpu":
+        return Meaning((), "not needed with --device=cpu")
+    why = "looked for; --tags=get,nvidia,container-toolkit,_install shows the commands"
+    return Meaning(({"tags": "get,nvidia,container-toolkit"},), why)
+
+
+def _mlperf(values: Mapping[str, str], options: Options) -> Meaning:
+    model = values["Model"].lower()
+    if model not in SCENARIOS:
+        raise StepError(unknown_text("Model", model, tuple(SCENARIOS)))
+    is_high = options.choices["config_ver"] == "high_accuracy"
+    if is_high and model not in WITH_LEVELS:
+        raise StepError(f"--config_ver=high_accuracy: {model} has one accuracy level")
+    call = {
+        "tags": "run,mlperf,inference",
+        "model": f"{model}-{'99.9' if is_high else '99'}" if model in WITH_LEVELS else model,
+        "scenario": ",".join(SCENARIOS[model]),
+        "mode": "all",
+        "device": options.choices["device"],
+        "backend": options.backend or ("tensorrt" if options.choices["device"] == "cuda" else "onnxruntime"),
+        "source": options.choices["source"],
+        "execution_mode": options.choices["execution_mode"],
+        "check": "no",
+    }
+    said = (
+        "; RequireCustomSystemSupport: no file is overlaid"
+        if values.get("RequireCustomSystemSupport") == "true"
+        else ""
+    )
+    return Meaning((call,), f"performance and accuracy of each scenario by crowdperf's harness{said}")
+
+
+def _smi(values: Mapping[str, str], options: Options) -> Meaning:
+    if options.choices["device"] == "cpu":
+        raise StepError("there is no GPU to watch with --device=cpu; leave it out with --scenarios=-NAME")
+    return Meaning((), "from load.json of each run, which asks NVIDIA's driver twice a second")
+
+
+_CUDA = StepType(("dependency",), {"LinuxCudaVersion": str, "LinuxDriverVersion": str, "Username": str,
+                                   "LinuxLocalRunFile": str, "CudaRequired": bool, "RebootRequired": bool,
+                                   "OpenSourceDriver": bool}, _cuda, ("LinuxLocalRunFile",))  # fmt: skip
+TYPES: Mapping[str, StepType] = {
+    "FormatDisks": StepType(("dependency",), {"DiskFilter": str, "Force": bool, "InitializeDisksInParallel": bool},
+                            _format),
+    "MountDisks": StepType(("dependency",), {"DiskFilter": str, "MountPointPrefix": str, "MountLocation": str}, _mount),
+    "GitRepoClone": StepType(("dependency",), {"RepoUri": str, "PackageName": str, "Commit": str}, _clone,
+                             ("RepoUri", "PackageName")),
+    "NvidiaCudaInstallation": _CUDA,
+    "CudaAndNvidiaGPUDriverInstallation": _CUDA,
+    "DockerInstallation": StepType(("dependency",), {"Version": str}, _docker),
+    "NvidiaContainerToolkitInstallation": StepType(("dependency",), {}, _toolkit),
+    "MLPerfExecutor": StepType(("action",), {"Model": str, "Username": str, "DiskFilter": str,
+                                             "RequireCustomSystemSupport": bool}, _mlperf, ("Model",)),
+    "NvidiaSmiMonitor": StepType(("monitor",), {"MonitorFrequency": str, "MonitorIterations": int,
+                                                "MonitorStrategy": str,
+                                                "MonitorWarmupPeriod": str, "MonitorEnabled": bool}, _smi),
+}  # fmt: skip
+SEQUENCE = "SequentialExecution"
+REFUSED = {
+    "MLPerfTrainingExecutor": "training is not run here, only MLPerf Inference",
+    "ParallelExecution": "benchmarks side by side would disturb each other; SequentialExecution is known",
+    "ParallelLoopExecution": "benchmarks side by side would disturb each other; SequentialExecution is known",
+    "DependencyPackageInstallation": "it needs a package store, and nothing is fetched from one here",
+}
+
+
+def checked_values(element: Element, known: Mapping[str, type]) -> tuple[dict[str, str], list[str]]:
+    """Return the parameters that have a value as texts by their known names, and what is wrong with the others."""
+    spelling = {name.lower(): name for name in known}
+    found, problems = {}, []
+    for name, value in element.parameters.items():
+        key = spelling.get(name.lower())
+        if key is None:
+            problems.append(f"{element.where}: {unknown_text(f'parameter of {element.type}', name, tuple(known))}")
+            continue
+        text = as_text(value).strip()
+        forms = {bool: "true|false", int: r"\d{1,9}", str: r"[^\0-\x1f]*"}
+        if text and not re.fullmatch(forms[known[key]], text, re.IGNORECASE):
+            kind = {bool: "true or false", int: "a whole number", str: "one line of text"}[known[key]]
+            problems.append(f"{element.where}.{name} must be {kind}, got {text[:40]!r}")
+        elif text:
+            found[key] = text.lower() if known[key] is bool else text
+    return found, problems
