@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,7 @@ class Runner:
     folder: Path
     deadline_s: float | None = None
     is_timed_out: bool = False
-    _first_error: StepFailed | None = field(default=None)
+    has_gpu_figures: bool = False
 
     def run(self) -> dict[str, Any]:
         """Runs everything and gives CM's answer; what was done before a kill is not done again."""
@@ -94,8 +94,9 @@ class Runner:
         return {"return": 0}
 
     def _finish(self, progress: str) -> None:
+        unseen = None if self.has_gpu_figures else StepFailed(1, "no run's load.json has figures of a GPU")
         for step in self.made.of("monitor"):
-            self._note_success(step, 0, datetime.now(timezone.utc), None)
+            self._note_success(step, 0, datetime.now(timezone.utc), unseen)
         self.state.ended(progress)
         text = metricfiles.write_summary(self.folder, self.session.experiment_id)
         print("\n".join(map(printable, text.splitlines())), flush=True)
@@ -220,7 +221,8 @@ class Runner:
             load = read_object(path.with_name("load.json")) if has_monitor else None
             if load:
                 source = replace(found.source, tool=gpuload.TOOL, scenario=gpuload.SCENARIO, identity=f"{identity}/gpu")
-                self._append(gpuload.gpu_metrics(load), source, {"run_id": identity, "round": str(number)})
+                self.has_gpu_figures |= bool(seen := gpuload.gpu_metrics(load))
+                self._append(seen, source, {"run_id": identity, "round": str(number)})
 
     def _note_success(self, step: Step, number: int, started: datetime, error: StepFailed | None) -> None:
         """Writes the row Succeeded or Failed that VirtualClient writes of every component."""

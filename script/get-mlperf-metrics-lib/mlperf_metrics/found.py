@@ -72,6 +72,7 @@ class Found:
     @classmethod
     def read(cls, path: Path, *, is_strict: bool = False, scenario: str = "", identity: str = "") -> Found:
         """Read one file. `scenario` is the telemetry's name, the benchmark without. `is_strict`: upstream's figures.
+        `identity`: which run it is, what the file says without.
 
         Raises MetadataError, UpstreamFails, OSError.
         """
@@ -88,7 +89,7 @@ class Found:
             scenario=scenario or run.short_name,
             started=started,
             ended=ended,
-            identity=identity or f"{sha256(text.encode()).hexdigest()} {'upstream' if is_strict else ''}",
+            identity=f"{identity} {started}" if identity else f"{sha256(text.encode()).hexdigest()} {is_strict}",
             command=command,
         )
         metrics = upstream_metrics(json.loads(text), run.mode) if is_strict else metrics_of(run)

@@ -19,8 +19,9 @@ Value = str | int | float | bool | None
 Parameters = Mapping[str, Value]
 """By name, in the spelling of the profile; names differ by more than case."""
 
-LARGEST_BYTES, DEEPEST = 1024 * 1024, 32
-"""Upstream's largest profile has 60 KB, its deepest three levels of Components."""
+LARGEST_BYTES, DEEPEST, MOST_NAMES, MOST_PROBLEMS = 1024 * 1024, 32, 1000, 50
+"""Upstream's largest profile has 60 KB, its deepest three levels of Components, its longest object some 40 names. The
+last number is that of the reasons that are shown."""
 
 SECTIONS = {"Dependencies": "dependency", "Monitors": "monitor", "Actions": "action"}
 """In the order in which they run."""
@@ -32,7 +33,8 @@ class ProfileError(ValueError):
     """The profile, or what is asked of it, cannot be used; `problems` has every reason."""
 
     def __init__(self, problems: list[str]) -> None:
-        super().__init__("\n  ".join(problems))
+        more = [f"and {len(problems) - MOST_PROBLEMS} more"] if len(problems) > MOST_PROBLEMS else []
+        super().__init__("\n  ".join([*problems[:MOST_PROBLEMS], *more]))
         self.problems = tuple(problems)
 
 
@@ -119,6 +121,9 @@ class _Reader:
 
     def values(self, content: Mapping[str, Any], where: str) -> dict[str, Value]:
         found: dict[str, Value] = {}
+        if len(content) > MOST_NAMES:
+            self.problems.append(f"{where.rstrip('.')} has more than {MOST_NAMES} names")
+            return found
         for name, value in content.items():
             if value is not None and not isinstance(value, (str, int, float, bool)):
                 self.problems.append(f"{where}{name} must be a text, a number, true or false, got {str(value)[:40]!r}")

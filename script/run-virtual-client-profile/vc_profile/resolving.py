@@ -122,11 +122,11 @@ def resolved(element: Element, shared: Parameters, well_known: WellKnown) -> Ele
                 problems.append(f"{element.where}.{name}: {PREFIX}{key} is itself a reference ({value[:60]})")
                 continue
         inlined[name] = value
-    found = dict(inlined)
+    found, own = dict(inlined), _own_values(inlined)
     for name, value in inlined.items():
         if isinstance(value, str) and "{" in value:
             try:
-                found[name] = resolve_text(value, _own_values(inlined), well_known)
+                found[name] = resolve_text(value, own, well_known)
             except ResolveError as error:
                 problems.append(f"{element.where}.{name}: {error}")
     children = []

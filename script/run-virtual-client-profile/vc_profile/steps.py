@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from mlperf_metrics.commandline import parse_timespan
@@ -74,24 +74,24 @@ class StepList:
         return json.loads(json.dumps([asdict(step) for step in self.steps]))  # type: ignore[no-any-return]
 
 
-def _flat(element: Element, problems: list[str]) -> Iterator[Element]:
+def _flat(element: Element, problems: list[str]) -> list[Element]:
     """The element, or for a sequence its children, as often as it says."""
     if element.type != SEQUENCE:
         if element.components:
             problems.append(f"{element.where}: {element.type} has no Components; {SEQUENCE} has")
-        yield element
-        return
+        return [element]
     values, wrong = checked_values(element, {**COMMON, "LoopCount": int})
     count = int(values.get("LoopCount", "1"))
     if not 1 <= count <= LARGEST_LOOP:
         wrong.append(f"{element.where}.LoopCount must be 1 to {LARGEST_LOOP}, got {count}")
     problems += wrong
-    for loop in range(1, count + 1 if not wrong else 1):
-        for child in element.components:
-            for found in _flat(child, problems):
-                where = f"{found.where} (loop {loop})" if count > 1 else found.where
-                yield Element(where=where, section=found.section, type=found.type, parameters=found.parameters,
-                              components=found.components)  # fmt: skip
+    children = [found for child in element.components for found in _flat(child, problems)]
+    if wrong or count * len(children) > MOST_STEPS:
+        problems += [] if wrong else [f"{element.where} comes to more than {MOST_STEPS} steps"]
+        return []
+    if count == 1:
+        return children
+    return [replace(one, where=f"{one.where} (loop {loop})") for loop in range(1, count + 1) for one in children]
 
 
 def _step(element: Element, options: Options, platform: str) -> Step:
