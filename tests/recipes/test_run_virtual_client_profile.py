@@ -268,6 +268,8 @@ CUDA = {"Type": "CudaAndNvidiaGPUDriverInstallation", "Parameters": {
         (profile(action(Tags="{LogFolderName}" * 20, LogFolderName="{Tags}{Tags}")), {}, "grows beyond 32768"),
         (profile(action(Tags="{calculate(1 +)}")), {}, "Actions[1].Tags: {calculate(1 +)}: column 4"),
         (profile(action(Tags="{PackageDir:redis}")), {}, "unknown reference 'PackageDir:redis'"),
+        (profile(ParametersOn=["x"]), {}, "ParametersOn must be a list of objects"),
+        (profile({"Type": "MLPerfExecutor", "Paramters": {}}), {}, "Actions[1]: unknown key 'Paramters' (did you mean"),
         (profile(ParametersOn=[{"a": 1}]), {}, "ParametersOn[1] has no Condition"),
         (profile(ParametersOn=[{"Condition": "{calculate(1)}"}]), {}, "must come to true or false, got '1'"),
         (profile(Dependencies=[CUDA]), {}, "12.0 contradicts the run file's 12.4; LinuxDriverVersion 535"),
@@ -456,10 +458,11 @@ def test_a_deterministic_timeout_lets_the_action_or_the_round_finish(inside, cal
     assert answer["state"]["virtual_client_profile"]["progress"] == "timed_out"
 
 
-def test_cleaning_removes_only_what_it_names(inside, call):
+@pytest.mark.parametrize("words", ["logs,state", "yes"])
+def test_cleaning_removes_only_what_it_names(inside, call, words):
     call(log_dir="L", **CPU)
     (inside / "L" / "mine.txt").write_text("mine")
-    call(log_dir="L", clean="logs,state", **CPU)
+    call(log_dir="L", clean=words, **CPU)
     assert len({row["ExperimentId"] for row in rows_of(inside / "L")}) == 1
     assert (inside / "L" / "mine.txt").is_file()
 

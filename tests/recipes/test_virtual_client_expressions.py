@@ -28,6 +28,7 @@ expressions = load_module("run-virtual-client-profile", "vc_profile.expressions"
         ("16777216000 * 80 / 100", "13421772800"),  # 64 bits, because the first number needs them
         ("2147483647L + 1", "2147483648"),
         ("1e3", "1000"),
+        ("1e20 * 2", "2E+20"),
         ("4 <= 2", "false"),
         ("4 > 2 && 1 != 2", "true"),
         ("!true || false", "false"),

@@ -27,6 +27,7 @@ SECTIONS = {"Dependencies": "dependency", "Monitors": "monitor", "Actions": "act
 """In the order in which they run."""
 
 _KNOWN = ("Description", "MinimumExecutionInterval", "Metadata", "Parameters", "ParametersOn", *SECTIONS)
+_ELEMENT = ("Type", "Parameters", "Metadata", "Components")
 
 
 class ProfileError(ValueError):
@@ -119,6 +120,13 @@ class _Reader:
         self.problems.append(f"{where}{name} must be {words}, got {str(found)[:40]!r}")
         return kind()
 
+    def misspelt(self, content: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+        """Other keys may be there, unless they are nearly a known one."""
+        for key in list(content)[:MOST_NAMES]:
+            said = unknown_text("key", key, known)
+            if lookup(dict.fromkeys(known), key) is None and "did you mean" in said:
+                self.problems.append(f"{where}{said}")
+
     def values(self, content: Mapping[str, Any], where: str) -> dict[str, Value]:
         found: dict[str, Value] = {}
         if len(content) > MOST_NAMES:
@@ -143,6 +151,7 @@ class _Reader:
             if not isinstance(content, dict):
                 self.problems.append(f"{here} must be an object, got {str(content)[:40]!r}")
                 continue
+            self.misspelt(content, _ELEMENT, f"{here}: ")
             name = self.part(content, "Type", str, f"{here}.").strip()
             if not name:
                 self.problems.append(f"{here} has no Type")
@@ -162,10 +171,7 @@ def parse_profile(text: str, name: str) -> Profile:
     if not isinstance(content, dict):
         raise ProfileError([f"{name}: holds no object"])
     reader = _Reader()
-    for key in content:
-        said = unknown_text("key", key, _KNOWN)
-        if lookup(dict.fromkeys(_KNOWN), key) is None and "did you mean" in said:
-            reader.problems.append(said)
+    reader.misspelt(content, _KNOWN, "")
     description = reader.part(content, "Description", str, "").strip()
     if not description:
         reader.problems.append("Description is missing or blank")
@@ -173,7 +179,10 @@ def parse_profile(text: str, name: str) -> Profile:
     span = parse_timespan(interval) if interval else None
     if interval and span is None:
         reader.problems.append(f"MinimumExecutionInterval must be a time span such as 01:00:00, got {interval!r}")
-    on = [entry for entry in reader.part(content, "ParametersOn", list, "") if isinstance(entry, dict)]
+    on = reader.part(content, "ParametersOn", list, "")
+    if not all(isinstance(entry, dict) for entry in on):
+        reader.problems.append("ParametersOn must be a list of objects")
+        on = []
     profile = Profile(
         name=name,
         description=description,

@@ -25,7 +25,7 @@ _TOKEN = re.compile(
 _SPANS = re.compile(r"\s*\d{1,2}(?:\.\d{2})?:\d{2}:\d{2}(?:\s*[+-]\s*\d{1,2}(?:\.\d{2})?:\d{2}:\d{2})*\s*")
 _SPAN = re.compile(r"([+-]?)\s*(?:(\d{1,2})\.)?(\d{1,2}):(\d{2}):(\d{2})")
 _ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "t": "\t"}
-_LEVELS = (("||",), ("&&",), ("==", "!="), ("<", ">", "<=", ">="), ("+", "-"), ("*", "/", "%"))
+_BINDING = (("?",), ("||",), ("&&",), ("==", "!="), ("<", ">", "<=", ">="), ("+", "-"), ("*", "/", "%"))
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     ">": operator.gt,
@@ -60,7 +60,7 @@ def as_text(value: Value | None) -> str:
         return str(value).lower()
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return f"{value:.0f}"
-    return "" if value is None else str(value)
+    return "" if value is None else str(value).replace("e", "E") if isinstance(value, float) else str(value)
 
 
 def span_text(span: timedelta) -> str:
@@ -94,14 +94,10 @@ class _Parser:
         self._place = self._depth = 0
 
     def whole(self) -> Value:
-        value = self._choice()
-        if self._kind != "end":
+        value = self._value()
+        if self._tokens[self._place][0] != "end":
             raise self._error(f"{self._word!r} is not expected")
         return value
-
-    @property
-    def _kind(self) -> str:
-        return self._tokens[self._place][0]
 
     @property
     def _word(self) -> str:
@@ -111,37 +107,40 @@ class _Parser:
         return ExpressionError(self._tokens[self._place][2], reason)
 
     def _takes(self, *words: str) -> str:
-        if self._kind == "sign" and self._word in words:
-            self._place += 1
-            return self._tokens[self._place - 1][1]
-        return ""
+        kind, word, _ = self._tokens[self._place]
+        if kind != "sign" or word not in words:
+            return ""
+        self._place += 1
+        return word
 
     def _expect(self, word: str) -> None:
         if not self._takes(word):
             raise self._error(f"{word!r} is expected, found {self._word!r}")
 
-    def _choice(self) -> Value:
+    def _value(self, least: int = 0) -> Value:
+        """A value with every sign behind it that binds at least so tightly."""
+        value = self._unary()
+        for binding in range(len(_BINDING) - 1, least - 1, -1):
+            while sign := self._takes(*_BINDING[binding]):
+                value = self._choice(value) if sign == "?" else self._apply(sign, value, self._value(binding + 1))
+        return value
+
+    def _inner(self) -> Value:
+        """A whole value within another one."""
         self._depth += 1
         if self._depth > DEEPEST:
             raise self._error(f"nested more than {DEEPEST} deep")
-        value = self._level(0)
-        if self._takes("?"):
-            if not isinstance(value, bool):
-                raise self._error("'?' needs true or false before it")
-            first = self._choice()
-            self._expect(":")
-            second = self._choice()
-            value = first if value else second
+        value = self._value()
         self._depth -= 1
         return value
 
-    def _level(self, level: int) -> Value:
-        if level == len(_LEVELS):
-            return self._unary()
-        value = self._level(level + 1)
-        while sign := self._takes(*_LEVELS[level]):
-            value = self._apply(sign, value, self._level(level + 1))
-        return value
+    def _choice(self, condition: Value) -> Value:
+        if not isinstance(condition, bool):
+            raise self._error("'?' needs true or false before it")
+        first = self._inner()
+        self._expect(":")
+        second = self._inner()
+        return first if condition else second
 
     def _unary(self) -> Value:
         signs = []
@@ -149,18 +148,15 @@ class _Parser:
             signs.append(sign)
         value = self._with_methods(self._plain())
         for sign in reversed(signs):
-            if sign == "!" and isinstance(value, bool):
-                value = not value
-            elif sign != "!" and isinstance(value, (int, float)) and not isinstance(value, bool):
-                value = -value if sign == "-" else value
-            else:
+            if isinstance(value, str) or isinstance(value, bool) is not (sign == "!"):
                 raise self._error(f"{sign!r} does not suit {value!r}")
+            value = not value if sign == "!" else -value if sign == "-" else value
         return value
 
     def _plain(self) -> Value:
-        kind, word = self._kind, self._word
+        kind, word, _ = self._tokens[self._place]
         if self._takes("("):
-            value = self._choice()
+            value = self._inner()
             self._expect(")")
             return value
         if kind == "number":
@@ -200,7 +196,7 @@ class _Parser:
                 raise self._error(f"{name!r} is not known; texts have {', '.join(_METHODS)}")
             self._place += 1
             self._expect("(")
-            argument = self._choice()
+            argument = self._inner()
             self._expect(")")
             if not isinstance(argument, str):
                 raise self._error(f"{name} takes a text")

@@ -140,7 +140,8 @@ def parse_options(given: Mapping[str, str]) -> Options:
             problems.append(
                 f"--logger: {unknown_text('logger', part.split('=')[0], LOGGERS)}; nothing goes to a network"
             )
-    cleaned = _known(given.get("clean", ""), "clean", CLEANED, problems)
+    asked = given.get("clean", "")
+    cleaned = CLEANED if asked.lower() in (*_YES, "all") else _known(asked, "clean", CLEANED, problems)
     included, excluded = _scenarios(given.get("scenarios", ""))
     if problems:
         raise ProfileError(problems)
