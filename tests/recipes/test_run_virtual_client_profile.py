@@ -153,6 +153,8 @@ def test_a_run_plans_the_recipes_that_it_calls_and_with_plan_none(call):
 
 YAML = """
 description: the same as YAML, keys in any case
+metadata:
+minimum_execution_interval: 00:00:01
 parameters:
   duration: 01:00:00
   model: bert
@@ -207,6 +209,14 @@ def test_parameters_come_from_the_command_line_then_from_the_first_condition_tha
     )
     answer = call("plan", profile=write(inside, content), parameters="model=3d-unet")
     assert steps(answer)[0]["parameters"] == {"Model": "3d-unet", "Tags": "large"}
+
+
+def test_a_calculation_may_use_another_parameter_that_is_calculated(inside, call):
+    content = profile(
+        action(Tags="{calculate(512/{LogFolderName})}", LogFolderName="{calculate({LogicalCoreCount}/2)}")
+    )
+    answer = call("plan", profile=write(inside, content))
+    assert (steps(answer)[0]["parameters"]["Tags"], steps(answer)[0]["parameters"]["LogFolderName"]) == ("128", "4")
 
 
 def test_own_parameters_and_well_known_words_are_replaced(inside, call):
@@ -269,7 +279,7 @@ CUDA = {"Type": "CudaAndNvidiaGPUDriverInstallation", "Parameters": {
         (profile(action(Tags="{calculate(1 +)}")), {}, "Actions[1].Tags: {calculate(1 +)}: column 4"),
         (profile(action(Tags="{PackageDir:redis}")), {}, "unknown reference 'PackageDir:redis'"),
         (profile(ParametersOn=["x"]), {}, "ParametersOn must be a list of objects"),
-        (profile({"Type": "MLPerfExecutor", "Paramters": {}}), {}, "Actions[1]: unknown key 'Paramters' (did you mean"),
+        (profile({"Type": "MLPerfExecutor", "Paramters": {}}), {}, "key 'Paramters'; did you mean Parameters?"),
         (profile(ParametersOn=[{"a": 1}]), {}, "ParametersOn[1] has no Condition"),
         (profile(ParametersOn=[{"Condition": "{calculate(1)}"}]), {}, "must come to true or false, got '1'"),
         (profile(Dependencies=[CUDA]), {}, "12.0 contradicts the run file's 12.4; LinuxDriverVersion 535"),

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Any
 
 import yaml
 from mlperf_metrics.commandline import parse_timespan
-from mlperf_results.names import unknown_text
 
 Value = str | int | float | bool | None
 Parameters = Mapping[str, Value]
@@ -68,6 +68,11 @@ def lookup(values: Mapping[str, Any], name: str) -> str | None:
     return next((key for key in values if key.lower() == name.lower()), None)
 
 
+def _plain(key: str) -> str:
+    """A key as it counts: `minimum_execution_interval` is one of YAML's ways to write it."""
+    return key.lower().replace("_", "")
+
+
 def _load(text: str) -> Any:
     if len(text) > LARGEST_BYTES:
         raise ProfileError([f"larger than {LARGEST_BYTES:,} bytes"])
@@ -112,20 +117,22 @@ class _Reader:
 
     def part(self, content: Mapping[str, Any], name: str, kind: type, where: str) -> Any:
         """What stands under a key; the empty value of its kind where there is nothing, or another kind."""
-        key = lookup(content, name)
-        found = None if key is None else content[key]
-        if found is None or isinstance(found, kind):
-            return kind() if found is None else found
+        found = next((value for key, value in content.items() if _plain(key) == name.lower()), None)
+        if found in (None, ""):  # YAML has an empty text where nothing stands
+            return kind()
+        if isinstance(found, kind):
+            return found
         words = {"dict": "an object", "list": "a list", "str": "a text"}[kind.__name__]
         self.problems.append(f"{where}{name} must be {words}, got {str(found)[:40]!r}")
         return kind()
 
     def misspelt(self, content: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
         """Other keys may be there, unless they are nearly a known one."""
+        names = {name.lower(): name for name in known}
         for key in list(content)[:MOST_NAMES]:
-            said = unknown_text("key", key, known)
-            if lookup(dict.fromkeys(known), key) is None and "did you mean" in said:
-                self.problems.append(f"{where}{said}")
+            near = get_close_matches(_plain(key), names, n=1, cutoff=0.85)
+            if near and _plain(key) not in names:
+                self.problems.append(f"{where}unknown key {key!r}; did you mean {names[near[0]]}?")
 
     def values(self, content: Mapping[str, Any], where: str) -> dict[str, Value]:
         found: dict[str, Value] = {}

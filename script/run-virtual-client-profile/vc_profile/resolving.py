@@ -30,15 +30,23 @@ class ResolveError(ValueError):
     """A value cannot be resolved."""
 
 
-def _replaced(pattern: re.Pattern[str], text: str, values: Mapping[str, str]) -> str:
-    return pattern.sub(lambda found: values.get(found[1].lower(), found[0]), text)
+def _replaced(text: str, values: Mapping[str, str]) -> str:
+    """A text with the words that have a value replaced, in VirtualClient's number of passes. Raises ResolveError."""
+    for _ in range(PASSES):
+        if len(text) > LONGEST_RESULT:
+            raise ResolveError(f"grows beyond {LONGEST_RESULT} characters")
+        before, text = text, _WORD.sub(lambda found: values.get(found[1].lower(), found[0]), text)
+        if text == before:
+            break
+    return text
 
 
-def _own_values(parameters: Parameters) -> dict[str, str]:
+def _own_values(parameters: Parameters, well_known: WellKnown) -> dict[str, str]:
     """The words that a component's own parameters give: each name, and of time spans `Name.TotalSeconds` and so on."""
     found = {}
     for name, value in parameters.items():
-        found[name.lower()] = as_text(value)
+        text = as_text(value)
+        found[name.lower()] = _replaced(text, well_known) if "{" in text and len(text) <= LONGEST_RESULT else text
         span = parse_timespan(value) if isinstance(value, str) else None
         if span is not None:
             for unit, seconds in _UNITS.items():
@@ -48,13 +56,7 @@ def _own_values(parameters: Parameters) -> dict[str, str]:
 
 def resolve_text(text: str, own: Mapping[str, str], well_known: WellKnown) -> str:
     """Return a text with its references and calculations replaced. Raises ResolveError."""
-    for values in (well_known, own):
-        for _ in range(PASSES):
-            if len(text) > LONGEST_RESULT:
-                raise ResolveError(f"grows beyond {LONGEST_RESULT} characters")
-            before, text = text, _replaced(_WORD, text, values)
-            if text == before:
-                break
+    text = _replaced(_replaced(text, well_known), own)
     for _ in range(PASSES):
         before = text
         for found in _CALCULATION.finditer(before):
@@ -92,7 +94,7 @@ def global_parameters(profile: Profile, given: Mapping[str, str], well_known: We
             problems.append(f"ParametersOn[{place}] has no Condition")
             continue
         try:
-            verdict = resolve_text(text, _own_values(found), well_known).strip().lower()
+            verdict = resolve_text(text, _own_values(found, well_known), well_known).strip().lower()
         except ResolveError as error:
             problems.append(f"ParametersOn[{place}].Condition: {error}")
             continue
@@ -122,7 +124,7 @@ def resolved(element: Element, shared: Parameters, well_known: WellKnown) -> Ele
                 problems.append(f"{element.where}.{name}: {PREFIX}{key} is itself a reference ({value[:60]})")
                 continue
         inlined[name] = value
-    found, own = dict(inlined), _own_values(inlined)
+    found, own = dict(inlined), _own_values(inlined, well_known)
     for name, value in inlined.items():
         if isinstance(value, str) and "{" in value:
             try:
