@@ -7,6 +7,8 @@ rounds, each figure from a process of its own:
                and on all cores: at least 1.5 times on one core in Offline and SingleStream, nowhere slower
     bert       harness beside the MLCommons BERT reference, Offline, on the same questions: at least 2.5 times
     precision  a second model file beside the first one, Offline: int8 at least 2.5 times fp32
+    openvino   harness beside OpenVINO's own benchmark_app on the same blob of ResNet-50, pinned to one core, same batch
+               and threads: at least 97 %; with a second blob, int8 at least 2 times fp32
     server     the highest rate that LoadGen calls VALID in Server, at a limit of ten times the latency of a single
                inference, beside Offline: at least 80 %
 
@@ -224,6 +226,52 @@ def compare_precision(bench: Bench) -> list[Comparison]:
     return in_turn(bench.arguments.rounds, rows)
 
 
+def benchmark_app(bench: Bench, model_info: Path, batch: int, core: int) -> float:
+    """Return the samples per second of OpenVINO's benchmark_app: one stream, thread and request, computed in place."""
+    info = json.loads(model_info.read_text())
+    command = ["-c", "from openvino.tools.benchmark.main import main; main()", "-d", "CPU", "-api", "sync"]
+    command += ["-m", str(model_info.parent / info["files"]["model"]["file"]), "-hint", "none", "-nireq", "1"]
+    command += ["-nstreams", "1", "-nthreads", "1", "-t", str(int(bench.arguments.seconds))]
+    command += ["-infer_precision", "bf16" if info["precision"] == "bf16" else "f32"]
+    text = run_python([*command, "-data_shape", f"[{batch},3,224,224]"], cores=(core,), folder=bench.folder)
+    found = re.search(r"Throughput:\s+([\d.]+) FPS", text)
+    if found is None:
+        raise RuntimeError(f"benchmark_app printed no throughput:\n{text[-2000:]}")
+    return float(found[1])
+
+
+def compare_openvino(bench: Bench) -> list[Comparison]:
+    """(e) Harness beside benchmark_app, and a second blob beside the first one."""
+    core, first, second = max(os.sched_getaffinity(0)), bench.arguments.model_info, bench.arguments.second_model_info
+
+    def harness(scenario: str, path: Path, batch: int) -> float:
+        precision, model_info = json.loads(path.read_text())["precision"], str(path.resolve())
+        shape = {"instances": 1, "threads": 1, **({"batch_size": batch} if scenario == "Offline" else {})}
+        given = {"backend": "openvino", "precision": precision, "model_info_path": model_info, **shape}
+        return rate_of(bench.harness(scenario, (core,), **given))
+
+    rows = []
+    for path in (first, *([second] if second else [])):
+        precision = json.loads(path.read_text())["precision"]
+        for scenario, batch in (("Offline", 8), ("Offline", 1), ("SingleStream", 1)):
+            rows.append(
+                (
+                    Comparison(f"{scenario}, {precision}, batch {batch}", 0.97),
+                    lambda path=path, batch=batch: benchmark_app(bench, path, batch, core),
+                    lambda path=path, batch=batch, scenario=scenario: harness(scenario, path, batch),
+                )
+            )
+    if second:
+        rows.append(
+            (
+                Comparison("int8 over fp32, Offline, batch 8", 2.0),
+                lambda: harness("Offline", first, 8),
+                lambda: harness("Offline", second, 8),
+            )
+        )
+    return in_turn(bench.arguments.rounds, rows)
+
+
 def best_server_rate(bench: Bench, limit_ms: float, offline: float) -> float:
     """Return the highest rate that LoadGen calls VALID, between SERVER_LEAST of Offline's rate and all of it."""
     low, high, best = SERVER_LEAST * offline, offline, 0.0
@@ -255,6 +303,7 @@ COMMANDS = {
     "reference": compare_reference,
     "bert": compare_bert,
     "precision": compare_precision,
+    "openvino": compare_openvino,
     "server": compare_server,
 }
 
@@ -264,7 +313,9 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=COMMANDS)
     parser.add_argument("--model", default="resnet50", help="benchmark name")
-    parser.add_argument("--model_info", type=Path, required=True, help="model.json of an ONNX model")
+    parser.add_argument(
+        "--model_info", type=Path, required=True, help="model.json of an ONNX model; of a blob with openvino"
+    )
     parser.add_argument("--second_model_info", type=Path, help="model.json of the other precision")
     parser.add_argument("--dataset", type=Path, required=True)
     parser.add_argument("--preprocessed", type=Path)
