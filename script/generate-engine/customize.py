@@ -14,9 +14,9 @@ from typing import Any
 MODEL_KEYS = ("CM_MODEL_REQUEST_MODEL", "CM_MLPERF_MODEL")
 PRECISION_KEYS = ("CM_MODEL_REQUEST_PRECISION", "CM_MLPERF_MODEL_PRECISION")
 """Of a call by name in official names, else of the recipe above."""
+BATCH_KEYS = ("CM_ENGINE_LARGEST_BATCH", "CM_MODEL_REQUEST_BATCH_SIZE")
 OPTIONS = {
     "CM_ENGINE_LIBRARY": "library",
-    "CM_ENGINE_LARGEST_BATCH": "largest_batch",
     "CM_ENGINE_WORKSPACE_MB": "workspace_mb",
     "CM_ENGINE_TIMING_CACHE": "timing_cache",
     "CM_ENGINE_COMPUTE_CAPABILITY": "compute_capability",
@@ -36,10 +36,10 @@ def first_of(env: Mapping[str, Any], keys: tuple[str, ...]) -> str:
 
 def arguments(env: Mapping[str, Any], info_file: Path, folder: Path) -> list[str]:
     """The words for harness.making.engine, one for each option that has a value."""
-    words = [f"--model={first_of(env, MODEL_KEYS)}"]
-    words += [f"--{option}={text_of(env, key)}" for key, option in OPTIONS.items() if text_of(env, key)]
-    if precision := first_of(env, PRECISION_KEYS):
-        words.append(f"--precision={precision}")
+    values = {option: text_of(env, key) for key, option in OPTIONS.items()}
+    values |= {"model": first_of(env, MODEL_KEYS), "precision": first_of(env, PRECISION_KEYS)}
+    values["largest_batch"] = first_of(env, BATCH_KEYS)
+    words = [f"--{option}={value}" for option, value in sorted(values.items()) if value]
     words += [f"--model_info={info_file}", f"--output_dir={folder}"]
     sizes = [size.strip() for size in text_of(env, "CM_ENGINE_SIZES").split(",") if size.strip()]
     return [*words, *(["--sizes", *sizes] if sizes else [])]

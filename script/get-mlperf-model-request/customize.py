@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 MODEL_KEY = "CM_MLPERF_MODEL"
-BENCHMARKS_KEY = "CM_MODEL_REQUEST_BENCHMARKS"
 PRECISION_KEY = "CM_MLPERF_MODEL_PRECISION"
 SOURCE_KEY = "CM_MLPERF_SOURCE"
 LIBRARY_KEY = "CM_ENGINE_LIBRARY"
@@ -34,16 +33,12 @@ def text_of(env: Mapping[str, Any], key: str) -> str:
 
 def wanted_name(env: Mapping[str, Any]) -> str:
     """Return the one benchmark that --model or --benchmarks names. Raises RequestError."""
-    model, benchmarks = text_of(env, MODEL_KEY), text_of(env, BENCHMARKS_KEY)
-    if "," in benchmarks:
-        raise RequestError(
-            f"--benchmarks={benchmarks}: one benchmark at a time here; for several: {SEVERAL}{benchmarks}"
-        )
-    if model and benchmarks and model != benchmarks:
-        raise RequestError(f"--model={model} and --benchmarks={benchmarks} are the same input\nhint: give one of them")
-    if not model and not benchmarks:
+    model = text_of(env, MODEL_KEY)
+    if "," in model:
+        raise RequestError(f"{model}: one benchmark at a time here\nhint: for several: {SEVERAL}{model}")
+    if not model:
         raise RequestError(f"no model is named\n{HINT}")
-    return model or benchmarks
+    return model
 
 
 def require_given(env: Mapping[str, Any]) -> None:
@@ -71,7 +66,8 @@ def request_of(env: Mapping[str, Any]) -> dict[str, str]:
         raise RequestError(str(error)) from error
     record, source = record_of(name), text_of(env, SOURCE_KEY) or "real"
     official = record.names[0] if level is None else f"{name}-{level * 100:.12g}"
-    precision = PRECISION_ALIASES.get(text_of(env, PRECISION_KEY), text_of(env, PRECISION_KEY))
+    precision = text_of(env, PRECISION_KEY) or text_of(env, "CM_MLPERF_CONFIG_PRECISION")
+    precision = PRECISION_ALIASES.get(precision, precision)
     library = text_of(env, LIBRARY_KEY).removesuffix("_rtx")
     backend = next((one for one in BACKENDS.values() if library and one.engine == library), None)
     if backend is not None and precision and precision not in backend.precisions:
@@ -91,6 +87,7 @@ def request_of(env: Mapping[str, Any]) -> dict[str, str]:
         "CM_MODEL_REQUEST_MODEL": official,
         "CM_MODEL_REQUEST_NAME": name,
         "CM_MODEL_REQUEST_PRECISION": precision or "fp32",
+        "CM_MODEL_REQUEST_BATCH_SIZE": text_of(env, "CM_MLPERF_CONFIG_BATCH_SIZE"),
         DATA_KEY: "yes" if precision == "int8" else text_of(env, DATA_KEY),
     }
 

@@ -166,7 +166,7 @@ def test_the_engines_sizes_are_words_of_their_own(inside, hook_input):
     }  # fmt: skip
     assert engine.preprocess(hook_input(env)) == {"return": 0}
     assert (inside / "arguments.txt").read_text().splitlines() == [
-        "--model=bert-99", "--library=tensorrt", "--largest_batch=4", f"--model_info={info}", f"--output_dir={inside}",
+        "--largest_batch=4", "--library=tensorrt", "--model=bert-99", f"--model_info={info}", f"--output_dir={inside}",
         "--sizes", "tokens=1:384:384", "boxes=1:2:3",
     ]  # fmt: skip
 
@@ -179,7 +179,7 @@ def test_the_names_of_a_call_by_name_come_before_those_of_the_recipe_above(insid
     }  # fmt: skip
     assert engine.preprocess(hook_input(env)) == {"return": 0}
     words = (inside / "arguments.txt").read_text().splitlines()
-    assert words[:3] == ["--model=resnet50", "--library=openvino", "--precision=bf16"]
+    assert words[:3] == ["--library=openvino", "--model=resnet50", "--precision=bf16"]
     assert calibrate.preprocess(hook_input(env)) == {"return": 0}
     assert (inside / "arguments.txt").read_text().splitlines()[0] == "--model=resnet50"
 
@@ -260,6 +260,8 @@ def by_name(**given: str) -> dict[str, str]:
         ({"model": "BERT"}, "bert-99", "fp32"),
         ({"model": "bert-99.9", "model_precision": "bfloat16"}, "bert-99.9", "bf16"),
         ({"model": "RNN_T", "model_precision": "int8"}, "rnnt", "int8"),
+        ({"model": "resnet50", "config_precision": "int8"}, "resnet50", "int8"),
+        ({"model": "resnet50", "config_precision": "int8", "model_precision": "fp32"}, "resnet50", "fp32"),
     ],
 )
 def test_a_call_by_name_gets_official_names(given, model, precision):
@@ -273,8 +275,7 @@ def test_a_call_by_name_gets_official_names(given, model, precision):
         ({}, "no model is named"),
         ({"CM_MLPERF_MODEL": "resnet51"}, "unknown benchmark 'resnet51'"),
         ({"CM_MLPERF_MODEL": "digits", "CM_MLPERF_SOURCE": "tiny"}, "digits has one model and one data set"),
-        ({"CM_MLPERF_MODEL": "bert", "CM_MODEL_REQUEST_BENCHMARKS": "resnet50"}, "are the same input"),
-        ({"CM_MODEL_REQUEST_BENCHMARKS": "bert,resnet50"}, "--run_args=--benchmarks=bert,resnet50"),
+        ({"CM_MLPERF_MODEL": "bert,resnet50"}, "--run_args=--benchmarks=bert,resnet50"),
         (
             {"CM_MLPERF_MODEL": "bert", "CM_MLPERF_MODEL_PRECISION": "fp16", "CM_ENGINE_LIBRARY": "openvino"},
             "unknown precision 'fp16' (did you mean bf16?); known: fp32, bf16, int8",
