@@ -76,8 +76,9 @@ def of_benchmark(folder: str, record: Record) -> Iterator[tuple[str, str]]:
         yield name, f"    base: [{record.name}_]\n    env: {{CM_MLPERF_MODEL: {name}}}\n" + group
 
 
-def _packages(packages: tuple[Package, ...]) -> str:
-    rows = [
+def _packages(packages: tuple[Package, ...], recipes: tuple[str, ...] = ()) -> str:
+    rows = [f"    - names: [{tags.replace('get,', '').replace(',', '-')}]\n      tags: {tags}\n" for tags in recipes]
+    rows += [
         f"    - names: [{one.name}]\n      tags: get,generic-python-lib,{one.tags}\n"
         + (f'      version_min: "{one.version_min}"\n' if one.version_min else "")
         for one in packages
@@ -96,7 +97,7 @@ def of_backend(name: str, record: BackendRecord) -> Iterator[tuple[str, str]]:
             ("    adr:\n" + "".join(files) if record.model_files else "")
             + _default(record.is_default)
             + ("" if "cpu" in record.devices else f"    default_variations: {{device: {record.devices[0]}}}\n")
-            + _packages(tuple(one for one in record.packages if not one.device))
+            + _packages(tuple(one for one in record.packages if not one.device), record.recipes)
             + f"    env: {{CM_MLPERF_BACKEND: {_key(name)}}}\n    group: backend\n"
         ),
     )

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from machine_facts import choose, nvidia
 from mlperf_results.appnames import app_names
-from mlperf_results.backends import STAND_IN_BACKENDS
+from mlperf_results.backends import STAND_IN_BACKENDS, misfit
 from mlperf_results.disturbance import VERDICT
 from mlperf_results.layout import ResultsPaths, RunPaths, make_run_id
 from mlperf_results.names import parse_mode, parse_scenario
@@ -82,10 +82,13 @@ RECORDED_KEY = "CM_RECORDED_MACHINE"
 
 
 def require_device(env: dict, folder: Path) -> None:
-    """Raises run_request.RequestError where device cuda is asked for and no GPU answers.
+    """Raises run_request.RequestError where the backend cannot do what is asked for, or device cuda and no GPU answers.
 
     A plan may be made for a recorded machine.
     """
+    keys = (run_request.BACKEND_KEY, run_request.MODEL_KEY, run_request.DEVICE_KEY)
+    if why := misfit(*(str(env.get(key) or "") for key in keys)):
+        raise run_request.RequestError([why])
     if env.get(run_request.DEVICE_KEY) != "cuda" or env.get(run_request.BACKEND_KEY) in STAND_IN_BACKENDS:
         return
     try:

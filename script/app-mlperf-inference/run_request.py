@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from mlperf_results.appnames import PRECISION_ALIASES, AppNames
+from mlperf_results.backends import BACKENDS
 from mlperf_results.compliance import TESTS as COMPLIANCE_TESTS
 from mlperf_results.names import UnknownName, parse_execution_mode, parse_mode, parse_scenario, unknown_text
 from mlperf_results.rounds import scenarios_of
@@ -44,7 +45,18 @@ WHOLE_NUMBERS = {
     "min_query_count": "CM_MLPERF_INFERENCE_MIN_QUERY_COUNT",
     "performance_sample_count": "CM_MLPERF_LOADGEN_PERFORMANCE_SAMPLE_COUNT",
 }
+WHOLE = "a whole number from 1"
 TRUTHS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
+SERVER_FILE_KEY = "CM_TRITON_SERVER_FILE"
+SERVING = {
+    "batching": "CM_MLPERF_TRITON_BATCHING",
+    "transport": "CM_MLPERF_TRITON_TRANSPORT",
+    "instance_count": "CM_MLPERF_TRITON_INSTANCE_COUNT",
+    "max_queue_delay_us": "CM_MLPERF_TRITON_MAX_QUEUE_DELAY_US",
+    "preferred_batch_size": "CM_MLPERF_TRITON_PREFERRED_BATCH_SIZE",
+    "max_batch_size": "CM_MLPERF_TRITON_MAX_BATCH_SIZE",
+}
+"""Settings of a server that answers, for backends that ask one (harness/serving.py)."""
 NUMBERS = {"target_qps": "CM_MLPERF_LOADGEN_TARGET_QPS", "target_latency_ms": "CM_MLPERF_LOADGEN_TARGET_LATENCY"}
 
 
@@ -60,6 +72,18 @@ class RequestError(Exception):
 def whole_number(text: str) -> int | None:
     """The whole number from 1 that `text` is, else None."""
     return int(text) if text.isascii() and text.isdigit() and int(text) > 0 else None
+
+
+def from_zero(text: str) -> int | None:
+    """The whole number from 0 that `text` is, else None."""
+    return 0 if text == "0" else whole_number(text)
+
+
+def batch_sizes(text: str) -> list[int] | None:
+    """The batch sizes that a comma list holds, smallest first, else None."""
+    numbers = [whole_number(word.strip()) for word in text.split(",")]
+    found = sorted({number for number in numbers if number is not None})
+    return found if None not in numbers else None
 
 
 def gpu_numbers(text: str) -> list[int] | None:
@@ -166,6 +190,38 @@ class _Reader:
             if self.text(key):
                 self.problems.append(f"{key}: found {self.text(key)!r}; digits makes its data and model here")
 
+    def chosen(self, key: str, kind: str, names: tuple[str, ...]) -> str | None:
+        """One of `names`; None where nothing is said."""
+        return self.one_of(key, kind, names) if self.text(key) else None
+
+    def serving(self) -> dict[str, object] | None:
+        """How the server is to be set up; None for a backend that asks none, which refuses the server's settings."""
+        backend = BACKENDS.get(self.text(BACKEND_KEY))
+        if backend is None or not backend.is_served:
+            served = ", ".join(name for name, record in BACKENDS.items() if record.is_served)
+            for key in SERVING.values():
+                if self.text(key):
+                    self.problems.append(f"{key}: found {self.text(key)!r}; only backend {served} asks a server")
+            return None
+        sizes = "whole numbers from 1, separated by commas"
+        return {
+            "server": self.path(SERVER_FILE_KEY),
+            "batching": self.chosen(SERVING["batching"], "batching", ("client", "server")),
+            "transport": self.chosen(SERVING["transport"], "transport", ("grpc", "http", "shm")),
+            "instance_count": self.number(SERVING["instance_count"], whole_number, WHOLE),
+            "max_queue_delay_us": self.number(SERVING["max_queue_delay_us"], from_zero, "a whole number from 0"),
+            "preferred_batch_size": self.listed(SERVING["preferred_batch_size"], batch_sizes, sizes),
+            "max_batch_size": self.number(SERVING["max_batch_size"], whole_number, WHOLE),
+        }
+
+    def listed(self, key: str, parse: Callable[[str], list[int] | None], allowed: str) -> list[int] | None:
+        """The numbers of a comma list; None where nothing is said."""
+        text = self.text(key)
+        found = parse(text) if text else None
+        if text and found is None:
+            self.problems.append(f"{key}: found {text!r}; allowed: {allowed}")
+        return found
+
     def number(self, key: str, parse: Callable[[str], float | None], allowed: str) -> float | None:
         text = self.text(key)
         if not text:
@@ -219,9 +275,11 @@ def _asked(reader: _Reader, known: AppNames) -> dict[str, object]:
         "user_conf": reader.path(USER_CONF_KEY),
     }
     for name, key in WHOLE_NUMBERS.items():
-        asked[name] = reader.number(key, whole_number, "a whole number from 1")
+        asked[name] = reader.number(key, whole_number, WHOLE)
     for name, key in NUMBERS.items():
         asked[name] = reader.number(key, positive_number, "a number above 0")
+    if (serving := reader.serving()) is not None:
+        asked["serving"] = serving
     reader.refuse_unused_copies()
     if reader.problems:
         raise RequestError(reader.problems)

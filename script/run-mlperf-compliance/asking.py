@@ -143,8 +143,16 @@ def _resolved(result: Mapping[str, Any], name: str) -> Any:
     return None if setting is None else setting["value"]
 
 
+def _serving(run: MeasuredRun) -> dict[str, Any]:
+    """Return the inputs that set up a server as the run had it; empty for a backend that asks none."""
+    given = {name: value for name, value in (run.request.get("serving") or {}).items() if name != "server"}
+    return {name: ",".join(map(str, value)) if isinstance(value, list) else value for name, value in given.items()}
+
+
 def _shape(run: MeasuredRun) -> dict[str, Any]:
     """Return the shape that the harness had found: a compliance run does not look for another one."""
+    if run.request.get("serving"):  # its threads are those of the server's processes
+        return {name: run.request[name] for name in ("instances", "threads", "batch_size")}
     found: dict[str, Any] = {"instances": _resolved(run.result, "instances")}
     if run.request["device"] == "cpu":
         found["threads"] = threads_in_all(run.result["run"])
@@ -165,6 +173,7 @@ def app_inputs(run: MeasuredRun, test: str, source: str) -> dict[str, Any]:
         "compliance_test": test,
         "compliance_reference": str(run.scenario_folder / "performance" / "run_1"),
         **_shape(run),
+        **_serving(run),
         "batch_timeout": request["batch_timeout_us"],
         "gpus": ",".join(map(str, request["gpus"])) if request["gpus"] else None,
         "target_qps": _resolved(run.result, "target_qps"),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mlperf_results.appnames import PRECISION_ALIASES, AppNames
+from mlperf_results.backends import BACKENDS, misfit
 from mlperf_results.names import ExecutionMode, Mode, Scenario, parse_scenario
 from mlperf_results.rounds import current_scenarios, scenarios_of
 
@@ -47,6 +48,16 @@ WHOLE_NUMBER_KEYS = {
     "performance_sample_count": "CM_MLPERF_LOADGEN_PERFORMANCE_SAMPLE_COUNT",
 }
 """Inputs of app-mlperf-inference that are handed to every run as they are; batch_timeout to Server alone."""
+
+SERVER_KEYS = {
+    "batching": "CM_MLPERF_TRITON_BATCHING",
+    "instance_count": "CM_MLPERF_TRITON_INSTANCE_COUNT",
+    "max_batch_size": "CM_MLPERF_TRITON_MAX_BATCH_SIZE",
+    "max_queue_delay_us": "CM_MLPERF_TRITON_MAX_QUEUE_DELAY_US",
+    "preferred_batch_size": "CM_MLPERF_TRITON_PREFERRED_BATCH_SIZE",
+    "transport": "CM_MLPERF_TRITON_TRANSPORT",
+}
+"""Inputs of app-mlperf-inference for backends that ask a server; it checks their values."""
 
 PATH_KEYS = {
     "dataset_path": "CM_MLPERF_OWN_DATASET_PATH",
@@ -168,6 +179,7 @@ def _wanted_scenarios(reader: Reader, model: str) -> tuple[Scenario, ...]:
 def _options(reader: Reader, device: str, folder: Path) -> dict[str, str]:
     numbers = {name: reader.whole_number(key, name) for name, key in WHOLE_NUMBER_KEYS.items()}
     options = {name: str(value) for name, value in numbers.items() if value is not None}
+    options.update({name: reader.text(key) for name, key in SERVER_KEYS.items() if reader.text(key)})
     gpus = reader.gpus("CM_MLPERF_GPUS", device)
     if gpus:
         options["gpus"] = gpus
@@ -183,6 +195,12 @@ def _misfits(config: Config, known: AppNames) -> list[str]:
     """A problem for everything that is right by itself and wrong together."""
     chosen = {config.model, config.backend, config.device, config.precision, config.source}
     problems = [f"{' and '.join(sorted(names))} do not go together" for names in known.forbidden if names <= chosen]
+    if why := misfit(config.backend, config.model, config.device):
+        problems.append(why)
+    if not BACKENDS[config.backend].is_served:
+        problems += [
+            f"--{name}: backend {config.backend} asks no server" for name in SERVER_KEYS if name in config.options
+        ]
     if config.run_id and config.resume:
         problems.append("--resume: a call with --run_id goes on by itself; leave one of them out")
     for name, is_given in (("rerun", config.is_rerun), ("target_origin", bool(config.target_origin))):

@@ -7,11 +7,11 @@ from pathlib import Path
 
 HARNESS = Path(__file__).resolve().parents[2] / "script" / "app-mlperf-inference" / "harness"
 LAYERS = (
-    "errors", "tensors", "libraries", "modelfacts", "metrics", "media", "calibrationlists", "datasets", "decoding",
-    "watch", "cores", "benchmarks.base", "benchmarks", "network", "backends.base", "torch_cuda", "backends", "registry",
-    "config", "userconf", "audit", "mishaps", "failures", "identity", "store", "queueing", "qsl", "settings",
-    "effective", "accuracy", "result", "metadata_json", "sut", "warmup", "tuning", "shapes", "loadgen", "opening",
-    "run", "scoring", "preprocess", "find", "making",
+    "errors", "tensors", "libraries", "serving", "modelfacts", "metrics", "media", "calibrationlists", "datasets",
+    "decoding", "watch", "cores", "benchmarks.base", "benchmarks", "network", "backends.base", "torch_cuda", "backends",
+    "registry", "config", "userconf", "audit", "mishaps", "failures", "identity", "store", "queueing", "qsl",
+    "settings", "effective", "accuracy", "result", "metadata_json", "sut", "warmup", "tuning", "served", "shapes",
+    "loadgen", "opening", "run", "scoring", "preprocess", "find", "making",
 )  # fmt: skip
 """Lowest first. `network` stands for what builds networks with torch: architecture, initial weights, network.py of each
 benchmark; `benchmarks` for model.py, record.py and what a benchmark has beside; `backends` for their backend.py."""

@@ -7,8 +7,8 @@
     "batch_timeout_us": null, "target_qps": null, "target_latency_ms": null, "min_duration_ms": null,
     "min_query_count": null, "performance_sample_count": null, "user_conf": null}
 
-Every key is always there; null in the second half means that the harness decides. Relative paths start at the
-current folder.
+Every key is always there, but for `serving` (serving.py), which backends have that ask a server; null in the second
+half means that the harness decides. Relative paths start at the current folder.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -32,6 +33,7 @@ from mlperf_results.names import (
 )
 
 from harness.errors import ConfigError, Problem
+from harness.serving import BATCHING, TRANSPORTS, ServingRequest, check_serving
 
 FORMAT = 3
 
@@ -86,6 +88,7 @@ class RunConfig:
     min_query_count: int | None
     performance_sample_count: int | None
     user_conf: Path | None
+    serving: ServingRequest | None = None
 
 
 _Value = TypeVar("_Value")
@@ -169,6 +172,38 @@ def _gpus(value: object) -> tuple[int, ...] | None:
     return tuple(numbers) if len(numbers) == len(value) else None
 
 
+def _batch_sizes(value: object) -> tuple[int, ...] | None:
+    if not isinstance(value, list) or not value or any(_whole(item) is None for item in value):
+        return None
+    return tuple(sorted(set(value)))
+
+
+def _from_zero(value: object) -> int | None:
+    return 0 if value == 0 and not isinstance(value, bool | float) else _whole(value)
+
+
+def _serving(reader: _Reader, value: object) -> ServingRequest | None:
+    """Return `serving`, with the problems in it noted."""
+    if not isinstance(value, Mapping):
+        reader.note("serving", json.dumps(value), "an object (serving.py)")
+        return None
+    inner = _Reader(value)
+    server = inner.take("server", "a path", _path)
+    request = ServingRequest(
+        server=server or Path(),
+        batching=inner.optional("batching", ", ".join(BATCHING), _one_of(BATCHING)),
+        transport=inner.optional("transport", ", ".join(TRANSPORTS), _one_of(TRANSPORTS)),
+        instance_count=inner.optional("instance_count", "a whole number from 1", _whole),
+        max_queue_delay_us=inner.optional("max_queue_delay_us", "a whole number from 0", _from_zero),
+        preferred_batch_size=inner.optional("preferred_batch_size", "a list of whole numbers from 1", _batch_sizes),
+        max_batch_size=inner.optional("max_batch_size", "a whole number from 1", _whole),
+    )
+    inner.refuse_others()
+    for problem in inner.problems:
+        reader.note(f"serving.{problem.key}", problem.found, problem.allowed)
+    return request
+
+
 def _check_purpose(reader: _Reader, config: RunConfig) -> None:
     if config.compliance_test is not None and config.mode is not Mode.PERFORMANCE:
         reader.note("compliance_test", json.dumps(config.compliance_test), "null: it is a run in performance mode")
@@ -230,6 +265,7 @@ def parse_run_config(text: str, source: str, known: KnownNames) -> RunConfig:
     min_query_count = reader.optional("min_query_count", "a whole number from 1", _whole)
     performance_sample_count = reader.optional("performance_sample_count", "a whole number from 1", _whole)
     user_conf = reader.optional("user_conf", "a path", _path)
+    serving = None if "serving" not in values else reader.optional("serving", "an object", partial(_serving, reader))
     reader.refuse_others()
     if (
         model is None or backend is None or device is None or scenario is None or mode is None
@@ -262,7 +298,10 @@ def parse_run_config(text: str, source: str, known: KnownNames) -> RunConfig:
         min_query_count=min_query_count,
         performance_sample_count=performance_sample_count,
         user_conf=user_conf,
+        serving=serving,
     )
+    if serving is not None:
+        check_serving(serving, scenario, reader.note)
     _check_purpose(reader, config)
     _check_targets(reader, config)
     if reader.problems:

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from mlperf_results.backends import BACKENDS
+from mlperf_results.backends import BACKENDS, misfit
 from mlperf_results.benchmarks import model_of, record_of
+from mlperf_results.logs import Json
+from mlperf_results.names import ExecutionMode
 from mlperf_results.record import BackendRecord, Record
 
 from harness import registry
-from harness.backends.base import Backend, BackendModule, BackendRequest
+from harness.backends.base import Backend, BackendModule, BackendRequest, ServedBackend
 from harness.benchmarks.base import Model, ModelModule
 from harness.config import RunConfig
 from harness.cores import at_cores, available_cores, physical_cores, share_out
@@ -21,11 +23,15 @@ from harness.errors import ConfigError, HarnessError, Problem
 from harness.failures import Failures
 from harness.modelfacts import ModelFacts, file_sha256, read_model_facts
 from harness.qsl import Library, Source
+from harness.served import ServedPlan, resolve_serving, served_layouts
 from harness.store import open_store
 from harness.sut import Work
 from harness.tensors import Infer, NetworkSpec, Samples
-from harness.tuning import Layout
+from harness.tuning import Layout, Search, cpu_layouts, gpu_layouts
 from harness.watch.progress import Counts
+
+_SEARCH_S = {ExecutionMode.TEST: 6.0, ExecutionMode.FAST: 15.0, ExecutionMode.VALID: 30.0}
+"""How long the best shape is looked for."""
 
 _HINT = "make the model again, or give the folder that its recipe made"
 
@@ -83,6 +89,12 @@ def _checked_digests(facts: ModelFacts, networks: Sequence[NetworkSpec]) -> dict
 
 
 def _check_backend(config: RunConfig, can: BackendRecord, facts: ModelFacts) -> None:
+    if why := misfit(config.backend, config.model, config.device):
+        raise ConfigError("the run", [Problem("backend", repr(config.backend), f"another one: {why}")])
+    if can.is_served != (config.serving is not None):
+        allowed = "an object with the server's files" if can.is_served else "no such key"
+        found = "nothing" if config.serving is None else "an object"
+        raise ConfigError("the run", [Problem("serving", found, f"{allowed} (backend {config.backend})")])
     for key, found, known in (("device", config.device, can.devices), ("precision", config.precision, can.precisions)):
         if found not in known:
             problem = Problem(key, repr(found), f"{', '.join(known)} (backend {config.backend})")
@@ -139,17 +151,54 @@ def require_model_memory(parts: Parts, available_bytes: int | None) -> None:
         )
 
 
+def search_of(parts: Parts, target_latency_ms: float | None) -> Search:
+    """Return what is to be found out: what the request and the backend leave open."""
+    config, rules = parts.config, parts.rules
+    fixed = config.batch_size or parts.can.batch_size
+    largest = fixed or rules.largest_batch_size
+    if config.serving is not None:
+        count = len(physical_cores(available_cores()))
+        layouts = served_layouts(config.serving, config.scenario, count, config.instances, config.threads)
+        fixed = 1 if config.serving.is_batched_by_server else fixed
+        largest = fixed or min(largest, config.serving.max_batch_size or largest)
+    elif config.device == "cpu":
+        cores = physical_cores(available_cores())
+        layouts = cpu_layouts(config.scenario, cores, config.instances, config.threads)
+    else:
+        layouts = gpu_layouts(len(config.gpus), config.instances)
+    return Search(
+        scenario=config.scenario,
+        layouts=layouts,
+        batch_size=fixed or min(rules.batch_size, largest),
+        largest_batch_size=largest,
+        limit_ms=target_latency_ms or rules.server_target_latency_ms,
+        budget_s=_SEARCH_S[config.execution_mode],
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class OpenedWork:
     """The networks opened in a layout, and the work that answers with them."""
 
     work: Work
     backends: tuple[Backend, ...]
+    serving: ServedPlan | None = None
 
     def close(self) -> None:
         """Free what was opened."""
         for backend in self.backends:
             backend.close()
+
+    def start_count(self) -> None:
+        """Let servers begin to count: the test comes next."""
+        for backend in self.backends:
+            if isinstance(backend, ServedBackend):
+                backend.start_count()
+
+    def served(self) -> dict[str, Json]:
+        """Return the server's figures of the test, None without a server; raises HarnessError where they do not fit."""
+        found = [one.served(self.work.counts.done) for one in self.backends if isinstance(one, ServedBackend)]
+        return dict(found[0]) if found else {}
 
     def versions(self) -> dict[str, str]:
         """Return the versions of the libraries that answer."""
@@ -162,6 +211,11 @@ def open_work(parts: Parts, library: Library, layout: Layout, largest_batch: int
 
     config = parts.config
     machine = physical_cores(available_cores()) if config.device == "cpu" else ()
+    serving = None
+    if config.serving is not None:  # its processes compute, not the threads here
+        total = config.threads or len(machine)
+        serving = resolve_serving(config.serving, config.scenario, layout, total, largest_batch)
+        machine = ()
     cores = share_out(machine, layout.instances, layout.threads)
     backends: dict[str, Backend] = {}
     for network in parts.model.networks:
@@ -180,6 +234,8 @@ def open_work(parts: Parts, library: Library, layout: Layout, largest_batch: int
             is_spinning=layout.is_spinning,
             largest_batch=largest_batch,
             engine=parts.facts.engine,
+            folder=config.output_dir,
+            serving=None if serving is None else serving.serving,
         )
         backends[network.name] = parts.backend.open_backend(request)
     calls: list[dict[str, Infer]] = [
@@ -194,4 +250,4 @@ def open_work(parts: Parts, library: Library, layout: Layout, largest_batch: int
         counts=Counts(layout.instances),
         at_core=lambda number: at_cores(cores[number] if cores else ()),
     )
-    return OpenedWork(work, tuple(backends.values()))
+    return OpenedWork(work, tuple(backends.values()), serving)

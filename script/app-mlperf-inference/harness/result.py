@@ -28,7 +28,7 @@ class Facts:
     """What a run knows beside its settings and LoadGen's log.
 
     kept_shape_utc: when the shape was found by an earlier run (shape.json); None where this run looked for it.
-    candidates: the shapes that this run measured.
+    candidates: the shapes that this run measured. serving: how the server was set up, where one answered.
     """
 
     command: tuple[str, ...]
@@ -43,6 +43,7 @@ class Facts:
     warm_up: Mapping[str, float | None]
     kept_shape_utc: str | None
     candidates: Sequence[Mapping[str, Json]]
+    serving: Mapping[str, Json] | None = None
 
 
 def run_label(settings: Settings, log: LoadGenLog, facts: Facts, compliance_test: str | None = None) -> str:
@@ -128,7 +129,7 @@ def build_result(config: RunConfig, settings: Settings, log: LoadGenLog, facts: 
     return {
         "format": FORMAT,
         "label": run_label(settings, log, facts, config.compliance_test),
-        "run": _run_part(config, settings),
+        "run": {**_run_part(config, settings), **({} if facts.serving is None else {"serving": dict(facts.serving)})},
         "user_conf_lines": dict(settings.user_lines),
         "is_synthetic": dict(facts.is_synthetic),
         "issue_shape": facts.issue_shape,

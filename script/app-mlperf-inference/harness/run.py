@@ -20,18 +20,18 @@ from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY, ExecutionMode, 
 from harness import registry, userconf
 from harness.audit import clear_audit
 from harness.config import KnownNames, RunConfig, parse_run_config
-from harness.cores import available_cores, physical_cores
+from harness.cores import available_cores
 from harness.effective import logged_settings, require_same_settings
 from harness.errors import ConfigError, HarnessError, Problem
 from harness.metadata_json import metadata as metadata_record
 from harness.mishaps import incomplete_logs, require_whole_logs
-from harness.opening import OpenedWork, Parts, open_parts, open_work, require_model_memory
+from harness.opening import OpenedWork, Parts, open_parts, open_work, require_model_memory, search_of
 from harness.qsl import Library, make_library
 from harness.result import Facts, build_result, write_json
 from harness.settings import Circumstances, Origin, Setting, Settings, Shape, require_memory, resolve
 from harness.shapes import KeptShape, purpose, read_shape, shape_file, write_shape
 from harness.sut import INLINE_SERVER_LIMIT_MS, IssueShape, Work, chunked, multi_inline, queued, single_inline, split
-from harness.tuning import Found, Layout, Search, cpu_layouts, find_shape, gpu_layouts
+from harness.tuning import Found, Layout, Search, find_shape
 from harness.watch.machine import free_memory_bytes, machine_facts
 from harness.watch.monitor import Monitor
 from harness.watch.progress import Expectation, progress
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
 
 _USABLE_MEMORY = 0.8
 """Part of the available memory that LoadGen's queries, or a model, may take."""
-
-_SEARCH_S = {ExecutionMode.TEST: 6.0, ExecutionMode.FAST: 15.0, ExecutionMode.VALID: 30.0}
-"""How long the best shape is looked for."""
 
 _WARM_UP_SAMPLES = 8
 """Fewest samples in memory while the shape is looked for; MultiStream asks for eight at once."""
@@ -76,25 +73,6 @@ def _user_lines(config: RunConfig, loadgen_name: str) -> dict[str, float]:
     if config.execution_mode is ExecutionMode.VALID:
         userconf.require_rules(lines, str(config.user_conf))
     return userconf.effective(lines, loadgen_name, config.scenario)
-
-
-def _search(parts: Parts, target_latency_ms: float | None) -> Search:
-    """Return what is to be found out: what the request and the backend leave open."""
-    config, rules = parts.config, parts.rules
-    if config.device == "cpu":
-        cores = physical_cores(available_cores())
-        layouts = cpu_layouts(config.scenario, cores, config.instances, config.threads)
-    else:
-        layouts = gpu_layouts(len(config.gpus), config.instances)
-    fixed = config.batch_size or parts.can.batch_size
-    return Search(
-        scenario=config.scenario,
-        layouts=layouts,
-        batch_size=fixed or rules.batch_size,
-        largest_batch_size=fixed or rules.largest_batch_size,
-        limit_ms=target_latency_ms or rules.server_target_latency_ms,
-        budget_s=_SEARCH_S[config.execution_mode],
-    )
 
 
 def _load_some(parts: Parts, library: Library) -> None:
@@ -246,6 +224,7 @@ def _facts(prepared: Prepared, shape_name: str) -> Facts:
         warm_up=asdict(found.warm_up),
         kept_shape_utc=None if kept is None else kept.found_utc,
         candidates=[asdict(candidate) for candidate in found.candidates],
+        serving=None if opened.serving is None else opened.serving.record(),
     )
 
 
@@ -304,7 +283,7 @@ def prepare(config: RunConfig) -> Prepared:
     parts = open_parts(config)
     user_lines = _user_lines(config, parts.rules.loadgen_name)
     require_model_memory(parts, available_memory_bytes())
-    search = _search(parts, config.target_latency_ms)
+    search = search_of(parts, config.target_latency_ms)
     library = make_library(parts.source, parts.model)
     _load_some(parts, library)
     at_once = MULTI_STREAM_SAMPLES_PER_QUERY if config.scenario is Scenario.MULTI_STREAM else 1
@@ -330,7 +309,9 @@ def perform(config: RunConfig) -> dict[str, Json]:
     settings, paths = prepared.settings, RunPaths(config.output_dir)
     require_memory(settings, available_memory_bytes())
     issue_shape = prepared.issue_shape(prepared.found.work)
+    prepared.opened.start_count()
     monitor = _start_test(prepared, issue_shape)
+    served = prepared.opened.served()
     try:
         log = read_run_logs(paths)
     except LogError as error:
@@ -340,6 +321,8 @@ def perform(config: RunConfig) -> dict[str, Json]:
     result = build_result(config, settings, log, prepared.facts(issue_shape.name))
     prepared.opened.close()
     load = monitor.record()
+    if served:
+        result["served"] = served
     result = {**result, "load": load.summary(), "machine": machine_facts(monitor.gpus)}
     result["disturbances"] = [str(found) for found in disturbances(result)]
     result["took_s"] = round((datetime.now(timezone.utc) - prepared.started).total_seconds(), 1)

@@ -55,7 +55,11 @@ def shape_file(config: RunConfig) -> Path | None:
 
 def purpose(config: RunConfig, digests: Mapping[str, str], cores: tuple[int, ...], limit_ms: float) -> dict[str, Json]:
     """Return what a shape was found for: it holds for runs that agree in all of it."""
-    given = {"batch_size": config.batch_size, "instances": config.instances, "threads": config.threads}
+    given: dict[str, Json] = {
+        "batch_size": config.batch_size, "instances": config.instances, "threads": config.threads
+    }  # fmt: skip
+    if config.serving is not None:
+        given["serving"] = config.serving.given()
     return {
         "model": config.model,
         "model_sha256": dict(digests),

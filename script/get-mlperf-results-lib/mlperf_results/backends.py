@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from mlperf_results.benchmarks import model_of
 from mlperf_results.record import BackendRecord
 from mlperf_results.recordfiles import read_records
 
@@ -13,3 +14,13 @@ BACKENDS: Mapping[str, BackendRecord] = MappingProxyType(read_records("backends"
 
 STAND_IN_BACKENDS = tuple(name for name, record in BACKENDS.items() if record.stand_in)
 """Backends whose speed is no machine's: they prove pipelines."""
+
+
+def misfit(backend: str, benchmark: str, device: str) -> str:
+    """Return why a backend cannot run a benchmark on a device, where its record says so; else an empty text."""
+    record = BACKENDS.get(backend)
+    unfit: Mapping[str, str] = {} if record is None else record.unfit
+    for name, key in ((benchmark, model_of(benchmark)), (f"on {device}", device)):
+        if key in unfit:
+            return f"backend {backend} cannot run {name}: {unfit[key]}"
+    return ""

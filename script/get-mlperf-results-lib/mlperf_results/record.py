@@ -195,6 +195,8 @@ class BackendRecord:
     library: the handle of the package whose version stands in a system's name. short_name: in systems' names as NVIDIA
     gives them. transformation: what it does to weights, for measurements.json.
     stand_in: what is said of figures that are no machine's; empty: a real backend.
+    recipes: tags of further recipes that it needs. is_served: another process answers; run.json then has `serving`.
+    unfit: folders of benchmarks, and devices, that it cannot do, each with the reason.
     """
 
     framework: str | None
@@ -210,3 +212,6 @@ class BackendRecord:
     transformation: str = ""
     stand_in: str = ""
     is_default: bool = False
+    recipes: tuple[str, ...] = ()
+    is_served: bool = False
+    unfit: Mapping[str, str] = field(default_factory=dict)

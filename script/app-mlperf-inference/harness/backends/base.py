@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
+from mlperf_results.logs import Json
+
+from harness.serving import Serving
 from harness.tensors import Infer, NetworkSpec
 
 
@@ -25,6 +28,8 @@ class BackendRequest:
     is_spinning: whether a waiting CPU thread may keep its core busy (only where nobody else needs the core).
     largest_batch: the most samples of one call. architecture: the benchmark's folder, whose network.py builds it.
     engine: model.json's, what an engine was built with and for; empty for other files.
+    folder: that of the run, where a backend may leave what it wrote. serving: how a server is to be set up; None for a
+    backend that asks none.
     """
 
     network: NetworkSpec
@@ -40,6 +45,8 @@ class BackendRequest:
     is_spinning: bool
     largest_batch: int
     engine: Mapping[str, Any] = field(default_factory=dict)
+    folder: Path | None = None
+    serving: Serving | None = None
 
 
 class Backend(Protocol):
@@ -55,6 +62,18 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Free what was opened."""
+
+
+@runtime_checkable
+class ServedBackend(Backend, Protocol):
+    """A backend whose answers come from a server that counts for itself."""
+
+    def start_count(self) -> None:
+        """Begin to count: the test comes next. Raises HarnessError."""
+
+    def served(self, samples: int) -> Mapping[str, Json]:
+        """Return the server's figures of the test, in which LoadGen got `samples` samples; raises HarnessError where
+        the server did not compute them."""
 
 
 class BackendModule(Protocol):

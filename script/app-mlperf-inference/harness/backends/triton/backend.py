@@ -1,0 +1,180 @@
+"""The triton backend: a tritonserver of this machine answers, started for the run and ended with it.
+
+Each instance of the harness is a caller with a connection of its own; the processes that compute are the server's. The
+requests of the test are counted here and by Triton, and a run in which the two differ fails. This process needs
+tritonclient alone; the server and its Python live in an environment of their own (get-triton-server).
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mlperf_results.logs import Json
+
+from harness.backends.base import BackendRequest
+from harness.backends.triton import repository
+from harness.backends.triton.client import CALLERS, Caller, Target
+from harness.backends.triton.server import Start, TritonServer, read_server_files, start_server
+from harness.errors import HarnessError
+from harness.serving import Serving
+from harness.tensors import Infer, Tensors
+
+CONFIG_FILE, LOG_FILE = "triton-config.pbtxt", "triton-server.log"
+"""What a run leaves of the server in its folder."""
+
+START_S, START_PER_PROCESS_S, LOADED_BYTES_PER_S = 20.0, 1.0, 50e6
+"""How long a server may take to load: a base, for each process of the model, and for the bytes that each reads. A start
+took 2 to 9 s on a machine with 2 busy cores (Triton 2.51.0, 2026-11), so this is two to ten times as long."""
+
+CUT_SAMPLES = ("unet3d",)
+"""Benchmarks that ask the network several times for a sample (a sliding window)."""
+
+
+class TritonBackend:
+    """A server that is ready, and its callers."""
+
+    def __init__(self, server: TritonServer, target: Target, request: BackendRequest, serving: Serving) -> None:
+        self._server, self._target, self._serving = server, target, serving
+        self._is_cut = request.architecture in CUT_SAMPLES
+        self._callers: list[Caller] = []
+        self._sent = [[0, 0, 0] for _ in range(request.instances)]  # of each instance: requests, samples, ns
+        self._before: Mapping[str, Any] = {}
+
+    def instance(self, number: int) -> Infer:
+        """Return the call; Python's global lock is free while it waits for the answer."""
+        caller, sent = CALLERS[self._serving.transport](self._target), self._sent[number]
+        self._callers.append(caller)
+        ask, first, clock = caller.ask, self._target.network.inputs[0].name, time.perf_counter_ns
+
+        def infer(inputs: Tensors) -> Tensors:
+            start = clock()
+            answers = ask(inputs)
+            sent[2] += clock() - start
+            sent[1] += len(inputs[first])
+            sent[0] += 1
+            return answers
+
+        return infer
+
+    def versions(self) -> Mapping[str, str]:
+        """Return the versions of the server and of what computes in it."""
+        files = self._server.files
+        return {"tritonserver": files.version, **{f"server {name}": value for name, value in files.versions.items()}}
+
+    def start_count(self) -> None:
+        """Begin to count: what was asked so far was the warm-up."""
+        for sent in self._sent:
+            sent[:] = [0, 0, 0]
+        self._before = self._server.statistics(self._target.model)
+
+    def served(self, samples: int) -> Mapping[str, Json]:
+        """Return Triton's figures since `start_count`, with `samples` as LoadGen got them.
+
+        Raises HarnessError where Triton did not compute what was answered.
+        """
+        after = self._server.statistics(self._target.model)
+        requests, sent, waited_ns = (sum(one[place] for one in self._sent) for place in range(3))
+        inferred, executed = (
+            count_of(after, name) - count_of(self._before, name) for name in ("inference_count", "execution_count")
+        )
+        if inferred != sent or (sent != samples and not self._is_cut):
+            raise HarnessError(
+                f"LoadGen got {samples} samples, the harness sent {sent}, and Triton counts {inferred} inferences",
+                "something else asked this server, or answers were made up: run it again",
+            )
+
+        def mean_us(name: str) -> float:
+            spent = duration_ns(after, name) - duration_ns(self._before, name)
+            return round(spent / max(1, requests) / 1000.0, 1)
+
+        request_us = round(waited_ns / max(1, requests) / 1000.0, 1)
+        return {
+            "served_by": self._server.files.served_by,
+            "server_version": self._server.files.version,
+            "container": None,
+            "processes": self._serving.instance_count,
+            "samples": samples,
+            "inference_count": inferred,
+            "warm_up_inference_count": count_of(self._before, "inference_count"),
+            "execution_count": executed,
+            "request_count": requests,
+            "average_batch": round(inferred / max(1, executed), 3),
+            "request_us": request_us,
+            "queue_us": mean_us("queue"),
+            "compute_us": round(sum(mean_us(f"compute_{part}") for part in ("input", "infer", "output")), 1),
+            "hop_us": round(request_us - mean_us("success"), 1),
+        }
+
+    def close(self) -> None:
+        """Close the connections and end the server."""
+        for caller in self._callers:
+            caller.close()
+        self._callers.clear()
+        self._server.stop()
+
+
+def count_of(statistics: Mapping[str, Any], name: str) -> int:
+    """Return a count of Triton's statistics; HTTP leaves out a number that is 0."""
+    return int(statistics.get(name, 0))
+
+
+def duration_ns(statistics: Mapping[str, Any], name: str) -> int:
+    """Return the nanoseconds that all requests together spent in a stage ("queue", "compute_infer", "success")."""
+    return int(statistics.get("inference_stats", {}).get(name, {}).get("ns", 0))
+
+
+def model_settings(serving: Serving, threads: int) -> repository.ModelSettings:
+    """Return how the model is served."""
+    return repository.ModelSettings(
+        count=serving.instance_count,
+        threads=threads,
+        max_batch_size=serving.max_batch_size,
+        is_batching=serving.is_batched_by_server,
+        preferred=serving.preferred_batch_size,
+        max_queue_delay_us=serving.max_queue_delay_us,
+    )
+
+
+def _require_transport(request: BackendRequest, serving: Serving) -> None:
+    if serving.transport != "shm":
+        return
+    open_sizes = [spec.name for spec in (*request.network.inputs, *request.network.outputs) if not spec.is_fixed]
+    if open_sizes:
+        raise HarnessError(
+            f"--transport=shm needs tensors of one size; those of {', '.join(open_sizes)} differ from call to call",
+            "--transport=grpc or http",
+        )
+
+
+def open_backend(request: BackendRequest) -> TritonBackend:
+    """Start a server with the network and return the backend; raises HarnessError with the server's own reason."""
+    serving, path = request.serving, request.path
+    if serving is None or path is None or request.folder is None:
+        raise HarnessError(
+            "backend triton needs `serving` with a server.json, and a model file",
+            "cm run script --tags=app,mlperf,inference,_triton makes both",
+        )
+    network = repository.require_servable(request.architecture, [request.network])
+    if serving.is_batched_by_server:
+        repository.require_fixed_sizes(request.architecture, network)
+    _require_transport(request, serving)
+    files = read_server_files(serving.server)
+    model = request.architecture
+    text = repository.config_text(model, path.name, network, model_settings(serving, request.threads))
+    repository.require_valid(text, model)
+    (request.folder / CONFIG_FILE).write_text(text, encoding="utf-8")
+    folder = Path(tempfile.mkdtemp(prefix="crowdperf-triton-"))
+    repository.write_linked(folder / "repository", model, path, text)
+    count = serving.instance_count
+    deadline_s = START_S + count * (START_PER_PROCESS_S + path.stat().st_size / LOADED_BYTES_PER_S)
+    start = Start(
+        files=files, repository=folder / "repository", log=request.folder / LOG_FILE, folders=(folder,),
+        deadline_s=deadline_s,
+    )  # fmt: skip
+    server = start_server(start)
+    target = Target(server=server, model=model, network=network, largest_batch=request.largest_batch)
+    return TritonBackend(server, target, request, serving)

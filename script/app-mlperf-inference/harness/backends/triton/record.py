@@ -1,0 +1,22 @@
+"""The backend triton: a real tritonserver of this machine answers, with onnxruntime behind it."""
+
+from mlperf_results.record import BackendRecord, Package
+
+RECORD = BackendRecord(
+    framework="onnx",
+    model_files="onnx",
+    devices=("cpu",),
+    precisions=("fp32", "fp16", "bf16", "int8"),
+    # The client alone: the server has a virtual environment of its own (get-triton-server), with another numpy.
+    packages=(Package(name="tritonclient", tags="_package.tritonclient[grpc]", version_min="2.60.0"),),
+    library="tritonclient",
+    short_name="Triton",
+    recipes=("get,triton,server",),
+    is_served=True,
+    unfit={
+        "rnnt": "it has two networks and hands states from call to call, which a server would copy each time",
+        "gptj": "it hands states from call to call, which a server would copy each time",
+        "cuda": "the server of nvidia-pytriton computes on the CPU; a GPU needs NVIDIA's container: "
+        "cm run script --tags=serve,mlperf,model,_container,_plan",
+    },
+)

@@ -1,0 +1,87 @@
+"""Hooks of get-triton-server: refuse a machine that the wheel is not made for, and give what assemble.py has made.
+
+With `_container` nothing is installed: the image is named, and how to get it.
+"""
+
+from __future__ import annotations
+
+if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
+    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+
+import json
+import platform
+import re
+from pathlib import Path
+from typing import Any
+
+KIND_KEY = "CM_TRITON_SERVER_KIND"
+IMAGE_KEY = "CM_TRITON_SERVER_IMAGE"
+FILE_KEY = "CM_TRITON_SERVER_FILE"
+IMAGE = "nvcr.io/nvidia/tritonserver:24.10-py3"
+"""NVIDIA's image with server 2.51.0 (its release notes for 24.10). No digest of it could be looked up from here
+(2026-11-23), and none is invented: the engine resolves the tag."""
+DIGEST = re.compile(r"[^@\s]+@sha256:[0-9a-f]{64}")
+MACHINES = ("x86_64",)
+"""What nvidia-pytriton 0.7.0 has wheels for: manylinux_2_35_x86_64 (PyPI)."""
+
+
+def is_container(env: dict[str, Any]) -> bool:
+    """Whether NVIDIA's image is asked for."""
+    return env.get(KIND_KEY) == "container"
+
+
+def image_lines(image: str) -> list[str]:
+    """The commands that get the image, and say its digest where `image` names a tag only."""
+    lines = [f"docker pull {image}"]
+    if not DIGEST.fullmatch(image):
+        lines.append(f"docker image inspect --format '{{{{index .RepoDigests 0}}}}' {image}")
+        lines.append("then give what it prints as --image=NAME@sha256:DIGEST, which pins the content")
+    return lines
+
+
+def misfit(machine: str) -> str:
+    """Why the wheel cannot be used on a machine; empty where it can."""
+    if machine in MACHINES:
+        return ""
+    return (
+        f"nvidia-pytriton has no wheel for {machine}; it has them for {', '.join(MACHINES)}\n"
+        "hint: NVIDIA's container runs there: cm run script --tags=serve,mlperf,model,_container,_plan"
+    )
+
+
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """Refuses what preprocess refuses; called when a run is planned, makes nothing."""
+    env = i["env"]
+    why = "" if is_container(env) else misfit(platform.machine())
+    return {"return": 16, "error": why} if why else {"return": 0}
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """CM hook: see `plan`; with `_container` it names the image and how to get it, and fetches nothing."""
+    env = i["env"]
+    if not is_container(env):
+        return plan(i)
+    image = str(env.get(IMAGE_KEY) or "").strip() or IMAGE
+    if any(letter.isspace() for letter in image) or image.startswith("-"):
+        return {"return": 1, "error": f"--image={image!r} is not a reference of an image: NAME:TAG or NAME@sha256:..."}
+    env[IMAGE_KEY] = image
+    print("\n".join(["get-triton-server: plan only, nothing is fetched:", *(f"  {one}" for one in image_lines(image))]))
+    return {"return": 0}
+
+
+def postprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """CM hook: exports where server.json is; its program lies in the virtual environment."""
+    env = i["env"]
+    if is_container(env):
+        return {"return": 0}
+    folder = Path.cwd()
+    try:
+        content = json.loads((folder / "server.json").read_text(encoding="utf-8"))
+        version, program = str(content["version"]), str(content["program"])
+    except (OSError, ValueError, KeyError) as error:
+        return {"return": 1, "error": f"{folder / 'server.json'} cannot be used: {error!r}\nhint: run it with --new"}
+    env[FILE_KEY] = str(folder / "server.json")
+    env["CM_TRITON_SERVER_VERSION"] = version
+    env["CM_GET_DEPENDENT_CACHED_PATH"] = program
+    files = ["server.json", *(str(path) for path in sorted(Path("backends").rglob("*")) if path.is_file())]
+    return {"return": 0, "version": version, "files": files}
