@@ -23,6 +23,7 @@ OWN = ("get-ml-model-", "get-dataset-", "get-preprocessed-dataset-")
 
 ALLOWED = {
     "get-mlperf-results-lib/mlperf_results/anchors.py": "published results, by benchmark",
+    "run-virtual-client-profile/vc_profile/steptypes.py": "the models that VirtualClient's executor knows, and their runs",
 }
 NAMES = {
     name for folder, record in RECORDS.items() for name in (folder, record.name, *record.names)
