@@ -88,6 +88,7 @@ def show(i, form: str, source: Path, results) -> dict:
         if form in ("banners", "both"):
             lines += summaries.banner_lines(summaries.PERFORMANCE_BANNER, performance)
             lines += summaries.banner_lines(summaries.ACCURACY_BANNER, accuracy)
+            lines += summaries.label_lines(rows)
         if form in ("tree", "both"):
             lines += summaries.tree_lines(rows)
         lines += [f"left out {text}" for text in results.left_out]

@@ -94,6 +94,15 @@ def accuracy_summary(rows: Sequence[Row]) -> Summary:
     return found
 
 
+def label_lines(rows: Sequence[Row]) -> list[str]:
+    """What is said of results that are no MLPerf results, each once, with whose they are where not all have it."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if row.label:
+            found.setdefault(row.label, []).append(f"{config_name(row)} {row.model}")
+    return [label if len(names) == len(rows) else f"{label}: {', '.join(names)}" for label, names in found.items()]
+
+
 def banner_lines(banner: str, summary: Summary) -> list[str]:
     """One banner with all its configurations."""
     lines = ["", banner, ""]

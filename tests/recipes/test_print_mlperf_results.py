@@ -97,6 +97,7 @@ def test_the_tree_says_why_a_run_is_invalid_and_how_server_stands(inside, call):
     assert f"server/offline: {5159.22 / 1612210:.3f}" in text
     assert "invalid: performance constraints not satisfied" in text
     assert "label: test run, not a valid MLPerf result" in text
+    assert "\ntest run, not a valid MLPerf result: s-default-Server bert-99\n" in call(form="banners")["text"]
     assert "published: none (not compared: test run" in text
 
 
