@@ -21,6 +21,8 @@ from .upstream import upstream_metrics
 
 FILE_NAME = "metadata.json"
 TOOL = "MLPerf"
+FIRST_ATTEMPT = "first_attempt"
+"""Where run-mlperf-inference leaves an INVALID run that it made again at a lower rate: the second one counts."""
 _ARCHITECTURES = {"x86_64": "linux-x64", "aarch64": "linux-arm64"}
 
 
@@ -50,12 +52,12 @@ def session_of(
 
 
 def find(source: Path) -> Iterator[Path]:
-    """Yield the file itself, or every metadata.json below a folder, in order; links to folders are not followed."""
+    """Yield the file itself, or every metadata.json below a folder, in order; not in linked folders and FIRST_ATTEMPT."""
     if source.is_file():
         yield source
         return
     for folder, names, files in os.walk(source):
-        names.sort()
+        names[:] = sorted(name for name in names if name != FIRST_ATTEMPT)
         if FILE_NAME in files:
             yield Path(folder) / FILE_NAME
 
