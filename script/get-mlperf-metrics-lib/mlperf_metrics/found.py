@@ -52,7 +52,7 @@ def session_of(
 
 
 def find(source: Path) -> Iterator[Path]:
-    """Yield the file itself, or every metadata.json below a folder, in order; not in linked folders and FIRST_ATTEMPT."""
+    """Yield the file itself, or every metadata.json below a folder; not in linked folders and FIRST_ATTEMPT."""
     if source.is_file():
         yield source
         return
