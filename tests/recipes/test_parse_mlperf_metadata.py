@@ -213,6 +213,8 @@ def test_without_a_figure_under_its_key_the_others_are_taken_in_order():
         (json.dumps(made.accuracy({"name": "F1", "pass": "yes", "value": 1, "threshold": 1})), "must be true or false"),
         (json.dumps(made.accuracy({"name": "F1"})), r"accuracy\[0\] has no name or no value"),
         (json.dumps(made.performance(scenario_key=None, summary_string=None)), "nothing else gives the figure"),
+        ("{" + ",".join(f'"{n}": 1' for n in range(300_000)) + ', "5": 1}', "the key '5' occurs twice"),
+        (json.dumps(made.performance(result_completed_samples_per_sec=10**400)), "must be a number, got '1000"),
         (" " * (LARGEST_BYTES + 1), "so it is no metadata.json"),
     ],
 )  # fmt: skip
@@ -355,6 +357,11 @@ def test_a_foreign_text_stays_in_its_field():
     assert len(row) == 29
     assert row[10] == 'x","y'
     assert row[25] == 'k=a b,c"d'
+
+
+def test_half_of_a_character_does_no_harm(tmp_path):
+    metricfiles.append(tmp_path, [Metric(name="a", value=1.0, metadata={"k": "\ud800"})], SESSION, source_of("1"))
+    assert len(rows_of(tmp_path)) == 1
 
 
 def test_cleaning_removes_the_files_of_metrics_and_no_other(tmp_path):

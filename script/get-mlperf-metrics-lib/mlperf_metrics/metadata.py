@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,7 @@ from mlperf_results.names import FULL_RULES_MIN_DURATION_MS, Mode
 Json = Any
 """Anything of a JSON document; a JSON alias."""
 
-LARGEST_BYTES = 4 * 1024 * 1024
+LARGEST_BYTES, LARGEST_NUMBER = 4 * 1024 * 1024, 1e300
 """A metadata.json of v5.1 with eight GPUs has 20 KB; what is larger than this is another kind of file."""
 
 _TEXT_MODES = {"PerformanceOnly": Mode.PERFORMANCE, "AccuracyOnly": Mode.ACCURACY}
@@ -92,36 +93,35 @@ class _Reader:
         self.problems: list[str] = []
 
     def text(self, key: str, place: Mapping[str, Json] | None = None) -> str:
-        found = (self.content if place is None else place).get(key)
-        if found is None or isinstance(found, str):
-            return found or ""
-        self._wrong(key, "a text", found)
-        return ""
+        return str(self._take(key, place, "a text", lambda found: isinstance(found, str)) or "")
 
     def number(self, key: str, place: Mapping[str, Json] | None = None) -> float | None:
-        found = (self.content if place is None else place).get(key)
-        if found is None or (isinstance(found, (int, float)) and not isinstance(found, bool)):
-            return found
-        self._wrong(key, "a number", found)
-        return None
+        found: float | None = self._take(key, place, "a number", _is_number)
+        return found
 
     def verdict(self, key: str, place: Mapping[str, Json] | None = None) -> bool | None:
+        found: bool | None = self._take(key, place, "true or false", lambda found: isinstance(found, bool))
+        return found
+
+    def _take(self, key: str, place: Mapping[str, Json] | None, kind: str, fits: Callable[[Json], bool]) -> Json:
         found = (self.content if place is None else place).get(key)
-        if found is None or isinstance(found, bool):
+        if found is None or fits(found):
             return found
-        self._wrong(key, "true or false", found)
+        self.problems.append(f"{key} must be {kind}, got {str(found)[:40]!r}")
         return None
 
-    def _wrong(self, key: str, kind: str, found: Json) -> None:
-        self.problems.append(f"{key} must be {kind}, got {str(found)[:40]!r}")
+
+def _is_number(found: Json) -> bool:
+    return isinstance(found, (int, float)) and not isinstance(found, bool) and abs(found) < LARGEST_NUMBER
 
 
 def _object(text: str, where: str) -> dict[str, Json]:
     def pairs(found: list[tuple[str, Json]]) -> dict[str, Json]:
-        twice = sorted({key for key, _ in found if sum(other == key for other, _ in found) > 1}) if found else []
-        if twice:
-            raise ValueError(f"the key {twice[0]!r} occurs twice")
-        return dict(found)
+        content = dict(found)
+        if len(content) < len(found):
+            twice = next(key for key, count in Counter(key for key, _ in found).items() if count > 1)
+            raise ValueError(f"the key {twice!r} occurs twice")
+        return content
 
     def number(found: str) -> float:
         if not math.isfinite(value := float(found)):

@@ -120,7 +120,7 @@ def fields(metric: Metric, session: Session, source: Source) -> dict[str, object
 
 def json_text(metric: Metric, session: Session, source: Source) -> str:
     """Return the object as text that ends with a line break."""
-    return json.dumps(fields(metric, session, source), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(fields(metric, session, source), indent=2) + "\n"
 
 
 def _pairs(values: object) -> str:

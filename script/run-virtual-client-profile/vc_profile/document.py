@@ -177,6 +177,10 @@ def parse_profile(text: str, name: str) -> Profile:
         raise ProfileError([f"{name}: {problem}" for problem in error.problems]) from None
     if not isinstance(content, dict):
         raise ProfileError([f"{name}: holds no object"])
+    try:
+        json.dumps(content, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ProfileError([f"{name}: has half of a character (a lone surrogate)"]) from None
     reader = _Reader()
     reader.misspelt(content, _KNOWN, "")
     description = reader.part(content, "Description", str, "").strip()
