@@ -17,9 +17,6 @@ from typing import Any
 KIND_KEY = "CM_TRITON_SERVER_KIND"
 IMAGE_KEY = "CM_TRITON_SERVER_IMAGE"
 FILE_KEY = "CM_TRITON_SERVER_FILE"
-IMAGE = "nvcr.io/nvidia/tritonserver:24.10-py3"
-"""NVIDIA's image with server 2.51.0 (its release notes for 24.10). No digest of it could be looked up from here
-(2026-11-23), and none is invented: the engine resolves the tag."""
 DIGEST = re.compile(r"[^@\s]+@sha256:[0-9a-f]{64}")
 MACHINES = ("x86_64",)
 """What nvidia-pytriton 0.7.0 has wheels for: manylinux_2_35_x86_64 (PyPI)."""
@@ -61,12 +58,14 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     env = i["env"]
     if not is_container(env):
         return plan(i)
-    image = str(env.get(IMAGE_KEY) or "").strip() or IMAGE
+    from mlperf_results.backends import BACKENDS
+
+    image = str(env.get(IMAGE_KEY) or "").strip() or BACKENDS["triton"].image
     if any(letter.isspace() for letter in image) or image.startswith("-"):
         return {"return": 1, "error": f"--image={image!r} is not a reference of an image: NAME:TAG or NAME@sha256:..."}
     env[IMAGE_KEY] = image
     print("\n".join(["get-triton-server: plan only, nothing is fetched:", *(f"  {one}" for one in image_lines(image))]))
-    return {"return": 0}
+    return {"return": 0, "skip": True}
 
 
 def postprocess(i: dict[str, Any]) -> dict[str, Any]:

@@ -196,7 +196,7 @@ class BackendRecord:
     gives them. transformation: what it does to weights, for measurements.json.
     stand_in: what is said of figures that are no machine's; empty: a real backend.
     recipes: tags of further recipes that it needs. is_served: another process answers; run.json then has `serving`.
-    unfit: folders of benchmarks, and devices, that it cannot do, each with the reason.
+    unfit: folders of benchmarks, and devices, that it cannot do, each with the reason. image: a container that has it.
     """
 
     framework: str | None
@@ -215,3 +215,4 @@ class BackendRecord:
     recipes: tuple[str, ...] = ()
     is_served: bool = False
     unfit: Mapping[str, str] = field(default_factory=dict)
+    image: str = ""

@@ -7,10 +7,8 @@ tritonclient alone; the server and its Python live in an environment of their ow
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from mlperf_results.logs import Json
@@ -23,15 +21,12 @@ from harness.errors import HarnessError
 from harness.serving import Serving
 from harness.tensors import Infer, Tensors
 
-CONFIG_FILE, LOG_FILE = "triton-config.pbtxt", "triton-server.log"
-"""What a run leaves of the server in its folder."""
+FOLDER, LOG_FILE = "triton", "server.log"
+"""In the folder of the run: what the server was given, and what it printed."""
 
 START_S, START_PER_PROCESS_S, LOADED_BYTES_PER_S = 20.0, 1.0, 50e6
 """How long a server may take to load: a base, for each process of the model, and for the bytes that each reads. A start
 took 2 to 9 s on a machine with 2 busy cores (Triton 2.51.0, 2026-11), so this is two to ten times as long."""
-
-CUT_SAMPLES = ("unet3d",)
-"""Benchmarks that ask the network several times for a sample (a sliding window)."""
 
 
 class TritonBackend:
@@ -39,7 +34,6 @@ class TritonBackend:
 
     def __init__(self, server: TritonServer, target: Target, request: BackendRequest, serving: Serving) -> None:
         self._server, self._target, self._serving = server, target, serving
-        self._is_cut = request.architecture in CUT_SAMPLES
         self._callers: list[Caller] = []
         self._sent = [[0, 0, 0] for _ in range(request.instances)]  # of each instance: requests, samples, ns
         self._before: Mapping[str, Any] = {}
@@ -81,7 +75,7 @@ class TritonBackend:
         inferred, executed = (
             count_of(after, name) - count_of(self._before, name) for name in ("inference_count", "execution_count")
         )
-        if inferred != sent or (sent != samples and not self._is_cut):
+        if not inferred == sent == samples:
             raise HarnessError(
                 f"LoadGen got {samples} samples, the harness sent {sent}, and Triton counts {inferred} inferences",
                 "something else asked this server, or answers were made up: run it again",
@@ -166,15 +160,12 @@ def open_backend(request: BackendRequest) -> TritonBackend:
     model = request.architecture
     text = repository.config_text(model, path.name, network, model_settings(serving, request.threads))
     repository.require_valid(text, model)
-    (request.folder / CONFIG_FILE).write_text(text, encoding="utf-8")
-    folder = Path(tempfile.mkdtemp(prefix="crowdperf-triton-"))
+    folder = request.folder.absolute() / FOLDER
     repository.write_linked(folder / "repository", model, path, text)
     count = serving.instance_count
     deadline_s = START_S + count * (START_PER_PROCESS_S + path.stat().st_size / LOADED_BYTES_PER_S)
-    start = Start(
-        files=files, repository=folder / "repository", log=request.folder / LOG_FILE, folders=(folder,),
-        deadline_s=deadline_s,
-    )  # fmt: skip
+    log = folder / LOG_FILE
+    start = Start(files=files, repository=folder / "repository", log=log, deadline_s=deadline_s)
     server = start_server(start)
     target = Target(server=server, model=model, network=network, largest_batch=request.largest_batch)
     return TritonBackend(server, target, request, serving)

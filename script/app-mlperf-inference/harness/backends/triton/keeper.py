@@ -1,12 +1,11 @@
 """Keeps one tritonserver: starts it, ends it, and leaves nothing behind. A process of its own, standard library only.
 
-    python3 keeper.py '{"command": [...], "environment": {...}, "log": "server.log", "shm_prefix": "x_",
-                        "folders": ["/tmp/..."], "grace_s": 5}'
+    python3 keeper.py '{"command": [...], "environment": {...}, "log": "server.log", "shm_prefix": "x_", "grace_s": 5}'
 
 It ends the server when its own standard input ends (the process that started it closed the pipe, or is gone: also after
 `kill -9`), or on SIGTERM; it ends by itself when the server does, with the server's code. It then kills what is left of
-the server's process group (the processes of its models), removes the shared memory in /dev/shm whose name begins with
-`shm_prefix`, and `folders`. A Ctrl-C in the terminal does not reach it: it is started in a session of its own. When the
+the server's process group (the processes of its models), and removes the shared memory in /dev/shm whose name begins
+with `shm_prefix`. A Ctrl-C in the terminal does not reach it: it is started in a session of its own. When the
 keeper itself is killed, the kernel ends the server with SIGTERM (PR_SET_PDEATHSIG), on which it cleans up.
 """
 
@@ -17,7 +16,6 @@ import ctypes
 import json
 import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -27,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 SHARED_MEMORY = Path("/dev/shm")
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 """prctl(2), <linux/prctl.h>."""
 _GROUP_END_S = 5.0
 
@@ -65,16 +63,20 @@ def _end(child: subprocess.Popen[bytes], grace_s: float) -> None:
 
 
 def _end_group(group: int) -> None:
-    """Kill what is left of the server's process group, and wait for it to be gone."""
+    """Kill what is left of the server's process group, and wait for it to be gone; orphans of it are children here."""
     end_s = time.monotonic() + _GROUP_END_S
     with contextlib.suppress(ProcessLookupError, PermissionError):
         while time.monotonic() < end_s:
             os.killpg(group, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
             time.sleep(0.02)
 
 
 def keep(order: Mapping[str, Any]) -> int:
     """Start the server and stay until it has ended; return its code."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
     wake, alarm = os.pipe()
     os.set_blocking(alarm, False)
     signal.set_wakeup_fd(alarm)
@@ -95,20 +97,10 @@ def keep(order: Mapping[str, Any]) -> int:
             if sys.stdin.fileno() in ready and not os.read(sys.stdin.fileno(), 64):
                 break
     finally:
-        has_ended_itself = child.poll() is not None
         _end(child, order["grace_s"])
         _end_group(child.pid)
         remove_regions(order["shm_prefix"])
-        if not has_ended_itself:  # else its starter is told, and may want to start another in the same folder
-            clean_up(order)
     return child.returncode
-
-
-def clean_up(order: Mapping[str, Any]) -> None:
-    """Remove the shared memory and the folders of the server; what is gone already is fine."""
-    remove_regions(order["shm_prefix"])
-    for folder in order["folders"]:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ has `dims: [ 1 ]` here, because Triton knows no tensor without sizes. No path in
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +44,7 @@ class ModelSettings:
     is_batching: bool = False
     preferred: tuple[int, ...] = ()
     max_queue_delay_us: int = 0
+    is_on_gpu: bool = False
 
 
 def require_servable(benchmark: str, networks: Sequence[NetworkSpec]) -> NetworkSpec:
@@ -108,7 +110,7 @@ def config_text(model: str, file_name: str, network: NetworkSpec, settings: Mode
         *(line for spec in network.inputs for line in _tensor("input", spec)),
         *(line for spec in network.outputs for line in _tensor("output", spec)),
         "version_policy { specific { versions: [ 1 ] } }",
-        f"instance_group [ {{ count: {settings.count} kind: KIND_CPU }} ]",
+        f"instance_group [ {{ count: {settings.count} kind: KIND_{'GPU' if settings.is_on_gpu else 'CPU'} }} ]",
         *_batching(settings),
         f'parameters {{ key: "intra_op_thread_count" value {{ string_value: "{settings.threads}" }} }}',
     ]
@@ -131,6 +133,7 @@ def require_valid(text: str, model: str) -> None:
 def write_linked(folder: Path, model: str, file: Path, text: str) -> None:
     """Write a repository for this machine and this run: the version's folder is a link to the model's own folder, so
     that nothing is copied, and files beside the model are found."""
+    shutil.rmtree(folder, ignore_errors=True)  # of an earlier layout or run; it removes the link, not what it leads to
     (folder / model).mkdir(parents=True)
     (folder / model / VERSION).symlink_to(file.resolve().parent, target_is_directory=True)
     (folder / model / "config.pbtxt").write_text(text, encoding="utf-8")

@@ -36,6 +36,8 @@ _EXIT_TIMEOUT_S = 3
 _PORT_TRIES = 3
 _TAKEN = "already in use"
 """What Triton 2.51.0 says in its log of a port that another program has."""
+_NO_GPU = "CudaDriverHelper"
+"""Triton logs an error that names it on every machine without a GPU."""
 _MAKE_AGAIN = "make it again: cm run script --tags=get,triton,server --renew"
 
 
@@ -53,13 +55,13 @@ class ServerFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """What to start. folders: removed when the server has ended. deadline_s: until when its models must be ready."""
+    """What to start. deadline_s: until when its models must be ready. ports: of HTTP and gRPC; None: free ones."""
 
     files: ServerFiles
     repository: Path
     log: Path
-    folders: tuple[Path, ...] = ()
     deadline_s: float = 20.0
+    ports: tuple[int, int] | None = None
 
 
 def read_server_files(path: Path) -> ServerFiles:
@@ -126,7 +128,8 @@ def arguments(start: Start, ports: Sequence[int], name: str, prefix: str) -> lis
 def reason(log_text: str) -> str:
     """Return why a server ended or is not ready: the errors in its log, else its last lines."""
     lines = [line.strip() for line in log_text.splitlines() if line.strip()]
-    errors = [line.partition("] ")[2] or line for line in lines if line.startswith("E") and "] " in line]
+    said = [line.partition("] ")[2] for line in lines if line.startswith("E")]
+    errors = [text for text in said if text and _NO_GPU not in text]
     models = [line.partition("UNAVAILABLE: ")[2].rstrip("| ") for line in lines if "UNAVAILABLE: " in line]
     chosen = list(dict.fromkeys(models or errors or lines[-5:]))
     return "; ".join(chosen[:4])[:1200] or "it printed nothing"
@@ -140,16 +143,15 @@ class TritonServer:
         self.http_port, self.grpc_port = ports
         self.prefix = f"{name}_"
         command = arguments(start, ports, name, self.prefix)
-        self._order = {
+        order = {
             "command": command,
             "environment": {**_plain_environment(), **start.files.environment},
             "log": str(start.log),
             "shm_prefix": self.prefix,
-            "folders": [str(folder) for folder in start.folders],
             "grace_s": _GRACE_S,
         }
         self._keeper = subprocess.Popen(
-            [sys.executable, "-I", str(_KEEPER), json.dumps(self._order)],
+            [sys.executable, "-I", str(_KEEPER), json.dumps(order)],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
 
@@ -215,7 +217,7 @@ class TritonServer:
         except subprocess.TimeoutExpired:
             self._keeper.kill()
             self._keeper.wait()
-        keeper.clean_up(self._order)  # the keeper did, unless it was killed itself
+        keeper.remove_regions(self.prefix)  # the keeper did, unless it was killed itself
 
     def exit_code(self) -> int | None:
         """Return the server's exit code once it has ended."""
@@ -229,15 +231,17 @@ def _plain_environment() -> dict[str, str]:
 
 def start_server(start: Start) -> TritonServer:
     """Return a ready server; raises HarnessError with the server's reason. A taken port is tried again elsewhere."""
-    for attempt in range(1, _PORT_TRIES + 1):
+    tries = 1 if start.ports else _PORT_TRIES
+    for attempt in range(1, tries + 1):
         start.log.unlink(missing_ok=True)
-        server = TritonServer(start, f"crowdperf_triton_{os.getpid()}_{secrets.token_hex(4)}", free_ports(2))
+        name = f"crowdperf_triton_{os.getpid()}_{secrets.token_hex(4)}"
+        server = TritonServer(start, name, start.ports or free_ports(2))
         try:
             server.wait_ready(start.deadline_s)
             return server
         except BaseException:
             is_port_taken = not server.is_alive and _TAKEN in server.log_text()
-            if attempt == _PORT_TRIES or not is_port_taken:
+            if attempt == tries or not is_port_taken:
                 server.stop()
                 raise
     raise AssertionError("the last try returns or raises")

@@ -1,0 +1,81 @@
+"""Serves a model repository to anybody on this machine until it is told to stop.
+
+    python3 -m harness.backends.triton.serve --server=server.json --repository=repository --seconds=60
+
+Ctrl-C, SIGTERM and the end of --seconds stop the server with exit code 0; a server that ends by itself gives 1. Without
+--http_port and --grpc_port free ports are taken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.backends.triton.server import HOST, Start, TritonServer, read_server_files, reason, start_server
+from harness.errors import HarnessError
+from harness.watch.owner import end_with_owner
+
+LOAD_S = 120.0
+"""How long the models may take to load: nobody measures here."""
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """Return the arguments; a wrong one ends the process with its name."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--server", required=True, type=Path)
+    parser.add_argument("--repository", required=True, type=Path)
+    parser.add_argument("--log", default=Path("triton-server.log"), type=Path)
+    parser.add_argument("--seconds", default=0.0, type=float)
+    parser.add_argument("--http_port", default=0, type=int)
+    parser.add_argument("--grpc_port", default=0, type=int)
+    return parser.parse_args(words)
+
+
+def told(server: TritonServer, repository: Path) -> str:
+    """Return what a user needs to ask the server."""
+    models = ", ".join(sorted(path.parent.name for path in repository.glob("*/config.pbtxt")))
+    http = f"http://{HOST}:{server.http_port}"
+    return "\n".join(
+        (
+            f"tritonserver {server.files.version} ({server.files.served_by}) serves {models}",
+            f"  HTTP: {http}    try: curl {http}/v2/models/{models.split(', ')[0]}/config",
+            f"  gRPC: {HOST}:{server.grpc_port}",
+            f"  log:  {server.log}",
+        )
+    )
+
+
+def serve(asked: argparse.Namespace) -> None:
+    """Serve until a signal comes or the time is over; raises HarnessError when the server ends by itself."""
+    stopped = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda found, frame: stopped.set())
+    end_with_owner(os.environ)
+    ports = (asked.http_port, asked.grpc_port) if asked.http_port and asked.grpc_port else None
+    files, log = read_server_files(asked.server), asked.log.absolute()
+    server = start_server(Start(files=files, repository=asked.repository, log=log, deadline_s=LOAD_S, ports=ports))
+    try:
+        print(told(server, asked.repository), flush=True)
+        waited_s = 0.0
+        while server.is_alive and not stopped.wait(0.25):
+            waited_s += 0.25
+            if asked.seconds and waited_s >= asked.seconds:
+                break
+        if not server.is_alive:
+            raise HarnessError(f"tritonserver ended by itself: {reason(server.log_text())}", f"its log: {log}")
+    finally:
+        server.stop()
+    log.unlink(missing_ok=True)
+    print("tritonserver has ended", flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        serve(parse(sys.argv[1:]))
+    except HarnessError as error:
+        sys.exit(f"serve-mlperf-model: {error}" + (f"\nhint: {error.hint}" if error.hint else ""))

@@ -1,0 +1,115 @@
+"""Writes a Triton model repository to keep, out of a model.json.
+
+    python3 -m harness.making.triton_repository --model=digits --model_info=model.json --output_dir=.
+
+The model's files are hard links where the file system allows, else copies, so that the repository can be moved.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from mlperf_results.backends import misfit
+from mlperf_results.benchmarks import model_of, record_of
+from mlperf_results.names import UnknownName
+
+from harness.backends.triton import repository
+from harness.errors import HarnessError
+from harness.modelfacts import ModelFacts, read_model_facts
+from harness.registry import load_model
+
+BATCHING = ("client", "server")
+ONNXRUNTIME_CHOOSES = 0
+"""As `intra_op_thread_count`: onnxruntime takes a thread for each core."""
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(sorted({int(word) for word in text.split(",") if word.strip()}))
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """Return the arguments; a wrong one ends the process with its name."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--model_info", required=True, type=Path)
+    parser.add_argument("--output_dir", required=True, type=Path)
+    parser.add_argument("--batching", default="client", choices=BATCHING)
+    parser.add_argument("--instance_count", default=1, type=int)
+    parser.add_argument("--threads", default=ONNXRUNTIME_CHOOSES, type=int)
+    parser.add_argument("--max_batch_size", default=0, type=int)
+    parser.add_argument("--max_queue_delay_us", default=0, type=int)
+    parser.add_argument("--preferred_batch_size", default=(), type=_sizes)
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    return parser.parse_args(words)
+
+
+def settings_of(asked: argparse.Namespace) -> repository.ModelSettings:
+    """Return the settings; raises HarnessError for what does not go together."""
+    is_batching = asked.batching == "server"
+    largest = asked.max_batch_size or max(record_of(asked.model).largest_batch_size, *asked.preferred_batch_size, 1)
+    if not is_batching and (asked.max_queue_delay_us or asked.preferred_batch_size):
+        raise HarnessError("--max_queue_delay_us and --preferred_batch_size are for --batching=server")
+    if any(size > largest for size in asked.preferred_batch_size):
+        raise HarnessError(f"--preferred_batch_size: sizes up to --max_batch_size ({largest}) can be given")
+    if min(asked.instance_count, largest) < 1 or min(asked.threads, asked.max_queue_delay_us) < 0:
+        raise HarnessError("--instance_count and --max_batch_size start at 1, --threads and --max_queue_delay_us at 0")
+    return repository.ModelSettings(
+        count=asked.instance_count, threads=asked.threads, max_batch_size=largest, is_batching=is_batching,
+        preferred=asked.preferred_batch_size, max_queue_delay_us=asked.max_queue_delay_us,
+        is_on_gpu=asked.device == "cuda",
+    )  # fmt: skip
+
+
+def _require_known(name: str) -> None:
+    try:
+        record_of(name)
+    except UnknownName as error:
+        raise HarnessError(str(error)) from error
+    if why := misfit("triton", name, "cpu"):
+        raise HarnessError(why)
+
+
+def _place(source: Path, target: Path) -> None:
+    try:
+        os.link(source.resolve(), target)
+    except OSError:
+        shutil.copy(source, target)
+
+
+def generate(asked: argparse.Namespace) -> Path:
+    """Write `repository/` and `repository.json` in the output folder and return the repository; raises HarnessError."""
+    _require_known(asked.model)
+    facts: ModelFacts = read_model_facts(None, asked.model_info)
+    if facts.framework != "onnx":
+        raise HarnessError(f"{asked.model_info} describes a model for {facts.framework}; the server runs ONNX files")
+    network = repository.require_servable(asked.model, load_model(asked.model).open_model(facts).networks)
+    settings = settings_of(asked)
+    if settings.is_batching:
+        repository.require_fixed_sizes(asked.model, network)
+    name, file = model_of(asked.model), facts.files[network.name]
+    text = repository.config_text(name, file.path.name, network, settings)
+    repository.require_valid(text, name)
+    folder: Path = asked.output_dir / "repository"
+    shutil.rmtree(folder, ignore_errors=True)
+    version = folder / name / repository.VERSION
+    version.mkdir(parents=True)
+    entry = json.loads(asked.model_info.read_text(encoding="utf-8"))["files"][network.name]
+    for row in (entry, *entry.get("beside", [])):
+        _place(facts.folder / row["file"] if facts.folder else Path(row["file"]), version / row["file"])
+    (version.parent / "config.pbtxt").write_text(text, encoding="utf-8")
+    about = {"model": asked.model, "name": name, "sha256": file.sha256, "device": asked.device}
+    (asked.output_dir / "repository.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    return folder
+
+
+if __name__ == "__main__":
+    try:
+        print(generate(parse(sys.argv[1:])))
+    except HarnessError as error:
+        sys.exit(f"generate-triton-model-repository: {error}" + (f"\nhint: {error.hint}" if error.hint else ""))

@@ -1,0 +1,102 @@
+"""The command that serves a model repository in NVIDIA's container, on a machine with GPUs or Neuron devices. Pure.
+
+Not run on hardware: no container engine, GPU or Neuron device was at hand. GPUs: `--gpus` of NVIDIA's container
+toolkit; shared memory and memlock: the options that the start line of NVIDIA's images asks for. Neuron: devices,
+memlock and /lib/udev as AWS's container guide for Inf1 has them (awsdocs-neuron.readthedocs-hosted.com, read 2026-11).
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+DIGEST = re.compile(r"[^@\s]+@sha256:[0-9a-f]{64}")
+NAME = "crowdperf-triton"
+MODELS = "/models"
+HTTP_PORT, GRPC_PORT = 8000, 8001
+"""Triton's own ports inside the container."""
+STACK_BYTES = 67108864
+
+
+class PlanError(Exception):
+    """A value that no command can be made of; the text says which and what is allowed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is to be served: the folder with the repository, an image, ports of this machine, size of /dev/shm."""
+
+    repository: str
+    image: str
+    http_port: int = HTTP_PORT
+    grpc_port: int = GRPC_PORT
+    shm_size: str = "1g"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accelerators:
+    """What the machine has: the number of GPUs that a driver answers for, and names such as "neuron0" in /dev."""
+
+    gpus: int = 0
+    neuron: tuple[str, ...] = ()
+
+
+def check(asked: Asked) -> None:
+    """Raises PlanError for a value that docker would take for something else."""
+    for name, value, pattern, allowed in (
+        ("image", asked.image, r"[a-zA-Z0-9][\w./:-]*(@sha256:[0-9a-f]{64})?", "NAME:TAG or NAME@sha256:DIGEST"),
+        ("repository", asked.repository, r"/[^:,\n]*", "a full path without ':' and ','"),
+        ("shm_size", asked.shm_size, r"\d+[bkmg]?", "a number with b, k, m or g behind it"),
+    ):
+        if not re.fullmatch(pattern, value):
+            raise PlanError(f"--{name}={value!r}; allowed: {allowed}")
+
+
+def run_words(asked: Asked, found: Accelerators) -> tuple[str, ...]:
+    """The words of `docker run`. The ports are those of 127.0.0.1: the server asks nobody who he is."""
+    devices = [f"--device=/dev/{name}" for name in found.neuron]
+    if found.neuron:
+        devices.append("--mount=type=bind,source=/lib/udev,target=/mylib/udev,readonly")
+    elif found.gpus:
+        devices.append("--gpus=all")
+    return (
+        "docker", "run", "--rm", f"--name={NAME}", *devices,
+        f"--shm-size={asked.shm_size}", "--ulimit=memlock=-1", f"--ulimit=stack={STACK_BYTES}",
+        f"--publish=127.0.0.1:{asked.http_port}:{HTTP_PORT}", f"--publish=127.0.0.1:{asked.grpc_port}:{GRPC_PORT}",
+        f"--mount=type=bind,source={asked.repository},target={MODELS},readonly",
+        asked.image, "tritonserver", f"--model-repository={MODELS}", "--disable-auto-complete-config",
+    )  # fmt: skip
+
+
+def notes(asked: Asked, found: Accelerators) -> tuple[str, ...]:
+    """What a reader must know beside the command."""
+    lines = []
+    if not DIGEST.fullmatch(asked.image):
+        lines.append(
+            "the image is named by its tag; pin it with what `docker image inspect --format "
+            f"'{{{{index .RepoDigests 0}}}}' {asked.image}` prints after `docker pull {asked.image}`, as --image="
+        )
+    if found.neuron:
+        lines.append("NVIDIA's image has no Neuron runtime: give --image of one with AWS's Neuron SDK and Triton in it")
+    elif found.gpus:
+        lines.append(
+            "the repository must be one for GPUs: cm run script --tags=generate,triton,model-repository --device=cuda"
+        )
+    else:
+        lines.append("the machine has no GPU and no Neuron device: the server computes on the CPU")
+    lines.append("in the container each instance is a thread of the server, not a process")
+    return tuple(lines)
+
+
+def plan(asked: Asked, found: Accelerators) -> dict[str, object]:
+    """The plan as data; raises PlanError."""
+    check(asked)
+    words: Sequence[str] = run_words(asked, found)
+    return {
+        "command": list(words),
+        "line": shlex.join(words),
+        "stop": f"docker stop {NAME}",
+        "notes": list(notes(asked, found)),
+    }

@@ -1,0 +1,329 @@
+"""The backend triton without Triton: how a server is started and ended (with a stand-in program), what is written for
+it, and what the settings of run.json become."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from harness_support import RESULTS, SOURCES, need, request
+
+np = need("numpy")
+sys.path[:0] = [str(path) for path in SOURCES]
+
+from harness.backends.triton import keeper, repository, server  # noqa: E402
+from harness.config import KnownNames, parse_run_config  # noqa: E402
+from harness.errors import ConfigError, HarnessError  # noqa: E402
+from harness.served import resolve_serving, served_layouts  # noqa: E402
+from harness.serving import ServingRequest  # noqa: E402
+from harness.tensors import NetworkSpec, TensorSpec  # noqa: E402
+from harness.tuning import Layout  # noqa: E402
+from mlperf_results.backends import misfit  # noqa: E402
+from mlperf_results.names import Scenario  # noqa: E402
+
+FAKE = Path(__file__).with_name("fake_triton.py")
+KNOWN = KnownNames(models=("digits",), backends=("triton",))
+SERVING = {
+    "server": "server.json", "batching": None, "transport": None, "instance_count": None, "max_queue_delay_us": None,
+    "preferred_batch_size": None, "max_batch_size": None,
+}  # fmt: skip
+IMAGE = TensorSpec(name="image", dtype="float32", shape=(1, 8, 8))
+LOGITS = TensorSpec(name="logits", dtype="float32", shape=(10,))
+
+
+def asked(**changes: object) -> ServingRequest:
+    values = {**SERVING, "server": Path("server.json"), **changes}
+    return ServingRequest(**values)  # type: ignore[arg-type]
+
+
+def files(tmp_path: Path, wrong: str = "") -> server.ServerFiles:
+    """A server of the stand-in program."""
+    program = tmp_path / "tritonserver"
+    program.write_text(f'#!/bin/bash\nexec {sys.executable} {FAKE} "$@"\n')
+    program.chmod(0o755)
+    environment = {"FAKE_TRITON": wrong, "FAKE_TRITON_MARKER": str(tmp_path / "marker")}
+    return server.ServerFiles(
+        version="0", program=program, backends=tmp_path, environment=environment, served_by="a stand-in", versions={}
+    )
+
+
+def start(tmp_path: Path, wrong: str = "", **changes: object) -> server.Start:
+    folder = tmp_path / "work"
+    folder.mkdir(exist_ok=True)
+    values: dict[str, object] = {"deadline_s": 20.0, **changes}
+    return server.Start(files=files(tmp_path, wrong), repository=folder, log=tmp_path / "server.log", **values)  # type: ignore[arg-type]
+
+
+def model_process(log: Path) -> int:
+    """The number of the process that stands for a model's."""
+    return int(re.search(r"model process (\d+)", log.read_text())[1])
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def assert_nothing_left(tmp_path: Path, prefix: str) -> None:
+    """Nothing in /dev/shm and no process of a model, a moment later at the latest."""
+    end_s = time.monotonic() + 10
+    pid = model_process(tmp_path / "server.log")
+    while time.monotonic() < end_s:
+        left = [path.name for path in keeper.SHARED_MEMORY.glob(f"{prefix}*")]
+        if not left and not is_running(pid):
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"left: {left}, process {is_running(pid)}")
+
+
+def test_a_server_is_started_on_ports_of_its_own_and_leaves_nothing(tmp_path: Path) -> None:
+    first = server.start_server(start(tmp_path))
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    second = server.start_server(start(beside))
+    ports = {first.http_port, first.grpc_port, second.http_port, second.grpc_port}
+    assert len(ports) == 4 and first.prefix != second.prefix
+    assert first.statistics("m")["inference_count"] == 3
+    first.stop()
+    first.stop()
+    assert not first.is_alive and second.is_alive and second.is_ready()
+    second.stop()
+    assert_nothing_left(tmp_path, first.prefix)
+    assert_nothing_left(beside, second.prefix)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ("broken", "ended before it was ready: \"failed to load 'm' version 1: no such file\""),
+        ("hang", "did not load its models within 1 s"),
+        ("other", "is answered by 'somebody'"),
+    ],
+)
+def test_a_server_that_does_not_get_ready_says_why_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str, words: str
+) -> None:
+    monkeypatch.setattr(server, "_GRACE_S", 0.5)
+    deadline_s = 1.0 if wrong == "hang" else 20.0
+    with pytest.raises(HarnessError) as caught:
+        server.start_server(start(tmp_path, wrong, deadline_s=deadline_s))
+    assert words in str(caught.value)
+    assert_nothing_left(tmp_path, f"crowdperf_triton_{os.getpid()}_")
+
+
+def test_a_taken_port_is_tried_again_elsewhere_but_not_a_given_one(tmp_path: Path) -> None:
+    tried_twice = server.start_server(start(tmp_path, "taken"))
+    assert (tmp_path / "marker").exists()
+    tried_twice.stop()
+    (tmp_path / "marker").unlink()
+    with pytest.raises(HarnessError, match="already in use"):
+        server.start_server(start(tmp_path, "taken", ports=(18000, 18001)))
+
+
+def test_a_server_ends_when_its_starter_is_killed(tmp_path: Path) -> None:
+    code = (
+        "import json, sys, time; from pathlib import Path; from harness.backends.triton import server\n"
+        "files = server.ServerFiles(version='0', program=Path(sys.argv[1]), backends=Path('.'), environment={},"
+        " served_by='', versions={})\n"
+        "folder = Path(sys.argv[2])\n"
+        "one = server.start_server(server.Start(files=files, repository=folder / 'work', log=folder / 'server.log'))\n"
+        "print(one.prefix, flush=True); time.sleep(300)"
+    )
+    (tmp_path / "work").mkdir()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (*SOURCES, RESULTS)))}
+    command = [sys.executable, "-c", code, str(files(tmp_path).program), str(tmp_path)]
+    starter = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert starter.stdout is not None
+    prefix = starter.stdout.readline().strip()
+    assert prefix and list(keeper.SHARED_MEMORY.glob(f"{prefix}*"))
+    os.killpg(starter.pid, signal.SIGKILL)
+    starter.wait(10)
+    starter.stdout.close()
+    assert_nothing_left(tmp_path, prefix)
+
+
+def test_a_server_that_dies_is_noticed(tmp_path: Path) -> None:
+    one = server.start_server(start(tmp_path))
+    os.kill(model_parent(tmp_path / "server.log"), signal.SIGKILL)
+    end_s = time.monotonic() + 10
+    while one.is_alive and time.monotonic() < end_s:
+        time.sleep(0.02)
+    with pytest.raises(HarnessError, match="the server has ended"):
+        one.statistics("m")
+    one.stop()
+    assert_nothing_left(tmp_path, one.prefix)
+
+
+def model_parent(log: Path) -> int:
+    """The number of the server's own process."""
+    stat = Path(f"/proc/{model_process(log)}/stat").read_text()
+    return int(stat.rpartition(")")[2].split()[1])
+
+
+def test_regions_are_removed_by_their_prefix_only(tmp_path: Path) -> None:
+    for name in ("mine_1", "mine_2", "other"):
+        (tmp_path / name).touch()
+    keeper.remove_regions("", tmp_path)
+    keeper.remove_regions("mine_", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]
+
+
+def test_server_files_must_be_whole_and_there(tmp_path: Path) -> None:
+    path = tmp_path / "server.json"
+    content = {"format": 1, "version": "2.51.0", "program": str(tmp_path / "gone"), "backends": "b", "environment": {},
+               "served_by": "x", "versions": {}}  # fmt: skip
+    for text, words in (
+        (json.dumps(content), "is gone"),
+        ("{}", "KeyError"),
+        (json.dumps({**content, "format": 9}), "9"),
+    ):
+        path.write_text(text)
+        with pytest.raises(HarnessError, match=words) as caught:
+            server.read_server_files(path)
+        assert "--tags=get,triton,server" in caught.value.hint
+
+
+def test_the_config_is_written_from_the_tensors() -> None:
+    network = NetworkSpec(
+        name="model",
+        inputs=(IMAGE, TensorSpec(name="mask:0", dtype="int64", shape=("tokens",))),
+        outputs=(TensorSpec(name="label", dtype="float32", shape=()),),
+    )
+    settings = repository.ModelSettings(
+        count=2, threads=3, max_batch_size=16, is_batching=True, preferred=(4, 8), max_queue_delay_us=2000
+    )
+    assert repository.config_text("bert", "bert.onnx", network, settings) == (
+        'name: "bert"\nbackend: "onnxruntime"\ndefault_model_filename: "bert.onnx"\nmax_batch_size: 16\n'
+        'input {\n  name: "image"\n  data_type: TYPE_FP32\n  dims: [ 1, 8, 8 ]\n}\n'
+        'input {\n  name: "mask:0"\n  data_type: TYPE_INT64\n  dims: [ -1 ]\n}\n'
+        'output {\n  name: "label"\n  data_type: TYPE_FP32\n  dims: [ 1 ]\n}\n'
+        "version_policy { specific { versions: [ 1 ] } }\ninstance_group [ { count: 2 kind: KIND_CPU } ]\n"
+        "dynamic_batching {\n  preferred_batch_size: [ 4, 8 ]\n  max_queue_delay_microseconds: 2000\n}\n"
+        'parameters { key: "intra_op_thread_count" value { string_value: "3" } }\n'
+    )
+    plain = repository.config_text(
+        "m", "m.onnx", network, repository.ModelSettings(count=1, threads=1, max_batch_size=1)
+    )
+    assert "dynamic_batching" not in plain
+
+
+def test_what_cannot_be_served_is_refused_by_name() -> None:
+    state = TensorSpec(name="cache", dtype="float32", shape=(4,), is_state=True)
+    stateful = NetworkSpec(name="model", inputs=(IMAGE, state), outputs=(LOGITS, state))
+    plain = NetworkSpec(name="model", inputs=(IMAGE,), outputs=(LOGITS,))
+    ragged = NetworkSpec(
+        name="model", inputs=(TensorSpec(name="ids", dtype="int64", shape=("tokens",)),), outputs=(LOGITS,)
+    )
+    assert repository.require_servable("digits", [plain]) is plain
+    with pytest.raises(HarnessError, match="gptj hands states from call to call \\(cache, cache\\)"):
+        repository.require_servable("gptj", [stateful])
+    with pytest.raises(HarnessError, match="rnnt has 2 networks"):
+        repository.require_servable("rnnt", [plain, plain])
+    with pytest.raises(HarnessError, match="the inputs ids of bert differ in size"):
+        repository.require_fixed_sizes("bert", ragged)
+    with pytest.raises(HarnessError, match="no type for complex64"):
+        odd = NetworkSpec(name="m", inputs=(TensorSpec(name="c", dtype="complex64", shape=(1,)),), outputs=())
+        repository.config_text("m", "m.onnx", odd, repository.ModelSettings(count=1, threads=1, max_batch_size=1))
+
+
+@pytest.mark.parametrize("benchmark", ["rnnt", "gptj-99", "dlrm-99", "dlrm-v2-99.9", "3d-unet-99"])
+def test_benchmarks_that_do_not_suit_are_named_with_the_reason(benchmark: str) -> None:
+    assert misfit("triton", benchmark, "cpu").startswith(f"backend triton cannot run {benchmark}: ")
+    assert misfit("onnxruntime", benchmark, "cpu") == ""
+
+
+def test_a_gpu_without_a_container_is_refused() -> None:
+    assert "_container" in misfit("triton", "bert-99", "cuda")
+    assert misfit("triton", "bert-99", "cpu") == ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "scenario", "cores", "instances", "threads", "expected"),
+    [
+        ({}, Scenario.SINGLE_STREAM, 4, None, None, [(1, 4)]),
+        ({}, Scenario.OFFLINE, 4, None, None, [(4, 1), (1, 4)]),
+        ({}, Scenario.OFFLINE, 1, None, None, [(1, 1)]),
+        ({}, Scenario.SERVER, 64, None, None, [(16, 4), (1, 64)]),
+        ({"instance_count": 2}, Scenario.OFFLINE, 8, None, None, [(2, 4)]),
+        ({"instance_count": 2}, Scenario.OFFLINE, 8, 6, None, [(6, 4)]),
+        ({}, Scenario.OFFLINE, 8, 3, 6, [(3, 2)]),
+        ({"batching": "server"}, Scenario.SERVER, 8, None, None, [(32, 4)]),
+        ({"batching": "server", "instance_count": 2}, Scenario.SERVER, 8, 100, None, [(100, 4)]),
+        ({"batching": "server"}, Scenario.SINGLE_STREAM, 8, None, None, [(1, 8)]),
+        ({"batching": "server"}, Scenario.MULTI_STREAM, 2, None, None, [(8, 1)]),
+    ],
+)
+def test_layouts_have_few_processes(changes, scenario, cores, instances, threads, expected) -> None:
+    found = served_layouts(asked(**changes), scenario, cores, instances, threads)
+    assert [(layout.instances, layout.threads) for layout in found] == expected
+
+
+@pytest.mark.parametrize("cores", range(1, 130))
+def test_the_processes_of_a_layout_are_those_that_its_threads_leave_room_for(cores: int) -> None:
+    (layout,) = served_layouts(asked(batching="server"), Scenario.SERVER, cores, None, None)
+    plan = resolve_serving(asked(batching="server"), Scenario.SERVER, layout, cores, 1)
+    assert plan.serving.instance_count == (cores if cores < 8 else cores // 4)
+
+
+def test_settings_have_origins() -> None:
+    request_ = asked(batching="server", max_queue_delay_us=2000, preferred_batch_size=(8,), instance_count=2)
+    plan = resolve_serving(request_, Scenario.SERVER, Layout(32, 1), 2, 1)
+    assert plan.record() == {
+        "batching": {"value": "server", "origin": "user"},
+        "transport": {"value": "grpc", "origin": "default"},
+        "instance_count": {"value": 2, "origin": "user"},
+        "max_queue_delay_us": {"value": 2000, "origin": "user"},
+        "preferred_batch_size": {"value": [8], "origin": "user"},
+        "max_batch_size": {"value": 16, "origin": "default"},
+    }
+    alone = resolve_serving(request_, Scenario.SINGLE_STREAM, Layout(1, 2), 2, 1)
+    assert alone.record()["max_queue_delay_us"] == {"value": 0, "origin": "rule"}
+    by_client = resolve_serving(asked(), Scenario.OFFLINE, Layout(2, 1), 2, 32)
+    assert (by_client.serving.instance_count, by_client.serving.max_batch_size) == (2, 32)
+
+
+@pytest.mark.parametrize(
+    ("changes", "scenario", "words"),
+    [
+        (
+            {"max_queue_delay_us": 100},
+            "Server",
+            "serving.max_queue_delay_us: found 100; allowed: null: only the server",
+        ),
+        ({"preferred_batch_size": [4]}, "Server", "serving.preferred_batch_size: found [4]; allowed: null"),
+        ({"batching": "both"}, "Server", 'serving.batching: found "both"; allowed: client, server, or null'),
+        ({"transport": "udp"}, "Server", "serving.transport"),
+        ({"instance_count": 0}, "Server", "serving.instance_count"),
+        (
+            {"batching": "server", "preferred_batch_size": [32], "max_batch_size": 16},
+            "Server",
+            "up to max_batch_size (16)",
+        ),
+        ({"max_batch_size": 4}, "MultiStream", "at least 8"),
+        ({"colour": "red"}, "Server", "serving.colour"),
+        ({"server": ""}, "Server", "serving.server"),
+    ],
+)
+def test_wrong_settings_are_named_with_what_is_allowed(changes: dict, scenario: str, words: str) -> None:
+    text = json.dumps({**request(backend="triton", scenario=scenario), "serving": {**SERVING, **changes}})
+    with pytest.raises(ConfigError) as caught:
+        parse_run_config(text, "run.json", KNOWN)
+    assert words in str(caught.value)
+
+
+def test_run_json_may_hold_the_settings_of_a_server() -> None:
+    text = json.dumps(
+        {**request(backend="triton"), "serving": {**SERVING, "max_queue_delay_us": 0, "batching": "server"}}
+    )
+    config = parse_run_config(text, "run.json", KNOWN)
+    assert config.serving == asked(batching="server", max_queue_delay_us=0)
+    assert parse_run_config(json.dumps(request(backend="triton")), "run.json", KNOWN).serving is None

@@ -1,0 +1,144 @@
+"""The recipes around Triton, without a server: what they refuse, and the words and commands that they make."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
+
+for name in ("get-machine-lib", "get-mlperf-results-lib"):
+    sys.path.append(str(RECIPES / name))
+
+from mlperf_results.backends import BACKENDS  # noqa: E402
+from mlperf_results.benchmarks import RECORDS  # noqa: E402
+
+SERVE = load_recipe("serve-mlperf-model")
+CONTAINER = load_module("serve-mlperf-model", "container")
+GENERATE = load_recipe("generate-triton-model-repository")
+SERVER = load_recipe("get-triton-server")
+IMAGE = BACKENDS["triton"].image
+
+
+def planned(machine: str, **env: str) -> list[str]:
+    """The words of the command that is planned for a recorded machine."""
+    values = {"CM_TRITON_SERVE_KIND": "container", "CM_RECORDED_MACHINE": machine, **env}
+    i = {"env": values, "state": {}}
+    assert SERVE.preprocess(i) == {"return": 0, "skip": True}
+    plan = i["state"]["triton_container_plan"]
+    assert shlex.split(plan["line"]) == plan["command"]
+    return plan["command"]
+
+
+def test_a_machine_with_gpus_gets_them_and_no_neuron_device(capsys) -> None:
+    words = planned("a100-sxm4x8", CM_TRITON_SERVE_REPOSITORY="/data/my models")
+    assert "--gpus=all" in words and not any("neuron" in word for word in words)
+    assert "--mount=type=bind,source=/data/my models,target=/models,readonly" in words
+    assert {"--shm-size=1g", "--ulimit=memlock=-1", "--publish=127.0.0.1:8000:8000", IMAGE} <= set(words)
+    told = capsys.readouterr().out
+    assert "SIMULATED" in told and "nothing is started" in told and f"docker pull {IMAGE}" in told
+
+
+def test_a_machine_with_neuron_devices_gets_all_of_them_and_udev() -> None:
+    words = planned("inf1-6xlarge", CM_TRITON_SERVE_SHM_SIZE="8g")
+    assert [word for word in words if word.startswith("--device=")] == [f"--device=/dev/neuron{n}" for n in range(4)]
+    assert "--mount=type=bind,source=/lib/udev,target=/mylib/udev,readonly" in words
+    assert "--gpus=all" not in words and "--shm-size=8g" in words
+
+
+def test_a_pinned_image_needs_no_further_pin(capsys) -> None:
+    pinned = f"nvcr.io/nvidia/tritonserver@sha256:{'a' * 64}"
+    assert pinned in planned("laptop", CM_TRITON_SERVE_IMAGE=pinned)
+    assert "docker pull" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        (
+            {"CM_TRITON_SERVE_HTTP_PORT": "80", "CM_TRITON_SERVE_GRPC_PORT": "8001"},
+            "--http_port='80'; allowed: a whole",
+        ),
+        ({"CM_TRITON_SERVE_HTTP_PORT": "8000"}, "give two different ones, or neither"),
+        ({"CM_TRITON_SERVE_HTTP_PORT": "8000", "CM_TRITON_SERVE_GRPC_PORT": "8000"}, "give two different ones"),
+        ({"CM_TRITON_SERVE_SECONDS": "soon"}, "--seconds='soon'; allowed: a number above 0"),
+        ({"CM_TRITON_SERVE_SECONDS": "0"}, "--seconds='0'"),
+        ({"CM_RECORDED_MACHINE": "t4x1"}, "_container"),
+        ({"CM_TRITON_SERVE_KIND": "container", "CM_RECORDED_MACHINE": "nowhere"}, "nowhere is no recorded machine"),
+        ({"CM_TRITON_SERVE_KIND": "container", "CM_TRITON_SERVE_IMAGE": "--privileged"}, "--image='--privileged'"),
+        ({"CM_TRITON_SERVE_KIND": "container", "CM_TRITON_SERVE_REPOSITORY": "models"}, "allowed: a full path"),
+        ({"CM_TRITON_SERVE_KIND": "container", "CM_TRITON_SERVE_REPOSITORY": "/a,source=/"}, "allowed: a full path"),
+        ({"CM_TRITON_SERVE_KIND": "container", "CM_TRITON_SERVE_SHM_SIZE": "much"}, "--shm_size='much'"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_before_anything_is_installed(env: dict[str, str], words: str) -> None:
+    answer = SERVE.plan({"env": env})
+    assert answer["return"] == 1 and words in answer["error"]
+
+
+def test_a_server_gets_its_files_ports_and_time() -> None:
+    env = {"CM_TRITON_SERVE_HTTP_PORT": "18000", "CM_TRITON_SERVE_GRPC_PORT": "18001", "CM_TRITON_SERVE_SECONDS": "2.5"}
+    assert SERVE.arguments(env, Path("/tmp/log")) == [
+        "--http_port=18000", "--grpc_port=18001", "--seconds=2.5", "--log=/tmp/log"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("gptj-99", "states"), ("rnnt", "states"), ("dlrm-99", "rows"), ("moose", "moose")]
+)
+def test_models_that_cannot_be_served_are_refused_by_name(name: str, words: str) -> None:
+    answer = GENERATE.plan({"env": {"CM_MLPERF_MODEL": name}})
+    assert answer["return"] == 1 and words in answer["error"] and name in answer["error"]
+
+
+def test_every_other_benchmark_has_the_recipe_of_its_model() -> None:
+    rows = [row for row in recipe_meta("generate-triton-model-repository")["deps"] if row.get("names") == ["ml-model"]]
+    found = {name: row["tags"] for row in rows for name in row["enable_if_env"]["CM_MLPERF_MODEL"]}
+    expected = {}
+    for folder, record in RECORDS.items():
+        if folder not in BACKENDS["triton"].unfit:
+            tags = record.recipes.model + ("" if record.recipes.is_fixed else ",_onnx")
+            expected.update(dict.fromkeys((record.name, *record.names, *record.spellings), tags))
+    assert found == expected
+
+
+def test_the_arguments_of_a_repository_are_those_given(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    info = tmp_path / "model.json"
+    info.write_text("{}")
+    env = {"CM_MLPERF_MODEL": "digits", "CM_ML_MODEL_INFO_FILE": str(info), "CM_MLPERF_TRITON_BATCHING": "server"}
+    assert GENERATE.preprocess({"env": env}) == {"return": 0}
+    words = (tmp_path / "arguments.txt").read_text().splitlines()
+    assert words == ["--model=digits", "--batching=server", f"--model_info={info}", f"--output_dir={tmp_path}"]
+    gone = GENERATE.preprocess({"env": {**env, "CM_TRITON_MODEL_INFO_FILE": str(tmp_path / "gone.json")}})
+    assert gone["return"] == 1 and "gone.json" in gone["error"]
+
+
+def test_a_written_repository_is_exported_with_its_files(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    env = {"CM_TRITON_MODEL_FROM": "/models/model.json"}
+    assert GENERATE.postprocess({"env": env})["return"] == 1
+    (tmp_path / "repository" / "digits" / "1").mkdir(parents=True)
+    (tmp_path / "repository" / "digits" / "config.pbtxt").touch()
+    (tmp_path / "repository.json").write_text(json.dumps({"name": "digits"}))
+    assert GENERATE.postprocess({"env": env})["files"] == ["repository.json", "repository/digits/config.pbtxt"]
+    assert env["CM_TRITON_MODEL_REPOSITORY"] == str(tmp_path / "repository")
+
+
+def test_a_machine_without_a_wheel_is_refused_and_sent_to_the_container() -> None:
+    assert SERVER.misfit("x86_64") == ""
+    assert "aarch64" in SERVER.misfit("aarch64") and "_container" in SERVER.misfit("aarch64")
+
+
+def test_the_container_is_named_and_nothing_is_fetched(capsys) -> None:
+    env = {"CM_TRITON_SERVER_KIND": "container"}
+    assert SERVER.preprocess({"env": env}) == {"return": 0, "skip": True}
+    assert env["CM_TRITON_SERVER_IMAGE"] == IMAGE and f"docker pull {IMAGE}" in capsys.readouterr().out
+    assert SERVER.preprocess({"env": {**env, "CM_TRITON_SERVER_IMAGE": "-v /:/"}})["return"] == 1
+
+
+def test_the_backend_of_the_server_needs_no_newer_python_than_its_environment_has() -> None:
+    compile((RECIPES / "get-triton-server/backends/onnxruntime/model.py").read_text(), "model.py", "exec")
