@@ -7,8 +7,6 @@ rounds, each figure from a process of its own:
                and on all cores: at least 1.5 times on one core in Offline and SingleStream, nowhere slower
     bert       harness beside the MLCommons BERT reference, Offline, on the same questions: at least 2.5 times
     precision  a second model file beside the first one, Offline: int8 at least 2.5 times fp32
-    openvino   harness beside OpenVINO's own benchmark_app on ResNet-50, pinned to one core, same batch and threads:
-               at least 97 %; with a second model, int8 at least 2 times fp32
     server     the highest rate that LoadGen calls VALID in Server, at a limit of ten times the latency of a single
                inference, beside Offline: at least 80 %
 
@@ -27,7 +25,6 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -227,60 +224,6 @@ def compare_precision(bench: Bench) -> list[Comparison]:
     return in_turn(bench.arguments.rounds, rows)
 
 
-def benchmark_app(bench: Bench, model_info: Path, batch: int, core: int) -> float:
-    """Return the samples per second of OpenVINO's benchmark_app, which compiles the ONNX file: of a blob it cannot say
-    the precision. One stream, thread and request, computed where it is called."""
-    file = model_info.resolve().parent / json.loads(model_info.read_text())["files"]["model"]["file"]
-    command = [
-        "-c",
-        "from openvino.tools.benchmark.main import main; main()",
-        "-d",
-        "CPU",
-        "-api",
-        "sync",
-        "-m",
-        str(file),
-    ]
-    command += ["-hint", "none", "-nireq", "1", "-nstreams", "1", "-nthreads", "1", "-infer_precision", "f32"]
-    command += ["-t", str(int(bench.arguments.seconds)), "-data_shape", f"[{batch},3,224,224]"]
-    text = run_python(command, cores=(core,), folder=bench.folder)
-    found = re.search(r"Throughput:\s+([\d.]+) FPS", text)
-    if found is None:
-        raise RuntimeError(f"benchmark_app printed no throughput:\n{text[-2000:]}")
-    return float(found[1])
-
-
-def compare_openvino(bench: Bench) -> list[Comparison]:
-    """(e) Harness with the blob of a model beside benchmark_app, and a second model beside the first one."""
-    core = max(os.sched_getaffinity(0))
-
-    def blob(path: Path, precision: str) -> dict[str, Any]:
-        folder = str(bench.folder / precision)
-        command = ["-m", "harness.making.engine", "--library", "openvino", "--model", bench.arguments.model]
-        run_python([*command, "--model_info", str(path.resolve()), "--output_dir", folder])
-        return {"backend": "openvino", "precision": precision, "model_info_path": f"{folder}/model.json"}
-
-    def rate(scenario: str, batch: int, engine: dict[str, Any]) -> float:
-        size = {"batch_size": batch} if scenario == "Offline" else {}
-        return rate_of(bench.harness(scenario, (core,), instances=1, threads=1, **size, **engine))
-
-    paths = [path for path in (bench.arguments.model_info, bench.arguments.second_model_info) if path]
-    engines = {path: blob(path, json.loads(path.read_text())["precision"]) for path in paths}
-    rows = [
-        (
-            Comparison(f"{scenario}, {engines[path]['precision']}, batch {batch}", 0.97),
-            partial(benchmark_app, bench, path, batch, core),
-            partial(rate, scenario, batch, engines[path]),
-        )
-        for path in paths
-        for scenario, batch in (("Offline", 8), ("Offline", 1), ("SingleStream", 1))
-    ]
-    if len(paths) > 1:
-        first, second = (partial(rate, "Offline", 8, engines[path]) for path in paths)
-        rows.append((Comparison("second over first, Offline, batch 8", 2.0), first, second))
-    return in_turn(bench.arguments.rounds, rows)
-
-
 def best_server_rate(bench: Bench, limit_ms: float, offline: float) -> float:
     """Return the highest rate that LoadGen calls VALID, between SERVER_LEAST of Offline's rate and all of it."""
     low, high, best = SERVER_LEAST * offline, offline, 0.0
@@ -312,9 +255,18 @@ COMMANDS = {
     "reference": compare_reference,
     "bert": compare_bert,
     "precision": compare_precision,
-    "openvino": compare_openvino,
     "server": compare_server,
 }
+
+
+def print_table(comparisons: list[Comparison]) -> int:
+    """Print what was measured; return 1 when a ratio is below the wanted one."""
+    print(f"{'what':<52}{'base':>9}{'harness':>9}{'ratio':>7}{'wanted':>8}  rounds' ratios (samples/s)")
+    for row in comparisons:
+        rounds = " ".join(f"{ours / base:.2f}" for base, ours in zip(row.base, row.ours, strict=True))
+        base, ours = statistics.median(row.base), statistics.median(row.ours)
+        print(f"{row.name:<52}{base:>9.4g}{ours:>9.4g}{row.ratio:>7.2f}{row.wanted:>8.2f}  {rounds}")
+    return int(any(row.ratio < row.wanted for row in comparisons))
 
 
 def parse() -> argparse.Namespace:
@@ -345,12 +297,7 @@ def main() -> int:
     arguments = parse()
     with tempfile.TemporaryDirectory() as temporary:
         comparisons = COMMANDS[arguments.command](Bench(arguments, Path(temporary)))
-    print(f"{'what':<52}{'base':>9}{'harness':>9}{'ratio':>7}{'wanted':>8}  rounds' ratios (samples/s)")
-    for row in comparisons:
-        rounds = " ".join(f"{ours / base:.2f}" for base, ours in zip(row.base, row.ours, strict=True))
-        base, ours = statistics.median(row.base), statistics.median(row.ours)
-        print(f"{row.name:<52}{base:>9.4g}{ours:>9.4g}{row.ratio:>7.2f}{row.wanted:>8.2f}  {rounds}")
-    return int(any(row.ratio < row.wanted for row in comparisons))
+    return print_table(comparisons)
 
 
 if __name__ == "__main__":
