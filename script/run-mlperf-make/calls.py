@@ -186,7 +186,8 @@ def harness(job: Job) -> list[RecipeCall]:
         plain = config.config_ver in ("default", "high_accuracy")  # whose benchmarks have names of their own
         run_id = job.stamp if plain else f"{job.stamp}-{config.config_ver}"
         place = f"{config.benchmark}/{config.scenario.value}"
-        system = f"{config.system}_{BACKENDS.get(config.backend, (config.backend, ''))[0]}"
+        software = BACKENDS.get(config.backend, (config.backend.replace("_", "-"), ""))[0]
+        system = f"{config.system}_{software}"
         inputs = {**config.inputs(), **common, "results_dir": RUNS, "run_id": run_id, "check": "no"}
         view = View("run", f"{top}/{system}/{place}", source=f"{RUNS}/{run_id}/{place}", modes=modes)
         found.append(RecipeCall("run-mlperf-inference", inputs, (view,), may_fail=True))

@@ -87,7 +87,8 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         return failure(error)
     except doing.CallFailed as error:
         return error.answer
-    return {"return": 1, "error": "not passed:\n  " + "\n  ".join(problems)} if problems else {"return": 0}
+    told = "\n  ".join(["not passed:", *problems, "hint: what each recipe said of it is above"])
+    return {"return": 1, "error": told} if problems else {"return": 0}
 
 
 def init(env: dict[str, Any]) -> dict[str, Any]:
