@@ -19,7 +19,12 @@ from .tables import table
 
 RUNS = "build/runs"
 """Where runs are kept, below the workspace; build/logs shows them by NVIDIA's names."""
-BACKENDS = {"tensorrt": ("TRT", "plan"), "openvino": ("OpenVINO", "blob"), "onnxruntime": ("ORT", "onnx")}
+BACKENDS = {
+    "tensorrt": ("TRT", "plan"),
+    "openvino": ("OpenVINO", "blob"),
+    "onnxruntime": ("ORT", "onnx"),
+    "triton": ("Triton", "onnx"),
+}
 """By backend what is added to a system's name, as NVIDIA does (ND_H100_v5_TRT), and what files of engines end with."""
 BUILDERS = ("tensorrt", "openvino")
 """Backends whose engines generate-engine compiles; the others run the model's own file."""

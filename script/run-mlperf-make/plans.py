@@ -18,7 +18,8 @@ from .request import Request
 from .run_args import ArgsError, RunArgs, Wanted
 from .tables import table
 
-TRITON_MISSING = "config_ver=triton needs the Triton Inference Server, which is not run here"
+TRITON_MISSING = "config_ver=triton is for the Triton Inference Server on a GPU, which is not run here"
+TRITON_HINT = "--backend=triton in RUN_ARGS: the default configuration, served by Triton on the processor"
 NO_INFERENTIA = (
     "AWS Inferentia is not supported: neither the AWS Neuron SDK nor Triton's Python backend is run by this repository"
 )
@@ -72,7 +73,7 @@ def _configs(args: RunArgs, around: Around) -> tuple[list[EffectiveConfig], list
     benchmarks = args.benchmarks or [Wanted(name) for name in around.recipe_tags("model")]
     for wanted, scenario, name in _combinations(args, benchmarks, around):
         if "triton" in name:
-            raise MakeError(TRITON_MISSING, "--config_ver=default, or leave it out")
+            raise MakeError(TRITON_MISSING, TRITON_HINT)
         try:
             config = around.config(wanted.name, scenario, name, args.user)
             found[config.benchmark, scenario, config.config_ver] = config
@@ -122,7 +123,8 @@ def _harness(request: Request, around: Around) -> Plan:
         names = "\n  ".join(map(calls.engine_place, missing))
         again = f'make generate_engines RUN_ARGS="{calls.run_args_of(missing)}"'
         text = f"engines that are not there, or were made for other settings: {len(missing)}\n  {names}"
-        raise MakeError(text, f"{again} SOURCE={job.source}" if job.source != "real" else again)
+        again += f" SOURCE={job.source}" if job.source != "real" else ""
+        raise MakeError(text, f"{again} USE_CPU=1" if around.is_cpu else again)
     said = []
     if not job.args.has_mode:
         said.append("no --test_mode: performance and accuracy runs; --test_mode=PerformanceOnly makes the first only")
