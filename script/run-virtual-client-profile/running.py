@@ -187,7 +187,7 @@ class Runner:
 
     def _benchmark(self, step: Step, call: Mapping[str, Any], number: int) -> None:
         """Makes the runs of one model; metrics of the finished ones are kept, however it ends. Raises StepFailed."""
-        run_id = f"vc-{self.state.experiment_id[:8]}-{step.parameters['Model'].lower()}-{self._place(step)}-{number}"
+        run_id = f"vc-{self.state.call_id}-{step.parameters['Model'].lower()}-{self._place(step)}-{number}"
         limit_s = None
         if self.deadline_s is not None and not self.made.options.timing.after:
             limit_s = self.deadline_s - time.monotonic()
@@ -230,7 +230,8 @@ class Runner:
         about = {"note": step.why} if error is None else {"error": str(error).splitlines()[0]}
         metric = Metric(name=name, value=1.0, relativity=relativity, verbosity=1, metadata=about)
         source = Source(tool=step.type, scenario=step.scenario, started=started, ended=datetime.now(timezone.utc),
-                        identity=f"{number}:{step.where}", tags=step.parameters.get("Tags", ""))  # fmt: skip
+                        identity=f"{self.state.call_id} {number}:{step.where}",
+                        tags=step.parameters.get("Tags", ""))  # fmt: skip
         self._append((metric,), source, {"round": str(number)})
 
     def _append(self, metrics: tuple[Metric, ...], source: Source, more: Mapping[str, str]) -> None:

@@ -1,7 +1,7 @@
 """Remembers how far a call came, so that the same call goes on after a kill. Effects: one file in the log folder.
 
-{"format": 1, "fingerprint": "<sha256>", "experiment_id": "...", "progress": "running", "done": ["0:Actions[1]"],
- "failed": {}, "env": {"CM_MLPERF_SCRATCH_PATH": "..."}}
+{"format": 1, "fingerprint": "<sha256>", "experiment_id": "...", "call_id": "1f0c9a2b", "progress": "running",
+ "done": ["0:Dependencies[1]"], "failed": {}, "env": {"CM_MLPERF_SCRATCH_PATH": "..."}}
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ class State:
     """How far a call came; every change is on disk when its method returns.
 
     `done` has `<round>:<place of the step>`, rounds from 1 and 0 for dependencies; `failed` the error by the same;
-    `env` is what dependencies found for the actions.
+    `env` is what dependencies found for the actions. `call_id` tells calls of the same experiment apart.
     """
 
     path: Path
     fingerprint: str
     experiment_id: str
+    call_id: str
     progress: str = RUNNING
     done: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
@@ -55,7 +56,7 @@ class State:
 
     def save(self) -> None:
         """Writes the file whole."""
-        names = ("fingerprint", "experiment_id", "progress", "done", "failed", "env")
+        names = ("fingerprint", "experiment_id", "call_id", "progress", "done", "failed", "env")
         content = {"format": FORMAT, **{name: getattr(self, name) for name in names}}
         write_whole(self.path, json.dumps(content, indent=2) + "\n")
 
@@ -64,12 +65,14 @@ def open_state(folder: Path, fingerprint: str, experiment_id: str) -> tuple[Stat
     """Return the state of the same call that was not ended, or a new one; and whether there was one to go on with."""
     found = read_object(folder / NAME) or {}
     is_same = (found.get("format"), found.get("fingerprint"), found.get("progress")) == (FORMAT, fingerprint, RUNNING)
-    kinds = {"done": list, "failed": dict, "env": dict, "experiment_id": str}
+    kinds = {"done": list, "failed": dict, "env": dict, "experiment_id": str, "call_id": str}
     is_whole = all(isinstance(found.get(name), kind) for name, kind in kinds.items())
     if is_same and is_whole and experiment_id in ("", found["experiment_id"]):
         kept = {name: found[name] for name in kinds}
         return State(path=folder / NAME, fingerprint=fingerprint, **kept), True
-    state = State(path=folder / NAME, fingerprint=fingerprint, experiment_id=experiment_id or str(uuid.uuid4()))
+    call = uuid.uuid4()
+    state = State(path=folder / NAME, fingerprint=fingerprint, experiment_id=experiment_id or str(call),
+                  call_id=call.hex[:8])  # fmt: skip
     state.save()
     return state, False
 

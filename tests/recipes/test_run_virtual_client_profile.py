@@ -369,6 +369,10 @@ def test_a_second_call_is_another_experiment_beside_the_first(inside, call):
     rows = rows_of(inside / "L")
     assert len(rows) == 2 * 38
     assert len({row["ExperimentId"] for row in rows}) == 2
+    for _ in range(2):  # nor is a second call of the same experiment taken for the first
+        call(log_dir="M", experiment_id="e", **CPU)
+    rows = rows_of(inside / "M")
+    assert (len(rows), {row["ExperimentId"] for row in rows}) == (2 * 38, {"e"})
 
 
 def test_dependencies_come_first_and_give_the_disk_to_the_runs(inside, call):
