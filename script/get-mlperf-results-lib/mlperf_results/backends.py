@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from mlperf_results.benchmarks import model_of
+from mlperf_results.benchmarks import RECORDS, model_of
 from mlperf_results.record import BackendRecord
 from mlperf_results.recordfiles import read_records
 
@@ -19,8 +19,10 @@ STAND_IN_BACKENDS = tuple(name for name, record in BACKENDS.items() if record.st
 def misfit(backend: str, benchmark: str, device: str) -> str:
     """Return why a backend cannot run a benchmark on a device, where its record says so; else an empty text."""
     record = BACKENDS.get(backend)
-    unfit: Mapping[str, str] = {} if record is None else record.unfit
-    for name, key in ((benchmark, model_of(benchmark)), (f"on {device}", device)):
-        if key in unfit:
-            return f"backend {backend} cannot run {name}: {unfit[key]}"
-    return ""
+    if record is None:
+        return ""
+    known = RECORDS.get(model_of(benchmark))
+    reasons = {f"on {device}": record.unfit.get(device, "")}
+    if record.is_served and known is not None:
+        reasons[benchmark] = known.unservable
+    return "; ".join(f"backend {backend} cannot run {what}: {why}" for what, why in reasons.items() if why)

@@ -120,6 +120,7 @@ class Record:
     responses TEST01 compares the first byte, as the official script does. end_token: what ends an answer of tokens.
     test01_samples: responses that TEST01 logs (fewer where they are large or the performance set is small).
     has_test04: up to v4.1; False where a sample takes as long as it is large. test06_since: a language model's round.
+    unservable: why a server of another process cannot run it sample by sample; empty where it can.
     has_rows: a sample is itself a batch of rows, of another number each; NVIDIA's harness counts those in a batch.
     serves_higher_level: one engine serves the level 99.9, too. is_in_nvidia_v07: one of the seven of NVIDIA's README
     for v0.7. is_default: what a call without a model runs.
@@ -153,6 +154,7 @@ class Record:
     has_test04: bool = False
     test06_since: str = ""
     has_rows: bool = False
+    unservable: str = ""
     serves_higher_level: bool = False
     is_in_nvidia_v07: bool = False
     is_default: bool = False
@@ -196,7 +198,7 @@ class BackendRecord:
     gives them. transformation: what it does to weights, for measurements.json.
     stand_in: what is said of figures that are no machine's; empty: a real backend.
     recipes: tags of further recipes that it needs. is_served: another process answers; run.json then has `serving`.
-    unfit: folders of benchmarks, and devices, that it cannot do, each with the reason. image: a container that has it.
+    unfit: devices that it cannot use, each with the reason. image: a container that has it.
     """
 
     framework: str | None

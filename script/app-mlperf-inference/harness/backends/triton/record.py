@@ -2,8 +2,6 @@
 
 from mlperf_results.record import BackendRecord, Package
 
-_ROWS = "a sample is itself a batch of rows, of another number each, and a server counts rows"
-
 RECORD = BackendRecord(
     framework="onnx",
     model_files="onnx",
@@ -19,11 +17,6 @@ RECORD = BackendRecord(
     # (2026-11-23), and none is invented.
     image="nvcr.io/nvidia/tritonserver:24.10-py3",
     unfit={
-        "rnnt": "it has two networks and hands states from call to call, which a server would copy each time",
-        "gptj": "it hands states from call to call, which a server would copy each time",
-        "dlrm": _ROWS,
-        "dlrm_v2": _ROWS,
-        "unet3d": "it cuts a volume into windows, so that one sample is many inferences",
         "cuda": "the server of nvidia-pytriton computes on the CPU; a GPU needs NVIDIA's container: "
         "cm run script --tags=serve,mlperf,model,_container,_plan",
     },

@@ -27,4 +27,5 @@ RECORD = Record(
         model=Size(90 * GB, f"{INFERENCE}, retired_benchmarks/recommendation/dlrm: tb00_40M.pt"),
         data=Size(343 * GB + 1_100 * GB, f"{INFERENCE}, same file: 24 days packed and unpacked"),
     ),
+    unservable="a sample is itself a batch of rows, and a server counts rows",
 )

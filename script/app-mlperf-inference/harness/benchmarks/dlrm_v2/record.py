@@ -26,4 +26,5 @@ RECORD = Record(
         advised=Size(500 * GB, MLC_DOCS),
         note="with the prepared data that MLCommons hosts; preparing it oneself took 6 to 8 TB (issue 1408)",
     ),
+    unservable="a sample is itself a batch of rows, and a server counts rows",
 )

@@ -44,4 +44,5 @@ RECORD = Record(
         model=Size(22_700 * MB, f"{CM_RECIPES}, get-ml-model-gptj"),
         advised=Size(50 * GB, MLC_DOCS),
     ),
+    unservable="it hands states from call to call, which a server would copy each time",
 )
