@@ -195,9 +195,8 @@ def test_a_run_without_its_engine_names_the_call_that_makes_it(tmp_path: Path) -
     with pytest.raises(calls.MakeError) as caught:
         planned(tmp_path, "run_harness", **values)
     assert "bert-Offline-cpu-b1-fp32.default.onnx" in str(caught.value)
-    assert caught.value.hint == (
-        'make generate_engines RUN_ARGS="--benchmarks=bert --scenarios=Offline --config_ver=default" SOURCE=tiny USE_CPU=1'
-    )
+    flags = "--benchmarks=bert --scenarios=Offline --config_ver=default"
+    assert caught.value.hint == f'make generate_engines RUN_ARGS="{flags}" SOURCE=tiny USE_CPU=1'
     (engine,) = planned(tmp_path, "generate_engines", **values).calls
     model = tmp_path / "model.onnx"
     model.write_text("x", encoding="utf-8")
