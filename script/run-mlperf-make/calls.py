@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from mlperf_configs.effective import EffectiveConfig
+from mlperf_results.backends import BACKENDS
 from mlperf_results.names import ExecutionMode, Mode, Scenario
 from mlperf_results.rounds import rounds_of
 
@@ -19,15 +20,6 @@ from .tables import table
 
 RUNS = "build/runs"
 """Where runs are kept, below the workspace; build/logs shows them by NVIDIA's names."""
-BACKENDS = {
-    "tensorrt": ("TRT", "plan"),
-    "openvino": ("OpenVINO", "blob"),
-    "onnxruntime": ("ORT", "onnx"),
-    "triton": ("Triton", "onnx"),
-}
-"""By backend what is added to a system's name, as NVIDIA does (ND_H100_v5_TRT), and what files of engines end with."""
-BUILDERS = ("tensorrt", "openvino")
-"""Backends whose engines generate-engine compiles; the others run the model's own file."""
 MODEL_KEYS = ("CM_ML_MODEL_FILE_WITH_PATH", "CM_ML_MODEL_INFO_FILE")
 
 
@@ -135,24 +127,25 @@ def engine_place(config: EffectiveConfig) -> str:
     """Where the link to an engine is: NVIDIA's names of folders and files."""
     inputs, base, scenario = config.inputs(), base_name(config.benchmark), config.scenario.value
     device = "gpu" if config.device == "cuda" else "cpu"
-    kind = BACKENDS.get(config.backend, ("", "onnx"))[1]
-    precision = inputs.get("precision", "fp32") if config.backend in BUILDERS else "fp32"  # the model's own file
+    record = BACKENDS[config.backend]
+    precision = inputs.get("precision", "fp32") if record.engine else "fp32"  # else it is the model's own file
     size = f"b{inputs.get('batch_size', '1')}-{precision}"
     folder = f"build/engines/{config.system}/{base}/{scenario}"
-    return f"{folder}/{base}-{scenario}-{device}-{size}.{config.config_ver}.{kind}"
+    return (
+        f"{folder}/{base}-{scenario}-{device}-{size}.{config.config_ver}.{record.engine_suffix or record.model_files}"
+    )
 
 
 def engine(config: EffectiveConfig, job: Job) -> RecipeCall:
     """Makes the engine of a configuration: the file that its backend runs."""
-    base, inputs = base_name(config.benchmark), config.inputs()
+    base, inputs, record = base_name(config.benchmark), config.inputs(), BACKENDS[config.backend]
     view = View("link", engine_place(config), MODEL_KEYS)
-    if config.backend not in BUILDERS:
-        framework = "pytorch" if config.backend == "pytorch" else "onnx"
-        return RecipeCall(f"{job.model_tags[base]},_{framework}{made(job.source)}", {}, (view,))
+    if not record.engine:
+        return RecipeCall(f"{job.model_tags[base]},_{record.model_files}{made(job.source)}", {}, (view,))
     given = {"model": base, "source": job.source, "precision": inputs.get("precision", "fp32")}
-    is_fixed = config.backend == "tensorrt" and "batch_size" in inputs
-    batch = {"largest_batch": inputs["batch_size"]} if is_fixed else {}
-    return RecipeCall(f"generate,engine,_{config.backend}", {**given, **batch}, (view,))
+    if record.has_largest_batch and "batch_size" in inputs:
+        given["largest_batch"] = inputs["batch_size"]
+    return RecipeCall(f"generate,engine,_{record.engine}", given, (view,))
 
 
 def engines(job: Job) -> list[RecipeCall]:
@@ -191,7 +184,7 @@ def harness(job: Job) -> list[RecipeCall]:
         plain = config.config_ver in ("default", "high_accuracy")  # whose benchmarks have names of their own
         run_id = job.stamp if plain else f"{job.stamp}-{config.config_ver}"
         place = f"{config.benchmark}/{config.scenario.value}"
-        software = BACKENDS.get(config.backend, (config.backend.replace("_", "-"), ""))[0]
+        software = BACKENDS[config.backend].short_name or config.backend.replace("_", "-")  # as ND_H100_v5_TRT
         system = f"{config.system}_{software}"
         inputs = {**config.inputs(), **common, "results_dir": RUNS, "run_id": run_id, "check": "no"}
         view = View("run", f"{top}/{system}/{place}", source=f"{RUNS}/{run_id}/{place}", modes=modes)

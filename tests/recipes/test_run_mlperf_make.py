@@ -133,7 +133,7 @@ def test_runs_get_the_settings_of_the_registry_and_what_run_args_say(tmp_path: P
     wanted = {"model": "bert-99", "scenario": "Offline", "mode": "accuracy", "execution_mode": "test"}
     assert wanted.items() <= run.inputs.items()
     assert {"min_query_count": "3", "min_duration_ms": "7", "check": "no"}.items() <= run.inputs.items()
-    assert run.views[0].place == "build/logs/2026.11.23-04.05.06/cpu_ORT/bert-99/Offline"
+    assert run.views[0].place == "build/logs/2026.11.23-04.05.06/cpu_onnxruntime/bert-99/Offline"
     assert plan.calls[-1].is_answer and not run.is_answer
 
 
@@ -148,9 +148,9 @@ def test_real_runs_have_the_length_of_the_rules_and_a_search_shows_no_logs(tmp_p
 
 
 def test_logs_that_are_there_are_not_written_over(tmp_path: Path) -> None:
-    (tmp_path / "mine/cpu_ORT/bert-99/Offline").mkdir(parents=True)
+    (tmp_path / "mine/cpu_onnxruntime/bert-99/Offline").mkdir(parents=True)
     args = "--benchmarks=bert --scenarios=Offline --log_dir=mine"
-    with pytest.raises(calls.MakeError, match="logs are there already: mine/cpu_ORT/bert-99/Offline"):
+    with pytest.raises(calls.MakeError, match="logs are there already: mine/cpu_onnxruntime/bert-99/Offline"):
         planned(tmp_path, "run", RUN_ARGS=args, USE_CPU="1")
 
 
@@ -350,7 +350,7 @@ def test_audits_are_of_the_newest_run_and_tests_that_passed_are_copied(tmp_path:
         for inner in ("performance/run_1", "accuracy"):
             (run / inner).mkdir(parents=True)
             (run / inner / "mlperf_log_summary.txt").write_text("x", encoding="utf-8")
-        place, source = f"build/logs/{stamp}/cpu_ORT/resnet50/Offline", f"build/runs/{stamp}/resnet50/Offline"
+        place, source = f"build/logs/{stamp}/cpu_onnxruntime/resnet50/Offline", f"build/runs/{stamp}/resnet50/Offline"
         view = calls.View("run", place, source=source, modes=(Mode.ACCURACY,))
         doing.show(view, {}, "line", tmp_path)
     (call,) = planned(tmp_path, "run_audit_test01", RUN_ARGS="--benchmarks=resnet50").calls
@@ -365,7 +365,7 @@ def test_audits_are_of_the_newest_run_and_tests_that_passed_are_copied(tmp_path:
     problems = doing.perform(planned(tmp_path, "update_compliance"), StandIn(tmp_path), {}, tmp_path)
     assert problems == ["build/runs/2/resnet50/Offline/TEST04 has not passed; it was not copied"]
     found = [path.relative_to(tmp_path).as_posix() for path in (tmp_path / "compliance").rglob("*.txt")]
-    assert found == ["compliance/cpu_ORT/resnet50/Offline/TEST01/verify_performance.txt"]
+    assert found == ["compliance/cpu_onnxruntime/resnet50/Offline/TEST01/verify_performance.txt"]
 
 
 # --- the workspace, with GNU make ---

@@ -190,7 +190,8 @@ class BackendRecord:
 
     framework: what model.json must name ("onnx", "pytorch", "tensorrt", "openvino"); None: no file is read.
     model_files: the variation of the model recipes whose files it reads or is built from. engine: the variation of
-    generate-engine that builds what it reads; empty: it reads the model's own files. int8_files: the
+    generate-engine that builds what it reads; empty: it reads the model's own files. engine_suffix: what files of
+    engines end with. has_largest_batch: whether an engine is built for batches up to a size. int8_files: the
     variations of quantize-ml-model whose files it takes, where it does not take what `_int8` alone makes. devices,
     precisions: what it can run.
     batch_size: the one that suits it whatever the model; None: the harness looks for the best.
@@ -206,6 +207,8 @@ class BackendRecord:
     precisions: tuple[str, ...]
     model_files: str = ""
     engine: str = ""
+    engine_suffix: str = ""
+    has_largest_batch: bool = False
     int8_files: str = ""
     batch_size: int | None = None
     packages: tuple[Package, ...] = ()

@@ -6,6 +6,7 @@ RECORD = BackendRecord(
     framework="openvino",
     model_files="onnx",
     engine="openvino",
+    engine_suffix="blob",
     int8_files="_static",
     devices=("cpu",),
     precisions=("fp32", "bf16", "int8"),
