@@ -58,8 +58,7 @@ def check_versions(python: str, numpy: str, stubs: list[str]) -> None:
     if _numbers(numpy)[0] >= 2:
         raise AssemblyError(
             f"numpy {numpy} is in the server's environment; with 2 or newer Triton's stub answers without bytes\n"
-            "hint: cm run script --tags=get,generic-python-lib,_package.numpy --version_max=1.26.4 "
-            "--adr.python.name=triton-server"
+            "hint: cm run script --tags=get,triton,server --new"
         )
 
 

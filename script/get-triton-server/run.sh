@@ -1,6 +1,10 @@
 #!/bin/bash
-# Puts the server together in the cache entry with the Python of its own environment, and asks it once.
+# Installs the server's packages into its own environment, puts the server together in the cache entry, and asks it once.
 set -euo pipefail
 
 if [[ "${CM_TRITON_SERVER_KIND:-}" == "container" ]]; then exit 0; fi
-"${CM_PYTHON_BIN_WITH_PATH}" -B "${CM_TMP_CURRENT_SCRIPT_PATH}/assemble.py"
+recipe="${CM_TMP_CURRENT_SCRIPT_PATH}"
+pip=("${CM_PYTHON_BIN_WITH_PATH}" -I -m pip install --disable-pip-version-check --no-input --quiet)
+"${pip[@]}" --requirement "${recipe}/requirements.txt"
+"${pip[@]}" --no-deps nvidia-pytriton==0.7.0 # its proxy and what that requires stay away
+"${CM_PYTHON_BIN_WITH_PATH}" -B "${recipe}/assemble.py"
