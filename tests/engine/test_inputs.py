@@ -55,6 +55,10 @@ def test_a_misspelt_input_is_answered_with_the_nearest(name: str, meant: str) ->
     assert found[0].text("get-x") == f"unknown input --{name} for recipe get-x; did you mean --{meant}?"
 
 
+def test_a_name_with_little_in_common_is_not_taken_for_a_misspelt_one() -> None:
+    assert unknown_inputs(STRICT, {"network": "lon"})[0].text("get-x") == "unknown input --network for recipe get-x"
+
+
 def test_flags_of_the_engine_and_of_the_action_are_known() -> None:
     inputs = {"quiet": True, "adr": {}, "env": {}, "hf_token": "x", "graph": "dot"}
     assert unknown_inputs(STRICT, inputs, "plan") == []

@@ -98,7 +98,7 @@ def unknown_inputs(recipe: Recipe, inputs: Iterable[str], action: str = "run") -
 
 
 def _meant(name: str, known: Collection[str]) -> str:
-    close = [] if name.startswith(NO_CONTAINER) else nearest(name, known, 1)
+    close = [] if name.startswith(NO_CONTAINER) else nearest(name, known, 1, likeness=0.65)
     return close[0] if close else ""
 
 
