@@ -219,11 +219,13 @@ def parse_config(env: Mapping[str, object], known: AppNames, folder: Path) -> Co
     """The checked call; a relative results folder starts at `folder`. Raises ConfigError with every problem."""
     reader = Reader(env)
     model = reader.one_of("CM_MLPERF_MODEL", "model", known.models, known.aliases)
+    backend = reader.one_of("CM_MLPERF_BACKEND", "backend", known.backends, {})
+    model, backend = reader.with_config_ver(model, backend, known.models)
     device = reader.one_of("CM_MLPERF_DEVICE", "device", known.devices, {})
     given = {name: reader.positive_number(key, name) for name, key in TARGET_KEYS.items()}
     config = Config(
         model=model,
-        backend=reader.one_of("CM_MLPERF_BACKEND", "backend", known.backends, {}),
+        backend=backend,
         device=device,
         precision=reader.one_of("CM_MLPERF_MODEL_PRECISION", "precision", known.precisions, PRECISION_ALIASES),
         source=reader.one_of("CM_MLPERF_SOURCE", "source", known.sources, {}),

@@ -22,6 +22,7 @@ from mlperf_results.names import (
 ALL = "all"
 TRUTHS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
 FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+CONFIG_VERSIONS = ("default", "high_accuracy", "triton", "high_accuracy_triton")
 RESUME_VALUES = ("failed", "unfinished", ALL)
 
 
@@ -85,8 +86,25 @@ class Reader:
             self.problems.append(f"--mode: {said}")
             return tuple(Mode)
 
+    def with_config_ver(self, model: str, backend: str, models: tuple[str, ...]) -> tuple[str, str]:
+        """The model and the backend that NVIDIA's name of a configuration means: an accuracy level, or a server.
+
+        The names are those of code/common/constants.py and the READMEs of mlcommons/inference_results_v0.7 (31060d57).
+        """
+        text = self.text("CM_MLPERF_RUN_CONFIG_VER").lower().replace("-", "_")
+        if text not in ("", *CONFIG_VERSIONS):
+            self.problems.append(f"--config_ver: {unknown_text('config_ver', text, CONFIG_VERSIONS)}")
+        if "high_accuracy" in text and not model.endswith("-99.9"):
+            higher = f"{model.removesuffix('-99')}-99.9"
+            if higher not in models:
+                self.problems.append(f"--config_ver={text}: {model} has one accuracy level")
+            model = higher
+        return model, "triton" if "triton" in text else backend
+
     def execution_mode(self, key: str) -> ExecutionMode:
-        """How long runs are."""
+        """How long runs are; `--fast`, of NVIDIA's harness up to v2.0, means 60 s."""
+        if self.truth("CM_MLPERF_RUN_FAST", "fast"):
+            return ExecutionMode.FAST
         try:
             return parse_execution_mode(self.text(key))
         except UnknownName as error:

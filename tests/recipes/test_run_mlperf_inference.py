@@ -68,6 +68,28 @@ def score(percent: float = 99.332, target: float = 98.339) -> dict[str, Any]:
     return {"metrics": [metric("acc", percent, target)], "passed": percent >= target}
 
 
+@pytest.mark.parametrize(
+    ("given", "model", "backend"),
+    [
+        ({"CM_MLPERF_MODEL": "BERT", "CM_MLPERF_RUN_CONFIG_VER": "high_accuracy"}, "bert-99.9", "onnxruntime"),
+        ({"CM_MLPERF_MODEL": "bert-99.9", "CM_MLPERF_RUN_CONFIG_VER": "default"}, "bert-99.9", "onnxruntime"),
+        ({"CM_MLPERF_MODEL": "resnet50", "CM_MLPERF_RUN_CONFIG_VER": "triton"}, "resnet50", "triton"),
+        ({"CM_MLPERF_MODEL": "bert", "CM_MLPERF_RUN_CONFIG_VER": "high_accuracy_triton"}, "bert-99.9", "triton"),
+    ],
+)
+def test_nvidias_names_of_configurations_mean_a_level_and_a_server(given: Any, model: str, backend: str) -> None:
+    found = config(**given)
+    assert (found.model, found.backend) == (model, backend)
+
+
+def test_other_words_of_nvidias_harness() -> None:
+    assert config(CM_MLPERF_RUN_FAST="yes").execution_mode.value == "fast"
+    assert [mode.value for mode in config(CM_MLPERF_LOADGEN_MODE="AccuracyOnly").modes] == ["accuracy"]
+    one_level = {"CM_MLPERF_MODEL": "resnet50", "CM_MLPERF_RUN_CONFIG_VER": "high_accuracy"}
+    assert problems(**one_level)[0] == "--config_ver=high_accuracy: resnet50 has one accuracy level"
+    assert "known: default, high_accuracy" in problems(CM_MLPERF_RUN_CONFIG_VER="maxq")[0]
+
+
 class FakeCM:
     """Answers cm.access as the recipes below would; `answers` replaces the answer of a query that holds the key."""
 
