@@ -195,4 +195,6 @@ def test_a_served_model_answers_until_a_signal_comes(user: User) -> None:
         assert json.load(response)["outputs"][0]["shape"] == [1, 10]
     os.killpg(run.pid, signal.SIGINT)
     output = run.communicate(timeout=FAULT_S)[0]
-    assert "tritonserver has ended" in output and left() == []
+    assert "interrupted by SIGINT" in output and left() == []
+    with pytest.raises(OSError):
+        urllib.request.urlopen(address, timeout=5)
