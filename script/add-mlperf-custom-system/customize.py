@@ -1,7 +1,7 @@
 """Hooks of add-mlperf-custom-system: write the file of a system of one's own; with `_auto`, measure it.
 
-`nearest.py` chooses what it starts from, `definition.py` makes the file. Measuring is the search of
-run-mlperf-inference-app (`_find-performance`), which also stores what it found.
+`definition.py` chooses what it starts from and makes the file. Measuring is the search of run-mlperf-inference-app
+(`_find-performance`), which also stores what it found.
 """
 
 from __future__ import annotations
@@ -10,31 +10,34 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from machine_facts.choose import MachineError
+from machine_facts.findings import is_yes
 from mlperf_configs import detection
-from mlperf_configs.custom import FOLDER_VARIABLE, ID_PATTERN, custom_folder
-from mlperf_configs.effective import CPU
+from mlperf_configs.custom import FOLDER_VARIABLE, ID_PATTERN, folder_of_call
+from mlperf_configs.fields import CPU
 from mlperf_configs.registry import SHIPPED, Registry, RegistryError, UnknownConfig, read_registry
 from mlperf_results.names import Scenario, UnknownName, counted, parse_scenario
 from mlperf_results.officialnames import parse_benchmark
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION, passed_on_inputs
 
-from . import definition, nearest
+from . import definition
+from .definition import Start
 
 PREFIX = "CM_CUSTOM_SYSTEM_"
 FIND = "generate-run-cmds,inference,_find-performance"
 HINT = "hint: cm run script --tags=add,custom,system --id=my_box"
-PROBLEMS = (MachineError, RegistryError, UnknownConfig, UnknownName, definition.AlreadyThere, OSError)
 
 
 class BadCall(Exception):
     """The call asks for something that cannot be; the text says what is allowed."""
+
+
+PROBLEMS = (BadCall, MachineError, RegistryError, UnknownConfig, UnknownName, definition.AlreadyThere, OSError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,22 +47,20 @@ class Call:
     is_there: whether the file exists and is of this machine, so that _auto keeps it.
     """
 
-    system: str
     path: Path
     registry: Registry
     here: detection.Here
-    starts: tuple[definition.Start, ...]
-    measured: tuple[definition.Start, ...]
+    starts: tuple[Start, ...]
+    measured: tuple[Start, ...]
     is_there: bool
 
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """Crowdperf hook of `cm plan script`: refuses what a run refuses; the searches of _auto. Writes nothing."""
     try:
-        call = _read(i)
-    except (BadCall, *PROBLEMS) as error:
+        return {"return": 0, "runs": _searches(i, _read(i))}
+    except PROBLEMS as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}
-    return {"return": 0, "runs": _searches(i, call)}
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
@@ -67,17 +68,17 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     env = i["env"]
     try:
         call = _read(i)
-        text = definition.text_of(
-            call.system, datetime.now(timezone.utc).date().isoformat(), call.here.facts, call.starts,
-            is_stub=_is_set(env, "STUB"),
-        )  # fmt: skip
+        facts, today = call.here.facts, datetime.now(timezone.utc).date().isoformat()
         if not call.is_there:
-            definition.put(call.path, text, is_replaced=_is_set(env, "REPLACE"))
-    except (BadCall, *PROBLEMS) as error:
+            text = definition.text_of(call.path.stem, today, facts, call.starts, is_stub=is_yes(_text(env, "STUB")))
+            definition.put(call.path, text, is_replaced=is_yes(_text(env, "REPLACE")))
+    except PROBLEMS as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}
     print("\n".join(_lines(call)), flush=True)
-    env[f"{PREFIX}FILE"], env[f"{PREFIX}ID"] = str(call.path), call.system
-    i["state"]["mlperf_custom_system"] = definition.as_state(call.system, call.path, call.here.facts, call.starts)
+    env[f"{PREFIX}FILE"], env[f"{PREFIX}ID"] = str(call.path), call.path.stem
+    rows = [{"benchmark": one.benchmark, "scenario": one.scenario.value, "from": one.parent} for one in call.starts]
+    system = {"system": call.path.stem, "file": str(call.path), "machine": asdict(facts), "configs": rows}
+    i["state"]["mlperf_custom_system"] = system
     for inputs in _searches(i, call):
         own = {"action": "run", "automation": SCRIPT_AUTOMATION, "quiet": True}
         answer = i["automation"].cmind.access({**inputs, **own})
@@ -90,56 +91,45 @@ def _text(env: dict[str, Any], key: str) -> str:
     return str(env.get(PREFIX + key) or "").strip()
 
 
-def _is_set(env: dict[str, Any], key: str) -> bool:
-    return _text(env, key).lower() in ("yes", "true", "on", "1")
-
-
 def _read(i: dict[str, Any]) -> Call:
-    """The checked call. Raises BadCall and PROBLEMS."""
-    env = i["env"]
-    system = _text(env, "NAME")
+    """The checked call. Raises PROBLEMS."""
+    env, folder = i["env"], folder_of_call(i)
+    system, machine, benchmarks = _text(env, "NAME"), _text(env, "MACHINE"), _text(env, "BENCHMARKS")
     if not ID_PATTERN.fullmatch(system):
         raise BadCall(f"--id: found {system!r}; allowed: letters, digits and underscores, a letter first")
-    cmind = getattr(i.get("automation"), "cmind", None)  # a plan has none
-    home = Path(cmind.repos_path) if cmind else Path(os.environ.get("CM_REPOS") or Path.home() / "CM")
-    start = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
-    given = str(env.get(FOLDER_VARIABLE) or os.environ.get(FOLDER_VARIABLE) or "")
-    folder = start / custom_folder(given, home)
-    registry = read_registry([SHIPPED, folder])
+    registry, path = read_registry([SHIPPED, folder]), folder / f"{system}.yaml"
     if system == CPU or system in registry.known:
         raise BadCall(f"--id: {system} is a system of the registry; give another name")
-    is_auto = _is_set(env, "AUTO")
-    if is_auto and (_text(env, "MACHINE") or not _text(env, "BENCHMARKS")):
+    is_auto = is_yes(_text(env, "AUTO"))
+    if is_auto and (machine or not benchmarks):
         raise BadCall("_auto takes minutes for each benchmark of this machine: give --benchmarks=, and no --machine=")
-    path = folder / f"{system}.yaml"
-    here = detection.look(_text(env, "MACHINE"), start, {})
-    is_there = path.exists() and not _is_set(env, "REPLACE")
+    here = detection.look(machine, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()), {})
+    is_there = path.exists() and not is_yes(_text(env, "REPLACE"))
     if is_there and not (is_auto and registry.custom_systems()[system].machine == here.facts):
         raise definition.AlreadyThere(f"{system} is there already: {path}; --replace writes over it")
-    starts = _starts(registry, here, _text(env, "BENCHMARKS"), _text(env, "SCENARIOS"))
+    wanted = _starts(registry, here, benchmarks, _text(env, "SCENARIOS"))
     return Call(
-        system=system,
         path=path,
         registry=registry,
         here=here,
-        starts=_starts(registry, here, "", "") if is_auto else starts,
-        measured=starts if is_auto else (),
+        starts=_starts(registry, here, "", "") if is_auto else wanted,
+        measured=wanted if is_auto else (),
         is_there=is_there,
     )
 
 
-def _starts(registry: Registry, here: detection.Here, benchmarks: str, scenarios: str) -> tuple[definition.Start, ...]:
+def _starts(registry: Registry, here: detection.Here, benchmarks: str, scenarios: str) -> tuple[Start, ...]:
     """What each benchmark and scenario starts from. Raises BadCall where there is nothing."""
     names = [parse_benchmark(word)[0] for word in benchmarks.split(",") if word.strip()] or registry.benchmarks()
     wanted = [parse_scenario(word) for word in scenarios.split(",") if word.strip()] or list(Scenario)
     found = []
     for benchmark in dict.fromkeys(names):
         for scenario in (one for one in registry.scenarios(benchmark) if one in wanted):
-            entries = registry.entries(benchmark, scenario)
-            rows = [registry.known[one] for one in entries if one in registry.known]
-            parent = nearest.nearest(here.facts, here.compute_capability, rows)
+            entries = registry.sheet(benchmark, scenario).entries
+            rows = [registry.known[name] for name in entries if name != CPU]
+            parent = definition.nearest(here.facts, here.compute_capability, rows)
             if parent:
-                found.append(definition.Start(benchmark=benchmark, scenario=scenario, entry=entries[parent]))
+                found.append(Start(benchmark=benchmark, scenario=scenario, entry=entries[parent]))
     if not found:
         what = here.facts.accelerator or here.facts.kind
         raise BadCall(f"no entry of {', '.join(names)} in {', '.join(one.value for one in wanted)} is for {what}")
@@ -147,14 +137,14 @@ def _starts(registry: Registry, here: detection.Here, benchmarks: str, scenarios
 
 
 def _lines(call: Call) -> list[str]:
-    facts, known = call.here.facts, call.here.known
+    facts, known, system = call.here.facts, call.here.known, call.path.stem
     lines = [call.here.banner] if call.here.banner else []
     count = f"{facts.count} x {facts.accelerator}" if facts.count else f"{facts.cpu}, {facts.threads} threads"
-    lines.append(f"{call.system}: {count}")
+    lines.append(f"{system}: {count}")
     if known and (call.here.is_slice or facts.count == known.count):
         lines.append(f"! this is a known system: without this file it is run as {known.system_id}")
-    for (benchmark, parent), scenarios in _by_benchmark(call.starts).items():
-        lines.append(f"  {benchmark} {', '.join(one.value for one in scenarios)}: from {parent}")
+    for (benchmark, parent), scenarios in definition.grouped(call.starts).items():
+        lines.append(f"  {benchmark} {', '.join(scenarios)}: from {parent}")
     kept = "kept as it is" if call.is_there else f"written, {counted(len(call.starts), 'entry', 'entries')}"
     lines.append(f"{call.path}: {kept}")
     if FOLDER_VARIABLE in os.environ:
@@ -162,29 +152,14 @@ def _lines(call: Call) -> list[str]:
     return lines
 
 
-def _by_benchmark(starts: Sequence[definition.Start]) -> dict[tuple[str, str], list[Scenario]]:
-    """The scenarios of each benchmark and what it starts from."""
-    found: dict[tuple[str, str], list[Scenario]] = {}
-    for one in starts:
-        found.setdefault((one.benchmark, one.entry.system), []).append(one.scenario)
-    return found
-
-
 def _searches(i: dict[str, Any], call: Call) -> list[dict[str, Any]]:
     """The inputs of the searches of _auto, one for each benchmark and what it starts from."""
     env, found = i["env"], []
-    for (benchmark, parent), scenarios in _by_benchmark(call.measured).items():
+    folder = {"results_dir": _text(env, "RESULTS")} if _text(env, "RESULTS") else {}
+    for (benchmark, parent), scenarios in definition.grouped(call.measured).items():
         count = call.here.facts.count if parent != CPU else None
-        inputs = call.registry.effective(benchmark, scenarios[0], parent, accelerators=count).inputs()
+        inputs = call.registry.effective(benchmark, Scenario(scenarios[0]), parent, accelerators=count).inputs()
         shape = {name: inputs[name] for name in ("model", "device", "backend", "precision", "gpus") if name in inputs}
-        found.append(
-            {
-                "tags": FIND,
-                "scenario": ",".join(one.value for one in scenarios),
-                "source": _text(env, "SOURCE") or "real",
-                **shape,
-                **({"results_dir": _text(env, "RESULTS")} if _text(env, "RESULTS") else {}),
-                **passed_on_inputs(i.get("input") or {}),
-            }
-        )
+        asked = {"tags": FIND, "scenario": ",".join(scenarios), "source": _text(env, "SOURCE") or "real"}
+        found.append({**asked, **shape, **folder, **passed_on_inputs(i.get("input") or {})})
     return found

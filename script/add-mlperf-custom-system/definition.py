@@ -1,17 +1,19 @@
-"""The file of a custom system: its text, and how it is put in place. The text is pure."""
+"""The file of a custom system: what it starts from, its text, and how it is put in place. All but that is pure."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from machine_facts.known_systems import Row
+from mlperf_configs import registry
 from mlperf_configs.custom import MachineFacts
-from mlperf_configs.effective import CPU
-from mlperf_configs.fields import REQUIRED, Fate, Field, fields_of
+from mlperf_configs.fields import CPU, FIELDS, required
 from mlperf_configs.sheets import Entry
 from mlperf_results.names import Scenario
 from mlperf_results.wholefile import write_whole
@@ -19,6 +21,8 @@ from mlperf_results.wholefile import write_whole
 HEAD = """# A system of your own for crowdperf's registry of configurations (get-mlperf-benchmark-config).
 # Each entry has the settings of the system after `from:`; what you add below it comes before those.
 """
+COMPUTE_CAPABILITY = {"T4": 7.5, "A100": 8.0, "H100": 9.0, "H200": 9.0}
+"""Of the GPUs in the registry (developer.nvidia.com/cuda-gpus, 2026-11-23)."""
 
 
 class AlreadyThere(Exception):
@@ -33,44 +37,73 @@ class Start:
     scenario: Scenario
     entry: Entry
 
+    @property
+    def parent(self) -> str:
+        """The system of the entry."""
+        return self.entry.system
+
+
+def nearest(facts: MachineFacts, compute_capability: str, rows: Sequence[Row]) -> str:
+    """The id of the nearest of these systems: the same accelerator, else the nearest compute capability, then memory;
+    of those the nearest count, by ratio. "cpu" for a machine without accelerator; empty where no kind fits.
+    """
+    if facts.kind == CPU:
+        return CPU
+    fitting = [row for row in rows if row.kind == facts.kind]
+
+    def distance(row: Row) -> tuple[bool, float, float]:
+        known = COMPUTE_CAPABILITY.get(row.accelerator.partition("-")[0], 0.0)
+        generations = abs(known - float(compute_capability or known))
+        sizes = _memory_gb(row.accelerator), _memory_gb(facts.accelerator)
+        return row.accelerator != facts.accelerator, generations, max(sizes) / min(sizes) if all(sizes) else 0.0
+
+    least = min(map(distance, fitting), default=None)
+    best = registry.nearest([row for row in fitting if distance(row) == least], facts.count)
+    return best.system_id if best else ""
+
+
+def _memory_gb(accelerator: str) -> int:
+    found = re.search(r"-(\d+)GB$", accelerator)
+    return int(found[1]) if found else 0
+
+
+def grouped(starts: Sequence[Start]) -> dict[tuple[str, str], list[str]]:
+    """The scenarios of each benchmark and what it starts from."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for one in starts:
+        found.setdefault((one.benchmark, one.parent), []).append(one.scenario.value)
+    return found
+
 
 def text_of(system: str, day: str, facts: MachineFacts, starts: Sequence[Start], *, is_stub: bool) -> str:
     """The text of the file; with `is_stub` every field is listed as a comment, with what it has without it."""
-    head = HEAD + (_without_effect(facts) if is_stub else "")
-    lines = [head + f"system: {system}", f"date: {day}", "machine:"]
+    lines = [HEAD + (_without_effect(facts) if is_stub else "") + f"system: {system}", f"date: {day}", "machine:"]
     lines += [f"  {name}: {json.dumps(value, ensure_ascii=False)}" for name, value in asdict(facts).items()]
     lines.append("configs:")
     for benchmark in dict.fromkeys(start.benchmark for start in starts):
         lines.append(f"  {benchmark}:")
         for start in (one for one in starts if one.benchmark == benchmark):
-            lines += [f"    {start.scenario.value}:", f"      from: {start.entry.system}"]
+            lines += [f"    {start.scenario.value}:", f"      from: {start.parent}"]
             lines += _stub_lines(start) if is_stub else []
     return "\n".join(lines) + "\n"
 
 
 def _without_effect(facts: MachineFacts) -> str:
-    names = {one.name for scenario in Scenario for one in fields_of(scenario, facts.kind) if one.fate is Fate.REPORTED}
-    text = f"Fields of NVIDIA's configurations that may be here and have no effect: {', '.join(sorted(names))}."
+    names = sorted(one.name for one in FIELDS.values() if facts.kind in one.kinds and not (one.input or one.is_refused))
+    text = f"Fields of NVIDIA's configurations that may be here and have no effect: {', '.join(names)}."
     return textwrap.indent(textwrap.fill(text, 118), "# ") + "\n"
 
 
 def _stub_lines(start: Start) -> list[str]:
-    required = ("precision",) if start.entry.kind == CPU else REQUIRED[start.scenario]
-    mapped = [one for one in fields_of(start.scenario, start.entry.kind) if one.fate is Fate.MAPPED]
-    lines = []
-    for title, rows in (
-        ("required", [one for one in mapped if one.name in required]),
-        ("optional", [one for one in mapped if one.name not in required]),
-    ):
-        lines += [f"      # {title}:", *(f"      # {_stub_line(one, start.entry)}" for one in rows)]
-    return lines
-
-
-def _stub_line(field: Field, entry: Entry) -> str:
-    has = entry.values.get(field.name)
-    said = f"{entry.system} has {has.value}" if has else "not set"
-    unit = f"{field.unit}; " if field.unit else ""
-    return f"{field.name}:   # {unit}{said}"
+    must = required(start.scenario, start.entry.kind)
+    lines: dict[bool, list[str]] = {True: [], False: []}
+    for field in FIELDS.values():
+        if field.input and not field.misfit(start.scenario, start.entry.kind):
+            has = start.entry.values.get(field.name)
+            said = f"{start.parent} has {has.value}" if has else "not set"
+            unit = f"{field.unit}; " if field.unit else ""
+            lines[field.name in must].append(f"      # {field.name}:   # {unit}{said}")
+    return ["      # required:", *lines[True], "      # optional:", *lines[False]]
 
 
 def put(path: Path, text: str, *, is_replaced: bool) -> None:
@@ -86,9 +119,3 @@ def put(path: Path, text: str, *, is_replaced: bool) -> None:
         raise AlreadyThere(f"{path.stem} is there already: {path}") from error
     finally:
         unfinished.unlink()
-
-
-def as_state(system: str, path: Path, facts: MachineFacts, starts: Sequence[Start]) -> Mapping[str, object]:
-    """The system for recipes above."""
-    rows = [{"benchmark": one.benchmark, "scenario": one.scenario.value, "from": one.entry.system} for one in starts]
-    return {"system": system, "file": str(path), "machine": asdict(facts), "configs": rows}

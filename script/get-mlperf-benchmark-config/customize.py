@@ -6,7 +6,6 @@ Not cached, so that the package is importable in each process. `mlperf_configs` 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,9 @@ if FOLDER not in sys.path:
     sys.path.append(FOLDER)
 
 from machine_facts.choose import MachineError
+from machine_facts.findings import is_yes
 from mlperf_configs import lookup
-from mlperf_configs.custom import FOLDER_VARIABLE, custom_folder
+from mlperf_configs.custom import folder_of_call
 from mlperf_configs.effective import EffectiveConfig
 from mlperf_configs.fields import BadSetting
 from mlperf_configs.registry import SHIPPED, RegistryError, UnknownConfig, read_registry
@@ -44,7 +44,7 @@ def _answer(i: dict[str, Any], *, is_planned: bool) -> dict[str, Any]:
     env = i["env"]
     env[f"{PREFIX}LIB_PATH"] = FOLDER
     env["+PYTHONPATH"] = [FOLDER]
-    if not (_text(env, "BENCHMARK") or _is_check(env)) and (is_planned or i.get("recursion_spaces")):
+    if not (_text(env, "BENCHMARK") or is_yes(_text(env, "CHECK"))) and (is_planned or i.get("recursion_spaces")):
         return {"return": 0}  # for a recipe above, which imports the package
     try:
         lines = _lines(i, is_planned)
@@ -59,29 +59,21 @@ def _text(env: dict[str, Any], key: str) -> str:
     return str(env.get(PREFIX + key) or "").strip()
 
 
-def _is_check(env: dict[str, Any]) -> bool:
-    return _text(env, "CHECK").lower() in ("yes", "true", "on", "1")
-
-
 def _lines(i: dict[str, Any], is_planned: bool) -> list[str]:
     """What is printed; settings that are asked for are put into env and state."""
     env = i["env"]
-    cmind = getattr(i.get("automation"), "cmind", None)  # a plan has none
-    home = Path(cmind.repos_path) if cmind else Path(os.environ.get("CM_REPOS") or Path.home() / "CM")
-    given = str(env.get(FOLDER_VARIABLE) or os.environ.get(FOLDER_VARIABLE) or "")
-    registry = read_registry([SHIPPED, custom_folder(given, home)])
-    if _is_check(env):
+    registry = read_registry([SHIPPED, folder_of_call(i)])
+    if is_yes(_text(env, "CHECK")):
         registry.check()
         return [f"{len(registry.benchmarks())} benchmarks, {len(registry.custom_systems())} custom systems: no problem"]
-    benchmark = _text(env, "BENCHMARK")
-    if not benchmark or not _text(env, "SCENARIO"):
-        return page.list_lines(registry, benchmark)
+    if not (_text(env, "BENCHMARK") and _text(env, "SCENARIO")):
+        return page.list_lines(registry, _text(env, "BENCHMARK"))
+    cmind = getattr(i.get("automation"), "cmind", None)  # a plan has none
     stored = None if is_planned or cmind is None else lookup.stored_by(cmind.access)
-    start = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
     request = _request(env, i.get("input") or {})
-    config, here = lookup.find(registry, request, start, stored)
+    config, here = lookup.find(registry, request, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()), stored)
     i["state"]["mlperf_benchmark_config"] = config.as_dict()
-    env.update(env_of(config))
+    env.update(_env_of(config))
     banner = [here.banner] if here and here.banner else []
     return [*banner, *page.config_lines(config, request.source, here.reasons if here else ())]
 
@@ -103,16 +95,10 @@ def _request(env: dict[str, Any], inputs: dict[str, Any]) -> lookup.Request:
     )
 
 
-def env_of(config: EffectiveConfig) -> dict[str, str]:
+def _env_of(config: EffectiveConfig) -> dict[str, str]:
     """The settings as env keys; empty for what the harness finds."""
     inputs = config.inputs()
-    values = {
-        "BATCH_SIZE": inputs.get("batch_size", ""),
-        "PRECISION": inputs.get("precision", ""),
-        "INSTANCES": inputs.get("instances", ""),
-        "TARGET_QPS": next((text for name, text in inputs.items() if name.endswith("_target_qps")), ""),
-        "TARGET_LATENCY_MS": next((text for name, text in inputs.items() if name.endswith("_target_latency")), ""),
-        "SYSTEM": config.system,
-        "FILE": config.file,
-    }
-    return {PREFIX + key: value for key, value in values.items()}
+    values = {key.upper(): inputs.get(key, "") for key in ("batch_size", "precision", "instances")}
+    values["TARGET_QPS"] = next((text for name, text in inputs.items() if name.endswith("_target_qps")), "")
+    values["TARGET_LATENCY_MS"] = next((text for name, text in inputs.items() if name.endswith("_target_latency")), "")
+    return {PREFIX + key: text for key, text in {**values, "SYSTEM": config.system, "FILE": config.file}.items()}

@@ -11,9 +11,9 @@ from typing import Any
 from machine_facts import choose, nvidia
 from mlperf_configs import detection, lookup
 from mlperf_configs.custom import FOLDER_VARIABLE, custom_folder
-from mlperf_configs.effective import CPU, EffectiveConfig
-from mlperf_configs.fields import FIELDS
-from mlperf_configs.measured import measured_values, stored_under
+from mlperf_configs.effective import EffectiveConfig
+from mlperf_configs.fields import CPU, FIELDS
+from mlperf_configs.lookup import measured_values, stored_under
 from mlperf_configs.registry import RECORDS_BY_NAME, SHIPPED, Registry, RegistryError, read_registry
 from mlperf_results.appnames import APP_RECIPE, app_names, recipe_meta
 from mlperf_results.layout import RunPaths

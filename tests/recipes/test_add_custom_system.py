@@ -19,7 +19,6 @@ from mlperf_results.names import Scenario
 from recipe_loader import load_module
 
 definition = load_module("add-mlperf-custom-system", "definition")
-nearest = load_module("add-mlperf-custom-system", "nearest")
 
 SS, OFF, SRV = Scenario.SINGLE_STREAM, Scenario.OFFLINE, Scenario.SERVER
 KNOWN = read_registry().known
@@ -81,13 +80,13 @@ ROWS = [KNOWN[name] for name in NAMES.split()]
 @pytest.mark.parametrize(("machine", "expected"), NEAREST, ids=lambda one: str(one))
 def test_the_same_gpu_comes_first_then_generation_memory_and_count(machine: Any, expected: str) -> None:
     accelerator, count, capability = machine
-    assert nearest.nearest(facts(accelerator, count), capability, ROWS) == expected
+    assert definition.nearest(facts(accelerator, count), capability, ROWS) == expected
 
 
 def test_a_cpu_starts_from_the_base_and_a_jetson_from_a_jetson() -> None:
-    assert nearest.nearest(facts("", 0, "cpu"), "", ROWS) == "cpu"
-    assert nearest.nearest(facts("NVIDIA Jetson Orin", 1, "jetson"), "", ROWS) == "AGX_Xavier"
-    assert nearest.nearest(facts("A30-24GB", 1), "8.0", [KNOWN["AGX_Xavier"]]) == ""
+    assert definition.nearest(facts("", 0, "cpu"), "", ROWS) == "cpu"
+    assert definition.nearest(facts("NVIDIA Jetson Orin", 1, "jetson"), "", ROWS) == "AGX_Xavier"
+    assert definition.nearest(facts("A30-24GB", 1), "8.0", [KNOWN["AGX_Xavier"]]) == ""
 
 
 # --- the file ---

@@ -19,24 +19,27 @@ A config starts from an entry of the registry (`cpu`: from that of machines with
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from machine_facts.known_systems import Row
 from mlperf_results.names import Scenario, UnknownName, parse_scenario
 
-from .effective import CPU, Value
-from .sheets import Place, Reader, values_of
-from .yamlnodes import Node, parse
+from .blocks import read_block
+from .effective import Value
+from .fields import CPU
+from .sheets import values_of
 
 ID_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 """What NVIDIA's add_custom_system.py (mlcommons/inference_results_v4.1) takes for an id; read 2026-11-23."""
 FOLDER_VARIABLE = "MLPINF_CUSTOM_DEFINITION_PATH"
 """Of the environment; NVIDIA's harness of v4.1 keeps custom systems there, too."""
 FOLDER_NAME = "mlperf-custom-systems"
-KINDS = ("cpu", "nvidia", "jetson")
+KINDS = (CPU, "nvidia", "jetson")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,48 +77,42 @@ def custom_folder(given: str, home: Path) -> Path:
     return Path(given or home / FOLDER_NAME).expanduser()
 
 
+def folder_of_call(i: Mapping[str, Any]) -> Path:
+    """Return the folder of the custom systems for the call of a hook: relative ones begin where its user is."""
+    env = i["env"]
+    cmind = getattr(i.get("automation"), "cmind", None)  # a plan has none
+    home = Path(cmind.repos_path) if cmind else Path(os.environ.get("CM_REPOS") or Path.home() / "CM")
+    given = str(env.get(FOLDER_VARIABLE) or os.environ.get(FOLDER_VARIABLE) or "")
+    return Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()) / custom_folder(given, home)
+
+
 def read_custom(path: Path, known: Mapping[str, Row]) -> tuple[CustomSystem, tuple[str, ...]]:
     """Return a custom system and all that is wrong with its file. Raises OSError."""
-    problems: list[str] = []
-    root = parse(path.read_text(encoding="utf-8", errors="replace"), str(path), problems).children
-    name = _text(root, "system")
+    root = read_block(path.read_text(encoding="utf-8", errors="replace"), str(path))
+    name, facts = root.text("system"), root.block("machine")
     if not ID_PATTERN.fullmatch(name) or name != path.stem:
-        problems.append(f"{path}: system: found {name!r}; allowed: {path.stem}, letters, digits and _, a letter first")
-    facts = root.get("machine", Node({}, 1)).children
+        root.wrong(f"found {name!r}; allowed: {path.stem}, letters, digits and _, a letter first", "system")
+    kind, count = facts.text("kind"), facts.count("count")
+    if kind not in KINDS or (kind != CPU) != (count > 0):
+        root.wrong(f"allowed: kind {', '.join(KINDS)}; count from 1, 0 for {CPU}", "machine")
     machine = MachineFacts(
-        kind=_text(facts, "kind"),
-        accelerator=_text(facts, "accelerator"),
-        count=_count(facts, "count"),
-        cpu=_text(facts, "cpu"),
-        threads=_count(facts, "threads"),
+        kind=kind,
+        accelerator=facts.text("accelerator"),
+        count=count,
+        cpu=facts.text("cpu"),
+        threads=facts.count("threads"),
     )
-    if machine.kind not in KINDS or (machine.kind != CPU) != (machine.count > 0):
-        problems.append(f"{path}: machine: allowed: kind {', '.join(KINDS)}; count from 1, 0 for {CPU}")
     configs = {}
-    for benchmark, block in root.get("configs", Node({}, 1)).children.items():
-        for word, row in block.children.items():
+    for benchmark, block in root.blocks("configs").items():
+        for word, row in block.blocks().items():
+            parent = row.text("from")
+            if parent not in (CPU, *known):
+                row.wrong(f"allowed: {CPU}, {', '.join(known)}", "from")
             try:
                 scenario = parse_scenario(word)
+                values = values_of(row, scenario, kind, ("from",))
+                configs[benchmark, scenario] = CustomConfig(parent=parent, values=values)
             except UnknownName as error:
-                problems.append(f"{path}:{row.line}: configs.{benchmark}: {error}")
-                continue
-            place = Place(benchmark=benchmark, scenario=scenario, shown=str(path), has_high_accuracy=True, known=known)
-            reader, rest = Reader(place, problems), dict(row.children)
-            parent = _text(row.children, "from")
-            rest.pop("from", None)
-            if parent not in (CPU, *known):
-                reader.problem(row.line, f"configs.{benchmark}.{word}.from", f"allowed: {CPU}, {', '.join(known)}")
-            values = values_of(reader, rest, f"configs.{benchmark}.{word}", machine.kind)
-            configs[benchmark, scenario] = CustomConfig(parent=parent, values=values)
-    system = CustomSystem(system=name, date=_text(root, "date"), machine=machine, configs=configs, path=path)
-    return system, tuple(problems)
-
-
-def _text(block: Mapping[str, Node], name: str) -> str:
-    value = block[name].value if name in block else ""
-    return value if isinstance(value, str) else ""
-
-
-def _count(block: Mapping[str, Node], name: str) -> int:
-    value = block[name].value if name in block else 0
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+                row.wrong(str(error))
+    system = CustomSystem(system=name, date=root.text("date"), machine=machine, configs=configs, path=path)
+    return system, tuple(root.problems)

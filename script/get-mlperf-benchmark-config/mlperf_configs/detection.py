@@ -11,7 +11,7 @@ from machine_facts import system as systems
 from machine_facts.probe import Machine
 
 from .custom import CustomSystem, MachineFacts
-from .effective import CPU
+from .fields import CPU
 from .registry import ADD
 
 
@@ -20,7 +20,7 @@ class Here:
     """A machine. system: its id, "cpu" without an accelerator that is known. facts: what it is recognised by.
 
     known: the row of the known system, also one with another count. compute_capability: "8.0", empty where not known.
-    banner: what is printed of a recorded machine.
+    banner: what is printed of a recorded machine, empty for this one.
     """
 
     system: str
@@ -29,11 +29,6 @@ class Here:
     compute_capability: str
     reasons: tuple[str, ...]
     banner: str
-
-    @property
-    def is_recorded(self) -> bool:
-        """Whether it is not this machine."""
-        return bool(self.banner)
 
     @property
     def accelerators(self) -> int | None:
@@ -53,26 +48,30 @@ def look(name: str, start: Path, custom: Mapping[str, CustomSystem]) -> Here:
     """
     chosen = choose.choose(name, start)
     match, facts, capability = _match(chosen.machine)
-    row = match.row if match else None
+    row = match.row
     own = [one for one in custom.values() if one.machine == facts]
     newest = max(own, key=lambda one: (one.date, one.system), default=None)
-    reasons = match.reasons if match else ("no accelerator is here",)
+    reasons = match.reasons
     if newest:
         reasons = (*reasons, f"your own system {newest.system} ({newest.path}) was made for this machine")
     elif facts.kind != CPU and row is None:
         reasons = (*reasons, f"without an entry of the registry it is run as {CPU}; to add it: {ADD}")
-    system = newest.system if newest else row.system_id if row else CPU
     return Here(
-        system=system, facts=facts, known=row, compute_capability=capability, reasons=reasons, banner=chosen.banner
+        system=newest.system if newest else row.system_id if row else CPU,
+        facts=facts,
+        known=row,
+        compute_capability=capability,
+        reasons=reasons,
+        banner=chosen.banner,
     )
 
 
-def _match(machine: Machine) -> tuple[known_systems.Match | None, MachineFacts, str]:
-    """The known system, None for a machine without accelerators; their kind, key, number and compute capability."""
+def _match(machine: Machine) -> tuple[known_systems.Match, MachineFacts, str]:
+    """The known system; what the machine is recognised by; the compute capability of its first GPU."""
     host = cpu.look(machine)
-    is_plain = not (gpu_bus.accelerators(machine) or gpu_bus.jetson_model(machine) or nvidia.look(machine).gpus)
-    if is_plain:
-        return None, MachineFacts(kind=CPU, accelerator="", count=0, cpu=host.model_name, threads=host.threads), ""
+    if not (gpu_bus.accelerators(machine) or gpu_bus.jetson_model(machine) or nvidia.look(machine).gpus):
+        match = known_systems.Match("unknown", None, ("no accelerator is here",))
+        return match, MachineFacts(kind=CPU, accelerator="", count=0, cpu=host.model_name, threads=host.threads), ""
     system = systems.look(machine)
     match = known_systems.match(system, known_systems.read())
     gpus = system.driver.gpus

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
 from mlperf_results.backends import BACKENDS
-from mlperf_results.benchmarks import record_of
 from mlperf_results.names import Scenario
 
-from .fields import FIELDS, BadSetting, Fate, Field, Scalar, field_named
+from .fields import FIELDS, BadSetting, Field, Scalar, field_named
 
-CPU = "cpu"
-"""The system of a machine without accelerator, and its kind."""
 USER_ORIGIN = "you"
 TRITON_BACKEND = "pytriton"
 """What a config_ver with `triton` asks for; a version of the harness without that backend refuses it by name."""
 NS_PER_MS = 1_000_000
+DEFAULT = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +34,10 @@ class ConfigVersion:
 
     harness: str
     is_high_accuracy: bool
-    power: str = "MaxP"
 
 
 CONFIG_VERSIONS: Mapping[str, ConfigVersion] = {
-    "default": ConfigVersion("standard", False),
+    DEFAULT: ConfigVersion("standard", False),
     "high_accuracy": ConfigVersion("standard", True),
     "triton": ConfigVersion("triton", False),
     "high_accuracy_triton": ConfigVersion("triton", True),
@@ -54,8 +51,8 @@ class EffectiveConfig:
 
     benchmark: the official name with its level ("bert-99.9"). system: an id of the registry or of a custom system,
     "cpu" for a machine without accelerator, "A100-SXM4x4" for a known system with another count. accelerators: how many
-    it has, 0 for "cpu". values: by field name. told: what has no effect here, and where an entry of another system is
-    used, one line each. source: where the entry is from, with its date. file: the file that has it.
+    it has, 0 for "cpu". source: where the entry is from, with its date. file: the file that has it. values: by field
+    name. told: what has no effect here, and where an entry of another system is used, one line each.
     """
 
     benchmark: str
@@ -65,10 +62,10 @@ class EffectiveConfig:
     config_ver: str
     device: str
     backend: str
-    values: Mapping[str, Value]
-    told: tuple[str, ...]
     source: str
     file: str
+    values: Mapping[str, Value]
+    told: tuple[str, ...]
 
     def inputs(self) -> dict[str, str]:
         """Return the inputs of run-mlperf-inference; latencies in ms, `instances` those of all accelerators."""
@@ -80,34 +77,16 @@ class EffectiveConfig:
         }
         if self.accelerators > 1:
             given["gpus"] = ",".join(map(str, range(self.accelerators)))
-        for name, value in self.values.items():
+        for name, one in self.values.items():
             field = FIELDS[name]
-            if is_input(field, self.benchmark, self.scenario) and field.input not in given:
-                given[field.input] = _input_text(field, value.value, max(self.accelerators, 1))
+            if not field.idle(self.benchmark, self.scenario):
+                given.setdefault(field.input, _input_text(field, one.value, max(self.accelerators, 1)))
         return given
 
     def as_dict(self) -> dict[str, Any]:
         """Return the same as JSON, with `inputs`."""
-        return {
-            "benchmark": self.benchmark,
-            "scenario": self.scenario.value,
-            "system": self.system,
-            "accelerators": self.accelerators,
-            "config_ver": self.config_ver,
-            "device": self.device,
-            "backend": self.backend,
-            "source": self.source,
-            "file": self.file,
-            "values": {name: {"value": one.value, "origin": one.origin} for name, one in self.values.items()},
-            "told": list(self.told),
-            "inputs": self.inputs(),
-        }
-
-
-def is_input(field: Field, benchmark: str, scenario: Scenario) -> bool:
-    """Return whether a setting becomes an input of a run."""
-    counts_rows = field.name == "gpu_batch_size" and record_of(benchmark).has_rows
-    return field.fate is Fate.MAPPED and scenario in field.input_scenarios and not counts_rows
+        other = {"scenario": self.scenario.value, "told": list(self.told), "inputs": self.inputs()}
+        return {**asdict(self), **other}
 
 
 def _input_text(field: Field, value: Scalar, accelerators: int) -> str:
@@ -124,19 +103,9 @@ def told_lines(values: Mapping[str, Value], benchmark: str, scenario: Scenario, 
     if backend not in BACKENDS:
         lines.append(f"backend {backend}: not in this version; it has {', '.join(BACKENDS)}")
     for name, one in values.items():
-        field = FIELDS[name]
-        if one.value is False or is_input(field, benchmark, scenario):
-            continue
-        why = field.why
-        if field.fate is Fate.MAPPED:
-            why = (
-                f"a batch is one query in {scenario.value}"
-                if scenario.is_stream
-                else "counts pairs of user and item; the harness counts samples"
-                if name == "gpu_batch_size"
-                else f"has no effect in {scenario.value}"
-            )
-        lines.append(f"{name}{'' if one.value is True else f' {one.value}'}: {why}")
+        why = FIELDS[name].idle(benchmark, scenario)
+        if why and one.value is not False:
+            lines.append(f"{name if one.value is True else f'{name} {one.value}'}: {why}")
     return tuple(lines)
 
 
@@ -156,7 +125,7 @@ def user_values(given: Mapping[str, str], scenario: Scenario, kind: str) -> dict
     for name, text in given.items():
         try:
             field = field_named(name)
-            problem = f"{field.name}: {field.why}" if field.fate is Fate.REFUSED else misfit(field, scenario, kind)
+            problem = f"{field.name}: {field.why}" if field.is_refused else field.misfit(scenario, kind)
             if problem or field.name in found:
                 raise BadSetting(problem or f"{field.name}: given twice")
             found[field.name] = Value(field.parse(text), USER_ORIGIN)
@@ -165,14 +134,3 @@ def user_values(given: Mapping[str, str], scenario: Scenario, kind: str) -> dict
     if problems:
         raise BadSetting("; ".join(problems))
     return found
-
-
-def misfit(field: Field, scenario: Scenario, kind: str) -> str:
-    """Return why an entry cannot have a setting; empty where it can. kind: of accelerator, "" for one not known."""
-    if scenario not in field.scenarios:
-        takers = ", ".join(one.value for one in field.scenarios)
-        return f"{field.name}: {scenario.value} has no such field; {takers} has"
-    if kind and kind not in field.kinds:
-        why = field.why if field.fate is Fate.REFUSED else "only a system with an accelerator has it"
-        return f"{field.name}: {why}"
-    return ""

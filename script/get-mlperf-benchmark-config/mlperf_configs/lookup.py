@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mlperf_results.appnames import default_run_config
 from mlperf_results.names import Scenario
 from mlperf_results.officialnames import parse_benchmark
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION
 
 from . import detection
-from .effective import CPU, EffectiveConfig
-from .measured import measured_values, stored_under
-from .registry import DEFAULT, Registry
+from .effective import DEFAULT, NS_PER_MS, EffectiveConfig, Value
+from .fields import CPU
+from .registry import Registry
 
 SUT_CONFIGS = "get,mlperf,inference,sut,configs"
+TARGET_FIELDS = {
+    Scenario.OFFLINE: "offline_expected_qps",
+    Scenario.SERVER: "server_target_qps",
+    Scenario.SINGLE_STREAM: "single_stream_expected_latency_ns",
+    Scenario.MULTI_STREAM: "multi_stream_expected_latency_ns",
+}
 Stored = Callable[[dict[str, str]], Mapping[str, Any]]
 """From inputs of get-mlperf-inference-sut-configs to the content of the file that they name."""
 
@@ -61,8 +69,7 @@ def find(
     is_here = not request.machine if here else system == CPU or system in custom
     if stored is None or not is_here:
         return config, here
-    content = stored(stored_under(config, request.source))
-    seen = measured_values(content, config.benchmark, config.scenario)
+    seen = measured_values(stored(stored_under(config, request.source)), config.benchmark, config.scenario)
     return registry.effective(*key, accelerators=count, measured=seen, user=request.settings), here
 
 
@@ -78,3 +85,25 @@ def stored_by(access: Callable[[dict[str, Any]], dict[str, Any]]) -> Stored:
         return content
 
     return stored
+
+
+def stored_under(config: EffectiveConfig, source: str) -> dict[str, str]:
+    """Return the inputs of get-mlperf-inference-sut-configs that name the file for a run of these settings.
+
+    source: "real", "synthetic" or "tiny".
+    """
+    run_config = default_run_config(source, str(config.values["precision"].value))
+    return {"device": config.device, "backend": config.backend, "run_config": run_config}
+
+
+def measured_values(content: Mapping[str, Any], benchmark: str, scenario: Scenario) -> dict[str, Value]:
+    """Return the target that a file of get-mlperf-inference-sut-configs has (model to scenario to row), by field."""
+    row = (content.get(benchmark) or {}).get(scenario.value)
+    if not row:
+        return {}
+    origin = str(row.get("origin") or "")
+    day = re.search(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}", origin)
+    said = f"measured {day[0]}" if day else f"recorded: {origin or 'by hand'}"
+    value = float(row["target_latency"]) * NS_PER_MS if scenario.is_stream else float(row["target_qps"])
+    is_whole = scenario.is_stream or value.is_integer()
+    return {TARGET_FIELDS[scenario]: Value(round(value) if is_whole else value, said)}
