@@ -21,12 +21,13 @@ from mlperf_configs import detection
 from mlperf_configs.custom import FOLDER_VARIABLE, ID_PATTERN, folder_of_call
 from mlperf_configs.fields import CPU
 from mlperf_configs.registry import SHIPPED, Registry, RegistryError, UnknownConfig, read_registry
+from mlperf_configs.sheets import Entry
 from mlperf_results.names import Scenario, UnknownName, counted, parse_scenario
 from mlperf_results.officialnames import parse_benchmark
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION, passed_on_inputs
 
 from . import definition
-from .definition import Start
+from .definition import Starts
 
 PREFIX = "CM_CUSTOM_SYSTEM_"
 FIND = "generate-run-cmds,inference,_find-performance"
@@ -50,8 +51,8 @@ class Call:
     path: Path
     registry: Registry
     here: detection.Here
-    starts: tuple[Start, ...]
-    measured: tuple[Start, ...]
+    starts: Starts
+    measured: Starts
     is_there: bool
 
 
@@ -76,7 +77,10 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         return {"return": 1, "error": f"{error}\n{HINT}"}
     print("\n".join(_lines(call)), flush=True)
     env[f"{PREFIX}FILE"], env[f"{PREFIX}ID"] = str(call.path), call.path.stem
-    rows = [{"benchmark": one.benchmark, "scenario": one.scenario.value, "from": one.parent} for one in call.starts]
+    rows = [
+        {"benchmark": benchmark, "scenario": scenario.value, "from": entry.system}
+        for benchmark, entries in call.starts.items() for scenario, entry in entries.items()
+    ]  # fmt: skip
     system = {"system": call.path.stem, "file": str(call.path), "machine": asdict(facts), "configs": rows}
     i["state"]["mlperf_custom_system"] = system
     for inputs in _searches(i, call):
@@ -113,27 +117,27 @@ def _read(i: dict[str, Any]) -> Call:
         registry=registry,
         here=here,
         starts=_starts(registry, here, "", "") if is_auto else wanted,
-        measured=wanted if is_auto else (),
+        measured=wanted if is_auto else {},
         is_there=is_there,
     )
 
 
-def _starts(registry: Registry, here: detection.Here, benchmarks: str, scenarios: str) -> tuple[Start, ...]:
+def _starts(registry: Registry, here: detection.Here, benchmarks: str, scenarios: str) -> Starts:
     """What each benchmark and scenario starts from. Raises BadCall where there is nothing."""
     names = [parse_benchmark(word)[0] for word in benchmarks.split(",") if word.strip()] or registry.benchmarks()
     wanted = [parse_scenario(word) for word in scenarios.split(",") if word.strip()] or list(Scenario)
-    found = []
-    for benchmark in dict.fromkeys(names):
+    found: dict[str, dict[Scenario, Entry]] = {}
+    for benchmark in names:
         for scenario in (one for one in registry.scenarios(benchmark) if one in wanted):
             entries = registry.sheet(benchmark, scenario).entries
             rows = [registry.known[name] for name in entries if name != CPU]
             parent = definition.nearest(here.facts, here.compute_capability, rows)
             if parent:
-                found.append(Start(benchmark=benchmark, scenario=scenario, entry=entries[parent]))
+                found.setdefault(benchmark, {})[scenario] = entries[parent]
     if not found:
         what = here.facts.accelerator or here.facts.kind
         raise BadCall(f"no entry of {', '.join(names)} in {', '.join(one.value for one in wanted)} is for {what}")
-    return tuple(found)
+    return found
 
 
 def _lines(call: Call) -> list[str]:
@@ -145,7 +149,8 @@ def _lines(call: Call) -> list[str]:
         lines.append(f"! this is a known system: without this file it is run as {known.system_id}")
     for (benchmark, parent), scenarios in definition.grouped(call.starts).items():
         lines.append(f"  {benchmark} {', '.join(scenarios)}: from {parent}")
-    kept = "kept as it is" if call.is_there else f"written, {counted(len(call.starts), 'entry', 'entries')}"
+    count = counted(sum(map(len, call.starts.values())), "entry", "entries")
+    kept = "kept as it is" if call.is_there else f"written, {count}"
     lines.append(f"{call.path}: {kept}")
     if FOLDER_VARIABLE in os.environ:
         lines.append(f"It is found as long as {FOLDER_VARIABLE} is {os.environ[FOLDER_VARIABLE]}")

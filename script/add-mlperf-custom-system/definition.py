@@ -6,8 +6,8 @@ import json
 import os
 import re
 import textwrap
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from machine_facts.known_systems import Row
@@ -29,18 +29,8 @@ class AlreadyThere(Exception):
     """There is a system of this name; the text names its file."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """The entry that a benchmark in a scenario starts from."""
-
-    benchmark: str
-    scenario: Scenario
-    entry: Entry
-
-    @property
-    def parent(self) -> str:
-        """The system of the entry."""
-        return self.entry.system
+Starts = Mapping[str, Mapping[Scenario, Entry]]
+"""The entries that a system starts from, by benchmark and scenario."""
 
 
 def nearest(facts: MachineFacts, compute_capability: str, rows: Sequence[Row]) -> str:
@@ -67,24 +57,25 @@ def _memory_gb(accelerator: str) -> int:
     return int(found[1]) if found else 0
 
 
-def grouped(starts: Sequence[Start]) -> dict[tuple[str, str], list[str]]:
-    """The scenarios of each benchmark and what it starts from."""
+def grouped(starts: Starts) -> dict[tuple[str, str], list[str]]:
+    """The scenarios by benchmark and the system that they start from."""
     found: dict[tuple[str, str], list[str]] = {}
-    for one in starts:
-        found.setdefault((one.benchmark, one.parent), []).append(one.scenario.value)
+    for benchmark, entries in starts.items():
+        for scenario, entry in entries.items():
+            found.setdefault((benchmark, entry.system), []).append(scenario.value)
     return found
 
 
-def text_of(system: str, day: str, facts: MachineFacts, starts: Sequence[Start], *, is_stub: bool) -> str:
+def text_of(system: str, day: str, facts: MachineFacts, starts: Starts, *, is_stub: bool) -> str:
     """The text of the file; with `is_stub` every field is listed as a comment, with what it has without it."""
     lines = [HEAD + (_without_effect(facts) if is_stub else "") + f"system: {system}", f"date: {day}", "machine:"]
     lines += [f"  {name}: {json.dumps(value, ensure_ascii=False)}" for name, value in asdict(facts).items()]
     lines.append("configs:")
-    for benchmark in dict.fromkeys(start.benchmark for start in starts):
+    for benchmark, entries in starts.items():
         lines.append(f"  {benchmark}:")
-        for start in (one for one in starts if one.benchmark == benchmark):
-            lines += [f"    {start.scenario.value}:", f"      from: {start.parent}"]
-            lines += _stub_lines(start) if is_stub else []
+        for scenario, entry in entries.items():
+            lines += [f"    {scenario.value}:", f"      from: {entry.system}"]
+            lines += _stub_lines(scenario, entry) if is_stub else []
     return "\n".join(lines) + "\n"
 
 
@@ -94,13 +85,13 @@ def _without_effect(facts: MachineFacts) -> str:
     return textwrap.indent(textwrap.fill(text, 118), "# ") + "\n"
 
 
-def _stub_lines(start: Start) -> list[str]:
-    must = required(start.scenario, start.entry.kind)
+def _stub_lines(scenario: Scenario, entry: Entry) -> list[str]:
+    must = required(scenario, entry.kind)
     lines: dict[bool, list[str]] = {True: [], False: []}
     for field in FIELDS.values():
-        if field.input and not field.misfit(start.scenario, start.entry.kind):
-            has = start.entry.values.get(field.name)
-            said = f"{start.parent} has {has.value}" if has else "not set"
+        if field.input and not field.misfit(scenario, entry.kind):
+            has = entry.values.get(field.name)
+            said = f"{entry.system} has {has.value}" if has else "not set"
             unit = f"{field.unit}; " if field.unit else ""
             lines[field.name in must].append(f"      # {field.name}:   # {unit}{said}")
     return ["      # required:", *lines[True], "      # optional:", *lines[False]]

@@ -1,6 +1,6 @@
 """Hooks of get-mlperf-benchmark-config: make mlperf_configs importable; with --benchmark, give its settings.
 
-Not cached, so that the package is importable in each process. `mlperf_configs` decides, `page.py` makes lines.
+Not cached, so that the package is importable in each process. `mlperf_configs` decides.
 """
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
@@ -20,10 +20,8 @@ from mlperf_configs import lookup
 from mlperf_configs.custom import folder_of_call
 from mlperf_configs.effective import EffectiveConfig
 from mlperf_configs.fields import BadSetting
-from mlperf_configs.registry import SHIPPED, RegistryError, UnknownConfig, read_registry
+from mlperf_configs.registry import SHIPPED, Registry, RegistryError, UnknownConfig, read_registry
 from mlperf_results.names import UnknownName, parse_scenario
-
-from . import page
 
 PREFIX = "CM_MLPERF_CONFIG_"
 HINT = "hint: cm run script --tags=get,mlperf,benchmark,config lists the benchmarks; with --benchmark, its systems"
@@ -67,7 +65,7 @@ def _lines(i: dict[str, Any], is_planned: bool) -> list[str]:
         registry.check()
         return [f"{len(registry.benchmarks())} benchmarks, {len(registry.custom_systems())} custom systems: no problem"]
     if not (_text(env, "BENCHMARK") and _text(env, "SCENARIO")):
-        return page.list_lines(registry, _text(env, "BENCHMARK"))
+        return _list_lines(registry, _text(env, "BENCHMARK"))
     cmind = getattr(i.get("automation"), "cmind", None)  # a plan has none
     stored = None if is_planned or cmind is None else lookup.stored_by(cmind.access)
     request = _request(env, i.get("input") or {})
@@ -75,7 +73,19 @@ def _lines(i: dict[str, Any], is_planned: bool) -> list[str]:
     i["state"]["mlperf_benchmark_config"] = config.as_dict()
     env.update(_env_of(config))
     banner = [here.banner] if here and here.banner else []
-    return [*banner, *page.config_lines(config, request.source, here.reasons if here else ())]
+    return [*banner, *config.lines(request.source, here.reasons if here else ())]
+
+
+def _list_lines(registry: Registry, benchmark: str) -> list[str]:
+    """What there is: benchmarks with their scenarios; of one benchmark the systems with their config versions."""
+    if not benchmark:
+        return [f"{name}: {', '.join(one.value for one in registry.scenarios(name))}" for name in registry.benchmarks()]
+    lines = []
+    for scenario in registry.scenarios(benchmark):
+        lines.append(f"{benchmark} {scenario.value}")
+        for system in registry.systems(benchmark, scenario):
+            lines.append(f"  {system}: {', '.join(registry.config_versions(benchmark, scenario, system))}")
+    return lines
 
 
 def _request(env: dict[str, Any], inputs: dict[str, Any]) -> lookup.Request:

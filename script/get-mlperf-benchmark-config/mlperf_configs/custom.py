@@ -54,21 +54,13 @@ class MachineFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CustomConfig:
-    """One benchmark in one scenario: the entry it starts from, and the user's own values."""
-
-    parent: str
-    values: Mapping[str, Value]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CustomSystem:
-    """A system of the user; configs by (benchmark of the registry, scenario)."""
+    """A system of the user. configs: by (benchmark, scenario) the system it starts from, and the user's own values."""
 
     system: str
     date: str
     machine: MachineFacts
-    configs: Mapping[tuple[str, Scenario], CustomConfig]
+    configs: Mapping[tuple[str, Scenario], tuple[str, Mapping[str, Value]]]
     path: Path
 
 
@@ -95,14 +87,9 @@ def read_custom(path: Path, known: Mapping[str, Row]) -> tuple[CustomSystem, tup
     kind, count = facts.text("kind"), facts.count("count")
     if kind not in KINDS or (kind != CPU) != (count > 0):
         root.wrong(f"allowed: kind {', '.join(KINDS)}; count from 1, 0 for {CPU}", "machine")
-    machine = MachineFacts(
-        kind=kind,
-        accelerator=facts.text("accelerator"),
-        count=count,
-        cpu=facts.text("cpu"),
-        threads=facts.count("threads"),
-    )
-    configs = {}
+    accelerator, cpu, threads = facts.text("accelerator"), facts.text("cpu"), facts.count("threads")
+    machine = MachineFacts(kind=kind, accelerator=accelerator, count=count, cpu=cpu, threads=threads)
+    configs: dict[tuple[str, Scenario], tuple[str, Mapping[str, Value]]] = {}
     for benchmark, block in root.blocks("configs").items():
         for word, row in block.blocks().items():
             parent = row.text("from")
@@ -110,8 +97,7 @@ def read_custom(path: Path, known: Mapping[str, Row]) -> tuple[CustomSystem, tup
                 row.wrong(f"allowed: {CPU}, {', '.join(known)}", "from")
             try:
                 scenario = parse_scenario(word)
-                values = values_of(row, scenario, kind, ("from",))
-                configs[benchmark, scenario] = CustomConfig(parent=parent, values=values)
+                configs[benchmark, scenario] = (parent, values_of(row, scenario, kind, ("from",)))
             except UnknownName as error:
                 row.wrong(str(error))
     system = CustomSystem(system=name, date=root.text("date"), machine=machine, configs=configs, path=path)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
@@ -12,11 +13,10 @@ from mlperf_results.names import Scenario
 
 from .fields import FIELDS, BadSetting, Field, Scalar, field_named
 
-USER_ORIGIN = "you"
-TRITON_BACKEND = "pytriton"
-"""What a config_ver with `triton` asks for; a version of the harness without that backend refuses it by name."""
 NS_PER_MS = 1_000_000
-DEFAULT = "default"
+DEFAULT, HIGH = "default", "high_accuracy"
+CONFIG_VERSIONS = (DEFAULT, HIGH, "triton", f"{HIGH}_triton", "openvino")
+"""Each names a harness, with HIGH for the level of 99.9 %; power is always at its most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,23 +26,6 @@ class Value:
 
     value: Scalar
     origin: str
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigVersion:
-    """What a config_ver stands for. harness: "standard", "triton" or "openvino"; power is always at its most."""
-
-    harness: str
-    is_high_accuracy: bool
-
-
-CONFIG_VERSIONS: Mapping[str, ConfigVersion] = {
-    DEFAULT: ConfigVersion("standard", False),
-    "high_accuracy": ConfigVersion("standard", True),
-    "triton": ConfigVersion("triton", False),
-    "high_accuracy_triton": ConfigVersion("triton", True),
-    "openvino": ConfigVersion("openvino", False),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +71,30 @@ class EffectiveConfig:
         other = {"scenario": self.scenario.value, "told": list(self.told), "inputs": self.inputs()}
         return {**asdict(self), **other}
 
+    def lines(self, source: str, reasons: Sequence[str]) -> list[str]:
+        """Return the settings with their origins, what has no effect, and the run of a `source` that they ask for.
+
+        reasons: why it is this system.
+        """
+        count = f" with {self.accelerators} accelerators" if self.accelerators > 1 else ""
+        title = f"{self.benchmark} {self.scenario.value} on {self.system}{count}, config_ver {self.config_ver}"
+        rows = [("device", self.device, ""), ("backend", self.backend, "")]
+        for name, one in self.values.items():
+            if name != "backend":
+                shown = ("no", "yes")[one.value] if isinstance(one.value, bool) else one.value
+                rows.append((name, f"{shown} {FIELDS[name].unit}".rstrip(), one.origin))
+        names, texts = (max(len(row[column]) for row in rows) for column in (0, 1))
+        table = [f"  {name:<{names}}  {text:<{texts}}  {origin}".rstrip() for name, text, origin in rows]
+        lines = [title, *(f"- {reason}" for reason in reasons), *table]
+        if self.told:
+            lines += ["Without effect here:", *(f"  {line}" for line in self.told)]
+        given = self.inputs() | ({} if source == "real" else {"source": source})
+        inputs = " ".join(f"--{name}={shlex.quote(text)}" for name, text in given.items())
+        lines.append(f"Source: {self.source}")
+        if self.accelerators:
+            lines.append("Its rates and latencies are targets to start from, not results of this machine.")
+        return [*lines, f"Run: cm run script --tags=run,mlperf,inference {inputs}"]
+
 
 def _input_text(field: Field, value: Scalar, accelerators: int) -> str:
     if field.unit == "ns":
@@ -128,7 +135,7 @@ def user_values(given: Mapping[str, str], scenario: Scenario, kind: str) -> dict
             problem = f"{field.name}: {field.why}" if field.is_refused else field.misfit(scenario, kind)
             if problem or field.name in found:
                 raise BadSetting(problem or f"{field.name}: given twice")
-            found[field.name] = Value(field.parse(text), USER_ORIGIN)
+            found[field.name] = Value(field.parse(text), "you")
         except BadSetting as error:
             problems.append(str(error))
     if problems:

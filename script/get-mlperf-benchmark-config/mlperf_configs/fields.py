@@ -12,11 +12,11 @@ from typing import Any, Literal
 import yaml
 from mlperf_results.benchmarks import record_of
 from mlperf_results.names import Scenario, unknown_text
-from mlperf_results.record import ALL_SCENARIOS
 
 Scalar = int | float | str | bool
 CPU = "cpu"
 """The system of a machine without accelerator, and its kind."""
+_ALL = tuple(scenario.value for scenario in Scenario)
 _TOO_MUCH = 10**15
 """Above every rate, size in bytes and latency in ns that a system can have."""
 _TRUTHS = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
@@ -37,11 +37,11 @@ class Field:
     kind: Literal["whole number", "number", "yes or no", "text"]
     unit: str = ""
     choices: tuple[str, ...] = ()
-    scenarios: tuple[Scenario, ...] = ALL_SCENARIOS
-    required: tuple[Scenario, ...] = ()
+    scenarios: tuple[str, ...] = _ALL
+    required: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ("nvidia", "jetson")
     input: str = ""
-    input_scenarios: tuple[Scenario, ...] = ALL_SCENARIOS
+    input_scenarios: tuple[str, ...] = _ALL
     why: str = ""
     spellings: tuple[str, ...] = ()
     is_rate: bool = False
@@ -90,9 +90,8 @@ class Field:
 
     def misfit(self, scenario: Scenario, kind: str) -> str:
         """Return why an entry cannot have it; empty where it can. kind: of accelerator, "" for one not known."""
-        if scenario not in self.scenarios:
-            takers = ", ".join(one.value for one in self.scenarios)
-            return f"{self.name}: {scenario.value} has no such field; {takers} has"
+        if scenario.value not in self.scenarios:
+            return f"{self.name}: {scenario.value} has no such field; {', '.join(self.scenarios)} has"
         if kind and kind not in self.kinds:
             return f"{self.name}: {self.why if self.is_refused else 'only a system with an accelerator has it'}"
         return ""
@@ -101,20 +100,18 @@ class Field:
         """Return why it has no effect on a run of a benchmark; empty where it becomes an input."""
         if self.name == "gpu_batch_size" and record_of(benchmark).has_rows:
             return "counts pairs of user and item; the harness counts samples"
-        is_input = self.input and scenario in self.input_scenarios
+        is_input = self.input and scenario.value in self.input_scenarios
         return "" if is_input else self.why.format(scenario=scenario.value)
-
-
-def _field(name: str, row: Mapping[str, Any]) -> Field:
-    texts = {key: tuple(row[key]) for key in ("choices", "kinds", "spellings") if key in row}
-    lists = ("scenarios", "input_scenarios", "required")
-    return Field(name=name, **{**row, **texts, **{key: tuple(map(Scenario, row[key])) for key in lists if key in row}})
 
 
 def _read_table() -> Mapping[str, Field]:
     text = Path(__file__).resolve().parents[1].joinpath("fields.yaml").read_text(encoding="utf-8")
     rows: Mapping[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    return MappingProxyType({name: _field(name, row) for name, row in rows.items()})
+    found = {}
+    for name, row in rows.items():
+        columns: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in row.items()}
+        found[name] = Field(name=name, **columns)
+    return MappingProxyType(found)
 
 
 FIELDS = _read_table()
@@ -131,4 +128,6 @@ def field_named(name: str) -> Field:
 
 def required(scenario: Scenario, kind: str) -> tuple[str, ...]:
     """Return what an entry must have; without an accelerator the harness finds everything but `precision`."""
-    return ("precision",) if kind == CPU else tuple(row.name for row in FIELDS.values() if scenario in row.required)
+    return (
+        ("precision",) if kind == CPU else tuple(row.name for row in FIELDS.values() if scenario.value in row.required)
+    )

@@ -15,16 +15,10 @@ from mlperf_results.recipecalls import SCRIPT_AUTOMATION
 
 from . import detection
 from .effective import DEFAULT, NS_PER_MS, EffectiveConfig, Value
-from .fields import CPU
+from .fields import CPU, FIELDS
 from .registry import Registry
 
 SUT_CONFIGS = "get,mlperf,inference,sut,configs"
-TARGET_FIELDS = {
-    Scenario.OFFLINE: "offline_expected_qps",
-    Scenario.SERVER: "server_target_qps",
-    Scenario.SINGLE_STREAM: "single_stream_expected_latency_ns",
-    Scenario.MULTI_STREAM: "multi_stream_expected_latency_ns",
-}
 Stored = Callable[[dict[str, str]], Mapping[str, Any]]
 """From inputs of get-mlperf-inference-sut-configs to the content of the file that they name."""
 
@@ -62,8 +56,7 @@ def find(
     asked = (parse_benchmark(request.benchmark)[0], request.scenario)
     fitting = {name: one for name, one in custom.items() if asked in one.configs}
     here = None if request.system else detection.look(request.machine, start, fitting)
-    system = here.system if here else request.system
-    count = here.accelerators if here else None
+    system, count = (here.system, here.accelerators) if here else (request.system, None)
     key = (request.benchmark, request.scenario, system, request.config_ver)
     config = registry.effective(*key, accelerators=count, user=request.settings)
     is_here = not request.machine if here else system == CPU or system in custom
@@ -106,4 +99,5 @@ def measured_values(content: Mapping[str, Any], benchmark: str, scenario: Scenar
     said = f"measured {day[0]}" if day else f"recorded: {origin or 'by hand'}"
     value = float(row["target_latency"]) * NS_PER_MS if scenario.is_stream else float(row["target_qps"])
     is_whole = scenario.is_stream or value.is_integer()
-    return {TARGET_FIELDS[scenario]: Value(round(value) if is_whole else value, said)}
+    (name,) = (one.name for one in FIELDS.values() if one.is_target and one.input and scenario.value in one.scenarios)
+    return {name: Value(round(value) if is_whole else value, said)}

@@ -6,9 +6,8 @@ Files are read when they are asked for, and checked then; `Registry.check` reads
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from machine_facts import known_systems
@@ -18,7 +17,7 @@ from mlperf_results.officialnames import parse_benchmark
 from mlperf_results.record import Record
 
 from .custom import CustomSystem, read_custom
-from .effective import CONFIG_VERSIONS, DEFAULT, TRITON_BACKEND, EffectiveConfig, Value, scaled, told_lines, user_values
+from .effective import CONFIG_VERSIONS, DEFAULT, HIGH, EffectiveConfig, Value, scaled, told_lines, user_values
 from .fields import CPU, FIELDS
 from .sheets import Entry, Sheet, read_sheet
 
@@ -28,6 +27,8 @@ ADD = "cm run script --tags=add,custom,system --id=NAME"
 """Adds a system of one's own."""
 RECORDS_BY_NAME: Mapping[str, Record] = {record.name: record for record in RECORDS.values()}
 """The benchmarks of the harness by their names without a level."""
+TRITON_BACKEND = "pytriton"
+"""What a config_ver with `triton` asks for; a version of the harness without that backend refuses it by name."""
 _DEVICE_OF_KIND = {CPU: ("cpu", "onnxruntime"), "nvidia": ("cuda", "tensorrt"), "jetson": ("cuda", "tensorrt")}
 """By kind of accelerator the device, and the backend where the entry names none."""
 
@@ -42,20 +43,6 @@ class RegistryError(ValueError):
 
 class UnknownConfig(ValueError):
     """There is no such benchmark, scenario, system or config version; the text lists what there is."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Start:
-    """What the settings of a system start from. count: its accelerators. own: the values of a custom system.
-
-    has_targets: whether rates and latencies of the entry are those of its accelerators.
-    """
-
-    entry: Entry
-    count: int
-    own: Mapping[str, Value] = field(default_factory=dict)
-    has_targets: bool = True
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +74,7 @@ class Registry:
 
     def config_versions(self, benchmark: str, scenario: Scenario, system: str) -> tuple[str, ...]:
         """Return the config versions of an entry, "default" first. Raises UnknownConfig and RegistryError."""
-        return (DEFAULT, *self._start(self.sheet(benchmark, scenario), system).entry.versions)
+        return (DEFAULT, *self._entry(self.sheet(benchmark, scenario), system)[0].versions)
 
     def sheet(self, benchmark: str, scenario: Scenario) -> Sheet:
         """Return the entries of the registry. Raises UnknownConfig and RegistryError."""
@@ -95,35 +82,28 @@ class Registry:
         if scenario not in there:
             raise UnknownConfig(f"{key[0]} has no {scenario.value}; it has {', '.join(one.value for one in there)}")
         if key not in self._sheets:
-            path = self.paths[key]
-            shown = f"registry/{key[0]}/{path.name}" if path.is_relative_to(SHIPPED) else str(path)
-            sheet, problems = read_sheet(path, shown, self.known)
-            if problems:
-                raise RegistryError(problems)
+            sheet, problems = self._read(self.paths[key])
+            _refuse(problems)
             self._sheets[key] = sheet
         return self._sheets[key]
+
+    def _read(self, path: Path) -> tuple[Sheet, Sequence[str]]:
+        shown = f"registry/{path.parent.name}/{path.name}" if path.is_relative_to(SHIPPED) else str(path)
+        return read_sheet(path, shown, self.known)
 
     def custom_systems(self) -> Mapping[str, CustomSystem]:
         """Return the user's systems by id. Raises RegistryError."""
         if not self._custom:
-            found = {path.stem: read_custom(path, self.known) for path in self.custom_paths}
-            problems = [line for _, lines in found.values() for line in lines]
-            if problems:
-                raise RegistryError(problems)
-            self._custom.update({name: system for name, (system, _) in found.items()})
+            found = [read_custom(path, self.known) for path in self.custom_paths]
+            _refuse([line for _, problems in found for line in problems])
+            self._custom.update({system.system: system for system, _ in found})
         return self._custom
 
     def check(self) -> None:
         """Read everything. Raises RegistryError with all problems of all files."""
-        problems: list[str] = []
-        reads: list[Callable[[], object]] = [partial(self.sheet, *key) for key in self.paths]
-        for read in (*reads, self.custom_systems):
-            try:
-                read()
-            except RegistryError as error:
-                problems += error.problems
-        if problems:
-            raise RegistryError(problems)
+        sheets = [self._read(path)[1] for path in self.paths.values()]
+        custom = [read_custom(path, self.known)[1] for path in self.custom_paths]
+        _refuse([line for problems in (*sheets, *custom) for line in problems])
 
     def effective(
         self,
@@ -145,8 +125,8 @@ class Registry:
         """
         sheet = self.sheet(benchmark, scenario)
         config_ver = _with_level(config_ver, parse_benchmark(benchmark)[1])
-        start = self._start(sheet, system)
-        entry, count = start.entry, start.count if accelerators is None else accelerators
+        entry, usual = self._entry(sheet, system)
+        count = usual if accelerators is None else accelerators
         if config_ver != DEFAULT and config_ver not in entry.versions:
             what = f"config_ver of {sheet.name} on {system}"
             raise UnknownConfig(unknown_text(what, config_ver, (DEFAULT, *entry.versions)))
@@ -154,18 +134,17 @@ class Registry:
         values = {
             name: scaled(one, FIELDS[name], count, has, entry.system)
             for name, one in {**entry.values, **entry.versions.get(config_ver, {})}.items()
-            if start.has_targets or not FIELDS[name].is_target
+            if entry.has_targets or not FIELDS[name].is_target
         }
-        values |= {**start.own, **(measured or {}), **user_values(user or {}, scenario, entry.kind)}
-        version = CONFIG_VERSIONS[config_ver]
+        values |= {**entry.own, **(measured or {}), **user_values(user or {}, scenario, entry.kind)}
         device, backend = _DEVICE_OF_KIND[entry.kind]
         backend = str(values["backend"].value) if "backend" in values else backend
-        backend = TRITON_BACKEND if version.harness == "triton" else backend
-        official = RECORDS_BY_NAME[sheet.benchmark].names[-1 if version.is_high_accuracy else 0]
+        backend = TRITON_BACKEND if "triton" in config_ver else backend
+        official = RECORDS_BY_NAME[sheet.benchmark].names[-1 if config_ver.startswith(HIGH) else 0]
         return EffectiveConfig(
             benchmark=official,
             scenario=scenario,
-            system=system if count == start.count else f"{re.sub(rf'x{start.count}$', '', system)}x{count}",
+            system=system if count == usual else f"{re.sub(rf'x{usual}$', '', system)}x{count}",
             accelerators=count,
             config_ver=config_ver,
             device=device,
@@ -173,44 +152,44 @@ class Registry:
             source=entry.source,
             file=sheet.file,
             values=values,
-            told=(*start.notes, *told_lines(values, official, scenario, backend)),
+            told=(*entry.notes, *told_lines(values, official, scenario, backend)),
         )
 
-    def _start(self, sheet: Sheet, system: str) -> _Start:
-        """What a system starts from. Raises UnknownConfig and RegistryError."""
+    def _entry(self, sheet: Sheet, system: str) -> tuple[Entry, int]:
+        """What a system starts from, and how many accelerators it has. Raises UnknownConfig and RegistryError."""
         if system in sheet.entries:
-            return _Start(entry=sheet.entries[system], count=self._count(system))
+            return sheet.entries[system], self._count(system)
         row = self.known.get(system)
         if row is None:
-            return self._own_start(sheet, system)
+            return self._own_entry(sheet, system)
         rows = [self.known[name] for name in sheet.entries if name != CPU]
         near = nearest([one for one in rows if one.accelerator == row.accelerator], row.count)
         if near is None or row.mig_profile:
             raise UnknownConfig(self._no_system(sheet, system))
         note = f"no entry for {system}: that of {near.system_id} is used, which has the same accelerators"
-        return _Start(entry=sheet.entries[near.system_id], count=row.count, notes=(note,))
+        return replace(sheet.entries[near.system_id], notes=(note,)), row.count
 
     def _count(self, system: str) -> int:
         """How many accelerators a system of the registry has."""
         return self.known[system].count if system in self.known else 0
 
-    def _own_start(self, sheet: Sheet, system: str) -> _Start:
-        """What a custom system starts from."""
+    def _own_entry(self, sheet: Sheet, system: str) -> tuple[Entry, int]:
+        """The same of a custom system: no targets of other accelerators."""
         custom = self.custom_systems().get(system)
         if custom is None:
             raise UnknownConfig(self._no_system(sheet, system))
-        config = custom.configs.get((sheet.benchmark, sheet.scenario))
-        if config is None or config.parent not in sheet.entries:
+        parent, own = custom.configs.get((sheet.benchmark, sheet.scenario), ("", {}))
+        if parent not in sheet.entries:
             has = ", ".join(sorted(f"{name} {one.value}" for name, one in custom.configs))
             raise UnknownConfig(f"{system} has no entry for {sheet.name}; it has {has} ({custom.path})")
-        entry, row = sheet.entries[config.parent], self.known.get(config.parent)
+        entry, row = sheet.entries[parent], self.known.get(parent)
         if entry.kind != custom.machine.kind:
-            raise UnknownConfig(f"{custom.path}: {config.parent} has another kind of accelerator than {system}")
-        is_same = row is None or row.accelerator == custom.machine.accelerator
-        measure = f"to measure: cm run script --tags=add,custom,system,_auto --id={system}"
-        note = f"the targets of {entry.system} are left out: it has other accelerators; {measure}"
-        notes = () if is_same else (note,)
-        return _Start(entry=entry, count=custom.machine.count, own=config.values, has_targets=is_same, notes=notes)
+            raise UnknownConfig(f"{custom.path}: {parent} has another kind of accelerator than {system}")
+        if row and row.accelerator != custom.machine.accelerator:
+            measure = f"to measure: cm run script --tags=add,custom,system,_auto --id={system}"
+            note = f"the targets of {entry.system} are left out: it has other accelerators; {measure}"
+            entry = replace(entry, has_targets=False, notes=(note,))
+        return replace(entry, own=own), custom.machine.count
 
     def _no_system(self, sheet: Sheet, system: str) -> str:
         there = self.systems(sheet.benchmark, sheet.scenario)
@@ -238,25 +217,27 @@ def read_registry(folders: Sequence[Path] = (SHIPPED,)) -> Registry:
             problems.append(f"{path}: {unknown_text('benchmark', path.parent.name, tuple(RECORDS_BY_NAME))}")
         else:
             paths.setdefault((path.parent.name, names[path.stem]), path)
-    if problems:
-        raise RegistryError(problems)
+    _refuse(problems)
     custom = sorted(path for folder in folders for path in folder.glob("*.yaml"))
     return Registry(paths, custom, {row.system_id: row for row in known_systems.read()})
+
+
+def _refuse(problems: Sequence[str]) -> None:
+    if problems:
+        raise RegistryError(problems)
 
 
 def _with_level(config_ver: str, level: float | None) -> str:
     """The config version that a name with a level means. Raises UnknownConfig where the two differ."""
     if config_ver not in CONFIG_VERSIONS:
-        raise UnknownConfig(unknown_text("config_ver", config_ver, tuple(CONFIG_VERSIONS)))
-    version = CONFIG_VERSIONS[config_ver]
-    if level == 0.99 and version.is_high_accuracy:
+        raise UnknownConfig(unknown_text("config_ver", config_ver, CONFIG_VERSIONS))
+    is_high = config_ver.startswith(HIGH)
+    if level == 0.99 and is_high:
         raise UnknownConfig(f"config_ver {config_ver} is for the level of 99.9 %; leave the level out of the name")
-    if level != 0.999 or version.is_high_accuracy:
-        return config_ver
-    for name, one in CONFIG_VERSIONS.items():
-        if one.harness == version.harness and one.is_high_accuracy:
-            return name
-    raise UnknownConfig(f"config_ver {config_ver} has no level of 99.9 %; known: {', '.join(CONFIG_VERSIONS)}")
+    higher = HIGH if config_ver == DEFAULT else f"{HIGH}_{config_ver}"
+    if level == 0.999 and not is_high and higher not in CONFIG_VERSIONS:
+        raise UnknownConfig(f"config_ver {config_ver} has no level of 99.9 %; known: {', '.join(CONFIG_VERSIONS)}")
+    return higher if level == 0.999 and not is_high else config_ver
 
 
 def nearest(rows: Sequence[known_systems.Row], count: int) -> known_systems.Row | None:

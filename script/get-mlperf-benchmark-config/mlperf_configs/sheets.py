@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from machine_facts.known_systems import Row
@@ -29,7 +29,7 @@ from mlperf_results.benchmarks import record_of
 from mlperf_results.names import Scenario, unknown_text
 
 from .blocks import Block, read_block
-from .effective import CONFIG_VERSIONS, DEFAULT, Value
+from .effective import CONFIG_VERSIONS, DEFAULT, HIGH, Value
 from .fields import CPU, BadSetting, field_named, required
 
 _TOP = ("sources", "base", "systems")
@@ -38,13 +38,20 @@ _DATE = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One system of a file with all that it has, own and from its parents. versions: config_ver to what it changes."""
+    """One system of a file with all that it has, own and from its parents. versions: config_ver to what it changes.
+
+    own: what a custom system has over all of that. has_targets: whether its rates and latencies hold for the system
+    that uses it. notes: what is said where that is another one.
+    """
 
     system: str
     kind: str
     source: str
     values: Mapping[str, Value]
     versions: Mapping[str, Mapping[str, Value]]
+    own: Mapping[str, Value] = field(default_factory=dict)
+    has_targets: bool = True
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +113,8 @@ def _own(sheet: Sheet, name: str, block: Block, kind: str, sources: Mapping[str,
     versions = {}
     for version, changes in block.blocks("config_ver").items():
         if version not in CONFIG_VERSIONS or version == DEFAULT:
-            changes.wrong(unknown_text("config_ver", version, tuple(CONFIG_VERSIONS)[1:]))
-        elif CONFIG_VERSIONS[version].is_high_accuracy and 0.999 not in record_of(sheet.benchmark).levels:
+            changes.wrong(unknown_text("config_ver", version, CONFIG_VERSIONS[1:]))
+        elif version.startswith(HIGH) and 0.999 not in record_of(sheet.benchmark).levels:
             changes.wrong(f"{sheet.benchmark} has no level of 99.9 %")
         versions[version] = values_of(changes, sheet.scenario, kind)
     values = values_of(block, sheet.scenario, kind, ("source", "from", "config_ver"))
