@@ -13,6 +13,7 @@ from pathlib import Path
 from machine_facts.known_systems import Row
 from mlperf_configs import registry
 from mlperf_configs.custom import MachineFacts
+from mlperf_configs.effective import DEFAULT
 from mlperf_configs.fields import CPU, FIELDS, required
 from mlperf_configs.sheets import Entry
 from mlperf_results.names import Scenario
@@ -90,7 +91,7 @@ def _stub_lines(scenario: Scenario, entry: Entry) -> list[str]:
     lines: dict[bool, list[str]] = {True: [], False: []}
     for field in FIELDS.values():
         if field.input and not field.misfit(scenario, entry.kind):
-            has = entry.values.get(field.name)
+            has = entry.layers[DEFAULT].get(field.name)
             said = f"{entry.system} has {has.value}" if has else "not set"
             unit = f"{field.unit}; " if field.unit else ""
             lines[field.name in must].append(f"      # {field.name}:   # {unit}{said}")

@@ -482,6 +482,9 @@ def test_files_that_are_no_scenarios_and_unknown_benchmarks_are_refused(tmp_path
     write_sheet(tmp_path / "a", "", name="bert/Offlien")
     with pytest.raises(RegistryError, match=r"Offlien\.yaml: allowed: "):
         read_registry([tmp_path / "a"])
+    write_sheet(tmp_path / "b", "", name="brt/Offline")
+    with pytest.raises(RegistryError, match=r"brt/Offline\.yaml: unknown benchmark 'brt' \(did you mean bert\?\)"):
+        read_registry([tmp_path / "b"])
     assert read_registry([tmp_path / "none"]).benchmarks() == ()
 
 

@@ -34,11 +34,7 @@ _DEVICE_OF_KIND = {CPU: ("cpu", "onnxruntime"), "nvidia": ("cuda", "tensorrt"), 
 
 
 class RegistryError(ValueError):
-    """Files of the registry are wrong; `problems` has one line for each, with file, line and key."""
-
-    def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__("the registry of configurations is wrong:\n  " + "\n  ".join(problems))
-        self.problems = tuple(problems)
+    """Files of the registry are wrong; the text has one line for each problem, with file, line and key."""
 
 
 class UnknownConfig(ValueError):
@@ -74,7 +70,7 @@ class Registry:
 
     def config_versions(self, benchmark: str, scenario: Scenario, system: str) -> tuple[str, ...]:
         """Return the config versions of an entry, "default" first. Raises UnknownConfig and RegistryError."""
-        return (DEFAULT, *self._entry(self.sheet(benchmark, scenario), system)[0].versions)
+        return tuple(self._entry(self.sheet(benchmark, scenario), system)[0].layers)
 
     def sheet(self, benchmark: str, scenario: Scenario) -> Sheet:
         """Return the entries of the registry. Raises UnknownConfig and RegistryError."""
@@ -127,13 +123,13 @@ class Registry:
         config_ver = _with_level(config_ver, parse_benchmark(benchmark)[1])
         entry, usual = self._entry(sheet, system)
         count = usual if accelerators is None else accelerators
-        if config_ver != DEFAULT and config_ver not in entry.versions:
+        if config_ver not in entry.layers:
             what = f"config_ver of {sheet.name} on {system}"
-            raise UnknownConfig(unknown_text(what, config_ver, (DEFAULT, *entry.versions)))
+            raise UnknownConfig(unknown_text(what, config_ver, tuple(entry.layers)))
         has = self._count(entry.system)
         values = {
             name: scaled(one, FIELDS[name], count, has, entry.system)
-            for name, one in {**entry.values, **entry.versions.get(config_ver, {})}.items()
+            for name, one in {**entry.layers[DEFAULT], **entry.layers[config_ver]}.items()
             if entry.has_targets or not FIELDS[name].is_target
         }
         values |= {**entry.own, **(measured or {}), **user_values(user or {}, scenario, entry.kind)}
@@ -224,7 +220,7 @@ def read_registry(folders: Sequence[Path] = (SHIPPED,)) -> Registry:
 
 def _refuse(problems: Sequence[str]) -> None:
     if problems:
-        raise RegistryError(problems)
+        raise RegistryError("the registry of configurations is wrong:\n  " + "\n  ".join(problems))
 
 
 def _with_level(config_ver: str, level: float | None) -> str:

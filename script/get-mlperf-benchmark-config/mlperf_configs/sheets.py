@@ -38,7 +38,9 @@ _DATE = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One system of a file with all that it has, own and from its parents. versions: config_ver to what it changes.
+    """One system of a file with all that it has, own and from its parents.
+
+    layers: by config_ver what it changes; "default", always there and first, is what holds without.
 
     own: what a custom system has over all of that. has_targets: whether its rates and latencies hold for the system
     that uses it. notes: what is said where that is another one.
@@ -47,8 +49,7 @@ class Entry:
     system: str
     kind: str
     source: str
-    values: Mapping[str, Value]
-    versions: Mapping[str, Mapping[str, Value]]
+    layers: Mapping[str, Mapping[str, Value]]
     own: Mapping[str, Value] = field(default_factory=dict)
     has_targets: bool = True
     notes: tuple[str, ...] = ()
@@ -91,7 +92,7 @@ def read_sheet(path: Path, shown: str, known: Mapping[str, Row]) -> tuple[Sheet,
             block.wrong(unknown_text("system", name, tuple(known)))
         chain = _chain(name, block, parents)
         entries[name] = _whole([own[one] for one in reversed(chain)])
-        missing = [one for one in required(sheet.scenario, kinds[name]) if one not in entries[name].values]
+        missing = [one for one in required(sheet.scenario, kinds[name]) if one not in entries[name].layers[DEFAULT]]
         if missing:
             block.wrong(f"required and missing: {', '.join(missing)}")
     return replace(sheet, entries=entries), tuple(dict.fromkeys(root.problems))
@@ -110,15 +111,14 @@ def _own(sheet: Sheet, name: str, block: Block, kind: str, sources: Mapping[str,
     if source not in sources:
         unknown = unknown_text("source", source, tuple(sources))
         block.wrong(unknown if source else "missing: a name of sources", "source")
-    versions = {}
+    layers = {DEFAULT: values_of(block, sheet.scenario, kind, ("source", "from", "config_ver"))}
     for version, changes in block.blocks("config_ver").items():
         if version not in CONFIG_VERSIONS or version == DEFAULT:
             changes.wrong(unknown_text("config_ver", version, CONFIG_VERSIONS[1:]))
         elif version.startswith(HIGH) and 0.999 not in record_of(sheet.benchmark).levels:
             changes.wrong(f"{sheet.benchmark} has no level of 99.9 %")
-        versions[version] = values_of(changes, sheet.scenario, kind)
-    values = values_of(block, sheet.scenario, kind, ("source", "from", "config_ver"))
-    return Entry(system=name, kind=kind, source=sources.get(source, ""), values=values, versions=versions)
+        layers.setdefault(version, values_of(changes, sheet.scenario, kind))
+    return Entry(system=name, kind=kind, source=sources.get(source, ""), layers=layers)
 
 
 def values_of(block: Block, scenario: Scenario, kind: str, other_keys: tuple[str, ...] = ()) -> dict[str, Value]:
@@ -171,10 +171,8 @@ def _chain(name: str, block: Block, parents: Mapping[str, str]) -> list[str]:
 
 def _whole(chain: list[Entry]) -> Entry:
     """The last entry of a chain with all that its parents have, the first of all first."""
-    values: dict[str, Value] = {}
-    versions: dict[str, dict[str, Value]] = {}
+    layers: dict[str, dict[str, Value]] = {}
     for one in chain:
-        values |= one.values
-        for version, changes in one.versions.items():
-            versions[version] = {**versions.get(version, {}), **changes}
-    return replace(chain[-1], values=values, versions=versions)
+        for version, changes in one.layers.items():
+            layers[version] = {**layers.get(version, {}), **changes}
+    return replace(chain[-1], layers=layers)
