@@ -43,23 +43,22 @@ PROBLEMS = (BadCall, MachineError, RegistryError, UnknownConfig, UnknownName, de
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A checked call. path: the file of the system. starts: its entries; measured: those that _auto measures.
+    """A checked call. path: the file of the system; is_there: it exists and is of this machine, so that _auto keeps it.
 
-    is_there: whether the file exists and is of this machine, so that _auto keeps it.
+    starts: its entries. searches: the inputs of the calls that measure.
     """
 
     path: Path
-    registry: Registry
+    is_there: bool
     here: detection.Here
     starts: Starts
-    measured: Starts
-    is_there: bool
+    searches: list[dict[str, Any]]
 
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """Crowdperf hook of `cm plan script`: refuses what a run refuses; the searches of _auto. Writes nothing."""
     try:
-        return {"return": 0, "runs": _searches(i, _read(i))}
+        return {"return": 0, "runs": _read(i).searches}
     except PROBLEMS as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}
 
@@ -83,7 +82,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     ]  # fmt: skip
     system = {"system": call.path.stem, "file": str(call.path), "machine": asdict(facts), "configs": rows}
     i["state"]["mlperf_custom_system"] = system
-    for inputs in _searches(i, call):
+    for inputs in call.searches:
         own = {"action": "run", "automation": SCRIPT_AUTOMATION, "quiet": True}
         answer = i["automation"].cmind.access({**inputs, **own})
         if answer["return"] > 0:
@@ -112,14 +111,9 @@ def _read(i: dict[str, Any]) -> Call:
     if is_there and not (is_auto and registry.custom_systems()[system].machine == here.facts):
         raise definition.AlreadyThere(f"{system} is there already: {path}; --replace writes over it")
     wanted = _starts(registry, here, benchmarks, _text(env, "SCENARIOS"))
-    return Call(
-        path=path,
-        registry=registry,
-        here=here,
-        starts=_starts(registry, here, "", "") if is_auto else wanted,
-        measured=wanted if is_auto else {},
-        is_there=is_there,
-    )
+    starts = _starts(registry, here, "", "") if is_auto else wanted
+    searches = _searches(i, registry, here, wanted) if is_auto else []
+    return Call(path=path, is_there=is_there, here=here, starts=starts, searches=searches)
 
 
 def _starts(registry: Registry, here: detection.Here, benchmarks: str, scenarios: str) -> Starts:
@@ -157,13 +151,13 @@ def _lines(call: Call) -> list[str]:
     return lines
 
 
-def _searches(i: dict[str, Any], call: Call) -> list[dict[str, Any]]:
+def _searches(i: dict[str, Any], registry: Registry, here: detection.Here, starts: Starts) -> list[dict[str, Any]]:
     """The inputs of the searches of _auto, one for each benchmark and what it starts from."""
     env, found = i["env"], []
     folder = {"results_dir": _text(env, "RESULTS")} if _text(env, "RESULTS") else {}
-    for (benchmark, parent), scenarios in definition.grouped(call.measured).items():
-        count = call.here.facts.count if parent != CPU else None
-        inputs = call.registry.effective(benchmark, Scenario(scenarios[0]), parent, accelerators=count).inputs()
+    for (benchmark, parent), scenarios in definition.grouped(starts).items():
+        count = here.facts.count if parent != CPU else None
+        inputs = registry.effective(benchmark, Scenario(scenarios[0]), parent, accelerators=count).inputs()
         shape = {name: inputs[name] for name in ("model", "device", "backend", "precision", "gpus") if name in inputs}
         asked = {"tags": FIND, "scenario": ",".join(scenarios), "source": _text(env, "SOURCE") or "real"}
         found.append({**asked, **shape, **folder, **passed_on_inputs(i.get("input") or {})})
