@@ -41,7 +41,6 @@ class Entry:
     """One system of a file with all that it has, own and from its parents.
 
     layers: by config_ver what it changes; "default", always there and first, is what holds without.
-
     own: what a custom system has over all of that. has_targets: whether its rates and latencies hold for the system
     that uses it. notes: what is said where that is another one.
     """
