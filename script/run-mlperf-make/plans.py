@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from mlperf_configs.effective import EffectiveConfig
 from mlperf_configs.registry import UnknownConfig
+from mlperf_results.backends import misfit
 from mlperf_results.names import Scenario
 from mlperf_results.officialnames import parse_benchmark
 from mlperf_results.rounds import ROUNDS
@@ -18,8 +19,6 @@ from .request import Request
 from .run_args import ArgsError, RunArgs, Wanted
 from .tables import table
 
-TRITON_MISSING = "config_ver=triton is for the Triton Inference Server on a GPU, which is not run here"
-TRITON_HINT = "--backend=triton in RUN_ARGS: the default configuration, served by Triton on the processor"
 NO_INFERENTIA = (
     "AWS Inferentia is not supported: neither the AWS Neuron SDK nor Triton's Python backend is run by this repository"
 )
@@ -72,8 +71,6 @@ def _configs(args: RunArgs, around: Around) -> tuple[list[EffectiveConfig], list
     left_out: list[str] = []
     benchmarks = args.benchmarks or [Wanted(name) for name in around.recipe_tags("model")]
     for wanted, scenario, name in _combinations(args, benchmarks, around):
-        if "triton" in name:
-            raise MakeError(TRITON_MISSING, TRITON_HINT)
         try:
             config = around.config(wanted.name, scenario, name, args.user)
             found[config.benchmark, scenario, config.config_ver] = config
@@ -89,14 +86,13 @@ def _configs(args: RunArgs, around: Around) -> tuple[list[EffectiveConfig], list
 def _combinations(
     args: RunArgs, benchmarks: Sequence[Wanted], around: Around
 ) -> Iterator[tuple[Wanted, Scenario, str]]:
-    """Benchmark, scenario and config_ver of all that is asked for; "all" means all that there are but Triton's."""
+    """Benchmark, scenario and config_ver of all that is asked for; "all" means all that there are."""
     registry = around.registry
     for wanted in benchmarks:
         for scenario in args.scenarios or registry.scenarios(wanted.base):
             names: Sequence[str] = args.config_versions or ("default",)
             if names == ("all",) and scenario in registry.scenarios(wanted.base):
-                there = registry.config_versions(wanted.base, scenario, around.system)
-                names = [name for name in there if "triton" not in name]
+                names = registry.config_versions(wanted.base, scenario, around.system)
             yield from ((wanted, scenario, name) for name in names)
 
 
@@ -107,6 +103,8 @@ def _require(config: EffectiveConfig, around: Around) -> None:
     if why:
         hint = "USE_CPU=1 runs on the processor; make plan TARGET=run MACHINE=... plans for a recorded machine"
         raise MakeError(f"{what} needs a GPU: {why}", hint)
+    if why := misfit(config.backend, config.benchmark, config.device):
+        raise MakeError(f"{what}: {why}", "USE_CPU=1 runs on the processor")
     if config.backend not in around.backends:
         raise MakeError(f"{what} needs the backend {config.backend}; there are {', '.join(around.backends)}")
 

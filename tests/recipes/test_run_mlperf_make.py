@@ -176,7 +176,6 @@ def test_azures_run_is_planned_for_its_machine_with_the_published_figures(tmp_pa
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"RUN_ARGS": "--benchmarks=bert --config_ver=triton"}, "Triton Inference Server"),
         ({"RUN_ARGS": "--benchmarks=dlrm --scenarios=SingleStream"}, "dlrm has no SingleStream"),
         ({"RUN_ARGS": "--benchmarks=bert --gpu_batch_size=none"}, "gpu_batch_size: found 'none'"),
         ({"RUN_ARGS": "--benchmarks=bert", "SOURCE": "huge"}, "SOURCE: found 'huge'; allowed: real, synthetic, tiny"),

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
-from mlperf_results.backends import BACKENDS
 from mlperf_results.names import Scenario
 
 from .fields import FIELDS, BadSetting, Field, Scalar, field_named
@@ -104,11 +103,10 @@ def _input_text(field: Field, value: Scalar, accelerators: int) -> str:
     return str(value)
 
 
-def told_lines(values: Mapping[str, Value], benchmark: str, scenario: Scenario, backend: str) -> tuple[str, ...]:
-    """Return one line for each setting that has no effect here; a setting that is off needs none."""
-    lines = []
-    if backend not in BACKENDS:
-        lines.append(f"backend {backend}: not in this version; it has {', '.join(BACKENDS)}")
+def told_lines(values: Mapping[str, Value], benchmark: str, scenario: Scenario, misfit: str) -> tuple[str, ...]:
+    """Return why the backend cannot run this (`misfit`, or empty), and one line for each setting that has no effect
+    here; a setting that is off needs none."""
+    lines = [misfit] if misfit else []
     for name, one in values.items():
         why = FIELDS[name].idle(benchmark, scenario)
         if why and one.value is not False:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from machine_facts import known_systems
+from mlperf_results.backends import misfit
 from mlperf_results.benchmarks import RECORDS
 from mlperf_results.names import Scenario, unknown_text
 from mlperf_results.officialnames import parse_benchmark
@@ -27,8 +28,8 @@ ADD = "cm run script --tags=add,custom,system --id=NAME"
 """Adds a system of one's own."""
 RECORDS_BY_NAME: Mapping[str, Record] = {record.name: record for record in RECORDS.values()}
 """The benchmarks of the harness by their names without a level."""
-TRITON_BACKEND = "pytriton"
-"""What a config_ver with `triton` asks for; a version of the harness without that backend refuses it by name."""
+TRITON_BACKEND = "triton"
+"""What a config_ver with `triton` asks for."""
 _DEVICE_OF_KIND = {CPU: ("cpu", "onnxruntime"), "nvidia": ("cuda", "tensorrt"), "jetson": ("cuda", "tensorrt")}
 """By kind of accelerator the device, and the backend where the entry names none."""
 
@@ -148,7 +149,7 @@ class Registry:
             source=entry.source,
             file=sheet.file,
             values=values,
-            told=(*entry.notes, *told_lines(values, official, scenario, backend)),
+            told=(*entry.notes, *told_lines(values, official, scenario, misfit(backend, official, device))),
         )
 
     def _entry(self, sheet: Sheet, system: str) -> tuple[Entry, int]:
