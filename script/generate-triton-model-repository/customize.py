@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-GIVEN_KEY = "CM_TRITON_MODEL_INFO_FILE"
+GIVEN_KEY = "CM_MODEL_REQUEST_INFO_FILE"
 INFO_KEY = "CM_ML_MODEL_INFO_FILE"
-MODEL_KEY = "CM_MLPERF_MODEL"
+MODEL_KEY = "CM_MODEL_REQUEST_MODEL"
 OPTIONS = {
     MODEL_KEY: "model",
     "CM_MLPERF_TRITON_BATCHING": "batching",
@@ -41,16 +41,8 @@ def arguments(env: Mapping[str, Any], info_file: Path, folder: Path) -> list[str
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """Refuses a benchmark that cannot be served; a run is planned first, so that nothing is installed for it then."""
     from mlperf_results.backends import misfit
-    from mlperf_results.benchmarks import record_of
-    from mlperf_results.names import UnknownName
 
-    env = i["env"]
-    name = text_of(env, MODEL_KEY)
-    try:
-        record_of(name)
-    except UnknownName as error:
-        return {"return": 1, "error": f"--model: {error}"}
-    why = misfit("triton", name, "cpu")
+    why = misfit("triton", text_of(i["env"], MODEL_KEY), "cpu")
     return {"return": 1, "error": why} if why else {"return": 0}
 
 
