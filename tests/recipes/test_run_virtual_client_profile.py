@@ -14,7 +14,7 @@ import pytest
 from helpers import TemporaryHome
 from recipe_loader import RECIPES, exported, load_module, load_recipe, recipe_meta
 
-for alias in ("get-machine-lib", "get-mlperf-results-lib", "get-mlperf-metrics-lib"):
+for alias in ("get-machine-lib", "get-mlperf-results-lib"):
     load_recipe(alias).preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / alias)}})
 
 from machine_facts.probe import Machine, Ran  # noqa: E402
