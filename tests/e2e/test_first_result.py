@@ -101,7 +101,7 @@ def accuracies(results: dict[str, object]) -> list[object]:
 @pytest.fixture(scope="module")
 def first(checkout: Path) -> subprocess.CompletedProcess[str]:
     """The first run that ends; two before it were killed with everything they had started, or alone."""
-    for delay_s, is_group in ((6.0, True), (12.0, False)):
+    for delay_s, is_group in ((5.0, True), (9.0, False)):
         process = start_run(checkout)
         time.sleep(delay_s)
         (os.killpg if is_group else os.kill)(process.pid, signal.SIGKILL)
@@ -299,6 +299,7 @@ def test_a_killed_call_keeps_its_finished_runs_and_makes_the_others(
     assert "no LoadGen run is left to make" in again.stdout
 
 
+@pytest.mark.full
 def test_an_interrupted_call_goes_on_with_cm_resume(checkout: Path, first: subprocess.CompletedProcess[str]) -> None:
     shutil.rmtree(checkout / "resumed", ignore_errors=True)
     process = start_run(checkout, *RESUMED)
