@@ -46,8 +46,6 @@ if [ -f "$without_torch" ]; then
   CROWDPERF_WITHOUT_TORCH="$(cat "$without_torch")"
   export CROWDPERF_WITHOUT_TORCH
   say "$CROWDPERF_WITHOUT_TORCH: tests that need torch are skipped and counted, and mypy leaves the harness out"
-else
-  "$CHECKOUT/$harness_env/bin/mypy" -p harness -p mlperf_results
 fi
 if [ "${#full[@]}" -gt 0 ]; then prepare_browser; fi
 
@@ -66,8 +64,13 @@ export CROWDPERF_REQUIRE_HARNESS=1
 harness=("$CHECKOUT/$harness_env/bin/python" -m pytest tests/harness tests/results "${with_harness[@]}")
 if [ -f "$without_torch" ]; then harness+=(-rs); fi
 part "${harness[@]}" -m alone
+if [ ! -f "$without_torch" ]; then # beside tests that need not be alone
+  "$CHECKOUT/$harness_env/bin/mypy" -p harness -p mlperf_results &
+  checking=$!
+fi
 # One worker for each core: most of these tests wait for processes. -n0 among the words makes it one.
 part "${harness[@]}" -m "not alone" "${workers[@]}"
+if [ -n "${checking:-}" ]; then wait "$checking"; fi
 unset CROWDPERF_REQUIRE_HARNESS
 say "tests of the engine, the adapters, the recipes and the docs"
 part "$bin/python" -m pytest tests --ignore=tests/harness --ignore=tests/results -m "not alone" "${workers[@]}"

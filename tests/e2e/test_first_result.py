@@ -99,9 +99,9 @@ def accuracies(results: dict[str, object]) -> list[object]:
 
 
 @pytest.fixture(scope="module")
-def first(checkout: Path) -> subprocess.CompletedProcess[str]:
-    """The first run that ends; two before it were killed with everything they had started, or alone."""
-    for delay_s, is_group in ((5.0, True), (9.0, False)):
+def first(checkout: Path, request: pytest.FixtureRequest) -> subprocess.CompletedProcess[str]:
+    """The first run that ends; one before it was killed with everything it had started; with --full another alone."""
+    for delay_s, is_group in ((5.0, True), (9.0, False))[: 2 if request.config.getoption("--full") else 1]:
         process = start_run(checkout)
         time.sleep(delay_s)
         (os.killpg if is_group else os.kill)(process.pid, signal.SIGKILL)

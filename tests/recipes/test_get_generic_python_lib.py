@@ -213,6 +213,7 @@ def test_a_package_that_is_there_is_found_without_pip(
     assert answer == {"return": 0, "version": "1.5"}
 
 
+@pytest.mark.full
 def test_a_version_out_of_range_is_replaced(hook_input: Any, python: Path, wheels: Path) -> None:
     run(hook_input, python, "smallthing", CM_TMP_PIP_VERSION_STRING="==2.0", **offline(wheels))
     answer, env = run(hook_input, python, "smallthing", CM_TMP_PIP_VERSION_STRING="==1.0", **offline(wheels))
@@ -220,6 +221,7 @@ def test_a_version_out_of_range_is_replaced(hook_input: Any, python: Path, wheel
     assert "1.0" in env["CM_PYTHONLIB_SMALLTHING_METADATA_PATH"]
 
 
+@pytest.mark.full
 def test_packages_of_extras_are_installed_too(hook_input: Any, python: Path, wheels: Path) -> None:
     run(hook_input, python, "smallthing", **offline(wheels))
     answer, env = run(hook_input, python, "smallthing[fast]", **offline(wheels))
@@ -317,6 +319,7 @@ def test_every_build_of_onnxruntime_replaces_every_other(hook_input: Any) -> Non
     assert patterns[0] == "/a b/site-packages/onnxruntime-*.dist-info"
 
 
+@pytest.mark.full
 def test_force_installs_again(hook_input: Any, python: Path, wheels: Path) -> None:
     _, env = run(hook_input, python, "smallthing", **offline(wheels))
     module = Path(env["CM_PYTHONLIB_SMALLTHING_METADATA_PATH"]).parent.parent / "smallthing.py"
@@ -375,6 +378,7 @@ def test_the_hash_of_an_archive_is_read_from_the_report_of_every_pip(archive: di
     assert pip_tool.sha256_of(archive) == digest
 
 
+@pytest.mark.full
 def test_exactly_what_is_locked_is_installed_though_newer_versions_exist(
     hook_input: Any, python: Path, wheels: Path
 ) -> None:
