@@ -89,7 +89,8 @@ class Reader:
     def with_config_ver(self, model: str, backend: str, models: tuple[str, ...]) -> tuple[str, str]:
         """The model and the backend that NVIDIA's name of a configuration means: an accuracy level, or a server.
 
-        The names are those of code/common/constants.py and the READMEs of mlcommons/inference_results_v0.7 (31060d57).
+        The names are those of README.md and code/*/tensorrt/README.md in mlcommons/inference_results_v0.7,
+        closed/NVIDIA (31060d57).
         """
         text = self.text("CM_MLPERF_RUN_CONFIG_VER").lower().replace("-", "_")
         if text not in ("", *CONFIG_VERSIONS):
@@ -102,7 +103,7 @@ class Reader:
         return model, "triton" if "triton" in text else backend
 
     def execution_mode(self, key: str) -> ExecutionMode:
-        """How long runs are; `--fast`, of NVIDIA's harness up to v2.0, means 60 s."""
+        """How long runs are; `--fast`, of NVIDIA's harness of v2.0, means 60 s."""
         if self.truth("CM_MLPERF_RUN_FAST", "fast"):
             return ExecutionMode.FAST
         try:
