@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mlperf_results.benchmarks import BENCHMARKS, RECORDS
+from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.names import ExecutionMode, Mode, Scenario, UnknownName, parse_execution_mode, parse_modes
 from mlperf_results.names import parse_scenario as scenario_named
+from mlperf_results.officialnames import official_name
 from mlperf_results.rounds import current_scenarios, rounds_of, scenarios_of
 
 from .planning import Overrides
@@ -86,9 +87,10 @@ def read(env: Mapping[str, Any]) -> Call:
 
 def _official(name: str) -> str:
     """The official name of a benchmark, of its 99 % level where none is named; of other models the name as it is."""
-    low = name.lower()
-    spelled = {word: one.names[0] for one in RECORDS.values() for word in (one.name, *one.spellings)}
-    return low if low in BENCHMARKS else spelled.get(low, name)
+    try:
+        return official_name(name)
+    except UnknownName:
+        return name
 
 
 def _round_problem(model: str, round_name: str) -> str:

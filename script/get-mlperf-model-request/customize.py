@@ -58,14 +58,13 @@ def request_of(env: Mapping[str, Any]) -> dict[str, str]:
     from mlperf_results.backends import BACKENDS
     from mlperf_results.benchmarks import record_of
     from mlperf_results.names import UnknownName, unknown_text
-    from mlperf_results.officialnames import parse_benchmark
+    from mlperf_results.officialnames import official_name, parse_benchmark
 
     try:
-        name, level = parse_benchmark(wanted_name(env))
+        name, official = parse_benchmark(wanted_name(env))[0], official_name(wanted_name(env))
     except UnknownName as error:
         raise RequestError(str(error)) from error
     record, source = record_of(name), text_of(env, SOURCE_KEY) or "real"
-    official = record.names[0] if level is None else f"{name}-{level * 100:.12g}"
     precision = text_of(env, PRECISION_KEY) or text_of(env, "CM_MLPERF_CONFIG_PRECISION")
     precision = PRECISION_ALIASES.get(precision, precision)
     library = text_of(env, LIBRARY_KEY).removesuffix("_rtx")

@@ -120,5 +120,11 @@ def parse_benchmark(text: str) -> tuple[str, float | None]:
     return name, levels[suffix]
 
 
+def official_name(text: str) -> str:
+    """Return the official name, with its level (99 % where none is named), of what users type; raises UnknownName."""
+    name, level = parse_benchmark(text)
+    return _record(name).names[0] if level is None else f"{name}-{level * 100:.12g}"
+
+
 def _record(name: str) -> Record:
     return next(record for record in RECORDS.values() if record.name == name)
