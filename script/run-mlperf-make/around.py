@@ -13,7 +13,6 @@ from mlperf_configs import detection, lookup
 from mlperf_configs.custom import FOLDER_VARIABLE, custom_folder
 from mlperf_configs.effective import EffectiveConfig
 from mlperf_configs.fields import CPU, FIELDS
-from mlperf_configs.lookup import measured_values, stored_under
 from mlperf_configs.registry import RECORDS_BY_NAME, SHIPPED, Registry, RegistryError, read_registry
 from mlperf_results.appnames import APP_RECIPE, app_names, recipe_meta
 from mlperf_results.layout import RunPaths
@@ -61,14 +60,10 @@ class Around:
     def config(self, benchmark: str, scenario: Scenario, version: str, user: Mapping[str, str]) -> EffectiveConfig:
         """The settings of a run. Raises what Registry.effective raises, and MakeError."""
         count = None if self.is_cpu else self.here.accelerators
-        key = (benchmark, scenario, self.system, version)
-        config = self.registry.effective(*key, accelerators=count, user=user)
         is_measured = not self.machine and (self.system == CPU or self.system in self.registry.custom_systems())
-        if not is_measured or self.cmind is None:
-            return config
-        content = self._content(stored_under(config, self.source))
-        seen = measured_values(content, config.benchmark, scenario)
-        return self.registry.effective(*key, accelerators=count, user=user, measured=seen) if seen else config
+        asked = lookup.Request(benchmark=benchmark, scenario=scenario, system=self.system, config_ver=version,
+                               source=self.source, settings=user)  # fmt: skip
+        return lookup.settle(self.registry, asked, count, self._content if is_measured and self.cmind else None)
 
     def _content(self, inputs: dict[str, str]) -> Mapping[str, Any]:
         name = repr(sorted(inputs.items()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,13 +57,21 @@ def find(
     fitting = {name: one for name, one in custom.items() if asked in one.configs}
     here = None if request.system else detection.look(request.machine, start, fitting)
     system, count = (here.system, here.accelerators) if here else (request.system, None)
-    key = (request.benchmark, request.scenario, system, request.config_ver)
-    config = registry.effective(*key, accelerators=count, user=request.settings)
     is_here = not request.machine if here else system == CPU or system in custom
-    if stored is None or not is_here:
-        return config, here
+    return settle(registry, replace(request, system=system), count, stored if is_here else None), here
+
+
+def settle(registry: Registry, request: Request, count: int | None, stored: Stored | None) -> EffectiveConfig:
+    """Return the settings on the system that the request names, with what was measured where `stored` tells it.
+
+    count: accelerators, None for as many as the system has. Raises what `Registry.effective` and `stored` raise.
+    """
+    key = (request.benchmark, request.scenario, request.system, request.config_ver)
+    config = registry.effective(*key, accelerators=count, user=request.settings)
+    if stored is None:
+        return config
     seen = measured_values(stored(stored_under(config, request.source)), config.benchmark, config.scenario)
-    return registry.effective(*key, accelerators=count, measured=seen, user=request.settings), here
+    return registry.effective(*key, accelerators=count, measured=seen, user=request.settings)
 
 
 def stored_by(access: Callable[[dict[str, Any]], dict[str, Any]]) -> Stored:
