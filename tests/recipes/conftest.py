@@ -32,6 +32,22 @@ def hook_input() -> HookInput:
 
 
 @pytest.fixture
+def preprocessed(inside: Path, hook_input: HookInput, capsys: pytest.CaptureFixture[str]) -> HookInput:
+    """Calls `preprocess` of a recipe in an empty folder with these inputs; the answer has what was printed, too."""
+
+    def make(recipe: Any, meta: dict[str, Any], variation: str = "", **inputs: str) -> dict[str, Any]:
+        env = {"CM_TMP_CURRENT_PATH": str(inside)}
+        env |= {meta["input_mapping"][name]: value for name, value in inputs.items()}
+        env |= meta["variations"][variation]["env"] if variation else {}
+        i = hook_input(env)
+        answer = recipe.preprocess(i)
+        printed = capsys.readouterr()
+        return {**answer, "env": i["env"], "state": i["state"], "text": printed.out, "said": printed.err}
+
+    return make
+
+
+@pytest.fixture
 def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder that is the current one during the test, as a cache entry is for a hook."""
     folder = tmp_path / "entry"

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,19 +41,10 @@ def upstreams(content: dict[str, Any], mode: Mode) -> dict[str, float]:
 
 
 @pytest.fixture
-def call(inside: Path, hook_input, capsys):
+def call(preprocessed):
     """Parses a folder; the answer has what was printed as `text` and `said`."""
 
-    def make(variation: str = "", **inputs: str) -> dict[str, Any]:
-        env = {"CM_TMP_CURRENT_PATH": str(inside)}
-        env |= {META["input_mapping"][name]: value for name, value in inputs.items()}
-        env |= META["variations"][variation]["env"] if variation else {}
-        i = hook_input(env)
-        answer = recipe.preprocess(i)
-        printed = capsys.readouterr()
-        return {**answer, "env": i["env"], "state": i["state"], "text": printed.out, "said": printed.err}
-
-    return make
+    return partial(preprocessed, recipe, META)
 
 
 def rows_of(folder: Path, name: str = "metrics.csv") -> list[dict[str, str]]:

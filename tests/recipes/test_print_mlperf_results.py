@@ -6,8 +6,8 @@ import csv
 import io
 import json
 import re
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from recipe_loader import RECIPES, exported, load_recipe, recipe_meta
@@ -21,19 +21,10 @@ META = recipe_meta("print-mlperf-results")
 
 
 @pytest.fixture
-def call(inside: Path, hook_input, capsys):
+def call(preprocessed):
     """Prints a folder; the answer has what was printed as `text`."""
 
-    def make(variation: str = "", **inputs: str) -> dict[str, Any]:
-        env = {"CM_TMP_CURRENT_PATH": str(inside)}
-        env |= {META["input_mapping"][name]: value for name, value in inputs.items()}
-        env |= META["variations"][variation]["env"] if variation else {}
-        i = hook_input(env)
-        answer = recipe.preprocess(i)
-        printed = capsys.readouterr()
-        return {**answer, "env": i["env"], "state": i["state"], "text": printed.out, "said": printed.err}
-
-    return make
+    return partial(preprocessed, recipe, META)
 
 
 def logs(inside: Path, *parts: str) -> Path:
