@@ -83,6 +83,50 @@ class Sizes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How a benchmark wants the next token chosen, and how long answers are, in tokens.
+
+    temperature 0: the likeliest token. top_p 1 and top_k 0: no cut. seed: where the benchmark gives one. stop: token
+    ids that end an answer beside the model's own end token. is_end_ignored: answers always have max_tokens.
+    """
+
+    max_tokens: int
+    min_tokens: int = 1
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    seed: int | None = None
+    stop: tuple[int, ...] = ()
+    is_end_ignored: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenLimits:
+    """The most that the 99th percentile of a scenario may be, in ms: time to first token (TTFT) and time per output
+    token after it (TPOT)."""
+
+    ttft_ms: float
+    tpot_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """A benchmark whose answers are texts made token by token.
+
+    longest_prompt: tokens. prompt: the form in which the rules let it be given: "tokens", or "chat".
+    server, interactive: the limits of the scenarios; None: the benchmark does not have it. has_token_latencies:
+    whether LoadGen gets first tokens (`use_token_latencies`).
+    """
+
+    sampling: Sampling
+    longest_prompt: int
+    prompt: str = "tokens"
+    server: TokenLimits | None = None
+    interactive: TokenLimits | None = None
+    has_token_latencies: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recipes:
     """The tags of the recipes that provide the files; `preprocessed`: where samples are kept preprocessed.
 
@@ -122,6 +166,7 @@ class Record:
     has_test04: up to v4.1; False where a sample takes as long as it is large. test06_since: a language model's round.
     unservable: why a server of another process cannot run it sample by sample; empty where it can.
     has_rows: a sample is itself a batch of rows, of another number each; NVIDIA's harness counts those in a batch.
+    generation: of a benchmark that a text backend answers; None: networks run on tensors.
     serves_higher_level: one engine serves the level 99.9, too. is_in_nvidia_v07: one of the seven of NVIDIA's README
     for v0.7. is_default: what a call without a model runs.
     """
@@ -155,6 +200,7 @@ class Record:
     test06_since: str = ""
     has_rows: bool = False
     unservable: str = ""
+    generation: Generation | None = None
     serves_higher_level: bool = False
     is_in_nvidia_v07: bool = False
     is_default: bool = False
@@ -199,6 +245,8 @@ class BackendRecord:
     gives them. transformation: what it does to weights, for measurements.json.
     stand_in: what is said of figures that are no machine's; empty: a real backend.
     recipes: tags of further recipes that it needs. is_served: another process answers; run.json then has `serving`.
+    is_text: it answers prompts token by token (harness/text/engine.py); run.json then has `text`. is_remote: a server
+    that is not this tool's answers; it needs no file of a model.
     unfit: devices that it cannot use, each with the reason. image: a container that has it.
     """
 
@@ -219,5 +267,7 @@ class BackendRecord:
     is_default: bool = False
     recipes: tuple[str, ...] = ()
     is_served: bool = False
+    is_text: bool = False
+    is_remote: bool = False
     unfit: Mapping[str, str] = field(default_factory=dict)
     image: str = ""
