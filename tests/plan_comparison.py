@@ -114,7 +114,7 @@ def compare(planned: list[Row], done: list[Row], counts: Counter[str], *, has_fa
             found.append(f"version {real.version} instead of {row.version}: {' -> '.join(row.trace)}")
         if row.env is None or real.env is None:
             continue
-        may_be_there = key_matcher(row.unknown).match
+        may_be_there = key_matcher(row.unknown)
         for key, value in real.env.items():
             if key not in row.env and not may_be_there(key):
                 found.append(f"{key}={value!r:.60} was not expected from {' -> '.join(row.trace)}")

@@ -191,7 +191,7 @@ class Registered(NamedTuple):
 
     def may_set(self, key: str) -> bool:
         """Whether any recipe or the engine may give an env key a value."""
-        return key in self.set_keys or key_matcher(self.set_globs).match(key) is not None
+        return key in self.set_keys or key_matcher(self.set_globs)(key)
 
 
 def registered(recipes: Sequence[AuditedRecipe], inputs: Mapping[str, str]) -> Registered:

@@ -123,7 +123,7 @@ class PlannedContext(StepContext):
     def set_unknown(self, patterns: Iterable[str], source: str) -> None:
         """Notes that keys may be changed: those that are there become symbols, the others are remembered."""
         for pattern in patterns:
-            matches = key_matcher((pattern,)).match
+            matches = key_matcher((pattern,))
             keys = [key for key in self.env if matches(key)] if is_glob(pattern) else [pattern]
             self.env.update({key: symbol(key, source) for key in keys if not key.startswith(OWN_PLACES)})
             self.unknown = self.unknown.with_rules([(pattern, source)])

@@ -68,10 +68,10 @@ class Unknown(Frozen):
 
     def source(self, key: str) -> str:
         """The step that may set ``key``; an empty text when none may."""
-        is_shown = self.shown and key_matcher(self.shown).match(key)
-        if self.hidden and not is_shown and key_matcher(self.hidden).match(key):
+        is_shown = self.shown and key_matcher(self.shown)(key)
+        if self.hidden and not is_shown and key_matcher(self.hidden)(key):
             return ""
-        return next((source for pattern, source in self.rules if key_matcher((pattern,)).match(key)), "")
+        return next((source for pattern, source in self.rules if key_matcher((pattern,))(key)), "")
 
     def hiding(self, hidden: tuple[str, ...], shown: tuple[str, ...] = ()) -> Unknown:
         """What is unknown to a step that sees no ``hidden`` keys except those that are ``shown``."""
@@ -118,10 +118,10 @@ def overlap(patterns: Iterable[str], allowed: Sequence[str]) -> tuple[str, ...]:
     for pattern in patterns:
         for other in allowed:
             if not is_glob(pattern):
-                if key_matcher((other,)).match(pattern):
+                if key_matcher((other,))(pattern):
                     found[pattern] = None
             elif not is_glob(other):
-                if key_matcher((pattern,)).match(other):
+                if key_matcher((pattern,))(other):
                     found[other] = None
             elif _may_meet(pattern, other):
                 found[max(pattern, other, key=len)] = None

@@ -185,7 +185,7 @@ def _local_keys(configured: Configured, phase: Phase) -> tuple[str, ...]:
 
 def kept_env(env: Mapping[str, EnvValue], configured: Configured, phase: Phase) -> Env:
     """The part of a parent's env that its dependencies do not change: local keys, and values with open placeholders."""
-    is_local = key_matcher(_local_keys(configured, phase)).match
+    is_local = key_matcher(_local_keys(configured, phase))
     return {key: value for key, value in env.items() if is_local(key) or has_placeholder(value)}
 
 

@@ -61,11 +61,25 @@ _FLAG_NAMES = split_words(
 ENGINE_KEYS = tuple(PREFIX + name for name in (*_LOCAL_NAMES, *_FLAG_NAMES) if name != "GIT_*")
 """Keys that the engine itself writes, from its flags and for its hooks."""
 
+_GLOB_LETTERS = frozenset("*?[")
+
 
 @lru_cache(maxsize=1024)
-def key_matcher(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """A compiled pattern that matches a whole env key when one of the names or globs does."""
-    return re.compile("|".join(fnmatch.translate(pattern) for pattern in patterns) or r"(?!)")
+def key_matcher(patterns: tuple[str, ...]) -> Callable[[str], bool]:
+    """Returns whether one of the names or globs matches a whole env key.
+
+    Most globs are a prefix and ``*``: only others are worth a regular expression, which takes a millisecond to make.
+    """
+    names = frozenset(pattern for pattern in patterns if not _GLOB_LETTERS.intersection(pattern))
+    globs = [pattern for pattern in patterns if pattern not in names]
+    beginnings = tuple(glob[:-1] for glob in globs if glob[-1] == "*" and not _GLOB_LETTERS.intersection(glob[:-1]))
+    others = [fnmatch.translate(glob) for glob in globs if glob[:-1] not in beginnings]
+    matches = re.compile("|".join(others)).match if others else None
+
+    def is_matched(key: str) -> bool:
+        return key in names or key.startswith(beginnings) or (matches is not None and matches(key) is not None)
+
+    return is_matched
 
 
 def select_keys(env: Mapping[str, EnvValue], patterns: Sequence[str]) -> Env:
@@ -74,7 +88,7 @@ def select_keys(env: Mapping[str, EnvValue], patterns: Sequence[str]) -> Env:
     A pattern is a key, a glob, or ``<<<K>>>``: then the value of K is the key.
     """
     resolved = tuple(str(expand_text(pattern, env)) if "<<<" in pattern else pattern for pattern in patterns)
-    matches = key_matcher(resolved).match
+    matches = key_matcher(resolved)
     return {key: value for key, value in env.items() if matches(key)}
 
 
@@ -133,7 +147,7 @@ def merge_state(state: Mapping[str, Any], new: Mapping[str, Any]) -> State:
 
 def successor_twins(env: Mapping[str, EnvValue]) -> Env:
     """The engine's own keys in ``env`` under the names that recipes of CM's successor know: ``MLC_TMP_PATH`` ..."""
-    is_own = key_matcher(ENGINE_KEYS).match
+    is_own = key_matcher(ENGINE_KEYS)
     return {SUCCESSOR_PREFIX + key[len(PREFIX) :]: value for key, value in env.items() if is_own(key)}
 
 
@@ -207,8 +221,8 @@ def env_for_dependency(env: Mapping[str, EnvValue], hidden: Sequence[str], shown
 
     ``hidden`` and ``shown`` are key names or globs; ``shown`` wins.
     """
-    is_hidden = key_matcher(tuple(hidden)).match
-    is_shown = key_matcher(tuple(shown)).match if shown else None
+    is_hidden = key_matcher(tuple(hidden))
+    is_shown = key_matcher(tuple(shown)) if shown else None
     visible: Env = {}
     for key, value in env.items():
         if (is_shown and is_shown(key)) or not (is_hidden(key) or has_placeholder(value)):

@@ -132,7 +132,7 @@ def _named_env(handed: Mapping[str, Any], request: Request, recipe: Recipe, word
     Left out are the engine's own keys, and what the host is like where the recipe finds it out itself.
     """
     from_inputs = {INPUT_TO_ENV[name] for name in request.inputs if name in INPUT_TO_ENV}
-    is_own = key_matcher((*ENGINE_KEYS, *successor_twins(dict.fromkeys(ENGINE_KEYS, "")), "GH_TOKEN")).match
+    is_own = key_matcher((*ENGINE_KEYS, *successor_twins(dict.fromkeys(ENGINE_KEYS, "")), "GH_TOKEN"))
     detects = any({"detect", "os"} <= set(dependency.tags_text.split(",")) for dependency in recipe.layer.deps)
     host = f"{recipe.prefix}HOST_"
     found = {}
