@@ -23,6 +23,7 @@ from itertools import accumulate, islice
 from pathlib import Path
 from typing import NamedTuple
 
+from ..rules.frozen import Frozen
 from ..rules.select import IndexEntry, RecipeIndex, RepoInfo
 from .files import not_waiting, read_index, write_index
 
@@ -40,7 +41,7 @@ MANY = 1000
 UNTRUSTED_NS, GONE_NS = 0, -1
 
 
-class RecipeRow(NamedTuple):
+class RecipeRow(Frozen):
     """What one folder of ``script/`` turned out to be.
 
     ``files`` are those that were read or looked for, absolute; they tell when it changes. ``error`` is why it cannot be

@@ -159,7 +159,7 @@ def explanation_of(
         rows = [_row(key, value, history, "" if history else "no step sets it") for key, (value, history) in keys]
         return Explanation(FORMAT, command, facts, env=tuple(rows))
     own, first = env_rows(trace, ()), trace.configured
-    bounds = enumerate(zip(BOUND_KEYS, configured.version, strict=True))
+    bounds = enumerate(zip(BOUND_KEYS, configured.version.bounds, strict=True))
     return Explanation(
         format=FORMAT,
         command=command,
@@ -273,13 +273,13 @@ def _excluded(configured: Configured, asker: Asker) -> tuple[WordOrigin, ...]:
 def _bound_source(place: int, first: Configured, trace: StepTrace) -> str:
     """Where one part of the version comes from; ``first`` is the step as configured, without its default version."""
     name = BOUND_KEYS[place]
-    if not first.version[place]:
+    if not first.version.bounds[place]:
         default = first.layer.default_version
         moved = "" if first.version.clamp(default) == default else f", moved from {default} into the bounds"
         return f"default_version of {trace.default_version_by or 'recipe'}{moved}"
-    if first.request.version[place] and trace.is_narrowed:
+    if first.request.version.bounds[place] and trace.is_narrowed:
         return f"what suits all steps of this run that need the same artifact; this one: {trace.asker.text}"
-    if first.request.version[place]:
+    if first.request.version.bounds[place]:
         return trace.asker.with_part(name)
     env_key = first.recipe.prefix + name.upper()
     history = [origin for origin in trace.history(env_key) if origin.kind != "the version that holds"]

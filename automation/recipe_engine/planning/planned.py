@@ -224,7 +224,7 @@ class PlannedEngine(Engine):
         """A context that knows what is unknown."""
         given = {**configured.env, **configured.request.env, **configured.request.local_env}
         undecided = [text for key in configured.undecided for text in sources(given.get(key, "")) or (key,)]
-        undecided += sources(list(configured.version))
+        undecided += sources(list(configured.version.bounds))
         open_for = tuple(dict.fromkeys((*self.planned_store.may_exist(folder), *undecided)))
         self.tree.current.configured = configured
         self.tree.explain(self.planned_store.take_reason(), open_for)

@@ -26,7 +26,7 @@ def requested_version(recipe: Recipe, request: Request, env: Env) -> VersionRang
     return VersionRange(
         *(
             asked or str(env.get(f"{recipe.prefix}{key.upper()}", "") or "") or own
-            for key, asked, own in zip(BOUND_KEYS, request.version, recipe.version, strict=True)
+            for key, asked, own in zip(BOUND_KEYS, request.version.bounds, recipe.version.bounds, strict=True)
         )
     )
 
@@ -176,7 +176,7 @@ class _Merger:
 
     def set_version(self, version: VersionRange) -> None:
         """Writes the bounds into the env, where recipes read them."""
-        bounds = zip(BOUND_KEYS, version, strict=True)
+        bounds = zip(BOUND_KEYS, version.bounds, strict=True)
         given: Env = {PREFIX + key.upper(): value for key, value in bounds if value}
         self.env.update({**given, **successor_twins(given)} if self.start.recipe.is_successor else given)
         self._offer("version", given)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from .conditions import FALSE_WORDS, TRUE_WORDS
 from .deps import INPUT_TO_ENV
 from .errors import RequestError
+from .frozen import Frozen
 from .model import Recipe
 from .query import nearest
 
@@ -68,7 +69,7 @@ MOST_NAMES = 8
 """How many inputs an error lists; ``cm help script`` shows all."""
 
 
-class UnknownInput(NamedTuple):
+class UnknownInput(Frozen):
     """An input that nothing reads, and the one that was probably meant; empty when none is near."""
 
     name: str
@@ -102,7 +103,7 @@ def _meant(name: str, known: Collection[str]) -> str:
     return close[0] if close else ""
 
 
-class WrongValue(NamedTuple):
+class WrongValue(Frozen):
     """A value that is not one of those an input allows, and the whole value that was probably meant, if one is near."""
 
     name: str

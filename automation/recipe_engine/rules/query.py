@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from .errors import RequestError
 from .frozen import Frozen
@@ -135,13 +134,18 @@ BOUND_KEYS = ("version", "version_min", "version_max", "version_max_usable")
 """The keys of recipes and requests for the fields of a VersionRange, in their order."""
 
 
-class VersionRange(NamedTuple):
+class VersionRange(Frozen):
     """The version requirement of a caller; an empty string means no such bound."""
 
     exact: str = ""
     minimum: str = ""
     maximum: str = ""
     maximum_usable: str = ""
+
+    @property
+    def bounds(self) -> tuple[str, str, str, str]:
+        """The fields in the order of BOUND_KEYS."""
+        return self.exact, self.minimum, self.maximum, self.maximum_usable
 
     @property
     def text(self) -> str:
