@@ -22,9 +22,9 @@ from harness.errors import HarnessError
 from harness.failures import Failures
 from harness.loadgen import SINK, Calls, Test, run_test
 from harness.qsl import DenseLibrary, RaggedLibrary
-from harness.run import raise_recorded, samples_of
 from harness.sut import IssueShape, ResponseSink, Work, chunked, multi_inline, queued, single_inline, split
 from harness.tensors import TensorSpec
+from harness.testrun import raise_recorded, samples_of
 from harness.watch.progress import Counts
 from mlperf_results.layout import RunPaths
 from mlperf_results.names import Mode, Scenario

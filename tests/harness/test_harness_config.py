@@ -178,3 +178,39 @@ def test_keys_that_loadgen_does_not_read_in_a_scenario_are_left_out() -> None:
 
 def test_whole_numbers_are_written_without_a_point() -> None:
     assert "m.Server.max_query_count = 900\n" in render("m", Scenario.SERVER, {"max_query_count": 900.0})
+
+
+TEXT = {"endpoint": None, "max_in_flight": 8, "kv_cache_bytes": None, "timeout_s": 2}
+ENDPOINT = {"url": "http://127.0.0.1:8000/v1", "model": None, "api": "chat", "key_variable": None}
+
+
+def test_the_settings_of_an_engine_that_answers_prompts_are_read() -> None:
+    assert read(request()).text is None
+    config = read({**request(), "text": {**TEXT, "endpoint": ENDPOINT}})
+    assert config.text is not None
+    assert (config.text.max_in_flight, config.text.timeout_s) == (8, 2.0)
+    assert (config.text.endpoint.url, config.text.endpoint.api) == ("http://127.0.0.1:8000/v1", "chat")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (None, "text: found null; allowed: an object"),
+        ({**TEXT, "max_in_flight": 0}, "text.max_in_flight: found 0; allowed: a whole number from 1, or null"),
+        ({**TEXT, "timeout_s": -1}, "text.timeout_s: found -1; allowed: a number above 0, or null"),
+        ({**TEXT, "batch": 1}, "text.batch: found 1; allowed: no such key"),
+        ({**TEXT, "endpoint": 5}, "text.endpoint: found 5; allowed: an object, or null"),
+        ({**TEXT, "endpoint": {**ENDPOINT, "url": "server:1"}}, 'text.endpoint.url: found "server:1"; allowed: a URL'),
+        ({**TEXT, "endpoint": {**ENDPOINT, "api": "v2"}}, 'text.endpoint.api: found "v2"; allowed: completions, chat'),
+    ],
+)
+def test_a_wrong_setting_of_an_engine_is_named_once(text: object, problem: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read({**request(), "text": text})
+    assert problem in str(caught.value)
+    assert len(caught.value.problems) == 1
+
+
+def test_no_target_of_an_engine_is_looked_for() -> None:
+    with pytest.raises(ConfigError, match="find: found true; allowed: false: targets of engines"):
+        read({**request(find=True), "text": TEXT})

@@ -7,14 +7,16 @@ from pathlib import Path
 
 HARNESS = Path(__file__).resolve().parents[2] / "script" / "app-mlperf-inference" / "harness"
 LAYERS = (
-    "errors", "tensors", "libraries", "serving", "modelfacts", "metrics", "media", "calibrationlists", "datasets",
-    "decoding", "watch", "cores", "benchmarks.base", "benchmarks", "network", "backends.base", "torch_cuda", "backends",
-    "registry", "config", "userconf", "audit", "mishaps", "failures", "identity", "store", "queueing", "qsl",
-    "settings", "effective", "accuracy", "result", "metadata_json", "sut", "warmup", "tuning", "served", "shapes",
-    "loadgen", "opening", "run", "scoring", "preprocess", "find", "making",
+    "errors", "tensors", "libraries", "serving", "modelfacts", "metrics", "text.base", "media", "calibrationlists",
+    "datasets", "decoding", "watch", "cores", "benchmarks.base", "benchmarks", "network", "backends.base",
+    "torch_cuda", "backends", "registry", "jsonvalues", "config", "userconf", "audit", "mishaps", "failures",
+    "identity", "store", "queueing", "qsl", "settings", "querymemory", "effective", "accuracy", "result",
+    "metadata_json", "sut", "warmup", "tuning", "served", "shapes", "loadgen", "opening", "testrun", "text", "run",
+    "scoring", "preprocess", "find", "making",
 )  # fmt: skip
 """Lowest first. `network` stands for what builds networks with torch: architecture, initial weights, network.py of each
-benchmark; `benchmarks` for model.py, record.py and what a benchmark has beside; `backends` for their backend.py."""
+benchmark; `benchmarks` for model.py, record.py and what a benchmark has beside; `backends` for their backend.py;
+`text.base` for text/engine.py and text/model.py."""
 
 _OF_NETWORKS = ("architecture", "initialweights", "network")
 
@@ -24,6 +26,8 @@ def layer_of(module: str) -> str:
     parts = module.split(".")
     if parts[0] == "benchmarks" and len(parts) > 1:
         return "network" if parts[-1] in _OF_NETWORKS else "benchmarks.base" if parts[1] == "base" else "benchmarks"
+    if parts[0] == "text" and parts[1:] in (["engine"], ["model"]):
+        return "text.base"
     if parts[0] == "backends" and len(parts) > 1:
         return "backends.base" if parts[1] == "base" else "backends"
     return parts[0]

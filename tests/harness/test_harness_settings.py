@@ -10,6 +10,7 @@ need("numpy")
 
 from harness.config import KnownNames, parse_run_config  # noqa: E402
 from harness.errors import ConfigError  # noqa: E402
+from harness.querymemory import expected_memory_bytes, require_memory  # noqa: E402
 from harness.settings import (  # noqa: E402
     Circumstances,
     Origin,
@@ -17,8 +18,6 @@ from harness.settings import (  # noqa: E402
     Settings,
     Shape,
     WarmUp,
-    expected_memory_bytes,
-    require_memory,
     resolve,
 )
 from mlperf_results.benchmarks import record_of  # noqa: E402

@@ -19,7 +19,6 @@ from generate_support import PROGRAM, SUT, FakeRecipes, copy_runs, edit_json, en
 from mlperf_gate import gate
 from mlperf_gate.views import Options
 from mlperf_results.benchmarks import record_of
-from mlperf_results.figures import published_figure
 from mlperf_results.logs import parse_detail_log
 from mlperf_results.names import parse_scenario
 from mlperf_results.seeds import SEEDS
@@ -213,7 +212,7 @@ def test_the_maker_refuses_a_bad_answer_by_the_line_that_its_verdict_lacks(runs:
 def test_the_figure_of_gptj_is_tokens_per_second(tree: Path) -> None:
     (log,) = tree.glob(f"closed/*/results/*/{MODEL}/Offline/performance/run_1/mlperf_log_detail.txt")
     found = parse_detail_log(log.read_text())
-    figure = published_figure(found)
+    figure = found.published
     assert (figure.metric.unit, found.metric.metric.unit) == ("tokens/s", "samples/s")
     assert figure.value == pytest.approx(TOKENS_PER_SAMPLE * found.metric.value, rel=1e-5)
     (readme,) = tree.glob(f"closed/*/measurements/*/{MODEL}/Offline/README.md")

@@ -7,33 +7,37 @@
     "batch_timeout_us": null, "target_qps": null, "target_latency_ms": null, "min_duration_ms": null,
     "min_query_count": null, "performance_sample_count": null, "user_conf": null}
 
-Every key is always there, but for `serving` (serving.py), which backends have that ask a server; null in the second
-half means that the harness decides. Relative paths start at the current folder.
+Every key is always there, but for `serving` (serving.py), which backends have that ask a server, and `text`, which
+those have that answer prompts (TextRequest); null in the second half means that the harness decides. Relative paths
+start at the current folder.
+
+    "text": {"endpoint": {"url": "http://127.0.0.1:8000/v1", "model": null, "api": null, "key_variable": null},
+             "max_in_flight": null, "kv_cache_bytes": null, "timeout_s": null}     (endpoint may be null)
 """
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from mlperf_results.compliance import TESTS as COMPLIANCE_TESTS
 from mlperf_results.names import (
     ExecutionMode,
     Mode,
     Scenario,
-    UnknownName,
     parse_execution_mode,
     parse_mode,
     parse_scenario,
 )
 
+from harness import jsonvalues
 from harness.errors import ConfigError, Problem
+from harness.jsonvalues import Reader
 from harness.serving import BATCHING, TRANSPORTS, ServingRequest, check_serving
+from harness.text.engine import APIS, Endpoint, TextRequest
 
 FORMAT = 3
 
@@ -89,131 +93,72 @@ class RunConfig:
     performance_sample_count: int | None
     user_conf: Path | None
     serving: ServingRequest | None = None
+    text: TextRequest | None = None
 
 
-_Value = TypeVar("_Value")
-
-
-class _Reader:
-    """Takes the values of a mapping one by one and collects what is wrong with them."""
-
-    def __init__(self, values: Mapping[str, object]) -> None:
-        self._values = values
-        self._read: list[str] = []
-        self.problems: list[Problem] = []
-
-    def note(self, key: str, found: str, allowed: str) -> None:
-        self.problems.append(Problem(key, found, allowed))
-
-    def take(self, key: str, allowed: str, convert: Callable[[object], _Value | None]) -> _Value | None:
-        """Return the converted value; None, with a problem noted, where it is missing or `convert` refuses it."""
-        self._read.append(key)
-        if key not in self._values:
-            self.note(key, "nothing", f"{allowed} (every key is always there)")
-            return None
-        converted = convert(self._values[key])
-        if converted is None:
-            self.note(key, json.dumps(self._values[key]), allowed)
-        return converted
-
-    def optional(self, key: str, allowed: str, convert: Callable[[object], _Value | None]) -> _Value | None:
-        """As `take`, but null is fine and gives None."""
-        if key in self._values and self._values[key] is None:
-            self._read.append(key)
-            return None
-        return self.take(key, f"{allowed}, or null", convert)
-
-    def refuse_others(self) -> None:
-        for key in sorted(set(self._values) - set(self._read)):
-            self.note(key, json.dumps(self._values[key]), f"no such key; known: {', '.join(self._read)}")
-
-
-def _one_of(names: tuple[str, ...]) -> Callable[[object], str | None]:
-    return lambda value: value if isinstance(value, str) and value in names else None
-
-
-def _named(parse: Callable[[str], _Value]) -> Callable[[object], _Value | None]:
-    def convert(value: object) -> _Value | None:
-        try:
-            return parse(value) if isinstance(value, str) else None
-        except UnknownName:
-            return None
-
-    return convert
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
-def _path(value: object) -> Path | None:
-    return Path(value) if isinstance(value, str) and value else None
-
-
-def _whole(value: object) -> int | None:
-    is_whole = isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**63
-    return value if is_whole and isinstance(value, int) else None
-
-
-def _truth(value: object) -> bool | None:
-    return value if isinstance(value, bool) else None
-
-
-def _positive(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if math.isfinite(value) and value > 0 else None
-
-
-def _gpus(value: object) -> tuple[int, ...] | None:
-    if not isinstance(value, list) or not value or len(set(map(str, value))) != len(value):
-        return None
-    numbers = [item for item in value if isinstance(item, int) and not isinstance(item, bool) and item >= 0]
-    return tuple(numbers) if len(numbers) == len(value) else None
-
-
-def _batch_sizes(value: object) -> tuple[int, ...] | None:
-    if not isinstance(value, list) or not value or any(_whole(item) is None for item in value):
-        return None
-    return tuple(sorted(set(value)))
-
-
-def _from_zero(value: object) -> int | None:
-    return 0 if value == 0 and not isinstance(value, bool | float) else _whole(value)
-
-
-def _serving(reader: _Reader, value: object) -> ServingRequest | None:
-    """Return `serving`, with the problems in it noted."""
+def _endpoint(reader: Reader, value: object) -> Endpoint | None:
+    """Return `text.endpoint`, with the problems in it noted."""
     if not isinstance(value, Mapping):
-        reader.note("serving", json.dumps(value), "an object (serving.py)")
         return None
-    inner = _Reader(value)
-    server = inner.take("server", "a path", _path)
-    request = ServingRequest(
-        server=server or Path(),
-        batching=inner.optional("batching", ", ".join(BATCHING), _one_of(BATCHING)),
-        transport=inner.optional("transport", ", ".join(TRANSPORTS), _one_of(TRANSPORTS)),
-        instance_count=inner.optional("instance_count", "a whole number from 1", _whole),
-        max_queue_delay_us=inner.optional("max_queue_delay_us", "a whole number from 0", _from_zero),
-        preferred_batch_size=inner.optional("preferred_batch_size", "a list of whole numbers from 1", _batch_sizes),
-        max_batch_size=inner.optional("max_batch_size", "a whole number from 1", _whole),
+    inner = Reader(value)
+    endpoint = Endpoint(
+        url=inner.take("url", "a URL that begins with http:// or https://", jsonvalues.url) or "",
+        model=inner.optional("model", "the name of a model", jsonvalues.text),
+        api=inner.optional("api", ", ".join(APIS), jsonvalues.one_of(APIS)),
+        key_variable=inner.optional("key_variable", "the name of an environment variable", jsonvalues.text),
     )
-    inner.refuse_others()
-    for problem in inner.problems:
-        reader.note(f"serving.{problem.key}", problem.found, problem.allowed)
+    reader.take_over("endpoint", inner)
+    return endpoint
+
+
+def _text_request(reader: Reader, value: object) -> TextRequest | None:
+    """Return `text`, with the problems in it noted."""
+    if not isinstance(value, Mapping):
+        return None
+    inner = Reader(value)
+    request = TextRequest(
+        endpoint=inner.optional("endpoint", "an object", partial(_endpoint, inner)),
+        max_in_flight=inner.optional("max_in_flight", "a whole number from 1", jsonvalues.whole),
+        kv_cache_bytes=inner.optional("kv_cache_bytes", "a whole number from 1", jsonvalues.whole),
+        timeout_s=inner.optional("timeout_s", "a number above 0", jsonvalues.positive),
+    )
+    reader.take_over("text", inner)
     return request
 
 
-def _check_purpose(reader: _Reader, config: RunConfig) -> None:
+def _serving(reader: Reader, value: object) -> ServingRequest | None:
+    """Return `serving`, with the problems in it noted."""
+    if not isinstance(value, Mapping):
+        return None
+    inner = Reader(value)
+    server = inner.take("server", "a path", jsonvalues.path)
+    request = ServingRequest(
+        server=server or Path(),
+        batching=inner.optional("batching", ", ".join(BATCHING), jsonvalues.one_of(BATCHING)),
+        transport=inner.optional("transport", ", ".join(TRANSPORTS), jsonvalues.one_of(TRANSPORTS)),
+        instance_count=inner.optional("instance_count", "a whole number from 1", jsonvalues.whole),
+        max_queue_delay_us=inner.optional("max_queue_delay_us", "a whole number from 0", jsonvalues.whole_from_zero),
+        preferred_batch_size=inner.optional(
+            "preferred_batch_size", "a list of whole numbers from 1", jsonvalues.batch_sizes
+        ),
+        max_batch_size=inner.optional("max_batch_size", "a whole number from 1", jsonvalues.whole),
+    )
+    reader.take_over("serving", inner)
+    return request
+
+
+def _check_purpose(reader: Reader, config: RunConfig) -> None:
     if config.compliance_test is not None and config.mode is not Mode.PERFORMANCE:
         reader.note("compliance_test", json.dumps(config.compliance_test), "null: it is a run in performance mode")
     if config.find and config.mode is not Mode.PERFORMANCE:
         reader.note("find", "true", "false: targets are looked for in performance mode")
+    if config.find and config.text is not None:
+        reader.note("find", "true", "false: targets of engines that answer prompts are not looked for")
     if config.find and config.compliance_test is not None:
         reader.note("find", "true", "false: a compliance test has the targets of the run that it is for")
 
 
-def _check_targets(reader: _Reader, config: RunConfig) -> None:
+def _check_targets(reader: Reader, config: RunConfig) -> None:
     if config.gpus and config.device != "cuda":
         reader.note("gpus", str(list(config.gpus)), f"null: device {config.device} has none")
     if config.batch_timeout_us is not None and config.scenario is not Scenario.SERVER:
@@ -235,37 +180,40 @@ def parse_run_config(text: str, source: str, known: KnownNames) -> RunConfig:
         raise ConfigError(source, [Problem("the file", f"no JSON ({error})", "one JSON object")]) from error
     if not isinstance(values, dict):
         raise ConfigError(source, [Problem("the file", type(values).__name__, "one JSON object")])
-    reader = _Reader(values)
+    reader = Reader(values)
     reader.take("format", str(FORMAT), lambda value: value if value == FORMAT and value is not True else None)
     scenarios = ", ".join(member.value for member in Scenario)
-    model = reader.take("model", ", ".join(known.models), _one_of(known.models))
-    backend = reader.take("backend", ", ".join(known.backends), _one_of(known.backends))
-    device = reader.take("device", "the name of a device", _text)
-    scenario = reader.take("scenario", scenarios, _named(parse_scenario))
-    mode = reader.take("mode", ", ".join(member.value for member in Mode), _named(parse_mode))
+    model = reader.take("model", ", ".join(known.models), jsonvalues.one_of(known.models))
+    backend = reader.take("backend", ", ".join(known.backends), jsonvalues.one_of(known.backends))
+    device = reader.take("device", "the name of a device", jsonvalues.text)
+    scenario = reader.take("scenario", scenarios, jsonvalues.named(parse_scenario))
+    mode = reader.take("mode", ", ".join(member.value for member in Mode), jsonvalues.named(parse_mode))
     execution_mode = reader.take(
-        "execution_mode", ", ".join(member.value for member in ExecutionMode), _named(parse_execution_mode)
+        "execution_mode", ", ".join(member.value for member in ExecutionMode), jsonvalues.named(parse_execution_mode)
     )
-    compliance_test = reader.optional("compliance_test", ", ".join(COMPLIANCE_TESTS), _one_of(COMPLIANCE_TESTS))
-    find = reader.take("find", "true, false", _truth)
-    model_path = reader.optional("model_path", "a path", _path)
-    model_info_path = reader.optional("model_info_path", "a path", _path)
-    dataset_path = reader.take("dataset_path", "a path", _path)
-    preprocessed_path = reader.optional("preprocessed_path", "a path", _path)
-    output_dir = reader.take("output_dir", "a path", _path)
-    precision = reader.take("precision", ", ".join(PRECISIONS), _one_of(PRECISIONS))
-    gpus = reader.optional("gpus", "a list of GPU numbers, none twice", _gpus)
-    batch_size = reader.optional("batch_size", "a whole number from 1", _whole)
-    instances = reader.optional("instances", "a whole number from 1", _whole)
-    threads = reader.optional("threads", "a whole number from 1", _whole)
-    batch_timeout_us = reader.optional("batch_timeout_us", "a whole number from 1", _whole)
-    target_qps = reader.optional("target_qps", "a number above 0", _positive)
-    target_latency_ms = reader.optional("target_latency_ms", "a number above 0", _positive)
-    min_duration_ms = reader.optional("min_duration_ms", "a whole number from 1", _whole)
-    min_query_count = reader.optional("min_query_count", "a whole number from 1", _whole)
-    performance_sample_count = reader.optional("performance_sample_count", "a whole number from 1", _whole)
-    user_conf = reader.optional("user_conf", "a path", _path)
+    compliance_test = reader.optional(
+        "compliance_test", ", ".join(COMPLIANCE_TESTS), jsonvalues.one_of(COMPLIANCE_TESTS)
+    )
+    find = reader.take("find", "true, false", jsonvalues.truth)
+    model_path = reader.optional("model_path", "a path", jsonvalues.path)
+    model_info_path = reader.optional("model_info_path", "a path", jsonvalues.path)
+    dataset_path = reader.take("dataset_path", "a path", jsonvalues.path)
+    preprocessed_path = reader.optional("preprocessed_path", "a path", jsonvalues.path)
+    output_dir = reader.take("output_dir", "a path", jsonvalues.path)
+    precision = reader.take("precision", ", ".join(PRECISIONS), jsonvalues.one_of(PRECISIONS))
+    gpus = reader.optional("gpus", "a list of GPU numbers, none twice", jsonvalues.gpu_numbers)
+    batch_size = reader.optional("batch_size", "a whole number from 1", jsonvalues.whole)
+    instances = reader.optional("instances", "a whole number from 1", jsonvalues.whole)
+    threads = reader.optional("threads", "a whole number from 1", jsonvalues.whole)
+    batch_timeout_us = reader.optional("batch_timeout_us", "a whole number from 1", jsonvalues.whole)
+    target_qps = reader.optional("target_qps", "a number above 0", jsonvalues.positive)
+    target_latency_ms = reader.optional("target_latency_ms", "a number above 0", jsonvalues.positive)
+    min_duration_ms = reader.optional("min_duration_ms", "a whole number from 1", jsonvalues.whole)
+    min_query_count = reader.optional("min_query_count", "a whole number from 1", jsonvalues.whole)
+    performance_sample_count = reader.optional("performance_sample_count", "a whole number from 1", jsonvalues.whole)
+    user_conf = reader.optional("user_conf", "a path", jsonvalues.path)
     serving = None if "serving" not in values else reader.optional("serving", "an object", partial(_serving, reader))
+    text_request = None if "text" not in values else reader.take("text", "an object", partial(_text_request, reader))
     reader.refuse_others()
     if (
         model is None or backend is None or device is None or scenario is None or mode is None
@@ -299,6 +247,7 @@ def parse_run_config(text: str, source: str, known: KnownNames) -> RunConfig:
         performance_sample_count=performance_sample_count,
         user_conf=user_conf,
         serving=serving,
+        text=text_request,
     )
     if serving is not None:
         check_serving(serving, scenario, reader.note)

@@ -31,8 +31,10 @@ _MODES = {
     Mode.PERFORMANCE: mlperf_loadgen.TestMode.PerformanceOnly,
     Mode.ACCURACY: mlperf_loadgen.TestMode.AccuracyOnly,
 }
-SINK = ResponseSink(mlperf_loadgen.QuerySampleResponse, mlperf_loadgen.QuerySamplesComplete)
-"""LoadGen's response type and completion call."""
+SINK = ResponseSink(
+    mlperf_loadgen.QuerySampleResponse, mlperf_loadgen.QuerySamplesComplete, mlperf_loadgen.FirstTokenComplete
+)
+"""LoadGen's response type and completion calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,8 +53,8 @@ class CalibrationSource:
 class ModelFacts:
     """What is known about a model's files; without a model.json only where its one file is.
 
-    folder: where further files of the model lie (a tokenizer). framework: "onnx", "pytorch", "tensorrt", "openvino" or
-    None (not known).
+    folder: where further files of the model lie (a tokenizer). framework: "onnx", "pytorch", "tensorrt", "openvino",
+    "huggingface" (safetensors of a folder in Hugging Face's layout), "gguf" or None (not known).
     """
 
     folder: Path | None = None

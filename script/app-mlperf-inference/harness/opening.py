@@ -26,7 +26,7 @@ from harness.qsl import Library, Source
 from harness.served import ServedPlan, resolve_serving, served_layouts
 from harness.store import open_store
 from harness.sut import Work
-from harness.tensors import Infer, NetworkSpec, Samples
+from harness.tensors import Infer, Samples
 from harness.tuning import Layout, Search, cpu_layouts, gpu_layouts
 from harness.watch.progress import Counts
 
@@ -68,33 +68,42 @@ class Parts:
     digests: dict[str, str]
 
 
-def _checked_digests(facts: ModelFacts, networks: Sequence[NetworkSpec]) -> dict[str, str]:
+def checked_digests(facts: ModelFacts, names: Sequence[str]) -> dict[str, str]:
     """Return the digests of the model's files; raises HarnessError for one that is missing or another than said."""
     digests = {}
-    for network in networks:
-        file = facts.files.get(network.name)
+    for name in names:
+        file = facts.files.get(name)
         if file is None:
             known = ", ".join(facts.files) or "none"
-            raise HarnessError(f"the model has no file for its network {network.name}; it has: {known}", _HINT)
+            raise HarnessError(f"the model has no file for its network {name}; it has: {known}", _HINT)
         try:
-            digests[network.name] = file_sha256(file.path)
+            digests[name] = file_sha256(file.path)
         except OSError as error:
             raise HarnessError(f"cannot read the model {file.path}: {error.strerror}", _HINT) from error
-        if file.sha256 not in (None, digests[network.name]):
+        if file.sha256 not in (None, digests[name]):
             raise HarnessError(
-                f"{file.path} has sha256 {digests[network.name]}, but model.json describes {file.sha256}",
+                f"{file.path} has sha256 {digests[name]}, but model.json describes {file.sha256}",
                 "the file was changed or cut off: give the model.json that was made with it, or make the model again",
             )
     return digests
 
 
-def _check_backend(config: RunConfig, can: BackendRecord, facts: ModelFacts) -> None:
+def require_fit(config: RunConfig) -> None:
+    """Raise ConfigError for a backend that cannot run the benchmark at all."""
     if why := misfit(config.backend, config.model, config.device):
         raise ConfigError("the run", [Problem("backend", repr(config.backend), f"another one: {why}")])
+
+
+def check_backend(config: RunConfig, can: BackendRecord, facts: ModelFacts) -> None:
+    """Raise ConfigError and HarnessError for what the backend cannot do."""
     if can.is_served != (config.serving is not None):
         allowed = "an object with the server's files" if can.is_served else "no such key"
         found = "nothing" if config.serving is None else "an object"
         raise ConfigError("the run", [Problem("serving", found, f"{allowed} (backend {config.backend})")])
+    if can.is_text != (config.text is not None):
+        allowed = "an object with the engine's settings" if can.is_text else "no such key"
+        found = "nothing" if config.text is None else "an object"
+        raise ConfigError("the run", [Problem("text", found, f"{allowed} (backend {config.backend})")])
     for key, found, known in (("device", config.device, can.devices), ("precision", config.precision, can.precisions)):
         if found not in known:
             problem = Problem(key, repr(found), f"{', '.join(known)} (backend {config.backend})")
@@ -104,7 +113,11 @@ def _check_backend(config: RunConfig, can: BackendRecord, facts: ModelFacts) -> 
     if not facts.files:
         allowed = f"a model file: backend {config.backend} reads one"
         raise ConfigError("the run", [Problem("model_path", "null", allowed)])
-    is_as_it_lies = facts.framework not in (None, "pytorch")  # torch turns weights into another type as it loads them
+    is_as_it_lies = facts.framework not in (
+        None,
+        "pytorch",
+        "huggingface",
+    )  # torch turns weights into another type as it loads them
     if is_as_it_lies and facts.precision != config.precision:
         raise HarnessError(
             f"the model's files are {facts.precision}; the run asks for {config.precision}",
@@ -119,13 +132,14 @@ def _check_backend(config: RunConfig, can: BackendRecord, facts: ModelFacts) -> 
 
 def open_parts(config: RunConfig) -> Parts:
     """Return the parts of a run, nothing heavy opened yet; raises ConfigError and HarnessError."""
+    require_fit(config)
     module: ModelModule = registry.load_model(config.model)
     rules = record_of(config.model)
     backend, can = registry.load_backend(config.backend), BACKENDS[config.backend]
     facts = read_model_facts(config.model_path, config.model_info_path)
-    _check_backend(config, can, facts)
+    check_backend(config, can, facts)
     model = module.open_model(facts)
-    digests = _checked_digests(facts, model.networks) if can.framework is not None else {}
+    digests = checked_digests(facts, [one.name for one in model.networks]) if can.framework is not None else {}
     dataset = registry.load_dataset_of(config.model).open_dataset(config.dataset_path)
     source: Source = RawSource(dataset, model)
     if config.preprocessed_path is not None:

@@ -19,6 +19,8 @@ from harness.backends.base import BackendModule
 from harness.benchmarks.base import ModelModule
 from harness.datasets.base import DatasetModule
 from harness.errors import ConfigError, HarnessError, Problem
+from harness.text.engine import EngineModule
+from harness.text.model import TextModule
 
 _HERE = Path(__file__).parent
 
@@ -55,6 +57,18 @@ def load_model(name: str) -> ModelModule:
     """Return the module of the model or benchmark `name`; raises ConfigError listing the known names."""
     model: ModelModule = _load("models", name, ("benchmarks", model_of(name), "model"), "open_model")
     return model
+
+
+def load_engine(name: str) -> EngineModule:
+    """Return the module of a backend that answers prompts; raises ConfigError listing the known names."""
+    engine: EngineModule = _load("backends", name, ("backends", name, "engine"), "open_engine")
+    return engine
+
+
+def load_text(name: str) -> TextModule:
+    """Return the module of a benchmark whose answers are texts; raises ConfigError listing the known names."""
+    text: TextModule = _load("models", name, ("benchmarks", model_of(name), "text"), "open_text")
+    return text
 
 
 def load_dataset(name: str) -> DatasetModule:

@@ -119,12 +119,13 @@ def build_result(config: RunConfig, settings: Settings, log: LoadGenLog, facts: 
     """Return the content of result.json. `valid` is LoadGen's verdict and no error; an accuracy run is valid without
     errors."""
     metric: Json = None
-    if log.metric is not None:
+    figure = log.metric if log.tokens is None else log.published
+    if figure is not None:
         metric = {
-            "name": log.metric.metric.name,
-            "value": log.metric.value,
-            "unit": log.metric.metric.unit,
-            "higher_is_better": log.metric.metric.higher_is_better,
+            "name": figure.metric.name,
+            "value": figure.value,
+            "unit": figure.metric.unit,
+            "higher_is_better": figure.metric.higher_is_better,
         }
     return {
         "format": FORMAT,

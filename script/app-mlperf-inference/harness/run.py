@@ -11,36 +11,34 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mlperf_results.compliance import audit_values
-from mlperf_results.disturbance import disturbances
+from mlperf_results.backends import BACKENDS
 from mlperf_results.layout import RunPaths
-from mlperf_results.logs import Json, LogError, read_run_logs
-from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY, ExecutionMode, Mode, Scenario
+from mlperf_results.logs import Json
+from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY, Scenario
 
-from harness import registry, userconf
-from harness.audit import clear_audit
+from harness import registry
 from harness.config import KnownNames, RunConfig, parse_run_config
 from harness.cores import available_cores
-from harness.effective import logged_settings, require_same_settings
-from harness.errors import ConfigError, HarnessError, Problem
-from harness.metadata_json import metadata as metadata_record
-from harness.mishaps import incomplete_logs, require_whole_logs
+from harness.errors import ConfigError, Problem
 from harness.opening import OpenedWork, Parts, open_parts, open_work, require_model_memory, search_of
 from harness.qsl import Library, make_library
-from harness.result import Facts, build_result, write_json
-from harness.settings import Circumstances, Origin, Setting, Settings, Shape, require_memory, resolve
+from harness.querymemory import require_memory
+from harness.result import Facts, build_result
+from harness.settings import Circumstances, Origin, Setting, Settings, Shape, resolve
 from harness.shapes import KeptShape, purpose, read_shape, shape_file, write_shape
 from harness.sut import INLINE_SERVER_LIMIT_MS, IssueShape, Work, chunked, multi_inline, queued, single_inline, split
+from harness.testrun import (
+    LoadGenRun,
+    audited_values,
+    available_memory_bytes,
+    clear_folder,
+    raise_recorded,
+    user_lines,
+)
 from harness.tuning import Found, Layout, Search, find_shape
-from harness.watch.machine import free_memory_bytes, machine_facts
-from harness.watch.monitor import Monitor
-from harness.watch.progress import Expectation, progress
 
 if TYPE_CHECKING:
-    from harness.loadgen import Samples, Test  # only a run needs LoadGen
-
-_USABLE_MEMORY = 0.8
-"""Part of the available memory that LoadGen's queries, or a model, may take."""
+    from harness.loadgen import Test  # only a run needs LoadGen
 
 _WARM_UP_SAMPLES = 8
 """Fewest samples in memory while the shape is looked for; MultiStream asks for eight at once."""
@@ -54,25 +52,6 @@ def read_config(path: Path) -> RunConfig:
         raise ConfigError(str(path), [Problem("the file", str(error), "a readable run.json")]) from error
     known = KnownNames(models=registry.known_names("models"), backends=registry.known_names("backends"))
     return parse_run_config(text, str(path), known)
-
-
-def available_memory_bytes() -> int | None:
-    """Return how much of the free memory a run may plan with; None where the system does not tell."""
-    free = free_memory_bytes()
-    return None if free is None else int(free * _USABLE_MEMORY)
-
-
-def _user_lines(config: RunConfig, loadgen_name: str) -> dict[str, float]:
-    if config.user_conf is None:
-        return {}
-    try:
-        text = config.user_conf.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError("the run", [Problem("user_conf", str(error), "a readable file, or null")]) from error
-    lines = userconf.parse(text, str(config.user_conf))
-    if config.execution_mode is ExecutionMode.VALID:
-        userconf.require_rules(lines, str(config.user_conf))
-    return userconf.effective(lines, loadgen_name, config.scenario)
 
 
 def _load_some(parts: Parts, library: Library) -> None:
@@ -101,14 +80,6 @@ class _Opener:
 
     def opened(self, work: Work) -> OpenedWork:
         return self._open[id(work)]
-
-
-def raise_recorded(work: Work) -> None:
-    """Raise the first error of a callback as a HarnessError; LoadGen has ended."""
-    work.failures.settle()
-    if work.failures.first is not None:
-        message = f"inference failed during the run: {work.failures.first}"
-        raise HarnessError(message) from work.failures.first
 
 
 def _shape(config: RunConfig, search: Search, found: Found, kept: KeptShape | None) -> Shape:
@@ -158,48 +129,6 @@ def _issue_shape(scenario: Scenario, found: Found, wait_s: float) -> IssueShape:
     return queued(work, found.batch_size, wait_s)
 
 
-def _audit_values(config: RunConfig) -> dict[str, int] | None:
-    if config.compliance_test is None:
-        return None
-    return audit_values(config.compliance_test, config.model, metadata.version("mlcommons-loadgen"))
-
-
-def _expectation(prepared: Prepared) -> Expectation:
-    config, settings, count = prepared.config, prepared.settings, prepared.parts.dataset.count
-    is_measured = config.mode is Mode.PERFORMANCE
-    samples_per_query = MULTI_STREAM_SAMPLES_PER_QUERY if config.scenario is Scenario.MULTI_STREAM else 1
-    return Expectation(
-        title=f"{config.model} {config.backend} {config.scenario.value} {config.mode.value}",
-        at_least_s=settings.min_duration_ms.value / 1000.0 if is_measured else 0.0,
-        at_least_samples=settings.min_query_count.value * samples_per_query if is_measured else count,
-    )
-
-
-def samples_of(work: Work) -> Samples:
-    """Return the data set as LoadGen sees it; an error in it ends the run."""
-    from harness.loadgen import Samples
-
-    library, guarded = work.library, work.failures.guarded
-    return Samples(count=library.count, load=guarded(library.load), unload=guarded(library.unload))
-
-
-def _start_test(prepared: Prepared, issue_shape: IssueShape) -> Monitor:
-    from harness.loadgen import Calls, run_test
-
-    config, work = prepared.config, prepared.found.work
-
-    if config.mode is Mode.ACCURACY:
-        work.counts.expected = work.library.count
-    monitor = Monitor(with_gpus=config.device == "cuda")
-    with monitor, progress(_expectation(prepared), work.counts):
-        calls = Calls(issue_shape.issue, work.counts.flush)
-        run_test(prepared.test(), calls, samples_of(work), RunPaths(config.output_dir))
-    raise_recorded(work)  # before `close`: a failed worker may never end
-    issue_shape.close()
-    raise_recorded(work)  # a worker may fail while it ends
-    return monitor
-
-
 def _versions(opened: OpenedWork) -> dict[str, str]:
     found = {"python": platform.python_version(), "numpy": metadata.version("numpy")}
     return {**found, "loadgen": metadata.version("mlcommons-loadgen"), **opened.versions()}
@@ -228,19 +157,6 @@ def _facts(prepared: Prepared, shape_name: str) -> Facts:
     )
 
 
-def _clear_folder(paths: RunPaths, user_conf: Path | None) -> None:
-    """Make the output folder, and remove what an earlier run left in it; the user's own user.conf may lie there."""
-    try:
-        paths.folder.mkdir(parents=True, exist_ok=True)
-        clear_audit(paths.folder)
-        for path in paths.made_by_a_run:
-            if user_conf is None or path.resolve() != user_conf.resolve():
-                path.unlink(missing_ok=True)
-    except OSError as error:
-        message = f"cannot make the output folder {paths.folder} ready: {error}"
-        raise HarnessError(message, "give another output_dir, or remove what is in the way") from error
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
     """A request with the networks open in their best shape and every setting decided: what is left is LoadGen."""
@@ -267,7 +183,7 @@ class Prepared:
             mode=self.config.mode,
             conf_values=self.settings.conf_values,
             performance_sample_count=self.settings.performance_sample_count.value,
-            audit_values=_audit_values(self.config),
+            audit_values=audited_values(self.config),
         )
 
     def facts(self, shape_name: str) -> Facts:
@@ -279,9 +195,9 @@ def prepare(config: RunConfig) -> Prepared:
     """Return the request made ready in a cleared output folder; raises ConfigError, and HarnessError where it cannot
     run. Results of an earlier run in the same folder are removed first, so that none can be taken for this one's."""
     started = datetime.now(timezone.utc)
-    _clear_folder(RunPaths(config.output_dir), config.user_conf)
+    clear_folder(RunPaths(config.output_dir), config.user_conf)
     parts = open_parts(config)
-    user_lines = _user_lines(config, parts.rules.loadgen_name)
+    lines = user_lines(config, parts.rules.loadgen_name)
     require_model_memory(parts, available_memory_bytes())
     search = search_of(parts, config.target_latency_ms)
     library = make_library(parts.source, parts.model)
@@ -292,9 +208,9 @@ def prepare(config: RunConfig) -> Prepared:
     raise_recorded(found.work)
     circumstances = Circumstances(
         rules=parts.rules,
-        user_lines=user_lines,
+        user_lines=lines,
         dataset_count=parts.dataset.count,
-        audit_values=_audit_values(config),
+        audit_values=audited_values(config),
     )
     settings = resolve(config, _shape(config, search, found, kept), circumstances, found.warm_up)
     return Prepared(
@@ -305,28 +221,23 @@ def prepare(config: RunConfig) -> Prepared:
 
 def perform(config: RunConfig) -> dict[str, Json]:
     """Run one LoadGen test and return the content of the result.json it writes; raises as `prepare` does."""
+    if BACKENDS[config.backend].is_text:
+        from harness.text.run import perform_text
+
+        return perform_text(config)
     prepared = prepare(config)
-    settings, paths = prepared.settings, RunPaths(config.output_dir)
+    settings, work = prepared.settings, prepared.found.work
     require_memory(settings, available_memory_bytes())
-    issue_shape = prepared.issue_shape(prepared.found.work)
+    issue_shape = prepared.issue_shape(work)
     prepared.opened.start_count()
-    monitor = _start_test(prepared, issue_shape)
+    run = LoadGenRun(config=config, settings=settings, started=prepared.started)
+    monitor = run.watch(prepared.test(), issue_shape.issue, work)
+    raise_recorded(work)  # before `close`: a failed worker may never end
+    issue_shape.close()
+    raise_recorded(work)  # a worker may fail while it ends
     served = prepared.opened.served()
-    try:
-        log = read_run_logs(paths)
-    except LogError as error:
-        raise incomplete_logs(paths, str(error)) from error
-    require_whole_logs(paths, config.mode)
-    require_same_settings(settings, _audit_values(config), logged_settings(paths))
-    result = build_result(config, settings, log, prepared.facts(issue_shape.name))
+    result = build_result(config, settings, run.log(), prepared.facts(issue_shape.name))
     prepared.opened.close()
-    load = monitor.record()
     if served:
         result["served"] = served
-    result = {**result, "load": load.summary(), "machine": machine_facts(monitor.gpus)}
-    result["disturbances"] = [str(found) for found in disturbances(result)]
-    result["took_s"] = round((datetime.now(timezone.utc) - prepared.started).total_seconds(), 1)
-    write_json(paths.load_json, load.content())
-    write_json(paths.metadata_json, metadata_record(result))
-    write_json(paths.result_json, result)  # the last file: it is what says that a run is done
-    return result
+    return run.write(result, monitor)

@@ -12,11 +12,13 @@ from mlperf_results.names import SYNTHETIC_LABEL, Mode
 
 from harness import registry
 from harness.accuracy import Judged, ResponseLog, all_passed, judge, official_targets
+from harness.benchmarks.base import Model
 from harness.config import RunConfig
 from harness.errors import ConfigError, Problem
 from harness.metadata_json import metadata
 from harness.modelfacts import read_model_facts
 from harness.result import write_json
+from harness.text.model import TextModel
 
 SAMPLED_TEST = "TEST01"
 """The compliance test whose performance run logs the responses of some samples; it is scored on those."""
@@ -63,9 +65,12 @@ def score(config: RunConfig) -> dict[str, Json]:
         problem = Problem("mode", config.mode.value, "accuracy: a performance run logs no responses (but in TEST01)")
         raise ConfigError("the run", [problem])
     paths = RunPaths(config.output_dir)
-    module = registry.load_model(config.model)
     facts = read_model_facts(config.model_path, config.model_info_path)
-    model = module.open_model(facts)
+    model: Model | TextModel
+    if record_of(config.model).generation is None:
+        model = registry.load_model(config.model).open_model(facts)
+    else:
+        model = registry.load_text(config.model).open_text(facts)
     dataset = registry.load_dataset_of(config.model).open_dataset(config.dataset_path)
     log = ResponseLog(paths.accuracy_log, dataset.count, is_part=is_sampled)
     scored = model.score(log, dataset)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from mlperf_results.compliance import SERVER_RATE_PARTS
@@ -51,13 +51,6 @@ LOADGEN_OVERHEAD_MS = {Scenario.SINGLE_STREAM: 0.002, Scenario.MULTI_STREAM: 0.0
 """What LoadGen and its Python interface add to a query: in the streams the least measured with 6.0.17 (an expected
 latency must not be too high, or LoadGen runs out of queries), in Server a generous figure (a thread is woken for
 each query)."""
-
-_MEMORY_PER_QUERY_BYTES = 450
-_MEMORY_PER_SAMPLE_BYTES = {
-    Scenario.SINGLE_STREAM: 25, Scenario.MULTI_STREAM: 25, Scenario.SERVER: 25, Scenario.OFFLINE: 400
-}  # fmt: skip
-"""Peak growth of a process per generated query and sample, measured with LoadGen 6.0.17 and a fast SUT, rounded
-up."""
 
 Value = TypeVar("Value", int, float)
 
@@ -102,8 +95,8 @@ class Settings:
     """Every setting of a run. None: the scenario has no such setting.
 
     target_latency_ms: the limit in Server, the expected latency in streams. user_lines: further user.conf values of
-    the user. departures: user.conf's names of the settings with which the run measures something else than the rules
-    ask for.
+    the user. rule_lines: those that the benchmark's record asks for. departures: user.conf's names of the settings
+    with which the run measures something else than the rules ask for.
     """
 
     scenario: Scenario
@@ -116,11 +109,12 @@ class Settings:
     performance_sample_count: Setting[int]
     user_lines: Mapping[str, float]
     departures: tuple[str, ...] = ()
+    rule_lines: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def conf_values(self) -> dict[str, float]:
         """The settings as LoadGen's user.conf keys."""
-        values: dict[str, float] = dict(self.user_lines)
+        values: dict[str, float] = {**self.rule_lines, **self.user_lines}
         values["min_duration"] = self.min_duration_ms.value
         values["min_query_count"] = self.min_query_count.value
         values["performance_sample_count_override"] = self.performance_sample_count.value
@@ -319,35 +313,3 @@ def resolve(config: RunConfig, shape: Shape, circumstances: Circumstances, warm_
         user_lines={key: value for key, value in lines.items() if key not in managed},
         departures=_departures(config, circumstances, target_latency_ms),
     )
-
-
-def expected_memory_bytes(settings: Settings) -> int:
-    """Return about how much memory LoadGen takes for the queries it generates before a performance run; 0 in
-    accuracy mode."""
-    if settings.mode is Mode.ACCURACY:
-        return 0
-    seconds = settings.min_duration_ms.value / 1000.0
-    samples_per_query = 8 if settings.scenario is Scenario.MULTI_STREAM else 1
-    if settings.scenario.is_stream and settings.target_latency_ms is not None:
-        queries = max(settings.min_query_count.value, 2.0 * seconds * 1000.0 / settings.target_latency_ms.value)
-    else:
-        rate = settings.target_qps.value if settings.target_qps is not None else 0.0
-        queries = max(settings.min_query_count.value, 1.1 * seconds * rate)
-    per_query = 0 if settings.scenario is Scenario.OFFLINE else _MEMORY_PER_QUERY_BYTES
-    return int(queries * (per_query + samples_per_query * _MEMORY_PER_SAMPLE_BYTES[settings.scenario]))
-
-
-def require_memory(settings: Settings, available_bytes: int | None) -> None:
-    """Raise ConfigError when LoadGen would need more memory than is available (None: not known, nothing is
-    checked)."""
-    needed = expected_memory_bytes(settings)
-    if available_bytes is None or needed <= available_bytes:
-        return
-    found = f"{settings.min_duration_ms.value} ms ({settings.min_duration_ms.origin.value})"
-    most_ms = int(settings.min_duration_ms.value * available_bytes / needed)
-    allowed = (
-        f"at most about {most_ms} ms at this speed: LoadGen generates all queries of a run before it starts, "
-        f"here about {needed / 1e9:.0f} GB of them, and {available_bytes / 1e9:.0f} GB can be used"
-    )
-    hint = "use a shorter run, a lower rate (batch_size 1, threads 1), or a machine with more memory"
-    raise ConfigError("the run", [Problem("min_duration_ms", found, allowed)], hint)

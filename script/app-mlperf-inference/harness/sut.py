@@ -52,10 +52,12 @@ class Response(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ResponseSink:
-    """Where responses go: `make_response(id, address, size_bytes)`, and `complete` for a list of them."""
+    """Where responses go: `make_response(id, address, size_bytes)`, for answers of tokens with their number as well,
+    and `complete` for a list of them. first: takes the first tokens of an answer, before it is complete."""
 
-    make_response: Callable[[int, int, int], Response]
+    make_response: Callable[..., Response]
     complete: Callable[[list[Response]], None]
+    first: Callable[[list[Response]], None] = lambda responses: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from mlperf_results.figures import published_figure
 from mlperf_results.names import Mode
 
 from .assembly import Piece
@@ -69,7 +68,7 @@ def result_table(runs: Sequence[FoundRun]) -> list[str]:
         accuracy = next(
             (one for one in runs if one.mode is Mode.ACCURACY and not one.test and one.place == run.place), None
         )
-        metric = published_figure(run.log)
+        metric = run.log.published
         result = f"{metric.value:.6g} {metric.metric.unit}" if metric else "-"
         metrics = (accuracy.accuracy.get("metrics") or ()) if accuracy else ()
         score = ", ".join(f"{row['name']} {row['value']:.6g}" for row in metrics)

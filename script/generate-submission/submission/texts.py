@@ -11,7 +11,6 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mlperf_results.figures import published_figure
 from mlperf_results.recipecalls import threads_in_all
 
 from .found import FoundRun, Sut
@@ -118,7 +117,7 @@ def _result_rows(run: FoundRun, accuracy: FoundRun | None) -> list[tuple[object,
     if run.log is not None:
         rows.append(("LoadGen's verdict", "VALID" if run.log.is_valid else "INVALID"))
         rows.append(("duration", f"{run.log.duration_s:.1f} s"))
-        figure = published_figure(run.log)
+        figure = run.log.published
         if figure is not None:
             rows.append((figure.metric.name, f"{figure.value:.6g} {figure.metric.unit}"))
     if accuracy is not None:

@@ -25,4 +25,8 @@ def misfit(backend: str, benchmark: str, device: str) -> str:
     reasons = {f"on {device}": record.unfit.get(device, "")}
     if record.is_served and known is not None:
         reasons[benchmark] = known.unservable
+    if known is not None and record.is_text != (known.generation is not None):
+        fitting = ", ".join(name for name, one in BACKENDS.items() if one.is_text != record.is_text)
+        words = "it answers prompts with texts" if record.is_text else "it runs networks on tensors"
+        reasons[benchmark] = f"{words}; backends that can: {fitting}"
     return "; ".join(f"backend {backend} cannot run {what}: {why}" for what, why in reasons.items() if why)

@@ -1,20 +1,12 @@
-"""The figure of a run that the official checkers publish; where its rate comes from, and which one to try next."""
+"""Where the rate of a run comes from, and which one to try next."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from mlperf_results.logs import LATE_REASON, SHORT_REASON, LoadGenLog, MetricValue
-from mlperf_results.names import TOKEN_METRIC, Scenario
-
-
-def published_figure(log: LoadGenLog) -> MetricValue | None:
-    """Return tokens per second where LoadGen infers them, else the metric of the scenario; None without either."""
-    if log.tokens_per_second is not None:
-        return MetricValue(metric=TOKEN_METRIC, value=log.tokens_per_second)
-    return log.metric
-
+from mlperf_results.logs import LATE_REASON, SHORT_REASON
+from mlperf_results.names import Scenario
 
 CHOSEN_ORIGIN = "warm-up estimate"
 """The origin in result.json of a value that the harness chose from its warm-up."""
@@ -30,7 +22,10 @@ LONGER_PART = 1.5
 """Times the rate of an Offline run that was too short, for the next one: LoadGen makes as many samples as such a rate
 needs for the least duration, and the machine may answer faster in another minute."""
 
-_SAYS_LESS = ("Reduce target QPS", "early stopping not satisfied", "Increase expected QPS")
+_SAYS_LESS = (
+    "Reduce target QPS", "TTFT constrain not met", "TPOT constrain not met", "early stopping not satisfied",
+    "Increase expected QPS",
+)  # fmt: skip
 """How the other reasons of such a run begin: LoadGen's advice (6.0.17) names no rate, and early stopping follows from
 the late queries."""
 
@@ -72,8 +67,9 @@ def better_rate(result: Mapping[str, Any]) -> float | None:
     asked, metric, scenario = _rate(result).get("value"), result.get("metric"), _scenario(result)
     if result["valid"] or not asked or metric is None or _RATED.get(scenario) not in result["invalid_reasons"]:
         return None
+    answered = (result.get("text") or {}).get("samples_per_second") or metric["value"]
     is_server = scenario == Scenario.SERVER.value
-    rate = LOWER_PART * min(asked, metric["value"]) if is_server else LONGER_PART * max(asked, metric["value"])
+    rate = LOWER_PART * min(asked, answered) if is_server else LONGER_PART * max(asked, answered)
     return float(f"{rate:.3g}")
 
 

@@ -1,31 +1,34 @@
 """Reads the logs of one LoadGen run into one frozen type, with the unit of every figure in its name.
 
 `mlperf_log_detail.txt` is the source, because the official checkers read it too; the summary is read only to compare
-the verdicts. A line of it looks like
-
-    :::MLLOG {"key": "result_validity", "value": "VALID", "time_ms": 3273.9, ..., "metadata": {"is_error": false,
-    ...}}
-
-Key names: LoadGen 4.1 to 6.0.17 (https://github.com/mlcommons/inference/tree/master/loadgen, results.cc and
-test_settings_internal.cc).
+the verdicts. Key names: LoadGen 4.1 to 6.0.17 (https://github.com/mlcommons/inference/tree/master/loadgen, results.cc
+and test_settings_internal.cc).
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TypeAlias
 
 from mlperf_results.layout import RunPaths
-from mlperf_results.names import METRIC_OF_SCENARIO, TOKEN_KEYS, Metric, Mode, Scenario, UnknownName, parse_scenario
+from mlperf_results.loglines import Json as Json  # the types of a log come from here, whatever module holds them
+from mlperf_results.loglines import LogError as LogError
+from mlperf_results.loglines import LogEvent as LogEvent
+from mlperf_results.loglines import Values
+from mlperf_results.loglines import parse_events as parse_events
+from mlperf_results.names import (
+    METRIC_OF_SCENARIO,
+    PLAIN_LATENCY_METRIC,
+    TOKEN_KEYS,
+    Metric,
+    Mode,
+    Scenario,
+    UnknownName,
+    parse_scenario,
+)
 
-Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
-"""What a JSON file can hold."""
-
-_PREFIX = ":::MLLOG "
 _POWER_TIME = "%m-%d-%Y %H:%M:%S.%f"
 _MODES = {"PerformanceOnly": Mode.PERFORMANCE, "AccuracyOnly": Mode.ACCURACY}
 LATE_REASON = "performance constraints not satisfied (too many queries over the latency target)"
@@ -40,21 +43,6 @@ _CHECKS = (
     ("result_min_queries_met", "minimum query count not met"),
     ("early_stopping_met", "early stopping not satisfied (too few queries, or too many over the latency target)"),
 )
-
-
-class LogError(Exception):
-    """A log that is missing, damaged, or ends before the result; the text names the file, the line and the key."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogEvent:
-    """One line of the detail log; `time_ms` counts from the start of the log."""
-
-    key: str
-    value: Json
-    time_ms: float
-    is_error: bool
-    is_warning: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +71,19 @@ class Latencies:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TokenFigures:
+    """What LoadGen measured of answers that are made token by token. ttft: time to the first token; tpot: time per
+    output token after it; None in Offline."""
+
+    per_second: float
+    ttft: Latencies | None
+    tpot: Latencies | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EarlyStopping:
-    """What LoadGen's early-stopping statistics said; the estimates exist in the stream scenarios only."""
+    """What LoadGen's early-stopping statistics said; the estimates exist in the stream scenarios only, and with token
+    latencies they are those of the first token (SingleStream)."""
 
     is_met: bool
     text: str
@@ -107,10 +106,11 @@ class EffectiveSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricValue:
-    """The figure of a performance run in the unit of its metric."""
+    """The figure of a performance run in the unit of its metric, and the key of the detail log that it stands at."""
 
     metric: Metric
     value: float
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,9 @@ class LoadGenLog:
     """All that a finished LoadGen run says about itself.
 
     `is_valid` is LoadGen's own verdict *and* no logged error. An accuracy run has no verdict: it is valid without
-    errors. `metric`, `latencies` and `early_stopping` are None after an accuracy run.
+    errors. `metric`, `latencies` and `early_stopping` are None after an accuracy run. published: tokens per second
+    where LoadGen measures or infers them, else `metric`: what the official checkers publish. tokens: of a run that
+    LoadGen measured by tokens.
     """
 
     loadgen_version: str
@@ -130,7 +132,8 @@ class LoadGenLog:
     error_count: int
     warnings: tuple[str, ...]
     metric: MetricValue | None
-    tokens_per_second: float | None
+    published: MetricValue | None
+    tokens: TokenFigures | None
     latencies: Latencies | None
     early_stopping: EarlyStopping | None
     is_min_duration_met: bool | None
@@ -144,68 +147,7 @@ class LoadGenLog:
     effective: EffectiveSettings
 
 
-def parse_events(text: str) -> tuple[LogEvent, ...]:
-    """Return the events of a detail log in order; raises LogError with the line number for a damaged line."""
-    events = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.startswith(_PREFIX):
-            continue
-        try:
-            record = json.loads(line[len(_PREFIX) :])
-            metadata = record["metadata"]
-            event = LogEvent(
-                key=record["key"],
-                value=record["value"],
-                time_ms=record["time_ms"],
-                is_error=metadata["is_error"],
-                is_warning=metadata["is_warning"],
-            )
-        except (ValueError, KeyError, TypeError) as error:
-            raise LogError(f"line {number} of the detail log is damaged ({error}): {line[:120]!r}") from error
-        events.append(event)
-    return tuple(events)
-
-
-class _Values:
-    """The last value of each key, fetched with its type checked."""
-
-    def __init__(self, events: Sequence[LogEvent]) -> None:
-        self._values = {event.key: event.value for event in events}
-
-    def has(self, key: str) -> bool:
-        return key in self._values
-
-    def _get(self, key: str) -> Json:
-        if key not in self._values:
-            raise LogError(f"the detail log has no key {key!r}: the run ended early, or this LoadGen is not known here")
-        return self._values[key]
-
-    def number(self, key: str) -> float:
-        value = self._get(key)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise LogError(f"the detail log's {key!r} should be a number, found {value!r}")
-        return value
-
-    def integer(self, key: str) -> int:
-        return int(self.number(key))
-
-    def integer_or_none(self, key: str) -> int | None:
-        return self.integer(key) if self.has(key) else None
-
-    def truth(self, key: str) -> bool:
-        value = self._get(key)
-        if not isinstance(value, bool):
-            raise LogError(f"the detail log's {key!r} should be true or false, found {value!r}")
-        return value
-
-    def text(self, key: str) -> str:
-        value = self._get(key)
-        if not isinstance(value, str):
-            raise LogError(f"the detail log's {key!r} should be a text, found {value!r}")
-        return value
-
-
-def _duration_s(values: _Values) -> float:
+def _duration_s(values: Values) -> float:
     moments = []
     for key in ("power_begin", "power_end"):
         text = values.text(key)
@@ -217,28 +159,72 @@ def _duration_s(values: _Values) -> float:
     return (moments[1] - moments[0]).total_seconds()
 
 
-def _latencies(values: _Values, scenario: Scenario) -> Latencies:
-    kind = "_query" if scenario is Scenario.MULTI_STREAM else ""
-    per_kind = "_per_query" if scenario is Scenario.MULTI_STREAM else ""
+def _spread(values: Values, bound: str, percentile: str) -> Latencies:
+    """Return latencies whose keys have a word ("min") and a number ("99.00") in the gaps of these names."""
 
-    def percentile(text: str) -> int:
-        return values.integer(f"result_{text}_percentile{per_kind}_latency_ns")
+    def at(text: str) -> int:
+        return values.integer(percentile.format(text))
 
     return Latencies(
-        min_ns=values.integer(f"result_min{kind}_latency_ns"),
-        mean_ns=values.integer(f"result_mean{kind}_latency_ns"),
-        max_ns=values.integer(f"result_max{kind}_latency_ns"),
-        p50_ns=percentile("50.00"),
-        p90_ns=percentile("90.00"),
-        p95_ns=percentile("95.00"),
-        p97_ns=percentile("97.00"),
-        p99_ns=percentile("99.00"),
-        p99_9_ns=percentile("99.90"),
+        min_ns=values.integer(bound.format("min")),
+        mean_ns=values.integer(bound.format("mean")),
+        max_ns=values.integer(bound.format("max")),
+        p50_ns=at("50.00"),
+        p90_ns=at("90.00"),
+        p95_ns=at("95.00"),
+        p97_ns=at("97.00"),
+        p99_ns=at("99.00"),
+        p99_9_ns=at("99.90"),
     )
 
 
-def _metric(values: _Values, scenario: Scenario) -> MetricValue | None:
-    """Return the scenario's figure; None where a stream run was too short for an early-stopping estimate."""
+def _latencies(values: Values, scenario: Scenario) -> Latencies:
+    if scenario is Scenario.MULTI_STREAM:
+        return _spread(values, "result_{}_query_latency_ns", "result_{}_percentile_per_query_latency_ns")
+    return _spread(values, "result_{}_latency_ns", "result_{}_percentile_latency_ns")
+
+
+def _tokens(values: Values, scenario: Scenario) -> TokenFigures | None:
+    if not values.has("requested_use_token_latencies"):
+        return None
+    if scenario is Scenario.OFFLINE:
+        return TokenFigures(per_second=values.number("result_tokens_per_second"), ttft=None, tpot=None)
+    return TokenFigures(
+        per_second=values.number("result_completed_tokens_per_second"),
+        ttft=_spread(values, "result_first_token_{}_latency_ns", "result_first_token_{}_percentile_latency_ns"),
+        tpot=_spread(values, "result_time_to_output_token_{}", "result_time_per_output_token_{}_percentile_ns"),
+    )
+
+
+def _published(values: Values, scenario: Scenario) -> MetricValue | None:
+    for key, metric in TOKEN_KEYS.get(scenario, {}).items():
+        if values.has(key):
+            return MetricValue(metric=metric, value=values.number(key), key=key)
+    return _metric(values, scenario)
+
+
+def _early_stopping(values: Values) -> EarlyStopping:
+    texts = ("early_stopping_result", "early_stopping_ttft_result", "early_stopping_tpot_result")
+    said = [values.text(key).strip() for key in texts if values.has(key)]
+    if not said:
+        raise LogError(f"the detail log has none of the keys {', '.join(texts)}: the run ended early")
+    return EarlyStopping(
+        is_met=values.truth("early_stopping_met"),
+        text="; ".join(filter(None, said)),
+        p90_estimate_ns=values.integer_or_none("early_stopping_latency_ss"),
+        p99_estimate_ns=values.integer_or_none("early_stopping_latency_ms"),
+    )
+
+
+def _metric(values: Values, scenario: Scenario) -> MetricValue | None:
+    """Return the scenario's figure; None where a stream run was too short for an early-stopping estimate.
+
+    With token latencies the estimates of SingleStream are those of the first token, so the official checkers take the
+    percentile itself.
+    """
+    if scenario is Scenario.SINGLE_STREAM and values.has("requested_use_token_latencies"):
+        key = "result_90.00_percentile_latency_ns"
+        return MetricValue(metric=PLAIN_LATENCY_METRIC, value=values.number(key) / 1e6, key=key)
     key, divisor = {
         Scenario.SINGLE_STREAM: ("early_stopping_latency_ss", 1e6),
         Scenario.MULTI_STREAM: ("early_stopping_latency_ms", 1e6),
@@ -247,17 +233,17 @@ def _metric(values: _Values, scenario: Scenario) -> MetricValue | None:
     }[scenario]
     if scenario.is_stream and not (values.has(key) and values.integer(key) > 0):
         return None
-    return MetricValue(metric=METRIC_OF_SCENARIO[scenario], value=values.number(key) / divisor)
+    return MetricValue(metric=METRIC_OF_SCENARIO[scenario], value=values.number(key) / divisor, key=key)
 
 
-def _invalid_reasons(values: _Values, events: Sequence[LogEvent], errors: Sequence[str]) -> tuple[str, ...]:
+def _invalid_reasons(values: Values, events: Sequence[LogEvent], errors: Sequence[str]) -> tuple[str, ...]:
     reasons = [text for key, text in _CHECKS if values.has(key) and not values.truth(key)]
     reasons += [str(event.value).strip() for event in events if event.key == "result_invalid_reason"]
     reasons += [f"LoadGen error: {text}" for text in errors]
     return tuple(reason for reason in dict.fromkeys(reasons) if reason)
 
 
-def _effective(values: _Values) -> EffectiveSettings:
+def _effective(values: Values) -> EffectiveSettings:
     return EffectiveSettings(
         min_duration_ms=values.integer("effective_min_duration_ms"),
         min_query_count=values.integer("effective_min_query_count"),
@@ -270,7 +256,7 @@ def _effective(values: _Values) -> EffectiveSettings:
     )
 
 
-def _scenario_and_mode(values: _Values) -> tuple[Scenario, Mode]:
+def _scenario_and_mode(values: Values) -> tuple[Scenario, Mode]:
     mode_text = values.text("effective_test_mode")
     if mode_text not in _MODES:
         raise LogError(f"test mode {mode_text!r} of the detail log is not read here; read are: {', '.join(_MODES)}")
@@ -283,20 +269,12 @@ def _scenario_and_mode(values: _Values) -> tuple[Scenario, Mode]:
 def parse_detail_log(text: str) -> LoadGenLog:
     """Return what a whole detail log says; raises LogError when it is damaged or ends before the result."""
     events = parse_events(text)
-    values = _Values(events)
+    values = Values(events)
     scenario, mode = _scenario_and_mode(values)
     is_performance = mode is Mode.PERFORMANCE
     errors = tuple(str(event.value) for event in events if event.is_error)
     error_count = max(len(errors), values.integer_or_none("num_errors") or 0)
     is_accepted = values.text("result_validity") == "VALID" if is_performance else True
-    early_stopping = None
-    if is_performance:
-        early_stopping = EarlyStopping(
-            is_met=values.truth("early_stopping_met"),
-            text=values.text("early_stopping_result").strip(),
-            p90_estimate_ns=values.integer_or_none("early_stopping_latency_ss"),
-            p99_estimate_ns=values.integer_or_none("early_stopping_latency_ms"),
-        )
     return LoadGenLog(
         loadgen_version=values.text("loadgen_version"),
         scenario=scenario,
@@ -307,9 +285,10 @@ def parse_detail_log(text: str) -> LoadGenLog:
         error_count=error_count,
         warnings=tuple(str(event.value) for event in events if event.is_warning),
         metric=_metric(values, scenario) if is_performance else None,
-        tokens_per_second=next((values.number(key) for key in TOKEN_KEYS.values() if values.has(key)), None),
+        published=_published(values, scenario) if is_performance else None,
+        tokens=_tokens(values, scenario) if is_performance else None,
         latencies=_latencies(values, scenario) if is_performance else None,
-        early_stopping=early_stopping,
+        early_stopping=_early_stopping(values) if is_performance else None,
         is_min_duration_met=values.truth("result_min_duration_met") if is_performance else None,
         is_min_query_count_met=values.truth("result_min_queries_met") if is_performance else None,
         query_count=values.integer_or_none("result_query_count"),

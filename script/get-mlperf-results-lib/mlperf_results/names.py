@@ -98,15 +98,26 @@ METRIC_OF_SCENARIO: Mapping[Scenario, Metric] = MappingProxyType(
     }
 )
 
-TOKEN_METRIC = Metric(name="inferred tokens per second", unit="tokens/s", higher_is_better=True)
-TOKEN_KEYS: Mapping[Scenario, str] = MappingProxyType(
+PLAIN_LATENCY_METRIC = Metric(name="90th percentile latency", unit="ms", higher_is_better=False)
+"""Of SingleStream runs that LoadGen measures by tokens."""
+
+TOKEN_METRIC = Metric(name="tokens per second", unit="tokens/s", higher_is_better=True)
+INFERRED_TOKEN_METRIC = Metric(name="inferred tokens per second", unit="tokens/s", higher_is_better=True)
+TOKEN_KEYS: Mapping[Scenario, Mapping[str, Metric]] = MappingProxyType(
     {
-        Scenario.OFFLINE: "result_inferred_tokens_per_second",
-        Scenario.SERVER: "result_inferred_completed_tokens_per_second",
+        Scenario.OFFLINE: {
+            "result_tokens_per_second": TOKEN_METRIC,
+            "result_inferred_tokens_per_second": INFERRED_TOKEN_METRIC,
+        },
+        Scenario.SERVER: {
+            "result_completed_tokens_per_second": TOKEN_METRIC,
+            "result_inferred_completed_tokens_per_second": INFERRED_TOKEN_METRIC,
+        },
     }
 )
-"""What LoadGen logs, since 4.1, of a model with `infer_token_latencies` in its mlperf.conf, which is GPT-J only
-(results.cc); the official checkers publish it instead of the metric of the scenario."""
+"""What LoadGen logs of a model with `use_token_latencies` in its mlperf.conf, and since 4.1 of one with
+`infer_token_latencies`, which is GPT-J only (results.cc); the official checkers publish it instead of the metric of the
+scenario."""
 
 MULTI_STREAM_SAMPLES_PER_QUERY = 8
 """Samples of one MultiStream query (rules since v2.0)."""

@@ -234,7 +234,8 @@ class Package:
 class BackendRecord:
     """A backend: what runs a network on a device.
 
-    framework: what model.json must name ("onnx", "pytorch", "tensorrt", "openvino"); None: no file is read.
+    framework: what model.json must name ("onnx", "pytorch", "tensorrt", "openvino", "huggingface", "gguf"); None: no
+    file is read.
     model_files: the variation of the model recipes whose files it reads or is built from. engine: the variation of
     generate-engine that builds what it reads; empty: it reads the model's own files. engine_suffix: what files of
     engines end with. has_largest_batch: whether an engine is built for batches up to a size. int8_files: the

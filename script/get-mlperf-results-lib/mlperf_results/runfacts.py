@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from mlperf_results.benchmarks import BENCHMARKS
-from mlperf_results.figures import published_figure
 from mlperf_results.foundruns import FoundRun
 from mlperf_results.logs import LoadGenLog, LogError, read_run_logs
-from mlperf_results.names import METRIC_OF_SCENARIO, TOKEN_KEYS, Mode, Scenario
+from mlperf_results.names import METRIC_OF_SCENARIO, Mode, Scenario
 from mlperf_results.officialnames import benchmark_of, canonical_name
 from mlperf_results.rounds import ROUNDS, rounds_of, targets_of
 from mlperf_results.scorelines import parse_scores
@@ -148,10 +147,10 @@ def _latency_keys(scenario: Scenario) -> tuple[tuple[str, float], ...]:
 def _detail_figures(
     run: FoundRun, log: LoadGenLog, source: _Source, lines: Mapping[str, int]
 ) -> tuple[Figure | None, tuple[Figure, ...]]:
-    published, figure = published_figure(log), None
+    published, figure = log.published, None
     if published is not None and log.latencies is not None:
         metric = published.metric
-        at = source.at(lines.get((FIGURE_KEYS if published is log.metric else TOKEN_KEYS)[run.scenario], 0))
+        at = source.at(lines.get(published.key, 0))
         figure = Figure(name=metric.name, value=published.value, unit=metric.unit, evidence=at)
     if log.latencies is None:
         return figure, ()

@@ -15,8 +15,9 @@ from harness.find.journal import Journal, probe_line, say
 from harness.find.plans import BOUNDS, FEWEST_QUERIES, Overrides, make_plan
 from harness.find.probing import ProbeRunner, Verdict
 from harness.find.search import Found, Kind, NotFound, Plan, Try, first_step_fits, next_step
-from harness.run import available_memory_bytes
-from harness.settings import Origin, Setting, Settings, expected_memory_bytes, server_rate
+from harness.querymemory import expected_memory_bytes
+from harness.settings import Origin, Setting, Settings, server_rate
+from harness.testrun import available_memory_bytes
 
 _MEMORY_RATE = 1e6
 

@@ -20,9 +20,11 @@ from harness.find.probing import ProbeRunner
 from harness.find.record import LABEL, Earlier
 from harness.find.search import rounded
 from harness.find.server import search_server
+from harness.querymemory import require_memory
 from harness.result import build_result, write_json
-from harness.run import Prepared, available_memory_bytes, prepare
-from harness.settings import Origin, Setting, Settings, require_memory
+from harness.run import Prepared, prepare
+from harness.settings import Origin, Setting, Settings
+from harness.testrun import available_memory_bytes
 
 STREAM_PART = 0.75
 """Of the median latency that was measured, the expected latency of later runs: LoadGen makes twice the queries that

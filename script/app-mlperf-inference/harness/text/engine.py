@@ -29,11 +29,13 @@ Tokens: TypeAlias = "npt.NDArray[np.int32]"
 class Prompt:
     """What one sample asks. tokens: as the benchmark's tokenizer makes them, its start token included where the data
     set has it. text: the same as text; messages: as a chat ({"role": ..., "content": ...}); None where the data set has
-    no such form. An engine takes the form that its record says, and never tokenises again what comes as tokens."""
+    no such form. An engine takes the form that its record says, and never tokenises again what comes as tokens.
+    expected: the data set's own answer, where it has one, for stand-ins, which have nothing else to say."""
 
     tokens: Tokens | None = None
     text: str | None = None
     messages: tuple[Mapping[str, str], ...] | None = None
+    expected: Tokens | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -65,7 +67,8 @@ class Answer:
 
 class Listener(Protocol):
     """Who is told; every call returns at once, may come from any thread, and never raises. For each request comes
-    `first` at most once, and then exactly one of `done` and `failed`."""
+    `first` once where the engine streams, and then exactly one of `done` and `failed`, from the same thread as `first`
+    (LoadGen takes over what each thread told by itself, and must not see the end before the first token)."""
 
     def first(self, number: int, tokens: Tokens) -> None:
         """The first token (or the first few, where they come together) of a request is there, now."""
@@ -78,6 +81,10 @@ class Listener(Protocol):
 
     def broken(self, error: BaseException) -> None:
         """The engine cannot go on: the run ends with this error."""
+
+
+APIS = ("completions", "chat")
+"""The forms of OpenAI's API in which a server is asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

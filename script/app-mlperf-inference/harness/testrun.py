@@ -1,0 +1,179 @@
+"""What all runs have in common, whatever answers: the folder cleared before, user.conf read, one LoadGen test watched,
+and what its logs say written down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from mlperf_results.compliance import audit_values
+from mlperf_results.disturbance import disturbances
+from mlperf_results.layout import RunPaths
+from mlperf_results.logs import Json, LoadGenLog, LogError, read_run_logs
+from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY, ExecutionMode, Mode, Scenario
+
+from harness import userconf
+from harness.audit import clear_audit
+from harness.config import RunConfig
+from harness.effective import logged_settings, require_same_settings
+from harness.errors import ConfigError, HarnessError, Problem
+from harness.failures import Failures
+from harness.metadata_json import metadata as metadata_record
+from harness.mishaps import incomplete_logs, require_whole_logs
+from harness.result import write_json
+from harness.settings import Settings
+from harness.sut import Issue
+from harness.watch.machine import free_memory_bytes, machine_facts
+from harness.watch.monitor import Monitor
+from harness.watch.progress import Counts, Expectation, progress
+
+if TYPE_CHECKING:
+    from harness.loadgen import Samples, Test  # only a run needs LoadGen
+
+_USABLE_MEMORY = 0.8
+"""Part of the available memory that LoadGen's queries, or a model, may take."""
+
+
+class SampleSet(Protocol):
+    """The samples of a data set, some of which are in memory."""
+
+    @property
+    def count(self) -> int:
+        """Samples of the whole data set."""
+
+    def load(self, indices: Sequence[int]) -> None:
+        """Take the samples of `indices` into memory; what was loaded before is dropped."""
+
+    def unload(self, indices: Sequence[int]) -> None:
+        """Drop everything; LoadGen unloads whole sets only."""
+
+
+class Answering(Protocol):
+    """What answers in a test, as far as the test needs it."""
+
+    @property
+    def library(self) -> SampleSet:
+        """The samples in memory."""
+
+    @property
+    def failures(self) -> Failures:
+        """Where errors go."""
+
+    @property
+    def counts(self) -> Counts:
+        """The samples answered."""
+
+
+def available_memory_bytes() -> int | None:
+    """Return how much of the free memory a run may plan with; None where the system does not tell."""
+    free = free_memory_bytes()
+    return None if free is None else int(free * _USABLE_MEMORY)
+
+
+def user_lines(config: RunConfig, loadgen_name: str) -> dict[str, float]:
+    """Return what the user's user.conf says for the run; raises ConfigError."""
+    if config.user_conf is None:
+        return {}
+    try:
+        text = config.user_conf.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError("the run", [Problem("user_conf", str(error), "a readable file, or null")]) from error
+    lines = userconf.parse(text, str(config.user_conf))
+    if config.execution_mode is ExecutionMode.VALID:
+        userconf.require_rules(lines, str(config.user_conf))
+    return userconf.effective(lines, loadgen_name, config.scenario)
+
+
+def audited_values(config: RunConfig) -> dict[str, int] | None:
+    """Return what the compliance test of the run sets; None in an ordinary run."""
+    if config.compliance_test is None:
+        return None
+    return audit_values(config.compliance_test, config.model, metadata.version("mlcommons-loadgen"))
+
+
+def clear_folder(paths: RunPaths, user_conf: Path | None) -> None:
+    """Make the output folder, and remove what an earlier run left in it; the user's own user.conf may lie there."""
+    try:
+        paths.folder.mkdir(parents=True, exist_ok=True)
+        clear_audit(paths.folder)
+        for path in paths.made_by_a_run:
+            if user_conf is None or path.resolve() != user_conf.resolve():
+                path.unlink(missing_ok=True)
+    except OSError as error:
+        message = f"cannot make the output folder {paths.folder} ready: {error}"
+        raise HarnessError(message, "give another output_dir, or remove what is in the way") from error
+
+
+def raise_recorded(work: Answering) -> None:
+    """Raise the first error of a callback as a HarnessError; LoadGen has ended."""
+    work.failures.settle()
+    if work.failures.first is not None:
+        message = f"inference failed during the run: {work.failures.first}"
+        raise HarnessError(message) from work.failures.first
+
+
+def samples_of(work: Answering) -> Samples:
+    """Return the data set as LoadGen sees it; an error in it ends the run."""
+    from harness.loadgen import Samples
+
+    library, guarded = work.library, work.failures.guarded
+    return Samples(count=library.count, load=guarded(library.load), unload=guarded(library.unload))
+
+
+def _expectation(config: RunConfig, settings: Settings, count: int) -> Expectation:
+    is_measured = config.mode is Mode.PERFORMANCE
+    samples_per_query = MULTI_STREAM_SAMPLES_PER_QUERY if config.scenario is Scenario.MULTI_STREAM else 1
+    return Expectation(
+        title=f"{config.model} {config.backend} {config.scenario.value} {config.mode.value}",
+        at_least_s=settings.min_duration_ms.value / 1000.0 if is_measured else 0.0,
+        at_least_samples=settings.min_query_count.value * samples_per_query if is_measured else count,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadGenRun:
+    """One LoadGen test of a request, from its start to the files that it leaves."""
+
+    config: RunConfig
+    settings: Settings
+    started: datetime
+
+    def watch(self, test: Test, issue: Issue, work: Answering) -> Monitor:
+        """Run the test to its end and return what was seen of the machine; an error of `work` is its own to raise."""
+        from harness.loadgen import Calls, run_test
+
+        config = self.config
+        if config.mode is Mode.ACCURACY:
+            work.counts.expected = work.library.count
+        monitor = Monitor(with_gpus=config.device == "cuda")
+        with monitor, progress(_expectation(config, self.settings, work.library.count), work.counts):
+            run_test(test, Calls(issue, work.counts.flush), samples_of(work), RunPaths(config.output_dir))
+        return monitor
+
+    def log(self) -> LoadGenLog:
+        """Return what LoadGen's logs say; raises HarnessError where they are incomplete, or LoadGen worked with other
+        settings than these."""
+        paths = RunPaths(self.config.output_dir)
+        try:
+            log = read_run_logs(paths)
+        except LogError as error:
+            raise incomplete_logs(paths, str(error)) from error
+        require_whole_logs(paths, self.config.mode)
+        require_same_settings(self.settings, audited_values(self.config), logged_settings(paths))
+        return log
+
+    def write(self, result: dict[str, Json], monitor: Monitor) -> dict[str, Json]:
+        """Write the files of the run and return the content of result.json: `result`, and what was seen of the
+        machine."""
+        paths, load = RunPaths(self.config.output_dir), monitor.record()
+        result = {**result, "load": load.summary(), "machine": machine_facts(monitor.gpus)}
+        result["disturbances"] = [str(found) for found in disturbances(result)]
+        result["took_s"] = round((datetime.now(timezone.utc) - self.started).total_seconds(), 1)
+        write_json(paths.load_json, load.content())
+        write_json(paths.metadata_json, metadata_record(result))
+        write_json(paths.result_json, result)  # the last file: it is what says that a run is done
+        return result

@@ -1,0 +1,263 @@
+"""One run of a benchmark whose answers are texts, as a straight line: request, data set, engine, warm-up, settings,
+LoadGen, logs, result.json."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timezone
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+from mlperf_results.backends import BACKENDS
+from mlperf_results.benchmarks import record_of
+from mlperf_results.layout import RunPaths
+from mlperf_results.logs import Json, Latencies, LoadGenLog
+from mlperf_results.names import ExecutionMode, Scenario
+from mlperf_results.record import BackendRecord, Generation, Record
+
+from harness import registry
+from harness.config import RunConfig
+from harness.cores import available_cores, physical_cores
+from harness.datasets.base import Dataset
+from harness.errors import ConfigError, Problem
+from harness.modelfacts import ModelFacts, read_model_facts
+from harness.opening import check_backend, checked_digests, require_fit
+from harness.querymemory import require_memory
+from harness.result import Facts, build_result
+from harness.settings import Circumstances, Settings, WarmUp
+from harness.testrun import (
+    LoadGenRun,
+    audited_values,
+    available_memory_bytes,
+    clear_folder,
+    raise_recorded,
+    user_lines,
+)
+from harness.text.engine import EngineRequest, TextEngine, TextRequest
+from harness.text.model import TextModel
+from harness.text.settings import limits_of, resolve_text
+from harness.text.sut import PromptLibrary, TextSut, TextWork
+from harness.text.tally import Tally
+from harness.text.warmup import Plan, warm_up
+
+if TYPE_CHECKING:
+    from harness.loadgen import Test  # only a run needs LoadGen
+
+_WARM_UP_S = {ExecutionMode.TEST: 6.0, ExecutionMode.FAST: 15.0, ExecutionMode.VALID: 30.0}
+"""How long the engine is measured before the test, where its answers are not slower than that."""
+
+_WARM_UP_SAMPLES = 64
+"""Prompts in memory for that, from everywhere in the data set."""
+
+_PROBES = 3
+
+SILENCE_S = 900.0
+"""How long an engine may tell nothing while requests are in flight where the request gives no time for one: our choice,
+longer than the slowest answers of a processor take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextParts:
+    """What a run is put together from, no engine opened yet. digests: of the model's files by name."""
+
+    config: RunConfig
+    can: BackendRecord
+    rules: Record
+    generation: Generation
+    facts: ModelFacts
+    model: TextModel
+    dataset: Dataset
+    digests: dict[str, str]
+
+    @property
+    def request(self) -> TextRequest:
+        """What the user decides of the engine."""
+        return self.config.text or TextRequest()
+
+
+def open_text_parts(config: RunConfig) -> TextParts:
+    """Return the parts of a run; raises ConfigError and HarnessError."""
+    require_fit(config)
+    rules, can = record_of(config.model), BACKENDS[config.backend]
+    facts = read_model_facts(config.model_path, config.model_info_path)
+    check_backend(config, can, facts)
+    if rules.generation is None:  # `require_fit` refuses it
+        raise ConfigError("the run", [Problem("model", config.model, "a benchmark whose answers are texts")])
+    return TextParts(
+        config=config,
+        can=can,
+        rules=rules,
+        generation=rules.generation,
+        facts=facts,
+        model=registry.load_text(config.model).open_text(facts),
+        dataset=registry.load_dataset_of(config.model).open_dataset(config.dataset_path),
+        digests=checked_digests(facts, list(facts.files)) if can.framework is not None else {},
+    )
+
+
+def _open_engine(parts: TextParts, library: PromptLibrary) -> tuple[TextEngine, int]:
+    """Return the opened engine and the threads that it may use."""
+    config = parts.config
+    cores = physical_cores(available_cores())
+    threads = config.threads or len(cores)
+    request = EngineRequest(
+        facts=parts.facts,
+        sampling=parts.generation.sampling,
+        text=parts.request,
+        precision=config.precision,
+        device=config.device,
+        threads=threads,
+        cores=tuple(core.processors[0] for core in cores[:threads]),
+        longest_prompt=parts.generation.longest_prompt,
+        folder=config.output_dir,
+        probes=tuple(library.prompts.values())[:_PROBES],
+    )
+    return registry.load_engine(config.backend).open_engine(request), threads
+
+
+def _load_some(library: PromptLibrary) -> None:
+    """Load prompts from everywhere in the data set: their lengths are then those of the whole."""
+    wanted = min(library.count, _WARM_UP_SAMPLES)
+    library.load(sorted({number * library.count // wanted for number in range(wanted)}))
+
+
+def _most_in_flight(engine: TextEngine) -> int | None:
+    found = engine.record().get("max_in_flight")
+    value = found.get("value") if isinstance(found, dict) else None
+    return value if isinstance(value, int) and value > 0 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedText:
+    """A request with the engine open and every setting decided: what is left is LoadGen."""
+
+    parts: TextParts
+    started: datetime
+    work: TextWork
+    measured: WarmUp
+    settings: Settings
+
+    def test(self) -> Test:
+        """Return the LoadGen test."""
+        from harness.loadgen import Test
+
+        config = self.parts.config
+        return Test(
+            model=self.parts.rules.loadgen_name,
+            scenario=config.scenario,
+            mode=config.mode,
+            conf_values=self.settings.conf_values,
+            performance_sample_count=self.settings.performance_sample_count.value,
+            audit_values=audited_values(config),
+        )
+
+    def facts(self) -> Facts:
+        """Return what result.json says beside settings and log."""
+        parts, versions = self.parts, {"python": platform.python_version(), "numpy": metadata.version("numpy")}
+        return Facts(
+            command=tuple(sys.orig_argv),
+            started_utc=self.started.isoformat(timespec="seconds"),
+            versions={
+                **versions, "loadgen": metadata.version("mlcommons-loadgen"), **self.work.engine.versions()
+            },
+            model_sha256=parts.digests,
+            calibration=parts.facts.calibration,
+            is_official_model=parts.rules.is_official,
+            is_synthetic={
+                "model": parts.facts.is_synthetic,
+                "dataset": parts.dataset.facts.is_synthetic,
+                "backend": bool(parts.can.stand_in),
+            },
+            is_whole_dataset=not parts.rules.is_official or parts.rules.dataset_count == parts.dataset.count,
+            issue_shape="one request each, as many in flight as the engine takes",
+            warm_up=asdict(self.measured),
+            kept_shape_utc=None,
+            candidates=[],
+        )  # fmt: skip
+
+
+@contextlib.contextmanager
+def prepared_text(config: RunConfig) -> Iterator[PreparedText]:
+    """Give the request made ready in a cleared output folder, and close the engine behind it; raises ConfigError, and
+    HarnessError where it cannot run."""
+    from harness.loadgen import SINK  # only a run needs LoadGen
+
+    started = datetime.now(timezone.utc)
+    clear_folder(RunPaths(config.output_dir), config.user_conf)
+    parts = open_text_parts(config)
+    lines = user_lines(config, parts.rules.loadgen_name)
+    library = PromptLibrary(parts.dataset, parts.model.prompts)
+    _load_some(library)
+    engine, threads = _open_engine(parts, library)
+    with contextlib.closing(engine):
+        has_first = parts.generation.has_token_latencies and config.scenario is not Scenario.OFFLINE
+        work = TextWork(
+            engine=engine, library=library, response_of=parts.model.response, sink=SINK, has_first=has_first
+        )
+        plan = Plan(
+            needs_rate=not config.scenario.is_stream,
+            budget_s=_WARM_UP_S[config.execution_mode],
+            most=_most_in_flight(engine),
+            limit_s=parts.request.timeout_s or SILENCE_S,
+        )
+        measured = warm_up(work, plan)
+        circumstances = Circumstances(
+            rules=parts.rules,
+            user_lines=lines,
+            dataset_count=parts.dataset.count,
+            audit_values=audited_values(config),
+        )
+        settings = resolve_text(config, parts.generation, threads, circumstances, measured)
+        yield PreparedText(parts=parts, started=started, work=work, measured=measured, settings=settings)
+
+
+def judged(log: LoadGenLog, tally: Tally, *, has_token_latencies: bool) -> LoadGenLog:
+    """Return the log with what is wrong with the answers: LoadGen does not see all of it."""
+    problems = tally.problems(has_token_latencies=has_token_latencies)
+    reasons = tuple(dict.fromkeys((*problems, *log.invalid_reasons)))
+    return replace(log, is_valid=log.is_valid and not problems, invalid_reasons=reasons)
+
+
+def _in_ms(latencies: Latencies | None) -> Json:
+    if latencies is None:
+        return None
+    found = {"mean": latencies.mean_ns, "p50": latencies.p50_ns, "p90": latencies.p90_ns, "p99": latencies.p99_ns}
+    return {name: value / 1e6 for name, value in found.items()}
+
+
+def _text_record(prepared: PreparedText, log: LoadGenLog) -> dict[str, Json]:
+    """Return the key `text` of result.json."""
+    parts, limits = prepared.parts, limits_of(prepared.parts.config, prepared.parts.generation)
+    tokens, has_rate = log.tokens, log.metric is not None and log.metric.metric.higher_is_better
+    return {
+        "tokens_per_second": None if tokens is None else tokens.per_second,
+        "samples_per_second": log.metric.value if has_rate and log.metric is not None else None,
+        "ttft_ms": None if tokens is None else _in_ms(tokens.ttft),
+        "tpot_ms": None if tokens is None else _in_ms(tokens.tpot),
+        "limits": None if limits is None else asdict(limits),
+        "tally": prepared.work.tally.record(),
+        "sampling": asdict(parts.generation.sampling),
+        "engine": dict(prepared.work.engine.record()),
+    }
+
+
+def perform_text(config: RunConfig) -> dict[str, Json]:
+    """Run one LoadGen test and return the content of the result.json it writes; raises as `prepared_text` does."""
+    with prepared_text(config) as prepared:
+        settings, work = prepared.settings, prepared.work
+        require_memory(settings, available_memory_bytes())
+        sut = TextSut(work)
+        work.engine.start(sut)
+        run = LoadGenRun(config=config, settings=settings, started=prepared.started)
+        with sut.watched((prepared.parts.request.timeout_s or SILENCE_S) + 30.0):
+            monitor = run.watch(prepared.test(), sut.issue, work)
+        raise_recorded(work)
+        has_tokens = prepared.parts.generation.has_token_latencies
+        log = judged(run.log(), work.tally, has_token_latencies=has_tokens)
+        result = build_result(config, settings, log, prepared.facts())
+        result["text"] = _text_record(prepared, log)
+    return run.write(result, monitor)

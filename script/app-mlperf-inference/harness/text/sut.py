@@ -1,0 +1,229 @@
+"""Between LoadGen and an engine: LoadGen's samples become requests, and what the engine tells becomes LoadGen's calls.
+
+    LoadGen issues -> Request -> engine        engine tells -> FirstTokenComplete, QuerySamplesComplete -> LoadGen
+
+One way for all scenarios. Of LoadGen (6.0.17, loadgen/logging.cc): outside Offline a benchmark with token latencies
+gets the first token of each sample exactly once before its end, else SingleStream crashes; so a first token that the
+engine did not tell is told here, just before the end, and the run is INVALID. It takes over what each thread logged by
+itself, so the first token and the end of a request must come from one thread. A request without an answer is completed
+with 0 tokens: LoadGen counts an error, and ends. Response bytes are read while `complete` runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Protocol
+
+import numpy as np
+from mlperf_results.names import counted
+
+from harness.errors import HarnessError
+from harness.failures import Failures
+from harness.sut import ResponseSink
+from harness.tensors import Array
+from harness.text.engine import Answer, Prompt, Request, TextEngine, Tokens
+from harness.text.tally import Tally
+from harness.watch.progress import Counts
+
+_LOOK_S = 1.0
+
+
+class RawSamples(Protocol):
+    """A data set, as far as prompts are made of it."""
+
+    @property
+    def count(self) -> int:
+        """Number of samples."""
+
+    def load(self, indices: Sequence[int]) -> Any:
+        """Return the raw samples of `indices`, in that order."""
+
+
+class PromptLibrary:
+    """The prompts of the samples in memory."""
+
+    def __init__(self, dataset: RawSamples, prompts_of: Callable[[Any], Sequence[Prompt]]) -> None:
+        self._dataset, self._prompts_of = dataset, prompts_of
+        self.prompts: dict[int, Prompt] = {}
+
+    @property
+    def count(self) -> int:
+        """Samples of the whole data set."""
+        return self._dataset.count
+
+    def load(self, indices: Sequence[int]) -> None:
+        """Make the prompts of `indices`; what was loaded before is dropped."""
+        self.unload(indices)
+        order = sorted(indices)
+        prompts = self._prompts_of(self._dataset.load(order))
+        if len(prompts) != len(order):
+            raise HarnessError(f"{len(order)} samples gave {len(prompts)} prompts")
+        self.prompts.update(zip(order, prompts, strict=True))
+
+    def unload(self, indices: Sequence[int]) -> None:
+        """Drop everything; LoadGen unloads whole sets only."""
+        self.prompts.clear()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextWork:
+    """What answers in a test. response_of: an answer to the array that LoadGen logs. has_first: whether LoadGen gets
+    first tokens."""
+
+    engine: TextEngine
+    library: PromptLibrary
+    response_of: Callable[[Answer], Array]
+    sink: ResponseSink
+    has_first: bool
+    failures: Failures = field(default_factory=Failures)
+    counts: Counts = field(default_factory=Counts)
+    tally: Tally = field(default_factory=Tally)
+
+
+class _Flight:
+    """A request that the engine has. identifier: LoadGen's, of the sample."""
+
+    __slots__ = ("has_first", "identifier")
+
+    def __init__(self, identifier: int) -> None:
+        self.identifier = identifier
+        self.has_first = False
+
+
+def _tokens_of(prompts: Mapping[int, Prompt], indices: Sequence[int]) -> tuple[int, int]:
+    """Return the tokens of all prompts, and how many prompts are no tokens."""
+    found = [prompts[index].tokens for index in indices]
+    given = [len(tokens) for tokens in found if tokens is not None]
+    return sum(given), len(found) - len(given)
+
+
+class TextSut:
+    """LoadGen's SUT and the engine's listener."""
+
+    def __init__(self, work: TextWork) -> None:
+        self._work = work
+        self._flights: dict[int, _Flight] = {}
+        self._numbers = count()
+        self._counting = threading.Lock()
+        self._told_s = time.monotonic()
+
+    def issue(self, identifiers: Sequence[int], indices: Sequence[int]) -> None:
+        """Give the samples of a query to the engine; LoadGen calls it. Nothing is raised."""
+        work = self._work
+        prompts = work.library.prompts
+        work.counts.expected = max(work.counts.expected, len(indices) if len(indices) > 1 else 0)
+        requests = []
+        try:
+            tokens, without = _tokens_of(prompts, indices)
+            for identifier, index in zip(identifiers, indices, strict=True):
+                number = next(self._numbers)
+                self._flights[number] = _Flight(identifier)
+                requests.append(Request(number=number, prompt=prompts[index]))
+            work.tally.issue(len(requests), tokens, without)
+            if not work.failures.is_set:
+                self._told_s = time.monotonic()
+                work.engine.submit(requests)
+        except BaseException as error:  # whatever it is must not reach LoadGen
+            work.failures.record(error)
+        if work.failures.is_set:
+            self._end_all()
+
+    def first(self, number: int, tokens: Tokens) -> None:
+        """Tell LoadGen of a first token, with all that came with it."""
+        self._told_s = time.monotonic()
+        flight = self._flights.get(number)
+        if flight is None or flight.has_first:
+            self._work.tally.tell_unasked()
+            return
+        self._give_first(flight, tokens)
+
+    def done(self, number: int, answer: Answer) -> None:
+        """Tell LoadGen of an answer."""
+        self._told_s = time.monotonic()
+        work, flight = self._work, self._flights.pop(number, None)
+        if flight is None:
+            work.tally.tell_unasked()
+            return
+        try:
+            is_late = not flight.has_first
+            if is_late:
+                self._give_first(flight, answer.tokens[:1])
+            response = np.ascontiguousarray(work.response_of(answer))
+            work.tally.complete(answer, is_first_late=is_late and work.has_first)
+            address = response.__array_interface__["data"][0]
+            made = work.sink.make_response(flight.identifier, address, response.nbytes, len(answer.tokens))
+            work.sink.complete([made])
+            with self._counting:
+                work.counts.slots[0] += 1
+        except BaseException as error:  # LoadGen may get no answer; the watchdog ends the run
+            work.failures.record(error)
+
+    def failed(self, number: int, why: str) -> None:
+        """Tell LoadGen that a request has no answer."""
+        self._told_s = time.monotonic()
+        flight = self._flights.pop(number, None)
+        if flight is None:
+            self._work.tally.tell_unasked()
+            return
+        self._end(flight, why)
+
+    def broken(self, error: BaseException) -> None:
+        """End the run with `error`: everything that is in flight, and what LoadGen still asks, gets no answer."""
+        self._work.failures.record(error)
+        self._end_all()
+
+    @contextlib.contextmanager
+    def watched(self, silence_s: float) -> Iterator[None]:
+        """End the run where the engine tells nothing for so long although requests are in flight."""
+        is_over = threading.Event()
+
+        def watch() -> None:
+            while not is_over.wait(min(_LOOK_S, silence_s / 4)):
+                waiting = len(self._flights)
+                if waiting and time.monotonic() - self._told_s > silence_s:
+                    words = f"the engine told nothing for {silence_s:g} s while {counted(waiting, 'request')} waited"
+                    self.broken(HarnessError(words, "look at the engine's or the server's own log"))
+                    return
+
+        thread = threading.Thread(target=watch, daemon=True, name="silence")
+        thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            thread.join()
+
+    def _give_first(self, flight: _Flight, tokens: Tokens) -> None:
+        flight.has_first = True
+        work = self._work
+        if not work.has_first:
+            return
+        try:
+            data = np.ascontiguousarray(tokens, dtype=np.int32)
+            address = data.__array_interface__["data"][0]
+            work.sink.first([work.sink.make_response(flight.identifier, address, data.nbytes)])
+        except BaseException as error:
+            work.failures.record(error)
+
+    def _end(self, flight: _Flight, why: str) -> None:
+        work = self._work
+        work.tally.fail(why)
+        try:
+            if not flight.has_first:
+                self._give_first(flight, np.empty(0, dtype=np.int32))
+            work.sink.complete([work.sink.make_response(flight.identifier, 0, 0, 0)])
+            with self._counting:
+                work.counts.slots[0] += 1
+        except BaseException as error:
+            work.failures.record(error)
+
+    def _end_all(self) -> None:
+        """Give LoadGen no answer for everything in flight: the run has failed."""
+        while self._flights:
+            with contextlib.suppress(KeyError):
+                self._end(self._flights.popitem()[1], "the run had failed")

@@ -1,0 +1,99 @@
+"""Whole runs of a text benchmark with LoadGen: the same way in every scenario."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from harness_support import need, run_harness
+
+need("numpy", "mlperf_loadgen")
+
+from text_toys import COUNT, add_parrot, parrot_request  # noqa: E402
+
+SHORT = {"min_duration_ms": 100, "min_query_count": 20}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("text")
+    add_parrot(folder)
+    return folder
+
+
+def run(root: Path, **changes: object):
+    content = parrot_request(root, **changes)
+    ended = run_harness(root / f"call-{Path(str(content['output_dir'])).name}", content, source=root / "source")
+    return content, ended
+
+
+def check(result: dict) -> None:
+    """What holds for every good run."""
+    tally = result["text"]["tally"]
+    assert tally["issued"] == tally["completed"] > 0
+    assert (tally["failed"], tally["skipped_pieces"], tally["late_first_tokens"]) == (0, 0, 0)
+    assert sum(tally["finish_reasons"].values()) == tally["completed"]
+    assert sum(bar["count"] for bar in tally["lengths"]["histogram"]) == tally["completed"]
+    assert tally["tokens_in"] == 5 * tally["issued"]
+    assert result["errors"] == 0
+    assert "stand-in for a backend" in result["label"]
+
+
+def test_a_server_run_measures_tokens_and_keeps_the_limits_of_the_benchmark(root: Path) -> None:
+    _, ended = run(root, scenario="Server", min_duration_ms=600, min_query_count=460, target_qps=800)
+    assert ended.code == 0, ended.stderr
+    result, text = ended.result, ended.result["text"]
+    check(result)
+    assert result["valid"], result["invalid_reasons"]
+    assert (result["metric"]["name"], result["metric"]["unit"]) == ("tokens per second", "tokens/s")
+    assert text["tokens_per_second"] == result["metric"]["value"] > text["samples_per_second"] > 100
+    assert text["limits"] == {"ttft_ms": 500.0, "tpot_ms": 200.0}
+    assert 4 <= text["ttft_ms"]["p50"] <= text["ttft_ms"]["p99"] < 500
+    assert 0.3 <= text["tpot_ms"]["p50"] < 200
+    lines = (ended.folder / "user.conf").read_text()
+    for line in ("use_token_latencies = 1", "ttft_latency = 500", "tpot_latency = 200", "target_latency = 0"):
+        assert f"parrot.Server.{line}" in lines
+    assert result["run"]["target_latency_ms"] is None
+
+
+def test_a_single_stream_run_gets_first_tokens_and_the_plain_percentile_is_its_figure(root: Path) -> None:
+    _, ended = run(root, scenario="SingleStream", **SHORT)
+    assert ended.code == 0, ended.stderr
+    result = ended.result
+    check(result)
+    assert result["metric"]["name"] == "90th percentile latency"
+    assert result["metric"]["value"] == result["latency"]["p90_ns"] / 1e6
+    assert result["text"]["ttft_ms"]["p90"] < result["metric"]["value"]
+    assert result["text"]["samples_per_second"] is None
+
+
+def test_an_accuracy_run_logs_first_tokens_and_counts_and_is_scored(root: Path) -> None:
+    content, ended = run(root, scenario="Server", mode="accuracy")
+    assert ended.code == 0, ended.stderr
+    check(ended.result)
+    entries = json.loads((ended.folder / "mlperf_log_accuracy.json").read_text())
+    assert len(entries) == COUNT
+    assert all(entry["data"].startswith(entry["token_data"]) and len(entry["token_data"]) == 8 for entry in entries)
+    assert all(len(entry["data"]) == 8 * entry["token_count"] for entry in entries)
+    scored = run_harness(root / "score", content, "score", source=root / "source")
+    assert scored.code == 0, scored.stderr
+    assert (ended.folder / "accuracy.txt").read_text() == "{'exact_match': 100.0}\n"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("mode", ["performance", "accuracy"])
+@pytest.mark.parametrize("scenario", ["Offline", "MultiStream"])
+def test_the_other_scenarios_run_too(root: Path, scenario: str, mode: str) -> None:
+    limits = {} if mode == "accuracy" else SHORT
+    _, ended = run(root, scenario=scenario, mode=mode, **limits)
+    assert ended.code == 0, ended.stderr
+    check(ended.result)
+    assert (ended.result["text"]["ttft_ms"] is None) == (scenario == "Offline" or mode == "accuracy")
+
+
+def test_a_backend_that_runs_networks_is_refused_before_anything_is_opened(root: Path) -> None:
+    _, ended = run(root, backend="null")
+    assert ended.code == 2
+    assert "backend null cannot run parrot: it runs networks on tensors; backends that can: " in ended.stderr
+    assert not (ended.folder / "result.json").exists()

@@ -1,0 +1,128 @@
+"""harness.text.settings and warmup: LoadGen's settings for answers that are texts, and what they are measured from."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from harness_support import need, request
+
+need("numpy")
+
+from harness.config import KnownNames, parse_run_config  # noqa: E402
+from harness.errors import ConfigError, HarnessError  # noqa: E402
+from harness.settings import Circumstances, Origin, WarmUp  # noqa: E402
+from harness.text.settings import LATENCY_MARGIN, resolve_text  # noqa: E402
+from harness.text.warmup import Plan, warm_up  # noqa: E402
+from mlperf_results.record import Generation, Recipes, Record, Sampling, Span, TokenLimits  # noqa: E402
+from test_text_sut import answer, sut_of  # noqa: E402
+
+GENERATION = Generation(sampling=Sampling(max_tokens=8), longest_prompt=16, server=TokenLimits(ttft_ms=50, tpot_ms=20))
+MEASURED = WarmUp(query_latency_ms=100.0, samples_per_second=40.0)
+
+
+def record(*spans: Span) -> Record:
+    return Record(
+        name="digits", title="t", loadgen_name="digits", dataset="digits", dataset_count=20,
+        performance_sample_count=30, offline_min_sample_count=20, server_target_latency_ms=1000.0, batch_size=1,
+        largest_batch_size=1, references=(), recipes=Recipes(dataset="d", model="m"), spans=spans,
+        generation=GENERATION,
+    )  # fmt: skip
+
+
+def settings(rules: Record | None = None, generation: Generation = GENERATION, **changes: object):
+    known = KnownNames(models=("digits",), backends=("null",))
+    text = {"endpoint": None, "max_in_flight": None, "kv_cache_bytes": None, "timeout_s": None}
+    config = parse_run_config(json.dumps({**request(**changes), "text": text}), "run.json", known)
+    circumstances = Circumstances(rules=rules or record(), user_lines={}, dataset_count=20)
+    return resolve_text(config, generation, 2, circumstances, MEASURED)
+
+
+def test_a_benchmark_that_loadgen_does_not_know_gets_its_limits_in_user_conf() -> None:
+    values = settings(scenario="Server").conf_values
+    assert {key: values[key] for key in ("use_token_latencies", "ttft_latency", "tpot_latency", "target_latency")} == {
+        "use_token_latencies": 1, "ttft_latency": 50, "tpot_latency": 20, "target_latency": 0
+    }  # fmt: skip
+    assert values["target_qps"] == 40.0 * 0.4
+    assert "ttft_latency" not in settings(scenario="Offline").conf_values
+
+
+def test_a_benchmark_of_mlperf_has_them_in_loadgen() -> None:
+    official = record(Span("v6.1", "v6.1", (), ()))
+    values = settings(official, scenario="Server").conf_values
+    assert not {"use_token_latencies", "ttft_latency", "tpot_latency", "target_latency"} & set(values)
+
+
+def test_a_benchmark_without_token_latencies_keeps_the_limit_of_whole_answers() -> None:
+    values = settings(
+        generation=Generation(sampling=Sampling(max_tokens=8), longest_prompt=16, has_token_latencies=False),
+        scenario="Server",
+    ).conf_values
+    assert values["target_latency"] == 1000.0
+    assert "use_token_latencies" not in values
+
+
+def test_the_performance_set_is_never_larger_than_the_data_set() -> None:
+    assert settings().performance_sample_count.value == 20
+
+
+def test_the_expected_latency_of_a_long_stream_leaves_a_margin() -> None:
+    short, long = settings(scenario="SingleStream"), settings(scenario="SingleStream", execution_mode="fast")
+    assert short.target_latency_ms.value == pytest.approx(100, rel=0.01)
+    assert long.target_latency_ms.value == pytest.approx(100 * LATENCY_MARGIN, rel=0.01)
+    assert short.target_latency_ms.origin is Origin.ESTIMATE
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"batch_size": 4}, "batch_size: found 4; allowed: null"),
+        ({"instances": 2}, "instances: found 2; allowed: null"),
+        ({"scenario": "Server", "target_latency_ms": 5}, "target_latency_ms: found 5; allowed: null"),
+        ({"preprocessed_path": "x"}, "preprocessed_path: found x; allowed: null"),
+    ],
+)
+def test_what_a_run_of_texts_cannot_have_is_refused(changes: dict, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        settings(**changes)
+    assert words in str(caught.value)
+
+
+# --- the warm-up ---
+
+
+def plan(**changes: object) -> Plan:
+    return Plan(**{"needs_rate": True, "budget_s": 60.0, "most": 8, "limit_s": 1.0, **changes})
+
+
+def instantly(engine, request) -> None:
+    engine.listener.done(request.number, answer(1, 2))
+
+
+def test_waves_grow_until_they_are_as_large_as_what_the_engine_works_on_at_once() -> None:
+    made = sut_of(instantly)
+    measured = warm_up(made.work, plan(most=1))
+    assert measured.samples_per_second == pytest.approx(1000.0 / measured.query_latency_ms)
+    assert len(made.engine.requests) == 4
+    assert made.work.tally.issued == 0
+    assert made.told == []
+
+
+def test_no_rate_is_measured_where_none_is_needed_and_a_slow_engine_is_asked_once() -> None:
+    made = sut_of(instantly)
+    assert warm_up(made.work, plan(needs_rate=False)).samples_per_second is None
+    made = sut_of(instantly)
+    warm_up(made.work, plan(budget_s=0.0))
+    assert len(made.engine.requests) == 1
+
+
+def test_an_engine_that_cannot_answer_is_told_before_the_test() -> None:
+    made = sut_of(lambda engine, request: engine.listener.failed(request.number, "HTTP 404"))
+    with pytest.raises(HarnessError, match="could not answer 1 prompts before the test: HTTP 404"):
+        warm_up(made.work, plan())
+    made = sut_of(lambda engine, request: None)
+    with pytest.raises(HarnessError, match=r"answered 0 of 1 prompts before the test in 0\.05 s"):
+        warm_up(made.work, plan(limit_s=0.05))
+    made = sut_of(lambda engine, request: engine.listener.broken(HarnessError("it died")))
+    with pytest.raises(HarnessError, match="failed before the test: it died"):
+        warm_up(made.work, plan())

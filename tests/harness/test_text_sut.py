@@ -1,0 +1,233 @@
+"""harness.text.sut and tally: what LoadGen is told of requests, however an engine behaves."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+
+import pytest
+from harness_support import need
+
+need("numpy")
+
+import numpy as np  # noqa: E402
+from harness.errors import HarnessError  # noqa: E402
+from harness.failures import Failures  # noqa: E402
+from harness.sut import ResponseSink  # noqa: E402
+from harness.text.engine import Answer, Finish, Prompt, Request  # noqa: E402
+from harness.text.sut import PromptLibrary, TextSut, TextWork  # noqa: E402
+from harness.text.tally import Tally, bar_width, lengths_record, percentile  # noqa: E402
+
+COUNT = 10
+IDS = np.array([7, 8, 9], np.int32)
+
+
+def answer(*tokens: int, skipped: int = 0) -> Answer:
+    return Answer(tokens=np.array(tokens, np.int32), finish=Finish.STOP, skipped=skipped)
+
+
+class FakeLoadGen:
+    """Keeps what it is told: (call, id, the numbers that lie at the address, tokens said)."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, int, list[int], int]] = []
+        self.sink = ResponseSink(lambda *values: values, self.complete, self.first)
+
+    def _note(self, call: str, responses: Sequence[tuple[int, ...]]) -> None:
+        for identifier, address, size, *tokens in responses:
+            data = np.frombuffer(ctypes.string_at(address, size), np.int32).tolist()
+            self.told.append((call, identifier, data, *(tokens or [-1])))
+
+    def complete(self, responses: Sequence[tuple[int, ...]]) -> None:
+        self._note("done", responses)
+
+    def first(self, responses: Sequence[tuple[int, ...]]) -> None:
+        self._note("first", responses)
+
+
+class FakeEngine:
+    """Hands each request to `then`, at once or when the test says so."""
+
+    def __init__(self, then: Callable[[FakeEngine, Request], None]) -> None:
+        self.then = then
+        self.requests: list[Request] = []
+
+    def start(self, listener: TextSut) -> None:
+        self.listener = listener
+
+    def submit(self, requests: Sequence[Request]) -> None:
+        self.requests += requests
+        for request in requests:
+            self.then(self, request)
+
+
+def sut_of(then: Callable[[FakeEngine, Request], None], *, has_first: bool = True) -> SimpleNamespace:
+    loadgen, engine = FakeLoadGen(), FakeEngine(then)
+    raw = SimpleNamespace(count=COUNT, load=list)
+    library = PromptLibrary(raw, lambda rows: [Prompt(tokens=np.arange(row + 1, dtype=np.int32)) for row in rows])
+    library.load(range(COUNT))
+    work = TextWork(
+        engine=engine, library=library, response_of=lambda one: one.tokens, sink=loadgen.sink, has_first=has_first,
+        failures=Failures(grace_s=60.0),
+    )  # fmt: skip
+    sut = TextSut(work)
+    engine.start(sut)
+    return SimpleNamespace(sut=sut, work=work, engine=engine, told=loadgen.told)
+
+
+def streams(engine: FakeEngine, request: Request) -> None:
+    engine.listener.first(request.number, IDS[:1])
+    engine.listener.done(request.number, answer(*IDS))
+
+
+def problems(made: SimpleNamespace, *, has_token_latencies: bool = True) -> str:
+    made.work.failures.settle()
+    return "; ".join(made.work.tally.problems(has_token_latencies=has_token_latencies))
+
+
+def test_a_streamed_answer_becomes_a_first_token_and_a_completion_with_the_number_of_tokens() -> None:
+    made = sut_of(streams)
+    made.sut.issue([100, 101], [3, 4])
+    assert made.told == [("first", 100, [7], -1), ("done", 100, [7, 8, 9], 3),
+                         ("first", 101, [7], -1), ("done", 101, [7, 8, 9], 3)]  # fmt: skip
+    tally = made.work.tally
+    assert (tally.issued, tally.completed, tally.failed, tally.in_flight) == (2, 2, 0, 0)
+    assert (tally.tokens_in, tally.tokens_out, made.work.counts.done) == (4 + 5, 6, 2)
+    assert problems(made) == ""
+
+
+def test_offline_gets_no_first_tokens() -> None:
+    made = sut_of(streams, has_first=False)
+    made.sut.issue([1, 2], [0, 1])
+    assert [call for call, *_ in made.told] == ["done", "done"]
+    assert made.work.counts.expected == 2
+    assert problems(made) == ""
+
+
+def test_a_first_token_that_the_engine_never_tells_is_told_before_the_end_and_makes_the_run_invalid() -> None:
+    made = sut_of(lambda engine, request: engine.listener.done(request.number, answer(5, 6)))
+    made.sut.issue([1], [0])
+    assert made.told == [("first", 1, [5], -1), ("done", 1, [5, 6], 2)]
+    assert problems(made) == "the engine gave the first token of 1 answer only with the last"
+
+
+@pytest.mark.parametrize("tokens", [(), (5,)])
+def test_the_number_of_tokens_is_never_made_up(tokens: tuple[int, ...]) -> None:
+    made = sut_of(lambda engine, request: engine.listener.done(request.number, answer(*tokens)))
+    made.sut.issue([1], [0])
+    assert made.told[-1] == ("done", 1, list(tokens), len(tokens))
+    assert "1 answer had fewer than 2 tokens" in problems(made)
+    assert problems(made, has_token_latencies=False) == ""
+
+
+def test_failed_requests_are_completed_with_no_tokens_and_the_first_reasons_are_said() -> None:
+    def fail(engine: FakeEngine, request: Request) -> None:
+        engine.listener.failed(request.number, f"HTTP 50{request.number // 2}")
+
+    made = sut_of(fail)
+    made.sut.issue(list(range(9)), list(range(9)))
+    assert made.told[:2] == [("first", 0, [], -1), ("done", 0, [], 0)]
+    assert len(made.told) == 18
+    words = "9 of 9 requests got no answer: HTTP 500 (2 times); HTTP 501 (2 times); HTTP 502 (2 times)"
+    assert problems(made) == words
+    assert made.work.tally.record()["failures"] == {"HTTP 500": 2, "HTTP 501": 2, "HTTP 502": 2}
+
+
+def test_a_request_that_fails_in_the_middle_of_its_answer_has_one_first_token() -> None:
+    def cut(engine: FakeEngine, request: Request) -> None:
+        engine.listener.first(request.number, IDS[:1])
+        engine.listener.failed(request.number, "the server closed the connection")
+
+    made = sut_of(cut)
+    made.sut.issue([1], [0])
+    assert made.told == [("first", 1, [7], -1), ("done", 1, [], 0)]
+
+
+@pytest.mark.parametrize("again", ["first", "done", "failed"])
+def test_what_is_told_of_a_request_that_is_over_never_reaches_loadgen(again: str) -> None:
+    made = sut_of(streams)
+    made.sut.issue([1], [0])
+    told = {"first": IDS, "done": answer(1, 2), "failed": "late"}
+    getattr(made.sut, again)(0, told[again])
+    assert len(made.told) == 2
+    assert problems(made) == "the engine told 1 times of a request that was not in flight"
+
+
+def test_pieces_of_a_stream_that_could_not_be_read_make_the_run_invalid() -> None:
+    made = sut_of(
+        lambda engine, request: engine.listener.done(request.number, answer(1, 2, skipped=3)), has_first=False
+    )
+    made.sut.issue([1], [0])
+    assert problems(made) == "3 pieces of the answers' streams could not be read"
+
+
+def test_a_broken_engine_ends_everything_in_flight_and_what_is_asked_later() -> None:
+    made = sut_of(lambda engine, request: None)
+    made.sut.issue([1, 2], [0, 1])
+    assert made.told == []
+    made.sut.broken(HarnessError("the server died"))
+    made.sut.issue([3], [2])
+    assert [(call, identifier) for call, identifier, *_ in made.told if call == "done"] == [
+        ("done", 2), ("done", 1), ("done", 3)
+    ]  # fmt: skip
+    assert str(made.work.failures.first) == "the server died"
+    assert len(made.engine.requests) == 2
+    made.work.failures.settle()
+
+
+def test_an_engine_that_raises_ends_the_run() -> None:
+    def raises(engine: FakeEngine, request: Request) -> None:
+        raise ValueError("planned fault")
+
+    made = sut_of(raises)
+    made.sut.issue([1], [0])
+    assert [call for call, *_ in made.told] == ["first", "done"]
+    assert str(made.work.failures.first) == "planned fault"
+    made.work.failures.settle()
+
+
+def test_an_engine_that_falls_silent_ends_the_run() -> None:
+    made = sut_of(lambda engine, request: None)
+    with made.sut.watched(0.05):
+        made.sut.issue([1], [0])
+        for _ in range(200):
+            if made.told:
+                break
+            time.sleep(0.01)
+    assert "told nothing for 0.05 s while 1 request waited" in str(made.work.failures.first)
+    made.work.failures.settle()
+
+
+def test_lost_requests_are_counted() -> None:
+    tally = Tally()
+    tally.issue(3, 30, 0)
+    tally.complete(answer(1, 2), is_first_late=False)
+    assert tally.problems(has_token_latencies=True) == ("of 3 requests 1 were answered and 0 failed",)
+
+
+@pytest.mark.parametrize(("longest", "width"), [(1, 1), (19, 1), (20, 2), (39, 2), (40, 5), (128, 10), (10_240, 1000)])
+def test_a_histogram_has_at_most_twenty_bars(longest: int, width: int) -> None:
+    assert bar_width(longest) == width
+    assert longest // width < 20
+
+
+def test_lengths_are_described_by_bounds_percentiles_and_bars() -> None:
+    found = lengths_record({2: 49, 25: 50, 60: 1})
+    assert (found["min"], found["max"], found["mean"]) == (2, 60, (98 + 1250 + 60) / 100)
+    assert found["percentiles"] == {"50": 25, "90": 25, "99": 25}
+    assert found["bar_width"] == 5
+    bars = {one["from"]: one["count"] for one in found["histogram"]}
+    assert (bars[0], bars[25], bars[60], sum(bars.values())) == (49, 50, 1, 100)
+    assert lengths_record({})["histogram"] == []
+    assert percentile({1: 1, 2: 1, 3: 1}, 0.5) == 2
+
+
+def test_prompts_are_those_of_the_samples_in_memory() -> None:
+    made = sut_of(streams)
+    made.work.library.load([4, 2])
+    assert sorted(made.work.library.prompts) == [2, 4]
+    made.sut.issue([1], [3])
+    assert isinstance(made.work.failures.first, KeyError)
+    made.work.failures.settle()

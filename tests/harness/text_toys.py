@@ -1,0 +1,119 @@
+"""A small benchmark whose answers are texts, for tests: `parrot` repeats words. Its tokenizer has a token per word."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from harness_support import HARNESS, request
+
+RECORD = '''
+"""parrot: no benchmark of MLPerf."""
+
+from mlperf_results.record import Generation, Recipes, Record, Sampling, TokenLimits
+
+RECORD = Record(
+    name="parrot",
+    title="repeats words",
+    loadgen_name="parrot",
+    dataset="parrot",
+    dataset_count=20,
+    performance_sample_count=None,
+    offline_min_sample_count=20,
+    server_target_latency_ms=1000.0,
+    batch_size=1,
+    largest_batch_size=1,
+    references=(),
+    recipes=Recipes(dataset="get,dataset,parrot", model="get,ml-model,parrot"),
+    generation=Generation(
+        sampling=Sampling(max_tokens=8, min_tokens=2),
+        longest_prompt=16,
+        server=TokenLimits(ttft_ms=500.0, tpot_ms=200.0),
+        interactive=TokenLimits(ttft_ms=300.0, tpot_ms=100.0),
+    ),
+)
+'''
+
+DATASET = '''
+"""Token ids of prompts and answers."""
+
+import json
+
+from harness.datasets.base import read_facts
+
+
+class Parrot:
+    def __init__(self, folder):
+        self.files = (folder / "parrot.json",)
+        self.samples = json.loads(self.files[0].read_text())
+        self.count = len(self.samples)
+        self.facts = read_facts(folder)
+
+    def load(self, indices):
+        return [self.samples[index] for index in indices]
+
+
+def open_dataset(folder):
+    return Parrot(folder)
+'''
+
+TEXT = '''
+"""Says what the data set expects."""
+
+import numpy as np
+
+from harness.metrics.score import Score
+from harness.text.engine import Prompt
+
+
+class ParrotText:
+    def prompts(self, raw):
+        return [
+            Prompt(tokens=np.array(one["prompt"], np.int32), expected=np.array(one["answer"], np.int32)) for one in raw
+        ]
+
+    def response(self, answer):
+        return answer.tokens
+
+    def score(self, responses, dataset):
+        answers = {index: np.frombuffer(data, np.int32).tolist() for index, data in responses}
+        right = [dataset.samples[index]["answer"] == answer for index, answer in answers.items()]
+        value = 100.0 * sum(right) / len(right)
+        return Score(values={"exact_match": value}, line=f"{{'exact_match': {value}}}")
+
+
+def open_text(facts):
+    return ParrotText()
+'''
+
+COUNT = 20
+
+
+def add_parrot(root: Path) -> Path:
+    """Copy the harness into `root`, add the benchmark, write its data set; returns the folder for PYTHONPATH."""
+    source = root / "source"
+    shutil.copytree(HARNESS / "harness", source / "harness", ignore=shutil.ignore_patterns("__pycache__"))
+    folder = source / "harness" / "benchmarks" / "parrot"
+    folder.mkdir()
+    for name, text in (("record", RECORD), ("dataset", DATASET), ("text", TEXT)):
+        (folder / f"{name}.py").write_text(text)
+    samples = [
+        {"prompt": list(range(number, number + 5)), "answer": list(range(number, number + 2 + number % 7))}
+        for number in range(COUNT)
+    ]
+    (root / "data").mkdir()
+    (root / "data" / "parrot.json").write_text(json.dumps(samples))
+    return source
+
+
+def parrot_request(root: Path, **changes: object) -> dict[str, object]:
+    """Return the run.json of a run of the benchmark with the backend that says known answers."""
+    text = {"endpoint": None, "max_in_flight": None, "kv_cache_bytes": None, "timeout_s": 5.0}
+    text |= changes.pop("text", {})  # type: ignore[arg-type]
+    name = f"{changes.get('scenario', 'Offline')}-{changes.get('mode', 'performance')}"
+    values = {
+        "model": "parrot", "backend": "scripted", "dataset_path": str(root / "data"),
+        "output_dir": str(root / name), **changes,
+    }  # fmt: skip
+    return {**request(**values), "text": text}
