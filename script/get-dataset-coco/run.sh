@@ -1,5 +1,5 @@
 #!/bin/bash
-# Makes or checks the images; preprocess says which (CM_DATASET_COCO_WORK).
+# Makes, chooses or checks the images; preprocess says which (CM_DATASET_COCO_WORK).
 set -euo pipefail
 
 python="${CM_PYTHON_BIN_WITH_PATH}"
@@ -11,6 +11,9 @@ synthetic)
         --count "${CM_DATASET_SIZE}" --pictures "${CM_DATASET_COCO_PICTURES}" \
         --seed "${CM_DATASET_COCO_SEED}" \
         --output_dir "${CM_DATASET_COCO_FOLDER}"
+    ;;
+filter)
+    "${python}" -B "${here}/keep_free.py" --from "${PWD}" --output_dir "${CM_DATASET_COCO_FOLDER}"
     ;;
 check) ;;
 *)

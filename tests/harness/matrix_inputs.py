@@ -127,6 +127,7 @@ MAKERS: Mapping[str, Maker] = {
         has_store=False,
         query_count=3,
     ),
+    "yolo": _detection("coco", "yolo"),
 }  # fmt: skip
 
 

@@ -30,6 +30,8 @@ from mlperf_results.benchmarks import RECORDS  # noqa: E402
 
 BENCHMARKS = Path(benchmarks.__file__).parent
 ARCHITECTURES = sorted(path.parent.name for path in BENCHMARKS.glob("*/network.py"))
+LARGE = {"yolo"}
+"""Networks whose many layers take seconds to export: with --full."""
 RELATIVE_TOLERANCE = 1e-4
 SWAPPED_SHARE = 0.01
 FRAMEWORKS = {"onnx": "onnxruntime", "pytorch": "pytorch", "openvino": "openvino"}
@@ -88,7 +90,10 @@ def as_array(value) -> np.ndarray:
     return np.array(value if isinstance(value, np.ndarray) else value.numpy())
 
 
-@pytest.fixture(scope="module", params=ARCHITECTURES)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=[pytest.mark.full] if name in LARGE else []) for name in ARCHITECTURES],
+)
 def networks(request, tmp_path_factory) -> Networks:
     return Networks(request.param, tmp_path_factory.mktemp(request.param))
 

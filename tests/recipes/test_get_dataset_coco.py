@@ -228,3 +228,52 @@ def test_calibration_images_are_refused_beside_synthetic_or_given_ones(name, hoo
         {f"CM_DATASET_{name.upper()}_SOURCE": "real", "CM_MLPERF_DATA_GIVEN_PATH": str(tmp_path)},
     ):
         assert "_calibration downloads images" in recipe.preprocess(hook_input({**common, **more}))["error"]
+
+
+def test_the_images_of_free_licences_are_kept_in_order_with_their_objects_alone(tmp_path):
+    from importlib import util
+
+    spec = util.spec_from_file_location("keep_free", RECIPES / "get-dataset-coco" / "keep_free.py")
+    assert spec is not None and spec.loader is not None
+    module = util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    addresses = {
+        1: "http://creativecommons.org/licenses/by-nc-sa/2.0/", 4: "http://creativecommons.org/licenses/by/2.0/",
+        5: "http://creativecommons.org/licenses/by-sa/2.0/", 6: "http://creativecommons.org/licenses/by-nd/2.0/",
+        7: "http://flickr.com/commons/usage/", 8: "http://www.usa.gov/copyright.shtml",
+    }  # fmt: skip
+    licences = [1, 8, 4, 1, 7, 5, 6]
+    content = {
+        "info": {}, "licenses": [{"id": number, "url": address} for number, address in addresses.items()],
+        "images": [{"id": 50 - n, "file_name": f"{n}.jpg", "license": one} for n, one in enumerate(licences)],
+        "annotations": [{"id": n, "image_id": 50 - n} for n in range(len(licences))], "categories": [{"id": 1}],
+    }  # fmt: skip
+    for folder in ("annotations", "val2017"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / module.ANNOTATIONS).write_text(json.dumps(content))
+    for number in range(len(licences)):
+        (tmp_path / "val2017" / f"{number}.jpg").write_bytes(b"picture %d" % number)
+    made = tmp_path / "coco_safe"
+    words = ["--from", str(tmp_path), "--output_dir", str(made)]
+    assert module.main(words) == 0 and module.main(words) == 0
+    kept = json.loads((made / module.ANNOTATIONS).read_text())
+    assert [image["file_name"] for image in kept["images"]] == [f"{n}.jpg" for n in (1, 2, 4, 5, 6)]
+    assert [row["id"] for row in kept["annotations"]] == [1, 2, 4, 5, 6] and kept["categories"] == [{"id": 1}]
+    assert (made / "val2017_safe" / "4.jpg").read_bytes() == b"picture 4"
+    assert len(list((made / "val2017_safe").iterdir())) == 5
+    assert module.main(["--from", str(made), "--output_dir", str(tmp_path / "x")]) == 1  # its images are elsewhere
+
+
+@pytest.mark.parametrize(
+    ("changes", "work", "folder", "size"),
+    [
+        ({}, "filter", "coco_safe", "1525"),
+        ({"CM_DATASET_COCO_SOURCE": "synthetic", "CM_DATASET_SIZE": "64"}, "synthetic", "coco", "64"),
+        ({"CM_MLPERF_DATA_GIVEN_PATH": "/data/coco_safe"}, "check", "/data/coco_safe", "1525"),
+    ],
+)
+def test_the_part_of_free_licences_has_1525_images(changes, work, folder, size, hook_input, inside):
+    answer, env = call(hook_input, "coco", CM_DATASET_COCO_PART="coco_safe", **changes)
+    assert answer == {"return": 0}
+    assert (env["CM_DATASET_COCO_WORK"], env["CM_DATASET_SIZE"]) == (work, size)
+    assert Path(env["CM_DATASET_COCO_FOLDER"]) == Path.cwd() / folder

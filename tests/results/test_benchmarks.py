@@ -27,6 +27,8 @@ _NEWEST = [
     ("ssd-mobilenet", "v2.0", (("mAP", 21.78),), 256, 5_000, 24_576, None),
     ("ssd-resnet34", "v2.0", (("mAP", 19.8),), 64, 5_000, 24_576, 100),
     ("retinanet", "v5.1", (("mAP", 37.1745),), 64, 24_781, 24_576, 100),
+    ("yolo-95", "v6.1", (("mAP", 50.73),), 64, 1_525, 1_525, None),
+    ("yolo-99", "v6.1", (("mAP", 52.866),), 64, 1_525, 1_525, None),
     ("gptj-99", "v5.0", _GPTJ99, 13_368, 13_368, 13_368, 20_000),
     ("gptj-99.9", "v5.0", _GPTJ999, 13_368, 13_368, 13_368, 20_000),
 ]
@@ -64,6 +66,8 @@ def test_rounds_of_a_benchmark():
         "ssd-resnet34": ("v0.7", "v2.0"),
         "retinanet": ("v2.1", "v6.0"),
         "gptj-99": ("v3.1", "v5.0"),
+        "yolo-95": ("v6.0", "v6.1"),
+        "yolo-99": ("v6.0", "v6.1"),
     }
     for name in BENCHMARKS:
         assert [rules_in(name, round_name).targets for round_name in rounds_of(name)], name

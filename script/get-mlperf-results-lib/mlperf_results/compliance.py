@@ -28,9 +28,7 @@ CHECKED_DIVISIONS = ("closed", "network")
 
 _LOG_SEED = 720381539243781796
 _SAMPLED = 4096
-_SAMPLED_OF_OTHERS = MappingProxyType(
-    {"pointpainting": 256, "stable-diffusion-xl": 128, "wan-2.2-t2v-a14b": 50, "yolo": 64}
-)
+_SAMPLED_OF_OTHERS = MappingProxyType({"pointpainting": 256, "stable-diffusion-xl": 128, "wan-2.2-t2v-a14b": 50})
 """What TEST01 logs of benchmarks that this project does not run, where it is fewer."""
 
 _TEST05_SEEDS = MappingProxyType(

@@ -105,14 +105,15 @@ def _plain(text: str) -> str:
 
 
 def parse_benchmark(text: str) -> tuple[str, float | None]:
-    """Return a benchmark's name without a level, and the level that the text ends with (0.99, 0.999; None without).
+    """Return a benchmark's name without a level, and the level that the text ends with (0.95, 0.99, 0.999; None
+    without).
 
     Case, hyphens and underscores do not matter: NVIDIA's harness has ResNet50, SSDResNet34, RNN-T, 3D-UNET (alias table
     of mlcommons/inference_results_v0.7, closed/NVIDIA/code/common/__init__.py at 31060d57, read 2026-11-23). Raises
     UnknownName, also for a level that the benchmark does not have.
     """
-    levels = {"": None, "-99": 0.99, "-99.9": 0.999}
-    stem, suffix = re.fullmatch(r"(.*?)(-99(?:\.9)?)?", text.strip(), re.DOTALL).groups(default="")  # type: ignore[union-attr]
+    levels = {"": None, "-95": 0.95, "-99": 0.99, "-99.9": 0.999}
+    stem, suffix = re.fullmatch(r"(.*?)(-95|-99(?:\.9)?)?", text.strip(), re.DOTALL).groups(default="")  # type: ignore[union-attr]
     by_letters = {_plain(spelling): name for spelling, name in SPELLINGS.items()}
     name = by_letters.get(_plain(stem))
     if name is None or (suffix and levels[suffix] not in _record(name).levels):

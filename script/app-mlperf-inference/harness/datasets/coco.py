@@ -3,6 +3,8 @@
 Files read: `annotations/instances_val2017.json` and `val2017/*.jpg`. All 5,000 are samples. The PyTorch path of the
 reference leaves out the 48 without objects, its other paths do not.
 Source: coco.py in vision/classification_and_detection/python of mlcommons/inference.
+
+In the set of yolo, 1,525 of these images, they are in `val2017_safe`. Source: yolo/README.md beside that folder.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from pathlib import Path
 from harness.datasets.base import ListedSamples
 from harness.datasets.images import AnnotatedImages, listed_images, open_annotated_images
 
+SAFE_IMAGES = "val2017_safe"
 CALIBRATION_IMAGES = "train2017"
 """Where the images of the calibration list are; the list names training images."""
 
@@ -22,7 +25,7 @@ def open_dataset(folder: Path) -> AnnotatedImages:
     return open_annotated_images(
         folder,
         annotations="annotations/instances_val2017.json",
-        images="val2017",
+        images=SAFE_IMAGES if (folder / SAFE_IMAGES).is_dir() else "val2017",
         hint="make the data set again: cm run script --tags=get,dataset,coco,original --renew",
     )
 

@@ -8,7 +8,7 @@ before suppression and take batches, and published files with suppression inside
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,8 @@ from harness.modelfacts import ModelFacts
 from harness.tensors import Array, Infer, NetworkSpec, Tensors, TensorSpec
 
 INDEX_TENSOR = "image_index"
+SIDES_TENSOR = "image_sides"
+"""Height and width, for models whose input the image does not fill."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,8 @@ class Detector:
     prepare: the network's input of one image uint8[height, width, 3], RGB, without batch axis. find: what the outputs
     say about one image (without batch axis where `is_batched`, else as the network gave them for that image alone).
     is_label_mapped: response classes are 1..n in the order of the annotations' categories, not category ids.
+    unpad: makes boxes that are parts of the network's input, with the image's height and width, parts of the image;
+    None: the image fills the input.
     """
 
     network: NetworkSpec
@@ -38,6 +42,7 @@ class Detector:
     find: Callable[[Tensors], Detections]
     is_batched: bool = True
     is_label_mapped: bool = False
+    unpad: Callable[[Floats, int, int], Floats] | None = None
     response: TensorSpec | None = None
     is_ragged: bool = False
 
@@ -51,14 +56,20 @@ class Detector:
         by the rules."""
         from harness.media import imaging
 
-        first, *rest = raw
-        prepared = self.prepare(imaging.read_image(first.path))
-        images = np.empty((len(raw), *prepared.shape), dtype=prepared.dtype)  # large: not kept twice, as stacking would
-        images[0] = prepared
-        for position, image in enumerate(rest, start=1):
-            images[position] = self.prepare(imaging.read_image(image.path))
+        sides = np.empty((len(raw), 2), dtype=np.int64)
+        images: Array | None = None
+        for position, image in enumerate(raw):
+            picture = imaging.read_image(image.path)
+            sides[position] = picture.shape[:2]
+            prepared = self.prepare(picture)
+            if images is None:  # large: not kept twice, as stacking would
+                images = np.empty((len(raw), *prepared.shape), dtype=prepared.dtype)
+            images[position] = prepared
+        if images is None:
+            raise ValueError("no image to prepare")
         indices = np.array([image.index for image in raw], dtype=np.int64)
-        return {self.network.inputs[0].name: images, INDEX_TENSOR: indices}
+        inputs = {self.network.inputs[0].name: images, INDEX_TENSOR: indices}
+        return inputs if self.unpad is None else {**inputs, SIDES_TENSOR: sides}
 
     def predict(self, networks: Mapping[str, Infer], inputs: Tensors) -> Sequence[Array]:
         """Return the response float32[n, 7] of each image; n may be 0."""
@@ -68,10 +79,11 @@ class Detector:
             single = (infer({name: images[row : row + 1]}) for row in range(len(images)))
             return [response_rows(index, self.find(found)) for index, found in zip(indices, single, strict=True)]
         outputs = infer({name: images})
-        return [
-            response_rows(index, self.find({key: outputs[key][row] for key in outputs}))
-            for row, index in enumerate(indices)
-        ]
+        found = [self.find({key: outputs[key][row] for key in outputs}) for row in range(len(indices))]
+        if self.unpad is not None:
+            sides = inputs[SIDES_TENSOR].tolist()
+            found = [replace(one, boxes=self.unpad(one.boxes, *size)) for one, size in zip(found, sides, strict=True)]
+        return [response_rows(index, one) for index, one in zip(indices, found, strict=True)]
 
     def score(self, responses: Iterable[tuple[int, bytes]], dataset: AnnotatedImages) -> Score:
         """Return the mean average precision "mAP" over overlaps of 0.5 to 0.95, in percent."""

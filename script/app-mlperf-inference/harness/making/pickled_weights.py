@@ -43,6 +43,7 @@ _OWN_MODULES = (
     "argparse",
     "torchvision.models.",
     "torchvision.ops.",
+    "ultralytics.",
 )
 """Modules whose classes are replaced by empty ones."""
 
