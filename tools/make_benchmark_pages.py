@@ -1,6 +1,6 @@
-"""Writes what follows from the records of benchmarks and backends: the variations of app-mlperf-inference, the
-dependencies of get-mlperf-model-request, docs/reference/benchmarks.md, a page for each benchmark in
-docs/reference/benchmarks/, and the tables of docs/howto/rules.md.
+"""Writes what follows from the records of benchmarks and backends: the variations of app-mlperf-inference, the names
+that the recipes above it offer, the dependencies of get-mlperf-model-request, docs/reference/benchmarks.md, a page for
+each benchmark in docs/reference/benchmarks/, and the tables of docs/howto/rules.md.
 
 python tools/make_benchmark_pages.py [--check]
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 APP = CHECKOUT / "script" / "app-mlperf-inference" / "_cm.yaml"
+ABOVE = [CHECKOUT / "script" / name / "_cm.yaml" for name in ("run-mlperf-inference", "run-mlperf-inference-app")]
 REQUEST = CHECKOUT / "script" / "get-mlperf-model-request" / "_cm.yaml"
 PAGE = CHECKOUT / "docs" / "reference" / "benchmarks.md"
 PAGES = CHECKOUT / "docs" / "reference" / "benchmarks"
@@ -22,7 +23,7 @@ sys.path += [str(CHECKOUT / "script" / name) for name in ("get-mlperf-results-li
 
 from benchmark_page import benchmark_page  # noqa: E402
 from harness.calibrationlists import OFFICIAL  # noqa: E402
-from mlperf_results.backends import BACKENDS  # noqa: E402
+from mlperf_results.backends import BACKENDS, default_backend  # noqa: E402
 from mlperf_results.benchmarks import RECORDS, benchmarks_of  # noqa: E402
 from mlperf_results.names import Scenario  # noqa: E402
 from mlperf_results.record import BackendRecord, Package, Record  # noqa: E402
@@ -66,7 +67,11 @@ def of_benchmark(folder: str, record: Record) -> Iterator[tuple[str, str]]:
     for spelling in record.spellings:
         yield spelling, f"    alias: {record.names[0]}\n"
     group = "    group: model\n"
-    needs = "    base: [quantized_]\n" + _default(record.is_default) + _dependencies(folder, record)
+    base = "    base: [quantized_]\n" if record.generation is None else ""
+    usual = (
+        "" if record.generation is None else f"    default_variations: {{backend: {default_backend(record.name)}}}\n"
+    )
+    needs = base + _default(record.is_default) + usual + _dependencies(folder, record)
     if not record.levels:
         yield record.name, needs + f"    env: {{CM_MLPERF_MODEL: {record.name}}}\n" + group
         return
@@ -95,7 +100,7 @@ def of_backend(name: str, record: BackendRecord) -> Iterator[tuple[str, str]]:
         name,
         (
             ("    adr:\n" + "".join(files) if record.model_files else "")
-            + _default(record.is_default)
+            + _default(record.is_default and not record.is_text)
             + ("" if "cpu" in record.devices else f"    default_variations: {{device: {record.devices[0]}}}\n")
             + _packages(tuple(one for one in record.packages if not one.device), record.recipes)
             + f"    env: {{CM_MLPERF_BACKEND: {_key(name)}}}\n    group: backend\n"
@@ -174,6 +179,15 @@ def with_variations(text: str) -> str:
     return _with_combinations(head) + mark + "".join(joined[name] for name in sorted(joined))
 
 
+def with_choices(text: str) -> str:
+    """Return the `_cm.yaml` of a recipe that takes benchmarks and backends by name, with all names as its choices."""
+    known = {word for one in RECORDS.values() for word in (*one.names, *one.spellings, one.name)}
+    for name, words in (("backend", list(BACKENDS)), ("model", sorted(known))):
+        rows = "".join(f"    - {_key(word)}\n" for word in words)
+        text = re.sub(rf"(?<=\n  {name}:\n    choices:\n)(    - .+\n)+", rows, text)
+    return text
+
+
 def _with_combinations(head: str) -> str:
     """Return the text with the combinations that cannot be: devices that a backend lacks, what a benchmark lacks."""
     real = [(name, one) for name, one in BACKENDS.items() if not one.stand_in]
@@ -236,6 +250,7 @@ def main() -> int:
     is_check = parser.parse_args().check
     is_stale = False
     made = {APP: with_variations(APP.read_text(encoding="utf-8")), PAGE: page()}
+    made |= {path: with_choices(path.read_text(encoding="utf-8")) for path in ABOVE}
     made[REQUEST] = with_dependencies(REQUEST.read_text(encoding="utf-8"))
     made[RULES_PAGE] = rules_page(RULES_PAGE.read_text(encoding="utf-8"))
     made |= {PAGES / f"{one.name}.md": benchmark_page(folder, one, OFFICIAL) for folder, one in RECORDS.items()}

@@ -21,6 +21,7 @@ from mlperf_results.disturbance import VERDICT
 from mlperf_results.layout import ResultsPaths, RunPaths, make_run_id
 from mlperf_results.names import parse_mode, parse_scenario
 from mlperf_results.terminal import coloured
+from mlperf_results.textinputs import DEFAULT_KEY_VARIABLE, KEY_VARIABLE, TEXT_KEYS, URL
 
 from . import closing, run_request, several
 
@@ -129,6 +130,8 @@ def preprocess(i):
         call = several.inputs_for_all(env, i["input"], i["meta"]["input_mapping"])
         if call is not None:
             return {"return": 0, "skip": True, "script": call}
+        if env.get(TEXT_KEYS[URL]) and not env.get(TEXT_KEYS[KEY_VARIABLE]) and DEFAULT_KEY_VARIABLE in os.environ:
+            env[TEXT_KEYS[KEY_VARIABLE]] = DEFAULT_KEY_VARIABLE
         request = run_request.build_request(env, known, folder)
         compare_with_reference(request, str(env.get(run_request.COMPLIANCE_REFERENCE_KEY) or ""), folder)
     except run_request.RequestError as error:

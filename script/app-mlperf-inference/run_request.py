@@ -14,6 +14,7 @@ from mlperf_results.backends import BACKENDS
 from mlperf_results.compliance import TESTS as COMPLIANCE_TESTS
 from mlperf_results.names import UnknownName, parse_execution_mode, parse_mode, parse_scenario, unknown_text
 from mlperf_results.rounds import scenarios_of
+from mlperf_results.textinputs import TEXT_KEYS, text_of
 
 FORMAT = 3
 
@@ -214,6 +215,13 @@ class _Reader:
             "max_batch_size": self.number(SERVING["max_batch_size"], whole_number, WHOLE),
         }
 
+    def prompts(self) -> dict[str, object] | None:
+        """How prompts are to be answered; None for a backend that answers none, which refuses such settings."""
+        given = {name: self.text(key) for name, key in TEXT_KEYS.items()}
+        text, problems = text_of(given, self.text(BACKEND_KEY))
+        self.problems += [f"{TEXT_KEYS[name]}: {why}" for name, why in problems.items()]
+        return text
+
     def listed(self, key: str, parse: Callable[[str], list[int] | None], allowed: str) -> list[int] | None:
         """The numbers of a comma list; None where nothing is said."""
         text = self.text(key)
@@ -280,6 +288,8 @@ def _asked(reader: _Reader, known: AppNames) -> dict[str, object]:
         asked[name] = reader.number(key, positive_number, "a number above 0")
     if (serving := reader.serving()) is not None:
         asked["serving"] = serving
+    if (text := reader.prompts()) is not None:
+        asked["text"] = text
     reader.refuse_unused_copies()
     if reader.problems:
         raise RequestError(reader.problems)

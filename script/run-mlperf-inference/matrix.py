@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mlperf_results.appnames import PRECISION_ALIASES, AppNames
-from mlperf_results.backends import BACKENDS, misfit
+from mlperf_results.backends import BACKENDS, default_backend, misfit
 from mlperf_results.names import ExecutionMode, Mode, Scenario, parse_scenario
 from mlperf_results.rounds import current_scenarios, scenarios_of
+from mlperf_results.textinputs import TEXT_KEYS, URL, text_of
 
 from .reading import ALL, ConfigError, Reader
 
@@ -176,10 +177,19 @@ def _wanted_scenarios(reader: Reader, model: str) -> tuple[Scenario, ...]:
     return wanted
 
 
+def _backend(reader: Reader, model: str, known: AppNames) -> str:
+    """The backend that is named, else the one that asks the given server, else the benchmark's usual one."""
+    if reader.text("CM_MLPERF_BACKEND"):
+        return reader.one_of("CM_MLPERF_BACKEND", "backend", known.backends, {})
+    remote = next((name for name, record in BACKENDS.items() if record.is_remote), None)
+    return remote if remote and reader.text(TEXT_KEYS[URL]) else default_backend(model)
+
+
 def _options(reader: Reader, device: str, folder: Path) -> dict[str, str]:
     numbers = {name: reader.whole_number(key, name) for name, key in WHOLE_NUMBER_KEYS.items()}
     options = {name: str(value) for name, value in numbers.items() if value is not None}
-    options.update({name: reader.text(key) for name, key in SERVER_KEYS.items() if reader.text(key)})
+    further = {**SERVER_KEYS, **TEXT_KEYS}
+    options.update({name: reader.text(key) for name, key in further.items() if reader.text(key)})
     gpus = reader.gpus("CM_MLPERF_GPUS", device)
     if gpus:
         options["gpus"] = gpus
@@ -201,6 +211,8 @@ def _misfits(config: Config, known: AppNames) -> list[str]:
         problems += [
             f"--{name}: backend {config.backend} asks no server" for name in SERVER_KEYS if name in config.options
         ]
+    wrong = text_of({name: config.options.get(name, "") for name in TEXT_KEYS}, config.backend)[1]
+    problems += [f"--{name}: {why}" for name, why in wrong.items()]
     if config.run_id and config.resume:
         problems.append("--resume: a call with --run_id goes on by itself; leave one of them out")
     for name, is_given in (("rerun", config.is_rerun), ("target_origin", bool(config.target_origin))):
@@ -219,7 +231,7 @@ def parse_config(env: Mapping[str, object], known: AppNames, folder: Path) -> Co
     """The checked call; a relative results folder starts at `folder`. Raises ConfigError with every problem."""
     reader = Reader(env)
     model = reader.one_of("CM_MLPERF_MODEL", "model", known.models, known.aliases)
-    backend = reader.one_of("CM_MLPERF_BACKEND", "backend", known.backends, {})
+    backend = _backend(reader, model, known)
     model, backend = reader.with_config_ver(model, backend, known.models)
     device = reader.one_of("CM_MLPERF_DEVICE", "device", known.devices, {})
     given = {name: reader.positive_number(key, name) for name, key in TARGET_KEYS.items()}

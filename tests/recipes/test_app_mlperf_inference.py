@@ -447,3 +447,30 @@ def test_run_sh_tells_what_a_killed_process_could_not(tmp_path, fake_tool, signa
     assert done.returncode == code
     assert words in done.stdout
     assert words in (tmp_path / "console.txt").read_text()
+
+
+def test_inputs_for_engines_that_answer_prompts_become_the_key_text() -> None:
+    request = build(CM_MLPERF_BACKEND="scripted", CM_MLPERF_MAX_IN_FLIGHT="4", CM_MLPERF_KV_CACHE_GB="0.5")
+    text = {"endpoint": None, "max_in_flight": 4, "kv_cache_bytes": 500_000_000, "timeout_s": None}
+    assert request["text"] == text
+    with pytest.raises(run_request.RequestError) as caught:
+        build(CM_MLPERF_MAX_IN_FLIGHT="4", CM_MLPERF_ENDPOINT_URL="http://h/v1")
+    assert [problem.partition(":")[0] for problem in caught.value.problems] == [
+        "CM_MLPERF_ENDPOINT_URL", "CM_MLPERF_MAX_IN_FLIGHT"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("is_set", "expected"), [(True, "OPENAI_API_KEY"), (False, None)])
+def test_the_usual_variable_holds_the_key_of_a_server_where_it_is_set(
+    hook_input, tmp_path, monkeypatch, is_set, expected
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    if is_set:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-hidden")
+    seen = {}
+    monkeypatch.setattr(recipe.run_request, "build_request", lambda env, known, folder: seen.update(env) or {})
+    env = {**GOOD, "CM_MLPERF_ENDPOINT_URL": "http://h/v1", "CM_TMP_CURRENT_PATH": str(tmp_path)}
+    with pytest.raises(KeyError):
+        recipe.preprocess(hook_input(env, meta=META))
+    assert seen.get("CM_MLPERF_ENDPOINT_KEY_VARIABLE") == expected
+    assert "sk-hidden" not in str(seen)

@@ -792,3 +792,16 @@ def test_a_results_folder_that_cannot_be_made_is_named(call, tmp_path):
     answer, _, _ = call(FakeCM(), CM_MLPERF_RESULTS_DIR="file")
     assert answer["return"] == 1
     assert "--results_dir" in answer["error"]
+
+
+def test_inputs_for_engines_that_answer_prompts_go_to_every_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "--max_in_flight: found '4'; it is for the backends that answer prompts: " in problems(
+        CM_MLPERF_MAX_IN_FLIGHT="4"
+    )[0]  # fmt: skip
+    monkeypatch.setattr(matrix, "misfit", lambda *names: "")
+    specs = matrix.matrix(config(CM_MLPERF_BACKEND="scripted", CM_MLPERF_MAX_IN_FLIGHT="4"))
+    assert {spec.inputs["max_in_flight"] for spec in specs} == {"4"}
+    server = SimpleNamespace(is_remote=True)
+    monkeypatch.setattr(matrix, "BACKENDS", {**matrix.BACKENDS, "endpoint": server})
+    given = {**META["default_env"], "CM_MLPERF_ENDPOINT_URL": "http://h/v1"}
+    assert matrix._backend(matrix.Reader(given), "digits", KNOWN) == "endpoint"

@@ -16,6 +16,14 @@ STAND_IN_BACKENDS = tuple(name for name, record in BACKENDS.items() if record.st
 """Backends whose speed is no machine's: they prove pipelines."""
 
 
+def default_backend(benchmark: str) -> str:
+    """Return the backend that runs a benchmark where none is named."""
+    known = RECORDS.get(model_of(benchmark))
+    is_text = known is not None and known.generation is not None
+    fitting = {name: one for name, one in BACKENDS.items() if one.is_text == is_text and not one.is_remote}
+    return next((name for name, one in fitting.items() if one.is_default), next(iter(fitting), ""))
+
+
 def misfit(backend: str, benchmark: str, device: str) -> str:
     """Return why a backend cannot run a benchmark on a device, where its record says so; else an empty text."""
     record = BACKENDS.get(backend)

@@ -244,7 +244,8 @@ class BackendRecord:
     batch_size: the one that suits it whatever the model; None: the harness looks for the best.
     library: the handle of the package whose version stands in a system's name. short_name: in systems' names as NVIDIA
     gives them. transformation: what it does to weights, for measurements.json.
-    stand_in: what is said of figures that are no machine's; empty: a real backend.
+    stand_in: what is said of figures that are no machine's; empty: a real backend. is_default: what runs a benchmark
+    where none is named; one of those that run networks, and one of those that answer prompts.
     recipes: tags of further recipes that it needs. is_served: another process answers; run.json then has `serving`.
     is_text: it answers prompts token by token (harness/text/engine.py); run.json then has `text`. is_remote: a server
     that is not this tool's answers; it needs no file of a model.

@@ -1,0 +1,124 @@
+"""The inputs of recipes that say how prompts are answered, and the key `text` of run.json that they make. Pure.
+
+The API key of a server is never an input: `endpoint_key_variable` names the environment variable that holds it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from urllib.parse import urlsplit
+
+from mlperf_results.backends import BACKENDS
+from mlperf_results.names import unknown_text
+
+URL, KEY_VARIABLE = "endpoint", "endpoint_key_variable"
+ENDPOINT_KEYS: Mapping[str, str] = MappingProxyType(
+    {
+        URL: "CM_MLPERF_ENDPOINT_URL",
+        "endpoint_model": "CM_MLPERF_ENDPOINT_MODEL",
+        "endpoint_api": "CM_MLPERF_ENDPOINT_API",
+        KEY_VARIABLE: "CM_MLPERF_ENDPOINT_KEY_VARIABLE",
+    }
+)
+"""Inputs of backends that ask a server of the user's, with their env keys."""
+
+TEXT_KEYS: Mapping[str, str] = MappingProxyType(
+    {
+        **ENDPOINT_KEYS,
+        "max_in_flight": "CM_MLPERF_MAX_IN_FLIGHT",
+        "kv_cache_gb": "CM_MLPERF_KV_CACHE_GB",
+        "request_timeout_s": "CM_MLPERF_REQUEST_TIMEOUT_S",
+    }
+)
+"""Those of all backends that answer prompts."""
+
+APIS = ("completions", "chat")
+DEFAULT_KEY_VARIABLE = "OPENAI_API_KEY"
+"""Where a server's clients look for a key where nothing is said."""
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and value > 0 else None
+
+
+def _url_problem(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        return f"it is no URL ({error})"
+    if parts.scheme not in ("http", "https") or not host:
+        return f"found {text!r}; allowed: the URL of a server, http://HOST:PORT/v1"
+    if parts.username is not None or parts.password is not None:
+        return "it holds a user or a password; name the variable that holds the key with --endpoint_key_variable"
+    return f"found {text!r}; a URL without ? and #" if parts.query or parts.fragment else ""
+
+
+class _Given:
+    """The inputs that are given, each checked as it is taken."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._given = given
+        self.problems: dict[str, str] = {}
+
+    def take(self, name: str, convert: Callable[[str], float | None], allowed: str) -> float | None:
+        text = self._given.get(name, "")
+        value = convert(text) if text else None
+        if text and value is None:
+            self.problems[name] = f"found {text!r}; allowed: {allowed}"
+        return value
+
+    def whole(self, name: str) -> int | None:
+        found = self.take(name, lambda text: int(text) if text.isascii() and text.isdigit() else None, "")
+        if self._given.get(name) and not found:
+            self.problems[name] = f"found {self._given[name]!r}; allowed: a whole number from 1"
+        return None if found is None else int(found)
+
+    def endpoint(self) -> dict[str, str | None] | None:
+        given = {name: self._given.get(name) or None for name in ENDPOINT_KEYS}
+        api, variable, url = given["endpoint_api"], given["endpoint_key_variable"], given[URL]
+        if url is None:
+            self.problems[URL] = "the backend asks a server: give its URL, http://HOST:PORT/v1"
+        elif why := _url_problem(url):
+            self.problems[URL] = why
+        if api is not None and api not in APIS:
+            self.problems["endpoint_api"] = unknown_text("API", api, APIS)
+        if variable is not None and not _VARIABLE.fullmatch(variable):
+            words = "it is no name of an environment variable (it is not shown: it may be the key itself)"
+            self.problems["endpoint_key_variable"] = words
+        return {"url": url, "model": given["endpoint_model"], "api": api, "key_variable": variable}
+
+
+def text_of(given: Mapping[str, str], backend: str) -> tuple[dict[str, object] | None, dict[str, str]]:
+    """Return `text` of run.json, None for a backend that answers no prompts, and what is wrong by an input's name.
+
+    given: inputs of TEXT_KEYS; an empty text is as none.
+    """
+    record = BACKENDS.get(backend)
+    named = [name for name in TEXT_KEYS if given.get(name)]
+    if record is None or not record.is_text:
+        can = ", ".join(name for name, one in BACKENDS.items() if one.is_text)
+        return None, {
+            name: f"found {given[name]!r}; it is for the backends that answer prompts: {can}" for name in named
+        }
+    reader = _Given(given)
+    if not record.is_remote:
+        for name in (name for name in named if name in ENDPOINT_KEYS):
+            reader.problems[name] = f"backend {backend} asks no server of yours; --backend=endpoint does"
+    kv_cache_gb = reader.take("kv_cache_gb", _number, "a number above 0")
+    text: dict[str, object] = {
+        "endpoint": reader.endpoint() if record.is_remote else None,
+        "max_in_flight": reader.whole("max_in_flight"),
+        "kv_cache_bytes": None if kv_cache_gb is None else max(1, int(kv_cache_gb * 1e9)),
+        "timeout_s": reader.take("request_timeout_s", _number, "a number above 0"),
+    }
+    return text, reader.problems

@@ -1,0 +1,74 @@
+"""mlperf_results.textinputs: what recipes' inputs say about prompts and their answers, and what is refused."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+import pytest
+from mlperf_results import textinputs
+from mlperf_results.backends import BACKENDS, default_backend, misfit
+from mlperf_results.record import BackendRecord
+from mlperf_results.textinputs import TEXT_KEYS, text_of
+
+SERVER = BackendRecord(framework=None, devices=("cpu",), precisions=("fp32",), is_text=True, is_remote=True)
+
+
+@pytest.fixture(autouse=True)
+def with_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(textinputs, "BACKENDS", MappingProxyType({**BACKENDS, "endpoint": SERVER}))
+
+
+def test_nothing_given_leaves_everything_to_the_engine() -> None:
+    assert text_of({}, "scripted") == (
+        {"endpoint": None, "max_in_flight": None, "kv_cache_bytes": None, "timeout_s": None},
+        {},
+    )
+    assert text_of({}, "onnxruntime") == (None, {})
+
+
+def test_what_is_given_becomes_the_keys_of_run_json() -> None:
+    given = {
+        "endpoint": "http://127.0.0.1:8000/v1", "endpoint_model": "llama", "endpoint_api": "chat",
+        "endpoint_key_variable": "MY_KEY", "max_in_flight": "64", "kv_cache_gb": "1.5", "request_timeout_s": "20",
+    }  # fmt: skip
+    assert set(given) == set(TEXT_KEYS)
+    endpoint = {"url": given["endpoint"], "model": "llama", "api": "chat", "key_variable": "MY_KEY"}
+    text = {"endpoint": endpoint, "max_in_flight": 64, "kv_cache_bytes": 1_500_000_000, "timeout_s": 20.0}
+    assert text_of(given, "endpoint") == (text, {})
+
+
+@pytest.mark.parametrize(
+    ("given", "backend", "name", "words"),
+    [
+        ({}, "endpoint", "endpoint", "give its URL"),
+        ({"endpoint": "localhost:8000"}, "endpoint", "endpoint", "found 'localhost:8000'; allowed: the URL"),
+        ({"endpoint": "ftp://host/v1"}, "endpoint", "endpoint", "allowed: the URL of a server"),
+        ({"endpoint": "http://host:99999/v1"}, "endpoint", "endpoint", "it is no URL"),
+        ({"endpoint": "http://host/v1?key=1"}, "endpoint", "endpoint", "without ? and #"),
+        ({"endpoint": "http://h/v1", "endpoint_api": "chats"}, "endpoint", "endpoint_api", "did you mean chat?"),
+        ({"max_in_flight": "0"}, "scripted", "max_in_flight", "found '0'; allowed: a whole number from 1"),
+        ({"kv_cache_gb": "much"}, "scripted", "kv_cache_gb", "found 'much'; allowed: a number above 0"),
+        ({"request_timeout_s": "-1"}, "scripted", "request_timeout_s", "found '-1'; allowed: a number above 0"),
+        ({"endpoint": "http://h/v1"}, "scripted", "endpoint", "backend scripted asks no server of yours"),
+        ({"max_in_flight": "8"}, "onnxruntime", "max_in_flight", "it is for the backends that answer prompts: "),
+    ],
+)
+def test_a_wrong_input_is_named_with_what_is_allowed(given: dict, backend: str, name: str, words: str) -> None:
+    problems = text_of(given, backend)[1]
+    assert list(problems) == [name]
+    assert words in problems[name]
+
+
+def test_a_key_is_never_shown() -> None:
+    given = {"endpoint": "http://me:hunter2@host/v1", "endpoint_key_variable": "sk-hunter2"}
+    problems = text_of(given, "endpoint")[1]
+    assert set(problems) == {"endpoint", "endpoint_key_variable"}
+    assert "hunter2" not in str(problems)
+
+
+def test_backends_that_answer_prompts_do_not_run_networks() -> None:
+    assert default_backend("digits") == "onnxruntime"
+    assert misfit("onnxruntime", "digits", "cpu") == ""
+    why = misfit("scripted", "digits", "cpu")
+    assert why.startswith("backend scripted cannot run digits: it answers prompts with texts; backends that can: ")
+    assert "onnxruntime" in why
