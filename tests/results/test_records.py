@@ -115,7 +115,8 @@ def test_what_is_made_of_the_records_is_up_to_date() -> None:
 @pytest.mark.parametrize("folder", RECORDS)
 def test_a_record_is_whole(folder: str) -> None:
     record: Record = RECORDS[folder]
-    assert (records_folder("benchmarks") / folder / "model.py").is_file()
+    code = "model.py" if record.generation is None else "text.py"
+    assert (records_folder("benchmarks") / folder / code).is_file()
     places = (records_folder("datasets") / f"{record.dataset}.py", records_folder("benchmarks") / folder / "dataset.py")
     assert any(place.is_file() for place in places)
     assert record.is_official == bool(record.references)
@@ -133,8 +134,13 @@ def test_one_benchmark_is_the_default() -> None:
 @pytest.mark.parametrize("name", BACKENDS)
 def test_a_backends_record_is_whole(name: str) -> None:
     record = BACKENDS[name]
-    assert (records_folder("backends") / name / "backend.py").is_file()
+    assert (records_folder("backends") / name / ("engine.py" if record.is_text else "backend.py")).is_file()
     assert record.devices and record.precisions
     assert (record.framework is None) == (not record.model_files)
     assert not record.library or record.library in {one.name for one in record.packages}
-    assert record.is_default == (name == "onnxruntime")
+    assert not record.is_remote or record.is_text
+    assert record.is_text or record.is_default == (name == "onnxruntime")
+
+
+def test_at_most_one_backend_that_answers_prompts_is_the_default() -> None:
+    assert len([name for name, record in BACKENDS.items() if record.is_text and record.is_default]) <= 1
