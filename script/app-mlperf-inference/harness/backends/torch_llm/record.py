@@ -1,0 +1,16 @@
+"""The backend torch_llm: this project's own Llama in torch, the reference of correctness."""
+
+from mlperf_results.record import BackendRecord, Package
+
+RECORD = BackendRecord(
+    framework="huggingface",
+    model_files="huggingface",
+    devices=("cpu",),
+    precisions=("fp32", "bf16"),
+    packages=(
+        Package(name="safetensors", tags="_package.safetensors"),
+        Package(name="torch", tags="_torch_cpu"),
+    ),
+    library="torch",
+    is_text=True,
+)
