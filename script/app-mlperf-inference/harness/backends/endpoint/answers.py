@@ -1,0 +1,170 @@
+"""Puts the events of one stream together to an answer, and judges it. Pure.
+
+Token ids stand in different places: `choices[0].token_ids` (vLLM with return_token_ids; TensorRT-LLM), `tokens` of the
+event or of its `__verbose` (llama.cpp). Sources: vllm-project/vllm vllm/entrypoints/openai/completion/protocol.py,
+d5dba2d7; NVIDIA/TensorRT-LLM tensorrt_llm/serve/openai_protocol.py, 0076e939; ggml-org/llama.cpp
+tools/server/README.md, 25d5b0c5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.text.engine import Finish
+
+_LONGEST_SHOWN = 300
+_FEW_PIECES = 16
+"""A token may come in pieces (bytes of a character), so that pieces are limited less strictly than tokens."""
+_FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH, "eos": Finish.STOP, "eos_token": Finish.STOP}
+
+
+class AnswerError(Exception):
+    """An answer that cannot be used; the text says why, in words for the user."""
+
+
+def shortened(text: str) -> str:
+    """Return what a server said on one line, cut where it is long."""
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_SHOWN else f"{line[:_LONGEST_SHOWN]} ..."
+
+
+def error_text(body: Any) -> str:
+    """Return the server's own words for an error: OpenAI's {"error": {"message": ...}} or a relative of it."""
+    if isinstance(body, dict):
+        for key in ("error", "message", "detail", "msg"):
+            if body.get(key):
+                return error_text(body[key])
+    if isinstance(body, list) and body:
+        where = ".".join(str(part) for part in body[0].get("loc", ())) if isinstance(body[0], dict) else ""
+        return f"{where}: {error_text(body[0])}" if where else error_text(body[0])
+    return shortened(body if isinstance(body, str) else repr(body))
+
+
+def _whole(text: str) -> tuple[str, int]:
+    """Return text with characters joined that were sent as two halves (UTF-16 surrogates), and how many stay broken."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return joined, joined.count("\ufffd") - text.count("\ufffd")
+    return text, 0
+
+
+@dataclass(slots=True)
+class Usage:
+    """What the server counted; None where it does not say."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+
+    def take(self, values: Any) -> None:
+        """Read `usage` of an event; later ones replace earlier ones."""
+        if not isinstance(values, dict):
+            return
+        details = values.get("prompt_tokens_details")
+        found = {
+            "prompt_tokens": values.get("prompt_tokens"),
+            "completion_tokens": values.get("completion_tokens"),
+            "cached_tokens": details.get("cached_tokens") if isinstance(details, dict) else None,
+        }
+        for name, value in found.items():
+            if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+                setattr(self, name, value)
+
+
+def _ids(event: dict[str, Any], choice: dict[str, Any]) -> list[int]:
+    """Return the token ids of an event; raises ValueError for something else in their place."""
+    verbose = event.get("__verbose")
+    found = choice.get("token_ids") or choice.get("tokens") or event.get("tokens")
+    if not found and isinstance(verbose, dict):
+        found = verbose.get("tokens")
+    if not found:
+        return []
+    if not isinstance(found, list) or not all(type(one) is int and 0 <= one < 2**31 for one in found):
+        raise ValueError("token ids are no list of numbers")
+    return found
+
+
+@dataclass(slots=True)
+class Collector:
+    """One answer as it comes. most_tokens: what was asked for at most. pieces: events that held text or tokens.
+    first_text: the first text that was not empty."""
+
+    most_tokens: int
+    texts: list[str] = field(default_factory=list)
+    ids: list[int] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    model: str | None = None
+    finish: str | None = None
+    pieces: int = 0
+    skipped: int = 0
+    is_done: bool = False
+    has_reasoning: bool = False
+
+    def take(self, event: dict[str, Any]) -> bool:
+        """Read one event; return whether it is the first with text or tokens. Raises AnswerError for an error that the
+        server sent and for more tokens than were asked for."""
+        try:
+            return self._take(event)
+        except (ValueError, TypeError, AttributeError):
+            self.skipped += 1
+            return False
+
+    def _take(self, event: dict[str, Any]) -> bool:
+        if event.get("error") or event.get("object") == "error":
+            raise AnswerError(f"the server sent an error in the stream: {error_text(event)}")
+        self.usage.take(event.get("usage"))
+        if isinstance(event.get("model"), str) and self.model is None:
+            self.model = event["model"]
+        choices = event.get("choices")
+        if not choices:
+            if choices is None and not event.get("usage"):
+                self.skipped += 1
+            return False
+        choice = choices[0]
+        text, ids = self._text(choice), _ids(event, choice)
+        if choice.get("finish_reason"):
+            self.finish = str(choice["finish_reason"])
+        if not text and not ids:
+            return False
+        if text:
+            self.texts.append(text)
+        self.ids.extend(ids)
+        self.pieces += 1
+        if len(self.ids) > self.most_tokens or self.pieces > 2 * self.most_tokens + _FEW_PIECES:
+            raise AnswerError(f"the server sent more than the {self.most_tokens} tokens asked for (max_tokens)")
+        return self.pieces == 1
+
+    def _text(self, choice: dict[str, Any]) -> str:
+        """Return the text of a choice: of a completion, or of a chat with what was said while thinking."""
+        if "delta" not in choice:
+            text = choice.get("text") or ""
+        else:
+            delta = choice["delta"] or {}
+            thought = delta.get("reasoning_content") or delta.get("reasoning") or ""
+            self.has_reasoning = self.has_reasoning or bool(thought)
+            text = thought + (delta.get("content") or "")
+        if not isinstance(text, str):
+            raise ValueError("text is no text")
+        return text
+
+    def text(self) -> str:
+        """Return the whole text; broken characters are counted as skipped."""
+        text, broken = _whole("".join(self.texts))
+        self.skipped += broken
+        return text
+
+    def ending(self, needs_done: bool) -> Finish:
+        """Return why the answer ended; raises AnswerError where the stream ended before the answer did."""
+        if self.finish is None and not self.pieces and not self.usage.completion_tokens:
+            garbage = f"; {self.skipped} pieces of it could not be read" if self.skipped else ""
+            raise AnswerError(f"the server answered with an empty stream{garbage}")
+        if self.finish is None or (needs_done and not self.is_done):
+            missing = "a finish_reason" if self.finish is None else "data: [DONE]"
+            raise AnswerError(f"the stream ended after {self.pieces} pieces without {missing}: the answer is cut off")
+        finish = _FINISHES.get(self.finish)
+        if finish is None:
+            raise AnswerError(f"the server ended the answer with finish_reason {self.finish!r}; allowed: stop, length")
+        return finish

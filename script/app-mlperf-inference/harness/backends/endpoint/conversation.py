@@ -1,0 +1,169 @@
+"""Sends the requests of a run, up to so many at once, and tells the listener what became of each; in the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import math
+import time
+from collections import deque
+
+from harness.backends.endpoint.answers import AnswerError
+from harness.backends.endpoint.bodies import BodyMaker
+from harness.backends.endpoint.client import Client
+from harness.backends.endpoint.exchange import Counts, Exchange, Reading
+from harness.backends.endpoint.faults import Refused, words
+from harness.backends.endpoint.probe import Probed
+from harness.backends.endpoint.settings import ClientSettings
+from harness.backends.endpoint.tokens import Vocabulary
+from harness.errors import HarnessError
+from harness.text.engine import Answer, Listener, Request, Tokens
+
+HOPELESS = 100
+"""After so many requests in a row without an answer the server is given up: this project's choice."""
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 60.0
+
+
+def _asked_s(retry_after: str, now_s: float) -> float | None:
+    """Return the seconds of a Retry-After header, None where it cannot be read."""
+    try:
+        seconds = float(retry_after)
+        return None if math.isnan(seconds) else seconds
+    except ValueError:
+        pass
+    try:
+        return email.utils.parsedate_to_datetime(retry_after).timestamp() - now_s
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def pause_s(retry_after: str | None, tries: int, now_s: float) -> float:
+    """Return how long to wait before trying again: what Retry-After says (seconds or a date), else twice as long each
+    time; at most 60 s. now_s: of time.time()."""
+    asked_s = None if retry_after is None else _asked_s(retry_after, now_s)
+    if asked_s is not None:
+        return min(max(0.0, asked_s), _LONGEST_PAUSE_S)
+    return min(_FIRST_PAUSE_S * 2.0 ** min(tries, 10), _LONGEST_PAUSE_S)
+
+
+def _is_to_retry(error: BaseException) -> bool:
+    return isinstance(error, Refused) and (
+        error.status == 429 or (error.status == 503 and error.retry_after is not None)
+    )
+
+
+class Conversations:
+    """The requests of a run. waiting: those that are not sent yet."""
+
+    def __init__(self, client: Client, probed: Probed, settings: ClientSettings, vocabulary: Vocabulary | None) -> None:
+        self.waiting: deque[Request] = deque()
+        self.counts = Counts()
+        self._client = client
+        self._probed = probed
+        self._settings = settings
+        self._reading = Reading(vocabulary, probed.has_ids, probed.ends_with_done, probed.answers_as)
+        self._bodies = BodyMaker(probed.form)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._listener: Listener | None = None
+        self._failed_in_a_row = 0
+        self._is_given_up = False
+
+    def start(self, listener: Listener) -> None:
+        """Take another listener, and count anew."""
+        self._listener = listener
+        self.counts = Counts()
+        self._client.resent = 0
+        self._failed_in_a_row = 0
+
+    def send(self) -> None:
+        """Send what waits, up to max_in_flight at once."""
+        free = self._settings.max_in_flight - len(self._tasks)
+        if len(self.waiting) > free:
+            self.counts.waited += 1
+        while self.waiting and free > 0:
+            free -= 1
+            self.counts.requests += 1
+            task = asyncio.get_running_loop().create_task(self._converse(self.waiting.popleft()))
+            self._tasks.add(task)
+            task.add_done_callback(self._ended)
+        self.counts.peak_in_flight = max(self.counts.peak_in_flight, len(self._tasks))
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None and self._listener is not None:
+            self._listener.broken(error)
+        if self.waiting:
+            self.send()
+
+    async def close(self) -> None:
+        """End everything without telling anybody."""
+        self._listener = None
+        self.waiting.clear()
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _converse(self, request: Request) -> None:
+        """Get one answer and report it, or why there is none."""
+        if self._is_given_up:
+            self._fail(request, "not sent: the server was given up")
+            return
+        exchange = Exchange(self._reading, self.counts, self._probed.form.max_tokens)
+        exchange.on_first = lambda tokens: self._begin(request, tokens)
+        exchange.on_answer = lambda answer: self._succeed(request, answer)
+        try:
+            await self._try(request, exchange)
+            await exchange.settle()
+        except Exception as error:
+            if not exchange.is_reported:
+                self._fail(request, exchange.explained(words(error, self._client.address)))
+
+    async def _try(self, request: Request, exchange: Exchange) -> None:
+        """Send until there is an answer that is not "later", within the limit of the request."""
+        deadline_s = time.monotonic() + self._settings.timeout_s
+        path, body, tries = self._probed.form.path, self._bodies.make(request.prompt), 0
+        while True:
+            try:
+                await self._client.ask(exchange.call(path, body, deadline_s - time.monotonic()))
+                return
+            except Refused as error:
+                wait_s = pause_s(error.retry_after, tries, time.time())
+                if not _is_to_retry(error):
+                    raise
+                if wait_s >= deadline_s - time.monotonic():
+                    text = (
+                        f"{words(error, self._client.address)}; asked {tries + 1} times within the limit of a request"
+                    )
+                    raise AnswerError(f"{text} ({self._settings.timeout_s:g} s)") from None
+            tries += 1
+            self.counts.retried += 1
+            await asyncio.sleep(wait_s)
+
+    def _fail(self, request: Request, why: str) -> None:
+        self.counts.failed += 1
+        self._failed_in_a_row += 1
+        listener = self._listener
+        if listener is None:
+            return
+        if self._failed_in_a_row >= HOPELESS and not self._is_given_up:
+            self._is_given_up = True
+            listener.broken(
+                HarnessError(
+                    f"the endpoint answered none of the last {HOPELESS} requests; the last one, request "
+                    f"{request.number}: {why}",
+                    "look into the server's log; --max_in_flight says how many requests it gets at once",
+                )
+            )
+        listener.failed(request.number, why)
+
+    def _begin(self, request: Request, tokens: Tokens) -> None:
+        if self._listener is not None:
+            self._listener.first(request.number, tokens)
+
+    def _succeed(self, request: Request, answer: Answer) -> None:
+        self.counts.answered += 1
+        self.counts.skipped += answer.skipped
+        self._failed_in_a_row = 0
+        if self._listener is not None:
+            self._listener.done(request.number, answer)

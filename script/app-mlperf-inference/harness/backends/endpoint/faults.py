@@ -1,0 +1,98 @@
+"""Says what went wrong between here and the server, in words that a user can act on; never with the API key."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+
+import aiohttp
+
+from harness.backends.endpoint.address import Address
+from harness.backends.endpoint.answers import AnswerError, error_text
+from harness.backends.endpoint.stream import StreamError
+
+
+class Refused(Exception):
+    """A response that is no answer. text: the server's own words, one line. retry_after: of its headers."""
+
+    def __init__(self, status: int, text: str, retry_after: str | None = None, location: str | None = None) -> None:
+        super().__init__(f"status {status}: {text}")
+        self.status = status
+        self.text = text
+        self.retry_after = retry_after
+        self.location = location
+
+
+class Unfit(Exception):
+    """A response of another kind than asked for; the text says what came."""
+
+
+_STATUS_WORDS = {
+    400: "the server refused the request (400)",
+    401: "the server requires authentication (401)",
+    402: "the server asks for payment (402)",
+    403: "the server does not allow this key or address (403)",
+    404: "the server does not know this path or model (404)",
+    405: "the server does not take POST here (405)",
+    408: "the server gave up waiting for the request (408)",
+    413: "the request is too large for the server (413)",
+    422: "the server cannot read the request (422)",
+    429: "the server asks for fewer requests (429)",
+    500: "the server failed (500)",
+    502: "the gateway got no answer from the server behind it (502)",
+    503: "the server is not ready or overloaded (503)",
+    504: "the gateway gave up waiting for the server behind it (504)",
+}
+
+
+def _refused(error: Refused) -> str:
+    if 300 <= error.status < 400:
+        where = error.location or "nowhere"
+        return f"the server redirects to {where} ({error.status}); redirects are not followed: give that URL"
+    words = _STATUS_WORDS.get(error.status, f"the server answered with status {error.status}")
+    return f"{words}: {error.text}" if error.text else words
+
+
+def _connection(error: aiohttp.ClientConnectorError, host: str) -> str:
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return f"the name of the host in {host} is not known (DNS)"
+    if isinstance(error, aiohttp.ClientProxyConnectionError):
+        return "the proxy that the environment names cannot be reached"
+    if isinstance(error, aiohttp.ClientConnectorSSLError):
+        return _tls(error.os_error, host)
+    reason = error.os_error.strerror or str(error.os_error) or type(error.os_error).__name__
+    return f"no connection to {host}: {reason}"
+
+
+def _tls(error: BaseException, host: str) -> str:
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return f"the certificate of {host} is not trusted: {error.certificate_error}"
+    reason = getattr(error, "reason", None) or error
+    return f"no TLS connection to {host}: {reason}; a server without TLS needs http://"
+
+
+def words(error: BaseException, address: Address) -> str:
+    """Return what an error of one request means; raises it again where it is a fault of this program."""
+    if isinstance(error, Refused):
+        found = _refused(error)
+    elif isinstance(error, AnswerError | StreamError | Unfit):
+        found = str(error)
+    elif isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLError):
+        found = _tls(error, address.shown_host)
+    elif isinstance(error, aiohttp.ClientConnectorError):
+        found = _connection(error, address.shown_host)
+    elif isinstance(error, asyncio.TimeoutError | aiohttp.ServerTimeoutError):
+        found = f"no connection to {address.shown_host} in time"
+    elif isinstance(error, aiohttp.ClientPayloadError):
+        found = "the server ended the connection in the middle of its answer"
+    elif isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError | aiohttp.ClientOSError):
+        found = "the server ended the connection without an answer"
+    elif isinstance(error, aiohttp.ClientHttpProxyError):
+        found = f"the proxy refused the connection (status {error.status})"
+    elif isinstance(error, aiohttp.ClientResponseError):
+        found = f"the server does not speak HTTP: {error_text(error.message)}"
+    elif isinstance(error, aiohttp.ClientError | OSError):
+        found = f"the request failed: {error_text(str(error)) or type(error).__name__}"
+    else:
+        raise error
+    return address.key.hidden_in(found)

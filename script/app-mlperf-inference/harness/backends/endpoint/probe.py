@@ -1,0 +1,268 @@
+"""Asks the server a few questions before a run, so that what would spoil it is said before and not after.
+
+Which models there are; which form of prompt and which fields it takes; whether it streams, keeps to max_tokens, counts
+the prompt's tokens as the benchmark does, has its tokenizer, and answers the same again. What makes a run worthless
+is a HarnessError; what only makes it doubtful is a note.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import aiohttp
+from mlperf_results.record import Sampling
+
+from harness.backends.endpoint.address import Address
+from harness.backends.endpoint.answers import AnswerError, Collector
+from harness.backends.endpoint.bodies import CHAT, PATHS, BodyMaker, Field, Form, fields_of, forms_of, named_in
+from harness.backends.endpoint.checks import answer_notes, check_answer, failure, repeat_notes
+from harness.backends.endpoint.client import Call, Client
+from harness.backends.endpoint.faults import Refused, Unfit, words
+from harness.backends.endpoint.stream import StreamError
+from harness.backends.endpoint.tokens import Vocabulary
+from harness.errors import HarnessError
+from harness.text.engine import Endpoint, Prompt
+
+TOKENS_OF_A_PROBE = 8
+LONGEST_PROBE_S = 300.0
+_LIST_S = 30.0
+_MOST_SHOWN = 10
+_FAULTS = (Refused, Unfit, AnswerError, StreamError, aiohttp.ClientError, OSError, TimeoutError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is probed. vocabulary: None where the model's folder has no tokenizer."""
+
+    endpoint: Endpoint
+    sampling: Sampling
+    prompt: Prompt
+    vocabulary: Vocabulary | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probed:
+    """What a probe found. form: how requests are written, with the fields that were accepted. refused: the
+    others. has_ids: answers come with token ids. ends_with_done: streams end with [DONE]. answers_as: the model's name
+    in answers. server: its name and version where it says so."""
+
+    form: Form
+    refused: tuple[Field, ...]
+    has_ids: bool
+    ends_with_done: bool
+    answers_as: str | None
+    server: str = ""
+    notes: tuple[str, ...] = field(default_factory=tuple)
+
+
+def hint_for(error: BaseException, address: Address, variable: str | None) -> str:
+    """Return what to try next after an error."""
+    if isinstance(error, Refused):
+        if error.status in (401, 403):
+            held = f"the key in {variable} was refused" if variable else "no key was sent"
+            return f"{held}: export the key and name its variable: --endpoint_key_variable=NAME"
+        if error.status == 404:
+            return f"check the path of the URL; most servers need /v1 at its end: --endpoint={address.root}/v1"
+        if 300 <= error.status < 400:
+            return "give the URL behind the redirect, up to and with /v1, as --endpoint"
+        if error.status == 429:
+            return "wait, or raise the server's limit on requests"
+        return "wait until the server has loaded its model; look into its log"
+    if isinstance(error, aiohttp.ClientConnectorError | TimeoutError):
+        return "start the server and wait until it is ready; check host and port: curl URL/models"
+    return "check that the URL is that of a server with OpenAI's API, and look into its log"
+
+
+async def _models(client: Client, endpoint: Endpoint) -> list[dict[str, Any]] | None:
+    """Return the models that the server lists, None where it has no list."""
+    try:
+        listed = await client.get_json("/models", min(_LIST_S, client.timeout_s))
+    except Refused as error:
+        if error.status in (404, 405, 501) and endpoint.model is not None:
+            return None
+        raise failure("for the models (GET /models)", words(error, client.address),
+                      hint_for(error, client.address, endpoint.key_variable)) from None  # fmt: skip
+    except _FAULTS as error:
+        raise failure("for the models (GET /models)", words(error, client.address),
+                      hint_for(error, client.address, endpoint.key_variable)) from None  # fmt: skip
+    entries = listed.get("data") if isinstance(listed, dict) else None
+    if not isinstance(entries, list):
+        raise failure("for the models (GET /models)", "the answer has no list `data`",
+                      "check that the URL is that of a server with OpenAI's API") from None  # fmt: skip
+    return [one for one in entries if isinstance(one, dict) and isinstance(one.get("id"), str)]
+
+
+def choose_model(entries: Sequence[dict[str, Any]] | None, wanted: str | None) -> str:
+    """Return the model to ask for; raises HarnessError naming those there are, the nearest first."""
+    if entries is None:
+        return str(wanted)
+    names = [str(one["id"]) for one in entries]
+    known = {*names, *(str(alias) for one in entries for alias in one.get("aliases") or ())}
+    if wanted in known or (wanted is None and len(names) == 1):
+        return wanted or names[0]
+    shown = ", ".join(names[:_MOST_SHOWN]) + (
+        f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
+    )
+    if wanted is None:
+        found = f"it serves {len(names)} models: {shown}" if names else "it serves no model"
+        hint = f"say which: --endpoint_model={names[0]}" if names else "wait until the server has loaded its model"
+        raise failure("for the model it serves", found, hint)
+    nearest = difflib.get_close_matches(wanted, names, n=1, cutoff=0.0) or names[:1]
+    hint = f"did you mean --endpoint_model={nearest[0]}?" if nearest else "wait until the server has loaded its model"
+    raise failure(f"for the model {wanted!r}", f"the server has: {shown or 'none'}", hint)
+
+
+def _is_fault_of_form(error: BaseException) -> bool:
+    return isinstance(error, Refused) and error.status in (400, 404, 405, 415, 422, 501)
+
+
+class Prober:
+    """One probe of a server; in the loop of its client."""
+
+    def __init__(self, client: Client, question: Question) -> None:
+        self._client = client
+        self._question = question
+        self._timeout_s = min(client.timeout_s, LONGEST_PROBE_S)
+        self._most = min(TOKENS_OF_A_PROBE, question.sampling.max_tokens)
+
+    async def probe(self) -> Probed:
+        """Return what the server takes and gives; raises HarnessError saying what is wrong."""
+        endpoint, question = self._question.endpoint, self._question
+        entries = await _models(self._client, endpoint)
+        model = choose_model(entries, endpoint.model)
+        form, first = await self._first_form(model)
+        notes = check_answer(first, form, question.prompt, question.vocabulary, self._card(entries, model))
+        again = await self._again(form)
+        notes += repeat_notes(first, again, question.sampling)
+        notes += answer_notes(first, self._most)
+        whole = replace(form, max_tokens=question.sampling.max_tokens)
+        taken = {one.name for one in form.fields}
+        refused = tuple(one for one in fields_of(question.sampling, form.prompt) if one.name not in taken)
+        return Probed(
+            form=whole,
+            refused=refused,
+            has_ids=bool(first.ids),
+            ends_with_done=first.is_done,
+            answers_as=first.model,
+            server=await self._server(entries),
+            notes=tuple(notes),
+        )
+
+    async def _first_form(self, model: str) -> tuple[Form, Collector]:
+        """Return the first form of a request that the server takes, and its answer."""
+        endpoint, prompt = self._question.endpoint, self._question.prompt
+        forms = forms_of(prompt, endpoint.api)
+        if not forms:
+            raise HarnessError(
+                f"the benchmark gives no {'messages' if endpoint.api == CHAT else 'tokens or text'}, which "
+                f"--endpoint_api={endpoint.api} needs",
+                "leave --endpoint_api out, or give the other of completions and chat",
+            )
+        error: BaseException | None = None
+        for kind in forms:
+            fields = fields_of(self._question.sampling, kind)
+            form = Form(prompt=kind, model=model, fields=fields, max_tokens=self._most)
+            try:
+                return await self._accepted(form)
+            except _FAULTS as caught:
+                error = caught
+                if not _is_fault_of_form(caught):
+                    break
+        assert error is not None
+        address = self._client.address
+        asked = f"for {self._most} tokens of the model {model!r} (POST {PATHS[kind]}, prompt as {kind})"
+        raise failure(asked, words(error, address), hint_for(error, address, endpoint.key_variable)) from None
+
+    async def _accepted(self, form: Form) -> tuple[Form, Collector]:
+        """Return the form with the fields that the server takes, and its answer; raises what the last request raised,
+        HarnessError where a field that the benchmark needs is refused."""
+        for _ in range(len(form.fields) + 2):
+            try:
+                return form, await self._ask(form)
+            except Refused as error:
+                if error.status not in (400, 422):
+                    raise
+                if form.limit == "max_tokens" and "max_completion_tokens" in error.text:
+                    form = replace(form, limit="max_completion_tokens")
+                    continue
+                named = named_in(error.text, form.fields)
+                self._require(named, error)
+                if not named:
+                    return await self._grown(form, error)
+                form = replace(form, fields=tuple(one for one in form.fields if one not in named))
+        raise AssertionError("each round leaves a field out")
+
+    def _require(self, named: Sequence[Field], error: Refused) -> None:
+        needed = [one.name for one in named if one.is_needed]
+        if needed:
+            raise failure(
+                f"with the benchmark's {', '.join(needed)}", words(error, self._client.address),
+                "the benchmark needs this setting: use a server that takes it",
+            ) from None  # fmt: skip
+
+    async def _grown(self, form: Form, error: Refused) -> tuple[Form, Collector]:
+        """Return the form with each field that is not needed tried one by one, where the server does not say which one
+        it refuses."""
+        fewest = replace(form, fields=tuple(one for one in form.fields if one.is_needed))
+        if len(fewest.fields) == len(form.fields):
+            raise error
+        found, answer = fewest, await self._ask(fewest)
+        for one in form.fields:
+            if one.is_needed:
+                continue
+            wider = replace(found, fields=(*found.fields, one))
+            try:
+                found, answer = wider, await self._ask(wider)
+            except Refused as refused:
+                if refused.status not in (400, 422):
+                    raise
+        return found, answer
+
+    async def _ask(self, form: Form) -> Collector:
+        """Return the answer to the prompt, whole and not an error."""
+        collector = Collector(most_tokens=self._most)
+        body = BodyMaker(form).make(self._question.prompt)
+        await self._client.ask(
+            Call(
+                path=form.path, body=body, collector=collector, first=lambda: None, last=lambda: None,
+                timeout_s=self._timeout_s,
+            )
+        )  # fmt: skip
+        collector.ending(needs_done=False)
+        return collector
+
+    async def _again(self, form: Form) -> Collector:
+        """Return the answer to the same prompt once more; raises HarnessError where there is none."""
+        try:
+            return await self._ask(form)
+        except _FAULTS as error:
+            address = self._client.address
+            found = words(error, address)
+            raise failure("the same prompt again", found, hint_for(error, address, None)) from None
+
+    @staticmethod
+    def _card(entries: Sequence[dict[str, Any]] | None, model: str) -> set[str]:
+        """Return the names under which the server may answer for a model."""
+        cards = [one for one in entries or () if one["id"] == model or model in (one.get("aliases") or ())]
+        other = {str(one[key]) for one in cards for key in ("id", "root", "parent") if one.get(key)}
+        return {model, *other, *(str(alias) for one in cards for alias in one.get("aliases") or ())}
+
+    async def _server(self, entries: Sequence[dict[str, Any]] | None) -> str:
+        """Return the server's own name and version, as far as it says them."""
+        owner = next((str(one["owned_by"]) for one in entries or () if one.get("owned_by")), "")
+        try:
+            answer = await self._client.get_json(f"{self._client.address.root}/version", 5.0)
+        except _FAULTS:
+            return owner
+        version = answer.get("version") if isinstance(answer, dict) else None
+        return f"{owner} {version}".strip() if isinstance(version, str) else owner
+
+
+def default_prompt(vocabulary: Vocabulary | None) -> Prompt:
+    """Return what is asked where the data set gives no prompt for the probe."""
+    text = "The capital of France is"
+    tokens = None if vocabulary is None else vocabulary.encode(text)
+    return Prompt(tokens=tokens, text=text, messages=({"role": "user", "content": text},))

@@ -1,0 +1,412 @@
+"""The backend endpoint against a server that answers well, or badly on purpose (stub_openai.py)."""
+
+from __future__ import annotations
+
+import itertools
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from harness_support import need
+from stub_openai import MODEL, Stub, answer_tokens, running_stub, word, write_tokenizer
+
+need("numpy", "aiohttp", "tokenizers")
+
+import numpy as np  # noqa: E402
+from harness.backends.endpoint import conversation  # noqa: E402
+from harness.backends.endpoint.engine import EndpointEngine, open_engine  # noqa: E402
+from harness.errors import ConfigError, HarnessError  # noqa: E402
+from harness.modelfacts import ModelFacts  # noqa: E402
+from harness.text.engine import (  # noqa: E402
+    Answer,
+    Endpoint,
+    EngineRequest,
+    Finish,
+    Prompt,
+    Request,
+    TextRequest,
+    Tokens,
+)  # fmt: skip
+from mlperf_results.record import Sampling  # noqa: E402
+
+SECRET = "sk-very-secret-key"
+NUMBERS = itertools.count()
+GREEDY = Sampling(max_tokens=12, top_k=1, seed=42)
+
+
+class Listening:
+    """Keeps what it is told of `count` requests."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.firsts: dict[int, Tokens] = {}
+        self.answers: dict[int, Answer] = {}
+        self.failures: dict[int, str] = {}
+        self.error: BaseException | None = None
+        self._ended = threading.Event()
+
+    def first(self, number: int, tokens: Tokens) -> None:
+        assert number not in self.firsts and number not in self.answers and number not in self.failures
+        self.firsts[number] = tokens
+
+    def done(self, number: int, answer: Answer) -> None:
+        self._note(self.answers, number, answer)
+
+    def failed(self, number: int, why: str) -> None:
+        self._note(self.failures, number, why)
+
+    def _note(self, kind: dict, number: int, what: object) -> None:
+        assert number not in self.answers and number not in self.failures
+        kind[number] = what
+        if len(self.answers) + len(self.failures) == self.count:
+            self._ended.set()
+
+    def broken(self, error: BaseException) -> None:
+        self.error = error
+
+    def wait(self) -> Listening:
+        """Return when every request has been answered or has failed."""
+        assert self._ended.wait(30), f"{len(self.answers)} answers, {len(self.failures)} failures, {self.error}"
+        return self
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[tuple[Stub, str]]:
+    with running_stub() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tokenizer(tmp_path_factory.mktemp("model"))
+
+
+def asked(
+    url: str, folder: Path | None, sampling: Sampling = GREEDY, probes: tuple = (), **text: object
+) -> EngineRequest:
+    """A request to open the engine at a URL; each has a path of its own, so that the stub counts apart."""
+    url = url.replace("/v1", f",n{next(NUMBERS)}/v1") if "/v1" in url and url.count("/") > 3 else url
+    names = ("model", "api", "key_variable")
+    endpoint = Endpoint(url=url, **{name: text.pop(name) for name in names if name in text})  # type: ignore[arg-type]
+    return EngineRequest(
+        facts=ModelFacts(folder=folder), sampling=sampling, text=TextRequest(endpoint=endpoint, **text),  # type: ignore[arg-type]
+        precision="fp32", device="cpu", threads=1, cores=(), longest_prompt=100, folder=Path(), probes=probes,
+    )  # fmt: skip
+
+
+def prompt(number: int) -> Prompt:
+    ids = [number, 2, 3]
+    text = " ".join(map(word, ids))
+    return Prompt(tokens=np.array(ids, np.int32), text=text, messages=({"role": "user", "content": text},))
+
+
+def run(engine: EndpointEngine, count: int, start: int = 0) -> Listening:
+    """Ask `count` prompts and wait for what becomes of them."""
+    listener = Listening(count)
+    engine.start(listener)
+    engine.submit([Request(number=start + place, prompt=prompt(start + place)) for place in range(count)])
+    return listener.wait()
+
+
+def assert_right(listener: Listening, count: int, length: int = 12) -> None:
+    assert not listener.failures and listener.error is None and len(listener.answers) == count
+    for number, answer in listener.answers.items():
+        expected = answer_tokens([number, 2, 3], length)
+        assert answer.tokens.dtype == np.int32 and answer.tokens.tolist() == expected
+        assert answer.text == "".join(f" {word(token)}" for token in expected)
+        assert listener.firsts[number].tolist() == expected[:1]
+        assert answer.finish is (Finish.LENGTH if length == 12 else Finish.STOP) and answer.skipped == 0
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "text", "form", "counted"),
+    [
+        ("", {}, ("completions", "tokens"), "token ids of the server"),
+        ("ids=0", {}, ("completions", "tokens"), "the benchmark's tokenizer over the text"),
+        ("textonly", {}, ("completions", "text"), "token ids of the server"),
+        ("nocompletions", {}, ("chat/completions", "chat"), "token ids of the server"),
+        ("c", {"api": "chat"}, ("chat/completions", "chat"), "token ids of the server"),
+        ("strict", {}, ("completions", "tokens"), "the benchmark's tokenizer over the text"),
+        ("vague", {}, ("completions", "tokens"), "the benchmark's tokenizer over the text"),
+        ("split,tokens=5", {}, ("completions", "tokens"), "token ids of the server"),
+        ("once", {}, ("completions", "tokens"), "token ids of the server"),
+        ("nomodels", {"model": MODEL}, ("completions", "tokens"), "token ids of the server"),
+        ("models=a+b", {"model": "b"}, ("completions", "tokens"), "token ids of the server"),
+    ],
+)
+def test_answers_come_from_every_kind_of_good_server(
+    server: tuple[Stub, str], folder: Path, behaviour: str, text: dict, form: tuple, counted: str
+) -> None:
+    engine = open_engine(asked(f"{server[1]}/{behaviour}/v1" if behaviour else f"{server[1]}/v1", folder, **text))
+    try:
+        assert_right(run(engine, 5), 5, 5 if "split" in behaviour else 12)
+        record = engine.record()
+    finally:
+        engine.close()
+    assert (record["api"]["value"], record["prompt"]["value"]) == form  # type: ignore[index,call-overload]
+    assert record["token_counts"]["value"] == counted  # type: ignore[index,call-overload]
+    counts = record["counts"]
+    assert isinstance(counts, dict) and (counts["requests"], counts["answered"], counts["failed"]) == (5, 5, 0)
+
+
+def test_the_sampling_is_sent_and_what_was_accepted_is_recorded(server: tuple[Stub, str], folder: Path) -> None:
+    server[0].seen.clear()
+    sampling = Sampling(max_tokens=12, temperature=0.7, top_p=0.9, seed=3, is_end_ignored=True)
+    engine = open_engine(asked(f"{server[1]}/strict,c/v1", folder, sampling, max_in_flight=2, timeout_s=9.0))
+    run(engine, 4)
+    record = engine.record()
+    engine.close()
+    body = {**server[0].seen[-1]}
+    assert body.pop("prompt") == [3, 2, 3] and body == {
+        "model": MODEL, "stream": True, "max_tokens": 12, "temperature": 0.7, "top_p": 0.9, "seed": 3, "min_tokens": 1,
+        "ignore_eos": True, "stream_options": {"include_usage": True},
+    }  # fmt: skip
+    found = record["sampling"]
+    assert isinstance(found, dict) and found["seed"] == {"value": 3, "origin": "benchmark", "accepted": True}
+    assert found["return_token_ids"] == {"value": True, "origin": "benchmark", "accepted": False}
+    assert record["max_in_flight"] == {"value": 2, "origin": "user"}
+    assert record["timeout_s"] == {"value": 9.0, "origin": "user"}
+    assert record["counts"]["peak_in_flight"] == 2 and record["counts"]["waited"] >= 1  # type: ignore[index,call-overload]
+    assert engine.versions()["server"] == "stub"
+
+
+def test_a_setting_that_the_benchmark_needs_and_the_server_refuses_ends_it(
+    server: tuple[Stub, str], folder: Path
+) -> None:
+    sampling = Sampling(max_tokens=12, stop=(7,))
+    with pytest.raises(HarnessError, match="the benchmark's stop_token_ids") as caught:
+        open_engine(asked(f"{server[1]}/strict,d/v1", folder, sampling))
+    assert "needs this setting" in caught.value.hint
+
+
+def test_connections_are_used_again_and_many_requests_are_in_flight(server: tuple[Stub, str], folder: Path) -> None:
+    before = server[0].connections
+    engine = open_engine(asked(f"{server[1]}/ttft_ms=100/v1", folder, max_in_flight=200))
+    for start in (0, 200):
+        assert_right(run(engine, 200, start), 200)
+    assert engine.record()["counts"]["peak_in_flight"] == 200  # type: ignore[index,call-overload]
+    engine.close()
+    assert server[0].connections - before <= 201
+
+
+OPENING = [
+    ("status=401", "the server requires authentication (401)", "--endpoint_key_variable"),
+    ("status=403", "the server does not allow this key or address (403)", "--endpoint_key_variable"),
+    ("status=404", "the server does not know this path or model (404)", "/v1 at its end"),
+    ("status=500", "the server failed (500)", "look into its log"),
+    ("redirect", "redirects to http://127.0.0.1:1/v1/models (307); redirects are not followed", "--endpoint"),
+    ("models=x+y", "it serves 2 models: x, y", "--endpoint_model=x"),
+    ("noise", "the server does not speak HTTP", "OpenAI's API"),
+    ("die", "ended the connection in the middle of its answer", "log"),
+    ("stall", "its answer had begun", "log"),
+    ("empty", "answered with an empty stream", "log"),
+    ("garbage", "4 pieces of the answer could not be read", "curl -N"),
+    ("endless", "more than the 8 tokens asked for (max_tokens)", "log"),
+    ("line", "a line of the stream is longer than", "log"),
+    ("gzip", "the server packed its answer (gzip)", "log"),
+    ("json", "answered with application/json instead of a stream of events", "OpenAI's API"),
+    ("other", "the server answered as 'another-70b'", "--endpoint_model=another-70b"),
+    ("few=2,tokens=4", "the server says that it made 6, its stream has 4", "log"),
+    ("bos", "with a prompt of 5 tokens, sent as tokens: the server counts 6", "tokenizer"),
+    ("textonly,nochat,bos", "its tokenizer is not the benchmark's", "tokenizer"),
+    ("nochat,nocompletions", "(POST /chat/completions, prompt as chat): the server does not know this path", "/v1"),
+]
+
+
+@pytest.mark.parametrize(("behaviour", "found", "hint"), OPENING)
+def test_the_probe_says_what_is_wrong_before_the_run(
+    server: tuple[Stub, str], folder: Path, behaviour: str, found: str, hint: str
+) -> None:
+    threads = threading.active_count()
+    with pytest.raises(HarnessError) as caught:
+        open_engine(asked(f"{server[1]}/{behaviour}/v1", folder, timeout_s=0.4 if behaviour == "stall" else 10.0))
+    assert found in str(caught.value) and hint in caught.value.hint, f"{caught.value} {caught.value.hint}"
+    assert str(caught.value).startswith("the endpoint cannot be used: asked ") and "secret" not in str(caught.value)
+    assert threading.active_count() <= threads
+
+
+HOSTILE = [
+    ("status=401", "the server requires authentication (401)"),
+    ("status=404", "the server does not know this path or model (404)"),
+    ("status=429,retry_after=30", "the server asks for fewer requests (429)"),
+    ("status=500", "the server failed (500)"),
+    ("die", "ended the connection in the middle of its answer; 3 pieces of the answer had come"),
+    ("stall", "its answer had begun; 3 pieces of the answer had come"),
+    ("empty", "answered with an empty stream"),
+    ("noise", "the server does not speak HTTP"),
+    ("error", "the server sent an error in the stream: out of memory; 3 pieces"),
+    ("endless", "more than the 12 tokens asked for"),
+    ("line", "a line of the stream is longer than 1,048,576 bytes"),
+    ("nodone", "without data: [DONE]: the answer is cut off"),
+    ("gzip", "the server packed its answer (gzip)"),
+    ("json", "answered with application/json instead of a stream"),
+    ("redirect", "redirects to https://elsewhere.example/v1/completions (308)"),
+    ("other", "answered as another model, 'another-70b', not 'stub-8b'"),
+    ("few=3", "says that it made 15 tokens (usage.completion_tokens), but 12 came"),
+    ("many=1", "more than the 12 tokens asked for"),
+]
+
+
+@pytest.mark.parametrize(("behaviour", "found"), HOSTILE)
+def test_a_server_that_turns_hostile_in_the_run_is_a_failure_of_each_request_that_says_why(
+    server: tuple[Stub, str], folder: Path, behaviour: str, found: str
+) -> None:
+    engine = open_engine(
+        asked(f"{server[1]}/{behaviour},after=2/v1", folder, timeout_s=0.5 if behaviour == "stall" else 10.0)
+    )
+    try:
+        listener = run(engine, 3)
+    finally:
+        engine.close()
+    assert not listener.answers and listener.error is None
+    for why in listener.failures.values():
+        assert found in why and "Traceback" not in why, why
+
+
+def test_pieces_that_cannot_be_read_are_counted_in_the_answer(server: tuple[Stub, str], folder: Path) -> None:
+    engine = open_engine(asked(f"{server[1]}/garbage,after=2/v1", folder))
+    listener = run(engine, 3)
+    assert [one.skipped for one in listener.answers.values()] == [4, 4, 4]
+    assert engine.record()["counts"]["skipped"] == 12  # type: ignore[index,call-overload]
+    engine.close()
+
+
+def test_a_server_that_asks_to_wait_is_asked_again(server: tuple[Stub, str], folder: Path) -> None:
+    engine = open_engine(asked(f"{server[1]}/status=429,retry_after=0,times=5,after=2/v1", folder))
+    assert_right(run(engine, 3), 3)
+    assert engine.record()["counts"]["retried"] == 5  # type: ignore[index,call-overload]
+    engine.close()
+
+
+def test_text_with_another_count_is_counted_and_with_far_fewer_tokens_fails(
+    server: tuple[Stub, str], folder: Path
+) -> None:
+    engine = open_engine(asked(f"{server[1]}/ids=0,few=2,after=2/v1", folder))
+    listener = run(engine, 3)
+    counts = engine.record()["counts"]
+    engine.close()
+    assert len(listener.answers) == 3
+    assert isinstance(counts, dict) and (counts["differing"], counts["differing_tokens"]) == (3, 6)
+    engine = open_engine(asked(f"{server[1]}/ids=0,few=5,after=2/v1", folder))
+    listener = run(engine, 3)
+    engine.close()
+    assert all("made 17 tokens" in why and "12 came" in why for why in listener.failures.values())
+    assert len(listener.failures) == 3
+
+
+def test_what_is_only_doubtful_is_noted(
+    server: tuple[Stub, str], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for behaviour, words in [
+        ("random", "answered the same prompt in two ways"), ("cached", "--no-enable-prefix-caching"),
+        ("nodone", r"end without data: [DONE]"),
+    ]:  # fmt: skip
+        engine = open_engine(asked(f"{server[1]}/{behaviour}/v1", folder))
+        notes = engine.record()["notes"]
+        engine.close()
+        assert isinstance(notes, list) and len(notes) == 1 and words in str(notes[0])
+        assert words in capsys.readouterr().err
+
+
+def test_without_token_ids_and_tokenizer_nothing_can_be_counted(server: tuple[Stub, str], tmp_path: Path) -> None:
+    with pytest.raises(HarnessError, match=r"the model has no tokenizer\.json"):
+        open_engine(asked(f"{server[1]}/ids=0,e/v1", tmp_path))
+    (tmp_path / "tokenizer.json").write_text("{")
+    with pytest.raises(HarnessError, match=r"tokenizer\.json cannot be read"):
+        open_engine(asked(f"{server[1]}/f/v1", tmp_path))
+
+
+def test_another_tokenizer_than_the_servers_is_found(server: tuple[Stub, str], folder: Path, tmp_path: Path) -> None:
+    text = (folder / "tokenizer.json").read_text().replace('"w1', '"v1')
+    (tmp_path / "tokenizer.json").write_text(text)
+    ids = Prompt(tokens=np.array([2, 3], np.int32))
+    with pytest.raises(HarnessError, match="decodes the tokens as"):
+        open_engine(asked(f"{server[1]}/g/v1", tmp_path, probes=(ids,)))
+
+
+def closed_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+def test_nobody_there_and_no_tls_are_said(server: tuple[Stub, str], folder: Path) -> None:
+    tls = server[1].replace("http://", "https://")
+    for url, words in [
+        (f"http://127.0.0.1:{closed_port()}/v1", "no connection to 127.0.0.1:"),
+        (f"{tls}/v1", "a server without TLS needs http://"),
+    ]:
+        with pytest.raises(HarnessError, match=words):
+            open_engine(asked(url, folder))
+
+
+def test_an_unknown_host_is_said(folder: Path) -> None:
+    with pytest.raises(HarnessError, match=r"is not known|no connection to"):
+        open_engine(asked("http://no-such-host.invalid/v1", folder))
+
+
+def test_a_wrong_endpoint_is_refused_before_anything_is_asked(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"endpoint\.url"):
+        open_engine(asked("127.0.0.1:8000", folder))
+    request = asked("http://x/v1", folder)
+    without = EngineRequest(
+        facts=request.facts, sampling=GREEDY, text=TextRequest(), precision="fp32", device="cpu", threads=1, cores=(),
+        longest_prompt=10, folder=tmp_path,
+    )  # fmt: skip
+    with pytest.raises(ConfigError, match="an object with url"):
+        open_engine(without)
+
+
+def test_a_server_that_accepts_and_says_nothing_has_a_limit(folder: Path) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(8)
+        start_s = time.monotonic()
+        with pytest.raises(
+            HarnessError, match=r"no whole answer within the limit of a request \(0.5 s\); nothing came"
+        ):
+            open_engine(asked(f"http://127.0.0.1:{silent.getsockname()[1]}/v1", folder, timeout_s=0.5, model="m"))
+    assert time.monotonic() - start_s < 20
+
+
+def test_the_key_is_sent_and_shown_nowhere(
+    server: tuple[Stub, str], folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("STUB_KEY", SECRET)
+    engine = open_engine(asked(f"{server[1]}/status=401,after=2/v1", folder, key_variable="STUB_KEY"))
+    assert server[0].headers["authorization"] == f"Bearer {SECRET}"
+    listener = run(engine, 2)
+    engine.close()
+    assert "refused Bearer ***" in listener.failures[0]  # the stub repeats the header
+    with pytest.raises(HarnessError) as caught:
+        open_engine(asked(f"{server[1]}/status=403/v1", folder, key_variable="STUB_KEY"))
+    assert "the key in STUB_KEY was refused" in caught.value.hint
+    shown = f"{listener.failures} {engine.record()} {caught.value} {caught.value.hint} {capsys.readouterr()}"
+    assert SECRET not in shown and caught.value.__cause__ is None
+
+
+def test_a_dead_server_is_given_up(server: tuple[Stub, str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversation, "HOPELESS", 10)
+    engine = open_engine(asked(f"{server[1]}/die,after=2/v1", folder, max_in_flight=4))
+    listener = run(engine, 60)
+    engine.close()
+    assert "answered none of the last 10 requests" in str(listener.error) and len(listener.failures) == 60
+    assert sum("not sent" in why for why in listener.failures.values()) >= 40
+
+
+def test_closing_ends_what_is_in_flight_without_a_word(server: tuple[Stub, str], folder: Path) -> None:
+    engine = open_engine(asked(f"{server[1]}/stall,after=2/v1", folder))
+    listener = Listening(5)
+    engine.start(listener)
+    engine.submit([Request(number=place, prompt=prompt(place)) for place in range(5)])
+    end_s = time.monotonic() + 10
+    while len(listener.firsts) < 5 and time.monotonic() < end_s:
+        time.sleep(0.01)
+    engine.close()
+    engine.close()
+    engine.submit([Request(number=9, prompt=prompt(9))])
+    assert len(listener.firsts) == 5 and not listener.answers and not listener.failures and listener.error is None
+    assert not [one for one in threading.enumerate() if one.name == "endpoint"]

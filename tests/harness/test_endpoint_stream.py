@@ -1,0 +1,294 @@
+"""What the backend endpoint reads and writes, without a network: events, answers, addresses, requests, settings."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from harness_support import need
+
+need("numpy", "aiohttp", "tokenizers")
+
+import numpy as np  # noqa: E402
+from harness.backends.endpoint.address import Key, parse_address  # noqa: E402
+from harness.backends.endpoint.answers import AnswerError, Collector, error_text  # noqa: E402
+from harness.backends.endpoint.bodies import BodyMaker, Field, Form, fields_of, forms_of, named_in  # noqa: E402
+from harness.backends.endpoint.conversation import pause_s  # noqa: E402
+from harness.backends.endpoint.probe import choose_model  # noqa: E402
+from harness.backends.endpoint.settings import resolve_client  # noqa: E402
+from harness.backends.endpoint.stream import DONE, EventStream, StreamError  # noqa: E402
+from harness.errors import ConfigError, HarnessError  # noqa: E402
+from harness.text.engine import Endpoint, Finish, Prompt, TextRequest  # noqa: E402
+from mlperf_results.record import Sampling  # noqa: E402
+
+TEXT = "日本 naïve 😀 ß"
+
+
+def piece(text: str, finish: str | None = None) -> bytes:
+    content = {"choices": [{"index": 0, "text": text, "finish_reason": finish}]}
+    return b"data: " + json.dumps(content, ensure_ascii=False).encode() + b"\n\n"
+
+
+def texts(events: list) -> list[str]:
+    return [one["choices"][0]["text"] for one in events if one is not DONE]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 64, 10_000])
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
+def test_events_are_the_same_however_the_network_cuts_them(size: int, line_end: bytes) -> None:
+    sent = b": hello\n\nevent: message\nid: 7\n" + piece(TEXT) + piece(" end", "stop") + b"data: [DONE]\n\n"
+    sent = sent.replace(b"\n", line_end)
+    stream, events = EventStream(1 << 20), []
+    for start in range(0, len(sent), size):
+        events += stream.feed(sent[start : start + size])
+    assert texts(events) == [TEXT, " end"] and events[-1] is DONE
+    assert stream.skipped == 0 and stream.end() == []
+
+
+def test_an_event_of_several_lines_and_one_without_its_empty_line_are_read() -> None:
+    stream = EventStream(1000)
+    assert stream.feed(b'data: {"choices":\ndata:[]}\n\n') == [{"choices": []}]
+    assert stream.feed(b"data: [DONE]") == [] and stream.end() == [DONE]
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [b"data: {broken\n\n", b"data: 7\n\n", b'data: "text"\n\n', b"data: \xff\xfe\n\n", b"rubbish\n\n",
+     b"data: " + b"[" * 100_000 + b"\n\n"],
+)  # fmt: skip
+def test_what_cannot_be_read_is_counted(garbage: bytes) -> None:
+    stream = EventStream(1 << 20)
+    assert texts(stream.feed(piece("a") + garbage + piece("b"))) == ["a", "b"]
+    assert stream.skipped == 1
+
+
+def test_a_stream_and_a_line_have_an_end() -> None:
+    with pytest.raises(StreamError, match="longer than 1,000 bytes"):
+        EventStream(1000).feed(b":\n" * 501)
+    stream = EventStream(1 << 30)
+    with pytest.raises(StreamError, match="a line of the stream is longer"):
+        for _ in range(20):
+            stream.feed(b"x" * 100_000)
+
+
+def collected(*events: dict, most: int = 4) -> Collector:
+    collector = Collector(most)
+    for event in events:
+        collector.take(event)
+    return collector
+
+
+def choice(**values: object) -> dict:
+    return {"model": "m", "choices": [{"index": 0, **values}]}
+
+
+@pytest.mark.parametrize(
+    ("events", "text", "ids"),
+    [
+        ([choice(text=" a", token_ids=[1]), choice(text=" b", token_ids=[2, 3])], " a b", [1, 2, 3]),
+        ([{**choice(text=" a"), "tokens": [1]}], " a", [1]),
+        ([{**choice(text=" a"), "__verbose": {"tokens": [5]}}], " a", [5]),
+        ([choice(delta={"role": "assistant", "content": ""}), choice(delta={"content": "x"})], "x", []),
+        ([choice(delta={"reasoning_content": "hm "}), choice(delta={"content": "yes"})], "hm yes", []),
+        ([choice(text="\ud83d"), choice(text="\ude00")], "😀", []),  # a character sent as two halves
+        ([choice(text=None, finish_reason="stop"), {"choices": [], "usage": {"completion_tokens": 1}}], "", []),
+    ],
+)
+def test_text_and_token_ids_are_found_where_servers_put_them(events: list, text: str, ids: list) -> None:
+    collector = collected(*events)
+    assert (collector.text(), collector.ids, collector.skipped) == (text, ids, 0)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [{"choices": 7}, {"choices": [7]}, choice(text=7), choice(text="a", token_ids="abc"), {"other": 1},
+     choice(text="a", token_ids=[1.5]), choice(delta=[1]), choice(text="a", token_ids=[-1])],
+)  # fmt: skip
+def test_events_of_another_form_are_counted(event: dict) -> None:
+    assert collected(event).skipped == 1
+
+
+def test_half_a_character_is_counted() -> None:
+    collector = collected(choice(text="a\ud83d"))
+    assert collector.text() == "a\ufffd" and collector.skipped == 1
+
+
+def test_an_error_in_the_stream_and_too_many_tokens_are_errors() -> None:
+    with pytest.raises(AnswerError, match="out of memory"):
+        collected({"error": {"message": "out of memory", "code": 500}})
+    with pytest.raises(AnswerError, match="more than the 4 tokens asked for"):
+        collected(choice(text="x", token_ids=[1, 2, 3, 4, 5]))
+    with pytest.raises(AnswerError, match="more than the 4 tokens asked for"):
+        collected(*[choice(text="x")] * 40)
+
+
+def test_an_answer_ends_with_a_reason() -> None:
+    good = collected(choice(text="x"), choice(text="", finish_reason="length"))
+    assert good.ending(needs_done=False) is Finish.LENGTH
+    with pytest.raises(AnswerError, match=r"without data: \[DONE\]"):
+        good.ending(needs_done=True)
+    for events, words in [
+        ([], "empty stream"),
+        ([choice(text="x")], "without a finish_reason"),
+        ([choice(text="x", finish_reason="content_filter")], "finish_reason 'content_filter'"),
+    ]:
+        with pytest.raises(AnswerError, match=words):
+            collected(*events).ending(needs_done=False)
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ({"error": {"message": "no such\nmodel"}}, "no such model"),
+        ({"object": "error", "message": "bad"}, "bad"),
+        ({"detail": [{"loc": ["body", "seed"], "msg": "Extra inputs"}]}, "body.seed: Extra inputs"),
+        ("<html>" + "x" * 1000, "<html>" + "x" * 294 + " ..."),
+    ],
+)
+def test_the_servers_own_words_are_one_short_line(body: object, text: str) -> None:
+    assert error_text(body) == text
+
+
+def address_error(url: str, **values: object) -> HarnessError:
+    with pytest.raises(HarnessError) as caught:
+        parse_address(Endpoint(url=url, **values), {"KEY": "sk-secret-1", "EMPTY": " "})  # type: ignore[arg-type]
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("", "allowed: a URL up to and with /v1"),
+        ("127.0.0.1:8000/v1", "allowed: a URL up to and with /v1"),
+        ("ftp://host/v1", "allowed: a URL up to and with /v1"),
+        ("http:///v1", "allowed: a URL up to and with /v1"),
+        ("http://host:99999/v1", "host or port cannot be read"),
+        ("http://host:0/v1", "port 0"),
+        ("http://ho st/v1", "without spaces"),
+        ("http://host/v1?key=1", "a query"),
+        ("http://host/v1#x", "a fragment"),
+        ("http://host/v1/chat/completions", "the URL without /chat/completions: http://host/v1"),
+        ("http://host/v1/models/", "the URL without /models: http://host/v1"),
+    ],
+)
+def test_a_wrong_url_is_refused_with_what_is_allowed(url: str, words: str) -> None:
+    error = address_error(url)
+    assert isinstance(error, ConfigError) and words in str(error) and "--endpoint=" in error.hint
+
+
+def test_a_password_in_the_url_is_refused_and_not_shown() -> None:
+    error = address_error("https://me:s3cret@host:8443/v1")
+    assert "https://***@host:8443" in str(error) and "s3cret" not in f"{error}{error.hint}"
+    assert "--endpoint_key_variable" in str(error)
+
+
+def test_a_key_that_cannot_be_sent_is_refused_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "NONE" in str(address_error("http://h/v1", key_variable="NONE"))
+    assert "is not set" in str(address_error("http://h/v1", key_variable="EMPTY"))
+    with pytest.raises(HarnessError) as caught:
+        parse_address(Endpoint(url="http://h/v1", key_variable="KEY"), {"KEY": "zwei\nZeilen"})
+    assert "zwei" not in str(caught.value)
+    assert "allowed: completions, chat" in str(address_error("http://h/v1", api="responses"))
+
+
+def test_a_key_shows_in_no_text() -> None:
+    key = Key("sk-secret-1")
+    assert "secret" not in f"{key} {key!r} {key.hidden_in('Incorrect key sk-secret-1!')}"
+    assert key.headers() == {"Authorization": "Bearer sk-secret-1"} and Key(None).headers() == {}
+
+
+def test_a_proxy_is_for_other_machines_and_never_reads_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_PROXY", "no_proxy", "http_proxy", "https_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HTTP_PROXY", "http://proxy:3128")
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
+    environment = {"KEY": "sk-secret-1"}
+    for url in ("http://127.0.0.1:8000/v1", "http://localhost/v1", "http://[::1]:8000/v1"):
+        assert parse_address(Endpoint(url=url), environment).proxy is None
+    far = parse_address(Endpoint(url="http://gpu-box:8000/v1/"), environment)
+    assert far.proxy == "http://proxy:3128" and far.url == "http://gpu-box:8000/v1" and "3128" not in repr(far)
+    assert parse_address(Endpoint(url="https://gpu-box/v1", key_variable="KEY"), environment).proxy is not None
+    with pytest.raises(HarnessError, match="readable by the proxy"):
+        parse_address(Endpoint(url="http://gpu-box/v1", key_variable="KEY"), environment)
+    monkeypatch.setenv("NO_PROXY", "gpu-box")
+    assert parse_address(Endpoint(url="http://gpu-box/v1", key_variable="KEY"), environment).proxy is None
+
+
+def test_requests_hold_the_sampling_of_the_benchmark() -> None:
+    sampling = Sampling(max_tokens=128, min_tokens=2, temperature=0.8, top_p=0.9, top_k=40, seed=7, stop=(9,))
+    fields = fields_of(sampling, "tokens")
+    needed = {one.name for one in fields if one.is_needed}
+    assert needed == {"temperature", "top_p", "top_k", "seed", "min_tokens", "stop_token_ids"}
+    form = Form(prompt="tokens", model="m", fields=fields, max_tokens=1)
+    body = json.loads(BodyMaker(form).make(Prompt(tokens=np.array([3, 4], dtype=np.int32), text="a b")))
+    expected = {"model": "m", "prompt": [3, 4], "stream": True, "max_tokens": 1, "temperature": 0.8, "top_p": 0.9}
+    assert {**body, **expected} == body and body["min_tokens"] == 1 and body["stop_token_ids"] == [9]
+    assert body["stream_options"] == {"include_usage": True} and body["return_token_ids"] is True
+    greedy = fields_of(Sampling(max_tokens=128, top_k=1, seed=42), "tokens")
+    assert {one.name for one in greedy if one.is_needed} == {"temperature"}
+    messages = ({"role": "user", "content": "ü"},)
+    chat = json.loads(
+        BodyMaker(Form(prompt="chat", model="m", fields=(), max_tokens=5)).make(Prompt(messages=messages))
+    )
+    assert chat["messages"] == [dict(messages[0])] and "prompt" not in chat
+
+
+def test_the_form_of_a_prompt_follows_the_api() -> None:
+    whole = Prompt(tokens=np.zeros(1, np.int32), text="a", messages=({"role": "user", "content": "a"},))
+    assert forms_of(whole, None) == ("tokens", "text", "chat")
+    assert forms_of(whole, "chat") == ("chat",) and forms_of(whole, "completions") == ("tokens", "text")
+    assert forms_of(Prompt(text="a"), "chat") == ()
+
+
+def test_refused_fields_are_found_by_their_names() -> None:
+    fields = (Field("seed", 1), Field("top_k", 1), Field("top_p", 1.0))
+    assert named_in("body.top_k: Extra inputs are not permitted", fields) == (fields[1],)
+    assert named_in("unseeded", fields) == ()
+
+
+def test_the_nearest_model_is_named() -> None:
+    entries = [{"id": "llama-3.1-8b"}, {"id": "qwen"}]
+    assert choose_model(entries, "qwen") == "qwen" and choose_model(entries[:1], None) == "llama-3.1-8b"
+    assert choose_model([{"id": "a", "aliases": ["b"]}], "b") == "b" and choose_model(None, "c") == "c"
+    for listed, wanted, words, hint in [
+        (entries, "llama3.1-8b", "the server has: llama-3.1-8b, qwen", "did you mean --endpoint_model=llama-3.1-8b?"),
+        (entries, None, "it serves 2 models: llama-3.1-8b, qwen", "say which: --endpoint_model=llama-3.1-8b"),
+        ([], None, "it serves no model", "wait until the server has loaded its model"),
+    ]:
+        with pytest.raises(HarnessError, match=words) as caught:
+            choose_model(listed, wanted)
+        assert caught.value.hint == hint
+
+
+@pytest.mark.parametrize(
+    ("header", "tries", "wait_s"),
+    [
+        ("3", 0, 3.0), ("0", 5, 0.0), ("-1", 0, 0.0), ("86400", 0, 60.0),
+        ("nan", 1, 1.0), (None, 0, 0.5), (None, 3, 4.0),
+        (None, 50, 60.0), ("soon", 1, 1.0), ("Thu, 01 Jan 1970 00:00:10 GMT", 0, 10.0),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", 0, 0.0),
+    ],
+)  # fmt: skip
+def test_the_pause_is_the_servers_and_bounded(header: str | None, tries: int, wait_s: float) -> None:
+    assert pause_s(header, tries, 0.0) == wait_s
+
+
+def test_settings_have_origins_and_limits() -> None:
+    default = resolve_client(TextRequest())
+    assert default.record()["max_in_flight"] == {"value": default.max_in_flight, "origin": "default"}
+    given = resolve_client(TextRequest(max_in_flight=3, timeout_s=5.0))
+    assert given.record() == {
+        "max_in_flight": {"value": 3, "origin": "user"},
+        "timeout_s": {"value": 5.0, "origin": "user"},
+        "stall_s": {"value": 5.0, "origin": "default"},
+    }
+    for wrong, words in [
+        (TextRequest(max_in_flight=0), "1 or more"),
+        (TextRequest(timeout_s=0.0), "above 0"),
+        (TextRequest(timeout_s=float("nan")), "above 0"),
+        (TextRequest(kv_cache_bytes=1), "the server has its own memory"),
+    ]:
+        with pytest.raises(ConfigError, match=words):
+            resolve_client(wrong)
+    with pytest.raises(HarnessError, match="open connections"):
+        resolve_client(TextRequest(max_in_flight=1 << 29))
