@@ -3,16 +3,18 @@
 The first part of a URL's path says how it behaves: `http://127.0.0.1:PORT/stall,after=2/v1` answers two requests for
 text well and stops in the middle of the third. Flags and numbers, by comma:
 
-    after=N       behaves badly from request N on (0 is the first), of those to this path
+    after=N       behaves badly from request N on (0 is the first), of those to this path; times=N: so many times
     ids=0         gives no token ids            strict     refuses fields it does not know, naming them
     vague         the same, naming none         nocompletions, nochat, nomodels   has no such call
-    textonly      takes no token ids            status=S   answers with it; retry_after=T; times=N: so often
+    textonly      takes no token ids            status=S   answers with it; retry_after=T
     die, stall, empty, garbage, noise, error, endless, line, nodone, gzip, json, redirect, other     see `_Answer`
     few=N         says that it made N tokens more than came      many=N   sends N tokens more than asked for
     split         every byte of a stream apart  bos        counts one more token in the prompt
     random        never answers the same        cached     says that it took the prompt from a cache
     once          closes each connection after its answer, without saying so
     ttft_ms=T, tpot_ms=T    the pace            tokens=N   length of answers, where it is not max_tokens
+
+GET .../v1/ttft gives how long each request since the last such question waited for its first token here, in s.
 
 A token is a word: `word(id)`; the answer's tokens follow from the prompt's. As a program it prints its URL, and ends
 after --seconds, or when its standard input is closed.
@@ -27,6 +29,7 @@ import json
 import random
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -103,6 +106,7 @@ class Stub:
         self.headers: dict[str, str] = {}
         self.asked: Counter[str] = Counter()
         self.connections = 0
+        self.ttfts_s: list[float] = []
         self.keep = keep
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -133,18 +137,22 @@ class Stub:
             return True
         number = self.asked[part]
         self.asked[part] += 1
-        if number < float(flags.get("after") or 0):
+        if not 0 <= number - float(flags.get("after") or 0) < float(flags.get("times") or "inf"):
             flags = {name: value for name, value in flags.items() if name in ("ids", "ttft_ms", "tpot_ms", "tokens")}
         body = json.loads(raw)
         if self.keep and len(self.seen) < 1000:
             self.seen.append(body)
-        return await self._post(call, Ask(flags, body, call.startswith("/chat"), writer), number)
+        return await self._post(call, Ask(flags, body, call.startswith("/chat"), writer))
 
     async def _get(self, call: str, flags: dict[str, str], writer: asyncio.StreamWriter) -> None:
         if "noise" in flags and "after" not in flags:
             writer.write(b"SSH-2.0-OpenSSH_9.2\r\n\r\n")
             return
         status = int(flags.get("status") or 200) if "after" not in flags else 200
+        if call == "/ttft":
+            found, self.ttfts_s = self.ttfts_s, []
+            _respond(writer, 200, json.dumps(found).encode())
+            return
         if call != "/models" or "nomodels" in flags:
             status = 404
         names = [MODEL] if "models" not in flags else flags["models"].split("+")
@@ -156,8 +164,8 @@ class Stub:
             return
         _respond(writer, status, json.dumps(content).encode())
 
-    async def _post(self, call: str, ask: Ask, number: int) -> bool:
-        refusal = self._refusal(call, ask, number)
+    async def _post(self, call: str, ask: Ask) -> bool:
+        refusal = self._refusal(call, ask)
         if refusal is not None:
             status, message = refusal
             headers = {"Retry-After": ask.flags["retry_after"]} if ask.is_set("retry_after") else {}
@@ -169,12 +177,15 @@ class Stub:
         if ask.is_set("noise"):
             ask.writer.write(b"\x00\x01 this is not HTTP\r\n\r\n")
             return False
-        return await _Answer(ask).send()
+        answer = _Answer(ask)
+        stays = await answer.send()
+        self.ttfts_s.append(answer.ttft_s)
+        return stays
 
-    def _refusal(self, call: str, ask: Ask, number: int) -> tuple[int, str] | None:
+    def _refusal(self, call: str, ask: Ask) -> tuple[int, str] | None:
         if ("nocompletions" in ask.flags and not ask.is_chat) or ("nochat" in ask.flags and ask.is_chat):
             return 404, "Not Found"
-        if ask.is_set("status") and number < ask.number("times", 1e9) + ask.number("after"):
+        if ask.is_set("status"):
             return int(ask.flags["status"]), f"refused {self.headers.get('authorization', '')}"
         if ask.body.get("model") not in (MODEL, *ask.flags.get("models", "").split("+")):
             return 404, f"The model `{ask.body.get('model')}` does not exist."
@@ -200,6 +211,8 @@ class _Answer:
     def __init__(self, ask: Ask) -> None:
         self.ask = ask
         self.model = "another-70b" if ask.is_set("other") else str(ask.body["model"])
+        self._start_s = time.perf_counter()
+        self.ttft_s = 0.0
         self.most = int(ask.body.get("max_tokens") or ask.body.get("max_completion_tokens") or 16)
 
     async def send(self) -> bool:
@@ -239,6 +252,7 @@ class _Answer:
         for place, token in enumerate(tokens if not is_endless else _for_ever()):
             if place and ask.is_set("tpot_ms"):
                 await asyncio.sleep(ask.number("tpot_ms") / 1e3)
+            self.ttft_s = self.ttft_s or time.perf_counter() - self._start_s
             is_last = not is_endless and place == count - 1
             await self._event(self._piece(token, ("length" if count >= self.most else "stop") if is_last else None))
             if place == 2 and await self._turn_bad():
@@ -299,7 +313,7 @@ class _Answer:
             await writer.drain()
 
     async def _bomb(self) -> None:
-        await self._raw(gzip.compress(b"0" * 50_000_000))
+        await self._raw(gzip.compress(b"0" * 2_000_000))
         self.ask.writer.write(b"0\r\n\r\n")
         await self.ask.writer.drain()
 

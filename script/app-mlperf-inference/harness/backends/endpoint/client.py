@@ -127,12 +127,12 @@ class Client:
             await asyncio.sleep(pause_s)
             now = time.monotonic()
             for flight in tuple(self.in_flight):
-                silent_s = now - flight.heard_s
+                silence_s = _AFTER_DONE_S if flight.has_answer else self.stall_s
                 if now > flight.deadline_s and not flight.has_answer:
                     came = "its answer had begun" if flight.has_begun else "nothing came"
                     flight.why = f"no whole answer within the limit of a request ({self.timeout_s:g} s); {came}"
-                elif flight.has_begun and silent_s > (_AFTER_DONE_S if flight.has_answer else self.stall_s):
-                    flight.why = f"the server stopped in the middle of its answer: silent for {silent_s:.0f} s"
+                elif flight.has_begun and now - flight.heard_s > silence_s:
+                    flight.why = f"the server stopped in the middle of its answer: silent for {silence_s:g} s"
                 else:
                     continue
                 flight.deadline_s = now + self.timeout_s  # cancelled once

@@ -4,7 +4,7 @@ from mlperf_results.record import BackendRecord, Package
 
 RECORD = BackendRecord(
     framework=None,
-    devices=("cpu", "cuda"),
+    devices=("cpu",),  # of this machine, which only asks
     precisions=("fp32", "fp16", "bf16", "int8"),
     packages=(
         Package(name="aiohttp", tags="_package.aiohttp", version_min="3.9.0"),

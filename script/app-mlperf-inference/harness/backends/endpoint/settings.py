@@ -12,7 +12,7 @@ from harness.text.engine import TextRequest
 
 MAX_IN_FLIGHT = 1024
 """Requests at once where no number is given: this project's choice. Servers queue what they cannot work on."""
-TIMEOUT_S = 1800.0
+TIMEOUT_S = 900.0
 """How long a request may take where nothing is given: this project's choice, with a full queue at a slow server."""
 STALL_S = 120.0
 """The longest silence in the middle of an answer: this project's choice."""

@@ -1,0 +1,126 @@
+"""Whole runs with LoadGen against a server behind a URL: good ones, and ones that are no result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from harness_support import need, run_harness
+from stub_openai import MODEL, answer_tokens, running_stub, write_tokenizer
+
+need("numpy", "mlperf_loadgen", "aiohttp", "tokenizers")
+
+from mlperf_results.names import Scenario  # noqa: E402
+from text_toys import COUNT, add_parrot, parrot_request  # noqa: E402
+
+SHORT = {"min_duration_ms": 100, "min_query_count": 20}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("endpoint")
+    add_parrot(folder)
+    model = write_tokenizer(folder / "model")
+    facts = {"format": 1, "name": "parrot", "framework": "huggingface", "precision": "fp32", "files": {}}
+    (model / "model.json").write_text(json.dumps(facts))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with running_stub() as (_, found):
+        yield found
+
+
+def run(root: Path, url: str, **changes: object):
+    endpoint = {"url": url, "model": None, "api": None, "key_variable": None}
+    text = {"endpoint": endpoint, **changes.pop("text", {})}  # type: ignore[dict-item]
+    name = url.rpartition("//")[2].replace("/", "-") + f"-{changes.get('scenario')}-{changes.get('mode')}"
+    content = parrot_request(
+        root, backend="endpoint", text=text, output_dir=str(root / name),
+        model_info_path=str(root / "model" / "model.json"), **changes,
+    )  # fmt: skip
+    return content, run_harness(root / f"call-{name}", content, source=root / "source")
+
+
+def check(result: dict) -> None:
+    """What holds for every good run."""
+    tally, engine = result["text"]["tally"], result["text"]["engine"]
+    assert tally["issued"] == tally["completed"] > 0
+    assert (tally["failed"], tally["skipped_pieces"], tally["late_first_tokens"], result["errors"]) == (0, 0, 0, 0)
+    assert tally["tokens_in"] == 5 * tally["issued"] and tally["tokens_out"] == 8 * tally["issued"]
+    counts = engine["counts"]
+    assert (counts["requests"], counts["answered"], counts["failed"]) == (tally["issued"], tally["issued"], 0)
+    assert engine["model"] == {"value": MODEL, "origin": "probe"} and engine["sampling"]["temperature"]["accepted"]
+
+
+@pytest.mark.full
+def test_a_server_run_against_an_endpoint_is_a_result(root: Path, url: str) -> None:
+    values = {"min_duration_ms": 600, "min_query_count": 460, "target_qps": 300}
+    _, ended = run(root, f"{url}/ttft_ms=5,tpot_ms=1/v1", scenario="Server", **values)
+    assert ended.code == 0, ended.stderr
+    result = ended.result
+    check(result)
+    assert result["valid"], result["invalid_reasons"]
+    assert (result["metric"]["name"], result["metric"]["unit"]) == ("tokens per second", "tokens/s")
+    assert result["text"]["ttft_ms"]["p50"] >= 5 and result["text"]["tpot_ms"]["p50"] >= 1
+    assert result["versions"]["server"] == "stub" and "aiohttp" in result["versions"]
+
+
+LONG = {"min_duration_ms": 100, "min_query_count": 300, "target_qps": 400}
+"""Beyond request 150, which the warm-up does not reach."""
+
+
+def test_a_server_that_fails_some_requests_makes_the_run_invalid_and_says_why(root: Path, url: str) -> None:
+    _, ended = run(root, f"{url}/die,after=150,times=20/v1", scenario="Server", **LONG)
+    assert ended.code == 0 and "Traceback" not in ended.stderr, ended.stderr
+    reasons = " ".join(ended.result["invalid_reasons"])
+    assert not ended.result["valid"] and ended.result["text"]["tally"]["failed"] == 20
+    assert "20 of 300 requests got no answer: the server ended the connection in the middle of its answer" in reasons
+
+
+def test_a_wrong_endpoint_ends_the_run_before_loadgen(root: Path, url: str) -> None:
+    for wrong, code, words in [
+        (f"{url}/v1?key=1", 2, "a URL with a query"),
+        (f"{url}/status=401/v1", 1, "the server requires authentication (401)"),
+    ]:
+        _, ended = run(root, wrong, scenario="Offline")
+        assert ended.code == code and words in ended.stderr and "Traceback" not in ended.stderr, ended.stderr
+        assert not (ended.folder / "mlperf_log_summary.txt").exists()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("mode", ["performance", "accuracy"])
+@pytest.mark.parametrize("scenario", [one.value for one in Scenario])
+def test_every_scenario_runs_against_an_endpoint(root: Path, url: str, scenario: str, mode: str) -> None:
+    limits = {} if mode == "accuracy" else SHORT
+    _, ended = run(root, f"{url}/ttft_ms=2/v1", scenario=scenario, mode=mode, **limits)
+    assert ended.code == 0, ended.stderr
+    check(ended.result)
+    if mode == "accuracy":
+        entries = json.loads((ended.folder / "mlperf_log_accuracy.json").read_text())
+        expected = {number: answer_tokens(list(range(number, number + 5)), 8) for number in range(COUNT)}
+        for entry in entries:
+            data = bytes.fromhex(entry["data"])
+            found = [int.from_bytes(data[place : place + 4], "little") for place in range(0, len(data), 4)]
+            assert found == expected[entry["qsl_idx"]] and entry["token_count"] == 8
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("behaviour", ["garbage", "few=3", "other", "nodone", "stall", "empty", "status=500"])
+def test_a_server_that_turns_hostile_makes_the_run_invalid(root: Path, url: str, behaviour: str) -> None:
+    text = {"timeout_s": 1.0 if behaviour == "stall" else 5.0}
+    _, ended = run(root, f"{url}/{behaviour},after=150,times=20/v1", scenario="Server", text=text, **LONG)
+    assert ended.code == 0 and "Traceback" not in ended.stderr, ended.stderr
+    tally = ended.result["text"]["tally"]
+    assert not ended.result["valid"] and ended.result["invalid_reasons"]
+    assert (tally["failed"], tally["skipped_pieces"]) == ((0, 80) if behaviour == "garbage" else (20, 0))
+
+
+@pytest.mark.full
+def test_a_server_that_dies_for_good_ends_the_run(root: Path, url: str) -> None:
+    _, ended = run(root, f"{url}/die,after=150/v1", scenario="Server", **LONG)
+    assert ended.code == 1 and "the endpoint answered none of the last 100 requests" in ended.stderr, ended.stderr
+    assert not (ended.folder / "result.json").exists()
