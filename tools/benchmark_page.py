@@ -15,7 +15,7 @@ from pathlib import Path
 from mlperf_results.benchmarks import benchmarks_of
 from mlperf_results.compliance import tests_needed
 from mlperf_results.names import Scenario
-from mlperf_results.record import GB, MB, TB, Record, Size
+from mlperf_results.record import GB, MB, TB, Generation, Record, Size
 from mlperf_results.rounds import rounds_of, rules_in
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -92,9 +92,20 @@ def _targets(folder: str, record: Record) -> Iterator[str]:
             yield f"| `{row.name}` | {one.metric} | {one.reference:,.8g} | {round(one.target, 4):,} |"
     yield ""
     limits = [f"Offline has at least {record.offline_min_sample_count:,} samples"]
-    if any(Scenario.SERVER in span.scenarios for span in record.spans):
+    if record.generation is not None:
+        limits += list(_token_limits(record.generation))
+    elif any(Scenario.SERVER in span.scenarios for span in record.spans):
         limits.append(f"Server has to answer 99 % of its queries within {record.server_target_latency_ms:,.0f} ms")
     yield "; ".join(limits) + ". All rules: [rules](../../howto/rules.md)."
+
+
+def _token_limits(asked: Generation) -> Iterator[str]:
+    for name, one in (("Server", asked.server), ("Interactive", asked.interactive)):
+        if one is not None:
+            yield (
+                f"{name}: of 100 answers 99 have their first token within {one.ttft_ms:,.0f} ms, and on average "
+                f"{one.tpot_ms:,.0f} ms for each further one at most"
+            )
 
 
 def _head(folder: str, record: Record) -> Iterator[str]:
@@ -134,6 +145,9 @@ def _size(title: str, size: Size | None) -> str:
 
 
 def _dataset(record: Record) -> Iterator[str]:
+    if record.accuracy_sample_count:
+        yield f"Accuracy runs have {record.accuracy_sample_count:,} samples of their own."
+        yield ""
     in_memory = record.performance_sample_count or record.dataset_count
     memory = "all" if in_memory == record.dataset_count else f"{in_memory:,}"
     yield f"{record.dataset_count:,} samples are measured; {memory} of them are in memory in performance runs."
@@ -157,6 +171,13 @@ def _model(record: Record) -> Iterator[str]:
 
 
 def _optimisations(record: Record) -> Iterator[str]:
+    if record.generation is not None:
+        most = record.generation.sampling.max_tokens
+        yield (
+            f"Prompts have at most {record.generation.longest_prompt:,} tokens, answers {most:,}. What answers them "
+            "works on many at once; `--max_in_flight` says on how many."
+        )
+        return
     first, last = record.batch_size, record.largest_batch_size
     batch = f"The batch size is {first}"
     if last > first:
@@ -165,6 +186,9 @@ def _optimisations(record: Record) -> Iterator[str]:
 
 
 def _calibration(record: Record, lists: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    if record.generation is not None:
+        yield "crowdperf does not quantize language models; give the files of one that is."
+        return
     names = list(lists.get(record.dataset, ()))
     if not names:
         none = f"crowdperf has no official calibration list for {record.dataset}"
@@ -212,6 +236,13 @@ def _audits(folder: str, record: Record) -> Iterator[str]:
 
 
 def _new_weights(record: Record) -> Iterator[str]:
+    if record.generation is not None:
+        yield "A folder as on Hugging Face: config.json, tokenizer.json, tokenizer_config.json and the weights:"
+        yield ""
+        yield "```console"
+        yield f"$ cm run script --tags=run,mlperf,inference --model={record.names[0]} --model_path=<folder>"
+        yield "```"
+        return
     if record.recipes.is_fixed:
         yield "The model is trained in the run; `--renew` of its recipe trains it again."
         return
@@ -244,6 +275,9 @@ def _new_data(record: Record) -> Iterator[str]:
 
 
 def _new_calibration(record: Record) -> Iterator[str]:
+    if record.generation is not None:
+        yield "None: see Calibration."
+        return
     yield "A file with the index of one sample in each line; such a model is for the open division:"
     yield ""
     yield "```console"

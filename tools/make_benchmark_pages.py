@@ -49,8 +49,15 @@ def _dependencies(folder: str, record: Record) -> str:
     if recipes.preprocessed:
         names = "dataset-preprocessed" + (", detection-preprocessed" if recipes.is_detector else "")
         rows.append((names, recipes.preprocessed))
-    rows.append((f"{folder}-model" if recipes.is_fixed else "benchmark-model, ml-model", recipes.model))
+    rows.append((_model_handles(folder, record), recipes.model))
     return "    deps:\n" + "".join(f"    - names: [{names}]\n      tags: {tags}\n" for names, tags in rows)
+
+
+def _model_handles(folder: str, record: Record) -> str:
+    """Return the names of a benchmark's model: a backend for networks chooses other files than one for texts."""
+    if record.recipes.is_fixed:
+        return f"{folder}-model"
+    return "ml-model, text-model" if record.generation is not None else "benchmark-model, ml-model"
 
 
 def _key(name: str) -> str:
@@ -93,9 +100,8 @@ def _packages(packages: tuple[Package, ...], recipes: tuple[str, ...] = ()) -> s
 
 def of_backend(name: str, record: BackendRecord) -> Iterator[tuple[str, str]]:
     """Yield a backend's variations with their text: its own, and one for each device that has packages of its own."""
-    files = [
-        f"      {handle}: {{tags: _{record.model_files}}}\n" for handle in ("benchmark-model", "detection-preprocessed")
-    ]
+    handles = ("text-model",) if record.is_text else ("benchmark-model", "detection-preprocessed")
+    files = [f"      {handle}: {{tags: _{record.model_files}}}\n" for handle in handles]
     yield (
         name,
         (
@@ -138,7 +144,10 @@ def _quantised() -> str:
 
 
 def _by_name(record: Record) -> str:
-    """Return the dependencies of a call that names a benchmark: its samples and its ONNX model."""
+    """Return the dependencies of a call that names a benchmark: its samples and its ONNX model; none of a language
+    model, of which no engine is built."""
+    if record.generation is not None:
+        return ""
     recipes = record.recipes
     data = (recipes.preprocessed + (",_onnx" if recipes.is_detector else "")) or recipes.dataset
     model = recipes.model + ("" if recipes.is_fixed else ",_onnx")
@@ -206,6 +215,10 @@ def _cells(folder: str, record: Record) -> Iterator[str]:
     yield f"{record.dataset_count:,}"
     targets = [", ".join(f"{one.metric} {round(one.target, 4):,}" for one in row.targets()) for row in rows]
     yield "; ".join(targets) or "99 % of the model's own score"
+    if record.generation is not None:
+        tokens = record.generation.server
+        yield f"{tokens.ttft_ms:,.0f} ms, {tokens.tpot_ms:,.0f} ms a token" if tokens else "none"
+        return
     has_server = Scenario.SERVER in scenarios_of(rows[0].name if rows else record.name)
     yield f"{record.server_target_latency_ms:,.0f} ms" if has_server else "none"
 

@@ -69,6 +69,10 @@ def _benchmarks() -> Iterator[str]:
         rules = rules_in(name, newest)
         targets = ", ".join(f"{one.metric} {round(one.target, 4):,}" for one in rules.targets)
         limit = f"{rules.server_target_latency_ms:,.0f} ms" if rules.server_target_latency_ms else "none"
+        generation = BENCHMARKS[name].record.generation
+        if generation is not None:
+            tokens = generation.server
+            limit = f"{tokens.ttft_ms:,.0f} ms, {tokens.tpot_ms:,.0f} ms a token" if tokens else "none"
         memory = rules.performance_sample_count or rules.dataset_count
         offline = f"{rules.offline_min_sample_count:,}"
         yield _row(f"`{name}`", newest, targets, limit, f"{rules.dataset_count:,}", f"{memory:,}", offline)

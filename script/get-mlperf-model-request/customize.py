@@ -65,6 +65,8 @@ def request_of(env: Mapping[str, Any]) -> dict[str, str]:
     except UnknownName as error:
         raise RequestError(str(error)) from error
     record, source = record_of(name), text_of(env, SOURCE_KEY) or "real"
+    if record.generation is not None:
+        raise RequestError(f"{official} is a language model: nothing is built or calibrated for it here")
     precision = text_of(env, PRECISION_KEY) or text_of(env, "CM_MLPERF_CONFIG_PRECISION")
     precision = PRECISION_ALIASES.get(precision, precision)
     library = text_of(env, LIBRARY_KEY).removesuffix("_rtx")

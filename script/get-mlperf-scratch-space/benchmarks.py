@@ -53,7 +53,6 @@ _NOT_RUN: Mapping[str, Sizes] = {
         model=Size(13_000 * MB, f"{CM_RECIPES}, get-ml-model-stable-diffusion: fp32"),
         advised=Size(50 * GB, MLC_DOCS),
     ),
-    "llama2-70b": Sizes(advised=Size(900 * GB, MLC_DOCS), note="1.5 TB when MLC's scripts do it, same file"),
     "llama3_1-405b": Sizes(advised=Size(2_300 * GB, MLC_DOCS)),
     "mixtral-8x7b": Sizes(advised=Size(100 * GB, MLC_DOCS)),
     "pointpainting": Sizes(advised=Size(950 * GB, MLC_DOCS)),
@@ -65,17 +64,13 @@ _NOT_RUN: Mapping[str, Sizes] = {
         model=Size(283 * GB, f"{INFERENCE}, e2e-rag/MLCOMMONS_ASSETS.md"),
         advised=Size(350 * GB, f"{INFERENCE}, e2e-rag/MLCOMMONS_ASSETS.md"),
     ),
-    "llama3_1-8b": Sizes(),
-    "deepseek-r1": Sizes(),
     "whisper": Sizes(),
 }
 """Benchmarks of MLPerf that this project does not run yet."""
 
 _SPELLINGS_NOT_RUN: Mapping[str, str] = {
     "stable-diffusion-xl": "sdxl",
-    "llama2": "llama2-70b",
     "llama3.1-405b": "llama3_1-405b",
-    "llama3.1-8b": "llama3_1-8b",
     "mixtral": "mixtral-8x7b",
     "r-gat": "rgat",
 }

@@ -19,6 +19,7 @@ from . import asking, finding, verifying
 from .record import MEASURED, STARTED, VERIFIED, Record, read_record, sha256_of, write_record
 
 NEEDS_ACCURACY = ("TEST01",)
+_BY_COUNT = {"TEST06": "100 queries at least", "TEST07": "each of its samples once", "TEST09": "each sample once"}
 PLACES = ("output_dir", "compliance_reference")
 """Inputs that say where something is."""
 
@@ -127,8 +128,8 @@ def _rounds(call: asking.Call, runs: Sequence[asking.MeasuredRun]) -> str:
 
 
 def _length(step: Step) -> str:
-    if step.test == "TEST06":
-        return "100 queries at least"
+    if step.test in _BY_COUNT:
+        return _BY_COUNT[step.test]
     duration = step.run.result["run"]["min_duration_ms"]["value"]
     full = "" if duration >= FULL_RULES_MIN_DURATION_MS else ", too short for a submission"
     return f"at least {duration / 1000:g} s as the run that it is for{full}"
@@ -170,7 +171,7 @@ class Maker:
             self._call("run", step.inputs)
             write_record(step.folder, self._record(step, MEASURED))
         tested = finding.read_object(RunPaths(step.folder / "performance" / "run_1").result_json)
-        wrong = asking.misfits(step.run.result, tested)
+        wrong = asking.misfits(step.run.result, tested, step.test)
         if wrong:
             outcome = verifying.Outcome(is_passed=False, notes=(f"not made with the same inputs: {'; '.join(wrong)}",))
         else:

@@ -3,9 +3,11 @@
     TEST01/  verify_performance.txt  verify_accuracy.txt  performance/run_1/...
              accuracy/{mlperf_log_accuracy.json, accuracy.txt}, and where bytes differ {baseline,compliance}_accuracy
     TEST04/  verify_performance.txt  performance/run_1/...        (TEST05 likewise)
-    TEST06/  verify_accuracy.txt  accuracy/mlperf_log_accuracy.json  performance/run_1/...
+    TEST06/  verify_accuracy.txt  accuracy/mlperf_log_accuracy.json  performance/run_1/...     (TEST07 likewise)
+    TEST09/  verify_output_len.txt  accuracy/mlperf_log_accuracy.json  performance/run_1/...
 
-The rules are in mlperf_results/verification.py; scores come from the recipe process-mlperf-accuracy.
+The rules are in mlperf_results/verification.py and answerchecks.py; scores come from
+process-mlperf-accuracy.
 """
 
 from __future__ import annotations
@@ -18,23 +20,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mlperf_results.answerchecks import verify_answers, verify_lengths, verify_score
 from mlperf_results.benchmarks import record_of
 from mlperf_results.layout import RunPaths
 from mlperf_results.logs import LogError, read_run_logs
 from mlperf_results.names import parse_scenario
 from mlperf_results.verification import (
     DamagedLog,
+    Verdict,
     baseline_lines,
-    verify_answers,
     verify_performance,
     verify_responses,
     verify_scores,
 )
 from mlperf_results.wholefile import write_whole
 
+from . import limits
 from .asking import MeasuredRun
 
 PERFORMANCE_TEXT, ACCURACY_TEXT = "verify_performance.txt", "verify_accuracy.txt"
+LENGTH_TEXT = "verify_output_len.txt"
 BASELINE_TEXT, COMPLIANCE_TEXT = "baseline_accuracy.txt", "compliance_accuracy.txt"
 BASELINE_FOLDER = ".baseline"
 FILES = {
@@ -42,6 +47,8 @@ FILES = {
     "TEST04": (PERFORMANCE_TEXT,),
     "TEST05": (PERFORMANCE_TEXT,),
     "TEST06": (ACCURACY_TEXT, "accuracy/mlperf_log_accuracy.json"),
+    "TEST07": (ACCURACY_TEXT, "accuracy/mlperf_log_accuracy.json"),
+    "TEST09": (LENGTH_TEXT, "accuracy/mlperf_log_accuracy.json"),
 }
 """What verifying leaves of each test, in its folder."""
 
@@ -62,8 +69,10 @@ def verify(run: MeasuredRun, test: str, score: Score) -> Outcome:
     folder = run.scenario_folder / test
     tested = RunPaths(folder / "performance" / "run_1")
     try:
-        if test == "TEST06":
-            return _verify_answers(run, folder, tested)
+        if test in ("TEST06", "TEST07", "TEST09"):
+            outcome = _verify_text(run, test, folder, tested, score)
+            _keep_answers(tested, folder)
+            return outcome
         outcome = _verify_performance(run, test, folder, tested)
         if test != "TEST01":
             return outcome
@@ -137,19 +146,42 @@ def metrics_of(scored: Mapping[str, Any]) -> dict[str, float]:
     return {row["name"]: float(row["value"]) for row in rows}
 
 
-def _verify_answers(run: MeasuredRun, folder: Path, tested: RunPaths) -> Outcome:
-    record = record_of(run.request["model"])
+def _verify_text(run: MeasuredRun, test: str, folder: Path, tested: RunPaths, score: Score) -> Outcome:
     log = read_run_logs(tested)
-    if log.errors or record.end_token is None:
-        reason = "; ".join(log.errors) or f"the record of {record.name} has no token that ends an answer (end_token)"
-        return Outcome(is_passed=False, notes=(reason,))
-    with tested.accuracy_log.open(encoding="utf-8") as sampled:
-        scenario = parse_scenario(run.request["scenario"])
-        verdict = verify_answers(sampled, scenario, record.end_token, record.response_type)
-    write_whole(folder / ACCURACY_TEXT, verdict.text)
-    (folder / "accuracy").mkdir(exist_ok=True)
-    _place(tested.accuracy_log, folder / "accuracy" / tested.accuracy_log.name)
-    return Outcome(is_passed=verdict.is_passed, notes=verdict.lines)
+    if log.errors:
+        return Outcome(is_passed=False, notes=tuple(log.errors))
+    if test == "TEST06":
+        verdict, name = _answers_verdict(run, tested), ACCURACY_TEXT
+    elif test == "TEST07":
+        scored = score(tested.folder)
+        value = next((row["value"] for row in scored["metrics"] if row["name"] == "exact_match"), None)
+        verdict, name = verify_score(scored["line"], value, limits.least_score(run)), ACCURACY_TEXT
+    else:
+        count = limits.read_object(tested.result_json)["sample_counts"]["dataset"]
+        with tested.accuracy_log.open(encoding="utf-8") as answers:
+            verdict, name = verify_lengths(answers, limits.mean_tokens(run), count), LENGTH_TEXT
+    write_whole(folder / name, verdict.text)
+    notes = tuple(line for line in verdict.lines if ": " in line or line.startswith("TEST "))
+    return Outcome(is_passed=verdict.is_passed, notes=notes)
+
+
+def _answers_verdict(run: MeasuredRun, tested: RunPaths) -> Verdict:
+    record = record_of(run.request["model"])
+    folder = limits.model_folder(run)
+    ends = limits.end_tokens(folder) or (() if record.end_token is None else (record.end_token,))
+    if not ends:
+        raise DamagedLog(
+            f"no token is known that ends an answer of {record.name}: there is no eos_token_id in "
+            f"{' or '.join(limits.END_TOKEN_FILES)} of {folder or 'a folder of the model'}"
+        )
+    with tested.accuracy_log.open(encoding="utf-8") as answers:
+        return verify_answers(answers, parse_scenario(run.request["scenario"]), ends, record.response_type)
+
+
+def _keep_answers(tested: RunPaths, folder: Path) -> None:
+    if tested.accuracy_log.is_file():
+        (folder / "accuracy").mkdir(exist_ok=True)
+        _place(tested.accuracy_log, folder / "accuracy" / tested.accuracy_log.name)
 
 
 def _place(source: Path, target: Path) -> None:

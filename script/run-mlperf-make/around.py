@@ -91,7 +91,11 @@ class Around:
     def recipe_tags(self, part: str) -> Mapping[str, str]:
         """By benchmark the tags of the recipe for a part: model, data or preprocessed; "" where it has none."""
         kind = {"data": "dataset"}.get(part, part)
-        records = {name: record for name, record in RECORDS_BY_NAME.items() if not record.is_default}
+        records = {
+            name: record
+            for name, record in RECORDS_BY_NAME.items()
+            if not record.is_default and record.generation is None
+        }
         return {name: getattr(record.recipes, kind) for name, record in records.items()}
 
     @cached_property

@@ -42,7 +42,8 @@ def test_the_whole_shipped_registry_is_right() -> None:
 
 
 def test_every_benchmark_of_the_harness_has_an_entry_for_a_cpu_in_each_of_its_scenarios() -> None:
-    assert set(REGISTRY.benchmarks()) == set(RECORDS_BY_NAME)
+    networks = {name for name, record in RECORDS_BY_NAME.items() if record.generation is None}
+    assert set(REGISTRY.benchmarks()) == networks  # what answers prompts has no batch sizes or engines to configure
     names = app_names(recipe_meta("app-mlperf-inference"))
     for benchmark in REGISTRY.benchmarks():
         assert REGISTRY.scenarios(benchmark) == scenarios_of(RECORDS_BY_NAME[benchmark].names[0])

@@ -21,6 +21,8 @@ from mlperf_results.appnames import APP_RECIPE, app_names  # noqa: E402 - import
 MODELS = app_names(recipe_meta(APP_RECIPE)).models
 BY_HAND = {
     "resnet50": "get-dataset-imagenet-val",
+    "llama2-70b-99.9": "get-dataset-mlperf-text",
+    "llama3.1-8b": "get-ml-model-mlperf-text",
     "3d-unet-99": "get-dataset-kits19",
     "3d-unet-brats-99": "get-dataset-brats19",
     "dlrm-99": "get-dataset-criteo",

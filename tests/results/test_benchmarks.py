@@ -11,6 +11,16 @@ from mlperf_results.rounds import ROUNDS, rounds_of, rules_in, targets_of
 # have them (mlcommons/inference at b66003e1 and, for retired benchmarks, tag v4.0).
 _GPTJ99 = (("ROUGE1", 42.556635), ("ROUGE2", 19.922265), ("ROUGEL", 29.688219), ("GEN_LEN", 3615190.2))
 _GPTJ999 = (("ROUGE1", 42.9435135), ("ROUGE2", 20.1033765), ("ROUGEL", 29.9581119), ("GEN_LEN", 3615190.2))
+_LLAMA8B = (
+    ("ROUGE1", 38.391408), ("ROUGE2", 15.748425), ("ROUGEL", 24.250743), ("ROUGELSUM", 35.43507), ("GEN_LEN", 7350879.6),
+)  # fmt: skip
+_LLAMA8B_EDGE = (
+    ("ROUGE1", 38.6694), ("ROUGE2", 15.953553), ("ROUGEL", 24.391125), ("ROUGELSUM", 35.76276), ("GEN_LEN", 2746001.7),
+)  # fmt: skip
+_LLAMA70B = (
+    ("ROUGE1", 44.3867688), ("ROUGE2", 22.0131648), ("ROUGEL", 28.5875838), ("TOKENS_PER_SAMPLE", 265.005),
+)  # fmt: skip
+_DEEPSEEK = (("exact_match", 80.544618), ("TOKENS_PER_SAMPLE", 3497.60466))
 _NEWEST = [
     ("resnet50", "v6.1", (("acc", 75.6954),), 1024, 50_000, 24_576, 15),
     ("bert-99", "v6.1", (("F1", 89.96526),), 10_833, 10_833, 10_833, None),
@@ -29,6 +39,11 @@ _NEWEST = [
     ("retinanet", "v5.1", (("mAP", 37.1745),), 64, 24_781, 24_576, 100),
     ("yolo-95", "v6.1", (("mAP", 50.73),), 64, 1_525, 1_525, None),
     ("yolo-99", "v6.1", (("mAP", 52.866),), 64, 1_525, 1_525, None),
+    ("llama3.1-8b", "v6.1", _LLAMA8B, 13_368, 13_368, 13_368, 20_000),
+    ("llama3.1-8b-edge", "v6.1", _LLAMA8B_EDGE, 5_000, 5_000, 5_000, None),
+    ("llama2-70b-99.9", "v6.1", _LLAMA70B, 24_576, 24_576, 24_576, 20_000),
+    ("deepseek-r1", "v6.1", _DEEPSEEK, 4_388, 4_388, 4_388, 60_000),
+    ("gpt-oss-120b", "v6.1", (("exact_match", 82.2987),), 6_396, 6_396, 6_396, 60_000),
     ("gptj-99", "v5.0", _GPTJ99, 13_368, 13_368, 13_368, 20_000),
     ("gptj-99.9", "v5.0", _GPTJ999, 13_368, 13_368, 13_368, 20_000),
 ]
@@ -68,6 +83,10 @@ def test_rounds_of_a_benchmark():
         "gptj-99": ("v3.1", "v5.0"),
         "yolo-95": ("v6.0", "v6.1"),
         "yolo-99": ("v6.0", "v6.1"),
+        "llama3.1-8b": ("v5.1", "v6.1"),
+        "llama3.1-8b-edge": ("v5.1", "v6.1"),
+        "deepseek-r1": ("v5.1", "v6.1"),
+        "gpt-oss-120b": ("v6.0", "v6.1"),
     }
     for name in BENCHMARKS:
         assert [rules_in(name, round_name).targets for round_name in rounds_of(name)], name

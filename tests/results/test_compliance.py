@@ -19,7 +19,10 @@ models in compliance/nvidia/TEST01 at v2.0."""
 FOLDERS = {"gptj": "gpt-j"}
 
 
-@pytest.mark.parametrize("benchmark", [*BENCHMARKS, "pointpainting", "stable-diffusion-xl", "wan-2.2-t2v-a14b"])
+WITH_TEST01 = [name for name, row in BENCHMARKS.items() if row.record.generation is None]
+
+
+@pytest.mark.parametrize("benchmark", [*WITH_TEST01, "pointpainting", "stable-diffusion-xl", "wan-2.2-t2v-a14b"])
 def test_test01_has_the_settings_of_the_official_file(benchmark):
     name = BENCHMARKS[benchmark].record.loadgen_name if benchmark in BENCHMARKS else benchmark
     assert audit_values("TEST01", benchmark, "6.0.17") == {
@@ -44,9 +47,21 @@ def test_the_other_tests_have_the_settings_of_the_official_files():
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(("test", "count", "logged"), [("TEST07", 990, 990), ("TEST09", 6_396, 10_000)])
+def test_a_test_of_a_whole_data_set_issues_each_sample_once(test, count, logged):
+    official = {
+        "mode": 2, "accuracy_log_rng_seed": LOG_SEED, "accuracy_log_sampling_target": logged, "min_query_count": count,
+        "min_duration": 0, "performance_issue_unique": 1, "sample_concatenate_permutation": 0,
+    }  # fmt: skip
+    assert audit_values(test, "gpt-oss-120b", "6.0.17") == {**official, "performance_sample_count_override": count}
+    small = audit_values(test, "gpt-oss-120b", "6.0.17", 10)
+    assert (small["min_query_count"], small["performance_sample_count_override"]) == (10, 10)
+    assert small["accuracy_log_sampling_target"] >= 10
+
+
 def test_a_test_that_is_not_made_here_is_refused():
     with pytest.raises(UnknownName, match="TEST01, TEST04"):
-        audit_values("TEST07", "resnet50", "6.0.17")
+        audit_values("TEST08", "resnet50", "6.0.17")
 
 
 def test_the_file_has_blanks_around_equal_signs_which_loadgen_needs():
@@ -74,6 +89,11 @@ def test_the_file_has_blanks_around_equal_signs_which_loadgen_needs():
         ("gptj-99", "v3.1", ""),
         ("gptj-99.9", "v4.1", ""),
         ("gptj-99", "v5.0", "TEST06"),
+        ("llama3.1-8b", "v6.1", "TEST06"),
+        ("llama3.1-8b-edge", "v6.1", ""),
+        ("llama2-70b-99.9", "v5.0", "TEST06"),
+        ("deepseek-r1", "v5.1", "TEST06"),
+        ("gpt-oss-120b", "v6.1", "TEST07 TEST09"),
     ],
 )
 def test_the_tests_of_a_benchmark_in_a_round(benchmark, round_name, expected):

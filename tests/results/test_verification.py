@@ -15,11 +15,11 @@ from compliance_cases import (
 )
 from mlperf_results.logs import LogError, parse_detail_log
 from mlperf_results.names import Scenario, parse_scenario
+from mlperf_results.answerchecks import verify_answers
 from mlperf_results.verification import (
     DamagedLog,
     baseline_lines,
     entries,
-    verify_answers,
     verify_performance,
     verify_responses,
     verify_scores,

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from mlperf_results.answerchecks import verify_answers
 from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.compliance import audit_values, has_second_seeds
 from mlperf_results.names import Scenario
@@ -22,7 +23,6 @@ from mlperf_results.verification import (
     compare_scores,
     first_element,
     tested_scores,
-    verify_answers,
     verify_responses,
 )
 

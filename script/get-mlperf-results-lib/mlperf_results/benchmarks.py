@@ -45,7 +45,12 @@ class Benchmark:
     def targets(self, reference: float | None = None) -> tuple[AccuracyTarget, ...]:
         """Return what is asked of each metric; `reference` stands for the record's scores where it is given."""
         return tuple(
-            AccuracyTarget(metric=one.metric, reference=score, target=score * (one.ratio or self.level))
+            AccuracyTarget(
+                metric=one.metric,
+                reference=score,
+                target=score * (one.ratio or self.level),
+                upper_limit=score * one.most if one.most else None,
+            )
             for one in self.record.references
             for score in (one.score if reference is None else reference,)
         )

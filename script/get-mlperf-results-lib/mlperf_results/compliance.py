@@ -4,6 +4,8 @@
     TEST04         the same sample again and again is answered no faster (up to v2.0 two runs, TEST04-A and TEST04-B)
     TEST05         other random seeds give the same speed (up to v4.1)
     TEST06         a language model's answers begin, end and are as long as it says
+    TEST07         answers of a performance run are right as often as they must be, on samples of their own
+    TEST09         answers of a performance run are as long on average as the reference model's
 
 LoadGen takes the settings from a file in user.conf's format (`audit_text`) right before the test, so they win over all
 others. Sources: the audit.config files, README files and checkers of mlcommons/inference, tags v0.7 to v5.1 and commit
@@ -19,9 +21,9 @@ from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.names import UnknownName
 from mlperf_results.rounds import ROUNDS, rounds_of
 
-TESTS = ("TEST01", "TEST04", "TEST05", "TEST06")
-"""The tests this project makes. TEST04-A and TEST04-B (v0.7 to v2.0) and TEST07 to TEST09 (v6.0, benchmarks this
-project does not run) it does not."""
+TESTS = ("TEST01", "TEST04", "TEST05", "TEST06", "TEST07", "TEST09")
+"""The tests this project makes. TEST04-A and TEST04-B (v0.7 to v2.0) and TEST08 (v6.0, a benchmark this project does
+not run) it does not."""
 
 CHECKED_DIVISIONS = ("closed", "network")
 """An open submission needs no compliance test."""
@@ -57,10 +59,28 @@ def has_second_seeds(loadgen_version: str) -> bool:
     return major.isdigit() and int(major) >= 3
 
 
-def audit_values(test: str, benchmark: str, loadgen_version: str) -> dict[str, int]:
+_WHOLE_SETS = MappingProxyType({"TEST07": (990, 990), "TEST09": (6_396, 10_000)})
+"""The tests that issue each sample of their data set once: how many there are, how many answers are logged at most."""
+
+
+def _each_once(test: str, sample_count: int | None) -> dict[str, int]:
+    """Return the settings of a test over a whole data set, by its size where that is not the official one's.
+
+    Without the size as performance_sample_count_override LoadGen 6.0.17 takes the one of its embedded mlperf.conf,
+    6,396, issues nothing from the 990 samples of TEST07, and crashes.
+    """
+    count, logged = _WHOLE_SETS[test]
+    count = sample_count or count
+    log = {"mode": 2, "accuracy_log_rng_seed": _LOG_SEED, "accuracy_log_sampling_target": max(logged, count)}
+    once = {"performance_issue_unique": 1, "sample_concatenate_permutation": 0}
+    return {**log, "min_query_count": count, "min_duration": 0, **once, "performance_sample_count_override": count}
+
+
+def audit_values(test: str, benchmark: str, loadgen_version: str, sample_count: int | None = None) -> dict[str, int]:
     """Return what a compliance test sets, by LoadGen's key; raises UnknownName for a test that is not in TESTS.
 
-    mode 2 is a performance run. The values are the same in all scenarios.
+    mode 2 is a performance run. The values are the same in all scenarios. sample_count: of the data set of the test's
+    run, for tests that issue all of it; None: the official one's.
     """
     if test == "TEST01":
         return {"mode": 2, "accuracy_log_rng_seed": _LOG_SEED, "accuracy_log_sampling_target": _sampled(benchmark)}
@@ -72,6 +92,8 @@ def audit_values(test: str, benchmark: str, loadgen_version: str) -> dict[str, i
     if test == "TEST06":
         log = {"mode": 2, "accuracy_log_rng_seed": _LOG_SEED, "accuracy_log_sampling_target": 100}
         return {**log, "min_query_count": 100, "min_duration": 0, "sample_concatenate_permutation": 0}
+    if test in _WHOLE_SETS:
+        return _each_once(test, sample_count)
     raise UnknownName("compliance test", test, TESTS)
 
 
@@ -97,6 +119,8 @@ def tests_needed(benchmark: str, round_name: str, division: str) -> tuple[str, .
     if division not in CHECKED_DIVISIONS:
         return ()
     record = BENCHMARKS[benchmark].record
+    if record.generation is not None:
+        return record.generation.tests
     if record.test06_since:
         return ("TEST06",) if _is_since(round_name, record.test06_since) else ()
     same_sample: tuple[str, ...] = ("TEST04",) if record.has_test04 else ()

@@ -25,13 +25,7 @@ CHECKER_NAMES: Mapping[str, str] = MappingProxyType(
 )
 """The benchmarks of this project that the checkers know under another name."""
 
-_LLAMA_ALIASES = MappingProxyType(
-    {
-        "llama3_1-405b": "llama3.1-405b",
-        "llama3_1-8b": "llama3.1-8b",
-        "llama3_1-8b-edge": "llama3.1-8b-edge",
-    }
-)
+_LLAMA_ALIASES = MappingProxyType({"llama3_1-405b": "llama3.1-405b"})
 
 
 _CHECKER_WORDS: tuple[tuple[str, str], ...] = (

@@ -51,12 +51,14 @@ class Span:
 class Reference:
     """One metric, as the official checker calls it, and the fp32 reference model's score.
 
-    ratio: the part of the score that is asked for, whatever the accuracy level; None: the level's.
+    ratio: the part of the score that is asked for, whatever the accuracy level; None: the level's. most: how many
+    times the score is too much; None: there is no upper limit.
     """
 
     metric: str
     score: float
     ratio: float | None = None
+    most: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,9 @@ class Generation:
 
     longest_prompt: tokens. prompt: the form in which the rules let it be given: "tokens", or "chat".
     server, interactive: the limits of the scenarios; None: the benchmark does not have it. has_token_latencies:
-    whether LoadGen gets first tokens (`use_token_latencies`).
+    whether LoadGen gets first tokens (`use_token_latencies`). accuracy_sampling: of accuracy runs, where that is
+    another one. tests: its compliance tests, in all rounds. least_score: what TEST07's answers must score.
+    mean_tokens: between what TEST09's answers must be long on average.
     """
 
     sampling: Sampling
@@ -124,6 +128,10 @@ class Generation:
     server: TokenLimits | None = None
     interactive: TokenLimits | None = None
     has_token_latencies: bool = True
+    accuracy_sampling: Sampling | None = None
+    tests: tuple[str, ...] = ()
+    least_score: float | None = None
+    mean_tokens: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,8 +160,10 @@ class Record:
     checker_aliases: folder names that they take for it, each with the round since when. checker_words: a folder name
     that contains one stands for it, or for the level that the word names.
     spellings: what else documents and harnesses call it.
-    dataset: the file in harness/datasets. performance_sample_count: samples in memory during a performance run, None:
-    the whole validation set. multi_stream_target_latency_ms: the fixed rate of MultiStream before v2.0.
+    dataset: the file in harness/datasets. accuracy_sample_count: samples of accuracy runs, where those are of a data
+    set of another size; dataset_count is then that of performance runs. performance_sample_count: samples in memory
+    during a performance run, None: the whole validation set. multi_stream_target_latency_ms: the fixed rate of
+    MultiStream before v2.0.
     spans: the rounds that have it, oldest first; none for a benchmark that is not MLPerf's. spans_of_999: those of the
     level 99.9, where they differ.
     batch_size, largest_batch_size: samples of one inference in Offline and at most in Server before the search for the
@@ -191,6 +201,7 @@ class Record:
     checker_words: tuple[str, ...] = ()
     spellings: tuple[str, ...] = ()
     multi_stream_target_latency_ms: float | None = None
+    accuracy_sample_count: int | None = None
     size_bounds: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     input_type: str = "fp32"
     response_type: str = ""

@@ -4,11 +4,12 @@
              run
     TEST04   no more than a tenth faster when the same sample is asked for again and again
     TEST05   no more than a twentieth slower with other seeds
-    TEST06   of each answer: the first token reported is the first of the answer, one end token at most, the length
+
+Those of language models (TEST06, 07, 09) are in answerchecks.py.
 
 Short latencies get a fifth instead: up to 0.2 ms in SingleStream, 1.6 ms in MultiStream. TEST04's script compares the
 queries per second of a stream with the same two numbers, so that there all but the shortest get it: those of 5 us and
-more (MultiStream: 0.625 us). Sources: compliance/TEST01, TEST04, TEST06 of mlcommons/inference at b66003e1 (August
+more (MultiStream: 0.625 us). Sources: compliance/TEST01 and TEST04 of mlcommons/inference at b66003e1 (August
 2026), compliance/nvidia/TEST05 at v4.0. Where a run has errors or no score, or a response differs after its first
 element, the verdict here is the stricter one; `tests/results/test_verification.py` has the list.
 """
@@ -250,50 +251,6 @@ def _verify_responses(reference: Iterable[str], tested: Iterable[str], element: 
         PASS if is_passed else FAIL,
     )
     return ResponsesVerdict(is_passed=is_passed, is_identical=is_passed and not unequal, lines=lines)
-
-
-def _tokens(data: object, element: str) -> tuple[float, ...]:
-    raw = bytes.fromhex(str(data))
-    return tuple(item[0] for item in struct.iter_unpack(ELEMENT_FORMATS[element], raw))
-
-
-def _has_several_ends(tokens: tuple[float, ...], end_token: int | None) -> bool:
-    """Whether an answer ends with more than one end token; its first token is not looked at."""
-    return len(tokens) > 2 and tokens[-1] == end_token and tokens[-2] == end_token
-
-
-def verify_answers(
-    tested: Iterable[str], scenario: Scenario, end_token: int | None = 2, element: str = "int32"
-) -> Verdict:
-    """Return TEST06's verdict on the answers that it logged; no first token is reported in Offline.
-
-    end_token: None where it is not known, and the end of an answer is not looked at.
-    """
-    checks = {"first": True, "end": True, "length": True}
-    count = 0
-    try:
-        for entry in entries(tested, "the test's accuracy log"):
-            count += 1
-            tokens = _tokens(entry["data"], element)
-            checks["end"] &= not _has_several_ends(tokens, end_token)
-            checks["length"] &= len(tokens) == int(str(entry["token_count"]))
-            if scenario is not Scenario.OFFLINE:
-                first = _tokens(entry["token_data"], element)
-                checks["first"] &= tokens[: len(first)] == first[: len(tokens)]
-    except KeyError as error:
-        words = f"an answer has no {error}; LoadGen logs it only for benchmarks with token latencies"
-        return Verdict(is_passed=False, lines=(f"TEST06 verification failed: {words}",))
-    except (DamagedLog, ValueError, struct.error) as error:
-        return Verdict(is_passed=False, lines=(f"TEST06 verification failed: {error}",))
-    is_passed = count > 0 and all(checks.values())
-    first_text = "Skipped" if scenario is Scenario.OFFLINE else str(checks["first"])
-    lines = (
-        f"First token check pass: {first_text}",
-        f"EOS check pass: {checks['end']}",
-        f"Sample length check pass: {checks['length']}",
-        f"TEST06 verification {'complete' if is_passed else 'failed'}",
-    )
-    return Verdict(is_passed=is_passed, lines=lines)
 
 
 def largest_delta_percent(benchmark: str) -> float:

@@ -1,4 +1,5 @@
-"""ROUGE of summaries (GPT-J on CNN/DailyMail); agrees with evaluation.py of mlcommons/inference (language/gpt-j).
+"""ROUGE of texts; agrees with evaluation.py of mlcommons/inference (language/gpt-j, language/llama3.1-8b) and with
+evaluate-accuracy.py (language/llama2-70b), whose line has the numbers without quotes, and token counts behind them.
 
 The official script prints a Python dictionary: `{'rouge1': '42.9865', 'rouge2': '20.1235', 'rougeL': '29.9881',
 'rougeLsum': '40.1', 'gen_len': 4016878, 'gen_num': 13368}` (the numbers without quotes up to v4.1; with numpy 2 it
@@ -75,7 +76,8 @@ def punkt_splitter(folder: Path) -> Callable[[str], list[str]]:
     return splitter
 
 
-def _token_ids(index: int, data: bytes, dtype: str) -> list[int]:
+def token_ids(index: int, data: bytes, dtype: str) -> list[int]:
+    """Return the tokens of a response; raises HarnessError for bytes that are no whole numbers, or below 0."""
     if len(data) % np.dtype(dtype).itemsize:
         raise HarnessError(f"the response of sample {index} has {len(data)} bytes: no whole number of {dtype}", _HINT)
     ids: list[int] = np.frombuffer(data, dtype=dtype).tolist()
@@ -84,9 +86,13 @@ def _token_ids(index: int, data: bytes, dtype: str) -> list[int]:
     return ids
 
 
-def _line(values: dict[str, Any], character_count: int, text_count: int) -> str:
-    shown = {name: str(value) for name, value in values.items()}
-    return str({**shown, "gen_len": character_count, "gen_num": text_count})
+def _line(values: dict[str, Any], character_count: int, text_count: int, token_count: int | None) -> str:
+    if token_count is None:
+        shown = {name: str(value) for name, value in values.items()}
+        return str({**shown, "gen_len": character_count, "gen_num": text_count})
+    counts = {"gen_len": character_count, "gen_num": text_count, "gen_tok_len": token_count}
+    rouges = {name: float(value) for name, value in values.items()}
+    return str({**rouges, **counts, "tokens_per_sample": round(token_count / text_count, 1)})
 
 
 def score(
@@ -96,8 +102,10 @@ def score(
     *,
     split: Callable[[str], list[str]] | None = None,
     dtype: str = "int64",
+    has_token_counts: bool = False,
 ) -> Score:
-    """Return "ROUGE1", "ROUGE2", "ROUGEL", "ROUGELSUM" (F-measure x 100, four digits), "GEN_LEN" and "GEN_NUM".
+    """Return "ROUGE1", "ROUGE2", "ROUGEL", "ROUGELSUM" (F-measure x 100, four digits), "GEN_LEN" (characters) and
+    "GEN_NUM"; with `has_token_counts` "TOKENS_PER_SAMPLE" (one digit), too.
 
     A response is `dtype`[n] of the new tokens, which `decode` turns into text without special tokens, as the
     tokenizer's batch_decode does; n may be 0. references: by sample index. split: text to sentences, by default
@@ -108,12 +116,14 @@ def score(
     sentences = split or installed_splitter()
     seen: set[int] = set()
     measures: dict[str, list[float]] = {name: [] for name in _TYPES}
-    character_count = 0
+    character_count = token_count = 0
     for index, data in responses:
         if index in seen:
             continue
         seen.add(index)
-        prediction = "\n".join(sentences(decode(_token_ids(index, data, dtype)).strip()))
+        tokens = token_ids(index, data, dtype)
+        prediction = "\n".join(sentences(decode(tokens).strip()))
+        token_count += len(tokens)
         reference = "\n".join(sentences(references[index].strip()))
         character_count += len(prediction)
         for name, result in rouge.score(reference, prediction).items():
@@ -123,7 +133,8 @@ def score(
     # round() of a numpy number is numpy's, which the official script prints, not Python's.
     rounded = {name: round(np.mean(values) * 100, 4) for name, values in measures.items()}
     values = {name.upper(): float(value) for name, value in rounded.items()}
-    return Score(
-        values={**values, "GEN_LEN": character_count, "GEN_NUM": len(seen)},
-        line=_line(rounded, character_count, len(seen)),
-    )
+    counts: dict[str, float] = {"GEN_LEN": character_count, "GEN_NUM": len(seen)}
+    if has_token_counts:
+        counts["TOKENS_PER_SAMPLE"] = round(token_count / len(seen), 1)
+    line = _line(rounded, character_count, len(seen), token_count if has_token_counts else None)
+    return Score(values={**values, **counts}, line=line)

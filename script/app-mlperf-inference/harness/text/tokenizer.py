@@ -1,0 +1,69 @@
+"""The tokenizer of a model's folder, as the official scorers use it.
+
+Read are tokenizer.json (the library `tokenizers`), and from tokenizer_config.json whether decoding takes spaces away
+before punctuation (`clean_up_tokenization_spaces`; what transformers' decode does with it).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.errors import HarnessError
+from harness.libraries import import_library
+
+_HINT = "give the model's folder with its tokenizer.json, as it is on Hugging Face: --model_path=FOLDER"
+_CLEANED = ((" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't"), (" 'm", "'m"),
+            (" 's", "'s"), (" 've", "'ve"), (" 're", "'re"))  # fmt: skip
+"""Spaces that transformers' clean_up_tokenization removes (tokenization_utils_base.py, 4.57)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenizer:
+    """An opened tokenizer. is_cleaned: decoding removes spaces before punctuation."""
+
+    library_tokenizer: Any
+    is_cleaned: bool
+
+    def encode(self, text: str) -> list[int]:
+        """Return the tokens of a text, with what the tokenizer puts in front of every text."""
+        tokens: list[int] = self.library_tokenizer.encode(text).ids
+        return tokens
+
+    def decode(self, tokens: Sequence[int], *, with_special: bool = False) -> str:
+        """Return the text of tokens, special ones left out unless they are asked for."""
+        text: str = self.library_tokenizer.decode(list(tokens), skip_special_tokens=not with_special)
+        for spaced, cleaned in _CLEANED if self.is_cleaned else ():
+            text = text.replace(spaced, cleaned)
+        return text
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file, an empty one where there is no file; raises HarnessError for anything else."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise HarnessError(f"cannot read {path}: {error}", _HINT) from error
+    if not isinstance(content, dict):
+        raise HarnessError(f"{path} holds no JSON object", _HINT)
+    return content
+
+
+def open_tokenizer(folder: Path | None) -> Tokenizer:
+    """Return the tokenizer in `folder`; raises HarnessError where it has none or it cannot be read."""
+    if folder is None or not (folder / "tokenizer.json").is_file():
+        raise HarnessError(f"there is no tokenizer.json in {folder or 'the model: it has no folder'}", _HINT)
+    library = import_library("tokenizers", "tokenizers")
+    try:
+        opened = library.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    except Exception as error:  # the library raises plain Exception for a damaged file
+        raise HarnessError(f"cannot read the tokenizer in {folder}: {error}", _HINT) from error
+    opened.no_truncation()
+    opened.no_padding()
+    said = read_object(folder / "tokenizer_config.json").get("clean_up_tokenization_spaces")
+    return Tokenizer(opened, is_cleaned=True if said is None else bool(said))

@@ -1,0 +1,168 @@
+"""Turns the published files of a benchmark, or made ones of the same form, into samples.jsonl; checks what there is.
+
+    python3 convert.py --benchmark gpt-oss-120b --source FOLDER --output_dir FOLDER [--is_published]
+
+JSON lists, pickled tables (read by frames.py, which runs nothing of the file) and parquet. Run in the benchmark's
+virtual environment with harness on PYTHONPATH: the result is read as a run reads it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from frames import TableError, read_pickled_table
+from published import SETS, Part
+
+SAMPLES_FILE = "samples.jsonl"
+MADE_ANSWER = "made_answer"
+"""A column that only tables of made.py have."""
+
+
+class ConversionError(Exception):
+    """The files cannot be used; the text says which, and why."""
+
+
+def find_file(folder: Path, part: Part) -> Path:
+    """The file of a part at any place below a folder. Raises ConversionError where there is none, or several."""
+    found = sorted(path for path in folder.rglob(part.file) if path.is_file())
+    if len(found) != 1:
+        names = ", ".join(path.relative_to(folder).as_posix() for path in found[:5]) or "none"
+        raise ConversionError(f"{folder} must have one file {part.file}, at any place below it; found {names}")
+    return found[0]
+
+
+def _columns_of_parquet(path: Path) -> dict[str, list[Any]]:
+    from pyarrow import parquet
+
+    table = parquet.read_table(path)
+    return {name: table.column(name).to_pylist() for name in table.column_names}
+
+
+def _columns_of_json(path: Path) -> dict[str, list[Any]]:
+    entries = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ConversionError(f"{path} holds no list of objects")
+    names = dict.fromkeys(name for entry in entries for name in entry)
+    return {name: [entry.get(name) for entry in entries] for name in names}
+
+
+def read_columns(path: Path) -> dict[str, list[Any]]:
+    """The columns of a table by their names. Raises ConversionError, TableError and OSError."""
+    try:
+        if path.suffix == ".json":
+            return _columns_of_json(path)
+        if path.suffix == ".parquet":
+            return _columns_of_parquet(path)
+    except (ValueError, KeyError, UnicodeDecodeError) as error:  # pyarrow's errors are ValueErrors
+        raise ConversionError(f"{path} cannot be read: {error}") from error
+    return read_pickled_table(path)
+
+
+def _column(columns: Mapping[str, Sequence[Any]], names: Sequence[str]) -> Sequence[Any] | None:
+    return next((columns[name] for name in names if name in columns), None)
+
+
+def as_text(value: Any) -> str:
+    """What an answer is held against as text: an integer that a table keeps as a float is one again."""
+    if value is None or value != value:  # NaN
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _ids(value: Any) -> list[int] | None:
+    return None if value is None else [int(one) for one in value]
+
+
+def rows_of(columns: Mapping[str, Sequence[Any]], part: Part, path: Path) -> Iterator[dict[str, Any]]:
+    """The lines of samples.jsonl. Raises ConversionError for a table without the columns that it must have."""
+    tokens, texts = _column(columns, part.tokens), _column(columns, part.text)
+    answers, subsets = _column(columns, part.answers), _column(columns, part.subset)
+    for column, names in (
+        (tokens or texts, (*part.tokens, *part.text)),
+        (answers, part.answers),
+        (subsets, part.subset),
+    ):
+        if column is None and names:
+            found = ", ".join(columns)
+            raise ConversionError(f"{path} has no column {' or '.join(names)}; it has: {found}")
+    count = len(next(iter(columns.values()), ()))
+    for number in range(count):
+        row: dict[str, Any] = {"reference": "" if answers is None else as_text(answers[number])}
+        ids = None if tokens is None else _ids(tokens[number])
+        if ids:
+            row["tokens"] = ids
+        if subsets is not None:
+            row["subset"] = str(subsets[number]).removesuffix("_em")
+        if texts is not None and texts[number]:
+            row["text"] = str(texts[number])
+        if MADE_ANSWER in columns:
+            row["answer"] = str(columns[MADE_ANSWER][number])
+        yield row
+
+
+def write_rows(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
+    """Write the lines, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.part")
+    with unfinished.open("w", encoding="utf-8") as file:
+        for row in rows:
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    os.replace(unfinished, path)
+
+
+def convert(benchmark: str, source: Path, target: Path, *, is_published: bool) -> dict[str, int]:
+    """Write each part's samples, and dataset.json last; return how many each part has. Raises ConversionError, where
+    `is_published` also for another number of samples than the published files have."""
+    from harness.datasets.tokenised import open_dataset
+    from harness.errors import HarnessError
+
+    made = source / "made.json"
+    facts = json.loads(made.read_text(encoding="utf-8")) if made.is_file() else {}
+    counts = {}
+    for part in SETS[benchmark].parts:
+        path = find_file(source, part)
+        folder = target / part.name
+        write_rows(rows_of(read_columns(path), part, path), folder / SAMPLES_FILE)
+        try:
+            counts[part.name] = open_dataset(folder).count
+        except HarnessError as error:
+            raise ConversionError(f"{path}: {error}") from error
+        if is_published and not facts and counts[part.name] != part.count:
+            raise ConversionError(f"{path} has {counts[part.name]:,} samples; the published one has {part.count:,}")
+    said = {"format": 1, "name": benchmark, "is_synthetic": bool(facts), **facts, "licence": SETS[benchmark].licence}
+    described = {**said, **{key: facts[key] for key in ("licence",) if key in facts}}
+    described["count"] = counts.get("", counts.get("performance", 0))
+    described["parts"] = {name: count for name, count in counts.items() if name}
+    (target / "dataset.json").write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
+    return counts
+
+
+def main() -> int:
+    """Command line entry; gives the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--benchmark", choices=sorted(SETS), required=True)
+    parser.add_argument("--source", type=Path, required=True)
+    parser.add_argument("--output_dir", type=Path, required=True)
+    parser.add_argument("--is_published", action="store_true", help="the numbers of samples must be the published ones")
+    given = parser.parse_args()
+    try:
+        counts = convert(given.benchmark, given.source, given.output_dir, is_published=given.is_published)
+    except (ConversionError, TableError, OSError) as error:
+        print(f"convert.py: {error}", file=sys.stderr)
+        return 1
+    print(f"{given.benchmark}: " + ", ".join(f"{count:,} samples {name}".strip() for name, count in counts.items()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""Hooks of get-dataset-mlperf-text: choose between made, given and fetched files of a benchmark, and hand on what
+convert.py made of them."""
+
+if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
+    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+
+from pathlib import Path
+
+from mlperf_data import answers, given, manual
+
+from .published import SETS, STORAGE, PublishedSet
+
+GIVEN_KEY = "CM_MLPERF_DATA_GIVEN_PATH"
+SAMPLES = "samples"
+
+
+def how_to_get(benchmark: str, data: PublishedSet) -> manual.Source:
+    """Where a user gets the files that this recipe may not fetch."""
+    script = "https://raw.githubusercontent.com/mlcommons/r2-downloader/refs/heads/main/mlc-r2-downloader.sh"
+    return manual.Source(
+        name=f"the data set of {benchmark}",
+        pages=(f"https://github.com/mlcommons/inference, {data.readme}", "https://llama2.mlcommons.org"),
+        licence=data.licence,
+        steps=(
+            "accept the confidentiality notice with the address of a member organisation",
+            f"bash <(curl -s {script}) -d FOLDER {STORAGE}{data.metadata}.uri",
+        ),
+        layout=tuple(part.file for part in data.parts),
+        command=f"cm run script --tags=get,dataset,mlperf-text,_{benchmark} --path=FOLDER",
+    )
+
+
+def plan_work(env, path: Path | None, entry: Path) -> dict[str, str]:
+    """The env for run.sh. Raises ValueError for what cannot be."""
+    benchmark, source = env["CM_DATASET_TEXT_BENCHMARK"], env["CM_DATASET_TEXT_SOURCE"]
+    data = SETS[benchmark]
+    count = str(env.get("CM_DATASET_TEXT_SIZE") or "")
+    work = {"CM_DATASET_TEXT_FOLDER": str(entry / SAMPLES), "CM_DATASET_TEXT_METADATA": f"{STORAGE}{data.metadata}.uri"}
+    if source == "synthetic":
+        if path is not None:
+            raise ValueError("a path was given together with a synthetic data set: leave one of them out")
+        if not (count.isascii() and count.isdigit() and 1 <= int(count) <= 99_999):
+            raise ValueError(f"_size.{count} cannot be\nhint: _size.1 to _size.99999")
+        return {**work, "CM_DATASET_TEXT_WORK": "make", "CM_DATASET_TEXT_FILES": str(entry / "files")}
+    if count:
+        raise ValueError("a published data set is taken whole\nhint: leave _size out, or add _synthetic or _tiny")
+    if path is not None:
+        folder = path if path.is_dir() else path.parent
+        missing = [part.file for part in data.parts if next(folder.rglob(part.file), None) is None]
+        if missing:
+            raise ValueError(
+                f"{path} has no {', '.join(missing)}\nhint: {data.readme} of mlcommons/inference says where from"
+            )
+        return {**work, "CM_DATASET_TEXT_WORK": "convert", "CM_DATASET_TEXT_FILES": str(folder)}
+    if data.is_for_members:
+        raise ValueError(manual.refusal(how_to_get(benchmark, data)))
+    return {**work, "CM_DATASET_TEXT_WORK": "fetch", "CM_DATASET_TEXT_FILES": str(entry / "files")}
+
+
+def plan(i):
+    """The same when a run is only planned: nothing on disk is changed."""
+    return preprocess(i)
+
+
+def preprocess(i):
+    """CM hook: decides what run.sh does."""
+    env = i["env"]
+    try:
+        env.update(plan_work(env, given.given_path(env.get(GIVEN_KEY)), Path.cwd()))
+    except ValueError as error:
+        return answers.failure(error)
+    return {"return": 0}
+
+
+def postprocess(i):
+    """CM hook: exports the folder of the samples."""
+    env = i["env"]
+    return answers.dataset_answer(env, Path(env["CM_DATASET_TEXT_FOLDER"]), ("CM_DATASET_TEXT_PATH",))

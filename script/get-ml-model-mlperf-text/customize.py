@@ -1,0 +1,174 @@
+"""Hooks of get-ml-model-mlperf-text: choose between random weights, a given folder and one of Hugging Face."""
+
+if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
+    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlperf_data import answers, given, manual, modelinfo
+
+GIVEN_KEY = "CM_MLPERF_DATA_GIVEN_PATH"
+TOKEN_VARIABLE = "HF_TOKEN"
+"""The environment variable that huggingface_hub reads; its value is looked at by that library alone."""
+NEEDED = ("config.json", "tokenizer.json")
+BESIDE = ("generation_config.json", "tokenizer_config.json", "chat_template.jinja")
+WEIGHTS = "*.safetensors"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """A model on Hugging Face. revision: the one that the reference takes, empty where it names none. is_gated: its
+    licence has to be accepted on its page."""
+
+    repository: str
+    licence: str
+    readme: str
+    revision: str = ""
+    is_gated: bool = False
+
+
+MODELS: Mapping[str, Published] = {
+    "llama3.1-8b": Published(
+        repository="meta-llama/Llama-3.1-8B-Instruct",
+        revision="be673f326cab4cd22ccfef76109faf68e41aa5f1",
+        licence="Llama 3.1 Community License",
+        readme="language/llama3.1-8b/README.md",
+        is_gated=True,
+    ),
+    "llama2-70b": Published(
+        repository="meta-llama/Llama-2-70b-chat-hf",
+        licence="Llama 2 Community License",
+        readme="language/llama2-70b/README.md",
+        is_gated=True,
+    ),
+    "deepseek-r1": Published(
+        repository="deepseek-ai/DeepSeek-R1",
+        revision="56d4cbbb4d29f4355bab4b9a39ccb717a14ad5ad",
+        licence="as its page says",
+        readme="language/deepseek-r1/README.md",
+    ),
+    "gpt-oss-120b": Published(
+        repository="openai/gpt-oss-120b",
+        revision="b5c939de8f754692c1647ca79fbf85e8c1e70f8a",
+        licence="as its page says",
+        readme="language/gpt-oss-120b/README.md",
+    ),
+}
+"""Sources: the README files, mlcommons/inference b66003e1 of 2026-08-20."""
+
+
+def how_to_get(name: str, model: Published) -> manual.Source:
+    """Where a user gets a model whose licence has to be accepted."""
+    return manual.Source(
+        name=f"the model {model.repository}",
+        pages=(f"https://huggingface.co/{model.repository}", f"https://github.com/mlcommons/inference, {model.readme}"),
+        licence=model.licence,
+        steps=(
+            "accept the licence on the first page, and make an access token there",
+            f"export {TOKEN_VARIABLE}=... and call this again: the token stays in the environment",
+        ),
+        layout=(*NEEDED, WEIGHTS),
+        command=f"cm run script --tags=get,ml-model,mlperf-text,_{name} --path=FOLDER",
+    )
+
+
+def check_folder(folder: Path) -> None:
+    """Raise ValueError for a folder that holds no model as Hugging Face has it."""
+    missing = [name for name in NEEDED if not (folder / name).is_file()]
+    if missing:
+        raise ValueError(
+            f"{folder} has no {' and no '.join(missing)}\n"
+            f"hint: --path=FOLDER with {', '.join(NEEDED)} and the weights ({WEIGHTS}), as on Hugging Face; "
+            "the weights may be missing where a server answers (--endpoint)"
+        )
+
+
+def plan_work(env, path: Path | None, environment: Mapping[str, str]) -> dict[str, str]:
+    """The env for run.sh. Raises ValueError for what cannot be."""
+    name, source = env["CM_ML_MODEL_TEXT_NAME"], env["CM_ML_MODEL_TEXT_SOURCE"]
+    model = MODELS[name]
+    if source != "published":
+        if path is not None:
+            raise ValueError("a path was given together with random weights: leave one of them out")
+        return {"CM_ML_MODEL_TEXT_WORK": source, "CM_ML_MODEL_TEXT_FOLDER": ""}
+    if path is not None:
+        folder = path if path.is_dir() else path.parent
+        check_folder(folder)
+        return {"CM_ML_MODEL_TEXT_WORK": "take", "CM_ML_MODEL_TEXT_FOLDER": str(folder)}
+    if model.is_gated and not environment.get(TOKEN_VARIABLE):
+        raise ValueError(manual.refusal(how_to_get(name, model)))
+    return {
+        "CM_ML_MODEL_TEXT_WORK": "fetch",
+        "CM_ML_MODEL_TEXT_FOLDER": "",
+        "CM_ML_MODEL_TEXT_REPOSITORY": model.repository,
+        "CM_ML_MODEL_TEXT_REVISION": model.revision,
+    }
+
+
+def plan(i):
+    """The same when a run is only planned: nothing on disk is changed."""
+    return preprocess(i)
+
+
+def preprocess(i):
+    """CM hook: decides what run.sh does."""
+    env = i["env"]
+    try:
+        env.update(plan_work(env, given.given_path(env.get(GIVEN_KEY)), os.environ))
+    except ValueError as error:
+        return answers.failure(error)
+    return {"return": 0}
+
+
+def precision_of(folder: Path) -> str:
+    """The number format of the weights, by config.json; fp32 where it says nothing."""
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    said = config.get("dtype") or config.get("torch_dtype")
+    return {"bfloat16": "bf16", "float16": "fp16"}.get(said, "fp32")
+
+
+def bring_files(files: Path, entry: Path) -> list[Path]:
+    """The model's files in the entry: links to those of a given folder, so that whoever reads the entry finds all of
+    them together."""
+    wanted = [*sorted(files.glob(WEIGHTS)), *files.glob("*.index.json"), *(files / one for one in (*NEEDED, *BESIDE))]
+    found = [path for path in wanted if path.is_file()]
+    if files != entry:
+        for path in found:
+            link = entry / path.name
+            link.unlink(missing_ok=True)
+            link.symlink_to(path)
+    return [entry / path.name for path in found]
+
+
+def describe(name: str, files: Path, entry: Path) -> None:
+    """Write model.json of a folder that was given or fetched. Raises ValueError, DataError and OSError."""
+    check_folder(files)
+    names = {path.stem: path for path in bring_files(files, entry)}
+    model = MODELS[name]
+    modelinfo.write_model_info(
+        entry,
+        modelinfo.RealModel(
+            name=name,
+            framework="huggingface",
+            files=names,
+            source=f"{model.repository} {model.revision}".strip(),
+            licence=model.licence,
+            precision=precision_of(files),
+        ),
+    )
+
+
+def postprocess(i):
+    """CM hook: describes a model that was not made here, and exports it."""
+    env, entry = i["env"], Path.cwd()
+    work = env["CM_ML_MODEL_TEXT_WORK"]
+    if work in ("take", "fetch"):
+        try:
+            describe(env["CM_ML_MODEL_TEXT_NAME"], Path(env["CM_ML_MODEL_TEXT_FOLDER"] or entry), entry)
+        except (ValueError, OSError) as error:
+            return answers.failure(error)
+    return answers.model_answer(env, entry)

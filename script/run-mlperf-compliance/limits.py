@@ -1,0 +1,98 @@
+"""What the tests of language models hold answers against: the model's end tokens, TEST07's score, TEST09's lengths.
+
+With published models and data the limits are the rules'. With generated ones those would say nothing: there the run
+itself is the reference, its accuracy run's score and its performance run's mean length.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from mlperf_results.benchmarks import record_of
+from mlperf_results.layout import RunPaths
+from mlperf_results.logs import LogError, parse_events
+from mlperf_results.record import Generation
+from mlperf_results.verification import DamagedLog
+
+from .asking import MeasuredRun
+
+END_TOKEN_FILES = ("generation_config.json", "config.json")
+OWN_SCORE_PART, OWN_LENGTH_PART = 0.99, 0.10
+"""How far from the run's own figures a test with generated data may be: as the rules allow beside the reference."""
+
+_TOKENS = {"Offline": "result_tokens_per_second"}, "result_completed_tokens_per_second"
+_SAMPLES = {"Offline": "result_samples_per_second"}, "result_completed_samples_per_sec"
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The object in a JSON file. Raises DamagedLog."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DamagedLog(f"{path} cannot be used: {error}") from error
+    if not isinstance(content, dict):
+        raise DamagedLog(f"{path} holds no JSON object")
+    return content
+
+
+def model_folder(run: MeasuredRun) -> Path | None:
+    """The folder of the model's files, None where the run had none."""
+    given = run.request.get("model_info_path") or run.request.get("model_path")
+    path = Path(given) if given else None
+    return path if path is None or path.is_dir() else path.parent
+
+
+def end_tokens(folder: Path | None) -> tuple[int, ...]:
+    """The tokens that end an answer: `eos_token_id` of generation_config.json, else of config.json; empty where neither
+    says so. Raises DamagedLog."""
+    for path in (folder / name for name in END_TOKEN_FILES) if folder is not None else ():
+        found = read_object(path).get("eos_token_id") if path.is_file() else None
+        if found is not None:
+            ids = found if isinstance(found, list) else [found]
+            if not all(type(one) is int for one in ids):
+                raise DamagedLog(f"{path}: eos_token_id is {found!r}; allowed: a number, or a list of numbers")
+            return tuple(ids)
+    return ()
+
+
+def _generation(run: MeasuredRun) -> Generation:
+    found = record_of(run.request["model"]).generation
+    if found is None:
+        raise DamagedLog(f"{run.request['model']} is no language model: this test is not for it")
+    return found
+
+
+def _is_synthetic(run: MeasuredRun) -> bool:
+    return any(run.result["is_synthetic"].values())
+
+
+def least_score(run: MeasuredRun) -> float:
+    """What TEST07's answers must score, in percent. Raises DamagedLog where that is not known."""
+    official = _generation(run).least_score
+    if official is None:
+        raise DamagedLog(f"TEST07 has no threshold for {run.request['model']}")
+    if not _is_synthetic(run):
+        return official
+    rows = read_object(RunPaths(run.scenario_folder / "accuracy").accuracy_json)["metrics"]
+    value = next((float(row["value"]) for row in rows if row["name"] == "exact_match"), None)
+    if value is None:
+        raise DamagedLog("the accuracy run beside has no exact_match: TEST07 of generated data needs it")
+    return round(OWN_SCORE_PART * value, 3)
+
+
+def mean_tokens(run: MeasuredRun) -> tuple[float, float]:
+    """Between what the mean number of tokens of TEST09's answers must lie. Raises DamagedLog, LogError and OSError."""
+    official = _generation(run).mean_tokens
+    if official is None:
+        raise DamagedLog(f"TEST09 has no lengths for {run.request['model']}")
+    if not _is_synthetic(run):
+        return official
+    log = RunPaths(run.scenario_folder / "performance" / "run_1").detail_log
+    values = {event.key: event.value for event in parse_events(log.read_text(encoding="utf-8"))}
+    rates = [values.get(by.get(run.request["scenario"], other)) for by, other in (_TOKENS, _SAMPLES)]
+    if not all(isinstance(rate, int | float) and rate > 0 for rate in rates):
+        raise LogError(f"{log} has no rates of tokens and samples: TEST09 of generated data needs them")
+    mean = float(rates[0]) / float(rates[1])  # type: ignore[arg-type]
+    return round(mean * (1 - OWN_LENGTH_PART), 2), round(mean * (1 + OWN_LENGTH_PART), 2)
