@@ -18,11 +18,11 @@ import pytest
 from generate_support import PROGRAM, SUT, FakeRecipes, copy_runs, edit_json, env_of, unpack_runs, with_old_seeds
 from mlperf_gate import gate
 from mlperf_gate.views import Options
+from mlperf_results.answerchecks import verify_answers
 from mlperf_results.benchmarks import record_of
 from mlperf_results.logs import parse_detail_log
 from mlperf_results.names import parse_scenario
 from mlperf_results.seeds import SEEDS
-from mlperf_results.verification import verify_answers
 from submission import making
 from submission.request import read_request
 
