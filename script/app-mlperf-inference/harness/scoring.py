@@ -19,9 +19,13 @@ from harness.metadata_json import metadata
 from harness.modelfacts import read_model_facts
 from harness.result import write_json
 from harness.text.model import TextModel
+from harness.text.parts import sample_folder
 
 SAMPLED_TEST = "TEST01"
 """The compliance test whose performance run logs the responses of some samples; it is scored on those."""
+
+SCORED_TESTS = (SAMPLED_TEST, "TEST07")
+"""The compliance tests whose performance runs are scored; TEST07 logs all of its samples."""
 
 PART_OF_REFERENCE = 0.99
 """Lowest accepted accuracy as a part of the one that model.json gives, where no official target applies (synthetic
@@ -61,8 +65,9 @@ def score(config: RunConfig) -> dict[str, Json]:
     """Score the accuracy log in the request's output folder; writes accuracy.txt and accuracy.json and returns the
     latter. Raises ConfigError and HarnessError."""
     is_sampled = config.compliance_test == SAMPLED_TEST
-    if config.mode is not Mode.ACCURACY and not is_sampled:
-        problem = Problem("mode", config.mode.value, "accuracy: a performance run logs no responses (but in TEST01)")
+    if config.mode is not Mode.ACCURACY and config.compliance_test not in SCORED_TESTS:
+        tests = " and ".join(SCORED_TESTS)
+        problem = Problem("mode", config.mode.value, f"accuracy: a performance run is scored in {tests} only")
         raise ConfigError("the run", [problem])
     paths = RunPaths(config.output_dir)
     facts = read_model_facts(config.model_path, config.model_info_path)
@@ -71,7 +76,9 @@ def score(config: RunConfig) -> dict[str, Json]:
         model = registry.load_model(config.model).open_model(facts)
     else:
         model = registry.load_text(config.model).open_text(facts)
-    dataset = registry.load_dataset_of(config.model).open_dataset(config.dataset_path)
+    dataset = registry.load_dataset_of(config.model).open_dataset(
+        sample_folder(config.dataset_path, config.mode, config.compliance_test)
+    )
     log = ResponseLog(paths.accuracy_log, dataset.count, is_part=is_sampled)
     scored = model.score(log, dataset)
     is_synthetic = facts.is_synthetic or dataset.facts.is_synthetic

@@ -88,11 +88,13 @@ def user_lines(config: RunConfig, loadgen_name: str) -> dict[str, float]:
     return userconf.effective(lines, loadgen_name, config.scenario)
 
 
-def audited_values(config: RunConfig) -> dict[str, int] | None:
-    """Return what the compliance test of the run sets; None in an ordinary run."""
+def audited_values(config: RunConfig, sample_count: int | None = None) -> dict[str, int] | None:
+    """Return what the compliance test of the run sets; None in an ordinary run. sample_count: of the data set, for
+    tests that issue all of it."""
     if config.compliance_test is None:
         return None
-    return audit_values(config.compliance_test, config.model, metadata.version("mlcommons-loadgen"))
+    version = metadata.version("mlcommons-loadgen")
+    return audit_values(config.compliance_test, config.model, version, sample_count)
 
 
 def clear_folder(paths: RunPaths, user_conf: Path | None) -> None:

@@ -16,8 +16,8 @@ from mlperf_results.backends import BACKENDS
 from mlperf_results.benchmarks import record_of
 from mlperf_results.layout import RunPaths
 from mlperf_results.logs import Json, Latencies, LoadGenLog
-from mlperf_results.names import ExecutionMode, Scenario
-from mlperf_results.record import BackendRecord, Generation, Record
+from mlperf_results.names import ExecutionMode, Mode, Scenario
+from mlperf_results.record import BackendRecord, Generation, Record, Sampling
 
 from harness import registry
 from harness.config import RunConfig
@@ -39,6 +39,7 @@ from harness.testrun import (
 )
 from harness.text.engine import EngineRequest, TextEngine, TextRequest
 from harness.text.model import TextModel
+from harness.text.parts import sample_folder
 from harness.text.settings import limits_of, resolve_text
 from harness.text.sut import PromptLibrary, TextSut, TextWork
 from harness.text.tally import Tally
@@ -74,6 +75,20 @@ class TextParts:
     digests: dict[str, str]
 
     @property
+    def sampling(self) -> Sampling:
+        """How the next token is chosen: a benchmark may have another way for accuracy runs."""
+        is_accuracy = self.config.mode is Mode.ACCURACY
+        return (self.generation.accuracy_sampling if is_accuracy else None) or self.generation.sampling
+
+    @property
+    def is_whole_dataset(self) -> bool:
+        """Whether the samples are as many as the benchmark has in such a run."""
+        if not self.rules.is_official or self.config.compliance_test is not None:
+            return True
+        accuracy = self.rules.accuracy_sample_count if self.config.mode is Mode.ACCURACY else None
+        return self.dataset.count == (accuracy or self.rules.dataset_count)
+
+    @property
     def request(self) -> TextRequest:
         """What the user decides of the engine."""
         return self.config.text or TextRequest()
@@ -94,7 +109,9 @@ def open_text_parts(config: RunConfig) -> TextParts:
         generation=rules.generation,
         facts=facts,
         model=registry.load_text(config.model).open_text(facts),
-        dataset=registry.load_dataset_of(config.model).open_dataset(config.dataset_path),
+        dataset=registry.load_dataset_of(config.model).open_dataset(
+            sample_folder(config.dataset_path, config.mode, config.compliance_test)
+        ),
         digests=checked_digests(facts, list(facts.files)) if can.framework is not None else {},
     )
 
@@ -106,7 +123,7 @@ def _open_engine(parts: TextParts, library: PromptLibrary) -> tuple[TextEngine, 
     threads = config.threads or len(cores)
     request = EngineRequest(
         facts=parts.facts,
-        sampling=parts.generation.sampling,
+        sampling=parts.sampling,
         text=parts.request,
         precision=config.precision,
         device=config.device,
@@ -152,7 +169,7 @@ class PreparedText:
             mode=config.mode,
             conf_values=self.settings.conf_values,
             performance_sample_count=self.settings.performance_sample_count.value,
-            audit_values=audited_values(config),
+            audit_values=audited_values(config, self.parts.dataset.count),
         )
 
     def facts(self) -> Facts:
@@ -172,7 +189,7 @@ class PreparedText:
                 "dataset": parts.dataset.facts.is_synthetic,
                 "backend": bool(parts.can.stand_in),
             },
-            is_whole_dataset=not parts.rules.is_official or parts.rules.dataset_count == parts.dataset.count,
+            is_whole_dataset=parts.is_whole_dataset,
             issue_shape="one request each, as many in flight as the engine takes",
             warm_up=asdict(self.measured),
             kept_shape_utc=None,
@@ -209,7 +226,7 @@ def prepared_text(config: RunConfig) -> Iterator[PreparedText]:
             rules=parts.rules,
             user_lines=lines,
             dataset_count=parts.dataset.count,
-            audit_values=audited_values(config),
+            audit_values=audited_values(config, parts.dataset.count),
         )
         settings = resolve_text(config, parts.generation, threads, circumstances, measured)
         yield PreparedText(parts=parts, started=started, work=work, measured=measured, settings=settings)
@@ -240,7 +257,7 @@ def _text_record(prepared: PreparedText, log: LoadGenLog) -> dict[str, Json]:
         "tpot_ms": None if tokens is None else _in_ms(tokens.tpot),
         "limits": None if limits is None else asdict(limits),
         "tally": prepared.work.tally.record(),
-        "sampling": asdict(parts.generation.sampling),
+        "sampling": asdict(parts.sampling),
         "engine": dict(prepared.work.engine.record()),
     }
 

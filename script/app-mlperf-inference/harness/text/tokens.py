@@ -44,7 +44,8 @@ class TokenModel:
         tokens = sample.tokens
         if tokens is None:
             tokens = np.array(self._tokenizer.encode(sample.text or ""), dtype=np.int32)
-        return Prompt(tokens=tokens, text=sample.text)
+        expected = None if sample.answer is None else np.array(self._tokenizer.encode(sample.answer), dtype=np.int32)
+        return Prompt(tokens=tokens, text=sample.text, expected=expected)
 
     def response(self, answer: Answer) -> Array:
         """Return the answer's tokens, int32[n], contiguous."""
