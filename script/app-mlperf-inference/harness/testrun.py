@@ -138,11 +138,13 @@ def _expectation(config: RunConfig, settings: Settings, count: int) -> Expectati
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadGenRun:
-    """One LoadGen test of a request, from its start to the files that it leaves."""
+    """One LoadGen test of a request, from its start to the files that it leaves. sample_count: of the data set, where
+    a compliance test asks."""
 
     config: RunConfig
     settings: Settings
     started: datetime
+    sample_count: int | None = None
 
     def watch(self, test: Test, issue: Issue, work: Answering) -> Monitor:
         """Run the test to its end and return what was seen of the machine; an error of `work` is its own to raise."""
@@ -165,7 +167,7 @@ class LoadGenRun:
         except LogError as error:
             raise incomplete_logs(paths, str(error)) from error
         require_whole_logs(paths, self.config.mode)
-        require_same_settings(self.settings, audited_values(self.config), logged_settings(paths))
+        require_same_settings(self.settings, audited_values(self.config, self.sample_count), logged_settings(paths))
         return log
 
     def write(self, result: dict[str, Json], monitor: Monitor) -> dict[str, Json]:

@@ -269,7 +269,8 @@ def perform_text(config: RunConfig) -> dict[str, Json]:
         require_memory(settings, available_memory_bytes())
         sut = TextSut(work)
         work.engine.start(sut)
-        run = LoadGenRun(config=config, settings=settings, started=prepared.started)
+        count = prepared.parts.dataset.count
+        run = LoadGenRun(config=config, settings=settings, started=prepared.started, sample_count=count)
         with sut.watched((prepared.parts.request.timeout_s or SILENCE_S) + 30.0):
             monitor = run.watch(prepared.test(), sut.issue, work)
         raise_recorded(work)
