@@ -149,8 +149,24 @@ def _serving(run: MeasuredRun) -> dict[str, Any]:
     return {name: ",".join(map(str, value)) if isinstance(value, list) else value for name, value in given.items()}
 
 
+_TEXT_INPUTS = {"max_in_flight": "max_in_flight", "timeout_s": "request_timeout_s"}
+_ENDPOINT_INPUTS = {"url": "endpoint", "model": "endpoint_model", "api": "endpoint_api"}
+_ENDPOINT_INPUTS["key_variable"] = "endpoint_key_variable"
+
+
+def _text(run: MeasuredRun) -> dict[str, Any]:
+    """Return the inputs that set up what answers prompts as the run had it; empty for a backend that runs networks."""
+    asked = run.request.get("text") or {}
+    given = {word: asked.get(key) for key, word in _TEXT_INPUTS.items()}
+    given |= {word: (asked.get("endpoint") or {}).get(key) for key, word in _ENDPOINT_INPUTS.items()}
+    size = asked.get("kv_cache_bytes")
+    return {**given, "kv_cache_gb": None if size is None else f"{size / 1e9:.12g}"}
+
+
 def _shape(run: MeasuredRun) -> dict[str, Any]:
     """Return the shape that the harness had found: a compliance run does not look for another one."""
+    if run.request.get("text"):  # the engine takes as many requests as it can: it has no batch size
+        return {"threads": run.request["threads"]}
     if run.request.get("serving"):  # its threads are those of the server's processes
         return {name: run.request[name] for name in ("instances", "threads", "batch_size")}
     found: dict[str, Any] = {"instances": _resolved(run.result, "instances")}
@@ -174,6 +190,7 @@ def app_inputs(run: MeasuredRun, test: str, source: str) -> dict[str, Any]:
         "compliance_reference": str(run.scenario_folder / "performance" / "run_1"),
         **_shape(run),
         **_serving(run),
+        **_text(run),
         "batch_timeout": request["batch_timeout_us"],
         "gpus": ",".join(map(str, request["gpus"])) if request["gpus"] else None,
         "target_qps": _resolved(run.result, "target_qps"),

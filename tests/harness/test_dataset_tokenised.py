@@ -1,0 +1,80 @@
+"""samples.jsonl: what is read, what is refused, and which of a data set's parts a run has."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from harness_support import need
+
+need("numpy")
+
+from harness.datasets.tokenised import open_dataset  # noqa: E402
+from harness.errors import HarnessError  # noqa: E402
+from harness.text.parts import sample_folder  # noqa: E402
+from mlperf_results.names import Mode  # noqa: E402
+
+
+def write(folder: Path, *rows: object, facts: dict | None = None) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [row if isinstance(row, str) else json.dumps(row, ensure_ascii=False) for row in rows]
+    (folder / "samples.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    if facts is not None:
+        (folder / "dataset.json").write_text(json.dumps(facts))
+    return folder
+
+
+def test_samples_are_read_in_order(tmp_path: Path) -> None:
+    rows = (
+        {"tokens": [5, 0, 2**31 - 1], "reference": "é"},
+        {"text": "Why?", "reference": "B", "subset": "gpqa", "answer": "ANSWER: B"},
+    )
+    dataset = open_dataset(write(tmp_path, *rows, facts={"is_synthetic": True}))
+    first, second = dataset.load([0, 1])
+    assert (dataset.count, dataset.facts.is_synthetic, dataset.references) == (2, True, ("é", "B"))
+    assert (first.tokens.dtype.name, first.tokens.tolist(), first.text) == ("int32", [5, 0, 2**31 - 1], None)
+    assert (second.tokens, second.text, second.subset, second.answer) == (None, "Why?", "gpqa", "ANSWER: B")
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"tokens": [1]}, "reference"),
+        ({"reference": "a"}, "neither tokens nor a text"),
+        ({"reference": "a", "tokens": []}, "at least one"),
+        ({"reference": "a", "tokens": [1.5]}, "whole numbers"),
+        ({"reference": "a", "tokens": [True, False]}, "whole numbers"),
+        ({"reference": "a", "tokens": [-1, 2]}, "from 0"),
+        ({"reference": "a", "tokens": [2**31]}, "from 0"),
+        ({"reference": "a", "tokens": [[1, 2]]}, "list of whole numbers"),
+        ({"reference": 7, "tokens": [1]}, "must be texts"),
+        ("[1, 2]", "cannot be used"),
+        ("{", "cannot be used"),
+    ],
+)
+def test_a_line_that_is_no_sample_is_named(tmp_path: Path, row: object, said: str) -> None:
+    with pytest.raises(HarnessError, match=r"line 2 of .*samples.jsonl cannot be used") as raised:
+        open_dataset(write(tmp_path, {"tokens": [1], "reference": ""}, row))
+    assert said in str(raised.value)
+
+
+def test_a_folder_without_samples_is_named(tmp_path: Path) -> None:
+    with pytest.raises(HarnessError, match=r"cannot read .*samples.jsonl"):
+        open_dataset(tmp_path)
+    with pytest.raises(HarnessError, match="holds no sample"):
+        open_dataset(write(tmp_path))
+
+
+def test_a_run_has_the_samples_of_its_test_or_its_mode(tmp_path: Path) -> None:
+    facts = {"is_synthetic": True}
+    for name in ("performance", "accuracy", "TEST07"):
+        write(tmp_path / name, {"tokens": [1], "reference": name})
+    (tmp_path / "dataset.json").write_text(json.dumps(facts))
+    cases = ((Mode.PERFORMANCE, None, "performance"), (Mode.ACCURACY, None, "accuracy"))
+    cases += ((Mode.PERFORMANCE, "TEST07", "TEST07"), (Mode.PERFORMANCE, "TEST09", "performance"))
+    for mode, test, part in cases:
+        dataset = open_dataset(sample_folder(tmp_path, mode, test))
+        assert (dataset.references, dataset.facts.is_synthetic) == ((part,), True)
+    plain = write(tmp_path / "plain", {"tokens": [1], "reference": "all"})
+    assert all(sample_folder(plain, mode, test) == plain for mode, test, _ in cases)
