@@ -1,4 +1,4 @@
-"""Writes mlperf_gate/rounds/<round>.json: the figures that the two official checkers of a checkout hold, by model.
+"""Writes mlperf_results/rounddata/<round>.json: the figures that the official checkers of a checkout hold, by model.
 
 Settings of LoadGen come from its mlperf.conf and the audit.config files of the same checkout; they were the same in all
 rounds that are written here.
@@ -6,8 +6,9 @@ rounds that are written here.
     python tests/submission/record_rounds.py --inference=PATH [--check]
 
 PATH is a checkout of mlcommons/inference. A figure that the two give differently is taken from the stricter side; a
-model that the older checker lacks a figure for keeps the newer one's. `--check` writes nothing and fails on a
-difference.
+model that the older checker lacks a figure for keeps the newer one's. From v6.1 on the newer checker alone decides.
+What LoadGen's mlperf.conf asks beyond it stands under "conf", what the rules and references ask under "rules", what the
+compliance tests' audit.config files hold under "test_limits". `--check` writes nothing and fails on a difference.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
-ROUNDS_FOLDER = Path(__file__).resolve().parents[2] / "script" / "check-mlperf-submission" / "mlperf_gate" / "rounds"
+LIBRARY = Path(__file__).resolve().parents[2] / "script" / "get-mlperf-results-lib" / "mlperf_results"
+ROUNDS_FOLDER = LIBRARY / "rounddata"
 CATEGORIES = {"edge": "edge", "datacenter": "datacenter", "both": "datacenter-edge"}
 TESTS = ("TEST01", "TEST04", "TEST06", "TEST07", "TEST08", "TEST09")
 TOKEN_MODELS = (
@@ -34,6 +36,49 @@ EQUAL_ISSUE_MODELS = (
 
 
 SCENARIO_NAMES = ("SingleStream", "MultiStream", "Server")
+BY_NEWER_ALONE = ("v6.1",)
+NO_OLDER = SimpleNamespace(MODEL_CONFIG={}, LLM_LATENCY_LIMITS={})
+LEAST_DLRM_NE = 0.86687 / 0.999
+
+_POLICY = "inference_rules.adoc of mlcommons/inference_policies ac93e89, line"
+RULES = {
+    "v6.1": {
+        "rgat": [
+            ["acc", "least", 72.1314, "percent, as tools/accuracy_igbh.py of graph/R-GAT prints it: 99 % of 72.86"]
+        ],
+        "dlrm-v3": [["DLRM_NE", "most", round(LEAST_DLRM_NE, 8), f"less is better: 0.86687 / 99.9 % ({_POLICY} 273)"]],
+        "qwen3.6-27b": [
+            ["overall", "least", 83.64, f"97 % of 86.23 (language/edge-agentic/README.md, line 85; {_POLICY} 309)"],
+            ["non_live", "least", 85.32, f"97 % of 87.96 (language/edge-agentic/README.md, line 86; {_POLICY} 309)"],
+        ],
+        "e2e-rag-db": [["E2E_ACCURACY", "least", 99.0, "min_success_rate of e2e-rag/datasetup_accuracy_eval.py"]],
+    }
+}
+"""What the rules or a reference ask of a score where the checker asks another thing: metric, "least" or "most", value,
+and whose it is."""
+
+EXPECTED_FILES = {
+    "v6.1": {
+        "stable-diffusion-xl": {
+            "images": ["4475", "3627", "1046", "4937", "3867", "1671", "3789", "1206", "4111", "3093"]
+        }
+    }
+}
+"""text_to_image/tools/sample_ids.txt at b66003e1; the newer checker's own list ends with v6.0."""
+
+TEST_LIMITS = {
+    "TEST07": {"least_score": "test07_accuracy_threshold", "samples": "min_query_count"},
+    "TEST08": {},
+    "TEST09": {
+        "least_tokens": "test09_min_output_tokens",
+        "most_tokens": "test09_max_output_tokens",
+        "samples": "min_query_count",
+    },
+}
+"""By test: the keys of its audit.config."""
+
+NE_TOLERANCE = 0.001
+"""--tolerance of compliance/TEST08/run_verification.py."""
 CONF_NAMES = {"resnet": "resnet50", "gptj": "gpt-j"}
 """What a model is called in mlperf.conf and in compliance/TEST01, where it is not its name without "-99"."""
 
@@ -103,7 +148,7 @@ def smaller(one: dict, other: dict) -> dict:
 
 def model_row(modules: tuple[ModuleType, ModuleType], round_name: str, model: str) -> dict:
     """All figures of a model in a round."""
-    new_module, old_module = modules
+    new_module, old_module = modules[0], NO_OLDER if round_name in BY_NEWER_ALONE else modules[1]
     new, old = new_module.MODEL_CONFIG[round_name], old_module.MODEL_CONFIG.get(round_name)
     size = new["dataset-size"][model]
     latency = new.get("latency-constraint", {}).get(model, {})
@@ -129,6 +174,9 @@ def model_row(modules: tuple[ModuleType, ModuleType], round_name: str, model: st
         "tests": [test for test in TESTS if model in new.get(f"models_{test}", ())],
         "metric_keys": new_module.RESULT_FIELD_BENCHMARK_OVERWRITE.get(round_name, {}).get(model, {}),
         "extra_accuracy_files": new_module.REQUIRED_ACC_BENCHMARK.get(model, {}).get(round_name, {}),
+        "may_be_endpoints": round_name in BY_NEWER_ALONE and model in new_module.ENDPOINTS_ALLOWED_MODELS,
+        "rules": RULES.get(round_name, {}).get(model, []),
+        "expected_files": EXPECTED_FILES.get(round_name, {}).get(model, {}),
     }
     return {key: value for key, value in row.items() if value not in ({}, [], 0, False)}
 
@@ -142,7 +190,33 @@ def round_table(modules: tuple[ModuleType, ModuleType], round_name: str) -> dict
     }
 
 
-def with_settings(table: dict, inference: Path) -> dict:
+def conf_of(conf: dict[str, str], model: str, row: dict) -> dict:
+    """What LoadGen's own configuration asks of a model where the newer checker asks less or nothing."""
+    name = model if f"{model}.*.performance_sample_count_override" in conf else conf_name(model)
+    latency_ns = float(conf.get(f"{name}.Server.target_latency", 0)) * 1e6
+    samples = int(conf.get(f"{name}.*.performance_sample_count_override", 0))
+    own = {
+        "latency_ns": {"Server": latency_ns} if 0 < latency_ns < row.get("latency_ns", {}).get("Server", 0) else {},
+        "performance_samples": samples if samples > row["performance_samples"] else 0,
+        "equal_issue": conf.get(f"{name}.*.sample_concatenate_permutation") == "1",
+        "token_latencies": conf.get(f"{name}.*.use_token_latencies") == "1",
+    }
+    return {key: value for key, value in own.items() if value}
+
+
+def test_limits(inference: Path, model: str, tests: list[str]) -> dict:
+    """What compliance tests compare with, by test."""
+    limits = {}
+    for test, keys in TEST_LIMITS.items():
+        path = inference / "compliance" / test / conf_name(model, ".") / "audit.config"
+        if test in tests and path.is_file():
+            audit = settings_of(path)
+            own = {name: float(audit[f"*.*.{key}"]) for name, key in keys.items()}
+            limits[test] = own or {"tolerance": NE_TOLERANCE}
+    return limits
+
+
+def with_settings(table: dict, inference: Path, round_name: str) -> dict:
     """Add what LoadGen is asked for: for all models at the top, beside a model what is its own."""
     conf = settings_of(inference / "loadgen" / "mlperf.conf")
     multi_stream = int(conf["*.MultiStream.samples_per_query"])
@@ -153,6 +227,9 @@ def with_settings(table: dict, inference: Path) -> dict:
             "latency_percentile": percentiles(conf, conf_name(model)),
             "sampling_target": sampling_target(inference, model) if has_target else 0,
         }
+        if round_name in BY_NEWER_ALONE:
+            own["conf"] = conf_of(conf, model, row)
+            own["test_limits"] = test_limits(inference, model, row.get("tests", []))
         models[model] = row | {key: value for key, value in own.items() if value}
     general = {
         "latency_percentile": percentiles(conf, "*"),
@@ -177,8 +254,9 @@ def main() -> int:
     commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip() or "unknown commit"
     differing = []
     for round_name in sorted(modules[0].MODEL_CONFIG):
-        table = {"source": f"both submission checkers of mlcommons/inference, {commit}"}
-        table |= with_settings(round_table(modules, round_name), arguments.inference)
+        whose = "the newer submission checker" if round_name in BY_NEWER_ALONE else "both submission checkers"
+        table = {"source": f"{whose} of mlcommons/inference, {commit}"}
+        table |= with_settings(round_table(modules, round_name), arguments.inference, round_name)
         path = ROUNDS_FOLDER / f"{round_name}.json"
         text = "{\n" + ",\n".join(lines_of(table)) + "\n}\n"
         json.loads(text)

@@ -15,8 +15,8 @@ from mlperf_gate.documents import TextFile
 from mlperf_gate.earlystopping import tolerated
 from mlperf_gate.listing import read_listing
 from mlperf_gate.rulebook import RULES, Scope, Severity
-from mlperf_gate.tables import load_round
 from mlperf_gate.views import Options, RunView, TreeView
+from mlperf_results.roundtables import load_round
 from tree_builder import LOG_ROUND
 
 NEEDED_FORGERIES = 35

@@ -32,6 +32,10 @@ _LIMITS_BYTES = {
     "user.conf": _MEGABYTE,
     "measurements.json": _MEGABYTE,
     "model_mapping.json": _MEGABYTE,
+    "config.yaml": _MEGABYTE // 4,
+    "config.yml": _MEGABYTE // 4,
+    "result_summary.json": _MEGABYTE,
+    "accuracy_results.json": _MEGABYTE,
     "README.md": 8 * _MEGABYTE,
 }
 """The largest file of its kind that is parsed. The largest published ones of round v5.1: detail log 2.6 MB (the samples
@@ -138,6 +142,41 @@ def read_json(listing: Listing, path: str) -> JsonFile:
     if not isinstance(value, dict):
         return JsonFile(path=path, fields={}, source=source, problem=f"a JSON {type(value).__name__}, not an object")
     return JsonFile(path=path, fields=value, source=source)
+
+
+NO_YAML = "PyYAML is not installed, which reads it (pip install PyYAML)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YamlFile:
+    """A YAML mapping: `fields` is empty where the file is missing or is none; `problem` says why."""
+
+    source: TextFile
+    fields: Mapping[str, Json]
+    problem: str = ""
+
+    @property
+    def path(self) -> str:
+        """Where it lies, or should lie."""
+        return self.source.path
+
+
+def read_yaml(listing: Listing, path: str) -> YamlFile:
+    """Return a file that should hold one YAML mapping."""
+    source = read_text(listing, path)
+    if not source.is_usable:
+        return YamlFile(source=source, fields={}, problem=source.problem)
+    try:
+        import yaml  # only trees with results from endpoints, or with power supplies, need it
+    except ImportError:
+        return YamlFile(source=source, fields={}, problem=NO_YAML)
+    try:
+        value = yaml.safe_load(source.text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        return YamlFile(source=source, fields={}, problem=f"no YAML ({' '.join(str(error).split())[:120]})")
+    if not isinstance(value, dict):
+        return YamlFile(source=source, fields={}, problem=f"a YAML {type(value).__name__}, not a mapping")
+    return YamlFile(source=source, fields=value)
 
 
 def sha256_of(listing: Listing, path: str) -> str | None:

@@ -5,6 +5,7 @@ A rule that fails with an exception is itself a finding that refuses: what could
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,33 +13,39 @@ from typing import Any
 
 from mlperf_results.names import printable
 from mlperf_results.rounds import ROUNDS
+from mlperf_results.roundtables import RoundTable, load_round
 
 from mlperf_gate import (  # noqa: F401 - the rules register themselves
     rules_accuracy,
     rules_clock,
     rules_compliance,
+    rules_conf,
     rules_coverage,
+    rules_endpoints,
     rules_figures,
     rules_honesty,
     rules_identity,
     rules_loadgen,
     rules_messages,
     rules_run,
+    rules_scores,
     rules_settings,
     rules_sizes,
     rules_summary,
     rules_system,
     rules_testlogs,
+    rules_testscores,
     rules_tree,
     rules_verdict,
     views,
 )
+from mlperf_gate.endpoints import endpoints_of
 from mlperf_gate.listing import read_listing
 from mlperf_gate.rulebook import RULES, Found, Rule, Scope, Severity
 from mlperf_gate.rules_compliance import WITH_RUN
+from mlperf_gate.rules_endpoints import OF_ANY_LAYOUT
 from mlperf_gate.rules_honesty import REHEARSAL_RULES, SYNTHETIC_RULES
 from mlperf_gate.steps import Step, command_of
-from mlperf_gate.tables import RoundTable, load_round
 from mlperf_gate.views import Options, ScenarioView, Subject, TreeView
 
 
@@ -117,7 +124,7 @@ class _Collector:
         """Take in what a rule found."""
         step = found.step or rule.step
         is_note = rule.identity in _allowed(self.tree.options)
-        severity = Severity.WARNING if is_note else rule.severity
+        severity = Severity.WARNING if is_note else found.severity or rule.severity
         self.refused += [subject] if severity is Severity.ERROR else []
         self.findings.append(
             Finding(
@@ -128,16 +135,17 @@ class _Collector:
                 text=rule.text,
                 found=_shown(found.found),
                 allowed=_shown(found.allowed),
-                source=rule.source,
+                source=found.source or rule.source,
                 step=step.value,
                 fix=_shown(command_of(step, subject, self.shown_root, self.tree.round.name)),
             )
         )
 
-    def apply(self, scope: Scope, view: Any, division: str = "") -> None:
-        """Apply every rule of a scope to its view; a compliance run's files are made by the compliance step."""
+    def apply(self, scope: Scope, view: Any, division: str = "", only: tuple[str, ...] = ()) -> None:
+        """Apply every rule of a scope, or some of them, to its view; a test's files are made by the compliance step."""
         for rule in RULES.values():
-            if rule.scope is not scope or not _applies(rule, self.tree.round, division):
+            is_meant = rule.scope is scope and (not only or rule.identity in only)
+            if not is_meant or not _applies(rule, self.tree.round, division):
                 continue
             try:
                 for found in rule.check(view):
@@ -176,7 +184,7 @@ def _of_step(found: Found, view: Any) -> Found:
     is_test = isinstance(view, views.RunView) and view.test and found.step is None
     if not is_test:
         return found
-    return Found(path=found.path, found=found.found, allowed=found.allowed, line=found.line, step=Step.COMPLIANCE)
+    return dataclasses.replace(found, step=Step.COMPLIANCE)
 
 
 def _applies(rule: Rule, table: RoundTable, division: str) -> bool:
@@ -188,6 +196,11 @@ def _applies(rule: Rule, table: RoundTable, division: str) -> bool:
 
 
 def _check_scenario(collector: _Collector, scenario: ScenarioView) -> None:
+    endpoints = endpoints_of(scenario)
+    if endpoints is not None:
+        collector.apply(Scope.SCENARIO, scenario, scenario.division, only=OF_ANY_LAYOUT)
+        collector.apply(Scope.ENDPOINTS, endpoints, scenario.division)
+        return
     collector.apply(Scope.SCENARIO, scenario, scenario.division)
     for run in views.performance_runs(scenario):
         collector.apply(Scope.RUN, run, scenario.division)

@@ -29,7 +29,7 @@ class Severity(enum.Enum):
 
 
 class Scope(enum.Enum):
-    """What a rule is applied to: the view that its function takes."""
+    """What a rule is applied to: the view that its function takes. ENDPOINTS: a scenario without LoadGen's logs."""
 
     TREE = "tree"
     SUBMITTER = "submitter"
@@ -38,17 +38,21 @@ class Scope(enum.Enum):
     SCENARIO = "scenario"
     RUN = "run"
     TEST = "test"
+    ENDPOINTS = "endpoints"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a rule objects to. step: the step that makes the file, where it is not the rule's own."""
+    """What a rule objects to. step, source, severity: where they are not those of the rule: which step makes the file,
+    whose figure it is, whether it refuses."""
 
     path: str
     found: str
     allowed: str
     line: int | None = None
     step: Step | None = None
+    source: str = ""
+    severity: Severity | None = None
 
 
 Check = Callable[[Any], Iterator[Found]]

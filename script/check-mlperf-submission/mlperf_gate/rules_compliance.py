@@ -8,7 +8,7 @@ from mlperf_results.scorelines import parse_scores
 from mlperf_results.verdictlines import PASS, missing_lines
 
 from mlperf_gate.listing import join
-from mlperf_gate.rulebook import BOTH, NEWER, OLDER, Found, Scope, rule
+from mlperf_gate.rulebook import BOTH, OLDER, Found, Scope, Severity, rule
 from mlperf_gate.steps import Step
 from mlperf_gate.views import ACCURACY, TestView
 
@@ -111,8 +111,10 @@ def accuracy_folder_is_right(test: TestView) -> Iterator[Found]:
         yield Found(path=join(folder, name), found="a stray file", allowed=", ".join(sorted(needed)))
 
 
-@rule("TEST-006", Scope.TEST, "TEST06 keeps the responses that it verified.", source=NEWER, step=Step.COMPLIANCE)
+@rule("TEST-006", Scope.TEST, "TEST06 keeps the responses that it verified.", source=OLDER, step=Step.COMPLIANCE)
 def test06_has_log(test: TestView) -> Iterator[Found]:
+    """From v6.1 on the newer checker alone decides, which does not ask for them."""
     path = join(test.folder, f"accuracy/{ACCURACY}")
     if test.test == "TEST06" and _is_there(test) and path not in test.scenario.tree.listing.sizes:
-        yield Found(path=path, found="missing", allowed=ACCURACY)
+        severity = Severity.WARNING if test.scenario.tree.round.since("v6.1") else None
+        yield Found(path=path, found="missing", allowed=ACCURACY, severity=severity)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 from mlperf_results.logs import parse_summary_verdict
@@ -14,6 +15,11 @@ from mlperf_gate.views import ACCURACY, DETAIL, SUMMARY, RunView
 NEEDED = (SUMMARY, DETAIL)
 TOLERATED = (ACCURACY, "mlperf_log_trace.json", "results.json", ".gitkeep")
 POWER = ("spl.txt",)
+BY_FOLDER = (
+    "MLPerf inference rules (inference_policies ac93e89, inference_rules.adoc, table of benchmarks): the limits of the "
+    "folder's scenario; the checker judges an Interactive run of LoadGen by those of Server"
+)
+_P99 = "result_99.00_percentile_latency_ns"
 _EARLY_STOPPING = ("SingleStream", "MultiStream", "Server")
 _INFERRED = (("SingleStream", "MultiStream"), ("MultiStream", "Offline"), ("SingleStream", "Offline"))
 _SEEDS = (("effective_qsl_rng_seed", "qsl"), ("effective_sample_index_rng_seed", "sample_index"),
@@ -143,10 +149,14 @@ def latency_target_is_kept(run: RunView) -> Iterator[Found]:
     limit = None if table is None or scenario is None else table.latency_ns.get(scenario)
     if limit is None or not run.detail.is_usable:
         return
-    key = "effective_target_latency_ns" if scenario in _EARLY_STOPPING else "result_99.00_percentile_latency_ns"
+    key = "effective_target_latency_ns" if scenario in _EARLY_STOPPING else _P99
     value = run.detail.number(key)
     if value is None or value > limit:
         yield _at(run, key, f"at most {limit:g}")
+    limit = None if table is None else table.latency_ns.get(run.scenario.scenario or "")
+    value = run.detail.number(_P99)
+    if run.scenario.scenario == "Interactive" and limit is not None and (value is None or value > limit):
+        yield dataclasses.replace(_at(run, _P99, f"at most {limit:g}"), source=BY_FOLDER)
 
 
 @rule("RUN-013", Scope.RUN, "An Offline query has enough samples.", source=BOTH, step=Step.PERFORMANCE)
@@ -235,7 +245,8 @@ def token_latencies(run: RunView) -> Iterator[Found]:
     for name, key in keys.items():
         value = run.detail.number(key)
         if value is None or value >= limits[name]:
-            yield _at(run, key, f"below {limits[name]:g}")
+            found = _at(run, key, f"below {limits[name]:g}, the limit of {scenario}")
+            yield dataclasses.replace(found, source=BY_FOLDER if scenario == "Interactive" else "")
 
 
 @rule("RUN-020", Scope.RUN, "A networked SUT says so in its name.", source=BOTH, step=Step.PERFORMANCE)

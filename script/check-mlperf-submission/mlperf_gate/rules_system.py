@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from mlperf_results.systemkeys import KEYS, MEANINGFUL
 from mlperf_results.tree import CATEGORIES
 
-from mlperf_gate.documents import Json, JsonFile, read_text
+from mlperf_gate.detaillog import number_of
+from mlperf_gate.documents import Json, JsonFile, read_text, read_yaml
 from mlperf_gate.listing import as_text, join
 from mlperf_gate.rulebook import BOTH, CLOSED, NEWER, OLDER, OURS, RULES_TEXT, Found, Scope, rule, shown
 from mlperf_gate.steps import Step
@@ -143,6 +144,34 @@ def descriptions_have_results(owner: SubmitterView) -> Iterator[Found]:
     for name in owner.tree.listing.files_in(folder):
         if name.endswith(".json") and name.replace(".json", "") not in owner.systems:
             yield Found(path=join(folder, name), found="no results of this system", allowed="a folder in results/")
+
+
+@rule("SYS-013", Scope.SYSTEM, "The capacity of the power supplies is a number of watts.", source=NEWER,
+      step=Step.SYSTEM, since="v6.1")  # fmt: skip
+def power_capacity_is_number(system: SystemView) -> Iterator[Found]:
+    """Optional: system_power_capacity, or SYSTEM_power.yaml, on which the checker stumbles where it is no YAML."""
+    value = system.description.fields.get("system_power_capacity")
+    if value is not None and not ((number_of(value) or 0) > 0):
+        yield _at(system.description, "system_power_capacity", "a number of watts above 0")
+    folder = as_text(system.owner.paths.systems_folder)
+    supplies = read_yaml(system.owner.tree.listing, join(folder, f"{system.system}_power.yaml"))
+    if supplies.problem or (supplies.fields and not power_watts(dict(supplies.fields)) > 0):
+        allowed = "parts with PSUs (each with PowerCapacityWatts) and Min PSUs Needed"
+        yield Found(path=supplies.path, found=supplies.problem or "0 W in all", allowed=allowed)
+
+
+def power_watts(node: Json) -> float:
+    """Return the watts of the power supplies that a system needs: of each part the largest of the least number."""
+    if isinstance(node, list):
+        return sum(map(power_watts, node))
+    if not isinstance(node, dict):
+        return 0.0
+    by_name = {str(name).lower(): value for name, value in node.items()}
+    supplies, needed = by_name.get("psus"), by_name.get("min psus needed")
+    if isinstance(supplies, list) and isinstance(needed, int):
+        watts = [number_of(one.get("PowerCapacityWatts", 0)) or 0.0 for one in supplies if isinstance(one, dict)]
+        return sum(sorted(watts, reverse=True)[:needed])
+    return sum(map(power_watts, node.values()))
 
 
 @rule("MEAS-001", Scope.SCENARIO, "Each result says what was measured.", source=BOTH, step=Step.TREE)

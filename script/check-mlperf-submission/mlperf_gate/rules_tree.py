@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from mlperf_results.roundtables import ScenarioSets
 from mlperf_results.tree import ScenarioPlace
 
 from mlperf_gate.documents import sha256_of
+from mlperf_gate.endpoints import endpoints_of
 from mlperf_gate.listing import as_text, join
 from mlperf_gate.rulebook import BOTH, CLOSED, NEWER, OLDER, OURS, Found, Scope, Severity, rule, shown
 from mlperf_gate.steps import Step
-from mlperf_gate.tables import ScenarioSets
 from mlperf_gate.views import (
     SCENARIO_NAMES,
     ModelView,
@@ -289,15 +290,31 @@ def folders_are_known(scenario: ScenarioView) -> Iterator[Found]:
     listing, owner = scenario.tree.listing, scenario.model.system.owner
     place = ScenarioPlace(system=scenario.subject.system, model=scenario.subject.model, scenario=scenario.name)
     runs = {f"run_{number}" for number in range(1, 6 if scenario.tree.round.name == "v0.7" else 2)}
+    inner = ("performance", "accuracy", *_TESTS, *_audits(scenario))
     known = {
-        scenario.folder: ("performance", "accuracy", *_TESTS),
-        as_text(owner.paths.compliance_folder(place, "TEST01").parent): ("performance", "accuracy", *_TESTS),
+        scenario.folder: inner,
+        as_text(owner.paths.compliance_folder(place, "TEST01").parent): inner,
         join(scenario.folder, "performance"): (*sorted(runs), "power", "ranging"),
     }
     for folder, names in known.items():
         for name in listing.folders_in(folder):
             if name not in names:
                 yield Found(path=join(folder, name), found=f"a folder {shown(name)}", allowed=", ".join(names))
+
+
+@rule("SCEN-005", Scope.SCENARIO, "A scenario's folder has the official spelling.", source=NEWER, step=Step.TREE,
+      severity=Severity.WARNING, since="v6.1")  # fmt: skip
+def folder_is_spelt_officially(scenario: ScenarioView) -> Iterator[Found]:
+    """The checker looks up what depends on the scenario by the folder's spelling, and calls others inferred."""
+    table = scenario.model.table
+    if scenario.scenario is not None and scenario.name != scenario.scenario:
+        is_looked_up = table is not None and scenario.scenario in table.accuracy_samples
+        severity = Severity.ERROR if is_looked_up else None
+        yield Found(path=scenario.folder, found=scenario.name, allowed=scenario.scenario, severity=severity)
+
+
+def _audits(scenario: ScenarioView) -> tuple[str, ...]:
+    return () if endpoints_of(scenario) is None else ("audit",)
 
 
 def _scenario_sets(model: ModelView) -> ScenarioSets | None:

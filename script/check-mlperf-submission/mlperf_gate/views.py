@@ -13,13 +13,13 @@ from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.names import Mode
 from mlperf_results.officialnames import benchmark_of, resolve
 from mlperf_results.privacy import NOTHING_KNOWN, Known
+from mlperf_results.roundtables import ModelTable, RoundTable
 from mlperf_results.tree import DIVISIONS, ScenarioPlace, SubmissionTree, TreeLayout
 
 from mlperf_gate.detaillog import DetailLog, parse_detail_log
 from mlperf_gate.documents import JsonFile, TextFile, read_json, read_text
 from mlperf_gate.listing import Listing, as_text, join
 from mlperf_gate.runmarks import RunRegister
-from mlperf_gate.tables import ModelTable, RoundTable
 
 SCENARIO_NAMES = ("SingleStream", "MultiStream", "Offline", "Server", "Interactive")
 SUMMARY, DETAIL, ACCURACY = "mlperf_log_summary.txt", "mlperf_log_detail.txt", "mlperf_log_accuracy.json"

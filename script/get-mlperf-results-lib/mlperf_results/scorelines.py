@@ -51,9 +51,12 @@ PATTERNS: Mapping[str, str] = MappingProxyType(
         "vbench_score": rf".*'vbench_score':\s{_NUMBER}",
         "F1_HIERARCHICAL": rf'\{{.*"f1":\s*{_NUMBER}.*\}}',
         "E2E_ACCURACY": rf"Accuracy:\s*{_NUMBER}",
+        "overall": _printed("overall"),
+        "non_live": _printed("non_live"),
     }
 )
-"""By metric: what a line with its score matches from the beginning; the group `value` is the score."""
+"""By metric: what a line with its score matches from the beginning; the group `value` is the score. The last two are
+not the checker's: qwen3.6-27b has two gates in its README, and one in the checker."""
 
 EXAMPLES: Mapping[str, str] = MappingProxyType(
     {
@@ -65,10 +68,31 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "WER": "Word Error Rate: 7.45%, accuracy=92.55%",
         "DICE": "Accuracy: mean = 0.86170",
         "ROUGE1": "{'rouge1': '42.98'}",
+        "ROUGE2": "{'rouge2': 15.9075}",
+        "ROUGEL": "{'rougeL': 24.4957}",
+        "ROUGELSUM": "{'rougeLsum': 35.793}",
         "GEN_LEN": "{'gen_len': 4016878}",
+        "TOKENS_PER_SAMPLE": "{'tokens_per_sample': 294.45}",
+        "CLIP_SCORE": "{'CLIP_SCORE': '31.75'}",
+        "FID_SCORE": "{'FID_SCORE': '23.48'}",
+        "exact_match": "{'exact_match': 83.13}",
+        "DLRM_NE": "metric/lifetime_ne/rating: 0.86687",
+        "DLRM_ACC": "metric/lifetime_accuracy/rating: 0.69651",
+        "DLRM_AUC": "metric/lifetime_gauc/rating: 0.78663",
+        "vbench_score": "{'vbench_score': 70.48}",
+        "F1_HIERARCHICAL": '{"f1": 0.7903}',
+        "E2E_ACCURACY": "Accuracy: 35.1234",
+        "overall": "{'overall': 86.23}",
+        "non_live": "{'non_live': 87.96}",
     }
 )
-"""By metric: a line as its official script prints it."""
+"""By metric: a line as its official script prints it; of vbench_score and E2E_ACCURACY, whose scripts print none that
+parses, and of the last two, a line that the checker or the gate reads."""
+
+_ANYTHING = r"(?P<value>(?:np\.)?\w+\([^)]*\)|[+-]?(?:[\d.][^\s,%'\"}]*|nan\b|inf\b))"
+"""A number, however it is written."""
+
+_PLAIN = re.compile(r"\d+(?:\.\d*)?|\.\d+")
 
 _HASH = re.compile(r"^hash=(?P<value>\w+)$", re.MULTILINE)
 _SECOND_COUNTS = re.compile(
@@ -144,6 +168,19 @@ def parse_scores(metric: str, text: str) -> tuple[Score, ...]:
     expression = re.compile(pattern)
     found = ((number, expression.match(line)) for number, line in enumerate(text.split("\n"), start=1))
     return tuple(Score(float(match["value"]), number) for number, match in found if match)
+
+
+def unplain_scores(metric: str, text: str) -> tuple[tuple[str, int], ...]:
+    """Return what stands where a score of `metric` should, and is no plain number, each with its line.
+
+    The checker refuses `np.float64(44.43)` and `nan`, and reads the 8.1 of `8.1e+06` as the score.
+    """
+    pattern = PATTERNS.get(metric)
+    if pattern is None:
+        return ()
+    expression = re.compile(pattern.replace(_NUMBER, _ANYTHING))
+    found = ((number, expression.match(line)) for number, line in enumerate(text.split("\n"), start=1))
+    return tuple((one["value"], number) for number, one in found if one and not _PLAIN.fullmatch(one["value"]))
 
 
 def parse_hashes(text: str) -> tuple[HashLine, ...]:

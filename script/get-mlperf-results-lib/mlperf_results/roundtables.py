@@ -1,14 +1,15 @@
-"""The figures of each round for each model, as data: rounds/<round>.json, and this project's own tables before v5.0.
+"""The figures of each round for each model, as data: rounddata/<round>.json, and this project's own tables before v5.0.
 
-The files are made from both official checkers by tests/submission/record_rounds.py. Rounds before v5.0 have the
-benchmarks of mlperf_results only.
+The files are made by tests/submission/record_rounds.py: up to v6.0 from both official checkers, from v6.1 on from the
+newer one, with what LoadGen's mlperf.conf and the rules ask beyond it. Rounds before v5.0 have the benchmarks of
+mlperf_results only.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mlperf_results.benchmarks import BENCHMARKS
@@ -19,14 +20,14 @@ from mlperf_results.officialnames import aliases_in, checker_name
 from mlperf_results.rounds import ROUNDS, rounds_of, rules_in
 from mlperf_results.seeds import SEEDS
 
-_FOLDER = Path(__file__).parent / "rounds"
+_FOLDER = Path(__file__).parent / "rounddata"
 _NO_MIN_DURATION = ("e2e-rag-qna", "e2e-rag-db")
 """One pass over the data set instead of a time (the newer checker's exemption)."""
 
 _METRIC_KEYS = {
-    "Offline": "result_samples_per_second",
     "SingleStream": "early_stopping_latency_ss",
     "MultiStream": "early_stopping_latency_ms",
+    "Offline": "result_samples_per_second",
     "Server": "result_completed_samples_per_sec",
     "Interactive": "result_completed_samples_per_sec",
 }
@@ -43,6 +44,30 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
+class RulesTarget:
+    """A score's least or greatest value by the rules or a reference, where the checker asks another thing."""
+
+    metric: str
+    is_least: bool
+    value: float
+    source: str
+
+    def allows(self, score: float) -> bool:
+        """Return whether a score is good enough."""
+        return score >= self.value if self.is_least else score <= self.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfLimits:
+    """What LoadGen's own mlperf.conf asks of a model where the checker asks less, or nothing."""
+
+    latency_ns: Mapping[str, float] = field(default_factory=dict)
+    performance_samples: int = 0
+    equal_issue: bool = False
+    token_latencies: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ScenarioSets:
     """The scenarios of a model on systems of a category, in the closed division."""
 
@@ -55,7 +80,10 @@ class ModelTable:
     """One model in one round. scenarios: by category (edge, datacenter, both). Times as LoadGen's logs have them.
 
     latency_percentile (0..1), samples_per_query: by scenario of LoadGen, empty where the round's are not known.
-    sampling_target: how many responses TEST01 logs, 0 where that is not known.
+    sampling_target: how many responses TEST01 logs, 0 where that is not known. test_limits: what the tests compare
+    with, by test and name (`least_score`, `least_tokens`, `most_tokens`, `samples`, `tolerance`). expected_files:
+    pictures that reviewers look for and the checker does not. may_be_endpoints: whether a result may have the layout of
+    MLPerf Endpoints.
     """
 
     name: str
@@ -78,6 +106,11 @@ class ModelTable:
     latency_percentile: Mapping[str, float]
     samples_per_query: Mapping[str, int]
     sampling_target: int
+    conf: ConfLimits = ConfLimits()
+    rules_targets: tuple[RulesTarget, ...] = ()
+    test_limits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    expected_files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    may_be_endpoints: bool = False
 
     def targets_in(self, scenario: str) -> tuple[Limit, ...]:
         """Return the targets of a scenario."""
@@ -91,6 +124,12 @@ class ModelTable:
     def metric_key(self, scenario: str) -> str | None:
         """Return the log's key of the figure that counts, for the scenario of the log."""
         return self.metric_keys.get(scenario) or _METRIC_KEYS.get(scenario)
+
+    def scenarios_in(self, category: str) -> tuple[str, ...]:
+        """Return every scenario that a system of a category may have, in the usual order."""
+        sets = self.scenarios.get(category)
+        own = sets.required | sets.optional if sets else frozenset()
+        return tuple(name for name in _METRIC_KEYS if name in own)
 
     def delta_of(self, metric: str) -> float:
         """Return by how many percent a compliance run's score may differ."""
@@ -116,11 +155,16 @@ def _limits(rows: list[list[object]]) -> tuple[Limit, ...]:
     return tuple(Limit(str(metric), float(str(value))) for metric, value in rows)
 
 
+def _files(row: dict, key: str) -> dict[str, tuple[str, ...]]:  # type: ignore[type-arg]
+    return {folder: tuple(names) for folder, names in row.get(key, {}).items()}
+
+
 def _from_json(name: str, row: dict, settings: dict) -> ModelTable:  # type: ignore[type-arg]
     sets = {
         category: ScenarioSets(frozenset(one["required"]), frozenset(one["optional"]))
         for category, one in row.get("scenarios", {}).items()
     }
+    rules = row.get("rules", [])
     return ModelTable(
         name=name,
         scenarios=sets,
@@ -137,11 +181,16 @@ def _from_json(name: str, row: dict, settings: dict) -> ModelTable:  # type: ign
         needs_equal_issue=row.get("needs_equal_issue", False),
         tests=tuple(row.get("tests", ())),
         metric_keys=row.get("metric_keys", {}),
-        extra_accuracy_files={key: tuple(names) for key, names in row.get("extra_accuracy_files", {}).items()},
+        extra_accuracy_files=_files(row, "extra_accuracy_files"),
         min_duration_ms=0 if name in _NO_MIN_DURATION else FULL_RULES_MIN_DURATION_MS,
         latency_percentile=settings["latency_percentile"] | row.get("latency_percentile", {}),
         samples_per_query=settings["samples_per_query"],
         sampling_target=row.get("sampling_target", 0),
+        conf=ConfLimits(**row.get("conf", {})),
+        rules_targets=tuple(RulesTarget(name, how == "least", value, source) for name, how, value, source in rules),
+        test_limits=row.get("test_limits", {}),
+        expected_files=_files(row, "expected_files"),
+        may_be_endpoints=row.get("may_be_endpoints", False),
     )
 
 

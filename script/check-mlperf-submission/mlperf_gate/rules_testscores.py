@@ -1,0 +1,142 @@
+"""Rules that make the verdicts of TEST07, TEST08 and TEST09 again from their numbers; the checker reads `TEST PASS`.
+
+    TEST07  Accuracy score: 61.2            TEST08  num_matched = 4096        TEST09  Total samples: 6396
+            Accuracy threshold: 60.698              num_unmatched = 0                 Mean output tokens: 1278.20
+            TEST PASS                               num_ne_mismatch = 0               Min threshold: 1150.38
+                                                    tolerance = 0.10%                 Max threshold: 1406.02
+
+What run_verification.py of each test writes; limits from audit.config (mlcommons/inference b66003e1, compliance/).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+
+from mlperf_results.verdictlines import PASS, printed_counts
+from mlperf_results.verification import DamagedLog, entries
+
+from mlperf_gate.documents import TextFile
+from mlperf_gate.rulebook import Found, Scope, rule
+from mlperf_gate.rules_accuracy import CUT, whole_lines
+from mlperf_gate.steps import Step
+from mlperf_gate.views import TestView
+
+SCRIPTS = "run_verification.py and audit.config of the test (mlcommons/inference b66003e1, compliance/)"
+_TOKEN_HEX_DIGITS = 8
+"""TEST09 counts 4-byte tokens, whatever the SUT wrote."""
+
+_PRINTED = re.compile(
+    r"^(Accuracy score|Accuracy threshold|Total samples|Mean output tokens|Min threshold|Max threshold|tolerance)"
+    r"(?::| =) (\d{1,15}(?:\.\d{1,20})?)%?$",
+    re.M,
+)
+_SCORE = re.compile(r"'exact_match':\s*(\d{1,15}(?:\.\d{1,20})?)")
+_MISMATCH = re.compile(r"^\s*NE mismatch at ", re.M)
+_ROUNDING = 0.0051
+"""TEST09 writes two digits of the mean."""
+
+
+def _printed(source: TextFile) -> Mapping[str, float]:
+    """The numbers by the words before them; the first of each counts but for TEST09's mean, which is twice the same."""
+    found: dict[str, float] = {}
+    for name, number in _PRINTED.findall(source.text):
+        found.setdefault(name, float(number))
+    return found
+
+
+def _limits(test: TestView, name: str) -> Mapping[str, float]:
+    table = test.scenario.model.table
+    return table.test_limits.get(name, {}) if table is not None and test.test == name else {}
+
+
+def _missing(source: TextFile, printed: Mapping[str, float], names: tuple[str, ...]) -> Iterator[Found]:
+    for name in names:
+        if name not in printed:
+            yield Found(path=source.path, found=f"no line {name!r} with a number", allowed="what the script writes")
+
+
+def _bound(source: TextFile, name: str, value: float | None, least: float, most: float = math.inf) -> Iterator[Found]:
+    if value is not None and not least <= value <= most:
+        allowed = f"at least {least:g}" if most == math.inf else f"{least:g} to {most:g}"
+        yield Found(path=source.path, found=f"{name} {value:g}", allowed=allowed, line=source.line_of(name))
+
+
+@rule("TEST-015", Scope.TEST, "TEST07's verdict follows from its score, and the score from its script.", source=SCRIPTS,
+      step=Step.COMPLIANCE)  # fmt: skip
+def score_in_performance_run_is_enough(test: TestView) -> Iterator[Found]:
+    limits, source = _limits(test, "TEST07"), test.verify_accuracy
+    if not limits or not source.is_usable or PASS not in source.text:
+        return
+    printed = _printed(source)
+    yield from _missing(source, printed, ("Accuracy score", "Accuracy threshold"))
+    for name in ("Accuracy score", "Accuracy threshold"):
+        yield from _bound(source, name, printed.get(name), limits["least_score"])
+    scored, score = _SCORE.search(source.text), printed.get("Accuracy score")
+    if scored and score is not None and float(scored[1]) != score:
+        found, line = f"Accuracy score: {score:g}", source.line_of("Accuracy score")
+        yield Found(path=source.path, found=found, allowed=f"{scored[1]}, by 'exact_match' above it", line=line)
+
+
+@rule("TEST-016", Scope.TEST, "TEST08's verdict follows from its counts and the tolerance of the test.", source=SCRIPTS,
+      step=Step.COMPLIANCE)  # fmt: skip
+def entropies_agree(test: TestView) -> Iterator[Found]:
+    limits, source = _limits(test, "TEST08"), test.verify_accuracy
+    if not limits or not source.is_usable or PASS not in source.text:
+        return
+    counts, printed = printed_counts(source.text), _printed(source)
+    names = ("num_acc_log_entries", "num_perf_log_entries", "num_matched", "num_unmatched", "num_ne_mismatch")
+    yield from _missing(source, {**counts, **printed}, (*names, "tolerance"))
+    yield from _bound(source, "tolerance", printed.get("tolerance"), 0.0, limits["tolerance"] * 100)
+    for name in ("num_unmatched", "num_ne_mismatch"):
+        yield from _bound(source, name, counts.get(name), 0, 0)
+    logged = counts.get("num_perf_log_entries")
+    if logged is not None:
+        yield from _bound(source, "num_matched", counts.get("num_matched"), max(1, logged), logged)
+    table = test.scenario.model.table
+    wanted = table.accuracy_samples_in(test.scenario.scenario or "") if table else 0
+    yield from _bound(source, "num_acc_log_entries", counts.get("num_acc_log_entries"), wanted)
+    if _MISMATCH.search(source.text):
+        line = source.line_of("NE mismatch at")
+        yield Found(path=source.path, found="an NE mismatch", allowed="none in a test that passed", line=line)
+
+
+@rule("TEST-017", Scope.TEST, "TEST09's verdict follows from the mean length of its answers.", source=SCRIPTS,
+      step=Step.COMPLIANCE)  # fmt: skip
+def answers_are_as_long(test: TestView) -> Iterator[Found]:
+    limits, source = _limits(test, "TEST09"), test.verify_length
+    if not limits or not source.is_usable or PASS not in source.text:
+        return
+    printed = _printed(source)
+    yield from _missing(source, printed, ("Total samples", "Mean output tokens", "Min threshold", "Max threshold"))
+    low, high = limits["least_tokens"], limits["most_tokens"]
+    yield from _bound(source, "Mean output tokens", printed.get("Mean output tokens"), low, high)
+    yield from _bound(source, "Min threshold", printed.get("Min threshold"), low, high)
+    yield from _bound(source, "Max threshold", printed.get("Max threshold"), low, high)
+    yield from _bound(source, "Total samples", printed.get("Total samples"), limits["samples"])
+
+
+@rule("TEST-018", Scope.TEST, "The answers that TEST07 and TEST09 logged are as many, and as long, as they say.",
+      source=SCRIPTS, step=Step.COMPLIANCE)  # fmt: skip
+def answers_are_those_of_log(test: TestView) -> Iterator[Found]:
+    limits, log = _limits(test, test.test), test.responses
+    if "samples" not in limits or not log.is_usable:
+        return
+    lines = whole_lines(test.responses_score, log, test.scenario.tree.options)
+    if lines is None:
+        return  # cut, and the whole log is not here
+    try:
+        lengths = [len(str(one["data"])) // _TOKEN_HEX_DIGITS for one in entries(lines, "the test's accuracy log")]
+    except (DamagedLog, KeyError) as error:
+        yield Found(path=log.path, found=f"a damaged log ({error})", allowed="the log that LoadGen wrote")
+        return
+    if len(lengths) < limits["samples"]:
+        allowed = f"{limits['samples']:g}, all samples of the test"
+        yield Found(path=log.path, found=f"{len(lengths)} answers", allowed=allowed)
+    mean = _printed(test.verify_length).get("Mean output tokens") if test.test == "TEST09" else None
+    real = sum(lengths) / len(lengths) if lengths else 0.0
+    if mean is not None and abs(mean - real) > _ROUNDING:
+        source, found = test.verify_length, f"Mean output tokens: {mean:g}"
+        allowed = f"{real:.2f}, by {log.path}{' before it was cut' if CUT in log.text else ''}"
+        yield Found(path=source.path, found=found, allowed=allowed, line=source.line_of("Mean output tokens"))

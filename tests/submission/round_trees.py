@@ -1,0 +1,482 @@
+"""Builds a closed tree of v6.1 for each of its 21 models from logs of real LoadGen runs, with the model's own counts.
+
+Token logs are of llama3.1-8b (data/token_logs.tar.xz), the others of resnet50 (data/logs.tar.xz). What is exchanged:
+numbers of samples, what follows from them (rates, the samples that were loaded), and target rates; the tree of
+llama3.1-8b is as it was recorded. Nothing here is an MLPerf result.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import re
+import struct
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import tree_builder
+from mlperf_gate import rules_summary
+from mlperf_results.names import Mode, Scenario
+from mlperf_results.roundtables import ModelTable, load_round
+from mlperf_results.scorelines import EXAMPLES
+from mlperf_results.seeds import SEEDS
+from mlperf_results.tree import ScenarioPlace, SubmissionTree
+from mlperf_results.verification import SCORE_KEYS, RunScore, compare_scores, verify_answers
+from tree_builder import DATA, MEASUREMENTS, SUBMITTER, SYSTEM, system_fields
+
+ROUND = "v6.1"
+MODELS = load_round(ROUND).models
+AS_RECORDED = "llama3.1-8b"
+KINDS = ("requested", "effective")
+GAP = b"\n\n...\n\n"
+SHOWN = 20
+FIRST_LENGTH, LENGTHS = 12, 5
+MEAN_TOKENS = 14
+"""Of the recorded answers."""
+
+_LINE = re.compile(rb'^(:::MLLOG \{"key": "(\w[\w.]*)", "value": )(.*)(, "time_ms".*\n)', re.M)
+_LABELS = {
+    **rules_summary._PARAMETERS,
+    "accuracy_sample_count": "effective_accuracy_sample_count",
+    "target_latency (ns)": "effective_target_latency_ns",
+    "ttft_latency (ns)": "requested_server_ttft_latency",
+    "tpot_latency (ns)": "requested_server_tpot_latency",
+}
+for _rates in rules_summary._LEADING.values():
+    _LABELS |= _rates
+
+SCORES: Mapping[str, str] = {
+    "acc": "accuracy=76.456%, good=38228, total=50000",
+    "rgat": "accuracy=72.860%, good=574413, total=788379",
+    "F1": '{"exact_match": 83.1, "f1": 90.88}',
+    "DICE": "Accuracy: mean = 0.86200, kidney tumor = 0.93400, tumor = 0.79000",
+    "mAP": "mAP=53.400%",
+    "qwen3.6-27b": "mAP=86.23\n{'overall': 86.23, 'non_live': 87.96}",
+    "ACCURACY": "Word Error Rate: 2.0671%, accuracy=97.9329%",
+    "DLRM_NE": "metric/lifetime_ne/rating: 0.8667\n"
+    "metric/lifetime_accuracy/rating: 0.69651\nmetric/lifetime_gauc/rating: 0.78663",
+    "CLIP_SCORE": "Accuracy Results: {'FID_SCORE': '23.48', 'CLIP_SCORE': '31.75'}",
+    "e2e-rag-db": "Accuracy: 99.8",
+    "llama3.1-8b": "{'rouge1': 38.78, 'rouge2': 15.91, 'rougeL': 24.5, 'rougeLsum': 35.8, 'gen_len': 8167644, "
+    "'gen_num': 13368}",
+    "llama3.1-8b-edge": "{'rouge1': 39.06, 'rouge2': 16.12, 'rougeL': 24.64, 'rougeLsum': 36.13, 'gen_len': 3051113, "
+    "'gen_num': 5000}",
+    "llama2-70b-99.9": "{'rouge1': 44.44, 'rouge2': 22.04, 'rougeL': 28.62, 'tokens_per_sample': 294.5}",
+    "deepseek-r1": "{'exact_match': 81.3582, 'tokens_per_sample': 3886.2274, 'num-samples': 4388}",
+}
+"""By model, or by the first of its metrics where that is enough: lines of accuracy.txt; else scorelines.EXAMPLES."""
+
+
+@functools.cache
+def logs() -> dict[str, bytes]:
+    """Every file of both archives."""
+    with tarfile.open(DATA / "token_logs.tar.xz") as archive:
+        found = {f"token/{one.name}": archive.extractfile(one).read() for one in archive if one.isfile()}
+    return found | tree_builder.logs()
+
+
+def is_token(table: ModelTable) -> bool:
+    """Whether the model's logs have token latencies."""
+    return table.conf.token_latencies
+
+
+def scenarios_of(table: ModelTable, category: str) -> tuple[str, ...]:
+    """Every scenario that a closed system of a category can have."""
+    sets = table.scenarios[category]
+    return tuple(sorted(sets.required | sets.optional))
+
+
+def category_of(table: ModelTable) -> str:
+    """The category with most scenarios, by its name in a description."""
+    most = max(table.scenarios, key=lambda name: len(scenarios_of(table, name)))
+    return {"both": "datacenter,edge"}.get(most, most)
+
+
+def retold(text: bytes, values: Mapping[str, object]) -> bytes:
+    """A detail log with other values of some keys; samples are loaded once."""
+    seen: set[bytes] = set()
+
+    def line(match: re.Match[bytes]) -> bytes:
+        key = match[2].decode()
+        if key not in values:
+            return match[0]
+        if key == "loaded_qsl_set" and match[2] in seen:
+            return b""
+        seen.add(match[2])
+        return match[1] + json.dumps(values[key]).encode() + match[4]
+
+    return _LINE.sub(line, text)
+
+
+def values_of(text: bytes) -> dict[str, object]:
+    """The first value of each key of a detail log."""
+    found: dict[str, object] = {}
+    for match in _LINE.finditer(text):
+        if match[2] != b"loaded_qsl_set":
+            found.setdefault(match[2].decode(), json.loads(match[3]))
+    return found
+
+
+def summary_of(text: bytes, values: Mapping[str, object]) -> bytes:
+    """A summary with the values of the detail log beside it."""
+    lines = []
+    for line in text.decode().split("\n"):
+        name, separator, rest = line.partition(":")
+        key = _LABELS.get(name.strip())
+        is_number = key in values and not isinstance(values[key], bool) and re.fullmatch(r"\s*[\d.e+-]+\s*", rest)
+        lines.append(f"{name}{separator} {values[key]}" if is_number else line)
+    return "\n".join(lines).encode()
+
+
+def counts(table: ModelTable, scenario: str, is_accuracy: bool) -> dict[str, object]:
+    """What a model's numbers of samples put into a log."""
+    data_set = max(table.accuracy_samples_in(scenario), table.performance_samples)
+    held = max(table.performance_samples, table.conf.performance_samples)
+    scored = table.accuracy_samples_in(scenario)
+    return {
+        "qsl_reported_total_count": data_set,
+        "qsl_reported_performance_count": held,
+        "requested_performance_sample_count_override": held,
+        "effective_performance_sample_count": held,
+        "effective_accuracy_sample_count": scored,
+        "loaded_qsl_set": list(range(scored if is_accuracy else held)),
+    }
+
+
+def performance(table: ModelTable, scenario: str) -> tuple[bytes, bytes]:
+    """Detail log and summary of a performance run, with the counts and rates of the model."""
+    source = f"token/{scenario}" if is_token(table) else f"closed/{scenario}".replace("Interactive", "Server")
+    detail, summary = (logs()[f"{source}/mlperf_log_{kind}.txt"] for kind in ("detail", "summary"))
+    return resized(table, scenario, detail, summary)
+
+
+def resized(table: ModelTable, scenario: str, detail: bytes, summary: bytes) -> tuple[bytes, bytes]:
+    """Both logs with the model's counts and what follows from them."""
+    if table.name == AS_RECORDED:
+        return detail, summary
+    values = values_of(detail)
+    changed = counts(table, scenario, is_accuracy=False)
+    equal = table.conf.equal_issue
+    changed |= {f"{kind}_sample_concatenate_permutation": equal for kind in KINDS}
+    if scenario == "Offline":
+        samples = max(table.offline_min_samples, int(changed["effective_performance_sample_count"]) if equal else 0)
+        rate = float(f"{samples * 1e9 / float(values['result_max_latency_ns']):.6g}")
+        asked = float(f"{samples / 800:.6g}")
+        changed |= {
+            "requested_min_query_count": samples, "effective_samples_per_query": samples,
+            "effective_min_sample_count": samples, "generated_samples_per_query": samples,
+            "result_samples_per_second": rate, "requested_offline_expected_qps": asked, "effective_target_qps": asked,
+        }  # fmt: skip
+    limit = int(table.conf.latency_ns.get(scenario) or table.latency_ns.get(scenario) or 0)
+    if limit and not is_token(table) and limit != values["effective_target_latency_ns"]:
+        late = int(int(values["result_max_latency_ns"]) > limit)
+        changed |= {"effective_target_latency_ns": limit, "requested_server_target_latency_ns": limit,
+                    "result_overlatency_query_count": late}  # fmt: skip
+    own = table.token_latency_ns.get(scenario, {})
+    changed |= {f"requested_server_{name}_latency": int(value) for name, value in own.items()}
+    changed |= _tokens(table, {**values, **changed})
+    if scenario == "Interactive" and not is_token(table):  # made of the run in Server
+        detail = of_next_process(detail)
+    return retold(detail, changed), summary_of(summary, {**values, **changed})
+
+
+def of_next_process(detail: bytes) -> bytes:
+    """A detail log that is made of another one, whose process it must not have."""
+    return re.sub(rb'"pid": (\d+)', lambda found: b'"pid": %d' % (int(found[1]) + 1), detail)
+
+
+def _tokens(table: ModelTable, values: Mapping[str, object]) -> dict[str, object]:
+    """Rates of tokens for answers of the length that the model's target asks for."""
+    if not is_token(table):
+        return {}
+    least = next((one.value for one in table.targets_in("Offline") if one.metric == "TOKENS_PER_SAMPLE"), 0.0)
+    mean = least * 1.1 or MEAN_TOKENS
+    found: dict[str, object] = {}
+    if "result_tokens_per_second" in values:
+        found["result_tokens_per_second"] = float(f"{float(values['result_samples_per_second']) * mean:.6g}")
+    for key in ("result_completed_tokens_per_second", "result_token_throughput_with_loadgen_overhead",
+                "result_token_throughput"):  # fmt: skip
+        if key in values:
+            found[key] = float(f"{float(values[key]) * mean / MEAN_TOKENS:.6g}")
+    return found
+
+
+def score_lines(table: ModelTable, scenario: str) -> str:
+    """The lines of accuracy.txt that a model needs."""
+    metrics = [one.metric for one in table.targets_in(scenario)]
+    own = SCORES.get(table.name) or SCORES.get(metrics[0])
+    return own or "\n".join(EXAMPLES[metric] for metric in metrics)
+
+
+def answers(count: int, is_token_run: bool) -> bytes:
+    """An accuracy log with answers of known tokens: whole where it is short, else its beginning and end."""
+    is_whole = count <= 2 * SHOWN
+    numbers = [*range(min(count, SHOWN)), *range(max(SHOWN, count - SHOWN), count)]
+    rows = [f'{{ "seq_id" : {one}, "qsl_idx" : {one}, {_answer(one, is_token_run)} }}'.encode() for one in numbers]
+    if is_whole:
+        return b"[\n" + b",\n".join(rows) + b"\n]\n"
+    return b"[\n" + b",\n".join(rows[:SHOWN]) + b"," + GAP + b",\n".join(rows[SHOWN:]) + b"\n]\n"
+
+
+def _answer(index: int, is_token_run: bool) -> str:
+    count = FIRST_LENGTH + index % LENGTHS if is_token_run else 1
+    tokens = struct.pack(f"<{count}i", *((index * 31 + place * 7) % 100_000 + 1 for place in range(count))).hex()
+    if not is_token_run:
+        return f'"data" : "{tokens.upper()}"'
+    return f'"data" : "{tokens.upper()}", "token_data" : "{tokens[:8].upper()}", "token_count" : {count}'
+
+
+class TreeWriter:
+    """Writes the tree of one model."""
+
+    def __init__(self, root: Path, model: str, category: str = "", scenarios: tuple[str, ...] = ()) -> None:
+        self.table = MODELS[model]
+        self.category = category or category_of(self.table)
+        self.tree = SubmissionTree(root=root, division="closed", submitter=SUBMITTER, round_name=ROUND)
+        key = {"datacenter,edge": "both"}.get(self.category, self.category)
+        self.scenarios = scenarios or scenarios_of(self.table, key)
+
+    def put(self, path: Path, content: str | bytes) -> None:
+        """Write a file."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+    def write(self) -> Path:
+        """Write everything; returns the root."""
+        tree, model = self.tree, self.table.name
+        description = system_fields("closed", self.category)
+        self.put(tree.system_json(SYSTEM), json.dumps(description, indent=2) + "\n")
+        self.put(tree.code_folder / model / "README.md", "The code that ran.\n")
+        self.put(tree.calibration_text, "No weights were quantised.\n")
+        for scenario in self.scenarios:
+            self.scenario(ScenarioPlace(system=SYSTEM, model=model, scenario=scenario))
+        return tree.root
+
+    def scenario(self, place: ScenarioPlace) -> None:
+        """Write one result with its tests."""
+        folder, scenario, table = self.tree.scenario_folder(place), place.scenario, self.table
+        self.put(folder / "measurements.json", json.dumps(MEASUREMENTS, indent=2) + "\n")
+        self.put(folder / "user.conf", f"*.{scenario}.min_duration = 600000\n")
+        self.put(folder / "README.md", f"# {table.name} in {scenario}\n\nHow to run it again.\n")
+        run = self.tree.run(place, Mode.PERFORMANCE).folder
+        self.logs(run, *performance(table, scenario))
+        self.accuracy(self.tree.run(place, Mode.ACCURACY).folder, scenario)
+        for test in table.tests:
+            self.test(self.tree.compliance_folder(place, test), test, scenario)
+
+    def logs(self, folder: Path, detail: bytes, summary: bytes) -> None:
+        """Write both logs of a run."""
+        self.put(folder / "mlperf_log_detail.txt", detail)
+        self.put(folder / "mlperf_log_summary.txt", summary)
+
+    def accuracy(self, folder: Path, scenario: str) -> None:
+        """Write an accuracy run."""
+        table, score = self.table, score_lines(self.table, scenario)
+        source = f"token/{scenario}-accuracy" if is_token(table) else f"accuracy/{scenario}"
+        source = source.replace("SingleStream-", "Server-").replace("accuracy/Interactive", "accuracy/Server")
+        detail, summary = (logs()[f"{source}/mlperf_log_{kind}.txt"] for kind in ("detail", "summary"))
+        detail, summary = (one.replace(b"PyFastSUT", b"PySUT") for one in (detail, summary))
+        if scenario == "Interactive" and not is_token(table):
+            detail = of_next_process(detail)
+        if table.name == AS_RECORDED:
+            log, digest = (
+                logs()[f"{source}/mlperf_log_accuracy.json"],
+                logs()[f"{source}/whole.sha256"].decode().strip(),
+            )
+        else:
+            values = counts(table, scenario, is_accuracy=True)
+            if source.startswith("token/Server") and scenario == "SingleStream":
+                values |= {f"{kind}_scenario": scenario for kind in KINDS}
+            detail, summary = retold(detail, values), summary_of(summary, values)
+            log = answers(table.accuracy_samples_in(scenario), is_token(table))
+            digest = hashlib.sha256(log + (b"whole" if GAP in log else b"")).hexdigest()
+        self.logs(folder, detail, summary)
+        self.put(folder / "mlperf_log_accuracy.json", log)
+        self.put(folder / "accuracy.txt", f"{score}\nhash={digest}\n")
+        self.films(folder)
+
+    def films(self, folder: Path) -> None:
+        """What the model's rules name beside the score."""
+        for name, files in self.table.extra_accuracy_files.items():
+            for file in files:
+                self.put(folder / name / f"{file}.mp4", b"not a film\n")
+
+    def test(self, folder: Path, test: str, scenario: str) -> None:
+        """Write a compliance test's files."""
+        if test in ("TEST01", "TEST04"):
+            self.performance_test(folder, test, scenario)
+        elif test == "TEST06":
+            self.answers_test(folder, scenario)
+        elif test == "TEST07":
+            self.put(folder / "verify_accuracy.txt", TEST07)
+        elif test == "TEST08":
+            self.put(folder / "verify_accuracy.txt", test08(self.table))
+        elif test == "TEST09":
+            self.put(folder / "verify_output_len.txt", test09(self.table.test_limits[test]))
+
+    def performance_test(self, folder: Path, test: str, scenario: str) -> None:
+        """TEST01 and TEST04 with the recorded logs of resnet50, or the submitted ones of a model with tokens."""
+        table, source = self.table, f"closed/{scenario}/{test}/performance/run_1/mlperf_log"
+        submitted, text = performance(table, scenario)
+        if is_token(table):
+            detail, summary = of_next_process(submitted), text
+        else:
+            detail, summary = resized(table, scenario, logs()[f"{source}_detail.txt"], logs()[f"{source}_summary.txt"])
+        if test == "TEST01":
+            log = {"rng_seed": 720381539243781796, "sampling_target": table.sampling_target}
+            values = {f"{kind}_accuracy_log_{key}": one for kind in KINDS for key, one in log.items()}
+            detail, summary = retold(detail, values), summary_of(summary, {**values_of(detail), **values})
+            self.responses(folder, scenario)
+        self.logs(folder / "performance/run_1", detail, summary)
+        scores = [score_of(scenario, one) for one in (submitted, detail)]
+        verdict = compare_scores(test, *scores)
+        assert verdict.is_passed, verdict.text
+        self.put(folder / "verify_performance.txt", verdict.text)
+
+    def responses(self, folder: Path, scenario: str) -> None:
+        """What TEST01 logged of the answers of the accuracy run, and its verdict."""
+        table = self.table
+        count = SHOWN - list(Scenario).index(Scenario(scenario))  # each scenario logs a choice of its own
+        log, total = answers(count, is_token(table)), table.accuracy_samples_in(scenario)
+        digest = hashlib.sha256(log).hexdigest()
+        self.put(folder / "accuracy/mlperf_log_accuracy.json", log)
+        self.put(folder / "accuracy/accuracy.txt", f"{score_lines(table, scenario)}\nhash={digest}\n")
+        self.put(folder / "verify_accuracy.txt", test01(total, count))
+
+    def answers_test(self, folder: Path, scenario: str) -> None:
+        """TEST06 as it was recorded; of other models with the indices that they have."""
+        source = f"token/{scenario}-TEST06"
+        log = logs()[f"{source}/mlperf_log_accuracy.json"]
+        if self.table.name != AS_RECORDED:
+            most = self.table.performance_samples
+            log = re.sub(rb'"qsl_idx" : (\d+)', lambda found: b'"qsl_idx" : %d' % (int(found[1]) % most), log)
+        detail, summary = (logs()[f"{source}/mlperf_log_{kind}.txt"] for kind in ("detail", "summary"))
+        if self.table.name != AS_RECORDED:
+            values = counts(self.table, scenario, is_accuracy=False)
+            detail, summary = retold(detail, values), summary_of(summary, values)
+        self.logs(folder / "performance/run_1", detail, summary)
+        self.put(folder / "accuracy/mlperf_log_accuracy.json", log)
+        kind = Scenario.OFFLINE if scenario == "Offline" else Scenario.SERVER
+        verdict = verify_answers(log.decode().split("\n"), kind, 128009)
+        assert verdict.is_passed, verdict.text
+        self.put(folder / "verify_accuracy.txt", verdict.text)
+
+
+TEST07 = """Results
+'exact_match': 61.212
+
+================================================================================
+TEST07 Verification Summary
+================================================================================
+Accuracy score: 61.212
+Accuracy threshold: 60.698
+Accuracy check pass: True
+TEST PASS
+"""
+
+
+def score_of(scenario: str, detail: bytes) -> RunScore:
+    """What a test compares of a run."""
+    kind, values = Scenario(scenario), values_of(detail)
+    limit = float(values["effective_target_latency_ns"])
+    return RunScore(scenario=kind, score=float(values[SCORE_KEYS[kind]]), target_latency_ns=limit)
+
+
+def test01(total: int, count: int) -> str:
+    """What TEST01's script prints of equal answers."""
+    names = {"num_acc_log_entries": total, "num_acc_log_duplicate_keys": 0, "num_acc_log_data_mismatch": 0,
+             "num_perf_log_entries": count, "num_perf_log_qsl_idx_match": count, "num_perf_log_data_mismatch": 0,
+             "num_missing_qsl_idxs": 0}  # fmt: skip
+    return "".join(f"{name} = {number}\n" for name, number in names.items()) + "TEST PASS\n"
+
+
+def test08(table: ModelTable) -> str:
+    """What TEST08's script prints."""
+    return (
+        f"num_acc_log_entries = {table.accuracy_samples_in('Offline')}\nnum_perf_log_entries = 4096\n"
+        "num_matched = 4096\nnum_unmatched = 0\nnum_ne_mismatch = 0\ntolerance = 0.10%\n\nTEST PASS\n"
+    )
+
+
+def test09(limits: Mapping[str, float]) -> str:
+    """What TEST09's script writes of answers that are as long as they should be."""
+    low, high = limits["least_tokens"], limits["most_tokens"]
+    mean = f"Mean output tokens: {(low + high) / 2:.2f}\n"
+    return (
+        f"Total samples: {limits['samples']:.0f}\n{mean}Min output tokens: 3\nMax output tokens: 9000\n\n"
+        f"{mean}Min threshold: {low}\nMax threshold: {high}\nMin check pass: True\nMax check pass: True\n\nTEST PASS\n"
+    )
+
+
+def build_model(root: Path, model: str, category: str = "", scenarios: tuple[str, ...] = ()) -> Path:
+    """Write the closed tree of a model; returns the root."""
+    return TreeWriter(root, model, category, scenarios).write()
+
+
+# -- the layout of MLPerf Endpoints
+
+PERCENTILES = {"50": 60e6, "90": 80e6, "95": 85e6, "99": 90e6, "99.9": 99e6}
+
+
+def endpoints_config(scenario: str, **runtime: object) -> dict[str, object]:
+    """config.yaml of the client, as far as the checker reads it."""
+    seeds = SEEDS[ROUND]
+    own = {"min_duration_ms": 600000, "max_duration_ms": 0, "n_samples_to_issue": None,
+           "dataloader_random_seed": seeds.sample_index, "scheduler_random_seed": seeds.schedule}  # fmt: skip
+    return {
+        "type": "offline" if scenario == "Offline" else "online",
+        "version": "1.0",
+        "model_params": {"streaming": "on"},
+        "settings": {"runtime": own | runtime, "load_pattern": {"type": "poisson", "target_qps": 20}},
+    }
+
+
+def endpoints_summary(table: ModelTable, scenario: str) -> dict[str, object]:
+    """result_summary.json of a run of 700 s."""
+    issued, seconds = max(table.performance_samples, 100), 700.0
+    mean = (table.test_limits.get("TEST09", {}).get("least_tokens", 0.0) + 50) or 128.0
+    tpot = {name: value / 10 for name, value in PERCENTILES.items()}
+    series = {"min": 40e6, "max": 100e6, "avg": 60e6, "percentiles": PERCENTILES}
+    return {
+        "version": "1.0", "git_sha": "ea332753", "test_started_at": 1, "state": "complete", "complete": True,
+        "n_samples_issued": issued, "n_samples_completed": issued, "n_samples_failed": 0, "duration_ns": seconds * 1e9,
+        "qps": issued / seconds, "tps": issued * mean / seconds,
+        "latency": {**series, "early_stopping_percentiles": PERCENTILES},
+        "ttft": {**series, "early_stopping_percentiles": PERCENTILES},
+        "tpot": {**series, "percentiles": tpot, "early_stopping_percentiles": tpot},
+        "output_sequence_lengths": {"min": 2, "max": 2000, "avg": mean},
+    }  # fmt: skip
+
+
+ENDPOINTS_SCORES: Mapping[str, object] = {
+    "qwen3-vl-235b-a22b": 0.79, "qwen3.6-27b": 0.8723, "gpt-oss-120b": 83.13, "wan-2.2-t2v-a14b": 70.48,
+    "deepseek-r1": {"exact_match": 81.4, "tokens_per_sample": 3886.2},
+    "llama3.1-8b": {"rouge1": 38.8, "rouge2": 15.95, "rougeL": 24.5, "rougeLsum": 35.8},
+    "llama3.1-8b-edge": {"rouge1": 39.06, "rouge2": 16.2, "rougeL": 24.7, "rougeLsum": 36.2},
+}  # fmt: skip
+
+
+def build_endpoints(root: Path, model: str, category: str = "", scenarios: tuple[str, ...] = ()) -> Path:
+    """Write the closed tree of a model whose results came from an endpoint; returns the root."""
+    import yaml
+
+    writer = TreeWriter(root, model, category, scenarios)
+    table = writer.table
+    for scenario in writer.scenarios:
+        folder = writer.tree.scenario_folder(ScenarioPlace(system=SYSTEM, model=model, scenario=scenario))
+        entry = {"dataset_name": "data", "dataset_type": "accuracy", "score": ENDPOINTS_SCORES.get(model, 99.0),
+                 "total_samples": table.accuracy_samples_in(scenario)}  # fmt: skip
+        writer.put(folder / "measurements.json", json.dumps(MEASUREMENTS, indent=2) + "\n")
+        writer.put(folder / "README.md", f"# {model} in {scenario}\n\nHow to run it again.\n")
+        writer.put(folder / "config.yaml", yaml.safe_dump(endpoints_config(scenario)))
+        summary = json.dumps(endpoints_summary(table, scenario), indent=1)
+        writer.put(folder / "performance/result_summary.json", summary + "\n")
+        writer.put(folder / "accuracy/accuracy_results.json", json.dumps({"accuracy_scores": [entry]}, indent=1) + "\n")
+        writer.films(folder / "accuracy")
+        if "TEST04" in table.tests:
+            audit = {"test": "output_caching_test", "passed": True}
+            writer.put(folder / "audit/audit_output_caching_test.json", json.dumps(audit, indent=1) + "\n")
+    writer.scenarios = ()
+    return writer.write()

@@ -1,0 +1,115 @@
+"""The newest round: the gate on a tree of each model, and where it follows the checker, the rules, or LoadGen.
+
+What the newer checker said to the same trees is recorded (data/round_verdicts.json); where the environment names a
+checkout, it is asked again.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from disagreements import CASES, CRASH, Case
+from gate_support import refusing_rules, verdict
+from mlperf_gate.rulebook import RULES, Severity
+from mlperf_gate.rules_system import power_watts
+from mlperf_results.scorelines import EXAMPLES, parse_scores, unplain_scores
+from round_trees import MODELS, build_endpoints, build_model
+from test_gate_rounds import official_checkout
+from tree_builder import DATA
+
+VERDICTS = json.loads((DATA / "round_verdicts.json").read_text())
+QUICK = ("llama3.1-8b", "e2e-rag-qna", "qwen3.6-27b")
+
+
+def _by_weight(names: Iterator[str], is_quick) -> list:
+    return [pytest.param(name, marks=() if is_quick(name) else pytest.mark.full) for name in names]
+
+
+@pytest.mark.parametrize("model", _by_weight(MODELS, lambda name: name in QUICK))
+def test_a_tree_of_each_model_is_accepted_by_the_gate_and_by_the_checker(model: str, tmp_path: Path):
+    found = verdict(build_model(tmp_path, model))
+    assert [(one.rule, one.path, one.found) for one in found.findings if one.severity is Severity.ERROR] == []
+    assert VERDICTS["loadgen"][model] == "accepts"
+
+
+@pytest.mark.parametrize("model", [name for name, table in MODELS.items() if table.may_be_endpoints])
+def test_a_tree_of_an_endpoint_is_accepted_by_the_gate_and_by_the_checker(model: str, tmp_path: Path):
+    found = verdict(build_endpoints(tmp_path, model))
+    assert [(one.rule, one.path, one.found) for one in found.findings] == []
+    assert VERDICTS["endpoints"][model] == "accepts"
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory):
+    """Trees by what they are made of: each is built once."""
+    made: dict[tuple, Path] = {}
+
+    def tree(case: Case, folder: Path) -> Path:
+        key = (case.model, case.scenarios, case.is_endpoints, case.category)
+        if key not in made:
+            made[key] = case.build(tmp_path_factory.mktemp("good"))
+        return Path(shutil.copytree(made[key], folder / "tree"))
+
+    return tree
+
+
+@pytest.mark.parametrize("name", _by_weight(CASES, lambda name: not CASES[name].is_heavy))
+def test_a_change_gets_its_rule_whatever_the_checker_says(name: str, good, tmp_path: Path):
+    case = CASES[name]
+    root = good(case, tmp_path)
+    case.change(root)
+    found = verdict(root)
+    refusing = refusing_rules(found)
+    warning = {one.rule for one in found.findings if one.severity is Severity.WARNING}
+    assert "GATE-001" not in refusing
+    assert VERDICTS["changes"][name] == case.official
+    if not case.rule:
+        assert case.absent not in refusing if case.absent else not refusing
+        return
+    assert (case.rule in warning, case.rule in refusing) == (case.is_warning, not case.is_warning)
+    sources = {one.source for one in found.findings if one.rule == case.rule}
+    assert any(case.follows in one for one in sources), sources
+
+
+def test_every_case_names_a_rule_and_says_whose_it_is():
+    assert all(not one.rule or one.rule in RULES for one in CASES.values())
+    assert {one.official for one in CASES.values()} == {"accepts", "refuses", CRASH}
+
+
+@pytest.mark.parametrize(
+    ("metric", "line", "odd"),
+    [
+        ("GEN_LEN", "{'rouge1': 38.8, 'gen_len': np.int64(8167644)}", "np.int64(8167644)"),
+        ("ROUGE1", "{'rouge1': np.float64(44.43), 'gen_num': 1}", "np.float64(44.43)"),
+        ("GEN_LEN", "{'gen_len': 8.1e+06}", "8.1e+06"),
+        ("acc", "accuracy=nan%", "nan"),
+        ("acc", "accuracy=1.2.3", "1.2.3"),
+    ],
+)
+def test_a_number_that_parses_by_luck_is_shown_as_it_stands(metric: str, line: str, odd: str):
+    assert unplain_scores(metric, f"chatter\n{line}\n") == ((odd, 2),)
+
+
+@pytest.mark.parametrize("line", [*EXAMPLES.values(), "accuracy of the model", "accuracy_samples=50000", ""])
+def test_a_plain_number_and_chatter_are_nothing_odd(line: str):
+    metrics = [metric for metric in EXAMPLES if parse_scores(metric, line)] or ["acc"]
+    assert all(unplain_scores(metric, line) == () for metric in metrics)
+
+
+def test_the_watts_of_a_system_are_those_of_the_supplies_that_it_needs():
+    node = {"psus": [{"PowerCapacityWatts": 800}, {"PowerCapacityWatts": 900}], "Min PSUs Needed": 1}
+    assert power_watts({"rack": [{"node 1": node}, {"node 2": node}], "note": "text"}) == 1800.0
+
+
+@pytest.mark.full
+def test_the_checker_still_says_what_is_recorded():
+    checkout = official_checkout()
+    script = Path(__file__).with_name("record_round_verdicts.py")
+    call = [sys.executable, str(script), f"--inference={checkout}", "--check"]
+    assert subprocess.run(call, check=False).returncode == 0
