@@ -1,12 +1,15 @@
-"""Hooks of show-mlperf-benchmarks: the benchmarks' records as a table, or one of them with its rules in a round."""
+"""Hooks of show-mlperf-benchmarks: the benchmarks' records as a table, one with its rules, or all of a round."""
 
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
 from mlperf_results.benchmarks import BENCHMARKS, RECORDS, record_of
 from mlperf_results.compliance import tests_needed
-from mlperf_results.names import UnknownName
+from mlperf_results.names import UnknownName, counted
+from mlperf_results.officialnames import parse_benchmark
 from mlperf_results.rounds import rounds_of, rules_in, scenarios_of
+
+from . import roundlist
 
 HINT = "hint: cm run script --tags=show,mlperf,benchmarks lists them"
 
@@ -20,13 +23,35 @@ def preprocess(i):
     """CM hook: prints the table, or the benchmark that is asked for."""
     env = i["env"]
     model = str(env.get("CM_MLPERF_SHOW_MODEL", "") or "").strip().lower()
+    round_name = str(env.get("CM_MLPERF_SHOW_ROUND", "") or "").strip()
     try:
-        found = [details(model, str(env.get("CM_MLPERF_SHOW_ROUND", "") or "").strip())] if model else table()
+        found, lines = shown(model, round_name)
     except UnknownName as error:
         return {"return": 1, "error": f"{error}\n{HINT}"}
-    print("\n".join(lines_of(found[0]) if model else table_lines(found)))
+    print("\n".join(lines))
     i["state"]["mlperf_benchmarks"] = found
     return {"return": 0}
+
+
+def shown(model: str, round_name: str) -> tuple[list[dict], list[str]]:
+    """The rows and their lines: all records, one of them, a whole round, or one name of a round without a record."""
+    if round_name and (not model or not is_here(model)):
+        rows = roundlist.rows_of(round_name, model)
+        title = f"MLPerf Inference {round_name}: {counted(len(rows), 'benchmark')}, closed division"
+        return rows, [*([] if model else [title, ""]), *roundlist.lines_of(rows)]
+    if not model:
+        return table(), table_lines(table())
+    found = details(model, round_name)
+    return [found], lines_of(found)
+
+
+def is_here(model: str) -> bool:
+    """Whether a record has the name."""
+    try:
+        parse_benchmark(model)
+    except UnknownName:
+        return False
+    return True
 
 
 def table() -> list[dict]:
@@ -86,6 +111,7 @@ def table_lines(rows: list[dict]) -> list[str]:
         *lines,
         "",
         "One of them: cm run script --tags=show,mlperf,benchmarks --model=NAME [--round=v6.1]",
+        "A round:     cm run script --tags=show,mlperf,benchmarks --round=v6.1",
         "Run it:      cm run script --tags=run,mlperf,inference --model=NAME",
     ]
 
