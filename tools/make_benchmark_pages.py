@@ -23,7 +23,7 @@ sys.path += [str(CHECKOUT / "script" / name) for name in ("get-mlperf-results-li
 
 from benchmark_page import benchmark_page  # noqa: E402
 from harness.calibrationlists import OFFICIAL  # noqa: E402
-from mlperf_results.backends import BACKENDS, default_backend  # noqa: E402
+from mlperf_results.backends import BACKENDS, SIMULATORS, default_backend  # noqa: E402
 from mlperf_results.benchmarks import RECORDS, benchmarks_of  # noqa: E402
 from mlperf_results.names import Scenario  # noqa: E402
 from mlperf_results.record import BackendRecord, Package, Record  # noqa: E402
@@ -37,7 +37,7 @@ _LAST_OF_ROWS = "# End of the rows from the records.\n"
 _QUANTISED = ("int8", "fp16")
 """Precisions in which quantize,ml-model writes ONNX files of their own."""
 
-DEVICES = ("cpu", "cuda")
+DEVICES = ("cpu", "cuda", "inferentia")
 FIXED = ("pytorch", "synthetic", "tiny")
 """What a benchmark with one model and one data set does not have."""
 
@@ -88,8 +88,15 @@ def of_benchmark(folder: str, record: Record) -> Iterator[tuple[str, str]]:
         yield name, f"    base: [{record.name}_]\n    env: {{CM_MLPERF_MODEL: {name}}}\n" + group
 
 
-def _packages(packages: tuple[Package, ...], recipes: tuple[str, ...] = ()) -> str:
-    rows = [f"    - names: [{tags.replace('get,', '').replace(',', '-')}]\n      tags: {tags}\n" for tags in recipes]
+_SIMULATED = "CM_MLPERF_SIMULATE: [{}]"
+"""What `--simulate` sets: a stand-in then takes the place of the backend."""
+
+
+def _packages(packages: tuple[Package, ...], recipes: tuple[str, ...] = (), more: str = "") -> str:
+    rows = [
+        f"    - names: [{','.join(tags.split(',')[1:3]).replace(',', '-')}]\n{more}      tags: {tags}\n"
+        for tags in recipes
+    ]
     rows += [
         f"    - names: [{one.name}]\n      tags: get,generic-python-lib,{one.tags}\n"
         + (f'      version_min: "{one.version_min}"\n' if one.version_min else "")
@@ -98,8 +105,18 @@ def _packages(packages: tuple[Package, ...], recipes: tuple[str, ...] = ()) -> s
     return "    deps:\n" + "".join(rows) if rows else ""
 
 
+def _joined(first: str, second: str) -> str:
+    """Return two lists of dependencies as one."""
+    return first + second.removeprefix("    deps:\n") if first else second
+
+
 def of_backend(name: str, record: BackendRecord) -> Iterator[tuple[str, str]]:
     """Yield a backend's variations with their text: its own, and one for each device that has packages of its own."""
+    simulator = SIMULATORS.get(name, "")
+    recipes = _packages((), record.recipes, f"      skip_if_env: {{{_SIMULATED.format(name)}}}\n" if simulator else "")
+    if simulator:
+        also = _packages((), BACKENDS[simulator].recipes, f"      enable_if_env: {{{_SIMULATED.format(name)}}}\n")
+        recipes += also.removeprefix("    deps:\n")
     handles = ("text-model",) if record.is_text else ("benchmark-model", "detection-preprocessed")
     files = [f"      {handle}: {{tags: _{record.model_files}}}\n" for handle in handles]
     yield (
@@ -108,7 +125,7 @@ def of_backend(name: str, record: BackendRecord) -> Iterator[tuple[str, str]]:
             ("    adr:\n" + "".join(files) if record.model_files else "")
             + _default(record.is_default and not record.is_text)
             + ("" if "cpu" in record.devices else f"    default_variations: {{device: {record.devices[0]}}}\n")
-            + _packages(tuple(one for one in record.packages if not one.device), record.recipes)
+            + _joined(recipes, _packages(tuple(one for one in record.packages if not one.device)))
             + f"    env: {{CM_MLPERF_BACKEND: {_key(name)}}}\n    group: backend\n"
         ),
     )
@@ -133,14 +150,26 @@ def _quantised() -> str:
                 f"      names: [quantized-model]\n"
                 f"      tags: {','.join(filter(None, ('quantize,ml-model', f'_{precision}', files)))}\n"
             )
-    rows += [
-        f"    - enable_if_env:\n        CM_MLPERF_BACKEND: [{name}]\n"
-        "      env: {CM_MODEL_REQUEST_IS_MET: 'yes'}\n"
-        f"      names: [engine]\n      tags: generate,engine,_{one.engine}\n"
-        for name, one in BACKENDS.items()
-        if one.engine
-    ]
+    for name, one in BACKENDS.items():
+        if one.engine:
+            rows += _engine_rows(name, one)
     return "    deps:\n" + "".join(rows)
+
+
+def _engine_rows(name: str, record: BackendRecord) -> Iterator[str]:
+    """Yield the dependency that builds what a backend reads; of a stand-in also for `--simulate`."""
+
+    def row(conditions: str) -> str:
+        return (
+            f"    - enable_if_env:\n{conditions}"
+            "      env: {CM_MODEL_REQUEST_IS_MET: 'yes'}\n"
+            f"      names: [engine]\n{skipped}      tags: generate,engine,_{record.engine}\n"
+        )
+
+    skipped = f"      skip_if_env:\n        {_SIMULATED.format(name)}\n" if name in SIMULATORS else ""
+    yield row(f"        CM_MLPERF_BACKEND: [{name}]\n")
+    if record.simulates:
+        yield row(f"        CM_MLPERF_BACKEND: [{record.simulates}]\n        {_SIMULATED.format(record.simulates)}\n")
 
 
 def _by_name(record: Record) -> str:

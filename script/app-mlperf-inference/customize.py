@@ -14,7 +14,7 @@ import sys
 from datetime import datetime, timezone
 from pathlib import Path
 
-from machine_facts import choose, nvidia
+from machine_facts import choose, neuron, nvidia
 from mlperf_results.appnames import app_names
 from mlperf_results.backends import STAND_IN_BACKENDS, misfit
 from mlperf_results.disturbance import VERDICT
@@ -64,7 +64,7 @@ def failure(i: dict, error: Exception) -> dict:
     for name, key in i["meta"]["input_mapping"].items():
         if name in i["input"]:
             text = text.replace(f"{key}:", f"--{name}:")
-    return {"return": 1, "error": f"{text}\n{HINT}"}
+    return {"return": getattr(error, "code", 1), "error": f"{text}\n{HINT}"}
 
 
 SESSION_KEY = "CM_TMP_MLPERF_SESSION"
@@ -83,20 +83,24 @@ RECORDED_KEY = "CM_RECORDED_MACHINE"
 
 
 def require_device(env: dict, folder: Path) -> None:
-    """Raises run_request.RequestError where the backend cannot do what is asked for, or device cuda and no GPU answers.
+    """Raises run_request.RequestError where the backend cannot do what is asked for, or its device is not there.
 
     A plan may be made for a recorded machine.
     """
     keys = (run_request.BACKEND_KEY, run_request.MODEL_KEY, run_request.DEVICE_KEY)
     if why := misfit(*(str(env.get(key) or "") for key in keys)):
         raise run_request.RequestError([why])
-    if env.get(run_request.DEVICE_KEY) != "cuda" or env.get(run_request.BACKEND_KEY) in STAND_IN_BACKENDS:
+    device = env.get(run_request.DEVICE_KEY)
+    if device == "cpu" or env.get(run_request.BACKEND_KEY) in STAND_IN_BACKENDS:
         return
     try:
-        why = nvidia.missing_gpu(choose.choose(str(env.get(RECORDED_KEY) or ""), folder).machine)
+        machine = choose.choose(str(env.get(RECORDED_KEY) or ""), folder).machine
     except choose.MachineError as error:
         raise run_request.RequestError([f"--machine: {error}"]) from error
-    if why:
+    if device == "inferentia":
+        if why := neuron.missing(machine):
+            raise run_request.RequestError([f"{why}; --simulate=neuron proves the path on the processor"], 16)
+    elif why := nvidia.missing_gpu(machine):
         words = "--device=cpu runs without one; cm plan script --machine=NAME plans for a recorded machine"
         raise run_request.RequestError([f"--device=cuda: {why}; {words}"])
 
@@ -109,6 +113,7 @@ def plan(i):
     env = i["env"]
     folder = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
     try:
+        env = run_request.with_stand_in(env)
         require_device(env, folder)
         call = several.inputs_for_all(env, i["input"], i["meta"]["input_mapping"])
         if call is None:
@@ -126,6 +131,7 @@ def preprocess(i):
     try:
         if env.get(RECORDED_KEY):
             raise run_request.RequestError(["--machine: a recorded machine can be planned for, with cm plan script"])
+        env.update(run_request.with_stand_in(env))
         require_device(env, folder)
         call = several.inputs_for_all(env, i["input"], i["meta"]["input_mapping"])
         if call is not None:

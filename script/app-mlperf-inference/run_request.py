@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from mlperf_results.appnames import PRECISION_ALIASES, AppNames
-from mlperf_results.backends import BACKENDS
+from mlperf_results.backends import BACKENDS, simulated
 from mlperf_results.compliance import TESTS as COMPLIANCE_TESTS
 from mlperf_results.names import UnknownName, parse_execution_mode, parse_mode, parse_scenario, unknown_text
 from mlperf_results.rounds import scenarios_of
@@ -32,6 +32,7 @@ OWN_PATH_KEYS = ("CM_MLPERF_OWN_DATASET_PATH", "CM_MLPERF_OWN_MODEL_PATH")
 COMPLIANCE_TEST_KEY = "CM_MLPERF_COMPLIANCE_TEST"
 COMPLIANCE_REFERENCE_KEY = "CM_MLPERF_COMPLIANCE_REFERENCE"
 FIND_KEY = "CM_MLPERF_FIND"
+SIMULATE_KEY = "CM_MLPERF_SIMULATE"
 DATASET_KEY = "CM_DATASET_PATH"
 PREPROCESSED_KEY = "CM_DATASET_PREPROCESSED_PATH"
 MODEL_FILE_KEY = "CM_ML_MODEL_FILE_WITH_PATH"
@@ -62,12 +63,27 @@ NUMBERS = {"target_qps": "CM_MLPERF_LOADGEN_TARGET_QPS", "target_latency_ms": "C
 
 
 class RequestError(Exception):
-    """The env asks for a run that cannot be; `problems` holds one text for each wrong value."""
+    """The env asks for a run that cannot be; `problems` holds one text for each wrong value. code: CM's answer."""
 
-    def __init__(self, problems: list[str]) -> None:
+    def __init__(self, problems: list[str], code: int = 1) -> None:
         before = " " if len(problems) == 1 else "\n  "
         super().__init__("cannot run what was asked for:" + "".join(before + text for text in problems))
         self.problems = tuple(problems)
+        self.code = code
+
+
+def with_stand_in(env: Mapping[str, object]) -> dict[str, object]:
+    """The env of the run that `--simulate` asks for: a stand-in in the place of its backend, on the processor.
+
+    Raises RequestError where the backend is another one.
+    """
+    keys = (SIMULATE_KEY, BACKEND_KEY, DEVICE_KEY)
+    try:
+        backend, device = simulated(*(str(env.get(key) or "").strip() for key in keys))
+    except ValueError as error:
+        raise RequestError([f"{SIMULATE_KEY}: {error}"]) from error
+    found = {key: value for key, value in env.items() if key != SIMULATE_KEY}
+    return {**found, BACKEND_KEY: backend, DEVICE_KEY: device} if backend else found
 
 
 def whole_number(text: str) -> int | None:

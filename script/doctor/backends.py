@@ -134,8 +134,22 @@ def _tensorrt(facts: Facts) -> list[Lack]:
 
 
 def _triton(facts: Facts) -> list[Lack]:
-    text = "the package nvidia-pytriton (it brings the server)"
-    return _package(facts._replace(has_benchmark_python=False), "nvidia-pytriton", text)
+    """The server has an environment of its own, which its recipe makes; a run calls that recipe."""
+    if facts.has_benchmark_python or "nvidia-pytriton" in facts.system.packages:
+        return []
+    return [Lack("the server, which get,triton,server installs", advice.TRITON)]
+
+
+def _neuron(facts: Facts) -> list[Lack]:
+    system = facts.system
+    chips = sum(device.kind == "neuron" for device in system.present)
+    if not chips and not system.neuron_devices:
+        return [Lack("AWS Neuron device", None)]
+    if system.neuron_devices < chips:
+        return [Lack("the driver aws-neuronx-dkms", advice.NEURON_DRIVER)]
+    if {"torch-neuron", "torch-neuronx"} & system.packages.keys():
+        return []
+    return [Lack("a server with AWS's torch-neuron or torch-neuronx", advice.TRITON_NEURON)]
 
 
 def _containers(facts: Facts) -> list[Lack]:
@@ -162,6 +176,7 @@ BACKENDS: Mapping[str, Callable[[Facts], list[Lack]]] = {
     "torch (cuda)": _torch_cuda,
     "tensorrt": _tensorrt,
     "triton (python backend)": _triton,
+    "neuron (triton)": _neuron,
     "containers": _containers,
     "containers (gpu)": _containers_gpu,
 }
@@ -171,5 +186,6 @@ PACKAGES = {
     "torch (cpu)": "torch",
     "torch (cuda)": "torch",
     "tensorrt": "tensorrt",
+    "triton (python backend)": "nvidia-pytriton",
 }
 """The package of each backend that benchmarks run with; a run installs it into their environment."""

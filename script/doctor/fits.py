@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from machine_facts import neuron
 from machine_facts.findings import Finding, counted
 from machine_facts.system import System
 from machine_facts.toolkits import Toolkit, release_of
@@ -74,7 +75,10 @@ def _neuron(system: System) -> Iterator[Finding]:
         found = f"{chips} chips on the bus, {system.neuron_devices} as /dev/neuron*"
         yield Finding("Neuron", "problem", found, "the driver aws-neuronx-dkms", (advice.NEURON_DRIVER,))
     else:
-        yield Finding("Neuron", "ok", counted(system.neuron_devices, "Neuron device"))
+        found = f"{counted(system.neuron_devices, 'Neuron device')}, {counted(system.neuron_cores, 'NeuronCore')}"
+        yield Finding("Neuron", "ok", found)
+    if any(neuron.SDK_OF_CHIP.get(device.name) == "torch_neuron" for device in system.present):
+        yield Finding("torch-neuron", "note", neuron.ARCHIVED, "Inf2, for a library that AWS supports")
 
 
 def _mig(system: System) -> Iterator[Finding]:

@@ -95,6 +95,8 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     except OSError as error:
         return {"return": 1, "error": f"{info_file} cannot be read: {error.strerror}\nhint: make the model again"}
     env["CM_ML_MODEL_ENGINE_FROM"] = str(info_file)
+    if str(env.get("CM_ENGINE_LIBRARY", "")).startswith("neuron"):  # compiled by the torch that will run it
+        env["CM_TMP_ENGINE_PYTHON"] = env["CM_TRITON_SERVER_PYTHON"]
     lines = "".join(f"{word}\n" for word in arguments(env, info_file, Path.cwd()))
     Path("arguments.txt").write_text(lines, encoding="utf-8")
     return {"return": 0}

@@ -4,4 +4,4 @@
 set -euo pipefail
 
 mapfile -t arguments <arguments.txt
-"${CM_PYTHON_BIN_WITH_PATH}" -B -m harness.making.engine "${arguments[@]}"
+"${CM_TMP_ENGINE_PYTHON:-${CM_PYTHON_BIN_WITH_PATH}}" -B -m harness.making.engine "${arguments[@]}"

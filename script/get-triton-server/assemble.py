@@ -6,6 +6,7 @@ Run by run.sh with the Python of the server's virtual environment; harness/ and 
     server.json              what there is and what its process needs (harness/backends/triton/server.py)
     backends/python/         Triton's Python backend: library, utilities, and the stub of this Python's version
     backends/onnxruntime/    our Python-based backend for ONNX files
+    backends/neuron/         model.py for networks that are compiled for AWS Neuron
     lib/                     links to the two libraries that perf_analyzer looks for
 
 Triton's stub (2.51.0) takes its packages from the first `python3` on PATH, not from PYTHONPATH, and its libpython from
@@ -108,7 +109,8 @@ def copy_backends(wheel: Path, python: str, target: Path) -> Path:
     backend = wheel / "backends" / "python"
     for file in (stub, backend / "libtriton_python.so", backend / "triton_python_backend_utils.py"):
         shutil.copy(file, target / "python" / file.name)
-    shutil.copytree(HERE / "backends" / "onnxruntime", target / "onnxruntime", ignore=shutil.ignore_patterns("__*"))
+    for folder in sorted((HERE / "backends").iterdir()):
+        shutil.copytree(folder, target / folder.name, ignore=shutil.ignore_patterns("__*"))
     return target / "python" / stub.name
 
 

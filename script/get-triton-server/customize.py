@@ -14,10 +14,20 @@ import re
 from pathlib import Path
 from typing import Any
 
+from machine_facts import neuron
+from machine_facts.probe import Machine
+
 KIND_KEY = "CM_TRITON_SERVER_KIND"
 IMAGE_KEY = "CM_TRITON_SERVER_IMAGE"
 FILE_KEY = "CM_TRITON_SERVER_FILE"
 DIGEST = re.compile(r"[^@\s]+@sha256:[0-9a-f]{64}")
+PYTHON_KEY = "CM_TRITON_SERVER_PYTHON"
+NEURON_PACKAGES = {
+    "torch_neuron": "torch-neuron==1.13.1.2.11.13.0 neuron-cc[tensorflow] protobuf<5",
+    "torch_neuronx": "torch-neuronx==2.* neuronx-cc==2.* protobuf<5",
+}
+"""What AWS's setup pages install from its index, for Inf1 (archived; the last version) and for Inf2 (read 2026-11-23).
+PyPI has placeholders of these names, version 1.0, so that a version is always asked for. Not installed here."""
 MACHINES = ("x86_64",)
 """What nvidia-pytriton 0.7.0 has wheels for: manylinux_2_35_x86_64 (PyPI)."""
 
@@ -46,10 +56,16 @@ def misfit(machine: str) -> str:
     )
 
 
+def missing_neuron(env: dict[str, Any]) -> str:
+    """Why the environment for NeuronCores cannot be made here; empty where it can, or is not asked for."""
+    why = neuron.missing(Machine()) if env.get(KIND_KEY) == "neuron" else ""
+    return f"{why}\nhint: --simulate=neuron proves the path on the processor" if why else ""
+
+
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """Refuses what preprocess refuses; called when a run is planned, makes nothing."""
     env = i["env"]
-    why = "" if is_container(env) else misfit(platform.machine())
+    why = "" if is_container(env) else misfit(platform.machine()) or missing_neuron(env)
     return {"return": 16, "error": why} if why else {"return": 0}
 
 
@@ -57,6 +73,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: see `plan`; with `_container` it names the image and how to get it, and fetches nothing."""
     env = i["env"]
     if not is_container(env):
+        if env.get(KIND_KEY) == "neuron":
+            env["CM_TMP_NEURON_PACKAGES"] = NEURON_PACKAGES.get(neuron.sdk(Machine()), "")
+            env["CM_TMP_NEURON_INDEX"] = neuron.INDEX
         return plan(i)
     from mlperf_results.backends import BACKENDS
 
@@ -81,6 +100,7 @@ def postprocess(i: dict[str, Any]) -> dict[str, Any]:
         return {"return": 1, "error": f"{folder / 'server.json'} cannot be used: {error!r}\nhint: run it with --new"}
     env[FILE_KEY] = str(folder / "server.json")
     env["CM_TRITON_SERVER_VERSION"] = version
+    env[PYTHON_KEY] = str(env.get("CM_PYTHON_BIN_WITH_PATH", ""))
     env["CM_GET_DEPENDENT_CACHED_PATH"] = program
     files = ["server.json", *(str(path) for path in sorted(Path("backends").rglob("*")) if path.is_file())]
     return {"return": 0, "version": version, "files": files}

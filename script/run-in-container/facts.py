@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from machine_facts import nvidia
+from machine_facts import gpu_bus, nvidia
 from machine_facts.probe import Machine
 
 from .image import Account, Source
@@ -21,7 +21,8 @@ ROOTS_STAND_IN = 1000
 
 
 class Facts(NamedTuple):
-    """The machine and its user; ``engines`` as get-docker's state lists them, ``token`` tells containers apart."""
+    """The machine and its user; ``engines`` as get-docker's state lists them, ``token`` tells containers apart,
+    ``neuron`` has the Neuron devices."""
 
     account: Account
     is_root: bool
@@ -30,6 +31,7 @@ class Facts(NamedTuple):
     source: Source
     engines: tuple[Mapping[str, Any], ...]
     has_gpu: bool
+    neuron: tuple[str, ...]
     has_nvidia_docker: bool
     has_cdi: bool
     token: str
@@ -50,6 +52,7 @@ def look(machine: Machine, engines: list[Mapping[str, Any]], checkout: Source, t
         source=checkout,
         engines=tuple(engines),
         has_gpu=bool(nvidia.look(machine).gpus),
+        neuron=tuple(f"/dev/neuron{number}" for number in range(gpu_bus.neuron_devices(machine))),
         has_nvidia_docker=machine.is_file(NVIDIA_DOCKER),
         has_cdi=any(name.endswith((".yaml", ".json")) for folder in CDI for name in machine.names(folder)),
         token=token,

@@ -38,7 +38,8 @@ class Gpus(NamedTuple):
 class Container(NamedTuple):
     """All that the command lines are made of. ``engine`` is its kind, ``program`` what to call.
 
-    ``variables`` are (name, value); ``passed`` are names whose values the engine takes from its own environment.
+    ``variables`` are (name, value); ``passed`` are names whose values the engine takes from its own environment;
+    ``neuron`` has the Neuron devices of the host, all of which it gets.
     """
 
     engine: str
@@ -53,6 +54,7 @@ class Container(NamedTuple):
     is_unconfined: bool
     keeps_user: bool
     more: tuple[str, ...]
+    neuron: tuple[str, ...] = ()
 
 
 def mounts(request: Request, work: str, cache: str, home: str) -> tuple[Mount, ...]:
@@ -137,6 +139,7 @@ def _options(container: Container) -> tuple[str, ...]:
         gpu = ("--nv",) if container.gpus.devices else ()
         return ("--writable-tmpfs", *gpu, *binds, *container.more)
     words = [*_gpus(container)]
+    words += _neuron(container)
     words += [f"--mount=type=bind,source={mount.source},target={mount.target}" for mount in container.mounts]
     words += [f"--env={name}={value}" for name, value in container.variables]
     words += [f"--env={name}" for name in container.passed]
@@ -148,6 +151,15 @@ def _options(container: Container) -> tuple[str, ...]:
     if container.is_unconfined:
         words += ["--security-opt=apparmor=unconfined", "--security-opt=seccomp=unconfined"]
     return (*words, *container.more)
+
+
+def _neuron(container: Container) -> tuple[str, ...]:
+    """Devices, locked memory and udev, as inferentia/README.md of triton-inference-server/python_backend (17cf5b3f) has
+    them for Inf1. Not run on hardware."""
+    if not container.neuron:
+        return ()
+    udev = "--mount=type=bind,source=/lib/udev,target=/mylib/udev,readonly"
+    return (*(f"--device={name}" for name in container.neuron), "--ulimit=memlock=-1", udev)
 
 
 def _gpus(container: Container) -> tuple[str, ...]:

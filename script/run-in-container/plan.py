@@ -16,6 +16,10 @@ from .words import RequestError
 
 FILE, CONTEXT = "Dockerfile", "context"
 
+NEURON_SHM = "32g"
+"""Shared memory that NVIDIA's v2.0 Makefile gives its container on AWS Inferentia (mlcommons/inference_results_v2.0,
+425a0d30)."""
+
 
 class Plan(NamedTuple):
     """What would be done. ``trouble`` is why no engine can do it here; ``tag`` that of both images."""
@@ -67,10 +71,11 @@ def make(request: Request, facts: Facts) -> Plan:
         variables=(*scratch, *launch.visible(gpus, engine["name"]), *request.container_env),
         passed=request.secrets,
         gpus=gpus,
-        shm_size=request.options.shm_size,
+        shm_size=request.options.shm_size or (NEURON_SHM if facts.neuron and not is_apptainer else ""),
         is_unconfined=request.options.is_unconfined,
         keeps_user=engine["name"] == "podman" and not facts.is_root,
         more=request.options.run_arguments,
+        neuron=facts.neuron,
     )
     is_baked = request.action != "headless"
     made = image.instructions(request, account, facts.source, is_baked=is_baked)
@@ -119,6 +124,8 @@ def _notes(request: Request, facts: Facts, container: Container) -> tuple[str, .
     if facts.is_root and container.engine != "apptainer":
         who = request.options.user_id or str(facts.account.uid)
         notes.append(f"you are root: the user in the container is {who}, and mounted folders have to let it write")
+    if container.neuron and container.engine == "apptainer":
+        notes.append("Neuron devices with Apptainer: not known; it shows the whole /dev of the host by default")
     if container.gpus.devices and container.engine == "podman" and not facts.has_cdi:
         notes.append("podman finds GPUs by CDI: sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml")
     if container.engine == "apptainer" and (container.shm_size or container.is_unconfined):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mlperf_results.appnames import PRECISION_ALIASES, default_run_config
+from mlperf_results.backends import simulated
 from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.names import (
     ExecutionMode,
@@ -35,8 +36,9 @@ IMPLEMENTATIONS = (
 DIVISIONS = ("open", "closed", "network")
 CATEGORIES = ("edge", "datacenter", "datacenter,edge")
 RUN_INPUTS = (
-    "batch_size", "batch_timeout", "dataset_path", "gpus", "instances", "min_duration_ms", "min_query_count",
-    "model_path", "performance_sample_count", "threads", "user_conf",
+    "batch_size", "batch_timeout", "batching", "dataset_path", "gpus", "instance_count", "instances", "max_batch_size",
+    "max_queue_delay_us", "min_duration_ms", "min_query_count", "model_path", "performance_sample_count",
+    "preferred_batch_size", "threads", "transport", "user_conf",
 )  # fmt: skip
 """Inputs that go to every run as they are."""
 TARGET_INPUTS = (
@@ -126,6 +128,14 @@ class _Reader:
             self.problems.append(f"--{name}: {unknown_text(name, self.text(name), allowed)}")
         return text
 
+    def simulated(self, backend: str, device: str) -> tuple[str, str]:
+        """The backend and the device that run: with `--simulate` a stand-in on the processor."""
+        try:
+            return simulated(self.text("simulate"), backend, device)
+        except ValueError as error:
+            self.problems.append(f"--simulate: {error}")
+            return backend, device
+
     def given(self, names: tuple[str, ...]) -> dict[str, str]:
         return {name: self.text(name) for name in names if self.text(name)}
 
@@ -138,7 +148,7 @@ def read(
     names = known.names
     model = reader.one_of("model", names.models, names.aliases)
     device = reader.one_of("device", names.devices, DEVICE_NAMES)
-    backend = reader.one_of("backend", names.backends, {})
+    backend, device = reader.simulated(reader.one_of("backend", names.backends, {}), device)
     precision = reader.one_of("precision", names.precisions, PRECISION_ALIASES)
     source = reader.one_of("source", names.sources, {})
     _implementation(reader)

@@ -233,7 +233,7 @@ def parse_config(env: Mapping[str, object], known: AppNames, folder: Path) -> Co
     model = reader.one_of("CM_MLPERF_MODEL", "model", known.models, known.aliases)
     backend = _backend(reader, model, known)
     model, backend = reader.with_config_ver(model, backend, known.models)
-    device = reader.one_of("CM_MLPERF_DEVICE", "device", known.devices, {})
+    backend, device = reader.simulated(backend, reader.one_of("CM_MLPERF_DEVICE", "device", known.devices, {}))
     given = {name: reader.positive_number(key, name) for name, key in TARGET_KEYS.items()}
     config = Config(
         model=model,

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from mlperf_results.backends import simulated
 from mlperf_results.names import (
     ExecutionMode,
     Mode,
@@ -101,6 +102,14 @@ class Reader:
                 self.problems.append(f"--config_ver={text}: {model} has one accuracy level")
             model = higher
         return model, "triton" if "triton" in text else backend
+
+    def simulated(self, backend: str, device: str) -> tuple[str, str]:
+        """The backend and the device that run: with `--simulate` a stand-in on the processor."""
+        try:
+            return simulated(self.text("CM_MLPERF_SIMULATE"), backend, device)
+        except ValueError as error:
+            self.problems.append(f"--simulate: {error}")
+            return backend, device
 
     def execution_mode(self, key: str) -> ExecutionMode:
         """How long runs are; `--fast`, of NVIDIA's harness of v2.0, means 60 s."""

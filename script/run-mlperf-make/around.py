@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from machine_facts import choose, nvidia
+from machine_facts import choose, neuron, nvidia
 from mlperf_configs import detection, lookup
 from mlperf_configs.custom import FOLDER_VARIABLE, custom_folder
 from mlperf_configs.effective import EffectiveConfig
@@ -32,7 +32,7 @@ class Around:
     def __init__(self, request: Request, recipes: Path, stamp: str, cmind: Any = None) -> None:
         self.folder, self.recipes, self.stamp, self.cmind = request.folder, recipes, stamp, cmind
         self.machine, self.source = request.text("MACHINE"), request.text("SOURCE") or "real"
-        self.is_cpu = request.is_on("USE_CPU") or request.work == "run_cpu_harness"
+        self.is_cpu = request.is_on("USE_CPU") or request.work in ("run_cpu_harness", "run_inferentia_harness")
         self._stored: dict[str, Mapping[str, Any]] = {}
 
     @cached_property
@@ -87,6 +87,10 @@ class Around:
     def missing_hardware(self) -> str:
         """Why no GPU can be used on this machine; empty where one can."""
         return nvidia.missing_gpu(choose.choose(self.machine, self.folder).machine)
+
+    def missing_neuron(self) -> str:
+        """Why AWS Inferentia cannot be used on this machine; empty where it can."""
+        return neuron.missing(choose.choose(self.machine, self.folder).machine)
 
     def recipe_tags(self, part: str) -> Mapping[str, str]:
         """By benchmark the tags of the recipe for a part: model, data or preprocessed; "" where it has none."""

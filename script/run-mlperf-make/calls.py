@@ -24,11 +24,11 @@ MODEL_KEYS = ("CM_ML_MODEL_FILE_WITH_PATH", "CM_ML_MODEL_INFO_FILE")
 
 
 class MakeError(Exception):
-    """A target cannot be made; the text says why, `hint` what to try."""
+    """A target cannot be made; the text says why, `hint` what to try. code: 16 where the machine lacks something."""
 
-    def __init__(self, message: str, hint: str = "make help lists the targets and variables") -> None:
+    def __init__(self, message: str, hint: str = "make help lists the targets and variables", *, code: int = 1) -> None:
         super().__init__(message)
-        self.hint = hint
+        self.hint, self.code = hint, code
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ def _take(place: Path) -> bool:
 
 def failure(error: MakeError) -> dict[str, Any]:
     """CM's answer for a call that cannot go on."""
-    return {"return": 1, "error": f"{error}\n  hint: {error.hint}"}
+    return {"return": error.code, "error": f"{error}\n  hint: {error.hint}"}
 
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from mlperf_configs.effective import EffectiveConfig
 from mlperf_configs.registry import UnknownConfig
-from mlperf_results.backends import misfit
+from mlperf_results.backends import BACKENDS, misfit, simulated
 from mlperf_results.names import Scenario
 from mlperf_results.officialnames import parse_benchmark
 from mlperf_results.rounds import ROUNDS
@@ -19,9 +19,9 @@ from .request import Request
 from .run_args import ArgsError, RunArgs, Wanted
 from .tables import table
 
-NO_INFERENTIA = (
-    "AWS Inferentia is not supported: neither the AWS Neuron SDK nor Triton's Python backend is run by this repository"
-)
+CONFIG_VERSIONS = {"run_cpu_harness": "openvino", "run_inferentia_harness": "triton"}
+"""Of targets that have one when RUN_ARGS name none (README_Triton_CPU.md and README_Triton_Inferentia.md of v2.0)."""
+NEURON = "neuron"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,14 @@ def plan_of(request: Request, around: Around) -> Plan:
 def job_of(request: Request, around: Around) -> tuple[Job, tuple[str, ...]]:
     """What RUN_ARGS ask for, and what is said of it. Raises ArgsError and MakeError."""
     args = run_args.read(request.text("RUN_ARGS"), around.fields)
-    if request.work == "run_cpu_harness" and not args.config_versions:
-        args = replace(args, config_versions=("openvino",))
+    if request.work in CONFIG_VERSIONS and not args.config_versions:
+        args = replace(args, config_versions=(CONFIG_VERSIONS[request.work],))
+    is_neuron = request.work == "run_inferentia_harness"
+    if is_neuron and not args.benchmarks:
+        args = replace(args, benchmarks=[Wanted(name) for name in BACKENDS[NEURON].benchmarks])
     configs, left_out = _configs(args, around)
+    if is_neuron:
+        configs = [on_neuron(config, request.text("SIMULATE")) for config in configs]
     if not (request.is_plan and request.text("MACHINE")):
         for config in configs:
             _require(config, around)
@@ -63,6 +68,13 @@ def job_of(request: Request, around: Around) -> tuple[Job, tuple[str, ...]]:
         model_tags=around.recipe_tags("model"),
     )
     return job, (*args.remarks, *(f"left out: {line}" for line in left_out), *dict.fromkeys(told))
+
+
+def on_neuron(config: EffectiveConfig, simulate: str) -> EffectiveConfig:
+    """A configuration on AWS Inferentia, or on what stands in for it: of its settings the targets alone."""
+    backend, device = simulated(simulate, NEURON, BACKENDS[NEURON].devices[0])
+    targets = {name: value for name, value in config.values.items() if "expected" in name or "latency" in name}
+    return replace(config, backend=backend, device=device, values=targets)
 
 
 def _configs(args: RunArgs, around: Around) -> tuple[list[EffectiveConfig], list[str]]:
@@ -202,6 +214,8 @@ def _container(request: Request, around: Around) -> Plan:
     action = table("container_actions")[request.work]
     if action == "_prebuild" and request.is_on("NO_BUILD"):
         action = "_attach"
+    if request.is_on("USE_INFERENTIA") and not request.is_plan and (why := around.missing_neuron()):
+        raise MakeError(why, "leave USE_INFERENTIA out", code=16)
     detach = "yes" if request.is_on("DOCKER_DETACH") and action != "_build" else ""
     values = {**request.values, "FOLDER": str(request.folder), "DOCKER_DETACH": detach}
     (call,) = calls.simple(request.work, values)
@@ -211,8 +225,23 @@ def _container(request: Request, around: Around) -> Plan:
     return Plan(found)
 
 
-def _no_inferentia(request: Request, around: Around) -> Plan:
-    raise MakeError(NO_INFERENTIA, "make run_cpu_harness runs the same benchmarks on the processor")
+def _build_inferentia(request: Request, around: Around) -> Plan:
+    _require_neuron(request, around)
+    kind = "neuron-simulated" if request.text("SIMULATE") else "neuron"
+    return Plan([RecipeCall(f"get,triton,server,_{kind}", {}, is_answer=True)])
+
+
+def _inferentia_harness(request: Request, around: Around) -> Plan:
+    """Runs without a step for engines: they are compiled as the runs need them."""
+    job, remarks = job_of(request, around)
+    _require_neuron(request, around)
+    return Plan(calls.harness(job), remarks, job.configs)
+
+
+def _require_neuron(request: Request, around: Around) -> None:
+    why = "" if request.is_plan or request.text("SIMULATE") else around.missing_neuron()
+    if why:
+        raise MakeError(why, f"make {request.work} SIMULATE=neuron proves the path on the processor", code=16)
 
 
 _PLANS: Mapping[str, Callable[[Request, Around], Plan]] = {
@@ -220,7 +249,8 @@ _PLANS: Mapping[str, Callable[[Request, Around], Plan]] = {
     "calibrate": _calibrate,
     "generate_conf_files": _conf_files,
     "update_compliance": _update_compliance,
-    "build_inferentia": _no_inferentia,
+    "build_inferentia": _build_inferentia,
+    "run_inferentia_harness": _inferentia_harness,
     **dict.fromkeys(("run_harness", "run_cpu_harness", "run"), _harness),
     **dict.fromkeys(("run_audit_harness", "run_audit_test01", "run_audit_test04", "run_audit_test05"), _audit),
     **dict.fromkeys(("download_model", "download_data", "preprocess_data"), _data),

@@ -12,6 +12,8 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from machine_facts import neuron
+
 DIGEST = re.compile(r"[^@\s]+@sha256:[0-9a-f]{64}")
 NAME = "crowdperf-triton"
 MODELS = "/models"
@@ -37,10 +39,12 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerators:
-    """What the machine has: the number of GPUs that a driver answers for, and names such as "neuron0" in /dev."""
+    """What the machine has: the number of GPUs that a driver answers for, names such as "neuron0" in /dev, and the
+    library of AWS for them ("torch_neuron", "torch_neuronx")."""
 
     gpus: int = 0
     neuron: tuple[str, ...] = ()
+    sdk: str = ""
 
 
 def check(asked: Asked) -> None:
@@ -79,7 +83,11 @@ def notes(asked: Asked, found: Accelerators) -> tuple[str, ...]:
             f"'{{{{index .RepoDigests 0}}}}' {asked.image}` prints after `docker pull {asked.image}`, as --image="
         )
     if found.neuron:
-        lines.append("NVIDIA's image has no Neuron runtime: give --image of one with AWS's Neuron SDK and Triton in it")
+        lines.append(
+            f"NVIDIA's image has no Neuron runtime: give --image of one with AWS's {found.sdk} and Triton in it"
+        )
+        if found.sdk == "torch_neuron":
+            lines.append(neuron.ARCHIVED)
     elif found.gpus:
         lines.append(
             "the repository must be one for GPUs: cm run script --tags=generate,triton,model-repository --device=cuda"

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from machine_facts import choose, gpu_bus, nvidia
+from machine_facts import choose, gpu_bus, neuron, nvidia
 from mlperf_results.backends import BACKENDS
 
 from . import container
@@ -67,8 +67,8 @@ def container_plan(env: Mapping[str, Any], folder: Path) -> tuple[str, dict[str,
         grpc_port=port_of(env, PORTS[1]) or container.GRPC_PORT,
         shm_size=text_of(env, "CM_TRITON_SERVE_SHM_SIZE") or "1g",
     )
-    neuron = tuple(f"neuron{number}" for number in range(gpu_bus.neuron_devices(machine)))
-    found = container.Accelerators(gpus=len(nvidia.look(machine).gpus), neuron=neuron)
+    names = tuple(f"neuron{number}" for number in range(gpu_bus.neuron_devices(machine)))
+    found = container.Accelerators(gpus=len(nvidia.look(machine).gpus), neuron=names, sdk=neuron.sdk(machine))
     return chosen.banner, container.plan(asked, found)
 
 

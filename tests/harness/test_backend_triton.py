@@ -21,7 +21,7 @@ sys.path[:0] = [str(path) for path in SOURCES]
 from harness.backends.triton import keeper, repository, server  # noqa: E402
 from harness.config import KnownNames, parse_run_config  # noqa: E402
 from harness.errors import ConfigError, HarnessError  # noqa: E402
-from harness.served import resolve_serving, served_layouts  # noqa: E402
+from harness.served import largest_request, resolve_serving, served_layouts  # noqa: E402
 from harness.serving import ServingRequest  # noqa: E402
 from harness.tensors import NetworkSpec, TensorSpec  # noqa: E402
 from harness.tuning import Layout  # noqa: E402
@@ -265,6 +265,17 @@ def test_a_gpu_without_a_container_is_refused() -> None:
 def test_layouts_have_few_processes(changes, scenario, cores, instances, threads, expected) -> None:
     found = served_layouts(asked(**changes), scenario, cores, instances, threads)
     assert [(layout.instances, layout.threads) for layout in found] == expected
+
+
+def test_requests_of_small_samples_are_larger_than_the_benchmarks_batches() -> None:
+    digits = NetworkSpec(name="model", inputs=(IMAGE,), outputs=(LOGITS,))
+    picture = TensorSpec(name="image", dtype="float32", shape=(3, 224, 224))
+    pictures = NetworkSpec(name="model", inputs=(picture,), outputs=(LOGITS,))
+    ragged = NetworkSpec(name="m", inputs=(TensorSpec(name="i", dtype="int64", shape=("tokens",)),), outputs=())
+    assert largest_request(digits, Scenario.OFFLINE, 32) == 512
+    assert largest_request(digits, Scenario.SINGLE_STREAM, 32) == 32
+    assert largest_request(pictures, Scenario.SERVER, 64) == 64
+    assert largest_request(ragged, Scenario.OFFLINE, 128) == 128
 
 
 @pytest.mark.parametrize("cores", range(1, 130))

@@ -193,7 +193,7 @@ def test_all_bad_inputs_are_named_in_one_error_with_what_is_known():
     assert len(found) == 9, found
     text = "\n".join(found)
     for expected in (
-        "unknown model 'bret'; known: 3d-unet-99, ", "unknown backend 'tf'; known: null, onnxruntime",
+        "unknown model 'bret'; known: 3d-unet-99, ", "unknown backend 'tf'; known: neuron, neuron_simulated, null",
         "unknown scenario 'a'; known: SingleStream, MultiStream, Offline, Server, all", "unknown scenario 'b'",
         "known: test, fast, valid", "--batch_size: found 'x'", "--target_qps: found '-3'",
     ):  # fmt: skip

@@ -23,7 +23,7 @@ from harness.errors import ConfigError, HarnessError, Problem
 from harness.failures import Failures
 from harness.modelfacts import ModelFacts, file_sha256, read_model_facts
 from harness.qsl import Library, Source
-from harness.served import ServedPlan, resolve_serving, served_layouts
+from harness.served import ServedPlan, largest_request, resolve_serving, served_layouts
 from harness.store import open_store
 from harness.sut import Work
 from harness.tensors import Infer, Samples
@@ -169,11 +169,13 @@ def search_of(parts: Parts, target_latency_ms: float | None) -> Search:
     """Return what is to be found out: what the request and the backend leave open."""
     config, rules = parts.config, parts.rules
     fixed = config.batch_size or parts.can.batch_size
-    largest = fixed or rules.largest_batch_size
+    first, largest = rules.batch_size, fixed or rules.largest_batch_size
     if config.serving is not None:
         count = len(physical_cores(available_cores()))
         layouts = served_layouts(config.serving, config.scenario, count, config.instances, config.threads)
         fixed = 1 if config.serving.is_batched_by_server else fixed
+        if (request := largest_request(parts.model.networks[0], config.scenario, largest)) > largest:
+            first = largest = request  # each layout costs a start of the server: there is little time for more
         largest = fixed or min(largest, config.serving.max_batch_size or largest)
     elif config.device == "cpu":
         cores = physical_cores(available_cores())
@@ -183,7 +185,7 @@ def search_of(parts: Parts, target_latency_ms: float | None) -> Search:
     return Search(
         scenario=config.scenario,
         layouts=layouts,
-        batch_size=fixed or min(rules.batch_size, largest),
+        batch_size=fixed or min(first, largest),
         largest_batch_size=largest,
         limit_ms=target_latency_ms or rules.server_target_latency_ms,
         budget_s=_SEARCH_S[config.execution_mode],

@@ -11,6 +11,7 @@ from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY, Scenario
 
 from harness.serving import Serving, ServingRequest
 from harness.settings import Origin
+from harness.tensors import NetworkSpec
 from harness.tuning import Layout
 
 IN_FLIGHT = 32
@@ -18,6 +19,9 @@ IN_FLIGHT = 32
 two full batches of SERVER_BATCH."""
 SERVER_BATCH = 16
 """Largest batch of the server's batcher where none is given: this project's choice."""
+REQUEST_BYTES, REQUEST_SAMPLES = 2**20, 512
+"""A request costs about 1 ms, whatever its size (Triton 2.51.0, 2026-11), so where samples are small, Offline and
+Server look for the best batch from so many bytes or samples of a request downwards: this project's choice."""
 _FEW_CORES = 8
 """From so many cores on, a process of the model gets four: each process has the weights in memory."""
 
@@ -43,6 +47,14 @@ def _processes(scenario: Scenario, cores: int) -> int:
     if scenario is Scenario.SINGLE_STREAM:
         return 1
     return cores if cores < _FEW_CORES else cores // 4
+
+
+def largest_request(network: NetworkSpec, scenario: Scenario, largest: int) -> int:
+    """Return the most samples of a request where the harness makes the batches. `largest`: that of the benchmark."""
+    tensors = (*network.inputs, *network.outputs)
+    if scenario.is_stream or not all(spec.is_fixed for spec in tensors):
+        return largest
+    return max(largest, min(REQUEST_SAMPLES, REQUEST_BYTES // sum(spec.size_bytes for spec in tensors)))
 
 
 def _in_flight(scenario: Scenario) -> int:

@@ -28,7 +28,7 @@ data, have none of them."""
 
 _STAND_INS, _MADE = "|".join(STAND_IN_BACKENDS), "synthetic|tiny"
 _TRACES = re.compile(
-    rf"\|\s*backend\s*\|\s*(?:{_STAND_INS})\b|--backend[= ](?:{_STAND_INS})\b|--source[= ](?:{_MADE})\b"
+    rf"\|\s*backend\s*\|\s*(?:{_STAND_INS})\b|--backend[= ](?:{_STAND_INS})\b|--source[= ](?:{_MADE})\b|--simulate[= ]"
     rf"|,_(?:{_STAND_INS}|{_MADE})\b|none \(the backend computes nothing\)|made (?:them|by a program)"
 )
 """What README.md and measurements.json of this project say of a stand-in or of made data, beside the labels: the row of

@@ -8,9 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from . import cpu, gpu_bus, host, nvidia, probe, pythons, toolkits
+from . import cpu, gpu_bus, host, neuron, nvidia, probe, pythons, toolkits
 
-LIBRARIES = ("onnxruntime", "onnxruntime-gpu", "torch", "tensorrt", "tensorrt-rtx", "nvidia-pytriton", "tritonclient")
+LIBRARIES = (
+    "onnxruntime", "onnxruntime-gpu", "torch", "tensorrt", "tensorrt-rtx", "nvidia-pytriton", "tritonclient",
+    "torch-neuron", "torch-neuronx",
+)  # fmt: skip
 """The packages of the chosen Python that matter for a backend (normalised names)."""
 
 
@@ -34,6 +37,7 @@ class System:
     numa: tuple[int | None, ...]
     fabric_manager: str
     neuron_devices: int
+    neuron_cores: int
     cuda: tuple[toolkits.Toolkit, ...]
     cudnn: tuple[toolkits.Library, ...]
     tensorrt: tuple[toolkits.Library, ...]
@@ -70,6 +74,7 @@ def look(machine: probe.Machine, python: str = "", note: str = "") -> System:
         numa=_numa(machine, driver),
         fabric_manager=nvidia.fabric_manager_version(machine),
         neuron_devices=gpu_bus.neuron_devices(machine),
+        neuron_cores=neuron.core_count(machine),
         cuda=toolkits.cuda_toolkits(machine),
         cudnn=toolkits.cudnn_versions(machine),
         tensorrt=toolkits.tensorrt_versions(machine),

@@ -38,7 +38,8 @@ def accelerator_rows(system: System) -> list[tuple[str, str]]:
         count = sum(gpu.name == name for gpu in system.driver.gpus)
         rows.append(("visible", f"{count} x {name}, {memory_mib} MiB, compute capability {capability or 'not told'}"))
     if system.neuron_devices:
-        rows.append(("visible", counted(system.neuron_devices, "Neuron device")))
+        cores = f", {counted(system.neuron_cores, 'NeuronCore')}" if system.neuron_cores else ""
+        rows.append(("visible", counted(system.neuron_devices, "Neuron device") + cores))
     if system.jetson_model:
         rows.append(("visible", "the GPU of the chip (no nvidia-smi on this board)"))
     if not system.visible_count:

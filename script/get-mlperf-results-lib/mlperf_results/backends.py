@@ -15,6 +15,25 @@ BACKENDS: Mapping[str, BackendRecord] = MappingProxyType(read_records("backends"
 STAND_IN_BACKENDS = tuple(name for name, record in BACKENDS.items() if record.stand_in)
 """Backends whose speed is no machine's: they prove pipelines."""
 
+SIMULATORS: Mapping[str, str] = MappingProxyType(
+    {one.simulates: name for name, one in BACKENDS.items() if one.simulates}
+)
+"""The stand-in that `--simulate=BACKEND` runs in the place of a backend."""
+
+
+def simulated(simulate: str, backend: str, device: str) -> tuple[str, str]:
+    """Return the backend and the device that run: with `--simulate=BACKEND` its stand-in, else those that are given.
+
+    Raises ValueError where another backend is asked for.
+    """
+    if not simulate:
+        return backend, device
+    stand_in = SIMULATORS.get(simulate, "")
+    if not stand_in or backend not in (simulate, stand_in):
+        allowed = " or ".join(f"{name} with backend {name}" for name in SIMULATORS)
+        raise ValueError(f"found {simulate!r} with backend {backend}; allowed: {allowed}")
+    return stand_in, BACKENDS[stand_in].devices[0]
+
 
 def default_backend(benchmark: str) -> str:
     """Return the backend that runs a benchmark where none is named."""
@@ -37,4 +56,6 @@ def misfit(backend: str, benchmark: str, device: str) -> str:
         fitting = ", ".join(name for name, one in BACKENDS.items() if one.is_text != record.is_text)
         words = "it answers prompts with texts" if record.is_text else "it runs networks on tensors"
         reasons[benchmark] = f"{words}; backends that can: {fitting}"
+    elif record.benchmarks and known is not None and known.name not in record.benchmarks:
+        reasons[benchmark] = f"it runs {', '.join(record.benchmarks)}"
     return "; ".join(f"backend {backend} cannot run {what}: {why}" for what, why in reasons.items() if why)

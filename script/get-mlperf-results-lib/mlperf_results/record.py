@@ -245,8 +245,8 @@ class Package:
 class BackendRecord:
     """A backend: what runs a network on a device.
 
-    framework: what model.json must name ("onnx", "pytorch", "tensorrt", "openvino", "huggingface", "gguf"); None: no
-    file is read.
+    framework: what model.json must name ("onnx", "pytorch", "tensorrt", "openvino", "neuron", "huggingface", "gguf");
+    None: no file is read.
     model_files: the variation of the model recipes whose files it reads or is built from. engine: the variation of
     generate-engine that builds what it reads; empty: it reads the model's own files. engine_suffix: what files of
     engines end with. has_largest_batch: whether an engine is built for batches up to a size. int8_files: the
@@ -255,12 +255,14 @@ class BackendRecord:
     batch_size: the one that suits it whatever the model; None: the harness looks for the best.
     library: the handle of the package whose version stands in a system's name. short_name: in systems' names as NVIDIA
     gives them. transformation: what it does to weights, for measurements.json.
-    stand_in: what is said of figures that are no machine's; empty: a real backend. is_default: what runs a benchmark
-    where none is named; one of those that run networks, and one of those that answer prompts.
+    stand_in: what is said of figures that are no machine's; empty: a real backend. simulates: the backend whose place
+    the stand-in takes with `--simulate`. is_default: what runs a benchmark where none is named; one of those that run
+    networks, and one of those that answer prompts.
     recipes: tags of further recipes that it needs. is_served: another process answers; run.json then has `serving`.
     is_text: it answers prompts token by token (harness/text/engine.py); run.json then has `text`. is_remote: a server
     that is not this tool's answers; it needs no file of a model.
-    unfit: devices that it cannot use, each with the reason. image: a container that has it.
+    unfit: devices that it cannot use, each with the reason. image: a container that has it. benchmarks: the only ones
+    that it runs, by name without level; empty: all.
     """
 
     framework: str | None
@@ -277,6 +279,7 @@ class BackendRecord:
     short_name: str = ""
     transformation: str = ""
     stand_in: str = ""
+    simulates: str = ""
     is_default: bool = False
     recipes: tuple[str, ...] = ()
     is_served: bool = False
@@ -284,3 +287,4 @@ class BackendRecord:
     is_remote: bool = False
     unfit: Mapping[str, str] = field(default_factory=dict)
     image: str = ""
+    benchmarks: tuple[str, ...] = ()

@@ -8,7 +8,9 @@ tritonclient alone; the server and its Python live in an environment of their ow
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from mlperf_results.logs import Json
@@ -19,7 +21,7 @@ from harness.backends.triton.client import CALLERS, Caller, Target
 from harness.backends.triton.server import Start, TritonServer, read_server_files, start_server
 from harness.errors import HarnessError
 from harness.serving import Serving
-from harness.tensors import Infer, Tensors
+from harness.tensors import Infer, NetworkSpec, Tensors
 
 FOLDER, LOG_FILE = "triton", "server.log"
 """In the folder of the run: what the server was given, and what it printed."""
@@ -29,13 +31,28 @@ START_S, START_PER_PROCESS_S, LOADED_BYTES_PER_S = 20.0, 1.0, 50e6
 took 2 to 9 s on a machine with 2 busy cores (Triton 2.51.0, 2026-11), so this is two to ten times as long."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A server that is ready with one network, and how many callers it will have."""
+
+    server: TritonServer
+    target: Target
+    serving: Serving
+    instances: int
+
+    @property
+    def network(self) -> NetworkSpec:
+        """The tensors that the server takes and gives."""
+        return self.target.network
+
+
 class TritonBackend:
     """A server that is ready, and its callers."""
 
-    def __init__(self, server: TritonServer, target: Target, request: BackendRequest, serving: Serving) -> None:
-        self._server, self._target, self._serving = server, target, serving
+    def __init__(self, served: Served) -> None:
+        self._server, self._target, self._serving = served.server, served.target, served.serving
         self._callers: list[Caller] = []
-        self._sent = [[0, 0, 0] for _ in range(request.instances)]  # of each instance: requests, samples, ns
+        self._sent = [[0, 0, 0] for _ in range(served.instances)]  # of each instance: requests, samples, ns
         self._before: Mapping[str, Any] = {}
 
     def instance(self, number: int) -> Infer:
@@ -133,10 +150,10 @@ def model_settings(serving: Serving, threads: int) -> repository.ModelSettings:
     )
 
 
-def _require_transport(request: BackendRequest, serving: Serving) -> None:
+def _require_transport(network: NetworkSpec, serving: Serving) -> None:
     if serving.transport != "shm":
         return
-    open_sizes = [spec.name for spec in (*request.network.inputs, *request.network.outputs) if not spec.is_fixed]
+    open_sizes = [spec.name for spec in (*network.inputs, *network.outputs) if not spec.is_fixed]
     if open_sizes:
         raise HarnessError(
             f"--transport=shm needs tensors of one size; those of {', '.join(open_sizes)} differ from call to call",
@@ -144,28 +161,48 @@ def _require_transport(request: BackendRequest, serving: Serving) -> None:
         )
 
 
-def open_backend(request: BackendRequest) -> TritonBackend:
-    """Start a server with the network and return the backend; raises HarnessError with the server's own reason."""
-    serving, path = request.serving, request.path
-    if serving is None or path is None or request.folder is None:
+def require_server(request: BackendRequest) -> tuple[Serving, Path]:
+    """Return how to serve, and the network's file; raises HarnessError where one is missing."""
+    if request.serving is None or request.path is None or request.folder is None:
         raise HarnessError(
-            "backend triton needs `serving` with a server.json, and a model file",
+            "a backend that asks a server needs `serving` with a server.json, and a model file",
             "cm run script --tags=app,mlperf,inference,_triton makes both",
         )
+    return request.serving, request.path
+
+
+def start_served(
+    request: BackendRequest, network: NetworkSpec, text: str, write: Callable[[Path, Path], None]
+) -> Served:
+    """Start a server with one network, whose config.pbtxt is `text`, and wait until it is ready.
+
+    write: writes the repository into a folder; its second argument is the server's folder of backends. Raises
+    HarnessError with the server's own reason.
+    """
+    serving, path = require_server(request)
+    _require_transport(network, serving)
+    files, model = read_server_files(serving.server), request.architecture
+    repository.require_valid(text, model)
+    assert request.folder is not None
+    folder = request.folder.absolute() / FOLDER
+    write(folder / "repository", files.backends)
+    count = serving.instance_count
+    deadline_s = START_S + count * (START_PER_PROCESS_S + path.stat().st_size / LOADED_BYTES_PER_S)
+    start = Start(files=files, repository=folder / "repository", log=folder / LOG_FILE, deadline_s=deadline_s)
+    target = Target(server=start_server(start), model=model, network=network, largest_batch=request.largest_batch)
+    return Served(server=target.server, target=target, serving=serving, instances=request.instances)
+
+
+def open_backend(request: BackendRequest) -> TritonBackend:
+    """Start a server with the network and return the backend; raises HarnessError with the server's own reason."""
+    serving, path = require_server(request)
     network = repository.require_servable(request.architecture, [request.network])
     if serving.is_batched_by_server:
         repository.require_fixed_sizes(request.architecture, network)
-    _require_transport(request, serving)
-    files = read_server_files(serving.server)
-    model = request.architecture
-    text = repository.config_text(model, path.name, network, model_settings(serving, request.threads))
-    repository.require_valid(text, model)
-    folder = request.folder.absolute() / FOLDER
-    repository.write_linked(folder / "repository", model, path, text)
-    count = serving.instance_count
-    deadline_s = START_S + count * (START_PER_PROCESS_S + path.stat().st_size / LOADED_BYTES_PER_S)
-    log = folder / LOG_FILE
-    start = Start(files=files, repository=folder / "repository", log=log, deadline_s=deadline_s)
-    server = start_server(start)
-    target = Target(server=server, model=model, network=network, largest_batch=request.largest_batch)
-    return TritonBackend(server, target, request, serving)
+    settings = model_settings(serving, request.threads)
+    text = repository.config_text(request.architecture, path.name, network, settings)
+
+    def write(folder: Path, backends: Path) -> None:
+        repository.write_linked(folder, request.architecture, path, text)
+
+    return TritonBackend(start_served(request, network, text, write))

@@ -77,7 +77,8 @@ def require_fixed_sizes(benchmark: str, network: NetworkSpec) -> None:
         )
 
 
-def _tensor(kind: str, spec: TensorSpec) -> list[str]:
+def tensor_lines(kind: str, spec: TensorSpec) -> list[str]:
+    """Return the lines of config.pbtxt for an "input" or "output"; raises HarnessError for a type that Triton lacks."""
     if spec.dtype not in DATA_TYPES:
         raise HarnessError(f"Triton has no type for {spec.dtype} (tensor {spec.name}); it has {', '.join(DATA_TYPES)}")
     sizes = [size if isinstance(size, int) else -1 for size in spec.shape] or [1]
@@ -107,8 +108,8 @@ def config_text(model: str, file_name: str, network: NetworkSpec, settings: Mode
         f"backend: {json.dumps(BACKEND)}",
         f"default_model_filename: {json.dumps(file_name)}",
         f"max_batch_size: {settings.max_batch_size}",
-        *(line for spec in network.inputs for line in _tensor("input", spec)),
-        *(line for spec in network.outputs for line in _tensor("output", spec)),
+        *(line for spec in network.inputs for line in tensor_lines("input", spec)),
+        *(line for spec in network.outputs for line in tensor_lines("output", spec)),
         "version_policy { specific { versions: [ 1 ] } }",
         f"instance_group [ {{ count: {settings.count} kind: KIND_{'GPU' if settings.is_on_gpu else 'CPU'} }} ]",
         *_batching(settings),

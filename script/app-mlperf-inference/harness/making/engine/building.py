@@ -13,7 +13,10 @@ from harness.making.engine.task import Maker, Task
 from harness.making.modeljson import OF_THE_FILES, copy_beside, describe_files, versions, write_model_info
 from harness.modelfacts import read_model_facts
 
-MAKERS = {"tensorrt": "with_tensorrt", "tensorrt_rtx": "with_tensorrt", "openvino": "with_openvino"}
+MAKERS = {
+    "tensorrt": "with_tensorrt", "tensorrt_rtx": "with_tensorrt", "openvino": "with_openvino",
+    "neuron": "with_neuron", "neuron_simulated": "with_neuron_simulated",
+}  # fmt: skip
 """The module that builds for each library; it is imported only when its library is asked for."""
 
 
@@ -32,9 +35,11 @@ def maker_of(library: str) -> Maker:
 def build(task: Task) -> Path:
     """Write the engines and model.json; return its path. Raises HarnessError."""
     facts = read_model_facts(None, task.model_info)
-    if facts.framework != "onnx":
-        raise HarnessError(f"{task.model_info} describes a {facts.framework} model", "take the variation _onnx")
     maker, precision = maker_of(task.library), task.precision or facts.precision
+    if facts.framework != maker.READS:
+        raise HarnessError(
+            f"{task.model_info} describes a {facts.framework} model", f"take the variation _{maker.READS}"
+        )
     maker.require_precision(facts.precision, precision)
     info = json.loads(task.model_info.read_text(encoding="utf-8"))
     task.output_dir.mkdir(parents=True, exist_ok=True)

@@ -38,6 +38,9 @@ class Task:
 class Maker(Protocol):
     """The members of a `with_<library>.py`."""
 
+    READS: str
+    """The `framework` of the model.json that it builds from."""
+
     FRAMEWORK: str
     """What model.json names, and a backend's record."""
 
@@ -47,7 +50,7 @@ class Maker(Protocol):
     def require_precision(self, found: str, wanted: str) -> None:
         """Raise HarnessError where files in the precision `found` make no engine in the precision `wanted`."""
 
-    def build_network(self, task: Task, spec: NetworkSpec, onnx_file: Path, precision: str) -> bytes:
+    def build_network(self, task: Task, spec: NetworkSpec, file: Path, precision: str) -> bytes:
         """Return the engine of one network that computes in `precision`; raises HarnessError."""
 
     def facts(self, task: Task) -> dict[str, Any]:

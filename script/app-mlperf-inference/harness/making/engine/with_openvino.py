@@ -26,6 +26,7 @@ from harness.errors import HarnessError
 from harness.making.engine.task import Task
 from harness.tensors import NetworkSpec
 
+READS = "onnx"
 FRAMEWORK = "openvino"
 
 
@@ -44,15 +45,15 @@ def require_precision(found: str, wanted: str) -> None:
         )
 
 
-def build_network(task: Task, spec: NetworkSpec, onnx_file: Path, precision: str) -> bytes:
+def build_network(task: Task, spec: NetworkSpec, file: Path, precision: str) -> bytes:
     """Return the blob of one network; raises HarnessError with what OpenVINO said."""
     properties = {"INFERENCE_PRECISION_HINT": precision_type(precision), "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0}
     try:
-        compiled = openvino.Core().compile_model(str(onnx_file), DEVICE, properties)
+        compiled = openvino.Core().compile_model(str(file), DEVICE, properties)
     except RuntimeError as error:
         said = str(error).strip().splitlines()
         raise HarnessError(
-            f"OpenVINO cannot compile {onnx_file} (network {spec.name}): {said[-1] if said else error!r}",
+            f"OpenVINO cannot compile {file} (network {spec.name}): {said[-1] if said else error!r}",
             "use the file that the model's recipe makes",
         ) from error
     require_computed_in(compiled, precision)

@@ -27,6 +27,7 @@ from harness.errors import HarnessError
 from harness.making.engine.task import Bounds, Task
 from harness.tensors import NetworkSpec
 
+READS = "onnx"
 FRAMEWORK = "tensorrt"
 
 
@@ -83,7 +84,7 @@ def profile_shapes(spec: NetworkSpec, largest_batch: int, sizes: Mapping[str, Bo
     return shapes
 
 
-def build_network(task: Task, spec: NetworkSpec, onnx_file: Path, precision: str) -> bytes:
+def build_network(task: Task, spec: NetworkSpec, file: Path, precision: str) -> bytes:
     """Return the serialised engine of one network; raises HarnessError with what the parser or the builder said."""
     trt: Any = load_library(task.library)
     said: list[str] = []
@@ -93,9 +94,9 @@ def build_network(task: Task, spec: NetworkSpec, onnx_file: Path, precision: str
     typed = getattr(trt.NetworkDefinitionCreationFlag, "STRONGLY_TYPED", None)
     network = builder.create_network(0 if typed is None else 1 << int(typed))
     parser = trt.OnnxParser(network, logger)
-    if not parser.parse_from_file(str(onnx_file)):
+    if not parser.parse_from_file(str(file)):
         errors = "; ".join(str(parser.get_error(number)) for number in range(parser.num_errors))
-        raise HarnessError(f"{task.library} cannot read {onnx_file}: {errors}", "use the model's variation _onnx")
+        raise HarnessError(f"{task.library} cannot read {file}: {errors}", "use the model's variation _onnx")
     config = builder.create_builder_config()
     _configure(trt, config, task, None if typed is not None else precision)
     profile = builder.create_optimization_profile()
@@ -105,7 +106,7 @@ def build_network(task: Task, spec: NetworkSpec, onnx_file: Path, precision: str
     cache = _timing_cache(config, task)
     engine = builder.build_serialized_network(network, config)
     if engine is None:
-        raise HarnessError(f"{task.library} built no engine from {onnx_file}: {'; '.join(said[-3:])}", "see above")
+        raise HarnessError(f"{task.library} built no engine from {file}: {'; '.join(said[-3:])}", "see above")
     _keep_timing_cache(config, cache, task)
     return bytes(engine)
 
