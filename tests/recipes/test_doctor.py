@@ -65,8 +65,11 @@ ADVICE: dict[str, tuple[tuple[str, ...], tuple[str, str, str]]] = {
         ("driver", "1 NVIDIA GPU on the bus, no driver", "cm run script --tags=get,nvidia,driver"),
     ),
     "h200x1": ((), ("TensorRT 10.2.0.19", "made for CUDA 11 or 12, fits 12.4.1", "")),
-    "inf1-2xlarge": ((), ("Neuron", "ok: 1 Neuron device", "")),
-    "inf1-6xlarge": ((), ("tensorrt", "not on this machine: it has no NVIDIA GPU", "")),
+    "inf1-2xlarge": ((), ("Neuron", "ok: 1 Neuron device, 4 NeuronCores", "")),
+    "inf1-6xlarge": (
+        (),
+        ("neuron (triton)", "a server with AWS's torch-neuron or torch-neuronx", "--tags=get,triton,server,_neuron"),
+    ),
     "jetson-agx-xavier": ((), ("driver", "ok: part of Jetson Linux 32.4.4", "")),
     "jetson-xavier-nx": ((), ("CUDA 10.2.89", "ok: in /usr/local/cuda-10.2, of JetPack", "")),
     "laptop": ((), ("onnxruntime (cpu)", "ok: ready", "")),

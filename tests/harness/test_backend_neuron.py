@@ -1,0 +1,239 @@
+"""The backend neuron without NeuronCores: the layout of its repository, its tensors, the split of the cores, what its
+model's process does with them, and what is traced where AWS's compiler would stand."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+import os
+import sys
+import types
+from pathlib import Path
+
+import pytest
+from harness_support import SOURCES, need
+
+(np,) = need("numpy")
+sys.path[:0] = [str(path) for path in SOURCES]
+
+from harness.backends.neuron import layout  # noqa: E402
+from harness.errors import HarnessError  # noqa: E402
+from harness.tensors import NetworkSpec, TensorSpec  # noqa: E402
+from mlperf_results.backends import BACKENDS, STAND_IN_BACKENDS, misfit, simulated  # noqa: E402
+
+RECIPES = Path(__file__).resolve().parents[2] / "script"
+NAMES = ("input_ids", "input_mask", "segment_ids")
+BERT = NetworkSpec(
+    name="model",
+    inputs=tuple(TensorSpec(name=name, dtype="int64", shape=("tokens",)) for name in NAMES),
+    outputs=tuple(TensorSpec(name=name, dtype="float32", shape=("tokens",)) for name in ("start", "end")),
+)
+RESNET = NetworkSpec(
+    name="model",
+    inputs=(TensorSpec(name="image", dtype="float32", shape=(3, 224, 224)),),
+    outputs=(TensorSpec(name="scores", dtype="float32", shape=(1000,)),),
+)
+SIZES = {"tokens": 384}
+
+
+def test_tensors_are_called_and_typed_as_nvidias_document_has_them() -> None:
+    wire = layout.wire_network(BERT, SIZES)
+    assert [(spec.name, spec.dtype, spec.shape) for spec in wire.inputs] == [
+        (f"INPUT__{number}", "int32", (384,)) for number in range(3)
+    ]
+    assert [(spec.name, spec.dtype, spec.shape) for spec in wire.outputs] == [("OUTPUT__0", "float32", (384, 2))]
+    plain = layout.wire_network(RESNET, {})
+    assert [(spec.name, spec.shape) for spec in (*plain.inputs, *plain.outputs)] == [
+        ("INPUT__0", (3, 224, 224)), ("OUTPUT__0", (1000,)),
+    ]  # fmt: skip
+    with pytest.raises(HarnessError, match="the size tokens of input_ids has no bound"):
+        layout.wire_network(BERT, {})
+
+
+def test_a_batch_is_padded_on_its_way_and_its_answer_cut() -> None:
+    wire = layout.wire_network(BERT, SIZES)
+    inputs = {name: np.arange(10, dtype=np.int64).reshape(2, 5) + number for number, name in enumerate(NAMES)}
+    sent = layout.to_wire(BERT, wire, inputs)
+    assert sent["INPUT__2"].shape == (2, 384) and sent["INPUT__2"].dtype == np.int32
+    assert sent["INPUT__1"][1, :5].tolist() == [6, 7, 8, 9, 10] and not sent["INPUT__1"][:, 5:].any()
+    answer = np.arange(2 * 384 * 2, dtype=np.float32).reshape(2, 384, 2)
+    found = layout.from_wire(BERT, inputs, {"OUTPUT__0": answer})
+    assert found["start"].shape == (2, 5)
+    assert np.array_equal(found["end"], answer[:, :5, 1])
+
+
+def test_the_config_has_the_four_parameters_and_reads_back() -> None:
+    settings = layout.NeuronSettings(count=2, cores=16, threads_per_core=1, max_batch_size=5, library="torch_neuron")
+    text = layout.config_text("resnet50", "resnet50.pt", layout.wire_network(RESNET, {}), settings)
+    assert 'backend: "python"' in text and "count: 2 kind: KIND_MODEL" in text and "dims: [ 3, 224, 224 ]" in text
+    for key, value in (
+        ("COMPILED_MODEL", "resnet50.pt"), ("NEURON_CORE_START_INDEX", "0"), ("NEURON_CORE_END_INDEX", "15"),
+        ("NUM_THREADS_PER_CORE", "1"),
+    ):  # fmt: skip
+        assert f'key: "{key}" value {{ string_value: "{value}" }}' in text
+
+
+@pytest.mark.parametrize(
+    ("cores", "count", "expected"),
+    [(4, 1, ["0-3"]), (4, 2, ["0-1", "2-3"]), (16, 3, ["0-4", "5-9", "10-14"]), (4, 4, ["0-0", "1-1", "2-2", "3-3"])],
+)
+def test_each_instance_gets_its_part_of_the_cores(cores: int, count: int, expected: list[str]) -> None:
+    assert list(layout.core_ranges(cores, count)) == expected
+
+
+def test_more_instances_than_cores_are_refused() -> None:
+    with pytest.raises(HarnessError, match="5 instances share 4 NeuronCores"):
+        layout.core_ranges(4, 5)
+
+
+def test_a_repository_can_be_moved(tmp_path: Path) -> None:
+    compiled, program = tmp_path / "resnet50.pt", tmp_path / "model.py"
+    compiled.write_bytes(b"compiled")
+    program.write_text("program")
+    layout.write_repository(tmp_path / "repository", "resnet50", compiled, program, "text")
+    version = tmp_path / "repository" / "resnet50" / "1"
+    assert (version / "resnet50.pt").read_bytes() == b"compiled" and (version / "model.py").read_text() == "program"
+    assert (version.parent / "config.pbtxt").read_text() == "text"
+
+
+def test_the_stand_in_is_one_and_takes_the_place_of_neuron_alone() -> None:
+    assert "neuron_simulated" in STAND_IN_BACKENDS and "neuron" not in STAND_IN_BACKENDS
+    assert "SIMULATED" in BACKENDS["neuron_simulated"].stand_in
+    assert simulated("neuron", "neuron", "inferentia") == ("neuron_simulated", "cpu")
+    assert simulated("", "neuron", "inferentia") == ("neuron", "inferentia")
+    with pytest.raises(ValueError, match="found 'neuron' with backend onnxruntime; allowed: neuron with backend"):
+        simulated("neuron", "onnxruntime", "cpu")
+
+
+def test_only_the_two_benchmarks_of_the_document_run_on_it() -> None:
+    assert misfit("neuron", "bert-99.9", "inferentia") == misfit("neuron", "resnet50", "inferentia") == ""
+    assert misfit("neuron", "retinanet", "inferentia").endswith("cannot run retinanet: it runs resnet50, bert")
+    assert "--simulate=neuron" in misfit("neuron", "resnet50", "cpu")
+
+
+class _Refused(Exception):
+    """Stands for TritonModelException."""
+
+
+def model_program(monkeypatch: pytest.MonkeyPatch):
+    """The program of a model's process, with a stand-in for what Triton's stub offers it."""
+    said: list[str] = []
+    utils = types.SimpleNamespace(
+        TritonModelException=_Refused,
+        TritonError=str,
+        Logger=types.SimpleNamespace(log_info=said.append),
+        triton_string_to_numpy={"TYPE_FP32": np.float32}.__getitem__,
+        Tensor=lambda name, array: (name, array),
+        InferenceResponse=lambda output_tensors=None, error=None: error or dict(output_tensors),
+        get_input_tensor_by_name=lambda request, name: types.SimpleNamespace(as_numpy=lambda: request[name]),
+    )
+    monkeypatch.setitem(sys.modules, "triton_python_backend_utils", utils)
+    monkeypatch.setenv("NEURON_RT_VISIBLE_CORES", "")
+    path = RECIPES / "get-triton-server" / "backends" / "neuron" / "model.py"
+    spec = importlib.util.spec_from_file_location("neuron_model_program", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module, said
+
+
+def arguments(tmp_path: Path, instance: int, **changes: object) -> dict[str, str]:
+    """What Triton's stub hands to `initialize`."""
+    parameters = {
+        "COMPILED_MODEL": "m.pt", "NEURON_CORE_START_INDEX": "0", "NEURON_CORE_END_INDEX": "3",
+        "NUM_THREADS_PER_CORE": "1", "NEURON_LIBRARY": "simulated", **changes,
+    }  # fmt: skip
+    config = {
+        "instance_group": [{"count": 2}],
+        "input": [{"name": f"INPUT__{number}"} for number in (1, 0)],
+        "output": [{"name": "OUTPUT__0", "data_type": "TYPE_FP32"}],
+        "parameters": {name: {"string_value": value} for name, value in parameters.items()},
+    }
+    return {
+        "model_config": json.dumps(config), "model_instance_name": f"m_0_{instance}",
+        "model_repository": str(tmp_path), "model_version": ".",
+    }  # fmt: skip
+
+
+def test_the_process_of_an_instance_takes_its_cores_and_answers_in_the_order_of_the_arguments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (torch,) = need("torch")
+
+    class Difference(torch.nn.Module):
+        def forward(self, first, second):
+            return first - second
+
+    torch.jit.save(torch.jit.script(Difference()), tmp_path / "m.pt")
+    module, said = model_program(monkeypatch)
+    model = module.TritonPythonModel()
+    model.initialize(arguments(tmp_path, 1))
+    assert os.environ["NEURON_RT_VISIBLE_CORES"] == "2-3" and '"cores": "2-3"' in said[0]
+    request = {"INPUT__0": np.full((2, 3), 5.0, np.float32), "INPUT__1": np.full((2, 3), 2.0, np.float32)}
+    (answer,) = model.execute([request])
+    assert answer["OUTPUT__0"].tolist() == [[3.0] * 3] * 2
+    (failed,) = model.execute([{**request, "INPUT__1": np.zeros((4, 5), np.float32)}])
+    assert failed.startswith("RuntimeError")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"NEURON_CORE_END_INDEX": "0"}, "2 instances cannot share the NeuronCores 0-0"),
+        ({"COMPILED_MODEL": "gone.pt"}, "simulated cannot open"),
+        ({"NEURON_LIBRARY": "torch_neuronx"}, "torch_neuronx cannot open .*No module named 'torch_neuronx'"),
+    ],
+)
+def test_a_model_that_cannot_be_served_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict, words: str
+) -> None:
+    need("torch")
+    module, _ = model_program(monkeypatch)
+    with pytest.raises(_Refused, match=words):
+        module.TritonPythonModel().initialize(arguments(tmp_path, 0, **changes))
+
+
+def test_aws_library_is_asked_for_the_cores_of_the_instance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in for torch_neuronx notes what it is asked; what the real one does with it is not proved here."""
+    (torch,) = need("torch")
+    asked: list[object] = []
+
+    class DataParallel:
+        def __init__(self, loaded, device_ids):
+            asked.append((loaded, device_ids))
+
+    monkeypatch.setitem(sys.modules, "torch_neuronx", types.SimpleNamespace(DataParallel=DataParallel))
+    monkeypatch.setattr(torch.jit, "load", lambda path: Path(path).name)
+    module, _ = model_program(monkeypatch)
+    model = module.TritonPythonModel()
+    model.initialize(arguments(tmp_path, 0, NEURON_LIBRARY="torch_neuronx", NUM_THREADS_PER_CORE="3"))
+    assert asked == [("m.pt", [0, 1])] and model._module.num_workers == 6
+
+
+@pytest.mark.full
+def test_what_is_traced_answers_as_the_network_does(tmp_path: Path) -> None:
+    """BERT (tiny): int32 in, both logits side by side out, the same for a batch that was not compiled for."""
+    (torch,) = need("torch")
+    need("safetensors")
+    from harness.making import makemodel
+    from harness.making.engine import building, torchscript
+    from harness.making.engine.task import Task
+    from harness.modelfacts import read_model_facts
+    from harness.registry import load_model
+
+    made = makemodel.make_model(
+        makemodel.ModelRequest(architecture="bert", config="tiny", framework="pytorch", output_dir=tmp_path / "model")
+    )
+    task = Task(model="bert-99", model_info=made, output_dir=tmp_path / "out", library="neuron_simulated")
+    facts = read_model_facts(None, building.build(task))
+    assert facts.framework == "neuron_simulated" and facts.engine["compiler"] == "SIMULATED"
+    assert (facts.engine["compiled_batch"], facts.engine["sizes"]) == (1, {"tokens": 384})
+    (network,) = load_model("bert-99").open_model(facts).networks
+    module, _ = torchscript.module_and_example(task, network)
+    traced = torch.jit.load(io.BytesIO(facts.files["model"].path.read_bytes()))
+    inputs = [torch.ones((3, 384), dtype=torch.int32) * number for number in (7, 1, 0)]
+    with torch.no_grad():
+        assert torch.allclose(traced(*inputs), module(*inputs), atol=1e-5)
+        assert traced(*inputs).shape == (3, 384, 2)
+    with pytest.raises(HarnessError, match="neither torch_neuron"):
+        building.build(Task(model="bert-99", model_info=made, output_dir=tmp_path, library="neuron"))
