@@ -114,6 +114,31 @@ def test_every_target_has_a_plan_or_says_why_not(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_inferentia_runs_both_benchmarks_through_triton_without_a_step_for_engines(tmp_path: Path) -> None:
+    args = "--benchmarks=resnet50 --scenarios=offline --config_ver=triton --test_mode=AccuracyOnly"
+    with pytest.raises(calls.MakeError, match=r"has no AWS Neuron device.*2026-03-11") as caught:
+        planned(tmp_path, "run_inferentia_harness", RUN_ARGS=args, SOURCE="tiny")
+    assert caught.value.code == 16 and "SIMULATE=neuron" in caught.value.hint
+    plan = planned(tmp_path, "run_inferentia_harness", RUN_ARGS=args, SOURCE="tiny", SIMULATE="neuron", USE_NIGHTLY="0")
+    assert [call.tags for call in plan.calls] == ["run-mlperf-inference", "print,mlperf,results"]
+    inputs = plan.calls[0].inputs
+    assert (inputs["backend"], inputs["device"], inputs["mode"]) == ("neuron_simulated", "cpu", "accuracy")
+    assert "batch_size" not in inputs
+    both = planned(tmp_path, "run_inferentia_harness", SOURCE="tiny", SIMULATE="neuron")
+    assert {call.inputs.get("model") for call in both.calls} == {"resnet50", "bert-99", None}
+    assert {call.inputs.get("scenario") for call in both.calls} >= {"Offline", "Server"}
+    with pytest.raises(calls.MakeError, match="it runs resnet50, bert"):
+        planned(tmp_path, "run_inferentia_harness", RUN_ARGS="--benchmarks=retinanet", SIMULATE="neuron")
+    (build,) = planned(tmp_path, "build_inferentia", SIMULATE="neuron").calls
+    assert build.tags == "get,triton,server,_neuron-simulated"
+    with pytest.raises(calls.MakeError, match="USE_NIGHTLY: found '1'"):
+        planned(tmp_path, "build_inferentia", USE_NIGHTLY="1")
+    with pytest.raises(calls.MakeError, match="no AWS Neuron device"):
+        planned(tmp_path, "prebuild", USE_INFERENTIA="1")
+    text = planned(tmp_path, "plan", TARGET="run_inferentia_harness", RUN_ARGS=args, MACHINE="inf1-2xlarge")
+    assert text.calls[0].inputs["backend"] == "neuron"
+
+
 def test_engines_come_first_default_before_the_others_and_equal_ones_are_made_once(tmp_path: Path) -> None:
     args = "--benchmarks=resnet50,bert --scenarios=Offline,Server --config_ver=high_accuracy,default"
     plan = planned(tmp_path, "run", RUN_ARGS=args, SOURCE="tiny", USE_CPU="1")
