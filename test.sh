@@ -61,15 +61,16 @@ part() {
 say "tests that need numpy, onnxruntime and LoadGen: the harness, and what recipes run with them"
 mapfile -t with_harness < <(grep -l harness_libraries tests/recipes/test_*.py)
 export CROWDPERF_REQUIRE_HARNESS=1
-harness=("$CHECKOUT/$harness_env/bin/python" -m pytest tests/harness tests/results "${with_harness[@]}")
+mapfile -t alone < <(grep -lr 'mark\.alone' tests/harness)
+harness=("$CHECKOUT/$harness_env/bin/python" -m pytest)
 if [ -f "$without_torch" ]; then harness+=(-rs); fi
-part "${harness[@]}" -m alone
+part "${harness[@]}" "${alone[@]}" -m alone
 if [ ! -f "$without_torch" ]; then # beside tests that need not be alone
   "$CHECKOUT/$harness_env/bin/mypy" -p harness -p mlperf_results &
   checking=$!
 fi
 # One worker for each core: most of these tests wait for processes. -n0 among the words makes it one.
-part "${harness[@]}" -m "not alone" "${workers[@]}"
+part "${harness[@]}" tests/harness tests/results "${with_harness[@]}" -m "not alone" "${workers[@]}"
 if [ -n "${checking:-}" ]; then wait "$checking"; fi
 unset CROWDPERF_REQUIRE_HARNESS
 say "tests of the engine, the adapters, the recipes and the docs"
