@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import tempfile
 import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -129,6 +130,26 @@ def is_alive(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] != "Z"
 
 
+@functools.cache
+def checkout_indexes() -> Mapping[str, bytes]:
+    """The files that ``cm`` writes into a home when it has read this checkout for the first time, by their paths."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = TemporaryHome(Path(folder))
+        home.is_indexed = True
+        found = home.cm("find", "script", "--tags=detect,os")
+        assert found.code == 0, found.stderr
+        places = [home.path / "index.json", *home.path.glob("recipe-index/*")]
+        texts = {str(place.relative_to(home.path)): place.read_bytes() for place in places}
+    return {name: text for name, text in texts.items() if str(CHECKOUT / "script").encode() in text}
+
+
+def write_indexes(home: Path) -> None:
+    """Writes ``checkout_indexes`` into a CM home: reading the checkout takes ``cm`` longer than what most tests do."""
+    for name, content in checkout_indexes().items():
+        (home / name).parent.mkdir(exist_ok=True)
+        (home / name).write_bytes(content)
+
+
 class Terminal(io.StringIO):
     """Stands in for ``sys.stdin`` with a user at a terminal who types these lines."""
 
@@ -153,6 +174,7 @@ class TemporaryHome:
     """A CM home with this checkout and one repository of recipes, all below one temporary folder.
 
     ``work`` is the folder where recipes are run, ``store`` the cache, ``story`` the lines that the last ``run`` told.
+    The first ``cm`` finds the indexes of this checkout, unless the test sets ``is_indexed`` before.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -183,6 +205,7 @@ class TemporaryHome:
         """Makes these the registered repositories, in this order."""
         (self.path / "repos.json").write_text(json.dumps([str(repo) for repo in repos]), encoding="utf-8")
         (self.path / "index.json").unlink(missing_ok=True)
+        self.is_indexed = repos != (CHECKOUT, self.repo)
 
     def recipe(self, alias: str, meta: Mapping[str, Any] | None = None, **texts: Any) -> Path:
         """``write_recipe`` into this home's repository."""
@@ -242,6 +265,9 @@ class TemporaryHome:
 
     def start(self, *words: str, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Any:
         """Starts ``cm`` with these words; it is killed with its group when the test ends. Its output is kept."""
+        if not self.is_indexed:
+            self.is_indexed = True
+            write_indexes(self.path)
         child = subprocess.Popen(
             cm_command(words),
             cwd=cwd or self.work,

@@ -93,6 +93,7 @@ def test_new_asked_for_many_times_at_once_makes_as_many_entries(home: TemporaryH
 
 
 def test_the_first_reading_of_the_recipes_may_happen_many_times_at_once(home: TemporaryHome) -> None:
+    home.is_indexed = True
     home.recipe("get-x", {"env": {"CM_X": "1"}, "new_env_keys": ["CM_X"]})
     assert [one.answer["new_env"] for one in all_at_once(home)] == [{"CM_X": "1"}] * TOGETHER
 
