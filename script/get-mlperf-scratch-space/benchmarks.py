@@ -56,10 +56,6 @@ _NOT_RUN: Mapping[str, Sizes] = {
     "llama3_1-405b": Sizes(advised=Size(2_300 * GB, MLC_DOCS)),
     "mixtral-8x7b": Sizes(advised=Size(100 * GB, MLC_DOCS)),
     "pointpainting": Sizes(advised=Size(950 * GB, MLC_DOCS)),
-    "rgat": Sizes(
-        data=Size(2_200 * GB, f"{INFERENCE}, graph/R-GAT/README.md"),
-        advised=Size(2_300 * GB, MLC_DOCS),
-    ),
     "e2e-rag": Sizes(
         model=Size(283 * GB, f"{INFERENCE}, e2e-rag/MLCOMMONS_ASSETS.md"),
         advised=Size(350 * GB, f"{INFERENCE}, e2e-rag/MLCOMMONS_ASSETS.md"),
@@ -72,7 +68,6 @@ _SPELLINGS_NOT_RUN: Mapping[str, str] = {
     "stable-diffusion-xl": "sdxl",
     "llama3.1-405b": "llama3_1-405b",
     "mixtral": "mixtral-8x7b",
-    "r-gat": "rgat",
 }
 
 

@@ -105,6 +105,12 @@ MAKERS: Mapping[str, Maker] = {
         is_fitted=False,
     ),
     "retinanet": _detection("openimages", "retinanet"),
+    "rgat": Maker(
+        dataset_name="igbh",
+        dataset=("get-dataset-igbh/make_graph.py", "--kind", "tiny", "--count", "60"),
+        model=("get-ml-model-rgat/fit_model.py",),
+        has_store=False,
+    ),
     "rnnt": Maker(
         dataset_name="librispeech",
         dataset=(

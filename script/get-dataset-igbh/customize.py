@@ -1,0 +1,38 @@
+"""Hooks of get-dataset-igbh: the user's own copy of the graph, opened once, or a synthetic one.
+
+The graph has 2.2 TB, so nothing is downloaded here. run.sh makes a synthetic one (`make_graph.py`) or opens the given
+copy (`check_dataset.py`), which names what is missing.
+"""
+
+from mlperf_data import datasets, manual
+
+SOURCE = manual.Source(
+    name="IGBH, the full graph (2.2 TB; the benchmark needs about 600 GB of memory)",
+    pages=(
+        "https://igb-public.s3.us-east-2.amazonaws.com/IGBH/processed/",
+        "https://github.com/IllinoisGraphBenchmark/IGB-Datasets",
+    ),
+    licence="see https://github.com/IllinoisGraphBenchmark/IGB-Datasets",
+    steps=(
+        "in graph/R-GAT of mlcommons/inference: ./tools/download_igbh_full.sh FOLDER",
+        "there, too: python3 tools/split_seeds.py --path FOLDER --dataset_size full (writes val_idx.pt)",
+    ),
+    layout=("full/processed/paper/node_feat.npy", "full/processed/val_idx.pt", "the other files of the download"),
+    command="cm run script --tags=get,dataset,igbh --path=FOLDER",
+)
+GRAPH = datasets.CaseSet(name="igbh", source=SOURCE)
+
+
+def plan(i):
+    """The same when a run is only planned: nothing on disk is changed."""
+    return preprocess(i)
+
+
+def preprocess(i):
+    """CM hook: decides what run.sh does; refuses when there is neither a copy nor _synthetic."""
+    return GRAPH.plan(i["env"])
+
+
+def postprocess(i):
+    """CM hook: exports the folder with its identity."""
+    return GRAPH.hand_on(i["env"])
