@@ -28,11 +28,13 @@ _QUERIES = {
     Scenario.MULTI_STREAM: f"{MULTI_STREAM_SAMPLES_PER_QUERY} samples; the next query when all are answered",
     Scenario.OFFLINE: "all samples at once, in one query",
     Scenario.SERVER: "one sample, at random moments (Poisson)",
+    Scenario.INTERACTIVE: "as Server, with shorter limits for tokens (language models)",
 }
 _FEWEST = {
     **{scenario: f"{count} queries" for scenario, count in MIN_QUERY_COUNT.items()},
     Scenario.OFFLINE: "the samples of the table below",
     Scenario.SERVER: "100 queries; early stopping asks for 459 without a late one",
+    Scenario.INTERACTIVE: "as Server",
 }
 _LENGTHS = {
     ExecutionMode.TEST: "to try; labelled, in no submission",

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlperf_results.benchmarks import BENCHMARKS
+from mlperf_results.benchmarks import BENCHMARKS, Benchmark
 from mlperf_results.names import ExecutionMode, Mode, Scenario
 
 MIN_QUERY_COUNT = {
@@ -68,7 +68,7 @@ class Planned:
     @property
     def lines(self) -> tuple[str, ...]:
         """The lines of user.conf, each with its origin as a comment."""
-        where = f"{self.loadgen_name}.{self.scenario.value}"
+        where = f"{self.loadgen_name}.{self.scenario.issued_as.value}"
         return tuple(
             f"{where}.{key} = {setting.value:g}  # {setting.origin}"
             if key.startswith("target")
@@ -95,7 +95,7 @@ def plan_scenario(
     settings: dict[str, Value] = {}
     rule = f"rule of {execution_mode.value} runs"
     settings["min_duration"] = _chosen(given.min_duration_ms, execution_mode.min_duration_ms, rule)
-    fewest, origin = MIN_QUERY_COUNT.get(scenario, (1, "rule"))
+    fewest, origin = MIN_QUERY_COUNT.get(scenario.issued_as, (1, "rule"))
     if row is not None and scenario is Scenario.OFFLINE and execution_mode is ExecutionMode.VALID:
         fewest = row.record.offline_min_sample_count
     settings["min_query_count"] = _chosen(given.min_query_count, fewest, origin)
@@ -110,17 +110,22 @@ def plan_scenario(
         settings[key] = target
     else:
         notes.append(f"{scenario.value}: no {key} is recorded or given; the harness measures it before the run")
-    if scenario is Scenario.SERVER and row is not None:
+    if scenario.is_server and row is not None and not _has_token_limits(row):
         settings["target_latency"] = Value(row.record.server_target_latency_ms, "rule")
     measured = float(recorded.get("measured") or recorded[key]) if recorded else None
     return Planned(
-        loadgen_name=row.record.loadgen_name if row else model,
+        loadgen_name=row.record.loadgen_name_in(scenario) if row else model,
         scenario=scenario,
         settings=settings,
         measured=measured,
         dataset_count=row.record.dataset_count if row else None,
         notes=tuple(notes),
     )
+
+
+def _has_token_limits(row: Benchmark) -> bool:
+    """Whether LoadGen limits the first token and those after it, and not the whole answer."""
+    return row.record.generation is not None and row.record.generation.has_token_latencies
 
 
 def _chosen(given: int | None, otherwise: int, rule: str) -> Value:
@@ -140,7 +145,7 @@ def expected_s(planned: Planned, mode: Mode) -> tuple[float, bool]:
     speed = planned.measured or (planned.target.value if planned.target else None)
     is_stream = planned.scenario.is_stream
     if mode is Mode.ACCURACY:
-        if planned.scenario is Scenario.SERVER:
+        if planned.scenario.is_server:
             speed = planned.measured  # the harness paces such a run by what it measures, not by the target
         if speed is None or planned.dataset_count is None:
             return 0.0, False
@@ -153,7 +158,7 @@ def expected_s(planned: Planned, mode: Mode) -> tuple[float, bool]:
         return shortest_s, False
     if is_stream:
         return max(shortest_s, fewest * speed / 1000.0), True
-    if planned.scenario is Scenario.SERVER:
+    if planned.scenario.is_server:
         rate = planned.target.value if planned.target else speed
         return max(shortest_s, fewest / rate), True
     rate = planned.target.value if planned.target else speed

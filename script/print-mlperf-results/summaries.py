@@ -33,6 +33,7 @@ SCENARIO_KEYS = {
     Scenario.MULTI_STREAM: "result_99.00_percentile_per_query_latency_ns",
     Scenario.OFFLINE: "result_samples_per_second",
     Scenario.SERVER: "result_completed_samples_per_sec",
+    Scenario.INTERACTIVE: "result_completed_samples_per_sec",
 }
 """What NVIDIA's v4.1 metadata.json calls a scenario's figure."""
 
@@ -187,7 +188,7 @@ def tree_lines(rows: Sequence[Row]) -> list[str]:
         if facts is not None:
             found.append(f"performance: {_own_summary(facts) or _tree_performance(row, facts)}")
             found += [f"invalid: {reason}" for reason in facts.reasons]
-            found += _server_lines(row, facts, rows) if row.scenario is Scenario.SERVER else []
+            found += _server_lines(row, facts, rows) if row.scenario.is_server else []
             found += _published_lines(row)
         if row.label:
             found.append(f"label: {row.label}")

@@ -32,6 +32,7 @@ WHAT_LATENCIES_ARE_OF = {
     Scenario.MULTI_STREAM: "of a query of 8 samples",
     Scenario.OFFLINE: "of a sample, from the start of the run",
     Scenario.SERVER: "of a sample, from its arrival",
+    Scenario.INTERACTIVE: "of a sample, from its arrival",
 }
 
 

@@ -21,6 +21,7 @@ OWN_TARGET = {
     Scenario.MULTI_STREAM: "multistream_target_latency",
     Scenario.OFFLINE: "offline_target_qps",
     Scenario.SERVER: "server_target_qps",
+    Scenario.INTERACTIVE: "interactive_target_qps",
 }
 """The input of run-mlperf-inference that sets the target of one scenario alone."""
 SHARED_TARGET = {True: "target_latency", False: "target_qps"}
@@ -125,7 +126,7 @@ def run_call(
         if scenario in recorded and given_target(request, scenario) is None and not request.is_finding
     ]
     options = dict(request.options)
-    if Scenario.SERVER not in scenarios:
+    if not any(scenario.is_server for scenario in scenarios):
         options.pop("batch_timeout", None)
     return {
         "tags": RUN_TAGS,

@@ -24,7 +24,7 @@ from mlperf_results.names import (
     unknown_text,
 )
 from mlperf_results.names import parse_scenario as scenario_named
-from mlperf_results.rounds import ROUNDS, rounds_of, rules_in
+from mlperf_results.rounds import ROUNDS, rounds_of, rules_in, scenarios_of
 
 from .known import Known, LoadGenRounds
 
@@ -43,6 +43,7 @@ RUN_INPUTS = (
 """Inputs that go to every run as they are."""
 TARGET_INPUTS = (
     "multistream_target_latency", "offline_target_qps", "server_target_qps", "singlestream_target_latency",
+    "interactive_target_qps",
     "target_latency", "target_qps",
 )  # fmt: skip
 SUBMISSION_INPUTS = (
@@ -281,9 +282,9 @@ def _category(reader: _Reader, model: str, round_name: str) -> str:
 
 
 def valid_scenarios(model: str, round_name: str, category: str) -> tuple[Scenario, ...]:
-    """The scenarios of a benchmark in a category; all of them for a model that MLPerf does not know."""
+    """The scenarios of a benchmark in a category; those that suit it for one that MLPerf does not know."""
     if model not in BENCHMARKS:
-        return tuple(Scenario)
+        return scenarios_of(model)
     rules = rules_in(model, round_name)
     return {"edge": rules.edge, "datacenter": rules.datacenter}.get(category, rules.both)
 

@@ -27,6 +27,7 @@ TARGETS = {
     Scenario.MULTI_STREAM: ("target_latency_ms", "multistream_target_latency", "target_latency"),
     Scenario.OFFLINE: ("target_qps", "offline_target_qps", "target_qps"),
     Scenario.SERVER: ("target_qps", "server_target_qps", "target_qps"),
+    Scenario.INTERACTIVE: ("target_qps", "interactive_target_qps", "target_qps"),
 }
 """Of each scenario: the target it has, the input that sets it for this scenario alone, and the one for several."""
 
@@ -35,6 +36,7 @@ TARGET_KEYS = {
     "target_latency": "CM_MLPERF_LOADGEN_TARGET_LATENCY",
     "offline_target_qps": "CM_MLPERF_LOADGEN_OFFLINE_TARGET_QPS",
     "server_target_qps": "CM_MLPERF_LOADGEN_SERVER_TARGET_QPS",
+    "interactive_target_qps": "CM_MLPERF_LOADGEN_INTERACTIVE_TARGET_QPS",
     "singlestream_target_latency": "CM_MLPERF_LOADGEN_SINGLESTREAM_TARGET_LATENCY",
     "multistream_target_latency": "CM_MLPERF_LOADGEN_MULTISTREAM_TARGET_LATENCY",
 }
@@ -222,7 +224,7 @@ def _misfits(config: Config, known: AppNames) -> list[str]:
         if name in config.options and (config.source != DEFAULT_SOURCE or config.model == MADE_HERE):
             made = config.model if config.model == MADE_HERE else f"--source={config.source}"
             problems.append(f"--{name}: {made} makes its data and model here; your own copy is for --source=real")
-    if "batch_timeout" in config.options and Scenario.SERVER not in config.scenarios:
+    if "batch_timeout" in config.options and not any(scenario.is_server for scenario in config.scenarios):
         problems.append("--batch_timeout: only Server batches wait to fill")
     return problems + _unused_targets(config.targets, config.scenarios)
 
@@ -262,8 +264,7 @@ def parse_config(env: Mapping[str, object], known: AppNames, folder: Path) -> Co
 
 def _options_of(config: Config, scenario: Scenario, mode: Mode) -> dict[str, str]:
     """The further inputs of one run: those that only Server takes are left out elsewhere."""
-    is_server = scenario is Scenario.SERVER
-    options = {name: value for name, value in config.options.items() if is_server or name != "batch_timeout"}
+    options = {name: value for name, value in config.options.items() if scenario.is_server or name != "batch_timeout"}
     return {**options, "find": "yes"} if config.is_finding and mode is Mode.PERFORMANCE else options
 
 

@@ -23,6 +23,9 @@ def _given(setting: Mapping[str, Any]) -> str:
     return " (given)" if setting.get("origin") == _GIVEN else ""
 
 
+_SERVERS = tuple(scenario.value for scenario in Scenario if scenario.is_server)
+
+
 def settings_text(performance: Mapping[str, Any]) -> str:
     """The settings of a performance run: "2 instances of 1 thread, batch of 32"; empty where nothing says them.
 
@@ -39,11 +42,11 @@ def settings_text(performance: Mapping[str, Any]) -> str:
         text += f" of {_count(value['threads'], 'thread')}{_given(found['threads'])}"
     parts = [text]
     is_inline = str(performance.get("issue_shape") or "").startswith("inline")
-    if value["batch_size"] and scenario in (Scenario.OFFLINE.value, Scenario.SERVER.value):
+    if value["batch_size"] and scenario in (Scenario.OFFLINE.value, *_SERVERS):
         parts.append(
             "one query at a time" if is_inline else f"batch of {value['batch_size']}{_given(found['batch_size'])}"
         )
-    if value["target_qps"] and scenario == Scenario.SERVER.value:
+    if value["target_qps"] and scenario in _SERVERS:
         parts.append(f"{value['target_qps']:,g} queries/s sent{_given(found['target_qps'])}")
     return ", ".join(parts)
 

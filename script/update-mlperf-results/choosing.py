@@ -81,7 +81,7 @@ def refusal(facts: RunFacts, round_name: str) -> str:
         return f"it is INVALID: {'; '.join(facts.reasons)}" if facts.reasons else "LoadGen did not call it VALID"
     if facts.log is not None and facts.log.mode is not Mode.PERFORMANCE:
         return "its log is of an accuracy run"
-    if facts.log is not None and facts.log.scenario is not facts.run.scenario:
+    if facts.log is not None and facts.log.scenario is not facts.run.scenario.issued_as:
         return f"its log is of {facts.log.scenario.value}"
     if facts.figure is None:
         return "its log has no figure of this scenario"

@@ -51,7 +51,7 @@ def query_shortage(facts: RunFacts, round_name: str) -> str:
     if facts.run.scenario is _OFF:
         name, least = "samples_per_query", least_offline_samples(facts.run.model, round_name)
     elif is_up_to(round_name, "v1.1"):
-        name, least = "min_query_count", LEAST_QUERIES_UP_TO_V11[facts.run.scenario]
+        name, least = "min_query_count", LEAST_QUERIES_UP_TO_V11[facts.run.scenario.issued_as]
     else:
         return ""
     found = facts.summary.number(name)

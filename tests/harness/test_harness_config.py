@@ -38,7 +38,7 @@ def test_a_whole_request_becomes_typed_values() -> None:
         ("model", None, "digits"),
         ("backend", "cuda", "null, onnxruntime"),
         ("device", "", "the name of a device"),
-        ("scenario", "Interactive", "SingleStream, MultiStream, Offline, Server"),
+        ("scenario", "Batch", "SingleStream, MultiStream, Offline, Server, Interactive"),
         ("mode", "speed", "performance, accuracy"),
         ("execution_mode", "quick", "test, fast, valid"),
         ("dataset_path", None, "a path"),

@@ -81,6 +81,19 @@ def test_an_accuracy_run_logs_first_tokens_and_counts_and_is_scored(root: Path) 
     assert (ended.folder / "accuracy.txt").read_text() == "{'exact_match': 100.0}\n"
 
 
+def test_interactive_is_a_server_run_of_a_model_name_with_limits_of_its_own(root: Path) -> None:
+    _, ended = run(root, scenario="Interactive", min_duration_ms=100, min_query_count=40, target_qps=400)
+    assert ended.code == 0, ended.stderr
+    check(ended.result)
+    assert ended.result["run"]["scenario"]["value"] == "Interactive"
+    assert ended.result["text"]["limits"] == {"ttft_ms": 300.0, "tpot_ms": 100.0}
+    assert ended.result["metric"]["unit"] == "tokens/s"
+    lines = (ended.folder / "user.conf").read_text()
+    assert "parrot-interactive.Server.ttft_latency = 300" in lines
+    assert "Interactive." not in lines
+    assert '"effective_scenario", "value": "Server"' in (ended.folder / "mlperf_log_detail.txt").read_text()
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("mode", ["performance", "accuracy"])
 @pytest.mark.parametrize("scenario", ["Offline", "MultiStream"])

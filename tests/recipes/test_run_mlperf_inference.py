@@ -25,7 +25,8 @@ from mlperf_results import foundruns, plot  # noqa: E402 - importable from here 
 from mlperf_results.appnames import APP_RECIPE, app_names  # noqa: E402
 from mlperf_results.benchmarks import BENCHMARKS, RECORDS  # noqa: E402
 from mlperf_results.logs import LATE_REASON, SHORT_REASON  # noqa: E402
-from mlperf_results.names import METRIC_OF_SCENARIO, SYNTHETIC_LABEL, TEST_RUN_LABEL, TOKEN_METRIC, Mode, Scenario  # noqa: E402
+from mlperf_results.names import METRIC_OF_SCENARIO, SYNTHETIC_LABEL, TEST_RUN_LABEL, TOKEN_METRIC, Mode  # noqa: E402
+from mlperf_results.record import ALL_SCENARIOS  # noqa: E402
 
 META = recipe_meta("run-mlperf-inference")
 KNOWN = app_names(recipe_meta(APP_RECIPE))
@@ -135,7 +136,7 @@ def call(tmp_path, hook_input):
 
 def test_by_default_every_scenario_runs_in_both_modes_performance_first():
     specs = matrix.matrix(config())
-    assert [(spec.scenario, spec.mode) for spec in specs] == [(s, m) for s in Scenario for m in Mode]
+    assert [(spec.scenario, spec.mode) for spec in specs] == [(s, m) for s in ALL_SCENARIOS for m in Mode]
     assert {(spec.model, spec.backend, spec.device) for spec in specs} == {("digits", "onnxruntime", "cpu")}
     assert config().results_folder == Path("/user/results")
 
@@ -180,7 +181,7 @@ def test_targets_go_to_the_scenarios_that_have_them_and_the_scenarios_own_wins()
 
 def test_a_target_that_no_wanted_scenario_has_is_refused():
     (problem,) = problems(CM_MLPERF_LOADGEN_SCENARIO="singlestream", CM_MLPERF_LOADGEN_TARGET_QPS="5")
-    assert problem.startswith("--target_qps: only Offline, Server has such a target")
+    assert problem.startswith("--target_qps: only Offline, Server, Interactive has such a target")
 
 
 def test_all_bad_inputs_are_named_in_one_error_with_what_is_known():
@@ -193,8 +194,9 @@ def test_all_bad_inputs_are_named_in_one_error_with_what_is_known():
     assert len(found) == 9, found
     text = "\n".join(found)
     for expected in (
-        "unknown model 'bret'; known: 3d-unet-99, ", "unknown backend 'tf'; known: neuron, neuron_simulated, null",
-        "unknown scenario 'a'; known: SingleStream, MultiStream, Offline, Server, all", "unknown scenario 'b'",
+        "unknown model 'bret'; known: 3d-unet-99, ", "unknown backend 'tf'; known: ",
+        "unknown scenario 'a'; known: SingleStream, MultiStream, Offline, Server, Interactive, all",
+        "unknown scenario 'b'",
         "known: test, fast, valid", "--batch_size: found 'x'", "--target_qps: found '-3'",
     ):  # fmt: skip
         assert expected in text
@@ -461,7 +463,8 @@ def test_a_disturbed_run_is_said_below_the_table_on_the_page_and_in_the_record()
 
 def test_the_table_fits_100_columns_with_the_longest_metric_of_each_scenario():
     rows = []
-    for scenario, found in METRIC_OF_SCENARIO.items():
+    for scenario in ALL_SCENARIOS:
+        found = METRIC_OF_SCENARIO[scenario]
         content = result(value=123_456.0)
         content["metric"] = {"name": found.name, "value": 123_456.0, "unit": found.unit}
         content["valid"] = False

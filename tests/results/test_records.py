@@ -7,14 +7,17 @@ import functools
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 from mlperf_results.backends import BACKENDS
 from mlperf_results.benchmarks import RECORDS
-from mlperf_results.record import Record
+from mlperf_results.names import Scenario
+from mlperf_results.record import Generation, Record, Sampling, TokenLimits
 from mlperf_results.recordfiles import records_folder
+from mlperf_results.rounds import scenarios_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "script"
@@ -144,3 +147,29 @@ def test_a_backends_record_is_whole(name: str) -> None:
 
 def test_at_most_one_backend_that_answers_prompts_is_the_default() -> None:
     assert len([name for name, record in BACKENDS.items() if record.is_text and record.is_default]) <= 1
+
+
+def test_a_benchmark_that_no_round_has_has_the_scenarios_that_suit_it() -> None:
+    assert [one.value for one in scenarios_of("digits")] == ["SingleStream", "MultiStream", "Offline", "Server"]
+    limits = TokenLimits(ttft_ms=1, tpot_ms=1)
+    plain = Generation(sampling=Sampling(max_tokens=8), longest_prompt=8)
+    found = {
+        name: [one.value for one in replace(RECORDS["digits"], generation=generation).own_scenarios]
+        for name, generation in {
+            "plain": plain,
+            "server": replace(plain, server=limits),
+            "both": replace(plain, server=limits, interactive=limits),
+            "whole": replace(plain, has_token_latencies=False),
+        }.items()
+    }
+    assert found == {
+        "plain": ["SingleStream", "Offline"],
+        "server": ["SingleStream", "Offline", "Server"],
+        "both": ["SingleStream", "Offline", "Server", "Interactive"],
+        "whole": ["SingleStream", "Offline", "Server"],
+    }
+
+
+def test_interactive_has_a_name_of_its_own_in_loadgen() -> None:
+    names = [RECORDS["digits"].loadgen_name_in(one) for one in (Scenario.SERVER, Scenario.INTERACTIVE)]
+    assert names == ["digits", "digits-interactive"]

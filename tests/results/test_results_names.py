@@ -25,17 +25,18 @@ from recipe_engine.rules import errors
         ("singlestream", Scenario.SINGLE_STREAM),
         ("single-stream", Scenario.SINGLE_STREAM),
         ("Multi_Stream", Scenario.MULTI_STREAM),
+        ("interactive", Scenario.INTERACTIVE),
     ],
 )
 def test_a_scenario_is_found_in_any_common_spelling(text: str, scenario: Scenario) -> None:
     assert parse_scenario(text) is scenario
 
 
-@pytest.mark.parametrize("text", ["", "Interactive", "off line s"])
+@pytest.mark.parametrize("text", ["", "Inter active s", "off line s"])
 def test_an_unknown_scenario_names_the_known_ones(text: str) -> None:
     with pytest.raises(UnknownName) as caught:
         parse_scenario(text)
-    assert caught.value.allowed == ("SingleStream", "MultiStream", "Offline", "Server")
+    assert caught.value.allowed == ("SingleStream", "MultiStream", "Offline", "Server", "Interactive")
     assert repr(text) in str(caught.value)
     assert "Offline" in str(caught.value)
 
@@ -53,7 +54,10 @@ def test_every_scenario_has_a_metric_with_a_unit() -> None:
         Scenario.MULTI_STREAM: "ms",
         Scenario.OFFLINE: "samples/s",
         Scenario.SERVER: "queries/s",
+        Scenario.INTERACTIVE: "queries/s",
     }
+    assert [s for s in Scenario if s.is_server] == [s for s in Scenario if s.issued_as is Scenario.SERVER]
+    assert [s for s in Scenario if s.issued_as is not s] == [Scenario.INTERACTIVE]
     assert [s.is_stream for s in Scenario] == [not METRIC_OF_SCENARIO[s].higher_is_better for s in Scenario]
 
 

@@ -161,7 +161,7 @@ def _check_purpose(reader: Reader, config: RunConfig) -> None:
 def _check_targets(reader: Reader, config: RunConfig) -> None:
     if config.gpus and config.device != "cuda":
         reader.note("gpus", str(list(config.gpus)), f"null: device {config.device} has none")
-    if config.batch_timeout_us is not None and config.scenario is not Scenario.SERVER:
+    if config.batch_timeout_us is not None and not config.scenario.is_server:
         reader.note("batch_timeout_us", str(config.batch_timeout_us), "null: only Server batches wait to fill")
     if config.instances is not None and config.threads is not None and config.threads % config.instances:
         reader.note("threads", str(config.threads), f"a multiple of instances ({config.instances})")

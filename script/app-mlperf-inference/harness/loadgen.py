@@ -90,14 +90,15 @@ def _settings(test: Test, paths: RunPaths) -> mlperf_loadgen.TestSettings:
             "a process can run one LoadGen test only, and this one has", "start a new process for each run"
         )
     _SingleUse.is_used = True
-    paths.user_conf.write_text(render(test.model, test.scenario, test.conf_values), encoding="utf-8")
+    scenario = test.scenario.issued_as
+    paths.user_conf.write_text(render(test.model, scenario, test.conf_values), encoding="utf-8")
     settings = mlperf_loadgen.TestSettings()
     # The kind of file is left at its default, the user's: the fourth argument is a number in 5.0 and later, and
     # a boolean with the opposite meaning in 4.1. The first call of a process loads the embedded mlperf.conf too.
-    code = settings.FromConfig(str(paths.user_conf), test.model, test.scenario.value)
+    code = settings.FromConfig(str(paths.user_conf), test.model, scenario.value)
     if code != 0:
         raise HarnessError(f"LoadGen refuses {paths.user_conf} with code {code}", "look for its message above")
-    settings.scenario = _SCENARIOS[test.scenario]
+    settings.scenario = _SCENARIOS[scenario]
     settings.mode = _MODES[test.mode]
     if test.audit_values is not None and test.audit_values.get("test05"):
         settings.test05 = True  # LoadGen 5 and later pass over this key of an audit.config without a word

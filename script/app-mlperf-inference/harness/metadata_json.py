@@ -28,6 +28,7 @@ SCENARIO_KEYS = {
     "MultiStream": "result_99.00_percentile_per_query_latency_ns",
     "Offline": "result_samples_per_second",
     "Server": "result_completed_samples_per_sec",
+    "Interactive": "result_completed_samples_per_sec",
 }
 """Where the figure of a scenario stands."""
 
@@ -36,6 +37,7 @@ QUERY_CONSTRAINTS = {
     "MultiStream": ("effective_min_query_count", 270336),
     "Offline": ("effective_samples_per_query", 24576),
     "Server": ("effective_min_query_count", 270336),
+    "Interactive": ("effective_min_query_count", 270336),
 }
 """NVIDIA's own count of enough queries (its results tool, constants of the v1.0 rules); early stopping made it a note:
 `satisfies_query_constraint` false does not make a result INVALID."""

@@ -10,8 +10,9 @@ from typing import Any
 from mlperf_results.backends import BACKENDS, misfit
 from mlperf_results.benchmarks import model_of, record_of
 from mlperf_results.logs import Json
-from mlperf_results.names import ExecutionMode
+from mlperf_results.names import ExecutionMode, Scenario
 from mlperf_results.record import BackendRecord, Record
+from mlperf_results.rounds import scenarios_of
 
 from harness import registry
 from harness.backends.base import Backend, BackendModule, BackendRequest, ServedBackend
@@ -89,7 +90,10 @@ def checked_digests(facts: ModelFacts, names: Sequence[str]) -> dict[str, str]:
 
 
 def require_fit(config: RunConfig) -> None:
-    """Raise ConfigError for a backend that cannot run the benchmark at all."""
+    """Raise ConfigError for a backend that cannot run the benchmark at all, and for Interactive where it has none."""
+    if config.scenario is Scenario.INTERACTIVE and config.scenario not in (known := scenarios_of(config.model)):
+        allowed = f"{', '.join(scenario.value for scenario in known)} ({config.model} has no limits for it)"
+        raise ConfigError("the run", [Problem("scenario", config.scenario.value, allowed)])
     if why := misfit(config.backend, config.model, config.device):
         raise ConfigError("the run", [Problem("backend", repr(config.backend), f"another one: {why}")])
 

@@ -28,7 +28,8 @@ def expected_memory_bytes(settings: Settings) -> int:
         rate = settings.target_qps.value if settings.target_qps is not None else 0.0
         queries = max(settings.min_query_count.value, 1.1 * seconds * rate)
     per_query = 0 if settings.scenario is Scenario.OFFLINE else _MEMORY_PER_QUERY_BYTES
-    return int(queries * (per_query + samples_per_query * _MEMORY_PER_SAMPLE_BYTES[settings.scenario]))
+    per_sample = _MEMORY_PER_SAMPLE_BYTES[settings.scenario.issued_as]
+    return int(queries * (per_query + samples_per_query * per_sample))
 
 
 def require_memory(settings: Settings, available_bytes: int | None) -> None:

@@ -178,7 +178,7 @@ class Prepared:
         from harness.loadgen import Test
 
         return Test(
-            model=self.parts.rules.loadgen_name,
+            model=self.parts.rules.loadgen_name_in(self.config.scenario),
             scenario=self.config.scenario,
             mode=self.config.mode,
             conf_values=self.settings.conf_values,
@@ -197,7 +197,7 @@ def prepare(config: RunConfig) -> Prepared:
     started = datetime.now(timezone.utc)
     clear_folder(RunPaths(config.output_dir), config.user_conf)
     parts = open_parts(config)
-    lines = user_lines(config, parts.rules.loadgen_name)
+    lines = user_lines(config, parts.rules)
     require_model_memory(parts, available_memory_bytes())
     search = search_of(parts, config.target_latency_ms)
     library = make_library(parts.source, parts.model)

@@ -163,7 +163,7 @@ def _whole_line(lines: Mapping[str, float], key: str) -> int | None:
 
 
 def _fewest_queries(config: RunConfig, rules: Record) -> Setting[int]:
-    if config.scenario is Scenario.SERVER:
+    if config.scenario.is_server:
         return Setting(SERVER_QUERY_COUNT, Origin.DEFAULT)
     if config.scenario is Scenario.OFFLINE:
         return Setting(
@@ -185,7 +185,7 @@ def _target_qps(config: RunConfig, circumstances: Circumstances, warm_up: WarmUp
         rate *= SERVER_LOAD if (warm_up.query_latency_ms or 0.0) < SLOW_NETWORK_MS else SLOW_SERVER_LOAD
     wanted = _pick(given, None, Setting(_rounded(rate), Origin.ESTIMATE))
     part = SERVER_RATE_PARTS.get(config.compliance_test or "")
-    if part is None or config.scenario is not Scenario.SERVER:
+    if part is None or not config.scenario.is_server:
         return wanted
     return Setting(wanted.value * part, Origin.COMPLIANCE)
 
@@ -219,7 +219,7 @@ def _target_latency_ms(config: RunConfig, circumstances: Circumstances, warm_up:
     if config.scenario is Scenario.OFFLINE:
         return None
     line = circumstances.user_lines.get("target_latency")
-    if config.scenario is Scenario.SERVER:
+    if config.scenario.is_server:
         rule = Setting(circumstances.rules.server_target_latency_ms, Origin.RULE)
         return _pick(config.target_latency_ms, line, rule)
     expected = (warm_up.query_latency_ms or 0.0) + LOADGEN_OVERHEAD_MS[config.scenario]
@@ -228,7 +228,7 @@ def _target_latency_ms(config: RunConfig, circumstances: Circumstances, warm_up:
 
 def _exceeds_limit(config: RunConfig, rules: Record, target_latency_ms: Setting[float] | None) -> bool:
     """Return whether a Server run allows more time than the rules of an MLPerf model."""
-    is_limit = config.scenario is Scenario.SERVER and rules.is_official and target_latency_ms is not None
+    is_limit = config.scenario.is_server and rules.is_official and target_latency_ms is not None
     return is_limit and target_latency_ms is not None and target_latency_ms.value > rules.server_target_latency_ms
 
 
@@ -250,7 +250,7 @@ def _require_limits(
     """Raise ConfigError for a Server limit that LoadGen would cut off, and in a run of the full rules for a longer one
     and for an end before the shortest duration in ms or the fewest queries (`shortest`)."""
     problems = []
-    is_server = config.scenario is Scenario.SERVER
+    is_server = config.scenario.is_server
     if is_server and target_latency_ms is not None and target_latency_ms.value % 1:
         allowed = "whole milliseconds in Server: LoadGen 6.0.17 drops the fraction"
         problems.append(Problem("target_latency_ms", f"{target_latency_ms.value:g}", allowed))

@@ -15,6 +15,7 @@ from mlperf_results.disturbance import disturbances
 from mlperf_results.layout import RunPaths
 from mlperf_results.logs import Json, LoadGenLog, LogError, read_run_logs
 from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY, ExecutionMode, Mode, Scenario
+from mlperf_results.record import Record
 
 from harness import userconf
 from harness.audit import clear_audit
@@ -74,7 +75,7 @@ def available_memory_bytes() -> int | None:
     return None if free is None else int(free * _USABLE_MEMORY)
 
 
-def user_lines(config: RunConfig, loadgen_name: str) -> dict[str, float]:
+def user_lines(config: RunConfig, rules: Record) -> dict[str, float]:
     """Return what the user's user.conf says for the run; raises ConfigError."""
     if config.user_conf is None:
         return {}
@@ -85,7 +86,7 @@ def user_lines(config: RunConfig, loadgen_name: str) -> dict[str, float]:
     lines = userconf.parse(text, str(config.user_conf))
     if config.execution_mode is ExecutionMode.VALID:
         userconf.require_rules(lines, str(config.user_conf))
-    return userconf.effective(lines, loadgen_name, config.scenario)
+    return userconf.effective(lines, rules.loadgen_name_in(config.scenario), config.scenario.issued_as)
 
 
 def audited_values(config: RunConfig, sample_count: int | None = None) -> dict[str, int] | None:

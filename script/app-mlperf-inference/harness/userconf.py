@@ -56,7 +56,7 @@ _OF_SCENARIOS: Mapping[str, tuple[Scenario, ...]] = MappingProxyType(
 )
 """Keys that LoadGen reads in some scenarios only."""
 
-_SCENARIOS = ("*", *(scenario.value for scenario in Scenario))
+_SCENARIOS = ("*", *(scenario.value for scenario in Scenario if scenario.issued_as is scenario))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,8 @@ def require_rules(lines: Sequence[ConfLine], source: str) -> None:
 def effective(lines: Sequence[ConfLine], model: str, scenario: Scenario) -> dict[str, float]:
     """Return the value of each key for one model and scenario, without keys that LoadGen does not read in it.
 
-    The closest line wins, as in LoadGen: model.scenario, *.scenario, model.*, *.*; among equals the last one.
+    scenario: as LoadGen knows it; lines of Interactive are those of Server of another model name. The closest line
+    wins, as in LoadGen: model.scenario, *.scenario, model.*, *.*; among equals the last one.
     """
     chosen: dict[str, float] = {}
     for wanted in (("*", "*"), (model, "*"), ("*", scenario.value), (model, scenario.value)):

@@ -141,7 +141,7 @@ def _with_log(run: FoundRun) -> FoundRun:
         log = read_run_logs(run.paths)
     except LogError as error:
         return replace(run, problem=f"did not finish or is damaged: {error}")
-    if log.scenario is not run.scenario:
+    if log.scenario is not run.scenario.issued_as:
         return replace(run, log=log, problem=f"its log says {log.scenario.value}, its folder {run.scenario.value}")
     if log.mode is not run.mode:
         return replace(run, log=log, problem=f"its log says {log.mode.value}, its folder {run.mode.value}")

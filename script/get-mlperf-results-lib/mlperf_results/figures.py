@@ -29,8 +29,13 @@ _SAYS_LESS = (
 """How the other reasons of such a run begin: LoadGen's advice (6.0.17) names no rate, and early stopping follows from
 the late queries."""
 
-_RATED = {Scenario.SERVER.value: LATE_REASON, Scenario.OFFLINE.value: SHORT_REASON}
+_RATED = {
+    Scenario.SERVER.value: LATE_REASON, Scenario.INTERACTIVE.value: LATE_REASON, Scenario.OFFLINE.value: SHORT_REASON
+}  # fmt: skip
 """The scenarios with a rate, and the reason of INVALID that another rate helps against."""
+
+
+_SERVERS = tuple(scenario.value for scenario in Scenario if scenario.is_server)
 
 
 def _scenario(result: Mapping[str, Any]) -> str:
@@ -55,7 +60,7 @@ def has_chosen_rate(result: Mapping[str, Any]) -> bool:
 
     result: the content of result.json.
     """
-    return _scenario(result) == Scenario.SERVER.value and is_own_rate(result)
+    return _scenario(result) in _SERVERS and is_own_rate(result)
 
 
 def better_rate(result: Mapping[str, Any]) -> float | None:
@@ -68,7 +73,7 @@ def better_rate(result: Mapping[str, Any]) -> float | None:
     if result["valid"] or not asked or metric is None or _RATED.get(scenario) not in result["invalid_reasons"]:
         return None
     answered = (result.get("text") or {}).get("samples_per_second") or metric["value"]
-    is_server = scenario == Scenario.SERVER.value
+    is_server = scenario in _SERVERS
     rate = LOWER_PART * min(asked, answered) if is_server else LONGER_PART * max(asked, answered)
     return float(f"{rate:.3g}")
 
@@ -76,7 +81,7 @@ def better_rate(result: Mapping[str, Any]) -> float | None:
 def rate_text(result: Mapping[str, Any]) -> str:
     """Return the rate that a run was given: "1,838 queries/s were sent", "it was planned for 90,000 samples/s"."""
     rate = f"{_rate(result)['value']:,.10g}"
-    if _scenario(result) == Scenario.SERVER.value:
+    if _scenario(result) in _SERVERS:
         return f"{rate} queries/s were sent"
     return f"it was planned for {rate} samples/s"
 

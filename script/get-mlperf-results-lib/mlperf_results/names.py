@@ -41,17 +41,29 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 class Scenario(enum.Enum):
-    """One of LoadGen's four ways to issue queries; the value is the spelling of LoadGen and of result folders."""
+    """One of LoadGen's four ways to issue queries, or Server with the limits of a conversation (Interactive, language
+    models only); the value is the spelling of LoadGen and of result folders."""
 
     SINGLE_STREAM = "SingleStream"
     MULTI_STREAM = "MultiStream"
     OFFLINE = "Offline"
     SERVER = "Server"
+    INTERACTIVE = "Interactive"
 
     @property
     def is_stream(self) -> bool:
         """True where LoadGen sends the next query when the last one is answered."""
         return self in (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM)
+
+    @property
+    def is_server(self) -> bool:
+        """True where LoadGen sends queries at random moments, whatever has been answered."""
+        return self in (Scenario.SERVER, Scenario.INTERACTIVE)
+
+    @property
+    def issued_as(self) -> Scenario:
+        """The scenario that LoadGen and its logs know: an Interactive run is a Server run of another model name."""
+        return Scenario.SERVER if self is Scenario.INTERACTIVE else self
 
 
 class Mode(enum.Enum):
@@ -83,6 +95,7 @@ class Metric:
     higher_is_better: bool
 
 
+_SERVER_METRIC = Metric(name="completed queries per second", unit="queries/s", higher_is_better=True)
 METRIC_OF_SCENARIO: Mapping[Scenario, Metric] = MappingProxyType(
     {
         Scenario.SINGLE_STREAM: Metric(
@@ -94,7 +107,8 @@ METRIC_OF_SCENARIO: Mapping[Scenario, Metric] = MappingProxyType(
             higher_is_better=False,
         ),
         Scenario.OFFLINE: Metric(name="throughput", unit="samples/s", higher_is_better=True),
-        Scenario.SERVER: Metric(name="completed queries per second", unit="queries/s", higher_is_better=True),
+        Scenario.SERVER: _SERVER_METRIC,
+        Scenario.INTERACTIVE: _SERVER_METRIC,
     }
 )
 
@@ -103,16 +117,18 @@ PLAIN_LATENCY_METRIC = Metric(name="90th percentile latency", unit="ms", higher_
 
 TOKEN_METRIC = Metric(name="tokens per second", unit="tokens/s", higher_is_better=True)
 INFERRED_TOKEN_METRIC = Metric(name="inferred tokens per second", unit="tokens/s", higher_is_better=True)
+_SERVER_TOKENS = {
+    "result_completed_tokens_per_second": TOKEN_METRIC,
+    "result_inferred_completed_tokens_per_second": INFERRED_TOKEN_METRIC,
+}
 TOKEN_KEYS: Mapping[Scenario, Mapping[str, Metric]] = MappingProxyType(
     {
         Scenario.OFFLINE: {
             "result_tokens_per_second": TOKEN_METRIC,
             "result_inferred_tokens_per_second": INFERRED_TOKEN_METRIC,
         },
-        Scenario.SERVER: {
-            "result_completed_tokens_per_second": TOKEN_METRIC,
-            "result_inferred_completed_tokens_per_second": INFERRED_TOKEN_METRIC,
-        },
+        Scenario.SERVER: _SERVER_TOKENS,
+        Scenario.INTERACTIVE: _SERVER_TOKENS,
     }
 )
 """What LoadGen logs of a model with `use_token_latencies` in its mlperf.conf, and since 4.1 of one with

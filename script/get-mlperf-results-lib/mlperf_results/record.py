@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from mlperf_results.names import Scenario
 
 SS, MS, OFF, SRV = Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.OFFLINE, Scenario.SERVER
+INT = Scenario.INTERACTIVE
 EDGE2, EDGE3, DATACENTER, ALL_SCENARIOS = (SS, OFF), (SS, MS, OFF), (OFF, SRV), (SS, MS, OFF, SRV)
 
 MB, GB, TB = 10**6, 10**9, 10**12
@@ -44,7 +45,7 @@ class Span:
     def scenarios(self) -> tuple[Scenario, ...]:
         """Those of any category, in the usual order."""
         own = self.both or (*self.edge, *self.datacenter)
-        return tuple(scenario for scenario in ALL_SCENARIOS if scenario in own)
+        return tuple(scenario for scenario in Scenario if scenario in own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +227,19 @@ class Record:
     def names(self) -> tuple[str, ...]:
         """The official name of each level."""
         return tuple(f"{self.name}-{part * 100:.12g}" for part in self.levels) or (self.name,)
+
+    @property
+    def own_scenarios(self) -> tuple[Scenario, ...]:
+        """The scenarios of a benchmark that no round has."""
+        found = self.generation
+        if found is None:
+            return ALL_SCENARIOS
+        has_server = found.server is not None or not found.has_token_latencies
+        return (SS, OFF, *((SRV,) if has_server else ()), *((INT,) if found.interactive is not None else ()))
+
+    def loadgen_name_in(self, scenario: Scenario) -> str:
+        """The name in LoadGen's embedded table, which has the limits of Interactive under a name of its own."""
+        return f"{self.loadgen_name}-interactive" if scenario is INT else self.loadgen_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

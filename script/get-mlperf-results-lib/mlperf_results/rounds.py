@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mlperf_results.benchmarks import BENCHMARKS, AccuracyTarget
+from mlperf_results.benchmarks import BENCHMARKS, RECORDS, AccuracyTarget, model_of
 from mlperf_results.names import FULL_RULES_MIN_DURATION_MS, Scenario, UnknownName
 from mlperf_results.record import ALL_SCENARIOS, Span
 
@@ -85,13 +85,14 @@ def targets_of(name: str, round_name: str) -> tuple[AccuracyTarget, ...]:
 
 
 def scenarios_of(model: str) -> tuple[Scenario, ...]:
-    """Return the scenarios that a benchmark has had in any round; all of them for a model MLPerf does not know."""
+    """Return the scenarios that a benchmark has had in any round; those that suit it for one MLPerf does not know."""
     if model not in BENCHMARKS:
-        return ALL_SCENARIOS
+        record = RECORDS.get(model_of(model))
+        return ALL_SCENARIOS if record is None else record.own_scenarios
     had = {scenario for span in BENCHMARKS[model].record.spans for scenario in span.scenarios}
-    return tuple(scenario for scenario in ALL_SCENARIOS if scenario in had)
+    return tuple(scenario for scenario in Scenario if scenario in had)
 
 
 def current_scenarios(model: str) -> tuple[Scenario, ...]:
     """Return the scenarios of the newest round that has the benchmark, edge and datacenter together."""
-    return _spans(model)[-1].scenarios if model in BENCHMARKS else ALL_SCENARIOS
+    return _spans(model)[-1].scenarios if model in BENCHMARKS else scenarios_of(model)

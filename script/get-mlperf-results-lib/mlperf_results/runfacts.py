@@ -28,14 +28,6 @@ _BLOCK_BYTES = 1 << 20
 _NANOSECONDS_PER_MS = 1e6
 _KEY = re.compile(r'^:::MLLOG \{"key": "([^"]+)"')
 _STARTED = re.compile(r'^:::MLLOG \{"key": "power_begin", "value": "(\d\d)-(\d\d)-(\d{4}) (\d\d:\d\d:\d\d)')
-FIGURE_KEYS = {
-    Scenario.SINGLE_STREAM: "early_stopping_latency_ss",
-    Scenario.MULTI_STREAM: "early_stopping_latency_ms",
-    Scenario.OFFLINE: "result_samples_per_second",
-    Scenario.SERVER: "result_completed_samples_per_sec",
-}
-"""Key of the detail log with the figure of a scenario, as logs.py and the official checkers read it."""
-
 PERCENTS = (("min", 0.0), ("50.00", 50.0), ("90.00", 90.0), ("95.00", 95.0), ("97.00", 97.0), ("99.00", 99.0),
             ("99.90", 99.9), ("max", 100.0))  # fmt: skip
 """Which answers LoadGen gives latencies of."""

@@ -164,7 +164,7 @@ class PreparedText:
 
         config = self.parts.config
         return Test(
-            model=self.parts.rules.loadgen_name,
+            model=self.parts.rules.loadgen_name_in(config.scenario),
             scenario=config.scenario,
             mode=config.mode,
             conf_values=self.settings.conf_values,
@@ -206,7 +206,7 @@ def prepared_text(config: RunConfig) -> Iterator[PreparedText]:
     started = datetime.now(timezone.utc)
     clear_folder(RunPaths(config.output_dir), config.user_conf)
     parts = open_text_parts(config)
-    lines = user_lines(config, parts.rules.loadgen_name)
+    lines = user_lines(config, parts.rules)
     library = PromptLibrary(parts.dataset, parts.model.prompts)
     _load_some(library)
     engine, threads = _open_engine(parts, library)

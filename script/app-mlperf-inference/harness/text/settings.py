@@ -24,12 +24,13 @@ equally often it asks them all: with a latency so much longer a run is a quarter
 
 def limits_of(config: RunConfig, generation: Generation) -> TokenLimits | None:
     """Return the limits of the scenario; None where it has none."""
-    return generation.server if config.scenario is Scenario.SERVER and generation.has_token_latencies else None
+    limits = {Scenario.SERVER: generation.server, Scenario.INTERACTIVE: generation.interactive}
+    return limits.get(config.scenario) if generation.has_token_latencies else None
 
 
 def _refuse(config: RunConfig, generation: Generation) -> None:
     problems = []
-    if config.scenario is Scenario.SERVER and generation.has_token_latencies and config.target_latency_ms is not None:
+    if config.scenario.is_server and generation.has_token_latencies and config.target_latency_ms is not None:
         allowed = "null: the limits are those of the first token and of the tokens after it"
         problems.append(Problem("target_latency_ms", f"{config.target_latency_ms:g}", allowed))
     for key, value in (("batch_size", config.batch_size), ("instances", config.instances)):
@@ -71,9 +72,8 @@ def resolve_text(
     settings = resolve(config, shape, circumstances, replace(measured, query_latency_ms=latency_ms))
     if not generation.has_token_latencies:
         return settings
-    is_server = config.scenario is Scenario.SERVER
     return replace(
         settings,
-        target_latency_ms=None if is_server else settings.target_latency_ms,
+        target_latency_ms=None if config.scenario.is_server else settings.target_latency_ms,
         rule_lines=_rule_lines(limits_of(config, generation), circumstances),
     )
