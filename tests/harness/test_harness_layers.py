@@ -7,8 +7,8 @@ from pathlib import Path
 
 HARNESS = Path(__file__).resolve().parents[2] / "script" / "app-mlperf-inference" / "harness"
 LAYERS = (
-    "errors", "tensors", "libraries", "serving", "modelfacts", "metrics", "text.base", "media", "calibrationlists",
-    "datasets", "decoding", "watch", "cores", "benchmarks.base", "benchmarks", "network", "backends.base",
+    "errors", "tensors", "libraries", "serving", "modelfacts", "metrics", "watch", "cores", "text.base", "media",
+    "calibrationlists", "datasets", "decoding", "text.tokens", "benchmarks.base", "benchmarks", "network", "backends.base",
     "torch_cuda", "backends", "registry", "jsonvalues", "config", "userconf", "audit", "mishaps", "failures",
     "identity", "store", "queueing", "qsl", "settings", "querymemory", "effective", "accuracy", "result",
     "metadata_json", "sut", "warmup", "tuning", "served", "shapes", "loadgen", "opening", "testrun", "text", "run",
@@ -16,8 +16,9 @@ LAYERS = (
 )  # fmt: skip
 """Lowest first. `network` stands for what builds networks with torch: architecture, initial weights, network.py of each
 benchmark; `benchmarks` for model.py, record.py and what a benchmark has beside; `backends` for their backend.py;
-`text.base` for text/engine.py and text/model.py."""
+`text.base` for what engines and benchmarks of texts import of text/, `text` for what runs them."""
 
+_OF_RUNS = ("run", "settings", "sut", "tally", "warmup")
 _OF_NETWORKS = ("architecture", "initialweights", "network")
 
 
@@ -26,7 +27,9 @@ def layer_of(module: str) -> str:
     parts = module.split(".")
     if parts[0] == "benchmarks" and len(parts) > 1:
         return "network" if parts[-1] in _OF_NETWORKS else "benchmarks.base" if parts[1] == "base" else "benchmarks"
-    if parts[0] == "text" and parts[1:] in (["engine"], ["model"]):
+    if module == "text.tokens":
+        return module
+    if parts[0] == "text" and len(parts) > 1 and parts[1] not in _OF_RUNS:
         return "text.base"
     if parts[0] == "backends" and len(parts) > 1:
         return "backends.base" if parts[1] == "base" else "backends"

@@ -17,6 +17,7 @@ from mlperf_results.names import Scenario
 
 SS, MS, OFF, SRV = Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.OFFLINE, Scenario.SERVER
 INT = Scenario.INTERACTIVE
+DATACENTER_TEXT = (Scenario.OFFLINE, Scenario.SERVER, INT)
 EDGE2, EDGE3, DATACENTER, ALL_SCENARIOS = (SS, OFF), (SS, MS, OFF), (OFF, SRV), (SS, MS, OFF, SRV)
 
 MB, GB, TB = 10**6, 10**9, 10**12

@@ -6,7 +6,7 @@ of 2026-08-20. The reference score is the checker's; inference_rules.adoc has 81
 """
 
 from mlperf_results.record import (
-    DATACENTER,
+    DATACENTER_TEXT,
     OFF,
     SRV,
     SS,
@@ -36,7 +36,7 @@ RECORD = Record(
     ),
     spans=(
         Span("v5.1", "v5.1", (), (OFF, SRV), both=(SS, OFF, SRV)),
-        Span("v6.0", "v6.1", (), DATACENTER),
+        Span("v6.0", "v6.1", (), DATACENTER_TEXT),
     ),
     input_type="int32",
     response_type="int32",

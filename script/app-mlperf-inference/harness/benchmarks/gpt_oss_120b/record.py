@@ -7,7 +7,7 @@ tokens and 20 ms for each token of Interactive; README.md and mlperf.conf win.
 """
 
 from mlperf_results.record import (
-    DATACENTER,
+    DATACENTER_TEXT,
     Generation,
     Recipes,
     Record,
@@ -30,7 +30,7 @@ RECORD = Record(
     batch_size=1,
     largest_batch_size=1,
     references=(Reference("exact_match", 83.13),),
-    spans=(Span("v6.0", "v6.1", (), DATACENTER),),
+    spans=(Span("v6.0", "v6.1", (), DATACENTER_TEXT),),
     input_type="int32",
     response_type="int32",
     recipes=Recipes(dataset="get,dataset,mlperf-text,_gpt-oss-120b", model="get,ml-model,mlperf-text,_gpt-oss-120b"),
