@@ -10,6 +10,7 @@ text well and stops in the middle of the third. Flags and numbers, by comma:
     die, stall, empty, garbage, noise, error, endless, line, nodone, gzip, json, redirect, other     see `_Answer`
     few=N         says that it made N tokens more than came      many=N   sends N tokens more than asked for
     split         every byte of a stream apart  bos        counts one more token in the prompt
+    max_model_len=N   the length that it takes
     random        never answers the same        cached     says that it took the prompt from a cache
     once          closes each connection after its answer, without saying so
     ttft_ms=T, tpot_ms=T    the pace            tokens=N   length of answers, where it is not max_tokens
@@ -156,7 +157,10 @@ class Stub:
         if call != "/models" or "nomodels" in flags:
             status = 404
         names = [MODEL] if "models" not in flags else flags["models"].split("+")
-        content = {"object": "list", "data": [{"id": name, "object": "model", "owned_by": "stub"} for name in names]}
+        card = {"object": "model", "owned_by": "stub"}
+        if "max_model_len" in flags:
+            card["max_model_len"] = int(flags["max_model_len"])
+        content = {"object": "list", "data": [{"id": name, **card} for name in names]}
         if status != 200:
             content = {"error": {"message": f"no: {self.headers.get('authorization', '')}", "code": status}}
         if "redirect" in flags and "after" not in flags:

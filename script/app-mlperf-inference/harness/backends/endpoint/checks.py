@@ -128,3 +128,10 @@ def answer_notes(answer: Collector, most: int) -> list[str]:
     if not answer.is_done:
         notes.append("the server's streams end without data: [DONE]: only finish_reason tells a whole answer")
     return notes
+
+
+def length_notes(most: object, needed: int) -> list[str]:
+    """Return what is doubtful about the length that a server takes (`max_model_len` of vLLM and SGLang), in tokens."""
+    if not isinstance(most, int) or most >= needed:
+        return []
+    return [f"the server takes {most:,} tokens of prompt and answer (max_model_len), the longest may have {needed:,}"]

@@ -7,6 +7,7 @@ import email.utils
 import math
 import time
 from collections import deque
+from collections.abc import Sequence
 
 from harness.backends.endpoint.answers import AnswerError
 from harness.backends.endpoint.bodies import BodyMaker
@@ -53,10 +54,10 @@ def _is_to_retry(error: BaseException) -> bool:
 
 
 class Conversations:
-    """The requests of a run. waiting: those that are not sent yet."""
+    """The requests of a run."""
 
     def __init__(self, client: Client, probed: Probed, settings: ClientSettings, vocabulary: Vocabulary | None) -> None:
-        self.waiting: deque[Request] = deque()
+        self._waiting: deque[Request] = deque()
         self.counts = Counts()
         self._client = client
         self._probed = probed
@@ -75,15 +76,20 @@ class Conversations:
         self._client.resent = 0
         self._failed_in_a_row = 0
 
-    def send(self) -> None:
+    def take(self, requests: Sequence[Request]) -> None:
+        """Take requests, and send them or let them wait."""
+        free = max(0, self._settings.max_in_flight - len(self._tasks) - len(self._waiting))
+        self.counts.waited += max(0, len(requests) - free)
+        self._waiting.extend(requests)
+        self._send()
+
+    def _send(self) -> None:
         """Send what waits, up to max_in_flight at once."""
         free = self._settings.max_in_flight - len(self._tasks)
-        if len(self.waiting) > free:
-            self.counts.waited += 1
-        while self.waiting and free > 0:
+        while self._waiting and free > 0:
             free -= 1
             self.counts.requests += 1
-            task = asyncio.get_running_loop().create_task(self._converse(self.waiting.popleft()))
+            task = asyncio.get_running_loop().create_task(self._converse(self._waiting.popleft()))
             self._tasks.add(task)
             task.add_done_callback(self._ended)
         self.counts.peak_in_flight = max(self.counts.peak_in_flight, len(self._tasks))
@@ -92,13 +98,13 @@ class Conversations:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None and self._listener is not None:
             self._listener.broken(error)
-        if self.waiting:
-            self.send()
+        if self._waiting:
+            self._send()
 
     async def close(self) -> None:
         """End everything without telling anybody."""
         self._listener = None
-        self.waiting.clear()
+        self._waiting.clear()
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()

@@ -99,10 +99,9 @@ class EndpointEngine:
             self._loop.loop.call_soon_threadsafe(self._take)
 
     def _take(self) -> None:
-        conversations = self._opened()
-        while self._arrived:
-            conversations.waiting.append(self._arrived.popleft())
-        conversations.send()
+        arrived = [self._arrived.popleft() for _ in range(len(self._arrived))]
+        if arrived:
+            self._opened().take(arrived)
 
     def _opened(self) -> Conversations:
         if self._conversations is None:
@@ -176,7 +175,15 @@ def open_engine(request: EngineRequest) -> EndpointEngine:
     prompt = request.probes[0] if request.probes else default_prompt(vocabulary)
     engine = EndpointEngine(Loop(), Client(address, settings.timeout_s, settings.stall_s), settings, vocabulary)
     try:
-        engine.probe(Question(endpoint=endpoint, sampling=request.sampling, prompt=prompt, vocabulary=vocabulary))
+        engine.probe(
+            Question(
+                endpoint=endpoint,
+                sampling=request.sampling,
+                prompt=prompt,
+                vocabulary=vocabulary,
+                longest_prompt=request.longest_prompt,
+            )
+        )
     except BaseException:
         engine.close()
         raise

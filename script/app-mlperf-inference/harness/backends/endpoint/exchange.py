@@ -23,9 +23,10 @@ by up to a tenth, or four. More are missing. This project's choice."""
 
 @dataclass(slots=True)
 class Counts:
-    """What happened since the start. differing: answers whose text has another number of tokens here than the server
-    counted, and by how many in all (differing_tokens). other_starts: whose first tokens differ from what was told
-    first. waited: requests that had to wait for others, because max_in_flight was reached; longest_wait_s: in s."""
+    """What happened since the start. retried: sent again because the server asked to wait; differing: answers whose
+    text has another number of tokens here than the server counted, and by how many in all (differing_tokens);
+    other_starts: answers whose first tokens are not those that were told first; cached_tokens: of prompts, taken from a
+    prefix cache; waited: requests that found max_in_flight reached."""
 
     requests: int = 0
     answered: int = 0

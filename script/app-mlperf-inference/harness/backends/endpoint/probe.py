@@ -18,7 +18,7 @@ from mlperf_results.record import Sampling
 from harness.backends.endpoint.address import Address
 from harness.backends.endpoint.answers import AnswerError, Collector
 from harness.backends.endpoint.bodies import CHAT, PATHS, BodyMaker, Field, Form, fields_of, forms_of, named_in
-from harness.backends.endpoint.checks import answer_notes, check_answer, failure, repeat_notes
+from harness.backends.endpoint.checks import answer_notes, check_answer, failure, length_notes, repeat_notes
 from harness.backends.endpoint.client import Call, Client
 from harness.backends.endpoint.faults import Refused, Unfit, words
 from harness.backends.endpoint.stream import StreamError
@@ -35,12 +35,13 @@ _FAULTS = (Refused, Unfit, AnswerError, StreamError, aiohttp.ClientError, OSErro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is probed. vocabulary: None where the model's folder has no tokenizer."""
+    """What is probed. vocabulary: None where the model's folder has no tokenizer. longest_prompt: in tokens."""
 
     endpoint: Endpoint
     sampling: Sampling
     prompt: Prompt
     vocabulary: Vocabulary | None
+    longest_prompt: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +139,8 @@ class Prober:
         again = await self._again(form)
         notes += repeat_notes(first, again, question.sampling)
         notes += answer_notes(first, self._most)
+        card = next((one for one in entries or () if one["id"] == model), {})
+        notes += length_notes(card.get("max_model_len"), question.longest_prompt + question.sampling.max_tokens)
         whole = replace(form, max_tokens=question.sampling.max_tokens)
         taken = {one.name for one in form.fields}
         refused = tuple(one for one in fields_of(question.sampling, form.prompt) if one.name not in taken)
