@@ -9,6 +9,7 @@ text well and stops in the middle of the third. Flags and numbers, by comma:
     textonly      takes no token ids            status=S   answers with it; retry_after=T
     die, stall, empty, garbage, noise, error, endless, line, nodone, gzip, json, redirect, other     see `_Answer`
     few=N         says that it made N tokens more than came      many=N   sends N tokens more than asked for
+    start         adds a start token to texts, where it is not told not to
     split         every byte of a stream apart  bos        counts one more token in the prompt
     max_model_len=N   the length that it takes
     random        never answers the same        cached     says that it took the prompt from a cache
@@ -261,8 +262,9 @@ class _Answer:
             await self._event(self._piece(token, ("length" if count >= self.most else "stop") if is_last else None))
             if place == 2 and await self._turn_bad():
                 return True
+        added = ask.is_set("bos") or (ask.is_set("start") and ask.body.get("add_special_tokens") is not False)
         usage = {
-            "prompt_tokens": len(ask.prompt) + ask.is_set("bos"),
+            "prompt_tokens": len(ask.prompt) + added,
             "completion_tokens": count + int(ask.number("few")),
         }
         if ask.is_set("cached"):

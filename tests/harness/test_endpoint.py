@@ -173,6 +173,20 @@ def test_the_sampling_is_sent_and_what_was_accepted_is_recorded(server: tuple[St
     assert engine.versions()["server"] == "stub"
 
 
+def test_a_text_is_sent_so_that_the_server_counts_its_start_token_as_the_benchmark_does(
+    server: tuple[Stub, str], folder: Path
+) -> None:
+    for ids, expected in [([2, 3], False), ([9, 2, 3], None)]:  # the benchmark's tokens without and with a start token
+        engine = open_engine(
+            asked(
+                f"{server[1]}/textonly,start/v1", folder,
+                probes=(Prompt(tokens=np.array(ids, np.int32), text="w2 日本"),),
+            )
+        )  # fmt: skip
+        engine.close()
+        assert server[0].seen[-1].get("add_special_tokens") is expected
+
+
 def test_a_setting_that_the_benchmark_needs_and_the_server_refuses_ends_it(
     server: tuple[Stub, str], folder: Path
 ) -> None:

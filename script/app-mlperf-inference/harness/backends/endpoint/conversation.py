@@ -74,7 +74,7 @@ class Conversations:
         self._listener = listener
         self.counts = Counts()
         self._client.resent = 0
-        self._failed_in_a_row = 0
+        self._failed_in_a_row, self._is_given_up = 0, False
 
     def take(self, requests: Sequence[Request]) -> None:
         """Take requests, and send them or let them wait."""
@@ -96,7 +96,8 @@ class Conversations:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None and self._listener is not None:
+        error = HarnessError("a request was cut off in the client") if task.cancelled() else task.exception()
+        if error is not None and self._listener is not None:
             self._listener.broken(error)
         if self._waiting:
             self._send()

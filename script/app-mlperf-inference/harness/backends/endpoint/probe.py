@@ -17,7 +17,7 @@ from mlperf_results.record import Sampling
 
 from harness.backends.endpoint.address import Address
 from harness.backends.endpoint.answers import AnswerError, Collector
-from harness.backends.endpoint.bodies import CHAT, PATHS, BodyMaker, Field, Form, fields_of, forms_of, named_in
+from harness.backends.endpoint.bodies import CHAT, PATHS, TEXT, BodyMaker, Field, Form, fields_of, forms_of, named_in
 from harness.backends.endpoint.checks import answer_notes, check_answer, failure, length_notes, repeat_notes
 from harness.backends.endpoint.client import Call, Client
 from harness.backends.endpoint.faults import Refused, Unfit, words
@@ -169,7 +169,7 @@ class Prober:
             fields = fields_of(self._question.sampling, kind)
             form = Form(prompt=kind, model=model, fields=fields, max_tokens=self._most)
             try:
-                return await self._accepted(form)
+                return await self._with_start_token(*await self._accepted(form))
             except _FAULTS as caught:
                 error = caught
                 if not _is_fault_of_form(caught):
@@ -192,19 +192,30 @@ class Prober:
                     form = replace(form, limit="max_completion_tokens")
                     continue
                 named = named_in(error.text, form.fields)
-                self._require(named, error)
+                spare = tuple(one for one in named if not one.is_needed)  # some servers repeat the whole request
                 if not named:
                     return await self._grown(form, error)
-                form = replace(form, fields=tuple(one for one in form.fields if one not in named))
+                if not spare:
+                    raise self._needed(named, error) from None
+                form = replace(form, fields=tuple(one for one in form.fields if one not in spare))
         raise AssertionError("each round leaves a field out")
 
-    def _require(self, named: Sequence[Field], error: Refused) -> None:
-        needed = [one.name for one in named if one.is_needed]
-        if needed:
-            raise failure(
-                f"with the benchmark's {', '.join(needed)}", words(error, self._client.address),
-                "the benchmark needs this setting: use a server that takes it",
-            ) from None  # fmt: skip
+    async def _with_start_token(self, form: Form, answer: Collector) -> tuple[Form, Collector]:
+        """Return the form, and its answer, in which the server counts the tokens of a text as the benchmark does: with
+        or without a start token of its own."""
+        tokens = self._question.prompt.tokens
+        if form.prompt != TEXT or tokens is None or answer.usage.prompt_tokens in (None, len(tokens)):
+            return form, answer
+        other = replace(form, fields=tuple(one for one in form.fields if one.name != "add_special_tokens"))
+        found = await self._ask(other)
+        return (other, found) if found.usage.prompt_tokens == len(tokens) else (form, answer)
+
+    def _needed(self, named: Sequence[Field], error: Refused) -> HarnessError:
+        return failure(
+            f"with the benchmark's {', '.join(one.name for one in named)}",
+            words(error, self._client.address),
+            "the benchmark needs this setting: use a server that takes it",
+        )
 
     async def _grown(self, form: Form, error: Refused) -> tuple[Form, Collector]:
         """Return the form with each field that is not needed tried one by one, where the server does not say which one
