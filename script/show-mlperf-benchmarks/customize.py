@@ -3,6 +3,8 @@
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
+import textwrap
+
 from mlperf_results.benchmarks import BENCHMARKS, RECORDS, record_of
 from mlperf_results.compliance import tests_needed
 from mlperf_results.names import UnknownName, counted
@@ -11,6 +13,7 @@ from mlperf_results.rounds import rounds_of, rules_in, scenarios_of
 
 from . import roundlist
 
+_WIDTH = 100
 HINT = "hint: cm run script --tags=show,mlperf,benchmarks lists them"
 
 
@@ -106,7 +109,12 @@ def table_lines(rows: list[dict]) -> list[str]:
         names = " or ".join([first, *(name.removeprefix(first.rpartition("-")[0]) for name in others)])
         cells.append((names, " to ".join(row["rounds"]) or "not MLPerf's", row["task"]))
     widths = [max(len(cell[column]) for cell in cells) for column in (0, 1)]
-    lines = [f"{name:<{widths[0]}}  {rounds:<{widths[1]}}  {task}" for name, rounds, task in cells]
+    left = widths[0] + widths[1] + 4
+    lines = []
+    for name, rounds, task in cells:
+        first, *others = textwrap.wrap(task, _WIDTH - left)
+        lines.append(f"{name:<{widths[0]}}  {rounds:<{widths[1]}}  {first}")
+        lines += [f"{'':<{left}}{other}" for other in others]
     return [
         *lines,
         "",

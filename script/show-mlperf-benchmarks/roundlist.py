@@ -5,6 +5,7 @@ Everything comes from the round's table (`mlperf_results.roundtables`) and the b
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from typing import Any
 
@@ -155,8 +156,6 @@ def _here_text(row: dict[str, Any]) -> str:
 
 
 def _wrapped(label: str, text: str) -> Iterator[str]:
-    import textwrap
-
     pieces = textwrap.wrap(text, 118 - _LEFT - 2, break_long_words=False, break_on_hyphens=False) or [""]
     yield f"  {label:<{_LEFT}} {pieces[0]}"
     yield from (f"  {'':<{_LEFT}} {piece}" for piece in pieces[1:])

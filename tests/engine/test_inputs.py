@@ -210,3 +210,9 @@ def test_without_a_near_value_the_help_is_the_hint_and_a_community_recipe_only_r
         refuse_values(WITH_CHOICES, {"scenario": "quick"})
     assert caught.value.hint == "cm help script get-x lists the values of its inputs"
     refuse_values(WITH_CHOICES._replace(has_strict_inputs=False), {"scenario": "quick"})
+
+
+def test_a_value_that_the_recipe_refuses_is_answered_with_its_reason_not_with_the_nearest() -> None:
+    described = {"choices": ["net-v2"], "refused": {"net-v3": "too large for this tool"}}
+    (wrong,) = wrong_values(recipe(input_description={"model": described}), {"model": "Net_V3"})
+    assert (wrong.text, wrong.meant) == ("--model=Net_V3: too large for this tool", "")

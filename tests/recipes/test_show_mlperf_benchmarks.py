@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+import yaml
 from recipe_loader import RECIPES, load_recipe
 
 load_recipe("get-mlperf-results-lib").preprocess(
@@ -13,6 +15,9 @@ load_recipe("get-mlperf-results-lib").preprocess(
 recipe = load_recipe("show-mlperf-benchmarks")
 
 from mlperf_results.benchmarks import RECORDS  # noqa: E402
+from mlperf_results.officialnames import benchmark_of  # noqa: E402
+from mlperf_results.rounds import ROUNDS  # noqa: E402
+from mlperf_results.roundtables import load_round  # noqa: E402
 
 
 @pytest.fixture
@@ -60,3 +65,55 @@ def test_what_is_not_mlperfs_has_no_round(show) -> None:
 def test_an_unknown_name_is_refused_with_those_there_are(show, inputs: dict[str, str], said: str) -> None:
     answer = show(**inputs)
     assert answer["return"] == 1 and said in answer["error"] and "hint: cm run script" in answer["error"]
+
+
+def test_a_round_has_every_model_of_its_table_with_its_rules(show) -> None:
+    answer = show(round="v6.1")
+    rows = {row["name"]: row for row in answer["found"]}
+    assert list(rows) == list(load_round("v6.1").models) and len(rows) == 21
+    assert max(map(len, answer["text"].splitlines())) <= 120
+    eight = rows["llama3.1-8b"]
+    assert eight["categories"]["datacenter"] == {"required": ["Offline"], "optional": ["Interactive", "Server"]}
+    assert eight["figures"] == {"Offline": "tokens/s", "Server": "tokens/s", "Interactive": "tokens/s"}
+    assert eight["token_latency_ms"]["Interactive"] == {"ttft": 500.0, "tpot": 30.0}
+    assert (eight["compliance_tests"], eight["upper_limits"]) == (["TEST06"], {"GEN_LEN": pytest.approx(8984408.4)})
+    assert rows["dlrm-v3"]["latency_ms"] == {"Server": 80.0}
+    assert rows["wan-2.2-t2v-a14b"]["samples"]["in_memory"] == 248
+    assert rows["qwen3-vl-235b-a22b"]["samples"]["accuracy"]["Interactive"] == 8000
+    assert json.dumps(answer["found"])
+
+
+def test_what_can_be_run_comes_from_the_records(show) -> None:
+    answer = show(round="v6.1")
+    missing = [row for row in answer["found"] if row["here"]["name"] is None]
+    assert answer["text"].count("cannot be run with this tool yet") == len(missing)
+    for row in answer["found"]:
+        own = benchmark_of(row["name"], "v6.1")
+        assert row["here"]["name"] == own
+
+
+@pytest.mark.parametrize("round_name", ROUNDS)
+def test_every_round_can_be_shown(show, round_name: str) -> None:
+    answer = show(round=round_name)
+    assert answer["return"] == 0 and len(answer["found"]) == len(load_round(round_name).models)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ({"round": "6.1"}, "unknown round '6.1' (did you mean v6.1?)"),
+        ({"round": "v61"}, "did you mean v6.1?"),
+        ({"round": "v6.1", "model": "lama3.1-8b"}, "did you mean llama3.1-8b?"),
+    ],
+)
+def test_a_misspelt_round_is_answered_with_the_nearest(show, inputs: dict[str, str], said: str) -> None:
+    answer = show(**inputs)
+    assert answer["return"] == 1 and said in answer["error"]
+
+
+def test_names_that_a_run_refuses_are_of_the_newest_round_and_have_no_record() -> None:
+    meta = yaml.safe_load((RECIPES / "run-mlperf-inference" / "_cm.yaml").read_text())
+    refused = meta["input_description"]["model"]["refused"]
+    models = load_round(ROUNDS[-1]).models
+    assert refused and all(name in models and benchmark_of(name, ROUNDS[-1]) is None for name in refused)
+    assert all(("endpoints" in reason) == models[name].may_be_endpoints for name, reason in refused.items())

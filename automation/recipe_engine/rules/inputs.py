@@ -104,16 +104,22 @@ def _meant(name: str, known: Collection[str]) -> str:
 
 
 class WrongValue(Frozen):
-    """A value that is not one of those an input allows, and the whole value that was probably meant, if one is near."""
+    """A value that is not one of those an input allows, and the whole value that was probably meant, if one is near.
+
+    ``reason``: what the recipe says of just this value; empty for one that it does not know.
+    """
 
     name: str
     found: str
     meant: str
     choices: tuple[str, ...]
+    reason: str = ""
 
     @property
     def text(self) -> str:
-        """One line for people: the nearest first, then all."""
+        """One line for people: the reason, or the nearest first, then all."""
+        if self.reason:
+            return f"--{self.name}={self.found}: {self.reason}"
         meant = f"; did you mean {self.meant}?" if self.meant else ""
         return f"--{self.name}={self.found} is not one of its values{meant} (allowed: {', '.join(self.choices)})"
 
@@ -129,7 +135,9 @@ def wrong_values(recipe: Recipe, inputs: Mapping[str, Any]) -> list[WrongValue]:
         if described.choices and isinstance(given, str | bool | int | float) and str(given).strip():
             wrong = _misfit(str(given), described.choices)
             if wrong is not None:
-                found.append(WrongValue(name, str(given), wrong, described.choices))
+                reasons = {_plain(value): reason for value, reason in described.refused.items()}
+                reason = reasons.get(_plain(str(given)), "")
+                found.append(WrongValue(name, str(given), "" if reason else wrong, described.choices, reason))
     return found
 
 

@@ -164,7 +164,7 @@ LIVE_KEYS: Mapping[str, Collection[str]] = {
     "override": ["tags", "env", *_BOUNDS, *KINDS, "extra_cache_tags"],
     "docker": ["run", "real_run"],
     "extra_cache_tags_from_env": ["env", "prefix"],
-    "input_description": ["choices", "is_path", "desc", "default"],
+    "input_description": ["choices", "refused", "is_path", "desc", "default"],
     "tests": ["run_inputs"],
     "tests.run_inputs": ["id", "env", "docker", "test-all-variations", "variations_list"],
 }

@@ -272,11 +272,13 @@ class Variation(Frozen):
 class InputDescription(Frozen):
     """What a recipe says about one of its inputs; ``choices`` empty means any value.
 
-    A relative ``is_path`` counts from the folder where the command was given.
+    ``refused``: values that people may expect among the choices, with what to do instead. A relative ``is_path``
+    counts from the folder where the command was given.
     """
 
     description: str = ""
     choices: tuple[str, ...] = ()
+    refused: Mapping[str, str] = {}
     default: str = ""
     is_path: bool = False
 

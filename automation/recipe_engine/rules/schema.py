@@ -266,6 +266,7 @@ _RECIPE = _plan(RECIPE_KEYS, Recipe._fields)
 _INPUT: Plan = {
     "desc": ("description", "text"),
     "choices": ("choices", "texts"),
+    "refused": ("refused", "env_names"),
     "default": ("default", "text"),
     "is_path": ("is_path", "flag"),
 }
