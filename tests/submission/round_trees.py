@@ -18,12 +18,13 @@ from pathlib import Path
 
 import tree_builder
 from mlperf_gate import rules_summary
+from mlperf_results.answerchecks import verify_answers
 from mlperf_results.names import Mode, Scenario
 from mlperf_results.roundtables import ModelTable, load_round
 from mlperf_results.scorelines import EXAMPLES
 from mlperf_results.seeds import SEEDS
 from mlperf_results.tree import ScenarioPlace, SubmissionTree
-from mlperf_results.verification import SCORE_KEYS, RunScore, compare_scores, verify_answers
+from mlperf_results.verification import SCORE_KEYS, RunScore, compare_scores
 from tree_builder import DATA, MEASUREMENTS, SUBMITTER, SYSTEM, system_fields
 
 ROUND = "v6.1"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -26,7 +27,9 @@ from generate_support import (
     with_old_seeds,
 )
 from mlperf_results.privacy import known_here
+from mlperf_results.truncation import truncate_tree
 from mlperf_results.wholefile import read_object
+from round_trees import build_endpoints
 from submission import making, placing
 from submission.program import files_of
 from submission.request import read_request
@@ -432,3 +435,42 @@ def test_the_code_folder_says_which_recipes_are_no_longer_those_that_ran(real_ru
     assert f"another state: {'0' * 64} |" in text
     assert "| process-mlperf-accuracy | " in text
     assert "python3 -m harness run.json" in text
+
+
+def endpoint_result(folder: Path) -> Path:
+    """A scenario's folder as the client of MLPerf Endpoints writes it."""
+    made = build_endpoints(folder, "llama3.1-8b", scenarios=("Offline",))
+    (source,) = made.glob("closed/*/results/*/llama3.1-8b/Offline")
+    return source
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_result_of_an_endpoint_is_left_out_with_a_word(real_runs: Path, tmp_path: Path) -> None:
+    results = copy_runs(real_runs, tmp_path)
+    place = results / SUT / "llama3.1-8b" / "Offline"
+    shutil.copytree(endpoint_result(tmp_path / "endpoints"), place)
+    gathered = making.gather(read_request(env_of(results, tmp_path / "tree", **CLOSED), tmp_path))
+    assert [problem.text for problem in gathered.problems] == []
+    (line,) = making.story_of_left_out(gathered)
+    assert "a result of MLPerf Endpoints" in line and str(place) in line
+
+
+def test_truncation_leaves_a_result_of_an_endpoint_alone(tmp_path: Path) -> None:
+    endpoint_result(tmp_path / "tree")
+    before = contents(tmp_path / "tree")
+    assert truncate_tree(tmp_path / "tree", "", tmp_path / "logs") == ((), ())
+    assert contents(tmp_path / "tree") == before
+
+
+@pytest.mark.full
+def test_a_result_of_an_endpoint_stays_in_the_tree_when_it_is_made_again(real_runs: Path, tmp_path: Path) -> None:
+    results = copy_runs(real_runs, tmp_path)
+    generate(results, tmp_path / "tree", **CLOSED)
+    place = tmp_path / "tree/closed/cTuning/results" / SUT / "llama3.1-8b/Offline"
+    shutil.copytree(endpoint_result(tmp_path / "endpoints"), place)
+    before = contents(place)
+    generate(results, tmp_path / "tree", CM_RERUN="yes", **CLOSED)
+    assert contents(place) == before

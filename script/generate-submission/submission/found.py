@@ -136,6 +136,12 @@ def find_runs(results_folder: Path, hw_name: str) -> tuple[tuple[FoundRun, ...],
     return tuple(runs), suts
 
 
+def find_endpoint_results(results_folder: Path) -> tuple[Path, ...]:
+    """Return the scenario folders that the client of MLPerf Endpoints wrote: its summary, and no log of LoadGen."""
+    folders = (path.parent.parent for path in sorted(results_folder.rglob("performance/result_summary.json")))
+    return tuple(folder for folder in folders if not any(folder.rglob("mlperf_log_detail.txt")))
+
+
 def _with_log(run: FoundRun) -> FoundRun:
     try:
         log = read_run_logs(run.paths)

@@ -300,8 +300,13 @@ def _pack(folder: Path, tell: Callable[[str], None]) -> None:
 
 
 def story_of_left_out(gathered: Gathered) -> list[str]:
-    """Return a line for each run that another one was taken before."""
-    return [f"Left out, another run is taken: {run.folder}" for run in gathered.left_out]
+    """Return a line for each run that another one was taken before, and for each result that LoadGen did not make."""
+    lines = [f"Left out, another run is taken: {run.folder}" for run in gathered.left_out]
+    for folder in gathered.request.results_folders:
+        for one in found.find_endpoint_results(folder):
+            where = f"{gathered.request.submission_folder}/DIVISION/SUBMITTER/results/SYSTEM/MODEL/{one.name}"
+            lines.append(f"Left out, a result of MLPerf Endpoints, not of LoadGen: {one} (copy it to {where})")
+    return lines
 
 
 def rehearsed(request: Request, problems: Iterable[Problem]) -> str:
