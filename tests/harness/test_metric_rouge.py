@@ -66,3 +66,25 @@ def test_folder_without_parameters_is_named(tmp_path):
 def test_response_that_cannot_be_is_refused(responses, said):
     with pytest.raises(HarnessError, match=said):
         rouge.score(responses, ["A house."], rouge_cases.decode)
+
+
+LLAMA2 = (
+    "{'rouge1': 74.2334, 'rouge2': 50.4804, 'rougeL': 65.9266, 'rougeLsum': 72.8472, 'gen_len': 4282, 'gen_num': 40, "
+    "'gen_tok_len': 4491, 'tokens_per_sample': 112.3}"
+)
+LLAMA3 = (
+    "{'rouge1': '74.2334', 'rouge2': '50.4804', 'rougeL': '65.9266', 'rougeLsum': '72.8472', 'gen_len': 4282, "
+    "'gen_num': 40}"
+)
+
+
+@pytest.mark.parametrize(("has_token_counts", "line"), [(True, LLAMA2), (False, LLAMA3)])
+def test_the_lines_of_llama_are_those_of_their_scripts(tmp_path, has_token_counts, line):
+    """evaluate-accuracy.py of language/llama2-70b and evaluation.py of language/llama3.1-8b (mlcommons/inference
+    b66003e1) printed them on this case, 2026-11-23, with numpy's own marks, which the checkers cannot read."""
+    case = rouge_cases._case(5, 40, dtype="int32")
+    split = rouge.punkt_splitter(rouge_cases.write_punkt(tmp_path))
+    score = rouge.score(
+        case.responses, case.truth, rouge_cases.decode, split=split, dtype="int32", has_token_counts=has_token_counts
+    )
+    assert score.line == line
