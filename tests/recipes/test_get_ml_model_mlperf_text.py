@@ -1,0 +1,79 @@
+"""get-ml-model-mlperf-text: a given folder is described, a licence to be accepted is said, the token is never kept."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from recipe_loader import RECIPES, load_recipe, recipe_meta
+
+sys.path.append(str(RECIPES / "get-mlperf-data-lib"))
+recipe = load_recipe("get-ml-model-mlperf-text")
+
+
+def model_folder(folder: Path, **config: object) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "tokenizer.json").write_text("{}")
+    (folder / "model-00001-of-00002.safetensors").write_bytes(b"one")
+    (folder / "model-00002-of-00002.safetensors").write_bytes(b"two")
+    (folder / "model.safetensors.index.json").write_text("{}")
+    return folder
+
+
+def env_of(name: str = "llama3.1-8b", source: str = "published") -> dict[str, str]:
+    return {"CM_ML_MODEL_TEXT_NAME": name, "CM_ML_MODEL_TEXT_SOURCE": source}
+
+
+def test_a_licence_that_must_be_accepted_is_said_with_the_steps() -> None:
+    with pytest.raises(ValueError, match="must be fetched by hand") as raised:
+        recipe.plan_work(env_of(), None, {})
+    text = str(raised.value)
+    for said in ("https://huggingface.co/meta-llama/Llama-3.1-8B-Instruct", "export HF_TOKEN=", "--path=FOLDER"):
+        assert said in text
+
+
+def test_a_token_in_the_environment_is_enough_and_goes_nowhere() -> None:
+    work = recipe.plan_work(env_of(), None, {"HF_TOKEN": "hf_secret"})
+    assert work["CM_ML_MODEL_TEXT_WORK"] == "fetch"
+    assert work["CM_ML_MODEL_TEXT_REVISION"] == "be673f326cab4cd22ccfef76109faf68e41aa5f1"
+    assert "hf_secret" not in json.dumps(work)
+    assert "HF_TOKEN" not in (RECIPES / "get-ml-model-mlperf-text" / "run.sh").read_text()
+
+
+@pytest.mark.parametrize("name", ["deepseek-r1", "gpt-oss-120b"])
+def test_a_model_that_is_free_needs_no_token(name: str) -> None:
+    assert recipe.plan_work(env_of(name), None, {})["CM_ML_MODEL_TEXT_WORK"] == "fetch"
+
+
+def test_a_given_folder_is_described_and_its_files_are_found_in_the_entry(tmp_path: Path) -> None:
+    given, entry = model_folder(tmp_path / "given", dtype="bfloat16"), tmp_path / "entry"
+    entry.mkdir()
+    assert recipe.plan_work(env_of(), given, {})["CM_ML_MODEL_TEXT_WORK"] == "take"
+    recipe.describe("llama3.1-8b", given, entry)
+    info = json.loads((entry / "model.json").read_text())
+    assert (info["framework"], info["precision"], info["is_synthetic"]) == ("huggingface", "bf16", False)
+    names = {row["file"] for row in info["files"].values()}
+    assert {"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "tokenizer.json"} <= names
+    assert all((entry / name).read_bytes() == (given / name).read_bytes() for name in names)
+    recipe.describe("llama3.1-8b", given, entry)  # again, over what is there
+    assert sorted(path.name for path in given.iterdir()) == sorted(names), "nothing in the given folder is changed"
+
+
+def test_a_folder_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
+    given = model_folder(tmp_path / "given")
+    (given / "tokenizer.json").unlink()
+    with pytest.raises(ValueError, match=r"has no tokenizer\.json\nhint: --path=FOLDER with config\.json"):
+        recipe.plan_work(env_of(), given, {})
+
+
+def test_a_path_and_random_weights_exclude_each_other(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="leave one of them out"):
+        recipe.plan_work(env_of(source="tiny"), tmp_path, {})
+
+
+def test_every_model_of_the_table_has_its_variation() -> None:
+    variations = recipe_meta("get-ml-model-mlperf-text")["variations"]
+    assert {name for name, block in variations.items() if block.get("group") == "model"} == set(recipe.MODELS)
