@@ -123,7 +123,10 @@ class _Reader(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         found = _ALLOWED.get((module, name)) or _numpys(module, name)
         if found is None:
-            raise TableError(f"it asks for {module}.{name}, which no plain table needs; it was not read further")
+            what = "which no plain table needs; it was not read further"
+            if name.startswith("Arrow"):
+                what = "texts kept by pyarrow: write the table again under pandas.options.future.infer_string = False"
+            raise TableError(f"it asks for {module}.{name}, {what}")
         return found
 
 

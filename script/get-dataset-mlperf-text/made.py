@@ -125,7 +125,8 @@ def _write_table(rows: list[dict[str, Any]], path: Path) -> None:
     if path.suffix == ".pkl":
         import pandas
 
-        pandas.DataFrame(rows).to_pickle(path)
+        with pandas.option_context("future.infer_string", False):  # texts as objects, as pandas 2 had published ones
+            pandas.DataFrame(rows).to_pickle(path)
     elif path.suffix == ".parquet":
         import pyarrow
         from pyarrow import parquet
