@@ -125,7 +125,7 @@ class _Reader(pickle.Unpickler):
         if found is None:
             what = "which no plain table needs; it was not read further"
             if name.startswith("Arrow"):
-                what = "texts kept by pyarrow: write the table again under pandas.options.future.infer_string = False"
+                what = "texts kept by pyarrow: write the table again with its texts as objects, table.astype(object)"
             raise TableError(f"it asks for {module}.{name}, {what}")
         return found
 

@@ -125,8 +125,9 @@ def _write_table(rows: list[dict[str, Any]], path: Path) -> None:
     if path.suffix == ".pkl":
         import pandas
 
-        with pandas.option_context("future.infer_string", False):  # texts as objects, as pandas 2 had published ones
-            pandas.DataFrame(rows).to_pickle(path)
+        # Texts as objects, as the published tables have them: pandas 3 would keep them as texts of pyarrow.
+        columns = pandas.Index(list(rows[0]), dtype=object)
+        pandas.DataFrame([list(row.values()) for row in rows], columns=columns, dtype=object).to_pickle(path)
     elif path.suffix == ".parquet":
         import pyarrow
         from pyarrow import parquet
