@@ -10,6 +10,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 import platform
 import re
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from mlperf_metrics.found import architecture, session_of
 from mlperf_results.names import printable
 from mlperf_results.recipecalls import passed_on_inputs
 
-from . import running, statefile
+from . import overlays, running, statefile
 from .vc_profile.document import LARGEST_BYTES, Profile, ProfileError, merged, parse_profile
 from .vc_profile.options import Options, parse_options
 from .vc_profile.steps import StepList, make_steps, plan_text, planned_calls
@@ -103,6 +104,9 @@ def read_call(i: dict[str, Any]) -> StepList:
         problems += error.problems
     if problems or profile is None:
         raise ProfileError(problems)
+    config_ver = options.choices["config_ver"]
+    if options.choices["device"] == "cuda":
+        options = replace(options, registry=lambda benchmark: overlays.settings(benchmark, config_ver, here))
     machine = i.get("machine") or choose.choose("", here).machine
     distribution = re.sub(r"\W.*", "", host.look(machine).distribution).lower()
     return make_steps(profile, options, well_known(machine, options, log_folder(env)), distribution)

@@ -14,8 +14,10 @@ import pytest
 from helpers import TemporaryHome
 from recipe_loader import RECIPES, exported, load_module, load_recipe, recipe_meta
 
-for alias in ("get-machine-lib", "get-mlperf-results-lib"):
-    load_recipe(alias).preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / alias)}})
+for alias in ("get-machine-lib", "get-mlperf-results-lib", "get-mlperf-benchmark-config"):
+    load_recipe(alias).preprocess(
+        {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / alias)}, "recursion_spaces": " "}
+    )
 
 from machine_facts.probe import Machine, Ran  # noqa: E402
 from mlperf_metrics.gpuload import gpu_metrics  # noqa: E402
@@ -25,6 +27,7 @@ running = load_module("run-virtual-client-profile", "running")
 statefile = load_module("run-virtual-client-profile", "statefile")
 document = load_module("run-virtual-client-profile", "vc_profile.document")
 options = load_module("run-virtual-client-profile", "vc_profile.options")
+overlays = load_module("run-virtual-client-profile", "overlays")
 META = recipe_meta("run-virtual-client-profile")
 SHIPPED = RECIPES / "run-virtual-client-profile" / "profiles" / "PERF-GPU-MLPERF.json"
 CPU = {"device": "cpu", "source": "tiny"}
@@ -139,6 +142,15 @@ def test_the_shipped_profile_has_its_steps_with_everything_resolved_and_writes_n
         assert step["why"] in answer["text"]
     assert answer["calls"] == []
     assert list(inside.iterdir()) == []
+
+
+def test_what_a_system_needs_of_its_own_comes_from_the_registry_of_configurations(tmp_path: Path) -> None:
+    known = overlays.settings("bert-99", "default", tmp_path, "azure-a100-sxm4-40gbx8")
+    assert known.targets["server_target_qps"] == "24750" and "A100" in known.said
+    assert set(known.targets) == {"offline_target_qps", "server_target_qps", "singlestream_target_latency"}
+    unknown = overlays.settings("3d-unet-99", "default", tmp_path, "t4x1")
+    assert not unknown.targets and "no settings for this machine" in unknown.said
+    assert "add,custom,system" in unknown.said
 
 
 def test_a_run_plans_the_recipes_that_it_calls_and_with_plan_none(call):

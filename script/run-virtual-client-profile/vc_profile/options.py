@@ -7,7 +7,7 @@ November 2026).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from mlperf_metrics.commandline import CommandLineError, parse_list, parse_pairs, parse_timespan
@@ -32,6 +32,17 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RegistrySettings:
+    """What the configuration registry has for a benchmark on this machine.
+
+    targets: inputs of run-mlperf-inference by name. said: the system, or why there is none.
+    """
+
+    targets: Mapping[str, str]
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
     """How long: this many rounds, or rounds until the time is over (None: no limit). `after`: what is let finish,
     "" nothing, else "action" or "round"."""
@@ -43,7 +54,10 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """One call. Pairs by name; `included` and `excluded` are scenarios in lower case; `choices` by name of CHOICES."""
+    """One call. Pairs by name; `included` and `excluded` are scenarios in lower case; `choices` by name of CHOICES.
+
+    registry: from a benchmark to the settings of this machine; None where the call has none (`--device=cpu`).
+    """
 
     parameters: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, str] = field(default_factory=dict)
@@ -59,6 +73,7 @@ class Options:
     system: str = ""
     experiment_id: str = ""
     client_id: str = ""
+    registry: Callable[[str], RegistrySettings] | None = None
 
     @property
     def label(self) -> str:

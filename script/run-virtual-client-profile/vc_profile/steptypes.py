@@ -16,7 +16,7 @@ from mlperf_results.names import unknown_text
 
 from .document import Element
 from .expressions import as_text
-from .options import Options
+from .options import Options, RegistrySettings
 
 SCENARIOS: Mapping[str, tuple[str, ...]] = {
     "bert": ("Offline", "Server", "SingleStream"),
@@ -131,6 +131,9 @@ def _toolkit(values: Mapping[str, str], options: Options) -> Meaning:
     return Meaning(({"tags": "get,nvidia,container-toolkit"},), why)
 
 
+NO_OVERLAY = "with --device=cpu the harness finds its own settings; no file is overlaid"
+
+
 def _mlperf(values: Mapping[str, str], options: Options) -> Meaning:
     model = values["Model"].lower()
     if model not in SCENARIOS:
@@ -149,11 +152,11 @@ def _mlperf(values: Mapping[str, str], options: Options) -> Meaning:
         "execution_mode": options.choices["execution_mode"],
         "check": "no",
     }
-    said = (
-        "; RequireCustomSystemSupport: no file is overlaid"
-        if values.get("RequireCustomSystemSupport") == "true"
-        else ""
-    )
+    said = ""
+    if values.get("RequireCustomSystemSupport") == "true":
+        found = options.registry(call["model"]) if options.registry else RegistrySettings(targets={}, said=NO_OVERLAY)
+        call |= found.targets
+        said = f"; RequireCustomSystemSupport: {found.said}"
     return Meaning((call,), f"performance and accuracy of each scenario by crowdperf's harness{said}")
 
 

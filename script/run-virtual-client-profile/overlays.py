@@ -1,0 +1,41 @@
+"""What stands for the files that VirtualClient copies over its clone for a system that NVIDIA's code does not know
+(GPUConfigFiles, `RequireCustomSystemSupport`): the configuration registry, with its own custom systems."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from machine_facts import choose
+from mlperf_configs import lookup
+from mlperf_configs.custom import FOLDER_VARIABLE, custom_folder
+from mlperf_configs.registry import SHIPPED, RegistryError, UnknownConfig, read_registry
+from mlperf_results.names import Scenario
+
+from .vc_profile.options import RegistrySettings
+from .vc_profile.steptypes import SCENARIOS
+
+HINT = "cm run script --tags=add,custom,system --id=NAME adds this machine"
+
+
+def settings(benchmark: str, config_ver: str, here: Path, machine: str = "") -> RegistrySettings:
+    """The targets that the registry has for a benchmark on this machine, or on a recorded one.
+
+    A machine that it does not know is no reason to stop: the harness then finds its own.
+    """
+    home = Path(os.environ.get("CM_REPOS") or Path.home() / "CM")
+    targets: dict[str, str] = {}
+    system = ""
+    try:
+        registry = read_registry([SHIPPED, custom_folder(os.environ.get(FOLDER_VARIABLE, ""), home)])
+        for scenario in SCENARIOS[benchmark.removesuffix(".9").removesuffix("-99")]:
+            asked = lookup.Request(
+                benchmark=benchmark, scenario=Scenario(scenario), config_ver=config_ver, machine=machine
+            )
+            config, _ = lookup.find(registry, asked, here)
+            system = config.system
+            targets |= {name: text for name, text in config.inputs().items() if "_target_" in name}
+    except (UnknownConfig, RegistryError, choose.MachineError) as error:
+        return RegistrySettings(targets={}, said=f"no settings for this machine ({error}); {HINT}")
+    named = ", ".join(f"{name}={text}" for name, text in sorted(targets.items())) or "no target"
+    return RegistrySettings(targets=targets, said=f"the configuration registry has {system}: {named}")
