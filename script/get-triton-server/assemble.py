@@ -30,6 +30,7 @@ from pathlib import Path
 
 import doubling
 import numpy as np
+import packages
 from harness.backends.triton import repository
 from harness.backends.triton.server import FORMAT, Start, read_server_files, start_server
 from harness.errors import HarnessError
@@ -209,6 +210,7 @@ def perf_analyzer(links: Path, libraries: Path) -> dict[str, str] | None:
 
 if __name__ == "__main__":
     try:
+        packages.record(Path.cwd())
         assemble(Path.cwd())
     except (AssemblyError, HarnessError, OSError) as error:
         hint = getattr(error, "hint", "")

@@ -17,6 +17,8 @@ from typing import Any
 from machine_facts import neuron
 from machine_facts.probe import Machine
 
+from . import packages
+
 KIND_KEY = "CM_TRITON_SERVER_KIND"
 IMAGE_KEY = "CM_TRITON_SERVER_IMAGE"
 FILE_KEY = "CM_TRITON_SERVER_FILE"
@@ -69,10 +71,22 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
     return {"return": 16, "error": why} if why else {"return": 0}
 
 
+def write_locked(rows: packages.Rows) -> None:
+    """Leaves what a lockfile names for run.sh, in locked.txt. Raises ValueError."""
+    path = Path("locked.txt")
+    path.unlink(missing_ok=True)
+    if rows:
+        path.write_text(packages.requirements(rows), encoding="utf-8")
+
+
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: see `plan`; with `_container` it names the image and how to get it, and fetches nothing."""
     env = i["env"]
     if not is_container(env):
+        try:
+            write_locked(i.get("locked", {}).get("python_packages", {}))
+        except ValueError as error:
+            return {"return": 1, "error": f"{error}\nhint: make a new lockfile with `cm lock script`"}
         if env.get(KIND_KEY) == "neuron":
             env["CM_TMP_NEURON_PACKAGES"] = NEURON_PACKAGES.get(neuron.sdk(Machine()), "")
             env["CM_TMP_NEURON_INDEX"] = neuron.INDEX
@@ -103,4 +117,5 @@ def postprocess(i: dict[str, Any]) -> dict[str, Any]:
     env[PYTHON_KEY] = str(env.get("CM_PYTHON_BIN_WITH_PATH", ""))
     env["CM_GET_DEPENDENT_CACHED_PATH"] = program
     files = ["server.json", *(str(path) for path in sorted(Path("backends").rglob("*")) if path.is_file())]
-    return {"return": 0, "version": version, "files": files}
+    locked = {"python_packages": packages.read_rows(folder / "packages.json")}
+    return {"return": 0, "version": version, "files": files, "locked": locked}

@@ -19,6 +19,7 @@ SERVE = load_recipe("serve-mlperf-model")
 CONTAINER = load_module("serve-mlperf-model", "container")
 GENERATE = load_recipe("generate-triton-model-repository")
 SERVER = load_recipe("get-triton-server")
+PACKAGES = load_module("get-triton-server", "packages")
 IMAGE = BACKENDS["triton"].image
 
 
@@ -132,3 +133,27 @@ def test_the_container_is_named_and_nothing_is_fetched(capsys) -> None:
 
 def test_the_backend_of_the_server_needs_no_newer_python_than_its_environment_has() -> None:
     compile((RECIPES / "get-triton-server/backends/onnxruntime/model.py").read_text(), "model.py", "exec")
+
+
+def test_a_lockfile_holds_the_servers_packages_and_is_held_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    digest = "a" * 64
+    archives = {"Numpy": {"hashes": {"sha256": digest}}, "python_rapidjson": {"hash": f"sha256={digest}"}}
+    items = [
+        {"metadata": {"name": name, "version": "1.0"}, "download_info": {"archive_info": archive}}
+        for name, archive in archives.items()
+    ]
+    (tmp_path / "report-1.json").write_text(json.dumps({"install": items}))
+    known = PACKAGES.reported([tmp_path / "report-1.json"])
+    assert known == {name: {"version": "1.0", "sha256": digest} for name in ("numpy", "python-rapidjson")}
+    rows = PACKAGES.with_hashes({"numpy": "1.0", "grpcio": "2.0"}, known)
+    assert rows == {"grpcio": {"version": "2.0"}, "numpy": known["numpy"]}
+    monkeypatch.chdir(tmp_path)
+    i = {"env": {}, "locked": {"python_packages": known}}
+    assert SERVER.preprocess(i)["return"] in (0, 16)  # 16: not x86_64
+    wanted = f"numpy==1.0 --hash=sha256:{digest}\npython-rapidjson==1.0 --hash=sha256:{digest}\n"
+    assert Path("locked.txt").read_text() == wanted
+    assert PACKAGES.requirements(rows) == "grpcio==2.0\nnumpy==1.0\n"
+    i["locked"] = {"python_packages": {"--index-url=x": {"version": "1"}}}
+    assert "cm lock script" in SERVER.preprocess(i)["error"]
+    SERVER.preprocess({"env": {}})
+    assert not Path("locked.txt").exists()
