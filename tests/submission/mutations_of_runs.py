@@ -203,6 +203,7 @@ def omissions() -> Iterator[Mutation]:
             readme, r"\Z", label.replace("MLP", "\uff2d\uff2c\uff30") + "\n")),
         ("label as HTML", "SYN-001", edit(readme, r"\Z", label.replace("thetic", "thet&shy;ic") + "\n")),
         ("a stand-in's row in README", "SYN-004", edit(readme, r"\Z", "| backend | paced 1 |\n")),
+        ("a stand-in in the command", "SYN-004", edit(readme, r"\Z", "--backend=neuron --simulate=neuron\n")),
         ("a made data set in the command", "SYN-004", edit(
             readme, r"\Z", "cm run script --tags=run,mlperf,inference --source=synthetic\n")),
         ("weights of a stand-in", "SYN-004", field(
