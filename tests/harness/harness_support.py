@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -65,6 +66,12 @@ class Ended:
     def result(self) -> dict:
         """The content of result.json."""
         return json.loads((self.folder / "result.json").read_text())
+
+
+def copy_harness(folder: Path) -> Path:
+    """Copy the harness into `folder`, with its compiled modules, so that no run of the copy compiles them again."""
+    shutil.copytree(HARNESS / "harness", folder / "harness")
+    return folder
 
 
 def run_harness(folder: Path, content: dict[str, object], *command: str, source: Path = HARNESS) -> Ended:

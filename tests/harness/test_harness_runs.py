@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from harness_support import HARNESS, Ended, need, request, run_harness
+from harness_support import HARNESS, Ended, copy_harness, need, request, run_harness
 
 need("numpy", "mlperf_loadgen", "onnx", "onnxruntime", "sklearn")
 
@@ -186,7 +186,7 @@ def open_backend(request): return Raising(request.network)
 def with_backend(folder: Path, name: str, text: str, like: str) -> Path:
     """Return a copy of the harness with one more backend, whose record is that of the backend `like`."""
     source = folder / "source"
-    shutil.copytree(HARNESS / "harness", source / "harness", ignore=shutil.ignore_patterns("__pycache__"))
+    copy_harness(source)
     backends = source / "harness" / "backends"
     (backends / name).mkdir()
     (backends / name / "backend.py").write_text(text)

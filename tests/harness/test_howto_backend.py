@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shutil
 from pathlib import Path
 
 import pytest
-from harness_support import HARNESS, need, request, run_harness
+from harness_support import copy_harness, need, request, run_harness
 
 need("numpy", "mlperf_loadgen", "onnx", "sklearn")
 
@@ -35,7 +34,7 @@ def code() -> tuple[str, dict[str, str]]:
 def source(tmp_path_factory) -> Path:
     """A copy of the harness with the page's file in it."""
     folder = tmp_path_factory.mktemp("source")
-    shutil.copytree(HARNESS / "harness", folder / "harness", ignore=shutil.ignore_patterns("__pycache__"))
+    copy_harness(folder)
     name, files = code()
     (folder / "harness" / "backends" / name).mkdir()
     for file, text in files.items():

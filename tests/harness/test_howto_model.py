@@ -2,11 +2,10 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
 
 import pytest
-from harness_support import HARNESS, need, request, run_harness
+from harness_support import copy_harness, need, request, run_harness
 
 need("numpy", "mlperf_loadgen", "onnx", "onnxruntime")
 
@@ -47,7 +46,7 @@ def write_network(path: Path) -> None:
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     source = tmp_path / "source"
-    shutil.copytree(HARNESS / "harness", source / "harness", ignore=shutil.ignore_patterns("__pycache__"))
+    copy_harness(source)
     folder = source / "harness" / "benchmarks" / "squares"
     folder.mkdir()
     for name in ("dataset.py", "record.py", "model.py"):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
-from harness_support import HARNESS, request
+from harness_support import copy_harness, request
 
 RECORD = '''
 """parrot: no benchmark of MLPerf."""
@@ -93,7 +92,7 @@ COUNT = 20
 def add_parrot(root: Path) -> Path:
     """Copy the harness into `root`, add the benchmark, write its data set; returns the folder for PYTHONPATH."""
     source = root / "source"
-    shutil.copytree(HARNESS / "harness", source / "harness", ignore=shutil.ignore_patterns("__pycache__"))
+    copy_harness(source)
     folder = source / "harness" / "benchmarks" / "parrot"
     folder.mkdir()
     for name, text in (("record", RECORD), ("dataset", DATASET), ("text", TEXT)):
