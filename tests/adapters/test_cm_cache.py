@@ -55,7 +55,6 @@ def test_show_lists_the_entries_that_fit(filled: TemporaryHome, words: tuple[str
 
 
 def test_several_entries_are_a_table_with_a_total(filled: TemporaryHome) -> None:
-    filled.cm("version", "core")  # cmind tells on stdout that it makes its index
     title, x, y, blank, total, more = filled.cm("show", "cache").stdout.splitlines()
     assert title.split() == ["recipe", "version", "variations", "and", "tags", "size", "made", "uid"]
     assert x.split()[:3] == ["get-x", "1.5", "_v"]

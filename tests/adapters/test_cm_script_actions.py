@@ -44,7 +44,6 @@ def filled(home: TemporaryHome) -> TemporaryHome:
     ],
 )
 def test_help_of_a_recipe_is_printed_alone(filled: TemporaryHome, words: tuple[str, ...]) -> None:
-    filled.cm("find", "script")  # cmind says once that it makes its index
     done = filled.cm(*words)
     assert done.code == 0, done.stderr
     assert done.stdout.startswith("get-x: get-x\n"), done.stdout
@@ -84,7 +83,6 @@ def test_help_without_a_recipe_lists_the_actions(filled: TemporaryHome) -> None:
 def test_each_action_prints_its_own_help_and_does_nothing(
     filled: TemporaryHome, words: tuple[str, ...], beginning: str
 ) -> None:
-    filled.cm("version", "core")  # cmind tells on stdout that it makes its index
     done = filled.cm(*words)
     assert (done.code, done.stderr) == (0, "")
     assert done.stdout.startswith(beginning)
@@ -125,7 +123,6 @@ def test_version_is_that_of_the_engine(home: TemporaryHome) -> None:
 
 @pytest.mark.parametrize("flag", ["-j", "--json", "--out=json"])
 def test_every_way_to_ask_for_json_gives_one_object(filled: TemporaryHome, flag: str) -> None:
-    filled.cm("find", "script")  # cmind says once that it makes its index, before it knows of -j
     done = filled.cm("run", "script", "get-x", "--size=2", flag)
     assert done.code == 0
     assert done.answer["new_env"] == {"CM_SIZE": "2"}
@@ -196,7 +193,6 @@ def test_recipes_are_found_by_pattern_and_repository(filled: TemporaryHome) -> N
 
 def test_several_recipes_are_listed_a_line_each_and_one_by_its_folder(filled: TemporaryHome) -> None:
     filled.recipe("get-long", {"name": "Gets " + "much " * 30})
-    filled.cm("version", "core")  # cmind tells on stdout that it makes its index
     *recipes, blank, total = filled.cm("find", "script", "recipes:get-*").stdout.splitlines()
     assert [line.split()[0] for line in recipes] == ["get-long", "get-x", "get-y"]
     assert recipes[0].startswith("get-long                      get,long: Gets much much ")

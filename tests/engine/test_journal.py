@@ -289,7 +289,6 @@ def test_of_many_runs_the_newest_are_listed_and_all_are_in_the_json_answer(home:
     home.recipe("get-good", run_sh="true")
     for _ in range(SHOWN_RUNS + 2):
         home.run("get,good")
-    home.cm("version", "core")  # cmind tells on stdout that it makes its index
     lines = home.cm("runs", "script").stdout.splitlines()
     assert len(lines) == SHOWN_RUNS + 2
     assert lines[-1].startswith(f"the last {SHOWN_RUNS} of {SHOWN_RUNS + 2} runs;")
@@ -310,7 +309,6 @@ def test_an_id_that_nobody_has_is_refused_with_the_nearest(home: TemporaryHome) 
 
 
 def test_no_runs_are_an_empty_list(home: TemporaryHome) -> None:
-    home.cm("version", "core")  # cmind tells on stdout that it makes its index
     done = home.cm("runs", "script")
     assert (done.code, done.stdout) == (0, "")
     assert "no run has left a journal" in done.stderr
