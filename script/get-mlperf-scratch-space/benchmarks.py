@@ -60,7 +60,6 @@ _NOT_RUN: Mapping[str, Sizes] = {
         model=Size(283 * GB, f"{INFERENCE}, e2e-rag/MLCOMMONS_ASSETS.md"),
         advised=Size(350 * GB, f"{INFERENCE}, e2e-rag/MLCOMMONS_ASSETS.md"),
     ),
-    "whisper": Sizes(),
 }
 """Benchmarks of MLPerf that this project does not run yet."""
 

@@ -107,7 +107,7 @@ MAKERS: Mapping[str, Maker] = {
     "retinanet": _detection("openimages", "retinanet"),
     "rgat": Maker(
         dataset_name="igbh",
-        dataset=("get-dataset-igbh/make_graph.py", "--kind", "tiny", "--count", "60"),
+        dataset=("get-dataset-igbh/make_graph.py", "--kind", "tiny", "--count", "120"),
         model=("get-ml-model-rgat/fit_model.py",),
         has_store=False,
     ),
@@ -132,6 +132,12 @@ MAKERS: Mapping[str, Maker] = {
         model=("get-ml-model-3d-unet/fit_brats.py",),
         has_store=False,
         query_count=3,
+    ),
+    "whisper": Maker(
+        dataset_name="whisper",
+        dataset=("get-dataset-whisper/make_clips.py", "--count", "16", "--longest_s", "3.9"),
+        model=("get-ml-model-whisper/fit_model.py",),
+        has_store=False,
     ),
     "yolo": _detection("coco", "yolo"),
 }  # fmt: skip

@@ -235,8 +235,8 @@ def test_too_little_space_is_warned_of_with_numbers_sources_and_a_command(
     assert "cm run script --tags=get,scratch,disk" in told
     assert benchmarks.MLC_DOCS in told
     assert "6 to 8 TB" in told
-    run(hook_input, tmp_path, 20, CM_MLPERF_SCRATCH_BENCHMARKS="whisper")
-    assert "unknown: nobody tells all sizes of whisper" in capsys.readouterr().out
+    run(hook_input, tmp_path, 20, CM_MLPERF_SCRATCH_BENCHMARKS="llama3.1-8b")
+    assert "unknown: nobody tells all sizes of llama3.1-8b" in capsys.readouterr().out
 
 
 def test_links_lead_into_the_scratch_space_and_making_them_again_changes_nothing(

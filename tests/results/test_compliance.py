@@ -87,6 +87,7 @@ def test_the_file_has_blanks_around_equal_signs_which_loadgen_needs():
         ("3d-unet-99.9", "v6.1", "TEST01"),
         ("yolo-95", "v6.1", "TEST01"),
         ("rgat", "v6.1", "TEST01"),
+        ("whisper", "v6.1", "TEST01"),
         ("gptj-99", "v3.1", ""),
         ("gptj-99.9", "v4.1", ""),
         ("gptj-99", "v5.0", "TEST06"),

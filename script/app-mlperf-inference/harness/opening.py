@@ -96,6 +96,9 @@ def require_fit(config: RunConfig) -> None:
         raise ConfigError("the run", [Problem("scenario", config.scenario.value, allowed)])
     if why := misfit(config.backend, config.model, config.device):
         raise ConfigError("the run", [Problem("backend", repr(config.backend), f"another one: {why}")])
+    if record_of(config.model).has_token_counts and config.scenario is not Scenario.OFFLINE:
+        allowed = f"Offline: LoadGen wants the time of the first token of {config.model} in the others"
+        raise ConfigError("the run", [Problem("scenario", repr(config.scenario.value), allowed)])
 
 
 def check_backend(config: RunConfig, can: BackendRecord, facts: ModelFacts) -> None:

@@ -28,7 +28,7 @@ from harness.errors import HarnessError
 from harness.failures import Failures
 from harness.qsl import Indices, Library
 from harness.queueing import BatchQueue, SharedIterator
-from harness.tensors import Array, Tensors, TensorSpec
+from harness.tensors import Array, Tensors, TensorSpec, TokenResponses
 from harness.watch.progress import Counts
 
 Issue: TypeAlias = Callable[[list[int], list[int]], None]
@@ -176,7 +176,8 @@ def _differing_answer(work: Work, number: int) -> Answer:
             return
         addresses = [row.__array_interface__["data"][0] for row in rows]
         sizes = [row.nbytes for row in rows]
-        complete(list(map(make_response, ids, addresses, sizes)))  # `rows` lives until here: LoadGen has read it
+        counts = [rows.token_counts] if isinstance(rows, TokenResponses) else []
+        complete(list(map(make_response, ids, addresses, sizes, *counts)))  # `rows` lives until LoadGen has read it
         slots[number] += len(ids)
 
     return answer

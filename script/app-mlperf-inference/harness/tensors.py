@@ -67,3 +67,12 @@ class NetworkSpec:
     name: str
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
+
+
+class TokenResponses(list[Array]):
+    """Responses of a batch whose tokens LoadGen counts: `token_counts`, the tokens that the network made for each, its
+    end token included. LoadGen takes fewer than two for an error."""
+
+    def __init__(self, rows: Sequence[Array], token_counts: Sequence[int]) -> None:
+        super().__init__(rows)
+        self.token_counts = token_counts

@@ -177,6 +177,8 @@ class Record:
     test01_samples: responses that TEST01 logs (fewer where they are large or the performance set is small).
     has_test04: up to v4.1; False where a sample takes as long as it is large. test06_since: a language model's round.
     unservable: why a server of another process cannot run it sample by sample; empty where it can.
+    has_token_counts: LoadGen counts the tokens of its answers, which networks on tensors give: only Offline can be run,
+    because the other scenarios want the time of the first token.
     has_rows: a sample is itself a batch of rows, of another number each; NVIDIA's harness counts those in a batch.
     generation: of a benchmark that a text backend answers; None: networks run on tensors.
     serves_higher_level: one engine serves the level 99.9, too. is_in_nvidia_v07: one of the seven of NVIDIA's README
@@ -211,6 +213,7 @@ class Record:
     test01_samples: int = 4096
     has_test04: bool = False
     test06_since: str = ""
+    has_token_counts: bool = False
     has_rows: bool = False
     unservable: str = ""
     generation: Generation | None = None

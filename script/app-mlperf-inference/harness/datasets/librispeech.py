@@ -28,7 +28,7 @@ from harness.metrics.wer import CHARACTERS
 MANIFEST_FILE = "dev-clean-wav.json"
 LONGEST_S = 15.0
 
-_HINT = "make the data set again: cm run script --tags=get,dataset,librispeech,original --renew"
+_HINT = "make the data set again: its recipe (get,dataset,librispeech or get,dataset,whisper) with --renew"
 _SHOWN = 5
 _SAMPLE_BYTES = 2
 
@@ -90,15 +90,15 @@ def read_wav(utterance: Utterance) -> npt.NDArray[np.float32]:
         )
         raise HarnessError(f"{message}, {SAMPLE_RATE_HZ} Hz", _HINT)
     if len(data) != _SAMPLE_BYTES * utterance.sample_count:
-        message = f"{utterance.path} holds {len(data) // _SAMPLE_BYTES} samples; {MANIFEST_FILE} says"
+        message = f"{utterance.path} holds {len(data) // _SAMPLE_BYTES} samples; the list of utterances says"
         raise HarnessError(f"{message} {utterance.sample_count}", _HINT)
     sound: npt.NDArray[np.float32] = np.frombuffer(data, dtype="<i2").astype(np.float32) / np.float32(32768.0)
     return sound
 
 
-def _utterance(folder: Path, entry: Mapping[str, Any]) -> Utterance | None:
+def _utterance(folder: Path, entry: Mapping[str, Any], longest_s: float) -> Utterance | None:
     """Return one entry of the list, None for a longer one than counts; raises KeyError, TypeError, ValueError."""
-    if float(entry["original_duration"]) > LONGEST_S:
+    if float(entry["original_duration"]) > longest_s:
         return None
     names = [str(file["fname"]) for file in entry["files"] if file.get("speed", 1) == 1]
     if len(names) != 1:
@@ -126,17 +126,22 @@ def _read_manifest(path: Path) -> list[Any]:
 def open_dataset(folder: Path) -> LibriSpeechDataset:
     """Return the utterances; raises HarnessError naming files that are missing or have another size than their sound
     takes."""
-    manifest = folder / MANIFEST_FILE
+    return open_manifest(folder / MANIFEST_FILE, LONGEST_S)
+
+
+def open_manifest(manifest: Path, longest_s: float) -> LibriSpeechDataset:
+    """Return the utterances of a list that are at most `longest_s` long; raises HarnessError as `open_dataset`."""
+    folder = manifest.parent
     utterances = []
     for number, entry in enumerate(_read_manifest(manifest)):
         try:
-            utterance = _utterance(folder, entry)
+            utterance = _utterance(folder, entry, longest_s)
         except (KeyError, TypeError, ValueError) as error:
             raise HarnessError(f"{manifest}: entry {number} cannot be used: {error!r}", _HINT) from error
         if utterance is not None:
             utterances.append(utterance)
     if not utterances:
-        raise HarnessError(f"{manifest} has no utterance of at most {LONGEST_S:g} s", _HINT)
+        raise HarnessError(f"{manifest} has no utterance of at most {longest_s:g} s", _HINT)
     damaged = [problem for problem in map(_problem, utterances) if problem]
     if damaged:
         rest = f"\n  and {len(damaged) - _SHOWN} more" if len(damaged) > _SHOWN else ""

@@ -37,12 +37,13 @@ def _hertz_of_mel(mel: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return np.where(mel < 15.0, linear, 1000.0 * np.exp((mel - 15.0) * (np.log(6.4) / 27.0)))
 
 
-@lru_cache(maxsize=1)
-def mel_filters() -> FloatArray:
-    """Return float32[257, 80]: triangles of equal area over 0 to 8,000 Hz, as librosa.filters.mel has by default."""
+@lru_cache(maxsize=4)
+def mel_filters(mel_count: int = MEL_COUNT, fft_size: int = FFT_SIZE) -> FloatArray:
+    """Return float32[fft_size / 2 + 1, mel_count]: triangles of equal area over 0 to 8,000 Hz, as librosa.filters.mel
+    has by default."""
     highest_mel = 15.0 + 27.0 * np.log(SAMPLE_RATE_HZ / 2 / 1000.0) / np.log(6.4)
-    corners_hz = _hertz_of_mel(np.linspace(0.0, highest_mel, MEL_COUNT + 2))
-    bins_hz = np.linspace(0.0, SAMPLE_RATE_HZ / 2, FFT_SIZE // 2 + 1)
+    corners_hz = _hertz_of_mel(np.linspace(0.0, highest_mel, mel_count + 2))
+    bins_hz = np.linspace(0.0, SAMPLE_RATE_HZ / 2, fft_size // 2 + 1)
     widths = np.diff(corners_hz)
     distance = corners_hz[:, None] - bins_hz[None, :]
     rising = -distance[:-2] / widths[:-1, None]

@@ -1,0 +1,35 @@
+"""Hooks of get-dataset-whisper: the user's own copy of the clips, opened once, or synthetic ones.
+
+The clips come through the r2 downloader of MLCommons, so nothing is downloaded here. run.sh makes synthetic ones
+(`make_clips.py`) or opens the given copy (`check_dataset.py`), which names what is missing.
+"""
+
+from mlperf_data import datasets, manual
+
+SOURCE = manual.Source(
+    name="the clips of Whisper (LibriSpeech dev-clean and dev-other, joined to 1,633 of up to 30 s)",
+    pages=("https://inference.mlcommons-storage.org/metadata/whisper-dataset.uri, for the MLCommons R2 downloader",),
+    licence="CC BY 4.0 (LibriSpeech, http://www.openslr.org/12/)",
+    steps=(
+        "fetch them with the MLCommons R2 downloader (mlc-r2-downloader.sh of mlcommons/r2-downloader)",
+        "or make them: download_dataset.sh in speech2text of mlcommons/inference",
+    ),
+    layout=("dev-all-repack.json", "dev-all-repack/, with the wav files that it names"),
+    command="cm run script --tags=get,dataset,whisper --path=FOLDER",
+)
+CLIPS = datasets.CaseSet(name="whisper", source=SOURCE)
+
+
+def plan(i):
+    """The same when a run is only planned: nothing on disk is changed."""
+    return preprocess(i)
+
+
+def preprocess(i):
+    """CM hook: decides what run.sh does; refuses when there is neither a copy nor _synthetic."""
+    return CLIPS.plan(i["env"])
+
+
+def postprocess(i):
+    """CM hook: exports the folder with its identity."""
+    return CLIPS.hand_on(i["env"])

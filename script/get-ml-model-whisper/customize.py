@@ -1,0 +1,70 @@
+"""Hooks of get-ml-model-whisper: your own copy of the published weights, random ones, or small fitted ones."""
+
+import json
+from pathlib import Path
+
+from mlperf_data import answers, given, manual, room
+
+WEIGHTS_BYTES = 6_173_962_240  # 1,543,490,560 weights of float32
+MEMORY_FACTOR = 2.5  # harness.making.makemodel holds the weights, the copy that it writes, and what an export takes
+REFERENCE = {"ACCURACY": 97.9329}  # 100 - 2.0671: speech2text and the checker of mlcommons/inference, b66003e1
+TOKENIZER_FILE = "tokenizer.json"
+HINT = "take _tiny to try the pipeline, or a machine that has it"
+SOURCE = manual.Source(
+    name="the checkpoint of Whisper large-v3",
+    pages=(
+        "https://inference.mlcommons-storage.org/metadata/whisper-model.uri, for the MLCommons R2 downloader",
+        "https://huggingface.co/openai/whisper-large-v3 at 06f233fe06e710322aca913c1bc4249a0d71fce1",
+    ),
+    licence="Apache-2.0 (openai/whisper-large-v3)",
+    steps=(
+        "fetch the folder with the MLCommons R2 downloader (mlc-r2-downloader.sh of mlcommons/r2-downloader), or git",
+    ),
+    layout=("*.safetensors", TOKENIZER_FILE),
+    command="cm run script --tags=get,ml-model,whisper --path=FOLDER",
+)
+
+
+def checkpoint_folder(path: Path) -> Path | None:
+    """Return the folder at or below `path` that holds weights and tokenizer, None without one."""
+    for file in sorted(path.rglob(TOKENIZER_FILE)) if path.is_dir() else []:
+        if any(file.parent.glob("*.safetensors")) or any(file.parent.glob("*.bin")):
+            return file.parent
+    return None
+
+
+def plan(i):
+    """The same when a run is only planned: nothing on disk is changed."""
+    return preprocess(i)
+
+
+def preprocess(i):
+    """CM hook: decides what run.sh does; refuses what is not there and what the machine has no room for."""
+    env = i["env"]
+    path = given.given_path(env.get("CM_MLPERF_DATA_GIVEN_PATH"))
+    source = env["CM_WHISPER_SOURCE"]
+    if path is not None and source != "published":
+        return answers.failure(f"--path={path} and made weights exclude each other", "leave one of them out")
+    if source == "published":
+        if path is None:
+            return answers.failure(manual.refusal(SOURCE))
+        folder = checkpoint_folder(path)
+        if folder is None:
+            return answers.failure(
+                f"{path} holds no folder with {TOKENIZER_FILE} and weights", f"from {SOURCE.pages[1]}"
+            )
+        env["CM_WHISPER_FACTS"] = json.dumps({"source": str(folder), "reference": REFERENCE, "licence": SOURCE.licence})
+        env["CM_WHISPER_WEIGHTS_PATH"] = str(folder)
+    if source == "tiny":
+        return {"return": 0}
+    needed = room.Room(disk_bytes=2 * WEIGHTS_BYTES, memory_bytes=int(MEMORY_FACTOR * WEIGHTS_BYTES))
+    refused = room.shortage_here("Whisper large-v3 (1.54 billion weights)", needed, i)
+    return {"return": 0} if refused is None else answers.failure(refused, HINT)
+
+
+def postprocess(i):
+    """CM hook: exports the model after a look at its checksums, and declares the tokenizer."""
+    answer = answers.model_answer(i["env"], Path.cwd())
+    if answer["return"] == 0:
+        answer["files"] += [str(Path.cwd() / TOKENIZER_FILE)]
+    return answer
