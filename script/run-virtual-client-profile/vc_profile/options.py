@@ -161,7 +161,8 @@ def parse_options(given: Mapping[str, str]) -> Options:
     if problems:
         raise ProfileError(problems)
     return Options(
-        **pairs,
+        parameters=pairs["parameters"],
+        metadata=pairs["metadata"],
         included=included,
         excluded=excluded,
         timing=timing,
