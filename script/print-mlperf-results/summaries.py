@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mlperf_results.names import FULL_RULES_MIN_DURATION_MS, Scenario
+from mlperf_results.names import FULL_RULES_MIN_DURATION_MS, TOKEN_KEYS, TOKEN_METRIC, Scenario
 from mlperf_results.resultrows import Row, compare
 from mlperf_results.rounds import rounds_of, rules_in
 from mlperf_results.runfacts import RunFacts, Score, benchmark_behind
@@ -121,7 +121,8 @@ def _own_summary(facts: RunFacts) -> str:
 def _tree_performance(row: Row, facts: RunFacts) -> str:
     if facts.figure is None:
         return f"no figure, Result is {verdict(facts)}"
-    key = SCENARIO_KEYS[row.scenario]
+    is_tokens = facts.figure.unit == TOKEN_METRIC.unit
+    key = next(iter(TOKEN_KEYS[row.scenario])) if is_tokens else SCENARIO_KEYS[row.scenario]
     wanted = {Scenario.SINGLE_STREAM: "90", Scenario.MULTI_STREAM: "99"}.get(row.scenario)
     value = next((round(f.value * 1e6) for f in facts.latencies if f.name == wanted), facts.figure.value)
     asked_ms = facts.summary.number("min_duration (ms)") or 0

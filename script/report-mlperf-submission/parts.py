@@ -13,6 +13,7 @@ from mlperf_results.plot import Quantile, distribution_plot
 from mlperf_results.resultcsv import validity
 from mlperf_results.resultrows import Comparison, Row, compare
 from mlperf_results.runfacts import Figure, Score
+from mlperf_results.textfigures import page_part
 
 from .evidence import Places
 from .rownames import Names, Pair, backend_of, pairs, run_word
@@ -194,6 +195,17 @@ def latencies(rows: Sequence[Row], names: Names, places: Places) -> str:
     headings = ("Answered within", *(words for _, words in SHOWN_PERCENTS))
     note = '<p class="quiet">To the right: the part of all answers that came within the latency on the left.</p>'
     return "\n".join([table(headings, cells, numbers=range(1, len(headings))), figures(plots), note])
+
+
+def answers(rows: Sequence[Row], names: Names) -> list[str]:
+    """What performance runs say of answers that are made token by token; empty without any."""
+    found = [
+        (names.run(row, facts), facts.result["text"])
+        for row in rows
+        for facts in row.performance
+        if facts.result is not None and isinstance(facts.result.get("text"), dict)
+    ]
+    return ["<h2>Answers</h2>", page_part(found)] if found else []
 
 
 def loads(rows: Sequence[Row], names: Names, by_digest: Mapping[str, Mapping[str, Any]]) -> str:

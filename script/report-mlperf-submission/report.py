@@ -86,6 +86,7 @@ def render(submission: Submission, extras: Extras, left_out: Sequence[str]) -> s
     for name, own in systems.items():
         page += _system_part(name, own, names, places)
     page.append(parts.backends_compared(rows, names))
+    page += parts.answers(rows, names)
     page += ["<h2>Latencies</h2>", parts.latencies(rows, names, places)]
     page += ["<h2>Beside published results of the same system</h2>", parts.published(rows, names)]
     page += ["<h2>Memory and load during the runs</h2>", parts.loads(rows, names, extras.loads)]

@@ -13,7 +13,7 @@ from typing import Any
 from mlperf_results.backends import BACKENDS, STAND_IN_BACKENDS
 from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.disturbance import disturbance_lines, disturbances
-from mlperf_results.figures import has_chosen_rate, reasons_text
+from mlperf_results.figures import chosen_rate_text, has_chosen_rate, reasons_text
 from mlperf_results.names import DEPARTURE_LABEL, STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL, Mode, Scenario
 
 from . import secondtry
@@ -22,7 +22,7 @@ from .matrix import Config, RunSpec
 FORMAT = 1
 VERDICT_KEYS = ("valid", "invalid_reasons", "errors")
 PERFORMANCE_KEYS = (*VERDICT_KEYS, "metric", "label", "duration_s", "query_count", "latency", "run", "issue_shape",
-                    "first_attempt", "load", "machine", "served")  # fmt: skip
+                    "first_attempt", "load", "machine", "served", "text")  # fmt: skip
 """What results.json takes over from an accuracy run's and a performance run's result.json."""
 NO_RUN_LABEL = "no run has finished, so there is no result"
 LABEL_SEPARATOR = "; "
@@ -135,8 +135,12 @@ def notes_on(config: Config, runs: Sequence[FinishedRun]) -> tuple[str, ...]:
         notes.append(f"{config.model} is not an MLPerf benchmark model: compare its figures with each other only")
     if config.backend in STAND_IN_BACKENDS:
         notes.append(BACKENDS[config.backend].stand_in)
-    if any(run.spec.mode is Mode.PERFORMANCE and has_chosen_rate(run.result) for run in runs):
+    chosen = [run for run in runs if run.spec.mode is Mode.PERFORMANCE and has_chosen_rate(run.result)]
+    if any(not run.result.get("text") for run in chosen):
         notes.append("Server ran at a low rate that the harness chose, not at the highest: --find looks for that")
+    notes += [
+        f"{run.spec.scenario.value} ran {chosen_rate_text(run.result)}" for run in chosen if run.result.get("text")
+    ]
     return (*notes, *(secondtry.note(run.result) for run in runs if secondtry.is_second(run.result)))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from mlperf_results.htmlpage import ABSENT, bullets, document, folded, table, text
 from mlperf_results.loadplots import load_plots
+from mlperf_results.textfigures import page_part
 
 from .outcome import score_text, target_text
 from .runsettings import HEADING, settings_rows
@@ -61,6 +62,12 @@ def latency_table(scenarios: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return "<p>No performance run was made.</p>"
     return table(headings, rows, numbers=range(1, len(headings))) + f'\n<p class="quiet">{text(LATENCY_NOTE)}</p>'
+
+
+def text_part(scenarios: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What the performance runs say of answers that are made token by token; empty without any."""
+    rows = [(row["scenario"], found) for row in scenarios if (found := (row["performance"] or {}).get("text"))]
+    return ["<h2>Answers</h2>", page_part(rows)] if rows else []
 
 
 def made_on(results: Mapping[str, Any], environment: Mapping[str, Any]) -> str:
@@ -131,6 +138,7 @@ def render(
         results_table(results["scenarios"]),
         bullets(notes),
         settings_part(results["scenarios"]),
+        *text_part(results["scenarios"]),
         "<h2>Latencies</h2>",
         latency_table(results["scenarios"]),
         "<h2>Memory and load during the runs</h2>",

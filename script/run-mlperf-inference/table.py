@@ -6,11 +6,13 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mlperf_results import textfigures
+
 from .outcome import ScenarioOutcome, score_text, target_text
 from .runsettings import settings_lines
 
 HEADINGS = ("Scenario", "Metric", "Value", "Unit", "LoadGen", "Accuracy", "Score", "Target", "Pass")
-RIGHT_ALIGNED = frozenset(("Value", "Score", "Target"))
+RIGHT_ALIGNED = frozenset(("Value", "Score", "Target", *textfigures.HEADINGS))
 ABSENT = "-"
 WIDTH = 100
 """Columns of a terminal that everything fits in."""
@@ -19,6 +21,7 @@ SHORT_NAMES = {
     "99th percentile latency of 8-sample queries": "p99 of 8-sample queries",
     "completed queries per second": "completed queries",
     "inferred tokens per second": "inferred tokens",
+    "tokens per second": "tokens",
 }
 """What metrics are called in the table, where the unit stands beside the figure."""
 
@@ -82,6 +85,19 @@ def align(rows: Sequence[Sequence[str]]) -> list[str]:
     return lines
 
 
+def token_lines(scenarios: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Tokens per second and the latencies of tokens, and what the answers are; `scenarios`: the rows of results.json.
+
+    None without answers that are made token by token.
+    """
+    texts = [(row["scenario"], found) for row in scenarios if (found := (row["performance"] or {}).get("text"))]
+    if not texts:
+        return []
+    rows = [("Answers", *textfigures.HEADINGS), *((name, *textfigures.cells(text)) for name, text in texts)]
+    said = [wrapped(f"{name}: {textfigures.answers_text(text)}", "  ") for name, text in texts]
+    return [*align(rows), *said]
+
+
 def render(title: str, results: Mapping[str, Any], outcomes: Sequence[ScenarioOutcome]) -> str:
     """The whole table with its label above; below it what did not pass and why, what disturbed the runs, their
     settings, the label and the notes. `results`: the content of results.json."""
@@ -93,6 +109,8 @@ def render(title: str, results: Mapping[str, Any], outcomes: Sequence[ScenarioOu
         lines += ["", "Not passed:", *(wrapped(problem, "  ") for problem in problems)]
     if results["disturbances"]:
         lines += ["", *map(wrapped, results["disturbances"])]
+    if tokens := token_lines(results["scenarios"]):
+        lines += ["", *tokens]
     if settings := settings_lines(results["scenarios"]):
         lines += ["", *settings]
     lines += ["", *map(wrapped, (label, *results["notes"]))]

@@ -481,6 +481,24 @@ def test_the_table_fits_100_columns_with_the_longest_metric_of_each_scenario():
         assert max(map(len, table.render("t" * 60, results, outcome.by_scenario(runs)).splitlines())) <= 100
 
 
+def test_answers_made_token_by_token_have_lines_of_their_own():
+    lengths = {"min": 2, "mean": 9.5, "max": 128, "percentiles": {"50": 8, "90": 16, "99": 128}, "bar_width": 10,
+               "histogram": [{"from": 0, "count": 70}]}  # fmt: skip
+    tally = {"issued": 70, "completed": 70, "lengths": lengths, "finish_reasons": {"length": 1, "stop": 69}}
+    spread = {"p50": 1234.5, "p90": 12_345.6, "p99": 123_456.7}
+    text = {"tokens_per_second": 1_234_567.0, "ttft_ms": spread, "tpot_ms": spread, "tally": tally, "limits": None}
+    rows = [finished("Server", "performance", result() | {"text": text}), finished("Offline", "performance", result())]
+    results = outcome.results_record(config(), "id", rows)
+    lines = table.render("t", results, outcome.by_scenario(rows)).splitlines()
+    heading = next(line for line in lines if line.startswith("Answers"))
+    assert heading.split("  ")[0] == "Answers" and "TTFT p50, ms" in heading
+    assert lines[lines.index(heading) + 1].split()[:3] == ["Server", "1,234,567", "1,234"]
+    assert any("70 answers of 2 to 128 tokens" in line for line in lines)
+    assert max(map(len, lines)) <= 100
+    shown = page.render("t", results, outcome.environment_record(rows, {}, [], "cm run"), {})
+    assert "<h2>Answers</h2>" in shown and "ended by length 1, stop 69" in shown
+
+
 def test_a_long_title_is_wrapped_too():
     rows = [finished("Offline", "performance", result())]
     results = outcome.results_record(config(), "id", rows)

@@ -16,7 +16,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mlperf_results.figures import has_chosen_rate, reasons_text
+from mlperf_results import textfigures
+from mlperf_results.figures import chosen_rate_text, has_chosen_rate, reasons_text
 from mlperf_results.logs import Json
 
 from harness.errors import HarnessError
@@ -39,10 +40,10 @@ def tell_result(result: Mapping[str, Json]) -> str:
     """Return one line about a finished run."""
     metric, counts, figure = result["metric"], result["sample_counts"], ""
     if isinstance(metric, Mapping):
-        chosen = (
-            " at a low rate chosen by the harness (--find looks for the highest)" if has_chosen_rate(result) else ""
-        )
+        chosen = f" {chosen_rate_text(result)}" if has_chosen_rate(result) else ""
         figure = f"{metric['name']} {metric['value']:.6g} {metric['unit']}{chosen}, "
+        if isinstance(text := result.get("text"), Mapping) and (tokens := textfigures.story(text)):
+            figure += f"{tokens}, "
     elif result["latency"] is None and isinstance(counts, Mapping):  # an accuracy run measures nothing
         figure = f"{counts['accuracy']} samples answered, "
     reasons = reasons_text(result)

@@ -86,12 +86,38 @@ def _common(result: Mapping[str, Any]) -> dict[str, Json]:
         constraint: counts[constraint],
         "satisfies_query_constraint": bool((counts[constraint] or 0) >= least),
         "scenario": scenario,
-        "scenario_key": SCENARIO_KEYS[scenario],
+        "scenario_key": _scenario_key(result, scenario),
         "system_name": name,
         "tensorrt_version": str(result.get("versions", {}).get("tensorrt", "")),
         "label": result["label"],
         "is_synthetic": result.get("is_synthetic"),
     }
+
+
+TOKEN_KEYS = {
+    "Offline": "result_tokens_per_second",
+    "Server": "result_completed_tokens_per_second",
+    "Interactive": "result_completed_tokens_per_second",
+}
+"""Where it stands for answers that LoadGen measures by tokens."""
+
+
+def _scenario_key(result: Mapping[str, Any], scenario: str) -> str:
+    is_text = (result.get("text") or {}).get("tokens_per_second") is not None
+    return TOKEN_KEYS.get(scenario, SCENARIO_KEYS[scenario]) if is_text else SCENARIO_KEYS[scenario]
+
+
+def _of_tokens(text: Mapping[str, Any]) -> dict[str, Json]:
+    """Return LoadGen's figures of tokens under its own keys, and what the answers are under names of ours."""
+    found: dict[str, Json] = {}
+    for key, name in (
+        ("ttft_ms", "result_first_token_{}_percentile_latency_ns"),
+        ("tpot_ms", "result_time_per_output_token_{}_percentile_ns"),
+    ):
+        spread = text.get(key) or {}
+        found |= {name.format(f"{part[1:]}.00"): round(value * 1e6) for part, value in spread.items() if part != "mean"}
+    tally = text["tally"]
+    return {**found, "answer_lengths": tally["lengths"], "finish_reasons": tally["finish_reasons"]}
 
 
 def performance_figure(result: Mapping[str, Any], scenario: str) -> Json:
@@ -126,6 +152,7 @@ def performance_metadata(result: Mapping[str, Any]) -> dict[str, Json]:
         "early_stopping_met": None if stopping is None else stopping["is_met"],
         "summary_string": f"{key}: {figure}, Result is {said}, 10-min runtime requirement met: {has_time}",
         "test_mode": "PerformanceOnly",
+        **(_of_tokens(result["text"]) if result.get("text") else {}),
     }
 
 

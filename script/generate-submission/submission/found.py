@@ -17,6 +17,7 @@ from typing import Any
 from mlperf_results.layout import RunPaths
 from mlperf_results.logs import LoadGenLog, LogError, read_run_logs
 from mlperf_results.names import Mode, Scenario
+from mlperf_results.textfigures import with_recorded_problems
 from mlperf_results.tree import ScenarioPlace, scenario_of_folder
 from mlperf_results.wholefile import read_object
 
@@ -144,7 +145,7 @@ def find_endpoint_results(results_folder: Path) -> tuple[Path, ...]:
 
 def _with_log(run: FoundRun) -> FoundRun:
     try:
-        log = read_run_logs(run.paths)
+        log = with_recorded_problems(read_run_logs(run.paths), run.result)
     except LogError as error:
         return replace(run, problem=f"did not finish or is damaged: {error}")
     if log.scenario is not run.scenario.issued_as:

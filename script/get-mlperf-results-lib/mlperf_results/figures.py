@@ -63,6 +63,16 @@ def has_chosen_rate(result: Mapping[str, Any]) -> bool:
     return _scenario(result) in _SERVERS and is_own_rate(result)
 
 
+def chosen_rate_text(result: Mapping[str, Any]) -> str:
+    """Return what is said beside the figure of such a run, with the input that finds or gives another rate.
+
+    result: the content of result.json.
+    """
+    if result.get("text"):  # engines have no search
+        return f"at a low rate chosen by the harness (--{_scenario(result).lower()}_target_qps gives another)"
+    return "at a low rate chosen by the harness (--find looks for the highest)"
+
+
 def better_rate(result: Mapping[str, Any]) -> float | None:
     """Return the rate to try after an INVALID run: a lower one after a Server run that answered too late (queries/s), a
     higher one after an Offline run that ended too early (samples/s); None for any other run.

@@ -1,4 +1,5 @@
-"""Draws small SVG plots for static pages: a line over time, and latencies over percentiles. Pure; texts are escaped."""
+"""Draws small SVG plots for static pages: a line over time, latencies over percentiles, a histogram. Pure; texts are
+escaped."""
 
 from __future__ import annotations
 
@@ -160,6 +161,38 @@ def distribution_plot(title: str, unit: str, quantiles: Sequence[Quantile]) -> s
             f'<text x="{x(percent):.1f}" y="{TALL_HEIGHT - 4}" text-anchor="middle">{words}</text>'
             for percent, words in marks
         ),
+        "</svg>",
+    ]
+    return "\n".join(lines)
+
+
+def histogram_plot(title: str, bars: Sequence[tuple[int, int]], bar_width: int) -> str:
+    """An `<svg>` of how many answers (upwards) have how many tokens (to the right); empty without a bar.
+
+    bars: where each begins, and its height; all are ``bar_width`` wide and follow each other.
+    """
+    if not bars:
+        return ""
+    top, first, last = nice_top(max(count for _, count in bars)), bars[0][0], bars[-1][0] + bar_width
+    width, height, bottom = WIDTH - _LEFT - _RIGHT, HEIGHT - _TOP - _BOTTOM, HEIGHT - _BOTTOM
+
+    def x(length: int) -> float:
+        return _LEFT + width * (length - first) / (last - first)
+
+    path = " ".join(
+        f"M{x(start):.1f} {bottom} V{bottom - height * count / top:.1f} H{x(start + bar_width):.1f} V{bottom}"
+        for start, count in bars
+        if count
+    )
+    fullest = max(bars, key=lambda bar: bar[1])
+    said = f"{title}: most have {fullest[0]:,} to {fullest[0] + bar_width - 1:,}, from {first:,} to {last - 1:,} in all"
+    lines = [
+        *_opening(html.escape(said), HEIGHT),
+        f'<path class="line" d="{path}"/>',
+        f'<text x="{_LEFT - 4}" y="{_TOP + 8}" text-anchor="end">{number(top)}</text>',
+        f'<text x="{_LEFT - 4}" y="{bottom}" text-anchor="end">0</text>',
+        f'<text x="{_LEFT}" y="{HEIGHT - 4}">{first:,} tokens</text>',
+        f'<text x="{WIDTH - _RIGHT}" y="{HEIGHT - 4}" text-anchor="end">{last - 1:,}</text>',
         "</svg>",
     ]
     return "\n".join(lines)

@@ -22,6 +22,7 @@ from mlperf_results.rounds import ROUNDS, rounds_of, targets_of
 from mlperf_results.scorelines import parse_scores
 from mlperf_results.seeds import SEEDS
 from mlperf_results.summarylog import SummaryLog, parse_summary
+from mlperf_results.textfigures import with_recorded_problems
 from mlperf_results.wholefile import read_object
 
 _BLOCK_BYTES = 1 << 20
@@ -273,7 +274,9 @@ def read_run(run: FoundRun) -> RunFacts:
         log = read_run_logs(run.paths)
     except LogError as error:
         problem = str(error).replace(str(run.paths.folder), run.relative.as_posix())
+    result = read_object(run.paths.result_json)
     if log is not None:
+        log = with_recorded_problems(log, result)
         lines, started = _key_lines(run.paths.detail_log)
         figure, latencies = _detail_figures(run, log, detail, lines)
         is_valid, reasons = log.is_valid, log.invalid_reasons
@@ -299,6 +302,6 @@ def read_run(run: FoundRun) -> RunFacts:
         scores=_scores(run, round_name) if run.mode is Mode.ACCURACY else (),
         detail_sha256=detail.sha256,
         started=started,
-        result=read_object(run.paths.result_json),
+        result=result,
         load=read_object(run.paths.load_json),
     )

@@ -7,7 +7,7 @@ import contextlib
 import platform
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from importlib import metadata
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from mlperf_results.layout import RunPaths
 from mlperf_results.logs import Json, Latencies, LoadGenLog
 from mlperf_results.names import ExecutionMode, Mode, Scenario
 from mlperf_results.record import BackendRecord, Generation, Record, Sampling
+from mlperf_results.textfigures import with_problems
 
 from harness import registry
 from harness.config import RunConfig
@@ -42,7 +43,6 @@ from harness.text.model import TextModel
 from harness.text.parts import sample_folder
 from harness.text.settings import limits_of, resolve_text
 from harness.text.sut import PromptLibrary, TextSut, TextWork
-from harness.text.tally import Tally
 from harness.text.warmup import Plan, warm_up
 
 if TYPE_CHECKING:
@@ -232,11 +232,9 @@ def prepared_text(config: RunConfig) -> Iterator[PreparedText]:
         yield PreparedText(parts=parts, started=started, work=work, measured=measured, settings=settings)
 
 
-def judged(log: LoadGenLog, tally: Tally, *, has_token_latencies: bool) -> LoadGenLog:
-    """Return the log with what is wrong with the answers: LoadGen does not see all of it."""
-    problems = tally.problems(has_token_latencies=has_token_latencies)
-    reasons = tuple(dict.fromkeys((*problems, *log.invalid_reasons)))
-    return replace(log, is_valid=log.is_valid and not problems, invalid_reasons=reasons)
+def _problems(prepared: PreparedText) -> tuple[str, ...]:
+    """Return what is wrong with the answers: LoadGen does not see all of it."""
+    return prepared.work.tally.problems(has_token_latencies=prepared.parts.generation.has_token_latencies)
 
 
 def _in_ms(latencies: Latencies | None) -> Json:
@@ -256,6 +254,7 @@ def _text_record(prepared: PreparedText, log: LoadGenLog) -> dict[str, Json]:
         "ttft_ms": None if tokens is None else _in_ms(tokens.ttft),
         "tpot_ms": None if tokens is None else _in_ms(tokens.tpot),
         "limits": None if limits is None else asdict(limits),
+        "problems": list(_problems(prepared)),
         "tally": prepared.work.tally.record(),
         "sampling": asdict(parts.sampling),
         "engine": dict(prepared.work.engine.record()),
@@ -274,8 +273,7 @@ def perform_text(config: RunConfig) -> dict[str, Json]:
         with sut.watched((prepared.parts.request.timeout_s or SILENCE_S) + 30.0):
             monitor = run.watch(prepared.test(), sut.issue, work)
         raise_recorded(work)
-        has_tokens = prepared.parts.generation.has_token_latencies
-        log = judged(run.log(), work.tally, has_token_latencies=has_tokens)
+        log = with_problems(run.log(), _problems(prepared))
         result = build_result(config, settings, log, prepared.facts())
         result["text"] = _text_record(prepared, log)
     return run.write(result, monitor)

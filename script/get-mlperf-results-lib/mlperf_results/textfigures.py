@@ -1,0 +1,91 @@
+"""What runs say of answers that are made token by token, the key `text` of result.json: words, tables and plots. Pure.
+
+    {"tokens_per_second": 7950.1, "ttft_ms": {"p50": 4.6, "p90": 5.0, "p99": 6.1, ...}, "tpot_ms": {...},
+     "tally": {"completed": 3348, "lengths": {...}, "finish_reasons": {"stop": 3030, "length": 318}, ...},
+     "problems": [], ...}
+
+TTFT: time to the first token. TPOT: time per output token after it. LoadGen has neither in Offline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from mlperf_results.htmlpage import ABSENT, bullets, figures, table
+from mlperf_results.logs import LoadGenLog
+from mlperf_results.plot import histogram_plot
+
+HEADINGS = ("Tokens/s", "TTFT p50, ms", "p90", "p99", "TPOT p50, ms", "p90", "p99")
+PERCENTILES = ("p50", "p90", "p99")
+
+
+def with_problems(log: LoadGenLog, problems: Sequence[str]) -> LoadGenLog:
+    """Return a log with what is wrong with the answers, which LoadGen does not see: the run is INVALID then."""
+    if not problems:
+        return log
+    reasons = tuple(dict.fromkeys((*problems, *log.invalid_reasons)))
+    return replace(log, is_valid=False, invalid_reasons=reasons)
+
+
+def with_recorded_problems(log: LoadGenLog, result: Mapping[str, Any] | None) -> LoadGenLog:
+    """Return a log with the problems that a result.json beside it has of its answers."""
+    found = ((result or {}).get("text") or {}).get("problems")
+    return with_problems(log, [str(one) for one in found]) if isinstance(found, list) else log
+
+
+def number(value: float) -> str:
+    """Return a figure with three or four significant digits."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def cells(text: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the cells below HEADINGS for `text` of a result.json; a dash where LoadGen measured nothing."""
+    rate = text.get("tokens_per_second")
+    values = [text.get(key) or {} for key in ("ttft_ms", "tpot_ms")]
+    spread = [row.get(name) for row in values for name in PERCENTILES]
+    return tuple(ABSENT if value is None else number(value) for value in (rate, *spread))
+
+
+def answers_text(text: Mapping[str, Any]) -> str:
+    """Return how many answers there are, how long they are and why they ended, in one line."""
+    tally = text["tally"]
+    lengths, ended = tally["lengths"], tally["finish_reasons"]
+    if not tally["completed"]:
+        return f"no answers to {tally['issued']:,} requests"
+    parts = ", ".join(f"p{name} {length:,}" for name, length in lengths["percentiles"].items())
+    reasons = ", ".join(f"{name} {count:,}" for name, count in ended.items())
+    size = f"{lengths['min']:,} to {lengths['max']:,} tokens, {lengths['mean']:,.1f} on average ({parts})"
+    return f"{tally['completed']:,} answers of {size}; ended by {reasons}"
+
+
+def limits_text(text: Mapping[str, Any]) -> str:
+    """Return the limits of the scenario; empty where it has none."""
+    limits = text.get("limits")
+    return f"limits at p99: TTFT {limits['ttft_ms']:g} ms, TPOT {limits['tpot_ms']:g} ms" if limits else ""
+
+
+def story(text: Mapping[str, Any]) -> str:
+    """Return the latencies in words for one line about a run; empty where LoadGen measured none."""
+    found = [(name, text.get(key)) for name, key in (("TTFT", "ttft_ms"), ("TPOT", "tpot_ms"))]
+    return ", ".join(f"{name} p99 {number(row['p99'])} ms" for name, row in found if row)
+
+
+def page_part(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+    """Return the table, the lengths and the histograms of performance runs, as finished HTML; empty without any.
+
+    rows: what a run is called, and `text` of its result.json.
+    """
+    if not rows:
+        return ""
+    plots = [(f"Answers by tokens, {name}", _histogram(name, text)) for name, text in rows]
+    said = [f"{name}: {'; '.join(filter(None, (answers_text(text), limits_text(text))))}" for name, text in rows]
+    shown = table(("Scenario", *HEADINGS), [(name, *cells(text)) for name, text in rows], numbers=range(1, 8))
+    return "\n".join((shown, bullets(said), figures(plots)))
+
+
+def _histogram(name: str, text: Mapping[str, Any]) -> str:
+    lengths = text["tally"]["lengths"]
+    bars = [(int(bar["from"]), int(bar["count"])) for bar in lengths["histogram"]]
+    return histogram_plot(f"Tokens of answers, {name}", bars, lengths["bar_width"] or 1)

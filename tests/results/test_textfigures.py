@@ -1,0 +1,73 @@
+"""mlperf_results.textfigures: what runs say of answers that are made token by token, in words, tables and plots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlperf_results.figures import better_rate, chosen_rate_text
+from mlperf_results.logs import LATE_REASON
+from mlperf_results.plot import histogram_plot
+from mlperf_results.textfigures import answers_text, cells, limits_text, page_part, story
+
+LENGTHS = {
+    "min": 2, "mean": 60.25, "max": 128, "percentiles": {"50": 64, "90": 128, "99": 128}, "bar_width": 50,
+    "histogram": [{"from": 0, "count": 400}, {"from": 50, "count": 0}, {"from": 100, "count": 1200}],
+}  # fmt: skip
+TALLY = {"issued": 1600, "completed": 1600, "lengths": LENGTHS, "finish_reasons": {"length": 1200, "stop": 400}}
+SPREAD = {"mean": 5.0, "p50": 4.56789, "p90": 12.3456, "p99": 1234.5}
+
+
+def text(**changes: object) -> dict[str, Any]:
+    values = {"tokens_per_second": 7950.12, "ttft_ms": SPREAD, "tpot_ms": SPREAD, "tally": TALLY,
+              "limits": {"ttft_ms": 2000.0, "tpot_ms": 100.0}}  # fmt: skip
+    return {**values, **changes}
+
+
+def test_figures_are_short_and_a_dash_stands_where_loadgen_measured_nothing() -> None:
+    assert cells(text()) == ("7,950", "4.57", "12.3", "1,234", "4.57", "12.3", "1,234")
+    assert cells(text(ttft_ms=None, tpot_ms=None)) == ("7,950", *["-"] * 6)
+    assert story(text()) == "TTFT p99 1,234 ms, TPOT p99 1,234 ms"
+    assert story(text(ttft_ms=None, tpot_ms=None)) == ""
+
+
+def test_answers_are_described_by_their_number_lengths_and_ends() -> None:
+    assert answers_text(text()) == (
+        "1,600 answers of 2 to 128 tokens, 60.2 on average (p50 64, p90 128, p99 128); ended by length 1,200, stop 400"
+    )
+    nothing = {"issued": 7, "completed": 0, "lengths": {}, "finish_reasons": {}}
+    assert answers_text(text(tally=nothing)) == "no answers to 7 requests"
+    assert limits_text(text()) == "limits at p99: TTFT 2000 ms, TPOT 100 ms"
+    assert limits_text(text(limits=None)) == ""
+
+
+def test_a_page_has_table_lengths_and_histogram_of_each_run() -> None:
+    page = page_part([("Server <b>", text()), ("Offline", text(ttft_ms=None, tpot_ms=None))])
+    assert "Server &lt;b&gt;" in page and "<b>" not in page
+    assert page.count("<svg") == 2
+    assert "ended by length 1,200, stop 400; limits at p99: TTFT 2000 ms" in page
+    assert page_part([]) == ""
+
+
+def test_a_histogram_has_a_bar_for_each_count_and_says_its_fullest_one() -> None:
+    svg = histogram_plot("Tokens", [(0, 4), (50, 0), (100, 12)], 50)
+    (path,) = [line for line in svg.splitlines() if 'class="line"' in line]
+    assert path.count("M") == 2, "a bar without answers is not drawn"
+    assert "most have 100 to 149, from 0 to 149 in all" in svg
+    assert ">20</text>" in svg and ">0 tokens</text>" in svg
+    assert histogram_plot("Tokens", [], 1) == ""
+
+
+def result(scenario: str, **changes: object) -> dict[str, Any]:
+    run = {"scenario": {"value": scenario}, "target_qps": {"value": 10.0, "origin": "warm-up estimate"}}
+    return {"run": run, "valid": False, "invalid_reasons": [LATE_REASON], "metric": {"value": 900.0}, **changes}
+
+
+def test_a_rate_to_try_next_counts_queries_not_tokens() -> None:
+    for scenario in ("Server", "Interactive"):
+        assert better_rate(result(scenario, text=text(samples_per_second=8.0))) == 4.0
+    assert better_rate(result("Server")) == 5.0
+
+
+def test_a_rate_that_the_harness_chose_is_said_with_what_gives_another() -> None:
+    assert "--find" in chosen_rate_text(result("Server"))
+    assert "--interactive_target_qps gives another" in chosen_rate_text(result("Interactive", text=text()))
