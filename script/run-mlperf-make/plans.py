@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from mlperf_configs.effective import EffectiveConfig
 from mlperf_configs.registry import UnknownConfig
-from mlperf_results.backends import BACKENDS, misfit, simulated
+from mlperf_results.backends import BACKENDS, benchmarks_on, misfit, simulated
 from mlperf_results.names import Scenario
 from mlperf_results.officialnames import parse_benchmark
 from mlperf_results.rounds import ROUNDS
@@ -51,7 +51,7 @@ def job_of(request: Request, around: Around) -> tuple[Job, tuple[str, ...]]:
         args = replace(args, config_versions=(CONFIG_VERSIONS[request.work],))
     is_neuron = request.work == "run_inferentia_harness"
     if is_neuron and not args.benchmarks:
-        args = replace(args, benchmarks=[Wanted(name) for name in BACKENDS[NEURON].benchmarks])
+        args = replace(args, benchmarks=[Wanted(name) for name in benchmarks_on(NEURON)])
     configs, left_out = _configs(args, around)
     if is_neuron:
         configs = [on_neuron(config, request.text("SIMULATE")) for config in configs]

@@ -127,7 +127,7 @@ def test_inferentia_runs_both_benchmarks_through_triton_without_a_step_for_engin
     both = planned(tmp_path, "run_inferentia_harness", SOURCE="tiny", SIMULATE="neuron")
     assert {call.inputs.get("model") for call in both.calls} == {"resnet50", "bert-99", None}
     assert {call.inputs.get("scenario") for call in both.calls} >= {"Offline", "Server"}
-    with pytest.raises(calls.MakeError, match="it runs resnet50, bert"):
+    with pytest.raises(calls.MakeError, match="it runs bert, resnet50"):
         planned(tmp_path, "run_inferentia_harness", RUN_ARGS="--benchmarks=retinanet", SIMULATE="neuron")
     (build,) = planned(tmp_path, "build_inferentia", SIMULATE="neuron").calls
     assert build.tags == "get,triton,server,_neuron-simulated"

@@ -43,6 +43,12 @@ def default_backend(benchmark: str) -> str:
     return next((name for name, one in fitting.items() if one.is_default), next(iter(fitting), ""))
 
 
+def benchmarks_on(backend: str) -> tuple[str, ...]:
+    """Return the names without level of the benchmarks that a backend offers."""
+    needed = BACKENDS[backend].only_with
+    return tuple(one.name for one in RECORDS.values() if not needed or getattr(one, needed) is not None)
+
+
 def misfit(backend: str, benchmark: str, device: str) -> str:
     """Return why a backend cannot run a benchmark on a device, where its record says so; else an empty text."""
     record = BACKENDS.get(backend)
@@ -56,6 +62,6 @@ def misfit(backend: str, benchmark: str, device: str) -> str:
         fitting = ", ".join(name for name, one in BACKENDS.items() if one.is_text != record.is_text)
         words = "it answers prompts with texts" if record.is_text else "it runs networks on tensors"
         reasons[benchmark] = f"{words}; backends that can: {fitting}"
-    elif record.benchmarks and known is not None and known.name not in record.benchmarks:
-        reasons[benchmark] = f"it runs {', '.join(record.benchmarks)}"
+    elif known is not None and known.name not in benchmarks_on(backend):
+        reasons[benchmark] = f"it runs {', '.join(benchmarks_on(backend))}"
     return "; ".join(f"backend {backend} cannot run {what}: {why}" for what, why in reasons.items() if why)

@@ -180,6 +180,7 @@ class Record:
     has_token_counts: LoadGen counts the tokens of its answers, which networks on tensors give: only Offline can be run,
     because the other scenarios want the time of the first token.
     has_rows: a sample is itself a batch of rows, of another number each; NVIDIA's harness counts those in a batch.
+    neuron_batch: samples that its network is compiled for on AWS Neuron at once; None: it is not offered there.
     generation: of a benchmark that a text backend answers; None: networks run on tensors.
     serves_higher_level: one engine serves the level 99.9, too. is_in_nvidia_v07: one of the seven of NVIDIA's README
     for v0.7. is_default: what a call without a model runs.
@@ -216,6 +217,7 @@ class Record:
     has_token_counts: bool = False
     has_rows: bool = False
     unservable: str = ""
+    neuron_batch: int | None = None
     generation: Generation | None = None
     serves_higher_level: bool = False
     is_in_nvidia_v07: bool = False
@@ -279,8 +281,8 @@ class BackendRecord:
     recipes: tags of further recipes that it needs. is_served: another process answers; run.json then has `serving`.
     is_text: it answers prompts token by token (harness/text/engine.py); run.json then has `text`. is_remote: a server
     that is not this tool's answers; it needs no file of a model.
-    unfit: devices that it cannot use, each with the reason. image: a container that has it. benchmarks: the only ones
-    that it runs, by name without level; empty: all.
+    unfit: devices that it cannot use, each with the reason. image: a container that has it. only_with: the field of a
+    benchmark's record without which it does not run it; empty: it runs all.
     """
 
     framework: str | None
@@ -305,4 +307,4 @@ class BackendRecord:
     is_remote: bool = False
     unfit: Mapping[str, str] = field(default_factory=dict)
     image: str = ""
-    benchmarks: tuple[str, ...] = ()
+    only_with: str = ""

@@ -16,7 +16,7 @@ RECORD = BackendRecord(
     transformation="compiled for NeuronCores by AWS's neuron-cc or neuronx-cc",
     recipes=("get,triton,server,_neuron",),
     is_served=True,
-    benchmarks=("resnet50", "bert"),  # README_Triton_Inferentia.md of mlcommons/inference_results_v2.0 (425a0d30)
+    only_with="neuron_batch",
     unfit={
         "cpu": "it runs on AWS Inferentia; --simulate=neuron proves the path on the processor",
         "cuda": "it runs on AWS Inferentia",

@@ -13,7 +13,7 @@ RECORD = BackendRecord(
     library="tritonclient",
     recipes=("get,triton,server,_neuron-simulated",),
     is_served=True,
-    benchmarks=("resnet50", "bert"),
+    only_with="neuron_batch",
     stand_in="SIMULATED Neuron: the processor computed, no AWS Inferentia; says nothing of its speed or its compiler",
     simulates="neuron",
 )

@@ -10,7 +10,7 @@ import io
 from typing import Any
 
 import torch
-from mlperf_results.benchmarks import model_of, record_of
+from mlperf_results.benchmarks import RECORDS, model_of, record_of
 from torch import nn
 
 from harness.backends.base import BackendRequest
@@ -23,9 +23,6 @@ from harness.tensors import NetworkSpec
 
 READS = "pytorch"
 SUFFIX = ".pt"
-COMPILED_BATCH = {"resnet50": 5, "bert": 1}
-"""Samples that NVIDIA compiled for: closed/NVIDIA of v2.0 has 5 for ResNet-50 (Offline) and 1 for BERT. Other sizes are
-split by the library (dynamic batching)."""
 
 
 class _Joined(nn.Module):
@@ -51,11 +48,13 @@ def require_precision(found: str, wanted: str) -> None:
 
 
 def batch_of(task: Task) -> int:
-    """Return the samples that are compiled for; raises HarnessError for a benchmark that is not offered."""
-    name = model_of(task.model)
-    if name not in COMPILED_BATCH:
-        raise HarnessError(f"{task.model} is not compiled for Neuron", f"take one of {', '.join(COMPILED_BATCH)}")
-    return task.largest_batch or COMPILED_BATCH[name]
+    """Return the samples that are compiled for (the library splits batches of other sizes); raises HarnessError for a
+    benchmark that is not offered."""
+    usual = record_of(task.model).neuron_batch
+    if usual is None:
+        offered = ", ".join(one.name for one in RECORDS.values() if one.neuron_batch is not None)
+        raise HarnessError(f"{task.model} is not compiled for Neuron", f"take one of {offered}")
+    return task.largest_batch or usual
 
 
 def sizes_of(task: Task) -> dict[str, int]:
