@@ -55,6 +55,11 @@ def test_a_server_run_measures_tokens_and_keeps_the_limits_of_the_benchmark(root
     for line in ("use_token_latencies = 1", "ttft_latency = 500", "tpot_latency = 200", "target_latency = 0"):
         assert f"parrot.Server.{line}" in lines
     assert result["run"]["target_latency_ms"] is None
+    metadata = json.loads((ended.folder / "metadata.json").read_text())
+    assert metadata["scenario_key"] == "result_completed_tokens_per_second"
+    assert metadata["result_completed_tokens_per_second"] == text["tokens_per_second"]
+    assert metadata["result_first_token_99.00_percentile_latency_ns"] == round(text["ttft_ms"]["p99"] * 1e6)
+    assert metadata["answer_lengths"]["max"] == 8
 
 
 def test_a_single_stream_run_gets_first_tokens_and_the_plain_percentile_is_its_figure(root: Path) -> None:
@@ -92,6 +97,27 @@ def test_interactive_is_a_server_run_of_a_model_name_with_limits_of_its_own(root
     assert "parrot-interactive.Server.ttft_latency = 300" in lines
     assert "Interactive." not in lines
     assert '"effective_scenario", "value": "Server"' in (ended.folder / "mlperf_log_detail.txt").read_text()
+
+
+def test_an_engine_that_tells_no_first_token_makes_a_single_stream_run_invalid_and_crashes_nothing(root: Path) -> None:
+    _, ended = run(root, backend="hushed", scenario="SingleStream", **SHORT)
+    assert ended.code == 0, ended.stderr
+    result = ended.result
+    assert result["valid"] is False
+    assert result["errors"] == 0
+    assert "the engine gave the first token of" in result["invalid_reasons"][0]
+    assert "INVALID (the engine gave the first token" in ended.stderr
+
+
+def test_failed_requests_end_the_run_as_invalid_with_their_reason(root: Path) -> None:
+    _, ended = run(root, backend="failing", scenario="Server", min_duration_ms=100, min_query_count=40, target_qps=400)
+    assert ended.code == 0, ended.stderr
+    result, tally = ended.result, ended.result["text"]["tally"]
+    assert result["valid"] is False
+    assert tally["issued"] == tally["completed"] + tally["failed"] and tally["failed"] > 0
+    assert result["errors"] == tally["failed"]
+    assert "got no answer: HTTP 503: the server is busy" in result["invalid_reasons"][0]
+    assert result["text"]["problems"] == result["invalid_reasons"][:1]
 
 
 @pytest.mark.full

@@ -118,7 +118,7 @@ def test_no_rate_is_measured_where_none_is_needed_and_a_slow_engine_is_asked_onc
 
 def test_an_engine_that_cannot_answer_is_told_before_the_test() -> None:
     made = sut_of(lambda engine, request: engine.listener.failed(request.number, "HTTP 404"))
-    with pytest.raises(HarnessError, match="could not answer 1 prompts before the test: HTTP 404"):
+    with pytest.raises(HarnessError, match="could not answer 1 prompt before the test: HTTP 404"):
         warm_up(made.work, plan())
     made = sut_of(lambda engine, request: None)
     with pytest.raises(HarnessError, match=r"answered 0 of 1 prompts before the test in 0\.05 s"):

@@ -86,6 +86,56 @@ def open_text(facts):
     return ParrotText()
 '''
 
+RUDE_RECORD = '''
+"""A stand-in that misbehaves."""
+
+from mlperf_results.record import BackendRecord
+
+RECORD = BackendRecord(
+    framework=None, devices=("cpu",), precisions=("fp32",), is_text=True, stand_in="it misbehaves on purpose"
+)
+'''
+
+RUDE_ENGINE = '''
+"""Tells no first token, or fails every seventh request."""
+
+from harness.backends.scripted.engine import Pace, ScriptedEngine
+
+
+class Hushed:
+    def __init__(self, listener):
+        self.listener = listener
+        self.done, self.failed = listener.done, listener.failed
+
+    def first(self, number, tokens):
+        pass
+
+
+class Failing(Hushed):
+    def __init__(self, listener):
+        super().__init__(listener)
+        self.first = listener.first
+        self.done = self.answer
+
+    def answer(self, number, answer):
+        if number % 7 == 6:
+            self.listener.failed(number, "HTTP 503: the server is busy")
+        else:
+            self.listener.done(number, answer)
+
+
+class Rude(ScriptedEngine):
+    starts = 0
+
+    def start(self, listener):  # it behaves in the warm-up
+        self.starts += 1
+        super().start(listener if self.starts == 1 else KIND(listener))
+
+
+def open_engine(request):
+    return Rude(request.sampling, 8, Pace())
+'''
+
 COUNT = 20
 
 
@@ -97,6 +147,11 @@ def add_parrot(root: Path) -> Path:
     folder.mkdir()
     for name, text in (("record", RECORD), ("dataset", DATASET), ("text", TEXT)):
         (folder / f"{name}.py").write_text(text)
+    for name, kind in (("hushed", "Hushed"), ("failing", "Failing")):
+        folder = source / "harness" / "backends" / name
+        folder.mkdir()
+        (folder / "record.py").write_text(RUDE_RECORD)
+        (folder / "engine.py").write_text(RUDE_ENGINE.replace("KIND(", f"{kind}("))
     samples = [
         {"prompt": list(range(number, number + 5)), "answer": list(range(number, number + 2 + number % 7))}
         for number in range(COUNT)

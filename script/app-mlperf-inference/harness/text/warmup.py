@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
+from mlperf_results.names import counted
+
 from harness.errors import HarnessError
 from harness.failures import Failures
 from harness.settings import WarmUp
@@ -75,7 +77,8 @@ class _Waves:
             )
         if self._work.tally.failed:
             why = "; ".join(self._work.tally.reasons)
-            raise HarnessError(f"the engine could not answer {self._work.tally.failed} prompts before the test: {why}")
+            failed = counted(self._work.tally.failed, "prompt")
+            raise HarnessError(f"the engine could not answer {failed} before the test: {why}")
         return time.perf_counter() - start_s
 
 
