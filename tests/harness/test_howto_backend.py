@@ -26,7 +26,7 @@ VALIDATION = 300
 def code() -> tuple[str, dict[str, str]]:
     """The name of the page's backend and its files."""
     name = re.search(r"^## 1\. The record: `backends/(\w+)/record\.py`$", PAGE, re.MULTILINE)
-    record, backend = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    record, backend, *_ = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     return name[1], {"record.py": record, "backend.py": backend}
 
 
