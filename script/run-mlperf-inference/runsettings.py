@@ -34,9 +34,11 @@ def settings_text(performance: Mapping[str, Any]) -> str:
     run = performance.get("run") or {}
     found = {name: run.get(name) or {} for name in ("instances", "threads", "batch_size", "target_qps")}
     value = {name: setting.get("value") for name, setting in found.items()}
+    scenario = (run.get("scenario") or {}).get("value")
+    if engine := (performance.get("text") or {}).get("engine"):
+        return ", ".join(filter(None, (_in_flight(engine), _sent(scenario, found["target_qps"]))))
     if not value["instances"]:
         return ""
-    scenario = (run.get("scenario") or {}).get("value")
     text = _count(value["instances"], "instance") + _given(found["instances"])
     if value["threads"] and (run.get("device") or {}).get("value") == "cpu":
         text += f" of {_count(value['threads'], 'thread')}{_given(found['threads'])}"
@@ -46,9 +48,20 @@ def settings_text(performance: Mapping[str, Any]) -> str:
         parts.append(
             "one query at a time" if is_inline else f"batch of {value['batch_size']}{_given(found['batch_size'])}"
         )
-    if value["target_qps"] and scenario in _SERVERS:
-        parts.append(f"{value['target_qps']:,g} queries/s sent{_given(found['target_qps'])}")
-    return ", ".join(parts)
+    return ", ".join(filter(None, (*parts, _sent(scenario, found["target_qps"]))))
+
+
+def _sent(scenario: object, rate: Mapping[str, Any]) -> str:
+    """The rate of a Server run; empty for any other."""
+    value = rate.get("value")
+    return f"{value:,g} queries/s sent{_given(rate)}" if value and scenario in _SERVERS else ""
+
+
+def _in_flight(engine: Mapping[str, Any]) -> str:
+    """How many requests an engine that answers prompts works on at once; empty where it does not say."""
+    setting = engine.get("max_in_flight")
+    value = setting.get("value") if isinstance(setting, Mapping) else None
+    return f"at most {value:,} in flight{_given(setting)}" if isinstance(value, int) else ""
 
 
 def settings_rows(scenarios: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:

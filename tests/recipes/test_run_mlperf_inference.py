@@ -826,3 +826,16 @@ def test_inputs_for_engines_that_answer_prompts_go_to_every_run(monkeypatch: pyt
     monkeypatch.setattr(matrix, "BACKENDS", {**matrix.BACKENDS, "endpoint": server})
     given = {**META["default_env"], "CM_MLPERF_ENDPOINT_URL": "http://h/v1"}
     assert matrix._backend(matrix.Reader(given), "digits", KNOWN) == "endpoint"
+
+
+def test_the_settings_of_an_engine_are_what_it_works_on_at_once_and_the_rate_sent() -> None:
+    settings_text = load_module("run-mlperf-inference", "runsettings").settings_text
+    run = {"scenario": {"value": "Interactive"}, "instances": None, "batch_size": None,
+           "target_qps": {"value": 12.5, "origin": "user"}}  # fmt: skip
+    engine = {"max_in_flight": {"value": 2048, "origin": "default"}}
+    assert settings_text({"run": run, "text": {"engine": engine}}) == (
+        "at most 2,048 in flight, 12.5 queries/s sent (given)"
+    )
+    run["scenario"] = {"value": "Offline"}
+    assert settings_text({"run": run, "text": {"engine": engine}}) == "at most 2,048 in flight"
+    assert settings_text({"run": run, "text": {"engine": {"threads": {"value": 2}}}}) == ""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from importlib import metadata
@@ -237,6 +237,10 @@ def _problems(prepared: PreparedText) -> tuple[str, ...]:
     return prepared.work.tally.problems(has_token_latencies=prepared.parts.generation.has_token_latencies)
 
 
+def _mapping(part: Json) -> Mapping[str, Json]:
+    return part if isinstance(part, Mapping) else {}
+
+
 def _in_ms(latencies: Latencies | None) -> Json:
     if latencies is None:
         return None
@@ -275,5 +279,6 @@ def perform_text(config: RunConfig) -> dict[str, Json]:
         raise_recorded(work)
         log = with_problems(run.log(), _problems(prepared))
         result = build_result(config, settings, log, prepared.facts())
+        result["run"] = {**_mapping(result["run"]), "batch_size": None, "instances": None}
         result["text"] = _text_record(prepared, log)
     return run.write(result, monitor)
