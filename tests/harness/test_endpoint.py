@@ -247,11 +247,11 @@ HOSTILE = [
     ("status=404", "the server does not know this path or model (404)"),
     ("status=429,retry_after=30", "the server asks for fewer requests (429)"),
     ("status=500", "the server failed (500)"),
-    ("die", "ended the connection in the middle of its answer; 3 pieces of the answer had come"),
-    ("stall", "its answer had begun; 3 pieces of the answer had come"),
+    ("die", "ended the connection in the middle of its answer; part of the answer had come"),
+    ("stall", "its answer had begun; part of the answer had come"),
     ("empty", "answered with an empty stream"),
     ("noise", "the server does not speak HTTP"),
-    ("error", "the server sent an error in the stream: out of memory; 3 pieces"),
+    ("error", "the server sent an error in the stream: out of memory; part of the answer"),
     ("endless", "more than the 12 tokens asked for"),
     ("line", "a line of the stream is longer than 1,048,576 bytes"),
     ("nodone", "without data: [DONE]: the answer is cut off"),
@@ -351,7 +351,7 @@ def closed_port() -> int:
 def test_nobody_there_and_no_tls_are_said(server: tuple[Stub, str], folder: Path) -> None:
     tls = server[1].replace("http://", "https://")
     for url, words in [
-        (f"http://127.0.0.1:{closed_port()}/v1", "no connection to 127.0.0.1:"),
+        (f"http://127.0.0.1:{closed_port()}/v1", "no connection to 127.0.0.1:[0-9]+: Connection refused"),
         (f"{tls}/v1", "a server without TLS needs http://"),
     ]:
         with pytest.raises(HarnessError, match=words):

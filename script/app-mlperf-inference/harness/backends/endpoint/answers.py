@@ -159,11 +159,10 @@ class Collector:
     def ending(self, needs_done: bool) -> Finish:
         """Return why the answer ended; raises AnswerError where the stream ended before the answer did."""
         if self.finish is None and not self.pieces and not self.usage.completion_tokens:
-            garbage = f"; {self.skipped} pieces of it could not be read" if self.skipped else ""
-            raise AnswerError(f"the server answered with an empty stream{garbage}")
+            raise AnswerError("the server answered with an empty stream")
         if self.finish is None or (needs_done and not self.is_done):
             missing = "a finish_reason" if self.finish is None else "data: [DONE]"
-            raise AnswerError(f"the stream ended after {self.pieces} pieces without {missing}: the answer is cut off")
+            raise AnswerError(f"the stream ended without {missing}: the answer is cut off")
         finish = _FINISHES.get(self.finish)
         if finish is None:
             raise AnswerError(f"the server ended the answer with finish_reason {self.finish!r}; allowed: stop, length")

@@ -66,6 +66,7 @@ class Conversations:
         self._bodies = BodyMaker(probed.form)
         self._tasks: set[asyncio.Task[None]] = set()
         self._listener: Listener | None = None
+        self._in_flight = 0
         self._failed_in_a_row = 0
         self._is_given_up = False
 
@@ -78,29 +79,26 @@ class Conversations:
 
     def take(self, requests: Sequence[Request]) -> None:
         """Take requests, and send them or let them wait."""
-        free = max(0, self._settings.max_in_flight - len(self._tasks) - len(self._waiting))
+        free = max(0, self._settings.max_in_flight - self._in_flight - len(self._waiting))
         self.counts.waited += max(0, len(requests) - free)
         self._waiting.extend(requests)
         self._send()
 
     def _send(self) -> None:
         """Send what waits, up to max_in_flight at once."""
-        free = self._settings.max_in_flight - len(self._tasks)
-        while self._waiting and free > 0:
-            free -= 1
+        while self._waiting and self._in_flight < self._settings.max_in_flight:
+            self._in_flight += 1
             self.counts.requests += 1
             task = asyncio.get_running_loop().create_task(self._converse(self._waiting.popleft()))
             self._tasks.add(task)
             task.add_done_callback(self._ended)
-        self.counts.peak_in_flight = max(self.counts.peak_in_flight, len(self._tasks))
+        self.counts.peak_in_flight = max(self.counts.peak_in_flight, self._in_flight)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         error = HarnessError("a request was cut off in the client") if task.cancelled() else task.exception()
         if error is not None and self._listener is not None:
             self._listener.broken(error)
-        if self._waiting:
-            self._send()
 
     async def close(self) -> None:
         """End everything without telling anybody."""
@@ -147,7 +145,14 @@ class Conversations:
             self.counts.retried += 1
             await asyncio.sleep(wait_s)
 
+    def _land(self) -> None:
+        """Note that a request has its answer, or none; the next one may go."""
+        self._in_flight -= 1
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._send)
+
     def _fail(self, request: Request, why: str) -> None:
+        self._land()
         self.counts.failed += 1
         self._failed_in_a_row += 1
         listener = self._listener
@@ -169,6 +174,7 @@ class Conversations:
             self._listener.first(request.number, tokens)
 
     def _succeed(self, request: Request, answer: Answer) -> None:
+        self._land()
         self.counts.answered += 1
         self.counts.skipped += answer.skipped
         self._failed_in_a_row = 0

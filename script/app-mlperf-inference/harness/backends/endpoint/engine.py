@@ -172,7 +172,7 @@ def open_engine(request: EngineRequest) -> EndpointEngine:
     endpoint = request.text.endpoint
     assert endpoint is not None
     vocabulary = open_vocabulary(request.facts.folder)
-    prompt = request.probes[0] if request.probes else default_prompt(vocabulary)
+    prompt = request.probes[0] if request.probes else default_prompt(vocabulary, endpoint.api)
     engine = EndpointEngine(Loop(), Client(address, settings.timeout_s, settings.stall_s), settings, vocabulary)
     try:
         engine.probe(

@@ -81,10 +81,9 @@ class Exchange:
         )  # fmt: skip
 
     def explained(self, why: str) -> str:
-        """Return why there is no answer, with what had come."""
-        pieces, skipped = self._collector.pieces, self._collector.skipped
-        came = f"; {pieces} pieces of the answer had come" if pieces else ""
-        return why + came + (f"; {skipped} pieces could not be read" if skipped else "")
+        """Return why there is no answer, and whether a part of it had come; in the same words for many requests."""
+        came = "; part of the answer had come" if self._collector.pieces else ""
+        return why + came + ("; some of what came could not be read" if self._collector.skipped else "")
 
     def _tokens(self, text: str) -> Tokens:
         vocabulary = self._reading.vocabulary

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 
 import aiohttp
@@ -58,9 +59,8 @@ def _connection(error: aiohttp.ClientConnectorError, host: str) -> str:
         return f"the name of the host in {host} is not known (DNS)"
     if isinstance(error, aiohttp.ClientProxyConnectionError):
         return "the proxy that the environment names cannot be reached"
-    if isinstance(error, aiohttp.ClientConnectorSSLError):
-        return _tls(error.os_error, host)
-    reason = error.os_error.strerror or str(error.os_error) or type(error.os_error).__name__
+    number = error.os_error.errno
+    reason = os.strerror(number) if number is not None and number > 0 else type(error.os_error).__name__
     return f"no connection to {host}: {reason}"
 
 
@@ -77,6 +77,8 @@ def words(error: BaseException, address: Address) -> str:
         found = _refused(error)
     elif isinstance(error, AnswerError | StreamError | Unfit):
         found = str(error)
+    elif isinstance(error, aiohttp.ClientConnectorSSLError):
+        found = _tls(error.os_error, address.shown_host)
     elif isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLError):
         found = _tls(error, address.shown_host)
     elif isinstance(error, aiohttp.ClientConnectorError):

@@ -73,7 +73,7 @@ def hint_for(error: BaseException, address: Address, variable: str | None) -> st
             return "wait, or raise the server's limit on requests"
         return "wait until the server has loaded its model; look into its log"
     if isinstance(error, aiohttp.ClientConnectorError | TimeoutError):
-        return "start the server and wait until it is ready; check host and port: curl URL/models"
+        return f"start the server and wait until it is ready; check host and port: curl {address.url}/models"
     return "check that the URL is that of a server with OpenAI's API, and look into its log"
 
 
@@ -275,8 +275,8 @@ class Prober:
         return f"{owner} {version}".strip() if isinstance(version, str) else owner
 
 
-def default_prompt(vocabulary: Vocabulary | None) -> Prompt:
+def default_prompt(vocabulary: Vocabulary | None, api: str | None) -> Prompt:
     """Return what is asked where the data set gives no prompt for the probe."""
     text = "The capital of France is"
-    tokens = None if vocabulary is None else vocabulary.encode(text)
+    tokens = None if vocabulary is None or api == CHAT else vocabulary.encode(text)  # a chat template adds some
     return Prompt(tokens=tokens, text=text, messages=({"role": "user", "content": text},))
