@@ -119,6 +119,12 @@ def without(model: str, scenario: str, name: str) -> Change:
     return drop(f"{place(model, scenario)}/{name}")
 
 
+def submitted_as_test(name: str) -> Change:
+    """The log of the submitted Offline run as that of a test."""
+    source = f"{place(OSS, 'Offline')}/performance/run_1/mlperf_log_detail.txt"
+    return lambda root: replace(root / name, (root / source).read_bytes())
+
+
 L8, OSS, VL, WAN, Q36 = "llama3.1-8b", "gpt-oss-120b", "qwen3-vl-235b-a22b", "wan-2.2-t2v-a14b", "qwen3.6-27b"
 CONF, FOLDER, NEWER, OURS = "mlperf.conf", "folder's scenario", "checker", "this project"
 OFF, SRV, INT, SS = ("Offline",), ("Server",), ("Interactive",), ("SingleStream",)
@@ -209,6 +215,9 @@ def _tests() -> Iterator[Case]:
     yield Case("TEST09 with long answers", OSS, PAIR, long, ACCEPTS, "TEST-017", follows="audit.config")
     yield Case("TEST09 of ten samples", OSS, PAIR, edit(text9, "^Total samples: .*", "Total samples: 10"), ACCEPTS,
                "TEST-017", follows="audit.config")  # fmt: skip
+    again = f"{place(OSS, 'Offline')}/TEST09/performance/run_1/mlperf_log_detail.txt"
+    yield Case("TEST09 of a run that repeats samples", OSS, PAIR, submitted_as_test(again), ACCEPTS, "TEST-019",
+               follows="audit.config")  # fmt: skip
     few = put(f"{place(OSS, 'Offline')}/TEST09/accuracy/mlperf_log_accuracy.json",
               '[\n{ "seq_id" : 0, "qsl_idx" : 0, "data" : "0100000002000000" }\n]\n')  # fmt: skip
     yield Case("TEST09's log of one answer", OSS, PAIR, few, ACCEPTS, "TEST-018", follows="audit.config")

@@ -67,12 +67,17 @@ EXPECTED_FILES = {
 """text_to_image/tools/sample_ids.txt at b66003e1; the newer checker's own list ends with v6.0."""
 
 TEST_LIMITS = {
-    "TEST07": {"least_score": "test07_accuracy_threshold", "samples": "min_query_count"},
+    "TEST07": {
+        "least_score": "test07_accuracy_threshold",
+        "samples": "min_query_count",
+        "is_unique": "performance_issue_unique",
+    },
     "TEST08": {},
     "TEST09": {
         "least_tokens": "test09_min_output_tokens",
         "most_tokens": "test09_max_output_tokens",
         "samples": "min_query_count",
+        "is_unique": "performance_issue_unique",
     },
 }
 """By test: the keys of its audit.config."""
@@ -211,7 +216,7 @@ def test_limits(inference: Path, model: str, tests: list[str]) -> dict:
         path = inference / "compliance" / test / conf_name(model, ".") / "audit.config"
         if test in tests and path.is_file():
             audit = settings_of(path)
-            own = {name: float(audit[f"*.*.{key}"]) for name, key in keys.items()}
+            own = {name: float(audit[f"*.*.{key}"]) for name, key in keys.items() if f"*.*.{key}" in audit}
             limits[test] = own or {"tolerance": NE_TOLERANCE}
     return limits
 

@@ -107,6 +107,25 @@ def test_the_watts_of_a_system_are_those_of_the_supplies_that_it_needs():
     assert power_watts({"rack": [{"node 1": node}, {"node 2": node}], "note": "text"}) == 1800.0
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: &a [x, x, x, x]\nb: &b [*a, *a, *a, *a]\nc: &c [*b, *b, *b, *b]\nd: &d [*c, *c, *c, *c]\n"
+        "e: &e [*d, *d, *d, *d]\nf: &f [*e, *e, *e, *e]\ntype: [*f, *f, *f, *f]\n",
+        "type: &a [*a]\n",
+        "type: !!python/object:os.system []\n",
+        "type: 1\n\tx: 2\n",
+        "[]\n",
+        "",
+    ],
+)
+def test_a_config_that_is_made_to_hurt_is_a_finding(text: str, tmp_path: Path):
+    root = build_endpoints(tmp_path, "qwen3.6-27b")
+    (config,) = root.glob("closed/*/results/*/*/*/config.yaml")
+    config.write_text(text)
+    assert refusing_rules(verdict(root)) == {"EP-002"}
+
+
 @pytest.mark.full
 def test_the_checker_still_says_what_is_recorded():
     checkout = official_checkout()

@@ -161,6 +161,18 @@ class YamlFile:
         return self.source.path
 
 
+_MOST_NODES = 10_000
+"""Of a YAML file: a few lines with aliases of aliases stand for millions, or for one another."""
+
+
+def _is_small(value: object) -> bool:
+    waiting, count = [value], 0
+    while waiting and count <= _MOST_NODES:
+        one, count = waiting.pop(), count + 1
+        waiting += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+    return count <= _MOST_NODES
+
+
 def read_yaml(listing: Listing, path: str) -> YamlFile:
     """Return a file that should hold one YAML mapping."""
     source = read_text(listing, path)
@@ -176,6 +188,9 @@ def read_yaml(listing: Listing, path: str) -> YamlFile:
         return YamlFile(source=source, fields={}, problem=f"no YAML ({' '.join(str(error).split())[:120]})")
     if not isinstance(value, dict):
         return YamlFile(source=source, fields={}, problem=f"a YAML {type(value).__name__}, not a mapping")
+    if not _is_small(value):
+        problem = f"more than {_MOST_NODES} values, with those that aliases repeat"
+        return YamlFile(source=source, fields={}, problem=problem)
     return YamlFile(source=source, fields=value)
 
 

@@ -6,6 +6,7 @@ Rules whose source is "this project" look at result_summary.json and accuracy_re
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 from mlperf_results.names import FULL_RULES_MIN_DURATION_MS
@@ -88,12 +89,14 @@ def asks_for_duration(view: EndpointsView) -> Iterator[Found]:
 @rule("EP-005", Scope.ENDPOINTS, "The configuration is of the scenario of its folder.", source=NEWER,
       step=Step.PERFORMANCE)  # fmt: skip
 def type_is_that_of_folder(view: EndpointsView) -> Iterator[Found]:
+    """In a folder Interactive the checker does not look at it."""
     kind, types = view.setting("type"), _TYPES.get(view.scenario.scenario or "")
     if not view.config.fields:
         return
     is_right = isinstance(kind, str) and (types is None or kind.lower() in types)
     if not is_right:
-        yield _of_config(view, "type", " or ".join(types or ("offline", "online")), "type")
+        found = _of_config(view, "type", " or ".join(types or ("offline", "online")), "type")
+        yield dataclasses.replace(found, source=OURS if view.scenario.scenario == "Interactive" else "")
 
 
 @rule("EP-006", Scope.ENDPOINTS, "Token latencies are in the bounds of the folder's scenario.", source=NEWER,
@@ -201,7 +204,7 @@ def _like(value: float, limit: float) -> float:
 
 
 @rule("EP-012", Scope.ENDPOINTS, "The compliance tests that the client can make passed.", source=NEWER,
-      step=Step.COMPLIANCE, divisions=CLOSED)  # fmt: skip
+      step=Step.COMPLIANCE)  # fmt: skip
 def audits_passed(view: EndpointsView) -> Iterator[Found]:
     for test, audit in view.audits.items():
         if audit.is_missing and test != "TEST04":
@@ -214,8 +217,7 @@ def audits_passed(view: EndpointsView) -> Iterator[Found]:
             yield Found(path=audit.path, found=found, allowed=allowed, line=audit.line_of("passed"))
 
 
-@rule("EP-013", Scope.ENDPOINTS, "The answers are as long as TEST09 asks.", source=NEWER, step=Step.PERFORMANCE,
-      divisions=CLOSED)  # fmt: skip
+@rule("EP-013", Scope.ENDPOINTS, "The answers are as long as TEST09 asks.", source=NEWER, step=Step.PERFORMANCE)
 def answers_are_as_long(view: EndpointsView) -> Iterator[Found]:
     limits = view.table.test_limits.get("TEST09") if view.table else None
     value = view.figure("output_sequence_lengths", "avg")

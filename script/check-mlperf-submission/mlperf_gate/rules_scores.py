@@ -76,7 +76,7 @@ def scores_are_plain(scenario: ScenarioView) -> Iterator[Found]:
 
 
 @rule("ACC-023", Scope.SCENARIO, "accuracy.txt has one score of each metric: which of two counts is luck.",
-      source=NEWER, step=Step.ACCURACY, since="v6.1")  # fmt: skip
+      source=NEWER, step=Step.ACCURACY, since="v6.1", divisions=CLOSED)  # fmt: skip
 def has_one_score(scenario: ScenarioView) -> Iterator[Found]:
     source = scenario.accuracy_text
     for metric in _metrics(scenario):

@@ -14,8 +14,10 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 
+from mlperf_results.answerchecks import answer_lengths
+from mlperf_results.names import counted
 from mlperf_results.verdictlines import PASS, printed_counts
-from mlperf_results.verification import DamagedLog, entries
+from mlperf_results.verification import DamagedLog
 
 from mlperf_gate.documents import TextFile
 from mlperf_gate.rulebook import Found, Scope, rule
@@ -24,9 +26,6 @@ from mlperf_gate.steps import Step
 from mlperf_gate.views import TestView
 
 SCRIPTS = "run_verification.py and audit.config of the test (mlcommons/inference b66003e1, compliance/)"
-_TOKEN_HEX_DIGITS = 8
-"""TEST09 counts 4-byte tokens, whatever the SUT wrote."""
-
 _PRINTED = re.compile(
     r"^(Accuracy score|Accuracy threshold|Total samples|Mean output tokens|Min threshold|Max threshold|tolerance)"
     r"(?::| =) (\d{1,15}(?:\.\d{1,20})?)%?$",
@@ -127,16 +126,33 @@ def answers_are_those_of_log(test: TestView) -> Iterator[Found]:
     if lines is None:
         return  # cut, and the whole log is not here
     try:
-        lengths = [len(str(one["data"])) // _TOKEN_HEX_DIGITS for one in entries(lines, "the test's accuracy log")]
-    except (DamagedLog, KeyError) as error:
+        lengths, counts = answer_lengths(lines)
+    except DamagedLog as error:
         yield Found(path=log.path, found=f"a damaged log ({error})", allowed="the log that LoadGen wrote")
         return
-    if len(lengths) < limits["samples"]:
+    if len(counts) < limits["samples"]:
         allowed = f"{limits['samples']:g}, all samples of the test"
-        yield Found(path=log.path, found=f"{len(lengths)} answers", allowed=allowed)
+        yield Found(path=log.path, found=f"answers to {counted(len(counts), 'sample')}", allowed=allowed)
     mean = _printed(test.verify_length).get("Mean output tokens") if test.test == "TEST09" else None
     real = sum(lengths) / len(lengths) if lengths else 0.0
     if mean is not None and abs(mean - real) > _ROUNDING:
         source, found = test.verify_length, f"Mean output tokens: {mean:g}"
         allowed = f"{real:.2f}, by {log.path}{' before it was cut' if CUT in log.text else ''}"
         yield Found(path=source.path, found=found, allowed=allowed, line=source.line_of("Mean output tokens"))
+
+
+@rule("TEST-019", Scope.TEST, "The run of TEST07 and TEST09 issued every sample and logged every answer.",
+      source=SCRIPTS, step=Step.COMPLIANCE)  # fmt: skip
+def run_has_settings_of_test(test: TestView) -> Iterator[Found]:
+    limits, log = _limits(test, test.test), test.run.detail
+    if "samples" not in limits or not log.is_usable:
+        return
+    for key in ("effective_accuracy_log_sampling_target", "effective_min_query_count"):
+        value = log.number(key)
+        if value is None or value < limits["samples"]:
+            found, line = f"{key} = {log.values.get(key)}", log.lines.get(key)
+            yield Found(path=log.path, found=found, allowed=f"at least {limits['samples']:g}", line=line)
+    key = "effective_performance_issue_unique"
+    if limits.get("is_unique") and log.values.get(key) is not True:
+        found, line = f"{key} = {log.values.get(key)}", log.lines.get(key)
+        yield Found(path=log.path, found=found, allowed="true: each sample once", line=line)
