@@ -14,10 +14,14 @@ class Step(enum.Enum):
     PERFORMANCE = "the performance run"
     ACCURACY = "the accuracy run"
     COMPLIANCE = "the compliance test"
+    ENDPOINTS = "the client of MLPerf Endpoints"
     TREE = "the submission tree"
     SYSTEM = "the system description"
     CHECK = "this check"
 
+
+_CLIENT = "inference-endpoint benchmark from-config --config config.yaml"
+"""docs/CLI_QUICK_REFERENCE.md of mlcommons/endpoints at ea332753 (August 2026)."""
 
 _CM = "cm run script --tags="
 _TREE = f"{_CM}generate,inference,submission"
@@ -35,6 +39,8 @@ def command_of(step: Step, subject: Subject, tree: str, round_name: str) -> str:
     """Return the command that makes the files of a step again; after a run or a test the tree is made from it."""
     division, owner = _option("division", subject.division), _option("submitter", subject.submitter)
     folder, version = _option("submission_dir", tree), f" --version={round_name}"
+    if step is Step.ENDPOINTS:
+        return _CLIENT
     if step is Step.CHECK:
         return f"{_CM}check,mlperf,submission{folder}{version}"
     make_tree = f"{_TREE} --results_dir=RESULTS{folder}{owner}{division}{version}"
