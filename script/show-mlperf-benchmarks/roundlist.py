@@ -80,6 +80,7 @@ def _row(table: RoundTable, model: ModelTable) -> dict[str, Any]:
         },
         "compliance_tests": list(model.tests),
         "may_be_endpoints": model.may_be_endpoints,
+        "notes": list(model.notes),
         "here": _here(table, model),
     }  # fmt: skip
 
@@ -138,6 +139,7 @@ def _facts(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if limits:
         yield "p99 latency", "; ".join(limits)
     yield "tests", ", ".join(row["compliance_tests"]) or "none"
+    yield from (("note", note) for note in row["notes"])
     yield "here", _here_text(row)
 
 

@@ -78,6 +78,7 @@ def test_a_round_has_every_model_of_its_table_with_its_rules(show) -> None:
     assert eight["token_latency_ms"]["Interactive"] == {"ttft": 500.0, "tpot": 30.0}
     assert (eight["compliance_tests"], eight["upper_limits"]) == (["TEST06"], {"GEN_LEN": pytest.approx(8984408.4)})
     assert rows["dlrm-v3"]["latency_ms"] == {"Server": 80.0}
+    assert "34,996 samples by the rules" in rows["dlrm-v3"]["notes"][0] and "  note         34,996" in answer["text"]
     assert rows["wan-2.2-t2v-a14b"]["samples"]["in_memory"] == 248
     assert rows["qwen3-vl-235b-a22b"]["samples"]["accuracy"]["Interactive"] == 8000
     assert json.dumps(answer["found"])

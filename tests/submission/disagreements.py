@@ -261,6 +261,11 @@ def _endpoints() -> Iterator[Case]:
     yield case("endpoints: a part of the data set", L8, PAIR, half, REFUSES, "EP-009")
     yield case("endpoints: no score", L8, PAIR, score(L8, "Offline", None), REFUSES, "EP-010")
     yield case("endpoints: score 0 of 8B", L8, PAIR, score(L8, "Offline", {"rouge1": 0.0}), ACCEPTS, "EP-011")
+    parts = [("aime", 90.0, 8, 30), ("gpqa", 80.0, 5, 198), ("lcb", 70.0, 3, 1055)]
+    sets = [{"dataset_name": name, "dataset_type": "accuracy", "score": one, "unit_samples": count,
+             "total_samples": count * repeats} for name, one, repeats, count in parts]  # fmt: skip
+    weak = json_file(OSS, "Offline", "accuracy/accuracy_results.json", lambda one: one.update(accuracy_scores=sets))
+    yield case("endpoints: gpt-oss's three data sets too low", OSS, PAIR, weak, ACCEPTS, "EP-011")
     yield case("endpoints: qwen3-vl's score too low", VL, PAIR, score(VL, "Offline", 0.5), REFUSES, "EP-011")
     yield case("endpoints: qwen3.6 below its README's gate", Q36, SS, score(Q36, "SingleStream", 0.83), ACCEPTS,
                "EP-011")  # fmt: skip

@@ -83,7 +83,7 @@ class ModelTable:
     sampling_target: how many responses TEST01 logs, 0 where that is not known. test_limits: what the tests compare
     with, by test and name (`least_score`, `least_tokens`, `most_tokens`, `samples`, `tolerance`). expected_files:
     pictures that reviewers look for and the checker does not. may_be_endpoints: whether a result may have the layout of
-    MLPerf Endpoints.
+    MLPerf Endpoints. notes: where texts of the round disagree and nothing follows for a tree.
     """
 
     name: str
@@ -111,6 +111,7 @@ class ModelTable:
     test_limits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     expected_files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     may_be_endpoints: bool = False
+    notes: tuple[str, ...] = ()
 
     def targets_in(self, scenario: str) -> tuple[Limit, ...]:
         """Return the targets of a scenario."""
@@ -191,6 +192,7 @@ def _from_json(name: str, row: dict, settings: dict) -> ModelTable:  # type: ign
         test_limits=row.get("test_limits", {}),
         expected_files=_files(row, "expected_files"),
         may_be_endpoints=row.get("may_be_endpoints", False),
+        notes=tuple(row.get("notes", ())),
     )
 
 
