@@ -70,6 +70,7 @@ def how_to_get(name: str, model: Published) -> manual.Source:
         steps=(
             "accept the licence on the first page, and make an access token there",
             f"export {TOKEN_VARIABLE}=... and call this again: the token stays in the environment",
+            f"or give your own copy; where a server answers (--endpoint), {' and '.join(NEEDED)} are enough",
         ),
         layout=(*NEEDED, WEIGHTS),
         command=f"cm run script --tags=get,ml-model,mlperf-text,_{name} --path=FOLDER",

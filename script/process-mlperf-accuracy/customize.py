@@ -7,13 +7,12 @@ accuracy log and the labels of the dataset.
 import json
 from pathlib import Path
 
+from mlperf_results.compliance import SCORED_TESTS
 from mlperf_results.layout import RunPaths
 from mlperf_results.names import Mode
 
 RESULTS_DIR_KEY = "CM_MLPERF_ACCURACY_RESULTS_DIR"
 HARNESS_RECIPE = "app-mlperf-inference"
-SAMPLED_TEST = "TEST01"
-"""The compliance test whose performance run logs the responses of some samples."""
 
 
 def problem_with(paths: RunPaths) -> str:
@@ -23,7 +22,7 @@ def problem_with(paths: RunPaths) -> str:
         mode, test = request["mode"], request.get("compliance_test")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         return f"{paths.folder} is not the folder of a run: {paths.run_json.name} cannot be used ({error!r})"
-    if mode != Mode.ACCURACY.value and test != SAMPLED_TEST:
+    if mode != Mode.ACCURACY.value and test not in SCORED_TESTS:
         return f"{paths.folder} holds a {mode} run; only an {Mode.ACCURACY.value} run can be scored"
     if not paths.accuracy_log.is_file():
         return f"{paths.folder} has no {paths.accuracy_log.name}: the run did not finish"

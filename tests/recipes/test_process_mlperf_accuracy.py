@@ -42,9 +42,9 @@ def test_preprocess_finds_the_run_and_the_harness_and_removes_an_old_score(insid
     assert not (run / "accuracy.json").exists()
 
 
-def test_the_performance_run_of_test01_is_scored_on_the_responses_that_it_logged(inside, hook_input):
+def test_the_performance_runs_of_test01_and_test07_are_scored_on_the_responses_that_they_logged(inside, hook_input):
     make_run(inside, "performance")
-    for test, expected in (("TEST04", 1), ("TEST01", 0)):
+    for test, expected in (("TEST04", 1), ("TEST01", 0), ("TEST07", 0), ("TEST09", 1)):
         (inside / "run.json").write_text(json.dumps({"mode": "performance", "compliance_test": test}))
         assert recipe.preprocess(hook_input(env_for(inside, ".")))["return"] == expected
 

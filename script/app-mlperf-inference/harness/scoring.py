@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 
 from mlperf_results.benchmarks import record_of
+from mlperf_results.compliance import SAMPLED_TEST, SCORED_TESTS
 from mlperf_results.layout import RunPaths
 from mlperf_results.logs import Json
 from mlperf_results.names import SYNTHETIC_LABEL, Mode
@@ -20,12 +21,6 @@ from harness.modelfacts import read_model_facts
 from harness.result import write_json
 from harness.text.model import TextModel
 from harness.text.parts import sample_folder
-
-SAMPLED_TEST = "TEST01"
-"""The compliance test whose performance run logs the responses of some samples; it is scored on those."""
-
-SCORED_TESTS = (SAMPLED_TEST, "TEST07")
-"""The compliance tests whose performance runs are scored; TEST07 logs all of its samples."""
 
 PART_OF_REFERENCE = 0.99
 """Lowest accepted accuracy as a part of the one that model.json gives, where no official target applies (synthetic

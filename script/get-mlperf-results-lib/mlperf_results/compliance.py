@@ -25,6 +25,12 @@ TESTS = ("TEST01", "TEST04", "TEST05", "TEST06", "TEST07", "TEST09")
 """The tests this project makes. TEST04-A and TEST04-B (v0.7 to v2.0) and TEST08 (v6.0, a benchmark this project does
 not run) it does not."""
 
+SAMPLED_TEST = "TEST01"
+"""The test whose performance run logs the responses of some samples; it is scored on those."""
+
+SCORED_TESTS = (SAMPLED_TEST, "TEST07")
+"""The tests whose performance runs are scored; TEST07 logs all of its samples."""
+
 CHECKED_DIVISIONS = ("closed", "network")
 """An open submission needs no compliance test."""
 
