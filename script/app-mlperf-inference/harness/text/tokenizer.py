@@ -18,7 +18,9 @@ from harness.libraries import import_library
 _HINT = "give the model's folder with its tokenizer.json, as it is on Hugging Face: --model_path=FOLDER"
 _CLEANED = ((" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't"), (" 'm", "'m"),
             (" 's", "'s"), (" 've", "'ve"), (" 're", "'re"))  # fmt: skip
-"""Spaces that transformers' clean_up_tokenization removes (tokenization_utils_base.py, 4.57)."""
+"""Spaces that transformers' clean_up_tokenization removes (tokenization_utils_base.py of 4.46.2, which the reference of
+Llama 3.1 8B is pinned to, and of 5.23.0). From 5.x on byte-pair tokenizers keep them whatever their files say, and the
+official script then counts more characters; here the pinned version is followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,5 +67,5 @@ def open_tokenizer(folder: Path | None) -> Tokenizer:
         raise HarnessError(f"cannot read the tokenizer in {folder}: {error}", _HINT) from error
     opened.no_truncation()
     opened.no_padding()
-    said = read_object(folder / "tokenizer_config.json").get("clean_up_tokenization_spaces")
-    return Tokenizer(opened, is_cleaned=True if said is None else bool(said))
+    said = read_object(folder / "tokenizer_config.json").get("clean_up_tokenization_spaces", False)
+    return Tokenizer(opened, is_cleaned=bool(said))
