@@ -40,7 +40,7 @@ RECORD = Record(
         Reference("ROUGEL", 28.6162),
         Reference("TOKENS_PER_SAMPLE", 294.45, ratio=0.9, most=1.1),
     ),
-    spans=(Span("v5.0", "v5.1", (), DATACENTER), Span("v6.0", "v6.1", (), DATACENTER_TEXT)),
+    spans=(Span("v5.0", "v5.0", (), DATACENTER), Span("v5.1", "v6.1", (), DATACENTER_TEXT)),
     input_type="int32",
     response_type="int32",
     recipes=Recipes(dataset="get,dataset,mlperf-text,_llama2-70b", model="get,ml-model,mlperf-text,_llama2-70b"),
