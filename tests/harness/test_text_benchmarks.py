@@ -148,7 +148,7 @@ def test_every_scenario_of_every_benchmark_runs(root: Path, benchmark: str, scen
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("scenario", ["Offline", "Server"])
+@pytest.mark.parametrize("scenario", ["Offline", "Server", "Interactive"])
 @pytest.mark.parametrize(
     ("benchmark", "test"),
     [("llama3.1-8b", "TEST06"), ("llama2-70b-99.9", "TEST06"), ("deepseek-r1", "TEST06"), ("gpt-oss-120b", "TEST07"),
