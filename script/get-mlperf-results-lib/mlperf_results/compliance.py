@@ -31,6 +31,10 @@ SAMPLED_TEST = "TEST01"
 SCORED_TESTS = (SAMPLED_TEST, "TEST07")
 """The tests whose performance runs are scored; TEST07 logs all of its samples."""
 
+ANSWER_TESTS = ("TEST06", "TEST07", "TEST09")
+"""The tests that read a language model's answers. Their runs are short, and nothing but the answers is judged: LoadGen
+may call them INVALID."""
+
 CHECKED_DIVISIONS = ("closed", "network")
 """An open submission needs no compliance test."""
 

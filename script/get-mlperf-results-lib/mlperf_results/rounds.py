@@ -26,13 +26,15 @@ class RoundRules:
     """One benchmark in one round.
 
     edge, datacenter, both: scenarios of a closed submission of a system of that category ("datacenter,edge" is both),
-    required ones and optional ones together; empty: the category does not have the benchmark.
+    required ones and optional ones together; empty: the category does not have the benchmark. Of Server and
+    Interactive one is enough. accuracy_sample_count: samples of an accuracy run.
     server_target_latency_ms: None where no category has Server. multi_stream_target_latency_ms: the fixed rate of
     MultiStream before v2.0.
     """
 
     targets: tuple[AccuracyTarget, ...]
     dataset_count: int
+    accuracy_sample_count: int
     performance_sample_count: int | None
     offline_min_sample_count: int
     min_duration_ms: int
@@ -68,6 +70,7 @@ def rules_in(name: str, round_name: str) -> RoundRules:
     return RoundRules(
         targets=row.targets(span.reference),
         dataset_count=count or record.dataset_count,
+        accuracy_sample_count=count or record.accuracy_sample_count or record.dataset_count,
         performance_sample_count=count or record.performance_sample_count,
         offline_min_sample_count=_OFFLINE_MIN_UP_TO_V31 if is_old else record.offline_min_sample_count,
         min_duration_ms=_V07_MIN_DURATION_MS if round_name == "v0.7" else FULL_RULES_MIN_DURATION_MS,
