@@ -36,8 +36,9 @@ RUN_S = 120
 BACKENDS = {"onnxruntime": "onnx", "pytorch": "pytorch", "null": ""}
 """Backends that run without a GPU, and the framework of the files that each reads."""
 NEED_GPU = ("tensorrt", "onnxruntime_tensorrt")
-NEED_MORE = ("openvino", "triton")
-"""Backends that need an engine or a server first: test_backend_openvino.py, test_backend_triton.py."""
+NEED_MORE = ("openvino", "triton", "neuron", "neuron_simulated")
+"""Backends that need an engine or a server first: test_backend_openvino.py, test_backend_triton.py,
+test_backend_neuron.py."""
 REPEATING = ("paced",)
 """Backends that answer what another one does, only later: test_backend_paced.py."""
 SHORT = {"min_duration_ms": 50, "batch_size": 4, "threads": 1, "instances": 1}

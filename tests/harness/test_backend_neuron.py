@@ -19,6 +19,7 @@ sys.path[:0] = [str(path) for path in SOURCES]
 
 from harness.backends.neuron import layout  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
+from harness.making import neuron_inputs  # noqa: E402
 from harness.tensors import NetworkSpec, TensorSpec  # noqa: E402
 from mlperf_results.backends import BACKENDS, STAND_IN_BACKENDS, misfit, simulated  # noqa: E402
 
@@ -108,8 +109,26 @@ def test_the_stand_in_is_one_and_takes_the_place_of_neuron_alone() -> None:
 
 def test_only_the_two_benchmarks_of_the_document_run_on_it() -> None:
     assert misfit("neuron", "bert-99.9", "inferentia") == misfit("neuron", "resnet50", "inferentia") == ""
-    assert misfit("neuron", "retinanet", "inferentia").endswith("cannot run retinanet: it runs resnet50, bert")
+    assert misfit("neuron", "retinanet", "inferentia").endswith(
+        "cannot run retinanet: compiled for AWS Neuron are bert, resnet50"
+    )
     assert "--simulate=neuron" in misfit("neuron", "resnet50", "cpu")
+
+
+def test_samples_are_written_as_nvidias_code_reads_them(tmp_path: Path) -> None:
+    images = np.arange(2 * 3 * 4, dtype=np.float64).reshape(2, 3, 2, 2)
+    dense = types.SimpleNamespace(load=lambda some: {"image": images[list(some)]})
+    assert neuron_inputs.write_each(dense, ["a_1", "a_2"], tmp_path) == 2
+    second = np.load(tmp_path / "a_2.npy")
+    assert second.dtype == np.float32 and np.array_equal(second, images[1])
+    questions = [{name: np.arange(1, size + 1) for name in NAMES} for size in (2, 4)]
+    ragged = types.SimpleNamespace(load=lambda some: [questions[number] for number in some])
+    assert neuron_inputs.write_stacked(ragged, 2, 5, tmp_path) == 2
+    ids = np.load(tmp_path / "segment_ids.npy")
+    assert ids.dtype == np.int32 and ids.tolist() == [[1, 2, 0, 0, 0], [1, 2, 3, 4, 0]]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "a_1.npy", "a_2.npy", "input_ids.npy", "input_mask.npy", "segment_ids.npy",
+    ]  # fmt: skip
 
 
 class _Refused(Exception):
