@@ -252,6 +252,7 @@ def data_calls(part: str, tags: Mapping[str, str], source: str) -> list[RecipeCa
     framework = ",_onnx" if part == "model" else ""
     found = []
     for base, words in tags.items():
-        view = View("folder", f"build/{folder}/{table('folders')[base][part]}{suffix}", keys)
+        name = table("folders").get(base, {}).get(part, base)  # of the rounds whose scripts are not read: our name
+        view = View("folder", f"build/{folder}/{name}{suffix}", keys)
         found.append(RecipeCall(f"{words}{framework}{made(source)}", {}, (view,), may_fail=True))
     return merged(found)

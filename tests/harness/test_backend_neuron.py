@@ -109,9 +109,7 @@ def test_the_stand_in_is_one_and_takes_the_place_of_neuron_alone() -> None:
 
 def test_only_the_two_benchmarks_of_the_document_run_on_it() -> None:
     assert misfit("neuron", "bert-99.9", "inferentia") == misfit("neuron", "resnet50", "inferentia") == ""
-    assert misfit("neuron", "retinanet", "inferentia").endswith(
-        "cannot run retinanet: compiled for AWS Neuron are bert, resnet50"
-    )
+    assert misfit("neuron", "retinanet", "inferentia").endswith("cannot run retinanet: it runs bert, resnet50")
     assert "--simulate=neuron" in misfit("neuron", "resnet50", "cpu")
 
 

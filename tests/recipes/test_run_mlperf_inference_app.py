@@ -70,6 +70,17 @@ def test_copies_of_ones_own_go_to_every_run() -> None:
     assert given.items() <= read(**given).options.items()
 
 
+def test_the_settings_of_triton_go_to_every_run_and_a_stand_in_takes_its_backends_place() -> None:
+    given = {
+        "batching": "server", "transport": "shm", "instance_count": "2", "max_batch_size": "8",
+        "max_queue_delay_us": "500", "preferred_batch_size": "4,8",
+    }  # fmt: skip
+    assert given.items() <= read(backend="triton", **given).options.items()
+    simulated = read(backend="neuron", device="inferentia", simulate="neuron")
+    assert (simulated.backend, simulated.device) == ("neuron_simulated", "cpu")
+    assert "--simulate: found 'neuron' with backend triton" in problems(backend="triton", simulate="neuron")
+
+
 class NoGpu(Machine):
     """A machine without any program of a GPU."""
 
