@@ -14,6 +14,7 @@ import io
 import json
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -128,6 +129,15 @@ def is_alive(pid: int) -> bool:
     except OSError:
         return False
     return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def copy_engine(folder: Path) -> Path:
+    """Makes a repository of this checkout's engine, without its recipes: cmind reads those for a second each time that
+    it makes its index.
+    """
+    shutil.copytree(CHECKOUT / "automation", folder / "automation")
+    shutil.copy(CHECKOUT / "cmr.yaml", folder)
+    return folder
 
 
 @functools.cache

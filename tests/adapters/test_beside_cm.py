@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers import CHECKOUT, PATIENCE_S, Finished, TemporaryHome, write_recipe
+from helpers import CHECKOUT, PATIENCE_S, Finished, TemporaryHome, copy_engine, write_recipe
 
 OTHER_ENGINE = """
 from cmind.automation import Automation
@@ -46,6 +46,12 @@ def other(home: TemporaryHome) -> Path:
     return repo
 
 
+@pytest.fixture
+def ours(home: TemporaryHome) -> Path:
+    """This checkout's engine, without its recipes."""
+    return copy_engine(home.folder / "ours")
+
+
 def documented_commands() -> list[str]:
     """The blocks of commands in the section of docs/compat.md that this file tests."""
     text = (CHECKOUT / "docs" / "compat.md").read_text(encoding="utf-8")
@@ -73,8 +79,8 @@ def is_ours(done: Finished) -> bool:
     return bool(done.answer["new_env"] == {"CM_OTHER": "1"})
 
 
-def test_the_other_engine_runs_when_it_was_registered_first(home: TemporaryHome, other: Path) -> None:
-    home.register(other, CHECKOUT, home.repo)
+def test_the_other_engine_runs_when_it_was_registered_first(home: TemporaryHome, other: Path, ours: Path) -> None:
+    home.register(other, ours, home.repo)
     assert "the other engine ran" in home.cm("run", "script", "--tags=our,recipe").stdout
 
 
@@ -108,10 +114,10 @@ def test_the_documented_command_makes_a_copied_script_folder_run_here(home: Temp
 @pytest.mark.parametrize("has_index", [True, False])
 @pytest.mark.parametrize("words", [("run", "script", "--tags=our,recipe", "--quiet"), ("show", "cache")])
 def test_which_engine_answers_is_never_a_surprise(
-    home: TemporaryHome, other: Path, words: tuple[str, ...], has_index: bool, is_first: bool
+    home: TemporaryHome, other: Path, ours: Path, words: tuple[str, ...], has_index: bool, is_first: bool
 ) -> None:
     """The table of the section: with CM's index the first engine, without it a refusal; by name ours or the mend."""
-    home.register(*((CHECKOUT, other) if is_first else (other, CHECKOUT)), home.repo)
+    home.register(*((ours, other) if is_first else (other, ours)), home.repo)
     env = {} if has_index else {"CM_INDEX": "no"}
     plain = home.cm(*words, env=env)
     by_name = home.cm(words[0], "crowdperf:" + words[1], *words[2:], env=env)
@@ -127,8 +133,8 @@ def test_which_engine_answers_is_never_a_surprise(
         assert str(other) in by_name.stderr
 
 
-def test_one_command_makes_all_recipes_run_here(home: TemporaryHome, other: Path) -> None:
-    home.register(other, CHECKOUT, home.repo)
+def test_one_command_makes_all_recipes_run_here(home: TemporaryHome, other: Path, ours: Path) -> None:
+    home.register(other, ours, home.repo)
     home.cm("show", "repo")  # makes CM's index, with the other engine in it
     done = home.cm("use", "crowdperf:script")
     assert done.code == 0, done.stderr + done.stdout
@@ -138,18 +144,20 @@ def test_one_command_makes_all_recipes_run_here(home: TemporaryHome, other: Path
     assert home.cm("show", "cache").code == 0
 
 
-def test_the_command_may_be_given_again_and_without_another_engine(home: TemporaryHome, other: Path) -> None:
-    home.register(home.repo, CHECKOUT)
+def test_the_command_may_be_given_again_and_without_another_engine(
+    home: TemporaryHome, other: Path, ours: Path
+) -> None:
+    home.register(home.repo, ours)
     for _ in range(2):
         assert home.cm("use", "crowdperf:script").code == 0
-    assert json.loads((home.path / "repos.json").read_text()) == [str(CHECKOUT), str(home.repo)]
+    assert json.loads((home.path / "repos.json").read_text()) == [str(ours), str(home.repo)]
 
 
 @pytest.mark.parametrize("words", [("run", "crowdperf:script", "--tags=our,recipe"), ("show", "crowdperf:cache")])
 def test_asked_for_by_name_behind_the_other_it_says_which_command_mends_it(
-    home: TemporaryHome, other: Path, words: tuple[str, ...]
+    home: TemporaryHome, other: Path, ours: Path, words: tuple[str, ...]
 ) -> None:
-    home.register(other, CHECKOUT, home.repo)
+    home.register(other, ours, home.repo)
     done = home.cm(*words)
     assert done.code == 1
     assert str(other) in done.stderr
@@ -157,14 +165,16 @@ def test_asked_for_by_name_behind_the_other_it_says_which_command_mends_it(
     assert "the other engine ran" not in done.stdout
 
 
-def test_first_in_the_list_it_stays_first_when_another_engine_is_added(home: TemporaryHome, other: Path) -> None:
-    home.register(CHECKOUT, home.repo)
+def test_first_in_the_list_it_stays_first_when_another_engine_is_added(
+    home: TemporaryHome, other: Path, ours: Path
+) -> None:
+    home.register(ours, home.repo)
     assert home.cm("import", "repo", f"--path={other}").code == 0
     assert json.loads((home.path / "repos.json").read_text())[-1] == str(other)
     assert is_ours(home.run_cm("our,recipe"))
 
 
-def test_a_recipe_that_calls_cm_itself_stays_on_this_engine(home: TemporaryHome, other: Path) -> None:
+def test_a_recipe_that_calls_cm_itself_stays_on_this_engine(home: TemporaryHome, other: Path, ours: Path) -> None:
     call = """
     def preprocess(i):
         asked = {"action": "run", "automation": "script", "tags": "other,recipe", "quiet": True}
@@ -173,14 +183,16 @@ def test_a_recipe_that_calls_cm_itself_stays_on_this_engine(home: TemporaryHome,
         return {"return": 0}
     """
     write_recipe(other, "calls-cm", {"new_env_keys": ["CM_INNER"]}, customize=call)
-    home.register(CHECKOUT, other, home.repo)
+    home.register(ours, other, home.repo)
     done = home.run_cm("calls,cm")
     assert done.code == 0, done.stderr
     assert done.answer["new_env"] == {"CM_INNER": "ours1"}
 
 
-def test_without_index_cmind_refuses_and_the_name_of_the_repository_helps(home: TemporaryHome, other: Path) -> None:
-    home.register(CHECKOUT, other, home.repo)
+def test_without_index_cmind_refuses_and_the_name_of_the_repository_helps(
+    home: TemporaryHome, other: Path, ours: Path
+) -> None:
+    home.register(ours, other, home.repo)
     off = {"CM_INDEX": "no"}
     assert "ambiguity because several automations" in home.run_cm("our,recipe", env=off).stdout
     done = home.cm("run", "crowdperf:script", "--tags=our,recipe", "--quiet", "--out=json", env=off)
@@ -190,16 +202,16 @@ def test_without_index_cmind_refuses_and_the_name_of_the_repository_helps(home: 
     assert "CM_INDEX" in told.stderr
 
 
-def test_a_repository_with_recipes_and_no_engine_just_works(home: TemporaryHome, other: Path) -> None:
+def test_a_repository_with_recipes_and_no_engine_just_works(home: TemporaryHome, other: Path, ours: Path) -> None:
     shutil.rmtree(other / "automation")
-    home.register(other, CHECKOUT, home.repo)
+    home.register(other, ours, home.repo)
     assert is_ours(home.run_cm("our,recipe"))
 
 
-def test_a_repository_in_front_of_a_recipes_name_picks_that_one(home: TemporaryHome, other: Path) -> None:
+def test_a_repository_in_front_of_a_recipes_name_picks_that_one(home: TemporaryHome, other: Path, ours: Path) -> None:
     for repo, value in ((other, "other"), (home.repo, "ours")):
         write_recipe(repo, "same-name", {"env": {"CM_FROM": value}, "new_env_keys": ["CM_FROM"]})
-    home.register(CHECKOUT, other, home.repo)
+    home.register(ours, other, home.repo)
     for repo, value in (("someone@other", "other"), ("recipes", "ours")):
         done = home.cm("run", "script", f"{repo}:same-name", "--quiet", "--out=json")
         assert done.code == 0, done.stderr + done.stdout
@@ -211,14 +223,14 @@ def test_a_repository_in_front_of_a_recipes_name_picks_that_one(home: TemporaryH
 
 @pytest.mark.parametrize("words", [(), ("--quiet",)])
 def test_a_recipe_gets_the_dependencies_of_its_own_repository(
-    home: TemporaryHome, other: Path, words: tuple[str, ...]
+    home: TemporaryHome, other: Path, ours: Path, words: tuple[str, ...]
 ) -> None:
     """As where its repository is the only one: nobody is asked, and nobody gets another repository's env keys."""
     for repo, value in ((other, "other"), (home.repo, "ours")):
         write_recipe(repo, "same-name", {"env": {"CM_FROM": value}, "new_env_keys": ["CM_FROM"]})
         asks = {"tags": ["asks", value], "deps": [{"tags": "same,name"}], "new_env_keys": ["CM_FROM"]}
         write_recipe(repo, f"asks-{value}", asks)
-    home.register(CHECKOUT, other, home.repo)
+    home.register(ours, other, home.repo)
     for value in ("other", "ours"):
         done = home.cm("run", "script", f"--tags=asks,{value}", "--out=json", *words)
         assert done.code == 0, done.stderr + done.stdout
@@ -228,10 +240,8 @@ def test_a_recipe_gets_the_dependencies_of_its_own_repository(
 
 
 def test_two_copies_of_crowdperf_are_named_with_the_mend(home: TemporaryHome) -> None:
-    copy = home.folder / "copy"
-    shutil.copytree(CHECKOUT / "automation", copy / "automation", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(CHECKOUT / "cmr.yaml", copy)
-    home.register(CHECKOUT, copy, home.repo)
+    copy = copy_engine(home.folder / "copy")
+    home.register(copy_engine(home.folder / "first"), copy, home.repo)
     done = home.cm("run", "script", "--tags=our,recipe", "--quiet")
     assert done.code == 1
     assert str(copy) in done.stderr
@@ -250,6 +260,7 @@ def test_a_python_package_that_cmind_puts_first_is_named(home: TemporaryHome, ot
     packages.mkdir()
     other.rename(packages / "cmother")
     home.register(CHECKOUT, home.repo)
+    home.is_indexed = True  # cmind is to make the index, with that package
     as_package = {"PYTHONPATH": str(packages)}
     (packages / "cmother" / "__init__.py").touch()
     done = home.cm("use", "crowdperf:script", env=as_package)

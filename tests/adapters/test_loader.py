@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
-from helpers import CHECKOUT, TemporaryHome
+from helpers import CHECKOUT, TemporaryHome, copy_engine
 
 ADAPTERS = ("script", "cache", "utils")
 
@@ -20,10 +18,7 @@ def test_the_loader_lines_are_the_same_in_every_adapter() -> None:
 @pytest.mark.parametrize("words", [("run", "script", "--tags=get,x", "--quiet"), ("show", "cache")])
 def test_two_registered_copies_do_not_run_mixed(home: TemporaryHome, words: tuple[str, ...]) -> None:
     home.recipe("get-x", run_sh="echo it ran")
-    copy = home.folder / "copy"
-    shutil.copytree(CHECKOUT / "automation", copy / "automation", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(CHECKOUT / "cmr.yaml", copy)
-    home.register(CHECKOUT, copy, home.repo)
+    home.register(copy_engine(home.folder / "first"), copy_engine(home.folder / "second"), home.repo)
     done = home.cm(*words)
     # With cmind's index the first copy answers alone; without it cmind refuses. Never may one run the other's engine.
     assert "internal error" not in done.stdout + done.stderr
@@ -31,8 +26,7 @@ def test_two_registered_copies_do_not_run_mixed(home: TemporaryHome, words: tupl
 
 
 def test_an_adapter_refuses_the_engine_of_another_copy(home: TemporaryHome) -> None:
-    copy = home.folder / "copy"
-    shutil.copytree(CHECKOUT / "automation", copy / "automation", ignore=shutil.ignore_patterns("__pycache__"))
+    copy = copy_engine(home.folder / "copy")
     script = f"""
 import importlib.util
 def load(path):

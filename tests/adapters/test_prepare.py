@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from helpers import copy_engine
 
 ROOT = Path(__file__).resolve().parents[2]
 Shell = Callable[..., subprocess.CompletedProcess[str]]
@@ -227,8 +228,13 @@ def test_an_index_that_a_killed_start_left_is_removed_from_a_registered_home(tmp
 
 def test_eight_processes_share_a_home_that_was_just_registered(tmp_path: Path) -> None:
     """cmind fails when several of its processes start in an empty home; in one that run.sh has prepared all get it."""
-    register(tmp_path, ROOT)
-    env = {**os.environ, "CM_REPOS": str(tmp_path)}
+    checkout = copy_engine(tmp_path / "checkout")
+    for name in ("detect-os", "get-python3"):
+        shutil.copytree(ROOT / "script" / name, checkout / "script" / name)
+    home = tmp_path / "home"
+    home.mkdir()
+    register(home, checkout)
+    env = {**os.environ, "CM_REPOS": str(home)}
     cm = str(Path(sys.executable).parent / "cm")
     command = [cm, "run", "script", "--tags=get,python3", "--quiet", "--out=json"]
     children = [

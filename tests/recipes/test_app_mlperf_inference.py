@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import recipe_metas
 from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
 
 for library in ("get-mlperf-results-lib", "get-machine-lib"):
@@ -205,14 +206,13 @@ def test_a_model_has_a_data_set_and_a_model_recipe_and_says_its_name(name):
 
 @pytest.mark.parametrize("name", KNOWN.models)
 def test_each_dependency_of_a_model_is_one_recipe_with_the_variations_that_the_app_asks_for(name):
-    metas = [recipe_meta(path.parent.name) for path in RECIPES.glob("*/_cm.yaml")]
     block = META["variations"][name]
     parts = [block, *(META["variations"][base] for base in block.get("base", []) if base != "quantized_")]
     handles = META["variations"]["tiny"]["adr"]
     for dep in [dep for part in parts for dep in part.get("deps", [])]:
         words = dep["tags"].split(",")
         tags, named = {word for word in words if word[0] != "_"}, {word[1:] for word in words if word[0] == "_"}
-        (found,) = [meta for meta in metas if tags <= set(meta["tags"])]
+        (found,) = [meta for meta in recipe_metas() if tags <= set(meta["tags"])]
         asked = {"synthetic", "tiny"} if handles.keys() & set(dep["names"]) else set()
         asked |= {"onnx", "pytorch"} if {"benchmark-model", "detection-preprocessed"} & set(dep["names"]) else set()
         assert asked | named <= set(found["variations"] if asked | named else ()), found["alias"]

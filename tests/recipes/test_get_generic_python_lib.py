@@ -7,6 +7,7 @@ import fcntl
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import pip
 import pytest
 from recipe_loader import RECIPES, exported, load_module, load_recipe, recipe_meta
 
@@ -59,9 +61,12 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def environment_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One real virtual environment with pip for all tests of this file."""
+    """One real virtual environment for all tests of this file, with a copy of the pip that the tests have."""
     folder = tmp_path_factory.mktemp("venv") / "env"
-    subprocess.run([sys.executable, "-I", "-m", "venv", str(folder)], check=True)
+    subprocess.run([sys.executable, "-I", "-m", "venv", "--without-pip", str(folder)], check=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    for place in Path(pip.__file__).parents[1].glob("pip*"):
+        shutil.copytree(place, packages / place.name)
     return folder
 
 

@@ -170,13 +170,25 @@ def test_the_python_is_registered_by_tags_that_need_no_hook() -> None:
     assert "python" not in dependency["names"]
 
 
-def test_a_python_older_than_the_project_is_passed_over_though_it_is_first_on_path(home: Any, fake_tool: Any) -> None:
-    old = fake_tool("python3", 'printf "3.8.18\\n%s\\n" "$0"', home.folder / "old")
-    paths = (str(old.parent), str(Path(sys.executable).parent), os.environ["PATH"])
-    done = home.run_cm("install,python-venv", env={"PATH": os.pathsep.join(paths)})
-    assert done.code == 0, done.stderr
-    assert not done.answer["new_env"]["CM_PYTHON_BIN_WITH_PATH"].startswith(str(old.parent))
-    made = done.answer["new_env"]["CM_PYTHON_BIN_WITH_PATH"]
-    assert subprocess.run([made, "-c", "import sys; sys.exit(sys.version_info < (3, 10))"], check=False).returncode == 0
-    refused = home.run_cm("install,python-venv", "--version=3.8.18", env={"PATH": os.pathsep.join(paths)})
+@pytest.fixture
+def paths(home: Any, fake_tool: Any) -> str:
+    """A PATH whose first Python is 3.8."""
+    old = fake_tool("python3", 'printf "3.8.18\n%s\n" "$0"', home.folder / "old")
+    return os.pathsep.join((str(old.parent), str(Path(sys.executable).parent), os.environ["PATH"]))
+
+
+def test_a_python_older_than_the_project_is_refused_and_not_taken_for_a_base(home: Any, paths: str) -> None:
+    refused = home.run_cm("install,python-venv", "--version=3.8.18", env={"PATH": paths})
     assert refused.code != 0 and ">= 3.10" in refused.answer["error"]
+    least = recipe_meta("install-python-venv")["default_env"]["CM_VERSION_MIN"]
+    base = home.run_cm("get,python3,-virtual", f"--version_min={least}", env={"PATH": paths})
+    assert not base.answer["new_env"]["CM_PYTHON_BIN_WITH_PATH"].startswith(str(home.folder))
+
+
+@pytest.mark.full
+def test_a_python_older_than_the_project_is_passed_over_though_it_is_first_on_path(home: Any, paths: str) -> None:
+    done = home.run_cm("install,python-venv", env={"PATH": paths})
+    assert done.code == 0, done.stderr
+    made = done.answer["new_env"]["CM_PYTHON_BIN_WITH_PATH"]
+    assert not made.startswith(paths.partition(os.pathsep)[0])
+    assert subprocess.run([made, "-c", "import sys; sys.exit(sys.version_info < (3, 10))"], check=False).returncode == 0
