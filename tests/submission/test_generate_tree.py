@@ -5,11 +5,13 @@ The official checkers run where CROWDPERF_INFERENCE_CHECKOUT names a checkout of
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from generate_support import (
     unpack_runs,
     with_old_seeds,
 )
+from mlperf_results import privacy
 from mlperf_results.privacy import known_here
 from mlperf_results.truncation import truncate_tree
 from mlperf_results.wholefile import read_object
@@ -37,6 +40,14 @@ from submission.request import read_request
 CHAIN = ("app-mlperf-inference", "get-mlperf-loadgen", "get-mlperf-results-lib", "process-mlperf-accuracy",
          "run-mlperf-inference")  # fmt: skip
 CLOSED = {"CM_MLPERF_SUBMISSION_DIVISION": "closed"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def remembered_leaks() -> Iterator[None]:
+    """Each file is searched for leaks once: the program's, which are the most, are the same in every tree."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(privacy, "find_leaks", functools.lru_cache(maxsize=2000)(privacy.find_leaks))
+        yield
 
 
 @pytest.fixture(scope="module")

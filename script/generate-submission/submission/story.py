@@ -50,7 +50,7 @@ def system(sut: Sut) -> list[str]:
 def model(name: str, pieces: Iterable[Piece]) -> list[str]:
     """Return a model and its files; of the program's sources, which are hundreds, the folder and how many there are."""
     paths = [piece.path for piece in pieces]
-    sources = [path for path in paths if path.parts[2] in SOURCE_FOLDERS]
+    sources = {path for path in paths if path.parts[2] in SOURCE_FOLDERS}
     folders = {Path(*path.parts[:5]).as_posix() for path in sources}
     return [
         f"* MLPerf inference model: {name}",
