@@ -1,7 +1,7 @@
 """Compares the harness's accuracy scorers with the official accuracy scripts, on the cases in tests/harness/scores.
 
     python tests/compat/compare_scorers.py --inference=FOLDER --python=PYTHON [--old-python=PYTHON] [--bert=FOLDER]
-        [--rouge=FOLDER] [--nltk-data=FOLDER] [--only=METRIC,...] [--record]
+        [--rouge=FOLDER] [--nltk-data=FOLDER] [--whisper=FOLDER] [--only=METRIC,...] [--record]
 
 ``--inference`` is a checkout of github.com/mlcommons/inference. The scripts run unchanged, as processes of
 ``--python``, which needs numpy, scikit-learn, pycocotools, torch, transformers, setuptools < 81, six, evaluate,
@@ -10,7 +10,8 @@ uses a function that pandas 2 has no more: ``--old-python`` needs nibabel, numpy
 fetch themselves is given as folders: ``--bert`` holds tokenization.py of github.com/NVIDIA/DeepLearningExamples
 (TensorFlow/LanguageModeling/BERT), ``--rouge`` metrics/rouge of github.com/huggingface/evaluate, ``--nltk-data`` has
 tokenizers/punkt_tab; without it both sides read the small made parameters of rouge_cases.py, which is how the recorded
-lines came about. Replaced are only imports that need a network: see ``scorer_runs.SHIMS``.
+lines came about; ``--whisper`` is the unpacked source of openai-whisper (20250625 was taken), whose normaliser needs
+more-itertools and regex. Replaced are only imports that need a network: see ``scorer_runs.SHIMS``.
 
 Prints both lines of each case: the same, refused by both, different for a known reason, or not; exit status 1 when a
 pair differs and ``scores/differences.py`` does not say why. With ``--record`` the official lines are written to
@@ -34,7 +35,16 @@ for _folder in ("script/app-mlperf-inference", "script/get-mlperf-results-lib", 
 from harness.errors import HarnessError  # noqa: E402
 from harness.metrics import rouge  # noqa: E402
 from scorer_runs import RUNS, Place, Run  # noqa: E402
-from scores import auc_cases, coco_cases, dice_cases, rouge_cases, squad_cases, top1_cases, wer_cases  # noqa: E402
+from scores import (  # noqa: E402
+    auc_cases,
+    coco_cases,
+    dice_cases,
+    rouge_cases,
+    squad_cases,
+    top1_cases,
+    wer_cases,
+    whisper_cases,
+)
 from scores.case import Case, digest, log_text  # noqa: E402
 from scores.differences import DIFFERENCES  # noqa: E402
 
@@ -46,6 +56,7 @@ CASES = {
     "kits": dice_cases.KITS_CASES,
     "brats": dice_cases.BRATS_CASES,
     "wer": wer_cases.CASES,
+    "whisper": whisper_cases.CASES,
     "auc": auc_cases.CASES,
     "rouge": rouge_cases.CASES,
 }
@@ -60,6 +71,7 @@ def our_line(metric: str, case: Case, place: Place) -> str:
         "kits": dice_cases.kits_ours,
         "brats": dice_cases.brats_ours,
         "wer": wer_cases.ours,
+        "whisper": whisper_cases.ours,
         "auc": auc_cases.ours,
         "rouge": lambda c: rouge_cases.ours(c, rouge.punkt_splitter(place.punkt_folder)),
     }
@@ -132,7 +144,7 @@ def main() -> int:
     parser.add_argument("--inference", type=Path, required=True)
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--old-python")
-    for folder in ("--bert", "--rouge", "--nltk-data"):
+    for folder in ("--bert", "--rouge", "--nltk-data", "--whisper"):
         parser.add_argument(folder, type=Path)
     parser.add_argument("--only", type=lambda text: text.split(","), default=list(CASES))
     parser.add_argument("--commit", help="commit and date of --inference, where that folder is no git checkout")

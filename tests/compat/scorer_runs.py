@@ -61,12 +61,15 @@ class Place:
         shims.mkdir(parents=True)
         for name, text in SHIMS.items():
             (shims / name).write_text(text)
+        if arguments.whisper is not None:  # without whisper/__init__.py, which imports the model
+            (shims / "whisper").mkdir()
+            (shims / "whisper" / "normalizers").symlink_to(arguments.whisper.absolute() / "whisper" / "normalizers")
         bert, rouge = str(arguments.bert or ""), str(arguments.rouge or "")
         nltk_data = arguments.nltk_data or folder / "nltk_data"
         if arguments.nltk_data is None:
             rouge_cases.write_punkt(nltk_data)
         changed = {
-            "PYTHONPATH": os.pathsep.join([str(shims), bert]),
+            "PYTHONPATH": os.pathsep.join([str(shims), bert, os.environ.get("PYTHONPATH", "")]),
             "NLTK_DATA": str(nltk_data),
             "ROUGE_FOLDER": rouge,
             "HF_HUB_OFFLINE": "1",
@@ -228,6 +231,11 @@ def _wer_command(name: str, place: Place) -> list[str]:
     return [place.python, str(script), *options]
 
 
+def _whisper_command(name: str, place: Place) -> list[str]:
+    script = place.inference / "speech2text/accuracy_eval.py"
+    return [place.python, str(script), "--log_dir=.", "--dataset_dir=.", "--manifest=manifest.json"]
+
+
 def _write_auc(name: str, case: Case, place: Place) -> None:
     if case.truth is None:
         return
@@ -263,6 +271,7 @@ RUNS = {
     "kits": Run("Accuracy: mean", _write_kits, _kits_command, needs=("old-python",)),
     "brats": Run("Accuracy: mean", _write_brats, _brats_command),
     "wer": Run("Word Error Rate", _write_wer, _wer_command),
+    "whisper": Run("Word Error Rate", _write_wer, _whisper_command, needs=("whisper",)),
     "auc": Run("AUC=", _write_auc, _auc_command),
     "rouge": Run("{'rouge1'", _write_rouge, _rouge_command, is_numpy_printed=True, needs=("rouge",)),
 }

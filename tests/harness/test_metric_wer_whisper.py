@@ -1,0 +1,24 @@
+"""Whisper's word accuracy agrees with accuracy_eval.py of speech2text."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from harness_support import need
+
+need("numpy", "whisper_normalizer")
+
+from scores import whisper_cases  # noqa: E402
+from scores.agreement import check  # noqa: E402
+
+
+@pytest.mark.parametrize("name", whisper_cases.CASES)
+def test_line_is_the_official_one(name):
+    check("whisper", name, whisper_cases.CASES[name](), whisper_cases.ours)
+
+
+def test_checker_reads_the_accuracy():
+    score = whisper_cases.ours(whisper_cases.CASES["real format"]())
+    found = re.match(r"Word Error Rate\:.*, accuracy=([0-9\.]+)%", score.line)  # the checkers' pattern
+    assert float(found.group(1)) == score.values["ACCURACY"]
