@@ -9,10 +9,11 @@ from harness.metrics import wer_whisper
 from harness.metrics.score import Score
 from scores.case import Case, Responses
 
-_WORDS = (
+_TEXT = (
     "mister o'brien's twenty one ships had not gone to every one who is in the grey house of none the less doctor "
     "smith's three hundred and five dollars he'll won't half past colour everyone nonetheless 21 $305 5% o'clock"
-).split()
+)
+_WORDS = _TEXT.split()
 
 
 def _bytes(text: str) -> bytes:
