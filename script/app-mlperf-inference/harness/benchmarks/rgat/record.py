@@ -22,7 +22,7 @@ RECORD = Record(
     response_type="int64",
     recipes=Recipes(dataset="get,dataset,igbh", model="get,ml-model,rgat"),
     sizes=Sizes(
-        model=Size(53 * MB, "our own ONNX export of the architecture: 13.3 million fp32 parameters"),
+        model=Size(84 * MB, "our own ONNX export of the architecture: 13.1 million fp32 parameters, some in two forms"),
         data=Size(2_200 * GB, f"{INFERENCE}, graph/R-GAT/README.md"),
         advised=Size(2_300 * GB, MLC_DOCS),
         note="about 600 GB of memory",
