@@ -18,7 +18,7 @@ from disagreements import CASES, CRASH, Case
 from gate_support import refusing_rules, verdict
 from mlperf_gate.rulebook import RULES, Severity
 from mlperf_gate.rules_system import power_watts
-from mlperf_results.scorelines import EXAMPLES, parse_scores, unplain_scores
+from mlperf_results.scorelines import EXAMPLES, PATTERNS, parse_scores, unplain_scores
 from round_trees import MODELS, build_endpoints, build_model
 from test_gate_rounds import official_checkout
 from tree_builder import DATA
@@ -100,6 +100,13 @@ def test_a_number_that_parses_by_luck_is_shown_as_it_stands(metric: str, line: s
 def test_a_plain_number_and_chatter_are_nothing_odd(line: str):
     metrics = [metric for metric in EXAMPLES if parse_scores(metric, line)] or ["acc"]
     assert all(unplain_scores(metric, line) == () for metric in metrics)
+
+
+@pytest.mark.parametrize("unit", ['{"f1": 1', "'rouge1': a(", "'gen_len': np.int64("])
+def test_a_long_line_without_an_end_is_read_at_once(unit: str):
+    """Without bounds each of these took minutes: the search began again at every place of the line."""
+    text = unit * (500_000 // len(unit))
+    assert all(unplain_scores(metric, text) == parse_scores(metric, text) == () for metric in PATTERNS)
 
 
 def test_the_watts_of_a_system_are_those_of_the_supplies_that_it_needs():

@@ -49,13 +49,14 @@ PATTERNS: Mapping[str, str] = MappingProxyType(
         "mbxp_accuracy": rf".*'mbxp':\s{_NUMBER}",
         "exact_match": rf".*'exact_match':\s{_NUMBER}",
         "vbench_score": rf".*'vbench_score':\s{_NUMBER}",
-        "F1_HIERARCHICAL": rf'\{{.*"f1":\s*{_NUMBER}.*\}}',
+        "F1_HIERARCHICAL": rf'\{{.{{0,9999}}"f1":\s*{_NUMBER}.{{0,9999}}\}}',
         "E2E_ACCURACY": rf"Accuracy:\s*{_NUMBER}",
         "overall": _printed("overall"),
         "non_live": _printed("non_live"),
     }
 )
-"""By metric: what a line with its score matches from the beginning; the group `value` is the score. The last two are
+"""By metric: what a line with its score matches from the beginning; the group `value` is the score. A search that could
+begin again at every place of a line is bounded, because a file may be made to keep it busy. The last two are
 not the checker's: qwen3.6-27b has two gates in its README, and one in the checker."""
 
 EXAMPLES: Mapping[str, str] = MappingProxyType(
@@ -89,8 +90,8 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
 """By metric: a line as its official script prints it; of vbench_score and E2E_ACCURACY, whose scripts print none that
 parses, and of the last two, a line that the checker or the gate reads."""
 
-_ANYTHING = r"(?P<value>(?:np\.)?\w+\([^)]*\)|[+-]?(?:[\d.][^\s,%'\"}]*|nan\b|inf\b))"
-"""A number, however it is written."""
+_ANYTHING = r"(?P<value>(?:np\.)?\w{1,20}\([^)]{0,80}\)|[+-]?(?:[\d.][^\s,%'\"}]{0,80}|nan\b|inf\b))"
+"""A number, however it is written; as long as numbers are, because a file may be made to keep the search busy."""
 
 _PLAIN = re.compile(r"\d+(?:\.\d*)?|\.\d+")
 
