@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.appnames import PRECISION_ALIASES, default_run_config
-from mlperf_results.backends import simulated
+from mlperf_results.appnames import PRECISION_ALIASES, AppNames, default_run_config
+from mlperf_results.backends import default_backend, simulated
 from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.names import (
     ExecutionMode,
@@ -25,6 +25,7 @@ from mlperf_results.names import (
 )
 from mlperf_results.names import parse_scenario as scenario_named
 from mlperf_results.rounds import ROUNDS, rounds_of, rules_in, scenarios_of
+from mlperf_results.textinputs import TEXT_KEYS, URL
 
 from .known import Known, LoadGenRounds
 
@@ -38,13 +39,12 @@ CATEGORIES = ("edge", "datacenter", "datacenter,edge")
 RUN_INPUTS = (
     "batch_size", "batch_timeout", "batching", "dataset_path", "gpus", "instance_count", "instances", "max_batch_size",
     "max_queue_delay_us", "min_duration_ms", "min_query_count", "model_path", "performance_sample_count",
-    "preferred_batch_size", "threads", "transport", "user_conf",
+    "preferred_batch_size", "threads", "transport", "user_conf", *TEXT_KEYS,
 )  # fmt: skip
 """Inputs that go to every run as they are."""
 TARGET_INPUTS = (
     "multistream_target_latency", "offline_target_qps", "server_target_qps", "singlestream_target_latency",
-    "interactive_target_qps",
-    "target_latency", "target_qps",
+    "interactive_target_qps", "target_latency", "target_qps",
 )  # fmt: skip
 SUBMISSION_INPUTS = (
     "allow_synthetic", "hw_notes_extra", "submission_dir", "submitter", "sw_notes_extra", "system_facts",
@@ -141,6 +141,13 @@ class _Reader:
         return {name: self.text(name) for name in names if self.text(name)}
 
 
+def _backend(reader: _Reader, model: str, names: AppNames) -> str:
+    """The backend that is named, else the one that asks the given server, else the benchmark's usual one."""
+    if reader.text("backend"):
+        return reader.one_of("backend", names.backends, {})
+    return default_backend(model, asks_server=bool(reader.text(URL)))
+
+
 def read(
     env: Mapping[str, Any], inputs: Mapping[str, Any], mapping: Mapping[str, str], known: Known, folder: Path
 ) -> Request:
@@ -149,7 +156,7 @@ def read(
     names = known.names
     model = reader.one_of("model", names.models, names.aliases)
     device = reader.one_of("device", names.devices, DEVICE_NAMES)
-    backend, device = reader.simulated(reader.one_of("backend", names.backends, {}), device)
+    backend, device = reader.simulated(_backend(reader, model, names), device)
     precision = reader.one_of("precision", names.precisions, PRECISION_ALIASES)
     source = reader.one_of("source", names.sources, {})
     _implementation(reader)

@@ -183,8 +183,7 @@ def _backend(reader: Reader, model: str, known: AppNames) -> str:
     """The backend that is named, else the one that asks the given server, else the benchmark's usual one."""
     if reader.text("CM_MLPERF_BACKEND"):
         return reader.one_of("CM_MLPERF_BACKEND", "backend", known.backends, {})
-    remote = next((name for name, record in BACKENDS.items() if record.is_remote), None)
-    return remote if remote and reader.text(TEXT_KEYS[URL]) else default_backend(model)
+    return default_backend(model, asks_server=bool(reader.text(TEXT_KEYS[URL])))
 
 
 def _options(reader: Reader, device: str, folder: Path) -> dict[str, str]:
@@ -215,6 +214,8 @@ def _misfits(config: Config, known: AppNames) -> list[str]:
         ]
     wrong = text_of({name: config.options.get(name, "") for name in TEXT_KEYS}, config.backend)[1]
     problems += [f"--{name}: {why}" for name, why in wrong.items()]
+    if config.is_finding and BACKENDS[config.backend].is_text:
+        problems.append("--find: targets of engines that answer prompts are not looked for; give --server_target_qps")
     if config.run_id and config.resume:
         problems.append("--resume: a call with --run_id goes on by itself; leave one of them out")
     for name, is_given in (("rerun", config.is_rerun), ("target_origin", bool(config.target_origin))):

@@ -23,6 +23,7 @@ table = load_module("run-mlperf-inference", "table")
 
 from mlperf_results import foundruns, plot  # noqa: E402 - importable from here on
 from mlperf_results.appnames import APP_RECIPE, app_names  # noqa: E402
+from mlperf_results.backends import default_backend  # noqa: E402
 from mlperf_results.benchmarks import BENCHMARKS, RECORDS  # noqa: E402
 from mlperf_results.logs import LATE_REASON, SHORT_REASON  # noqa: E402
 from mlperf_results.names import METRIC_OF_SCENARIO, SYNTHETIC_LABEL, TEST_RUN_LABEL, TOKEN_METRIC, Mode  # noqa: E402
@@ -822,10 +823,11 @@ def test_inputs_for_engines_that_answer_prompts_go_to_every_run(monkeypatch: pyt
     monkeypatch.setattr(matrix, "misfit", lambda *names: "")
     specs = matrix.matrix(config(CM_MLPERF_BACKEND="scripted", CM_MLPERF_MAX_IN_FLIGHT="4"))
     assert {spec.inputs["max_in_flight"] for spec in specs} == {"4"}
-    server = SimpleNamespace(is_remote=True)
-    monkeypatch.setattr(matrix, "BACKENDS", {**matrix.BACKENDS, "endpoint": server})
-    given = {**META["default_env"], "CM_MLPERF_ENDPOINT_URL": "http://h/v1"}
-    assert matrix._backend(matrix.Reader(given), "digits", KNOWN) == "endpoint"
+    monkeypatch.undo()
+    given = {"CM_MLPERF_MODEL": "llama3.1-8b", "CM_MLPERF_LOADGEN_SCENARIO": "Interactive"}
+    assert config(**given, CM_MLPERF_ENDPOINT_URL="http://h/v1").backend == "endpoint"
+    assert config(**given).backend == default_backend("llama3.1-8b") != "onnxruntime"
+    assert problems(**given, CM_MLPERF_RUN_FIND="yes")[0].startswith("--find: targets of engines")
 
 
 def test_the_settings_of_an_engine_are_what_it_works_on_at_once_and_the_rate_sent() -> None:

@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
-
 import pytest
-from mlperf_results import textinputs
-from mlperf_results.backends import BACKENDS, default_backend, misfit
-from mlperf_results.record import BackendRecord
+from mlperf_results.backends import default_backend, misfit
 from mlperf_results.textinputs import TEXT_KEYS, text_of
-
-SERVER = BackendRecord(framework=None, devices=("cpu",), precisions=("fp32",), is_text=True, is_remote=True)
-
-
-@pytest.fixture(autouse=True)
-def with_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(textinputs, "BACKENDS", MappingProxyType({**BACKENDS, "endpoint": SERVER}))
 
 
 def test_nothing_given_leaves_everything_to_the_engine() -> None:

@@ -35,8 +35,11 @@ def simulated(simulate: str, backend: str, device: str) -> tuple[str, str]:
     return stand_in, BACKENDS[stand_in].devices[0]
 
 
-def default_backend(benchmark: str) -> str:
-    """Return the backend that runs a benchmark where none is named."""
+def default_backend(benchmark: str, *, asks_server: bool = False) -> str:
+    """Return the backend that runs a benchmark where none is named; `asks_server`: a server of the user's is given."""
+    remote = next((name for name, one in BACKENDS.items() if one.is_remote), "")
+    if asks_server and remote:
+        return remote
     known = RECORDS.get(model_of(benchmark))
     is_text = known is not None and known.generation is not None
     fitting = {name: one for name, one in BACKENDS.items() if one.is_text == is_text and not one.is_remote}
