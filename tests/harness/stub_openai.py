@@ -4,7 +4,7 @@ The first part of a URL's path says how it behaves: `http://127.0.0.1:PORT/stall
 text well and stops in the middle of the third. Flags and numbers, by comma:
 
     after=N       behaves badly from request N on (0 is the first), of those to this path; times=N: so many times
-    ids=0         gives no token ids            strict     refuses fields it does not know, naming them
+    ids=0, notext gives no token ids, or no text    strict     refuses fields it does not know, naming them
     vague         the same, naming none         nocompletions, nochat, nomodels   has no such call
     textonly      takes no token ids            status=S   answers with it; retry_after=T
     die, stall, empty, garbage, noise, error, endless, line, nodone, gzip, json, redirect, other     see `_Answer`
@@ -140,7 +140,7 @@ class Stub:
         number = self.asked[part]
         self.asked[part] += 1
         if not 0 <= number - float(flags.get("after") or 0) < float(flags.get("times") or "inf"):
-            flags = {name: value for name, value in flags.items() if name in ("ids", "ttft_ms", "tpot_ms", "tokens")}
+            flags = {name: value for name, value in flags.items() if name in ("ids", "ttft_ms", "tpot_ms", "tokens", "notext")}
         body = json.loads(raw)
         if self.keep and len(self.seen) < 1000:
             self.seen.append(body)
@@ -293,7 +293,7 @@ class _Answer:
         return False
 
     def _piece(self, token: int, finish: str | None) -> dict[str, Any]:
-        text = " " + word(token)
+        text = "" if self.ask.is_set("notext") else " " + word(token)
         choice: dict[str, Any] = {"index": 0, "finish_reason": finish}
         choice |= {"delta": {"content": text}} if self.ask.is_chat else {"text": text}
         if self.ask.body.get("return_token_ids") and self.ask.flags.get("ids") != "0":
