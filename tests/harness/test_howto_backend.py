@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from pathlib import Path
@@ -12,15 +11,11 @@ from harness_support import copy_harness, need, request, run_harness
 
 need("numpy", "mlperf_loadgen", "onnx", "sklearn")
 
-import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 from harness import registry  # noqa: E402
-from onnx import TensorProto, helper, numpy_helper  # noqa: E402
-from sklearn.datasets import load_digits  # noqa: E402
-from sklearn.linear_model import LogisticRegression  # noqa: E402
+from test_harness_runs import Digits, digits  # noqa: E402, F401 - a fixture
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "howto" / "add-backend.md").read_text(encoding="utf-8")
-VALIDATION = 300
 
 
 def code() -> tuple[str, dict[str, str]]:
@@ -42,31 +37,10 @@ def source(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory) -> Path:
+@pytest.fixture
+def data(digits: Digits) -> Path:  # noqa: F811
     """Digits, and a linear model fitted to others of them."""
-    folder = tmp_path_factory.mktemp("data")
-    images, labels = (array.astype(np.uint8) for array in (load_digits().images, load_digits().target))
-    np.save(folder / "validation_images.npy", images[:VALIDATION])
-    np.save(folder / "validation_labels.npy", labels[:VALIDATION])
-    flat = images.reshape(-1, 64) / 16.0
-    fitted = LogisticRegression(max_iter=300).fit(flat[VALIDATION:], labels[VALIDATION:])
-    weights = {"weights": fitted.coef_.T.astype(np.float32), "bias": fitted.intercept_.astype(np.float32)}
-    graph = helper.make_graph(
-        [helper.make_node("Flatten", ["image"], ["flat"]),
-         helper.make_node("Gemm", ["flat", "weights", "bias"], ["logits"])],
-        "linear",
-        [helper.make_tensor_value_info("image", TensorProto.FLOAT, ["batch", 1, 8, 8])],
-        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", 10])],
-        [numpy_helper.from_array(array, name) for name, array in weights.items()],
-    )  # fmt: skip
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), folder / "x.onnx")
-    digest = hashlib.sha256((folder / "x.onnx").read_bytes()).hexdigest()
-    right = float((fitted.predict(flat[:VALIDATION]) == labels[:VALIDATION]).mean() * 100)
-    info = {"format": 1, "framework": "onnx", "files": {"model": {"file": "x.onnx", "sha256": digest}},
-            "reference": {"acc": right}}  # fmt: skip
-    (folder / "model.json").write_text(json.dumps(info))
-    return folder
+    return digits.dataset
 
 
 def ask(data: Path, folder: Path, **changes: object) -> dict[str, object]:
