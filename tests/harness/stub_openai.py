@@ -140,7 +140,8 @@ class Stub:
         number = self.asked[part]
         self.asked[part] += 1
         if not 0 <= number - float(flags.get("after") or 0) < float(flags.get("times") or "inf"):
-            flags = {name: value for name, value in flags.items() if name in ("ids", "ttft_ms", "tpot_ms", "tokens", "notext")}
+            kept = ("ids", "ttft_ms", "tpot_ms", "tokens", "notext")
+            flags = {name: value for name, value in flags.items() if name in kept}
         body = json.loads(raw)
         if self.keep and len(self.seen) < 1000:
             self.seen.append(body)
