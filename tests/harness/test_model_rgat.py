@@ -24,6 +24,15 @@ make_graph = sys.modules["make_graph"] = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(make_graph)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    """Small networks are quickest with one thread, on a busy machine by far."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("igbh")
