@@ -201,6 +201,7 @@ def test_the_settings_of_an_engine_that_answers_prompts_are_read() -> None:
         ({**TEXT, "batch": 1}, "text.batch: found 1; allowed: no such key"),
         ({**TEXT, "endpoint": 5}, "text.endpoint: found 5; allowed: an object, or null"),
         ({**TEXT, "endpoint": {**ENDPOINT, "url": "server:1"}}, 'text.endpoint.url: found "server:1"; allowed: a URL'),
+        ({**TEXT, "endpoint": {**ENDPOINT, "url": "ftp://me:pass@server"}}, 'found "ftp://********@server"'),
         ({**TEXT, "endpoint": {**ENDPOINT, "api": "v2"}}, 'text.endpoint.api: found "v2"; allowed: completions, chat'),
     ],
 )

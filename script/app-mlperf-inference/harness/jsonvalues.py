@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from mlperf_results.names import UnknownName
+from mlperf_results.privacy import masked
 
 from harness.errors import Problem
 
@@ -36,7 +37,7 @@ class Reader:
             return None
         converted = convert(self._values[key])
         if converted is None:
-            self.note(key, json.dumps(self._values[key]), allowed)
+            self.note(key, masked(json.dumps(self._values[key])), allowed)  # a URL may hold a password
         return converted
 
     def optional(self, key: str, allowed: str, convert: Callable[[object], Value | None]) -> Value | None:
