@@ -23,7 +23,7 @@ sys.path += [str(CHECKOUT / "script" / name) for name in ("get-mlperf-results-li
 
 from benchmark_page import benchmark_page  # noqa: E402
 from harness.calibrationlists import OFFICIAL  # noqa: E402
-from mlperf_results.backends import BACKENDS, SIMULATORS, default_backend  # noqa: E402
+from mlperf_results.backends import BACKENDS, SIMULATORS, default_backend, default_precision  # noqa: E402
 from mlperf_results.benchmarks import RECORDS, benchmarks_of  # noqa: E402
 from mlperf_results.names import Scenario  # noqa: E402
 from mlperf_results.record import BackendRecord, Package, Record  # noqa: E402
@@ -56,7 +56,7 @@ def _dependencies(folder: str, record: Record) -> str:
 def _model_handles(folder: str, record: Record) -> str:
     """Return the names of a benchmark's model: a backend for networks chooses other files than one for texts."""
     if record.recipes.is_fixed:
-        return f"{folder}-model"
+        return f"{folder}-model" + ("" if record.generation is None else ", text-model")
     return "ml-model, text-model" if record.generation is not None else "benchmark-model, ml-model"
 
 
@@ -110,6 +110,15 @@ def _joined(first: str, second: str) -> str:
     return first + second.removeprefix("    deps:\n") if first else second
 
 
+def _usual(name: str, record: BackendRecord) -> str:
+    """Return what a backend takes where nothing is named, as far as it cannot take what others do."""
+    usual = {} if "cpu" in record.devices else {"device": record.devices[0]}
+    if (precision := default_precision(name)) != "fp32":
+        usual["precision"] = precision
+    rows = ", ".join(f"{group}: {word}" for group, word in usual.items())
+    return f"    default_variations: {{{rows}}}\n" if rows else ""
+
+
 def of_backend(name: str, record: BackendRecord) -> Iterator[tuple[str, str]]:
     """Yield a backend's variations with their text: its own, and one for each device that has packages of its own."""
     simulator = SIMULATORS.get(name, "")
@@ -124,7 +133,7 @@ def of_backend(name: str, record: BackendRecord) -> Iterator[tuple[str, str]]:
         (
             ("    adr:\n" + "".join(files) if record.model_files else "")
             + _default(record.is_default and not record.is_text)
-            + ("" if "cpu" in record.devices else f"    default_variations: {{device: {record.devices[0]}}}\n")
+            + _usual(name, record)
             + _joined(recipes, _packages(tuple(one for one in record.packages if not one.device)))
             + f"    env: {{CM_MLPERF_BACKEND: {_key(name)}}}\n    group: backend\n"
         ),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mlperf_results.appnames import PRECISION_ALIASES, AppNames
 from mlperf_results.backends import BACKENDS, simulated
+from mlperf_results.benchmarks import RECORDS, model_of
 from mlperf_results.compliance import TESTS as COMPLIANCE_TESTS
 from mlperf_results.names import UnknownName, parse_execution_mode, parse_mode, parse_scenario, unknown_text
 from mlperf_results.rounds import scenarios_of
@@ -203,9 +204,11 @@ class _Reader:
 
     def refuse_unused_copies(self) -> None:
         """A problem for a copy of the user's own where everything is made here."""
-        for key in OWN_PATH_KEYS if self.text(MODEL_KEY) == "digits" else ():
+        known = RECORDS.get(model_of(self.text(MODEL_KEY)))
+        for key in OWN_PATH_KEYS if known is not None and known.recipes.is_fixed else ():
             if self.text(key):
-                self.problems.append(f"{key}: found {self.text(key)!r}; digits makes its data and model here")
+                made = f"{self.text(MODEL_KEY)} makes its data and model here"
+                self.problems.append(f"{key}: found {self.text(key)!r}; {made}")
 
     def chosen(self, key: str, kind: str, names: tuple[str, ...]) -> str | None:
         """One of `names`; None where nothing is said."""

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mlperf_results.appnames import PRECISION_ALIASES, AppNames
-from mlperf_results.backends import BACKENDS, default_backend, misfit
+from mlperf_results.backends import BACKENDS, default_backend, default_precision, misfit
+from mlperf_results.benchmarks import record_of
 from mlperf_results.names import ExecutionMode, Mode, Scenario, parse_scenario
 from mlperf_results.rounds import current_scenarios, scenarios_of
 from mlperf_results.textinputs import TEXT_KEYS, URL, text_of
@@ -19,8 +20,6 @@ from .reading import ALL, ConfigError, Reader
 
 DEFAULT_PRECISION = "fp32"
 DEFAULT_SOURCE = "real"
-MADE_HERE = "digits"
-"""The model that is always fitted here, on data that is made here."""
 
 TARGETS = {
     Scenario.SINGLE_STREAM: ("target_latency_ms", "singlestream_target_latency", "target_latency"),
@@ -152,6 +151,13 @@ class RunSpec:
         return int(self.options.get("min_duration_ms", self.execution_mode.min_duration_ms)) / 1000.0
 
 
+def _precision(reader: Reader, backend: str, known: AppNames) -> str:
+    """The number format that is named, else the backend's usual one."""
+    if not reader.text("CM_MLPERF_MODEL_PRECISION"):
+        return default_precision(backend)
+    return reader.one_of("CM_MLPERF_MODEL_PRECISION", "precision", known.precisions, PRECISION_ALIASES)
+
+
 def _unused_targets(targets: Mapping[str, float], scenarios: tuple[Scenario, ...]) -> list[str]:
     """A problem for each given target that no wanted scenario takes: it would be ignored without a word."""
     used = {name for scenario in scenarios for name in TARGETS[scenario][1:]}
@@ -222,8 +228,9 @@ def _misfits(config: Config, known: AppNames) -> list[str]:
         if is_given and not config.run_id:
             problems.append(f"--{name}: it is for calls with --run_id")
     for name in ("dataset_path", "model_path"):
-        if name in config.options and (config.source != DEFAULT_SOURCE or config.model == MADE_HERE):
-            made = config.model if config.model == MADE_HERE else f"--source={config.source}"
+        is_fixed = record_of(config.model).recipes.is_fixed
+        if name in config.options and (config.source != DEFAULT_SOURCE or is_fixed):
+            made = config.model if is_fixed else f"--source={config.source}"
             problems.append(f"--{name}: {made} makes its data and model here; your own copy is for --source=real")
     if "batch_timeout" in config.options and not any(scenario.is_server for scenario in config.scenarios):
         problems.append("--batch_timeout: only Server batches wait to fill")
@@ -242,7 +249,7 @@ def parse_config(env: Mapping[str, object], known: AppNames, folder: Path) -> Co
         model=model,
         backend=backend,
         device=device,
-        precision=reader.one_of("CM_MLPERF_MODEL_PRECISION", "precision", known.precisions, PRECISION_ALIASES),
+        precision=_precision(reader, backend, known),
         source=reader.one_of("CM_MLPERF_SOURCE", "source", known.sources, {}),
         scenarios=_wanted_scenarios(reader, model),
         modes=reader.modes("CM_MLPERF_LOADGEN_MODE"),

@@ -20,7 +20,8 @@ def tiny_model(folder: Path, **config: object) -> Path:
     """Make a tiny Llama in `folder`, with other values in config.json; return its model.json."""
     info = tiny_llama.make(folder, **SIZES, seed=3)
     path = folder / "config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **config}))
+    if config:
+        path.write_text(json.dumps({**json.loads(path.read_text()), **config}))
     return info
 
 

@@ -42,7 +42,7 @@ from harness.text.engine import APIS, Endpoint, TextRequest
 FORMAT = 3
 
 
-PRECISIONS = ("fp32", "fp16", "bf16", "int8")
+PRECISIONS = ("fp32", "fp16", "bf16", "int8", "int4")
 """Number formats of the weights and of most operators; which of them a backend can run, it says itself."""
 
 

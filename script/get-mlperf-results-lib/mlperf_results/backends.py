@@ -42,6 +42,8 @@ def default_backend(benchmark: str, *, asks_server: bool = False) -> str:
         return remote
     known = RECORDS.get(model_of(benchmark))
     is_text = known is not None and known.generation is not None
+    if known is not None and known.generation is not None and known.generation.usual_backend:
+        return known.generation.usual_backend
     fitting = {name: one for name, one in BACKENDS.items() if one.is_text == is_text and not one.is_remote}
     return next((name for name, one in fitting.items() if one.is_default), next(iter(fitting), ""))
 
@@ -50,6 +52,12 @@ def benchmarks_on(backend: str) -> tuple[str, ...]:
     """Return the names without level of the benchmarks that a backend offers."""
     needed = BACKENDS[backend].only_with
     return tuple(one.name for one in RECORDS.values() if not needed or getattr(one, needed) is not None)
+
+
+def default_precision(backend: str) -> str:
+    """Return the precision of a run where none is named: fp32, or the first one of a backend that has no such."""
+    record = BACKENDS.get(backend)
+    return "fp32" if record is None or "fp32" in record.precisions else record.precisions[0]
 
 
 def misfit(backend: str, benchmark: str, device: str) -> str:

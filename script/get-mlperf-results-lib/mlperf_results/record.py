@@ -119,7 +119,8 @@ class Generation:
 
     longest_prompt: tokens. prompt: the form in which the rules let it be given: "tokens", or "chat".
     server, interactive: the limits of the scenarios; None: the benchmark does not have it. has_token_latencies:
-    whether LoadGen gets first tokens (`use_token_latencies`). accuracy_sampling: of accuracy runs, where that is
+    whether LoadGen gets first tokens (`use_token_latencies`). usual_backend: what runs it where none is named, if that
+    is not the default of backends that answer prompts. accuracy_sampling: of accuracy runs, where that is
     another one. tests: its compliance tests, in all rounds. least_score: what TEST07's answers must score.
     mean_tokens: between what TEST09's answers must be long on average.
     """
@@ -130,6 +131,7 @@ class Generation:
     server: TokenLimits | None = None
     interactive: TokenLimits | None = None
     has_token_latencies: bool = True
+    usual_backend: str = ""
     accuracy_sampling: Sampling | None = None
     tests: tuple[str, ...] = ()
     least_score: float | None = None

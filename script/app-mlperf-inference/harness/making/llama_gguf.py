@@ -1,6 +1,7 @@
 """Llama models between GGUF files and folders of Hugging Face.
 
     write_gguf(folder, path)         a folder's model as F16, for engines that read GGUF only
+    write_float16(source, target)    a GGUF's model with its weights as F16
     write_huggingface(path, folder)  a GGUF's model, its weights as float32, with tokenizer and chat template
 
 Names of keys and tensors: gguf-py/gguf/constants.py of ggml-org/llama.cpp, as the PyPI package gguf 0.19.0 has it. GGUF
@@ -91,9 +92,7 @@ def write_gguf(folder: Path, path: Path) -> Path:
         part = name.split(".")[-2]
         kept = side_by_side(weight, heads[part]) if part in heads else weight
         writer.add_tensor(gguf_name(name), kept.astype(np.float16) if kept.ndim == 2 else kept)
-    for write in (writer.write_header_to_file, writer.write_kv_data_to_file, writer.write_tensors_to_file):
-        write()
-    writer.close()
+    _write(writer)
     info = {"name": path.stem, "framework": "gguf", "precision": "fp16", "is_synthetic": True}
     return write_model_info(path.parent, {**info, "files": describe_files({"model": [path]})})
 
@@ -116,6 +115,41 @@ def _add_tokenizer(writer: Any, folder: Path, config: Mapping[str, Any]) -> None
         writer.add_chat_template(template)
 
 
+def write_float16(source: Path, target: Path) -> None:
+    """Write a GGUF's model with the matrices as F16 and everything else as it is; raises HarnessError."""
+    gguf = import_library("gguf", "gguf")
+    reader, writer = _reader(gguf, source), gguf.GGUFWriter(target, "llama")
+    for field in reader.fields.values():
+        if field.name.startswith("GGUF.") or field.name in ("general.architecture", "general.file_type"):
+            continue
+        kind = field.types[0]
+        inner = field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None
+        writer.add_key_value(field.name, field.contents(), kind, sub_type=inner)
+    writer.add_file_type(gguf.LlamaFileType.MOSTLY_F16)
+    for tensor in reader.tensors:
+        weight = _weight(gguf, tensor)
+        writer.add_tensor(tensor.name, weight.astype(np.float16) if weight.ndim == 2 else weight)
+    _write(writer)
+
+
+def _write(writer: Any) -> None:
+    for write in (writer.write_header_to_file, writer.write_kv_data_to_file, writer.write_tensors_to_file):
+        write()
+    writer.close()
+
+
+def _reader(gguf: Any, path: Path) -> Any:
+    try:
+        return gguf.GGUFReader(path)
+    except Exception as error:  # the library raises several kinds for a damaged file
+        raise HarnessError(f"cannot read {path}: {error}", "get the model again") from error
+
+
+def _weight(gguf: Any, tensor: Any) -> Weights:
+    weight = np.asarray(gguf.quants.dequantize(tensor.data, tensor.tensor_type), dtype=np.float32)
+    return weight.reshape(tuple(int(size) for size in reversed(tensor.shape)))
+
+
 def write_huggingface(path: Path, folder: Path, facts: Mapping[str, Any], *, has_weights: bool = True) -> Path:
     """Write a GGUF's model as a folder of Hugging Face, float32, with model.json; return the path of that.
 
@@ -123,10 +157,7 @@ def write_huggingface(path: Path, folder: Path, facts: Mapping[str, Any], *, has
     needs the other files only, and model.json then describes the GGUF. Raises HarnessError for another architecture.
     """
     gguf = import_library("gguf", "gguf")
-    try:
-        reader = gguf.GGUFReader(path)
-    except Exception as error:  # the library raises several kinds for a damaged file
-        raise HarnessError(f"cannot read {path}: {error}", "get the model again") from error
+    reader = _reader(gguf, path)
     values = {name: field.contents() for name, field in reader.fields.items()}
     if (family := values.get("general.architecture")) != "llama":
         raise HarnessError(f"{path.name} holds a model of architecture {family!r}; allowed: 'llama'")
@@ -157,8 +188,7 @@ def _write_weights(gguf: Any, reader: Any, values: Mapping[str, Any], path: Path
     weights = {}
     for tensor in reader.tensors:
         parts = tensor.name.split(".")
-        weight = np.asarray(gguf.quants.dequantize(tensor.data, tensor.tensor_type), dtype=np.float32)
-        weight = weight.reshape(tuple(int(size) for size in reversed(tensor.shape)))
+        weight = _weight(gguf, tensor)
         if parts[0] == "blk":
             weight = in_halves(weight, heads[parts[2]]) if parts[2] in heads else weight
             name = f"model.layers.{parts[1]}.{of_layers[parts[2]]}.weight"

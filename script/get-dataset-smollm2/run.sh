@@ -1,0 +1,6 @@
+#!/bin/bash
+# Makes prompts and reference answers in the current folder (the cache entry).
+set -euo pipefail
+
+"${CM_PYTHON_BIN_WITH_PATH}" -B "${CM_TMP_CURRENT_SCRIPT_PATH}/make_dataset.py" \
+    --model_info "${CM_ML_MODEL_INFO_FILE}" --output_dir "${PWD}"

@@ -1,0 +1,19 @@
+"""Hooks of get-ml-model-smollm2: hand on the model that make_model.py wrote."""
+
+from pathlib import Path
+
+from mlperf_data import answers
+
+
+def plan(i):
+    """The step runs to its end with the dependencies it has; what it sets is known only then."""
+    return {"return": 0}
+
+
+def postprocess(i):
+    """CM hook: exports the model's files, after a look at their checksums."""
+    env, folder = i["env"], Path.cwd()
+    answer = answers.model_answer(env, folder)
+    if answer["return"] == 0 and env["CM_SMOLLM2_FORM"] == "gguf" and env["CM_SMOLLM2_WEIGHTS"] == "as_shipped":
+        env["CM_ML_MODEL_SMOLLM2_GGUF_PATH"] = env["CM_ML_MODEL_FILE_WITH_PATH"]
+    return answer

