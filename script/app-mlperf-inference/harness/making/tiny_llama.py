@@ -31,7 +31,8 @@ CHAT_TEMPLATE = (
     "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}"
     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
-LONGEST_CONTEXT = 8192
+LONGEST_CONTEXT = 65_536
+"""Tokens: an answer of the longest benchmark (32,768) behind a prompt."""
 _SMALLEST_VOCABULARY = len(SPECIAL_TOKENS) + 256
 
 Weights = Mapping[str, npt.NDArray[np.float32]]
