@@ -58,7 +58,8 @@ class Sides:
         if backend == "triton":
             names = ("batching", "transport", "instance_count", "max_queue_delay_us", "preferred_batch_size")
             open_values = dict.fromkeys((*names, "max_batch_size"))
-            given["serving"] = {**open_values, "server": str(self.server.resolve())}
+            transport = self.bench.arguments.transport
+            given["serving"] = {**open_values, "server": str(self.server.resolve()), "transport": transport}
         if scenario == "Offline":
             given["batch_size"] = batch_size
         result = self.bench.harness(scenario, **given)
@@ -84,6 +85,7 @@ def bench_of(arguments: argparse.Namespace, model: str, folder: Path) -> Bench:
             dataset=given[f"{model}_dataset"],
             preprocessed=given.get(f"{model}_preprocessed"),
             seconds=arguments.seconds,
+            transport=arguments.transport,
         ),
         folder / model,
     )
@@ -119,6 +121,7 @@ def parse() -> argparse.Namespace:
         parser.add_argument(f"--{model}_dataset", type=Path)
         parser.add_argument(f"--{model}_preprocessed", type=Path)
     parser.add_argument("--batch_size", type=int, help="of both sides in Offline, instead of the best one found")
+    parser.add_argument("--transport", choices=("grpc", "http", "shm"), help="how samples get to the server")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=10.0, help="shortest duration of each run")
     arguments = parser.parse_args()
