@@ -13,6 +13,8 @@ need("numpy", "mlperf_loadgen", "onnx", "onnxruntime", "sklearn")
 
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
+from harness.errors import HarnessError  # noqa: E402
+from harness.run import perform, read_config  # noqa: E402
 from mlperf_results.layout import RunPaths  # noqa: E402
 from mlperf_results.logs import read_run_logs  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
@@ -233,11 +235,21 @@ def test_a_long_run_is_not_waited_for_after_an_error(digits: Digits, tmp_path: P
         ({"target_qps": 10_000_000, "execution_mode": "valid"}, ["min_duration_ms", "GB"]),
     ],
 )
-def test_a_wrong_request_is_refused_with_code_2(digits: Digits, tmp_path: Path, changes: dict, words: list) -> None:
-    ended = run_harness(tmp_path, digits.request(tmp_path, **changes))
-    assert ended.code == 2, ended.stderr
+def test_a_wrong_request_is_refused(digits: Digits, tmp_path: Path, changes: dict, words: list) -> None:
+    run_json = tmp_path / "run.json"
+    run_json.write_text(json.dumps(digits.request(tmp_path, **changes)))
+    with pytest.raises(HarnessError) as caught:
+        perform(read_config(run_json))
+    assert caught.value.exit_code == 2
     for word in words:
-        assert word in ended.stderr
+        assert word in f"{caught.value} {caught.value.hint}"
+    assert not (tmp_path / "out" / "result.json").exists()
+
+
+def test_a_process_with_a_wrong_request_ends_with_code_2_and_the_error(digits: Digits, tmp_path: Path) -> None:
+    ended = run_harness(tmp_path, digits.request(tmp_path, backend="cuda"))
+    assert ended.code == 2, ended.stderr
+    assert "harness: error: " in ended.stderr and "null, onnxruntime" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert not (ended.folder / "result.json").exists()
 
