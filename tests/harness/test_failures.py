@@ -26,6 +26,7 @@ import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 from harness import mishaps  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
+from harness.run import perform, read_config  # noqa: E402
 from mlperf_results.layout import RunPaths  # noqa: E402
 from mlperf_results.names import Mode  # noqa: E402
 from test_harness_runs import Digits, digits, write_linear_model  # noqa: E402, F401 - a fixture
@@ -167,8 +168,13 @@ def test_a_bad_model_or_data_set_is_refused_by_name(
     damage(copy)
     paths = {"dataset_path": copy, "model_path": copy / "model.onnx", "model_info_path": copy / "model.json"}
     texts = {key: str(path) for key, path in {**paths, "output_dir": tmp_path / "out"}.items()}
-    content = request(backend="onnxruntime", **{**texts, **SHORT})
-    require_clean_failure(run(tmp_path, content), *words)
+    (tmp_path / "run.json").write_text(json.dumps(request(backend="onnxruntime", **{**texts, **SHORT})))
+    with pytest.raises(HarnessError) as caught:
+        perform(read_config(tmp_path / "run.json"))
+    assert caught.value.hint
+    for word in words:
+        assert word in f"{caught.value} {caught.value.hint}"
+    assert not (tmp_path / "out" / "result.json").exists()
 
 
 # --- the disk ---
