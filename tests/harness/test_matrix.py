@@ -10,10 +10,10 @@ from harness_support import need
 need("numpy", "mlperf_loadgen", "onnx", "onnxruntime", "torch", "safetensors", "PIL")
 
 import matrix  # noqa: E402
-from harness.registry import known_names  # noqa: E402
 from matrix import Agreement, Cell, Outcome, benchmark_name, cells_of, part_that_agrees  # noqa: E402
 from matrix_inputs import MAKERS, Workshop  # noqa: E402
-from mlperf_results.benchmarks import model_of  # noqa: E402
+from mlperf_results.backends import BACKENDS  # noqa: E402
+from mlperf_results.benchmarks import RECORDS  # noqa: E402
 from mlperf_results.names import Mode, Scenario  # noqa: E402
 
 QUICK = ("digits",)
@@ -51,9 +51,9 @@ def test_every_model_runs_everywhere_and_agrees_with_itself(stem: str, workshop:
     require_all_ran(stem, workshop, tmp_path, list(cells_of(stem)))
 
 
-def test_every_model_and_backend_of_the_harness_is_in_the_matrix() -> None:
-    assert {model_of(name) for name in known_names("models")} == set(MAKERS)
-    assert set(known_names("backends")) == {
+def test_every_model_and_backend_for_networks_is_in_the_matrix() -> None:
+    assert {folder for folder, record in RECORDS.items() if record.generation is None} == set(MAKERS)
+    assert {name for name, record in BACKENDS.items() if not record.is_text} == {
         *matrix.BACKENDS, *matrix.NEED_GPU, *matrix.NEED_MORE, *matrix.REPEATING
     }  # fmt: skip
 
