@@ -48,7 +48,7 @@ def test_the_recipe_writes_prompts_with_template_tokens_and_answers(made):
     assert dataset.count == 48 == facts["count"] and not dataset.facts.is_synthetic
     assert question.text.startswith("<|im_start|>user\nWhat is the capital of France?<|im_end|>\n")
     assert question.text.endswith("<|im_start|>assistant\n") and question.tokens[0] == 1
-    assert all(1 <= len(answer) <= 32 for answer in dataset.answers)
+    assert all(1 <= len(answer) <= 16 for answer in dataset.answers)
     assert facts["answer_tokens"] == sum(map(len, dataset.answers))
     path = made / "data" / "samples.jsonl"
     assert facts["sha256"]["samples.jsonl"] == hashlib.sha256(path.read_bytes()).hexdigest()
