@@ -236,7 +236,7 @@ def _audits(folder: str, record: Record) -> Iterator[str]:
 
 
 def _new_weights(record: Record) -> Iterator[str]:
-    if record.generation is not None:
+    if record.generation is not None and not record.recipes.is_fixed:
         yield "A folder as on Hugging Face: config.json, tokenizer.json, tokenizer_config.json and the weights:"
         yield ""
         yield "```console"
@@ -244,7 +244,7 @@ def _new_weights(record: Record) -> Iterator[str]:
         yield "```"
         return
     if record.recipes.is_fixed:
-        yield "The model is trained in the run; `--renew` of its recipe trains it again."
+        yield "There is one model only; `--renew` of its recipe makes it again."
         return
     yield (
         "Another copy of the published file; the recipe's README says whether it also takes a file of your own, in a "
@@ -263,7 +263,7 @@ def _new_weights(record: Record) -> Iterator[str]:
 
 def _new_data(record: Record) -> Iterator[str]:
     if record.recipes.is_fixed:
-        yield "The data set comes with a Python package; there is no other copy."
+        yield "There is one data set only, which its recipe makes; there is no other copy."
         return
     yield "Another copy is checked file by file when it is first used, and again when a file in it has changed:"
     yield ""

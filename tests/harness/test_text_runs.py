@@ -48,7 +48,7 @@ def test_a_server_run_measures_tokens_and_keeps_the_limits_of_the_benchmark(root
     assert result["valid"], result["invalid_reasons"]
     assert (result["metric"]["name"], result["metric"]["unit"]) == ("tokens per second", "tokens/s")
     assert text["tokens_per_second"] == result["metric"]["value"] > text["samples_per_second"] > 100
-    assert text["limits"] == {"ttft_ms": 500.0, "tpot_ms": 200.0}
+    assert text["limits"] == {"ttft_ms": 500.0, "tpot_ms": 200.0, "percentile": 99}
     assert 4 <= text["ttft_ms"]["p50"] <= text["ttft_ms"]["p99"] < 500
     assert 0.3 <= text["tpot_ms"]["p50"] < 200
     lines = (ended.folder / "user.conf").read_text()
@@ -91,7 +91,7 @@ def test_interactive_is_a_server_run_of_a_model_name_with_limits_of_its_own(root
     assert ended.code == 0, ended.stderr
     check(ended.result)
     assert ended.result["run"]["scenario"]["value"] == "Interactive"
-    assert ended.result["text"]["limits"] == {"ttft_ms": 300.0, "tpot_ms": 100.0}
+    assert ended.result["text"]["limits"] == {"ttft_ms": 300.0, "tpot_ms": 100.0, "percentile": 99}
     assert ended.result["metric"]["unit"] == "tokens/s"
     lines = (ended.folder / "user.conf").read_text()
     assert "parrot-interactive.Server.ttft_latency = 300" in lines

@@ -63,7 +63,9 @@ def answers_text(text: Mapping[str, Any]) -> str:
 def limits_text(text: Mapping[str, Any]) -> str:
     """Return the limits of the scenario; empty where it has none."""
     limits = text.get("limits")
-    return f"limits at p99: TTFT {limits['ttft_ms']:g} ms, TPOT {limits['tpot_ms']:g} ms" if limits else ""
+    if not limits:
+        return ""
+    return f"limits at p{limits['percentile']}: TTFT {limits['ttft_ms']:g} ms, TPOT {limits['tpot_ms']:g} ms"
 
 
 def story(text: Mapping[str, Any]) -> str:

@@ -49,6 +49,7 @@ def _rule_lines(limits: TokenLimits | None, circumstances: Circumstances) -> dic
     lines: dict[str, float] = {"use_token_latencies": 1}
     if limits is not None:
         lines |= {"target_latency": 0, "ttft_latency": limits.ttft_ms, "tpot_latency": limits.tpot_ms}
+        lines["target_latency_percentile"] = limits.percentile
     return lines
 
 

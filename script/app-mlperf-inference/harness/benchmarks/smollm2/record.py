@@ -1,9 +1,10 @@
 """smollm2: *not* an MLPerf benchmark. A first figure of a language model on any machine; every constant is this
 project's own choice.
 
-Short answers, so that all runs of a test together take some three minutes on two cores. The limits of Server are wide,
-so that the verdict is about the run and not about the machine's other work: on two cores beside other programs (load 3
-to 4, November 2026) the 99th percentiles of a test run were 5.9 s to the first token and 0.29 s for each further one.
+Short answers, and limits of Server at the 90th percentile, so that all runs of a test together take some minutes on two
+cores. The limits are wide, so that the verdict is about the run and not about the machine's other work: on two cores
+beside other programs (load 3 to 4, November 2026) the 99th percentiles of a test run were 5.9 s to the first token and
+0.29 s for each further one.
 """
 
 from mlperf_results.record import MB, Generation, Recipes, Record, Sampling, Size, Sizes, TokenLimits
@@ -25,7 +26,7 @@ RECORD = Record(
     generation=Generation(
         sampling=Sampling(max_tokens=16),
         longest_prompt=256,
-        server=TokenLimits(ttft_ms=10_000.0, tpot_ms=1_000.0),
+        server=TokenLimits(ttft_ms=10_000.0, tpot_ms=1_000.0, percentile=90),
         usual_backend="openvino_genai",
     ),
     sizes=Sizes(
