@@ -165,7 +165,7 @@ def main() -> int:
                 )
                 done += in_turn(given.rounds, [row])
     print(f"load of the machine after: {os.getloadavg()[0]:.1f}")
-    return print_table(done)
+    return print_table(done, "tokens/s")
 
 
 if __name__ == "__main__":

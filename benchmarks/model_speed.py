@@ -259,9 +259,9 @@ COMMANDS = {
 }
 
 
-def print_table(comparisons: list[Comparison]) -> int:
-    """Print what was measured; return 1 when a ratio is below the wanted one."""
-    print(f"{'what':<52}{'base':>9}{'harness':>9}{'ratio':>7}{'wanted':>8}  rounds' ratios (samples/s)")
+def print_table(comparisons: list[Comparison], unit: str = "samples/s") -> int:
+    """Print what was measured, rates in `unit`; return 1 when a ratio is below the wanted one."""
+    print(f"{'what':<52}{'base':>9}{'harness':>9}{'ratio':>7}{'wanted':>8}  rounds' ratios ({unit})")
     for row in comparisons:
         rounds = " ".join(f"{ours / base:.2f}" for base, ours in zip(row.base, row.ours, strict=True))
         base, ours = statistics.median(row.base), statistics.median(row.ours)
