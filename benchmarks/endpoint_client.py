@@ -34,13 +34,12 @@ from harness.backends.endpoint.engine import EndpointEngine, open_engine  # noqa
 from harness.modelfacts import ModelFacts  # noqa: E402
 from harness.text.engine import (  # noqa: E402
     Answer,
-    Endpoint,
     EngineRequest,
     Prompt,
     Request,
-    TextRequest,
     Tokens,
 )
+from harness.text.request import Endpoint, TextRequest  # noqa: E402
 from mlperf_results.record import Sampling  # noqa: E402
 
 PROMPT = Prompt(tokens=np.arange(128, dtype=np.int32))

@@ -30,7 +30,8 @@ from harness import registry  # noqa: E402
 from harness.cores import available_cores, physical_cores  # noqa: E402
 from harness.loadgen import SINK  # noqa: E402
 from harness.modelfacts import read_model_facts  # noqa: E402
-from harness.text.engine import Answer, EngineRequest, Prompt, Request, TextEngine, TextRequest, Tokens  # noqa: E402
+from harness.text.engine import Answer, EngineRequest, Prompt, Request, TextEngine, Tokens  # noqa: E402
+from harness.text.request import TextRequest  # noqa: E402
 from harness.text.sut import PromptLibrary, TextSut, TextWork  # noqa: E402
 from mlperf_results.benchmarks import record_of  # noqa: E402
 from model_speed import Comparison, in_turn, print_table  # noqa: E402

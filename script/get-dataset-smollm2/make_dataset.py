@@ -20,7 +20,8 @@ from harness.benchmarks.smollm2.record import RECORD
 from harness.cores import available_cores, physical_cores
 from harness.errors import HarnessError
 from harness.modelfacts import file_sha256, read_model_facts
-from harness.text.engine import EngineRequest, Prompt, Request, TextRequest
+from harness.text.engine import EngineRequest, Prompt, Request
+from harness.text.request import TextRequest
 from harness.text.tokenizer import open_tokenizer
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 

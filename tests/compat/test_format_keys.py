@@ -626,6 +626,13 @@ INPUT: dict[str, Case] = {
         around={"input_mapping": {"size": "CM_X"}},
         inputs={"size": "huge"},
     ),
+    "refused": Case(
+        {"choices": ["small"], "refused": {"huge": "nothing here is so large"}},
+        True,
+        told("nothing here is so large"),
+        around={"input_mapping": {"size": "CM_X"}},
+        inputs={"size": "huge"},
+    ),
     "is_path": Case(
         {"is_path": True},
         True,

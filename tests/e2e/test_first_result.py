@@ -255,9 +255,9 @@ def test_json_is_one_object_on_standard_output(checkout: Path, first: subprocess
 def test_an_unknown_scenario_is_refused_with_the_known_ones(
     checkout: Path, first: subprocess.CompletedProcess[str]
 ) -> None:
-    failed = run_sh(checkout, "--scenario=Onetime")
+    failed = run_sh(checkout, "--scenario=Weekly")
     assert failed.returncode == 1
-    assert "--scenario=Onetime is not one of its values (allowed: SingleStream, MultiStream," in failed.stderr
+    assert "--scenario=Weekly is not one of its values (allowed: SingleStream, MultiStream," in failed.stderr
 
 
 def wait_for_run(checkout: Path, number: int, process: subprocess.Popen[bytes]) -> Path:

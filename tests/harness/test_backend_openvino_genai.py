@@ -14,7 +14,8 @@ from harness.backends.openvino_genai import engine as openvino_genai  # noqa: E4
 from harness.backends.torch_llm import engine as torch_llm  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.making import llama_gguf  # noqa: E402
-from harness.text.engine import Finish, Prompt, Request, TextRequest  # noqa: E402
+from harness.text.engine import Finish, Prompt, Request  # noqa: E402
+from harness.text.request import TextRequest  # noqa: E402
 from mlperf_results.record import Sampling  # noqa: E402
 from text_engines import Told, answers_of, engine_request, prompts_of, tiny_model  # noqa: E402
 

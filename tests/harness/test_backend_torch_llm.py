@@ -16,7 +16,8 @@ import torch  # noqa: E402
 from harness.backends.torch_llm import engine as torch_llm  # noqa: E402
 from harness.backends.torch_llm.llama import frequencies, read_config  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
-from harness.text.engine import Finish, Prompt, Request, TextRequest  # noqa: E402
+from harness.text.engine import Finish, Prompt, Request  # noqa: E402
+from harness.text.request import TextRequest  # noqa: E402
 from mlperf_results.record import Sampling  # noqa: E402
 from safetensors.numpy import load_file  # noqa: E402
 from text_engines import Told, answers_of, engine_request, prompts_of, tiny_model  # noqa: E402

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 from harness.making import tiny_llama
 from harness.modelfacts import read_model_facts
-from harness.text.engine import EngineRequest, Prompt, Request, TextRequest
+from harness.text.engine import EngineRequest, Prompt, Request
+from harness.text.request import TextRequest
 from mlperf_results.record import Sampling
 
 SIZES = {"vocab": 300, "hidden": 32, "layers": 2, "heads": 4, "kv_heads": 2}

@@ -37,7 +37,7 @@ from harness import jsonvalues
 from harness.errors import ConfigError, Problem
 from harness.jsonvalues import Reader
 from harness.serving import BATCHING, TRANSPORTS, ServingRequest, check_serving
-from harness.text.engine import APIS, Endpoint, TextRequest
+from harness.text.request import APIS, Endpoint, TextRequest
 
 FORMAT = 3
 

@@ -20,6 +20,7 @@ from mlperf_results.logs import Json
 from mlperf_results.record import Sampling
 
 from harness.modelfacts import ModelFacts
+from harness.text.request import TextRequest
 
 Tokens: TypeAlias = "npt.NDArray[np.int32]"
 """Token ids, int32[n], n from 0."""
@@ -81,36 +82,6 @@ class Listener(Protocol):
 
     def broken(self, error: BaseException) -> None:
         """The engine cannot go on: the run ends with this error."""
-
-
-APIS = ("completions", "chat")
-"""The forms of OpenAI's API in which a server is asked."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
-    """A server that speaks OpenAI's API. url: up to and with /v1. api: "completions" (takes tokens where the server
-    does) or "chat"; None: the probe finds out. model: the name that the server knows; None: its only one. key_variable:
-    the environment variable that holds the API key; the key itself is nowhere else."""
-
-    url: str
-    model: str | None = None
-    api: str | None = None
-    key_variable: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextRequest:
-    """`text` of run.json, there for backends that answer prompts; None where the harness or the engine decides.
-
-    max_in_flight: requests that are worked on at once. kv_cache_bytes: memory for keys and values. timeout_s: how long
-    a request may take in all.
-    """
-
-    endpoint: Endpoint | None = None
-    max_in_flight: int | None = None
-    kv_cache_bytes: int | None = None
-    timeout_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,9 +38,10 @@ from harness.testrun import (
     raise_recorded,
     user_lines,
 )
-from harness.text.engine import EngineRequest, TextEngine, TextRequest
+from harness.text.engine import EngineRequest, TextEngine
 from harness.text.model import TextModel
 from harness.text.parts import sample_folder
+from harness.text.request import TextRequest
 from harness.text.settings import limits_of, resolve_text
 from harness.text.sut import PromptLibrary, TextSut, TextWork
 from harness.text.warmup import Plan, warm_up

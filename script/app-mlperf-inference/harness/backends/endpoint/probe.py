@@ -24,7 +24,8 @@ from harness.backends.endpoint.faults import Refused, Unfit, words
 from harness.backends.endpoint.stream import StreamError
 from harness.backends.endpoint.tokens import Vocabulary
 from harness.errors import HarnessError
-from harness.text.engine import Endpoint, Prompt
+from harness.text.engine import Prompt
+from harness.text.request import Endpoint
 
 TOKENS_OF_A_PROBE = 8
 LONGEST_PROBE_S = 300.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mlperf_results.logs import Json
 
 from harness.errors import ConfigError, HarnessError, Problem
-from harness.text.engine import TextRequest
+from harness.text.request import TextRequest
 
 MAX_IN_FLIGHT = 1024
 """Requests at once where no number is given: this project's choice. Servers queue what they cannot work on."""

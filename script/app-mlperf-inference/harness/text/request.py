@@ -1,0 +1,34 @@
+"""What the user decides of an engine that answers prompts: `text` of run.json. Needs no library."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+APIS = ("completions", "chat")
+"""The forms of OpenAI's API in which a server is asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """A server that speaks OpenAI's API. url: up to and with /v1. api: "completions" (takes tokens where the server
+    does) or "chat"; None: the probe finds out. model: the name that the server knows; None: its only one. key_variable:
+    the environment variable that holds the API key; the key itself is nowhere else."""
+
+    url: str
+    model: str | None = None
+    api: str | None = None
+    key_variable: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextRequest:
+    """`text` of run.json, there for backends that answer prompts; None where the harness or the engine decides.
+
+    max_in_flight: requests that are worked on at once. kv_cache_bytes: memory for keys and values. timeout_s: how long
+    a request may take in all.
+    """
+
+    endpoint: Endpoint | None = None
+    max_in_flight: int | None = None
+    kv_cache_bytes: int | None = None
+    timeout_s: float | None = None
