@@ -622,14 +622,14 @@ INPUT: dict[str, Case] = {
     "choices": Case(
         {"choices": ["small", "big"]},
         True,
-        told("--size=huge is not one of its choices: small, big"),
+        told("--size=huge is not one of its values (allowed: small, big)"),
         around={"input_mapping": {"size": "CM_X"}},
         inputs={"size": "huge"},
     ),
     "refused": Case(
         {"choices": ["small"], "refused": {"huge": "nothing here is so large"}},
         True,
-        told("nothing here is so large"),
+        told("--size=huge: nothing here is so large"),
         around={"input_mapping": {"size": "CM_X"}},
         inputs={"size": "huge"},
     ),

@@ -113,7 +113,7 @@ def test_a_value_that_is_none_of_the_choices_is_told_and_taken(
     meta = {"input_mapping": {"size": "CM_SIZE"}, "new_env_keys": ["CM_SIZE"]}
     home.recipe("new-x", {**meta, "input_description": {"size": {"desc": "how much", "choices": choices}}})
     answer = home.run("new,x", size=given)
-    assert any("is not one of its choices" in line for line in home.story) is is_told
+    assert any("is not one of its values" in line for line in home.story) is is_told
     assert "CM_SIZE" in answer["new_env"] or given is None
 
 

@@ -22,14 +22,13 @@ from harness.errors import ConfigError, HarnessError  # noqa: E402
 from harness.modelfacts import ModelFacts  # noqa: E402
 from harness.text.engine import (  # noqa: E402
     Answer,
-    Endpoint,
     EngineRequest,
     Finish,
     Prompt,
     Request,
-    TextRequest,
     Tokens,
 )  # fmt: skip
+from harness.text.request import Endpoint, TextRequest  # noqa: E402
 from mlperf_results.record import Sampling  # noqa: E402
 
 SECRET = "sk-very-secret-key"

@@ -33,6 +33,7 @@ from ..rules.env import (
     with_lists,
 )
 from ..rules.errors import RequestError
+from ..rules.inputs import wrong_values
 from ..rules.model import (
     PHASES,
     CacheEntry,
@@ -155,12 +156,7 @@ def remarks(configured: Configured) -> list[str]:
             f"{configured.label} needs CM {wanted} or newer (min_cm_version), this is {present}",
             hint="python3 -m pip install --upgrade cmind",
         )
-    lines = []
-    for name, described in configured.recipe.inputs.items():
-        given = configured.request.inputs.get(name)
-        is_one = str(given).strip().lower() in {choice.lower() for choice in described.choices}
-        if described.choices and isinstance(given, str | bool | int | float) and not is_one:
-            lines.append(f"--{name}={given} is not one of its choices: {', '.join(described.choices)}")
+    lines = [each.text for each in wrong_values(configured.recipe, configured.request.inputs)]
     needed_mb = configured.layer.required_disk_space_mb
     if needed_mb:
         lines.append(f"needs about {needed_mb} MB of disk; {free_disk_mb(Path.cwd())} MB are free in {Path.cwd()}")
