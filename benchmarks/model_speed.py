@@ -265,7 +265,7 @@ def print_table(comparisons: list[Comparison], unit: str = "samples/s") -> int:
     for row in comparisons:
         rounds = " ".join(f"{ours / base:.2f}" for base, ours in zip(row.base, row.ours, strict=True))
         base, ours = statistics.median(row.base), statistics.median(row.ours)
-        print(f"{row.name:<52}{base:>9.4g}{ours:>9.4g}{row.ratio:>7.2f}{row.wanted:>8.2f}  {rounds}")
+        print(f"{row.name:<52}{base:>9.4g} {ours:>8.4g}{row.ratio:>7.2f}{row.wanted:>8.2f}  {rounds}")
     return int(any(row.ratio < row.wanted for row in comparisons))
 
 
