@@ -5,7 +5,6 @@ Pure. All problems are collected, so that a user sees every wrong value at once,
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from mlperf_results.backends import BACKENDS, simulated
 from mlperf_results.benchmarks import RECORDS, model_of
 from mlperf_results.compliance import TESTS as COMPLIANCE_TESTS
 from mlperf_results.names import UnknownName, parse_execution_mode, parse_mode, parse_scenario, unknown_text
+from mlperf_results.numbers import positive_number, whole_number
 from mlperf_results.rounds import scenarios_of
 from mlperf_results.textinputs import TEXT_KEYS, text_of
 
@@ -87,11 +87,6 @@ def with_stand_in(env: Mapping[str, object]) -> dict[str, object]:
     return {**found, BACKEND_KEY: backend, DEVICE_KEY: device} if backend else found
 
 
-def whole_number(text: str) -> int | None:
-    """The whole number from 1 that `text` is, else None."""
-    return int(text) if text.isascii() and text.isdigit() and int(text) > 0 else None
-
-
 def from_zero(text: str) -> int | None:
     """The whole number from 0 that `text` is, else None."""
     return 0 if text == "0" else whole_number(text)
@@ -110,15 +105,6 @@ def gpu_numbers(text: str) -> list[int] | None:
     if not all(word.isascii() and word.isdigit() for word in words) or len(set(words)) != len(words):
         return None
     return [int(word) for word in words]
-
-
-def positive_number(text: str) -> float | None:
-    """The finite number above 0 that `text` is, else None."""
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) and value > 0 else None
 
 
 class _Reader:

@@ -8,7 +8,6 @@ from __future__ import annotations
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
-import math
 import os
 import re
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 from machine_facts import nvidia
 from machine_facts.probe import Machine
 from mlperf_results.names import UnknownName, parse_scenario
+from mlperf_results.numbers import positive_number
 
 from . import sutfile, sutname
 
@@ -135,10 +135,7 @@ def entry_of(env: dict[str, Any]) -> sutfile.Entry | None:
 
 
 def _positive(text: str, name: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value) or value <= 0:
+    value = positive_number(text)
+    if value is None:
         raise BadInput(f"--{name}: found {text!r}; allowed: a number above 0")
     return value

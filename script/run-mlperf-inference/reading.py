@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import math
 import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
@@ -19,6 +18,7 @@ from mlperf_results.names import (
     parse_scenario,
     unknown_text,
 )
+from mlperf_results.numbers import positive_number, whole_number
 
 ALL = "all"
 TRUTHS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
@@ -170,23 +170,15 @@ class Reader:
     def whole_number(self, key: str, name: str) -> int | None:
         """A whole number from 1; None when nothing is given."""
         text = self.text(key)
-        if not text:
-            return None
-        if text.isascii() and text.isdigit() and int(text) > 0:
-            return int(text)
-        self.problems.append(f"--{name}: found {text!r}; allowed: a whole number from 1")
-        return None
+        value = whole_number(text) if text else None
+        if text and value is None:
+            self.problems.append(f"--{name}: found {text!r}; allowed: a whole number from 1")
+        return value
 
     def positive_number(self, key: str, name: str) -> float | None:
         """A finite number above 0; None when nothing is given."""
         text = self.text(key)
-        if not text:
-            return None
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if math.isfinite(value) and value > 0:
-            return value
-        self.problems.append(f"--{name}: found {text!r}; allowed: a number above 0")
-        return None
+        value = positive_number(text) if text else None
+        if text and value is None:
+            self.problems.append(f"--{name}: found {text!r}; allowed: a number above 0")
+        return value

@@ -32,12 +32,13 @@ from mlperf_results.names import (
     parse_mode,
     parse_scenario,
 )
+from mlperf_results.textinputs import APIS
 
 from harness import jsonvalues
 from harness.errors import ConfigError, Problem
 from harness.jsonvalues import Reader
 from harness.serving import BATCHING, TRANSPORTS, ServingRequest, check_serving
-from harness.text.request import APIS, Endpoint, TextRequest
+from harness.text.request import Endpoint, TextRequest
 
 FORMAT = 3
 

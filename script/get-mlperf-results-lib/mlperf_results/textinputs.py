@@ -5,14 +5,15 @@ The API key of a server is never an input: `endpoint_key_variable` names the env
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from mlperf_results.backends import BACKENDS
 from mlperf_results.names import unknown_text
+from mlperf_results.numbers import positive_number, whole_number
 
 URL, KEY_VARIABLE = "endpoint", "endpoint_key_variable"
 ENDPOINT_KEYS: Mapping[str, str] = MappingProxyType(
@@ -36,18 +37,13 @@ TEXT_KEYS: Mapping[str, str] = MappingProxyType(
 """Those of all backends that answer prompts."""
 
 APIS = ("completions", "chat")
+"""The forms of OpenAI's API in which a server is asked."""
+
 DEFAULT_KEY_VARIABLE = "OPENAI_API_KEY"
 """Where a server's clients look for a key where nothing is said."""
 
+_Number = TypeVar("_Number", int, float)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) and value > 0 else None
 
 
 def _url_problem(text: str) -> str:
@@ -70,18 +66,12 @@ class _Given:
         self._given = given
         self.problems: dict[str, str] = {}
 
-    def take(self, name: str, convert: Callable[[str], float | None], allowed: str) -> float | None:
+    def take(self, name: str, convert: Callable[[str], _Number | None], allowed: str) -> _Number | None:
         text = self._given.get(name, "")
         value = convert(text) if text else None
         if text and value is None:
             self.problems[name] = f"found {text!r}; allowed: {allowed}"
         return value
-
-    def whole(self, name: str) -> int | None:
-        found = self.take(name, lambda text: int(text) if text.isascii() and text.isdigit() else None, "")
-        if self._given.get(name) and not found:
-            self.problems[name] = f"found {self._given[name]!r}; allowed: a whole number from 1"
-        return None if found is None else int(found)
 
     def endpoint(self) -> dict[str, str | None] | None:
         given = {name: self._given.get(name) or None for name in ENDPOINT_KEYS}
@@ -114,11 +104,11 @@ def text_of(given: Mapping[str, str], backend: str) -> tuple[dict[str, object] |
     if not record.is_remote:
         for name in (name for name in named if name in ENDPOINT_KEYS):
             reader.problems[name] = f"backend {backend} asks no server of yours; --backend=endpoint does"
-    kv_cache_gb = reader.take("kv_cache_gb", _number, "a number above 0")
+    kv_cache_gb = reader.take("kv_cache_gb", positive_number, "a number above 0")
     text: dict[str, object] = {
         "endpoint": reader.endpoint() if record.is_remote else None,
-        "max_in_flight": reader.whole("max_in_flight"),
+        "max_in_flight": reader.take("max_in_flight", whole_number, "a whole number from 1"),
         "kv_cache_bytes": None if kv_cache_gb is None else max(1, int(kv_cache_gb * 1e9)),
-        "timeout_s": reader.take("request_timeout_s", _number, "a number above 0"),
+        "timeout_s": reader.take("request_timeout_s", positive_number, "a number above 0"),
     }
     return text, reader.problems

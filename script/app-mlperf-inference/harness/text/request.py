@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-APIS = ("completions", "chat")
-"""The forms of OpenAI's API in which a server is asked."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:

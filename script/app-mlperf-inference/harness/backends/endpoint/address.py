@@ -13,8 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
+from mlperf_results.textinputs import APIS
+
 from harness.errors import ConfigError, HarnessError, Problem
-from harness.text.request import APIS, Endpoint
+from harness.text.request import Endpoint
 
 _EXAMPLE = "a URL up to and with /v1, such as http://127.0.0.1:8000/v1"
 _CALLS = ("/chat/completions", "/completions", "/models")
