@@ -6,7 +6,7 @@ the client's thread, is kept on one core. Each figure is the median of the round
     requests/s      short answers of 4 tokens, 64 requests in flight
     tokens/s        answers of 128 tokens, 64 in flight: each token is a piece of a stream
                     both also by the processor time of this process, which other programs disturb less
-    added TTFT      8 streams from a server that waits 20 ms: first token as the listener is told, less the server's own
+    added TTFT      8 streams from a server that waits 20 ms: the listener's time to first token minus the server's
     memory          resident memory while --requests go through; it must not grow
 
     .venv-harness/bin/python benchmarks/endpoint_client.py --rounds=5 --requests=100000

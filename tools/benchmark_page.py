@@ -263,7 +263,7 @@ def _new_weights(record: Record) -> Iterator[str]:
 
 def _new_data(record: Record) -> Iterator[str]:
     if record.recipes.is_fixed:
-        yield "There is one data set only, which its recipe makes; there is no other copy."
+        yield "The recipe makes the only data set; another copy cannot be used."
         return
     yield "Another copy is checked file by file when it is first used, and again when a file in it has changed:"
     yield ""

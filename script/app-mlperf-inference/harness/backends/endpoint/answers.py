@@ -147,7 +147,7 @@ class Collector:
             self.has_reasoning = self.has_reasoning or bool(thought)
             text = thought + (delta.get("content") or "")
         if not isinstance(text, str):
-            raise ValueError("text is no text")
+            raise ValueError("text is not a string")
         return text
 
     def text(self) -> str:

@@ -260,7 +260,7 @@ async def _body(response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
 
 
 async def _error(response: aiohttp.ClientResponse) -> str:
-    """Return the server's words for an error, one line; the start of them where there is no end."""
+    """Return the server's error message in one line, cut off where it is too long."""
     body = bytearray()
     with contextlib.suppress(aiohttp.ClientError):
         async for received in response.content.iter_any():

@@ -71,7 +71,7 @@ class Conversations:
         self._is_given_up = False
 
     def start(self, listener: Listener) -> None:
-        """Take another listener, and count anew."""
+        """Report to `listener` from now on, with all counts at zero."""
         self._listener = listener
         self.counts = Counts()
         self._client.resent = 0
