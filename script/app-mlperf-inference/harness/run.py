@@ -3,11 +3,9 @@ result.json."""
 
 from __future__ import annotations
 
-import platform
 import sys
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +30,10 @@ from harness.testrun import (
     audited_values,
     available_memory_bytes,
     clear_folder,
+    common_versions,
+    from_everywhere,
     raise_recorded,
+    synthetic_parts,
     user_lines,
 )
 from harness.tuning import Found, Layout, Search, find_shape
@@ -55,10 +56,8 @@ def read_config(path: Path) -> RunConfig:
 
 
 def _load_some(parts: Parts, library: Library) -> None:
-    """Load samples from everywhere in the data set: their lengths are then those of the whole."""
-    count = parts.dataset.count
-    wanted = min(count, max(_WARM_UP_SAMPLES, parts.config.batch_size or parts.rules.batch_size))
-    library.load(sorted({number * count // wanted for number in range(wanted)}))
+    wanted = max(_WARM_UP_SAMPLES, parts.config.batch_size or parts.rules.batch_size)
+    library.load(from_everywhere(parts.dataset.count, wanted))
 
 
 class _Opener:
@@ -129,25 +128,16 @@ def _issue_shape(scenario: Scenario, found: Found, wait_s: float) -> IssueShape:
     return queued(work, found.batch_size, wait_s)
 
 
-def _versions(opened: OpenedWork) -> dict[str, str]:
-    found = {"python": platform.python_version(), "numpy": metadata.version("numpy")}
-    return {**found, "loadgen": metadata.version("mlcommons-loadgen"), **opened.versions()}
-
-
 def _facts(prepared: Prepared, shape_name: str) -> Facts:
     parts, found, opened, kept = prepared.parts, prepared.found, prepared.opened, prepared.kept
     return Facts(
         command=tuple(sys.orig_argv),
         started_utc=prepared.started.isoformat(timespec="seconds"),
-        versions=_versions(opened),
+        versions={**common_versions(), **opened.versions()},
         model_sha256=parts.digests,
         calibration=parts.facts.calibration,
         is_official_model=parts.rules.is_official,
-        is_synthetic={
-            "model": parts.facts.is_synthetic,
-            "dataset": parts.dataset.facts.is_synthetic,
-            "backend": bool(parts.can.stand_in),
-        },
+        is_synthetic=synthetic_parts(parts.facts, parts.dataset, parts.can),
         is_whole_dataset=not parts.rules.is_official or parts.rules.dataset_count == parts.dataset.count,
         issue_shape=shape_name,
         warm_up=asdict(found.warm_up),

@@ -3,6 +3,7 @@ and what its logs say written down."""
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -15,16 +16,18 @@ from mlperf_results.disturbance import disturbances
 from mlperf_results.layout import RunPaths
 from mlperf_results.logs import Json, LoadGenLog, LogError, read_run_logs
 from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY, ExecutionMode, Mode, Scenario
-from mlperf_results.record import Record
+from mlperf_results.record import BackendRecord, Record
 
 from harness import userconf
 from harness.audit import clear_audit
 from harness.config import RunConfig
+from harness.datasets.base import Dataset
 from harness.effective import logged_settings, require_same_settings
 from harness.errors import ConfigError, HarnessError, Problem
 from harness.failures import Failures
 from harness.metadata_json import metadata as metadata_record
 from harness.mishaps import incomplete_logs, require_whole_logs
+from harness.modelfacts import ModelFacts
 from harness.result import write_json
 from harness.settings import Settings
 from harness.sut import Issue
@@ -117,6 +120,28 @@ def raise_recorded(work: Answering) -> None:
     if work.failures.first is not None:
         message = f"inference failed during the run: {work.failures.first}"
         raise HarnessError(message) from work.failures.first
+
+
+def from_everywhere(count: int, wanted: int) -> list[int]:
+    """Return up to `wanted` indices spread over a data set of `count` samples, sorted: their lengths are then those of
+    the whole."""
+    wanted = min(count, wanted)
+    return sorted({number * count // wanted for number in range(wanted)})
+
+
+def common_versions() -> dict[str, str]:
+    """Return the versions of what every run uses."""
+    packages = {"numpy": "numpy", "loadgen": "mlcommons-loadgen"}
+    return {"python": platform.python_version(), **{key: metadata.version(name) for key, name in packages.items()}}
+
+
+def synthetic_parts(facts: ModelFacts, dataset: Dataset, can: BackendRecord) -> dict[str, bool]:
+    """Return which parts of a run are made up: no figure got with one of them is an MLPerf result."""
+    return {
+        "model": facts.is_synthetic,
+        "dataset": dataset.facts.is_synthetic,
+        "backend": bool(can.stand_in),
+    }
 
 
 def samples_of(work: Answering) -> Samples:

@@ -4,12 +4,10 @@ LoadGen, logs, result.json."""
 from __future__ import annotations
 
 import contextlib
-import platform
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
-from importlib import metadata
 from typing import TYPE_CHECKING
 
 from mlperf_results.backends import BACKENDS
@@ -35,7 +33,10 @@ from harness.testrun import (
     audited_values,
     available_memory_bytes,
     clear_folder,
+    common_versions,
+    from_everywhere,
     raise_recorded,
+    synthetic_parts,
     user_lines,
 )
 from harness.text.engine import EngineRequest, TextEngine
@@ -137,12 +138,6 @@ def _open_engine(parts: TextParts, library: PromptLibrary) -> tuple[TextEngine, 
     return registry.load_engine(config.backend).open_engine(request), threads
 
 
-def _load_some(library: PromptLibrary) -> None:
-    """Load prompts from everywhere in the data set: their lengths are then those of the whole."""
-    wanted = min(library.count, _WARM_UP_SAMPLES)
-    library.load(sorted({number * library.count // wanted for number in range(wanted)}))
-
-
 def _most_in_flight(engine: TextEngine) -> int | None:
     found = engine.record().get("max_in_flight")
     value = found.get("value") if isinstance(found, dict) else None
@@ -175,27 +170,21 @@ class PreparedText:
 
     def facts(self) -> Facts:
         """Return what result.json says beside settings and log."""
-        parts, versions = self.parts, {"python": platform.python_version(), "numpy": metadata.version("numpy")}
+        parts = self.parts
         return Facts(
             command=tuple(sys.orig_argv),
             started_utc=self.started.isoformat(timespec="seconds"),
-            versions={
-                **versions, "loadgen": metadata.version("mlcommons-loadgen"), **self.work.engine.versions()
-            },
+            versions={**common_versions(), **self.work.engine.versions()},
             model_sha256=parts.digests,
             calibration=parts.facts.calibration,
             is_official_model=parts.rules.is_official,
-            is_synthetic={
-                "model": parts.facts.is_synthetic,
-                "dataset": parts.dataset.facts.is_synthetic,
-                "backend": bool(parts.can.stand_in),
-            },
+            is_synthetic=synthetic_parts(parts.facts, parts.dataset, parts.can),
             is_whole_dataset=parts.is_whole_dataset,
             issue_shape="one request each, as many in flight as the engine takes",
             warm_up=asdict(self.measured),
             kept_shape_utc=None,
             candidates=[],
-        )  # fmt: skip
+        )
 
 
 @contextlib.contextmanager
@@ -209,7 +198,7 @@ def prepared_text(config: RunConfig) -> Iterator[PreparedText]:
     parts = open_text_parts(config)
     lines = user_lines(config, parts.rules)
     library = PromptLibrary(parts.dataset, parts.model.prompts)
-    _load_some(library)
+    library.load(from_everywhere(library.count, _WARM_UP_SAMPLES))
     engine, threads = _open_engine(parts, library)
     with contextlib.closing(engine):
         has_first = parts.generation.has_token_latencies and config.scenario is not Scenario.OFFLINE
