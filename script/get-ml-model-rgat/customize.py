@@ -16,12 +16,6 @@ SOURCE = manual.Source(
 )
 
 
-def checkpoint_in(path: Path) -> Path:
-    """Return the only *.pt of a folder, else the path itself."""
-    found = sorted(path.rglob("*.pt")) if path.is_dir() else []
-    return found[0] if len(found) == 1 else path
-
-
 def plan(i):
     """The same when a run is only planned: nothing on disk is changed."""
     return preprocess(i)
@@ -38,7 +32,7 @@ def preprocess(i):
         return {"return": 0}
     if path is None:
         return answers.failure(manual.refusal(SOURCE))
-    path = checkpoint_in(path)
+    path = given.only_file(path, "*.pt")
     if not path.is_file():
         return answers.failure(f"{path} is no file", f"--path: your own copy of {SOURCE.pages[0]}")
     env["CM_RGAT_FACTS"] = json.dumps({"source": str(path), "reference": REFERENCE, "licence": SOURCE.licence})

@@ -1,6 +1,5 @@
 """Hooks of get-ml-model-yolo: choose between fitted, random and your own copy of the published weights."""
 
-from pathlib import Path
 
 from mlperf_data import answers, given, manual, published
 
@@ -21,12 +20,6 @@ it. Score: what the official checker compares with (mlcommons/inference b66003e1
 FILES = {"onnx": _FILE, "pytorch": _FILE}
 
 
-def checkpoint_in(path: Path) -> Path:
-    """Return the only *.pt of a folder, else the path itself."""
-    found = sorted(path.rglob("*.pt")) if path.is_dir() else []
-    return found[0] if len(found) == 1 else path
-
-
 def plan(i):
     """The same when a run is only planned: nothing on disk is changed."""
     return preprocess(i)
@@ -38,7 +31,7 @@ def preprocess(i):
     path = given.given_path(env.get(GIVEN_KEY))
     if path is None and env[published.SOURCE_KEY] == "published":
         return answers.failure(manual.refusal(SOURCE))
-    return published.plan(env, None if path is None else checkpoint_in(path), FILES)
+    return published.plan(env, None if path is None else given.only_file(path, "*.pt"), FILES)
 
 
 def postprocess(i):

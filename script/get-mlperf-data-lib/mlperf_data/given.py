@@ -24,6 +24,12 @@ def given_path(*values: object) -> Path | None:
     return Path(os.path.abspath(os.path.expanduser(text))) if text else None
 
 
+def only_file(path: Path, pattern: str) -> Path:
+    """Return the only file of that name at or below a folder; else the path itself."""
+    found = sorted(path.rglob(pattern)) if path.is_dir() else []
+    return found[0] if len(found) == 1 else path
+
+
 def identity(path: Path) -> str:
     """Return 16 hex digits for a file, or for a folder with all files below it: path, names, sizes, times of change.
 
