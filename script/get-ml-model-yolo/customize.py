@@ -1,6 +1,5 @@
 """Hooks of get-ml-model-yolo: choose between fitted, random and your own copy of the published weights."""
 
-
 from mlperf_data import answers, given, manual, published
 
 GIVEN_KEY = "CM_MLPERF_DATA_GIVEN_PATH"

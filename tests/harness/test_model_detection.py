@@ -26,6 +26,8 @@ from harness.registry import load_dataset  # noqa: E402
 from harness.tensors import NetworkSpec  # noqa: E402
 from mlperf_results.benchmarks import record_of  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 MODULES = {"retinanet": retinanet, "ssd_mobilenet": ssd_mobilenet, "ssd_resnet34": ssd_resnet34}
 CLASSES = {name: harness_support.SCRIPTS / f"get-dataset-{name}" / "classes.txt" for name in ("coco", "openimages")}
 EVERY = pytest.mark.parametrize("name", sorted(MODULES))
@@ -68,15 +70,6 @@ def lively(module, name):
             score.bias.normal_(-1.0, 0.5, generator=generator)
             move.weight.normal_(0.0, 0.02, generator=generator)
     return module
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """Small networks are quickest with one thread, on a busy machine by far."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

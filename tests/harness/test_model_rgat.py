@@ -18,19 +18,11 @@ from harness.making.modelfiles import write_onnx  # noqa: E402
 from harness.modelfacts import ModelFacts  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 CONFIG = {"feature_count": 32, "width": 8, "heads": 2, "class_count": 320, "fan_out": [2, 3]}
 SPEC = importlib.util.spec_from_file_location("make_graph", harness_support.SCRIPTS / "get-dataset-igbh/make_graph.py")
 make_graph = sys.modules["make_graph"] = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(make_graph)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """Small networks are quickest with one thread, on a busy machine by far."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

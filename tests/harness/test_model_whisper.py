@@ -24,16 +24,8 @@ from harness.tensors import TokenResponses  # noqa: E402
 from mlperf_results.names import Scenario  # noqa: E402
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 TINY = {**network.CONFIGS["tiny"], "frame_count": 40, "mel_count": 8, "d_model": 16, "heads": 2, "ffn_dim": 24}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """Small networks are quickest with one thread, on a busy machine by far."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
