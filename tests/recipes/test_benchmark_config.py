@@ -12,9 +12,10 @@ import pytest
 from benchmark_configs import BASE, CONFIG, MACHINES, write_sheet
 from helpers import TemporaryHome
 from mlperf_configs import detection, lookup
-from mlperf_configs.effective import Value
+from mlperf_configs.effective import CONFIG_VERSIONS, Value
 from mlperf_configs.fields import FIELDS, BadSetting, field_named
 from mlperf_configs.registry import RECORDS_BY_NAME, SHIPPED, RegistryError, UnknownConfig, read_registry
+from mlperf_configs.sheets import OURS
 from mlperf_results.appnames import app_names
 from mlperf_results.backends import BACKENDS
 from mlperf_results.names import Scenario, UnknownName
@@ -67,7 +68,7 @@ def test_every_entry_has_a_source_and_what_its_backend_can_run() -> None:
     for key in every_entry():
         config = REGISTRY.effective(*key)
         backend = BACKENDS.get(config.backend)
-        assert "2026-11-23" in config.source and Path(config.file).is_file()
+        assert config.source == OURS or ("2026-11-23" in config.source and Path(config.file).is_file())
         assert backend is None or config.inputs()["precision"] in backend.precisions
         assert backend is not None or config.backend in config.told[0]
 
@@ -453,8 +454,8 @@ def test_all_that_is_wrong_with_a_file_is_said_at_once_with_line_and_key(tmp_pat
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", "base: missing"),
-        ("[]", "base: missing"),
+        ("", "systems: missing, and no base"),
+        ("[]", "systems: missing, and no base"),
         ("base: {source: s", "not YAML"),
         ("\tx: 1", "not YAML"),
         ("base: &a {x: *a}", "nested deeper than"),
@@ -464,7 +465,7 @@ def test_all_that_is_wrong_with_a_file_is_said_at_once_with_line_and_key(tmp_pat
         ("base: {}\nsystems: [T4x8]", "systems: found a list; allowed: a mapping"),
         ("base: {precision: fp32, config_ver: [triton]}", "base.config_ver: found a list"),
         ("base: {precision: fp32, config_ver: {triton: 5}}", "base.config_ver.triton: found 5; allowed: a mapping"),
-        ("base: {}\nsystems: {cpu: {}}", "and no systems.cpu"),
+        ("base: {}\nsystems: {cpu: {}}", "is base, not systems.cpu"),
         ("base: !!python/object/apply:os.system [id]", "base.source: missing"),
     ],
 )
@@ -486,7 +487,23 @@ def test_files_that_are_no_scenarios_and_unknown_benchmarks_are_refused(tmp_path
     write_sheet(tmp_path / "b", "", name="brt/Offline")
     with pytest.raises(RegistryError, match=r"brt/Offline\.yaml: unknown benchmark 'brt' \(did you mean bert\?\)"):
         read_registry([tmp_path / "b"])
-    assert read_registry([tmp_path / "none"]).benchmarks() == ()
+
+
+def test_a_network_without_a_file_has_what_is_usual(tmp_path: Path) -> None:
+    registry = read_registry([tmp_path / "none"])
+    assert registry.systems("digits", OFF) == ("cpu",)
+    config = registry.effective("digits", OFF, "cpu")
+    assert (config.backend, config.file, config.source) == ("onnxruntime", "", OURS)
+    assert registry.config_versions("3d-unet", OFF, "cpu") == ("default", "high_accuracy", "openvino")  # no server
+    assert registry.config_versions("bert", OFF, "cpu") == CONFIG_VERSIONS
+
+
+def test_the_base_of_a_file_changes_what_is_usual(tmp_path: Path) -> None:
+    base = "sources: {s: {text: x, date: 2026-11-23}}\nbase: {source: s, config_ver: {openvino: {precision: int8}}}\n"
+    write_sheet(tmp_path, "", base=base, name="resnet50/Offline")
+    config = read_registry([tmp_path]).effective("resnet50", OFF, "cpu", "openvino")
+    assert {name: one.value for name, one in config.values.items()} == {"backend": "openvino", "precision": "int8"}
+    assert config.source == "x, 2026-11-23"
 
 
 # --- the recipe ---

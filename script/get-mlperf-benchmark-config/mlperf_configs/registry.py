@@ -16,11 +16,12 @@ from mlperf_results.benchmarks import RECORDS
 from mlperf_results.names import Scenario, unknown_text
 from mlperf_results.officialnames import parse_benchmark
 from mlperf_results.record import Record
+from mlperf_results.rounds import scenarios_of
 
 from .custom import CustomSystem, read_custom
 from .effective import CONFIG_VERSIONS, DEFAULT, HIGH, EffectiveConfig, Value, scaled, told_lines, user_values
 from .fields import CPU, FIELDS
-from .sheets import Entry, Sheet, read_sheet
+from .sheets import Entry, Sheet, read_sheet, usual_entry
 
 SHIPPED = Path(__file__).resolve().parents[1] / "registry"
 """The registry of this repository."""
@@ -44,9 +45,12 @@ class UnknownConfig(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """What `read_registry` gives. Sheets and custom systems are kept once they are read."""
+    """What `read_registry` gives. Sheets and custom systems are kept once they are read.
 
-    paths: Mapping[tuple[str, Scenario], Path]
+    paths: None where there is no file, and only what is usual holds.
+    """
+
+    paths: Mapping[tuple[str, Scenario], Path | None]
     custom_paths: Sequence[Path]
     known: Mapping[str, known_systems.Row]
     _sheets: dict[tuple[str, Scenario], Sheet] = field(default_factory=dict)
@@ -79,9 +83,13 @@ class Registry:
         if scenario not in there:
             raise UnknownConfig(f"{key[0]} has no {scenario.value}; it has {', '.join(one.value for one in there)}")
         if key not in self._sheets:
-            sheet, problems = self._read(self.paths[key])
-            _refuse(problems)
-            self._sheets[key] = sheet
+            path = self.paths[key]
+            if path is None:
+                self._sheets[key] = Sheet(*key, "", {CPU: usual_entry(RECORDS_BY_NAME[key[0]])})
+            else:
+                sheet, problems = self._read(path)
+                _refuse(problems)
+                self._sheets[key] = sheet
         return self._sheets[key]
 
     def _read(self, path: Path) -> tuple[Sheet, Sequence[str]]:
@@ -98,7 +106,7 @@ class Registry:
 
     def check(self) -> None:
         """Read everything. Raises RegistryError with all problems of all files."""
-        sheets = [self._read(path)[1] for path in self.paths.values()]
+        sheets = [self._read(path)[1] for path in self.paths.values() if path]
         custom = [read_custom(path, self.known)[1] for path in self.custom_paths]
         _refuse([line for problems in (*sheets, *custom) for line in problems])
 
@@ -202,10 +210,11 @@ class Registry:
 def read_registry(folders: Sequence[Path] = (SHIPPED,)) -> Registry:
     """Return the registry of these folders: `<benchmark>/<Scenario>.yaml`, and custom systems `<id>.yaml`.
 
-    Folders that are not there have nothing. Raises RegistryError for files that are no benchmark's or no scenario's.
+    Networks that they have no file of have what is usual. Raises RegistryError for files that are no benchmark's or no
+    scenario's.
     """
     names = {scenario.value: scenario for scenario in Scenario}
-    paths: dict[tuple[str, Scenario], Path] = {}
+    paths: dict[tuple[str, Scenario], Path | None] = {}
     problems = []
     for path in (path for folder in folders for path in sorted(folder.glob("*/*.yaml"))):
         if path.stem not in names:
@@ -215,6 +224,9 @@ def read_registry(folders: Sequence[Path] = (SHIPPED,)) -> Registry:
         else:
             paths.setdefault((path.parent.name, names[path.stem]), path)
     _refuse(problems)
+    networks = (record for record in RECORDS.values() if record.generation is None)
+    for key in ((record.name, scenario) for record in networks for scenario in scenarios_of(record.names[0])):
+        paths.setdefault(key, None)
     custom = sorted(path for folder in folders for path in folder.glob("*.yaml"))
     return Registry(paths, custom, {row.system_id: row for row in known_systems.read()})
 

@@ -2,9 +2,11 @@
 
     sources:
       v0.7: {text: "mlcommons/inference_results_v0.7 ... @ 31060d57", date: 2026-11-23}
-    base:                         # a machine without accelerator
+    base:                         # may be left out: what a machine without accelerator has that is not usual
       source: ours
-      precision: fp32
+      config_ver:
+        openvino:
+          precision: int8
     systems:
       T4x8:
         from: T4x1                # one parent, a system of this file
@@ -14,7 +16,8 @@
           triton:
             offline_expected_qps: 3150
 
-A system has what its parent has, and its own; so have its config versions.
+A system has what its parent has, and its own; so have its config versions. A benchmark whose settings nobody published
+has no file: `usual_entry` has what holds on a machine without accelerator.
 """
 
 from __future__ import annotations
@@ -25,13 +28,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from machine_facts.known_systems import Row
+from mlperf_results.backends import default_backend, default_precision, misfit
 from mlperf_results.benchmarks import record_of
 from mlperf_results.names import Scenario, unknown_text
+from mlperf_results.record import Record
 
 from .blocks import Block, read_block
 from .effective import CONFIG_VERSIONS, DEFAULT, HIGH, Value
 from .fields import CPU, BadSetting, field_named, required
 
+OURS = "crowdperf's default; the harness finds batch size, instances and target on the machine"
+"""Where the settings come from that no file has."""
 _TOP = ("sources", "base", "systems")
 _DATE = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}")
 
@@ -56,7 +63,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """One benchmark in one scenario: its file, and its entries by system."""
+    """One benchmark in one scenario: its file, empty without one, and its entries by system."""
 
     benchmark: str
     scenario: Scenario
@@ -69,6 +76,27 @@ class Sheet:
         return f"{self.benchmark} {self.scenario.value}"
 
 
+def usual_entry(record: Record) -> Entry:
+    """Return what holds on a machine without accelerator: the backends that can run the benchmark there."""
+    layers: dict[str, Mapping[str, Value]] = {}
+    for version in CONFIG_VERSIONS:
+        backend = version.replace(HIGH, "").strip("_")
+        if version.startswith(HIGH) and 0.999 not in record.levels:
+            continue
+        if version == DEFAULT:
+            usual = default_backend(record.name)
+            layers[version] = _ours(backend=usual, precision=default_precision(usual))
+        elif not backend:
+            layers[version] = {}
+        elif not misfit(backend, record.name, "cpu"):
+            layers[version] = _ours(backend=backend)
+    return Entry(system=CPU, kind=CPU, source=OURS, layers=layers)
+
+
+def _ours(**values: str) -> dict[str, Value]:
+    return {name: Value(value, "crowdperf's default") for name, value in values.items()}
+
+
 def read_sheet(path: Path, shown: str, known: Mapping[str, Row]) -> tuple[Sheet, tuple[str, ...]]:
     """Return a file and all that is wrong with it. shown: the file in origins. Raises OSError."""
     root = read_block(path.read_text(encoding="utf-8"), shown)
@@ -77,20 +105,23 @@ def read_sheet(path: Path, shown: str, known: Mapping[str, Row]) -> tuple[Sheet,
         if name not in _TOP:
             root.wrong(unknown_text("key", name, _TOP), name)
     blocks = root.blocks("systems")
-    if CPU in blocks or "base" not in root.values:
-        root.wrong(f"missing: what holds on a machine without accelerator, and no systems.{CPU}", "base")
-    else:
+    if CPU in blocks:
+        root.wrong(f"what holds on a machine without accelerator is base, not systems.{CPU}", "systems")
+    elif "base" in root.values:
         blocks = {CPU: root.block("base"), **blocks}
+    elif not blocks:
+        root.wrong("missing, and no base", "systems")
     sources = {name: _source(block) for name, block in root.blocks("sources").items()}
     kinds = {name: CPU if name == CPU else known[name].kind if name in known else "" for name in blocks}
     own = {name: _own(sheet, name, block, kinds[name], sources) for name, block in blocks.items()}
     parents = {name: _parent(name, block, kinds) for name, block in blocks.items()}
-    entries = {}
+    usual = usual_entry(record_of(sheet.benchmark))
+    entries = {CPU: usual}
     for name, block in blocks.items():
         if not kinds[name]:
             block.wrong(unknown_text("system", name, tuple(known)))
         chain = _chain(name, block, parents)
-        entries[name] = _whole([own[one] for one in reversed(chain)])
+        entries[name] = _whole([*([usual] if name == CPU else []), *(own[one] for one in reversed(chain))])
         missing = [one for one in required(sheet.scenario, kinds[name]) if one not in entries[name].layers[DEFAULT]]
         if missing:
             block.wrong(f"required and missing: {', '.join(missing)}")
