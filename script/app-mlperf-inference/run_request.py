@@ -15,7 +15,7 @@ from mlperf_results.compliance import TESTS as COMPLIANCE_TESTS
 from mlperf_results.names import UnknownName, parse_execution_mode, parse_mode, parse_scenario, unknown_text
 from mlperf_results.numbers import positive_number, whole_number
 from mlperf_results.rounds import scenarios_of
-from mlperf_results.textinputs import TEXT_KEYS, text_of
+from mlperf_results.textinputs import SERVER_KEY, TEXT_KEYS, text_of
 
 FORMAT = 3
 
@@ -223,7 +223,7 @@ class _Reader:
     def prompts(self) -> dict[str, object] | None:
         """How prompts are to be answered; None for a backend that answers none, which refuses such settings."""
         given = {name: self.text(key) for name, key in TEXT_KEYS.items()}
-        text, problems = text_of(given, self.text(BACKEND_KEY))
+        text, problems = text_of(given, self.text(BACKEND_KEY), self.text(SERVER_KEY))
         self.problems += [f"{TEXT_KEYS[name]}: {why}" for name, why in problems.items()]
         return text
 

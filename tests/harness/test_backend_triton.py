@@ -18,7 +18,8 @@ from harness_support import RESULTS, SOURCES, need, request
 np = need("numpy")
 sys.path[:0] = [str(path) for path in SOURCES]
 
-from harness.backends.triton import keeper, repository, server  # noqa: E402
+from harness import keeper, keptserver  # noqa: E402
+from harness.backends.triton import repository, server  # noqa: E402
 from harness.config import KnownNames, parse_run_config  # noqa: E402
 from harness.errors import ConfigError, HarnessError  # noqa: E402
 from harness.served import largest_request, resolve_serving, served_layouts  # noqa: E402
@@ -112,7 +113,7 @@ def test_a_server_is_started_on_ports_of_its_own_and_leaves_nothing(tmp_path: Pa
 def test_a_server_that_does_not_get_ready_says_why_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str, words: str
 ) -> None:
-    monkeypatch.setattr(server, "_GRACE_S", 0.5)
+    monkeypatch.setattr(keptserver, "_GRACE_S", 0.5)
     deadline_s = 1.0 if wrong == "hang" else 20.0
     with pytest.raises(HarnessError) as caught:
         server.start_server(start(tmp_path, wrong, deadline_s=deadline_s))

@@ -181,7 +181,7 @@ def test_whole_numbers_are_written_without_a_point() -> None:
     assert "m.Server.max_query_count = 900\n" in render("m", Scenario.SERVER, {"max_query_count": 900.0})
 
 
-TEXT = {"endpoint": None, "max_in_flight": 8, "kv_cache_bytes": None, "timeout_s": 2}
+TEXT = {"endpoint": None, "max_in_flight": 8, "kv_cache_bytes": None, "timeout_s": 2, "server": None}
 ENDPOINT = {"url": "http://127.0.0.1:8000/v1", "model": None, "api": "chat", "key_variable": None}
 
 

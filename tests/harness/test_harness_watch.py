@@ -291,6 +291,30 @@ def test_others_are_what_all_programs_used_less_this_process():
     assert pressure.pressure(before, late_ticks, seconds=5.0)["others_percent"] == 0.0
 
 
+def test_what_this_process_started_is_not_others_work(tmp_path):
+    rows = {  # pid: name, parent, user, system, and the two of children that were waited for
+        7: ("harness", 1, 100, 20, 3, 4), 8: ("keeper) S (x", 7, 1, 1, 0, 0), 9: ("server", 8, 900, 50, 5, 5),
+        10: ("somebody", 1, 7000, 0, 0, 0), 11: ("other child", 10, 7000, 0, 0, 0),
+    }  # fmt: skip
+    for pid, (name, parent, *times) in rows.items():
+        (tmp_path / str(pid)).mkdir()
+        words = " ".join(map(str, times))
+        (tmp_path / str(pid) / "stat").write_text(
+            f"{pid} ({name}) S {parent} 1 1 0 -1 4194560 1 0 0 0 {words} 20 0 1 0\n"
+        )
+    assert pressure.family_ticks(tmp_path, 7) == 127 + 2 + 960
+    (tmp_path / "9" / "stat").write_text("")  # it has just ended
+    assert pressure.family_ticks(tmp_path, 7) == 127 + 2
+    assert pressure.family_ticks(tmp_path, 12) == 0
+
+
+def test_a_busy_child_counts_as_this_process():
+    before = pressure.read_counters()
+    loop = "import time; end = time.process_time() + 0.2\nwhile time.process_time() < end: pass"
+    subprocess.run([sys.executable, "-c", loop], check=True)
+    assert pressure.read_counters().process_s - before.process_s >= 0.15
+
+
 def test_a_system_without_these_counters_says_nothing(tmp_path):
     nothing = pressure.read_counters(tmp_path)
     assert set(pressure.pressure(nothing, nothing, seconds=1.0).values()) == {None}

@@ -131,7 +131,13 @@ def test_torch_llm_under_loadgen_gives_its_own_answers(made, tmp_path, scenario,
         model="smollm2", backend="torch_llm", scenario=scenario, mode=mode, dataset_path=str(made / "data"),
         model_info_path=str(made / "model" / "model.json"), output_dir=str(tmp_path / "out"),
     )  # fmt: skip
-    content["text"] = {"endpoint": None, "max_in_flight": None, "kv_cache_bytes": None, "timeout_s": None}
+    content["text"] = {
+        "endpoint": None,
+        "max_in_flight": None,
+        "kv_cache_bytes": None,
+        "timeout_s": None,
+        "server": None,
+    }
     ended = harness_support.run_harness(tmp_path, content)
     assert ended.code == 0, ended.stderr
     if mode == "accuracy":

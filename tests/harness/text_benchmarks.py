@@ -65,7 +65,7 @@ def make_model(folder: Path) -> Path:
 def text_request(root: Path, benchmark: str, **changes: object) -> dict[str, object]:
     """The run.json of a run with known answers; the model and data of write_data and make_model are in `root`."""
     text: Mapping[str, object] = {
-        "endpoint": None, "max_in_flight": None, "kv_cache_bytes": None, "timeout_s": 20.0
+        "endpoint": None, "max_in_flight": None, "kv_cache_bytes": None, "timeout_s": 20.0, "server": None
     }  # fmt: skip
     test = changes.get("compliance_test") or ""
     name = f"{benchmark}-{changes.get('scenario', 'Offline')}-{changes.get('mode', 'performance')}{test}"

@@ -163,7 +163,7 @@ def add_parrot(root: Path) -> Path:
 
 def parrot_request(root: Path, **changes: object) -> dict[str, object]:
     """Return the run.json of a run of the benchmark with the backend that says known answers."""
-    text = {"endpoint": None, "max_in_flight": None, "kv_cache_bytes": None, "timeout_s": 5.0}
+    text = {"endpoint": None, "max_in_flight": None, "kv_cache_bytes": None, "timeout_s": 5.0, "server": None}
     text |= changes.pop("text", {})  # type: ignore[arg-type]
     name = f"{changes.get('scenario', 'Offline')}-{changes.get('mode', 'performance')}"
     values = {

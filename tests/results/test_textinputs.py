@@ -9,7 +9,7 @@ from mlperf_results.textinputs import TEXT_KEYS, text_of
 
 def test_nothing_given_leaves_everything_to_the_engine() -> None:
     assert text_of({}, "scripted") == (
-        {"endpoint": None, "max_in_flight": None, "kv_cache_bytes": None, "timeout_s": None},
+        {"endpoint": None, "max_in_flight": None, "kv_cache_bytes": None, "timeout_s": None, "server": None},
         {},
     )
     assert text_of({}, "onnxruntime") == (None, {})
@@ -22,7 +22,7 @@ def test_what_is_given_becomes_the_keys_of_run_json() -> None:
     }  # fmt: skip
     assert set(given) == set(TEXT_KEYS)
     endpoint = {"url": given["endpoint"], "model": "llama", "api": "chat", "key_variable": "MY_KEY"}
-    text = {"endpoint": endpoint, "max_in_flight": 64, "kv_cache_bytes": 1_500_000_000, "timeout_s": 20.0}
+    text = {"endpoint": endpoint, "max_in_flight": 64, "kv_cache_bytes": 1_500_000_000, "timeout_s": 20.0, "server": None}
     assert text_of(given, "endpoint") == (text, {})
 
 

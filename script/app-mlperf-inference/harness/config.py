@@ -12,7 +12,7 @@ those have that answer prompts (TextRequest); null in the second half means that
 start at the current folder.
 
     "text": {"endpoint": {"url": "http://127.0.0.1:8000/v1", "model": null, "api": null, "key_variable": null},
-             "max_in_flight": null, "kv_cache_bytes": null, "timeout_s": null}     (endpoint may be null)
+             "max_in_flight": null, "kv_cache_bytes": null, "timeout_s": null, "server": null}     (or endpoint null)
 """
 
 from __future__ import annotations
@@ -122,6 +122,7 @@ def _text_request(reader: Reader, value: object) -> TextRequest | None:
         max_in_flight=inner.optional("max_in_flight", "a whole number from 1", jsonvalues.whole),
         kv_cache_bytes=inner.optional("kv_cache_bytes", "a whole number from 1", jsonvalues.whole),
         timeout_s=inner.optional("timeout_s", "a number above 0", jsonvalues.positive),
+        server=inner.optional("server", "a path", jsonvalues.path),
     )
     reader.take_over("text", inner)
     return request

@@ -36,6 +36,9 @@ TEXT_KEYS: Mapping[str, str] = MappingProxyType(
 )
 """Those of all backends that answer prompts."""
 
+SERVER_KEY = "CM_VLLM_SERVER_PYTHON"
+"""The env key of what starts the server, for backends that start one; set by the recipe that installs it."""
+
 APIS = ("completions", "chat")
 """The forms of OpenAI's API in which a server is asked."""
 
@@ -88,10 +91,12 @@ class _Given:
         return {"url": url, "model": given["endpoint_model"], "api": api, "key_variable": variable}
 
 
-def text_of(given: Mapping[str, str], backend: str) -> tuple[dict[str, object] | None, dict[str, str]]:
+def text_of(
+    given: Mapping[str, str], backend: str, server: str = ""
+) -> tuple[dict[str, object] | None, dict[str, str]]:
     """Return `text` of run.json, None for a backend that answers no prompts, and what is wrong by an input's name.
 
-    given: inputs of TEXT_KEYS; an empty text is as none.
+    given: inputs of TEXT_KEYS; an empty text is as none. server: what SERVER_KEY has.
     """
     record = BACKENDS.get(backend)
     named = [name for name in TEXT_KEYS if given.get(name)]
@@ -110,5 +115,6 @@ def text_of(given: Mapping[str, str], backend: str) -> tuple[dict[str, object] |
         "max_in_flight": reader.take("max_in_flight", whole_number, "a whole number from 1"),
         "kv_cache_bytes": None if kv_cache_gb is None else max(1, int(kv_cache_gb * 1e9)),
         "timeout_s": reader.take("request_timeout_s", positive_number, "a number above 0"),
+        "server": server or None,
     }
     return text, reader.problems

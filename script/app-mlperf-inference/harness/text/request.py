@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,10 +23,11 @@ class TextRequest:
     """`text` of run.json, there for backends that answer prompts; None where the harness or the engine decides.
 
     max_in_flight: requests that are worked on at once. kv_cache_bytes: memory for keys and values. timeout_s: how long
-    a request may take in all.
+    a request may take in all. server: the Python whose packages are a server, for backends that start one.
     """
 
     endpoint: Endpoint | None = None
     max_in_flight: int | None = None
     kv_cache_bytes: int | None = None
     timeout_s: float | None = None
+    server: Path | None = None

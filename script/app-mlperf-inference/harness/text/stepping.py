@@ -6,6 +6,7 @@ its own takes waiting requests whenever a place is free (in-flight batching), st
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
@@ -19,10 +20,15 @@ from mlperf_results.logs import Json
 from harness.cores import at_cores
 from harness.errors import HarnessError
 from harness.text.engine import Answer, EngineRequest, Finish, Listener, Prompt, Request, Tokens
+from harness.watch.machine import free_memory_bytes
 
 _CLOSE_S = 9.0
 _PROBE = Prompt(tokens=np.array([1, 2, 3], dtype=np.int32))
 _PROBE_STEPS = 1000
+_GIB = 1 << 30
+_CACHE_PART = 0.25
+"""The part of free memory that keys and values may take: weights and activations come on top."""
+_MOST_CACHE_GIB = 64
 _PER_CORE, _MOST_IN_FLIGHT = 16, 256
 
 
@@ -62,6 +68,17 @@ def places(request: EngineRequest) -> tuple[int, str]:
     if request.text.max_in_flight is not None:
         return request.text.max_in_flight, "user"
     return min(_PER_CORE * request.threads, _MOST_IN_FLIGHT), "default"
+
+
+def cache_gib(request: EngineRequest) -> tuple[int, str]:
+    """Return the memory for keys and values in whole GiB, and who chose it."""
+    asked = request.text.kv_cache_bytes
+    if asked is not None:
+        return math.ceil(asked / _GIB), "user, in whole GiB"
+    free = free_memory_bytes()
+    if free is None:
+        return 1, "default"
+    return min(max(1, int(free * _CACHE_PART) // _GIB), _MOST_CACHE_GIB), "a quarter of the free memory"
 
 
 def probe(steps: Steps, prompts: Sequence[Prompt]) -> None:

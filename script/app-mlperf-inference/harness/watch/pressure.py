@@ -18,10 +18,14 @@ from harness.watch.machine import read_text
 _STEAL_PLACE, _LAST_PLACE = 7, 8
 """In the first line of /proc/stat after its name (proc_stat(5)); the two further words are part of others."""
 
+_PARENT_PLACE, _UTIME_PLACE, _CUSTIME_PLACE = 1, 11, 14
+"""After the program's name in /proc/PID/stat; user and system time, and those of its children, stand side by side."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
-    """At one moment, since the system started. ticks of all processors; process_s: processor time of this process;
+    """At one moment, since the system started. ticks of all processors; process_s: processor time of this process
+    and of what it has started, a server for example;
     milliseconds of the hottest processor; periods of the processor quota of this process's cgroup, and those in which
     it was used up."""
 
@@ -42,6 +46,24 @@ def machine_ticks(stat: str) -> tuple[int | None, int | None]:
         return None, None
     ticks = [int(word) for word in words[1:9]]  # what follows (guest) is part of user and nice already
     return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
+
+
+def _stat_fields(path: Path) -> list[str]:
+    """Return what follows the program's name in /proc/PID/stat, which may hold blanks and brackets."""
+    return read_text(path).rpartition(")")[2].split()
+
+
+def family_ticks(proc: Path, pid: int) -> int:
+    """Return the clock ticks of a process and its living descendants, with those of the children they have waited for:
+    none is lost or counted twice when one ends. Places: proc_stat(5)."""
+    found = {int(path.parent.name): _stat_fields(path) for path in proc.glob("[0-9]*/stat")}
+    rows = {number: fields for number, fields in found.items() if len(fields) > _CUSTIME_PLACE}
+    family, size = {pid}, 0
+    while size != len(family):
+        size = len(family)
+        family |= {number for number, fields in rows.items() if int(fields[_PARENT_PLACE]) in family}
+    times = slice(_UTIME_PLACE, _CUSTIME_PLACE + 1)
+    return sum(int(word) for number in family & rows.keys() for word in rows[number][times])
 
 
 def numbers_in(text: str) -> dict[str, int]:
@@ -89,6 +111,7 @@ def read_counters(root: Path = Path("/")) -> Counters:
     """Return the counters now. Heat: `*_throttle_total_time_ms` of Intel processors (Linux 5.6 and later)."""
     proc = root / "proc"
     stat, times = read_text(proc / "stat"), os.times()
+    own_s = family_ticks(proc, os.getpid()) / os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 0.0
     busy, total = machine_ticks(stat)
     ticks = stat.partition("\n")[0].split()[1 : _LAST_PLACE + 1]
     pages = numbers_in(read_text(proc / "vmstat"))
@@ -96,7 +119,7 @@ def read_counters(root: Path = Path("/")) -> Counters:
     periods, throttled = _quota(proc, root / "sys/fs/cgroup")
     hot = (root / "sys/devices/system/cpu").glob("cpu[0-9]*/thermal_throttle/*_throttle_total_time_ms")
     return Counters(
-        process_s=times.user + times.system,
+        process_s=max(own_s, times.user + times.system),
         busy_ticks=busy,
         stolen_ticks=int(ticks[_STEAL_PLACE]) if total is not None and len(ticks) > _STEAL_PLACE else None,
         all_ticks=total,

@@ -9,7 +9,6 @@ again. Names: openvino_genai's type stubs and openvino/runtime/properties.hpp, 2
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -24,13 +23,8 @@ from mlperf_results.record import Sampling
 from harness.errors import HarnessError
 from harness.modelfacts import ModelFacts
 from harness.text.engine import EngineRequest, Finish, TextEngine, Tokens
-from harness.text.stepping import Progress, StepEngine, places, probe
-from harness.watch.machine import free_memory_bytes
+from harness.text.stepping import Progress, StepEngine, cache_gib, places, probe
 
-_GIB = 1 << 30
-_CACHE_PART = 0.25
-"""The part of free memory that keys and values may take: weights and activations come on top."""
-_MOST_CACHE_GIB = 64
 _KEPT_AS = {"int4": "u8", "int8": "u8", "fp16": "f16"}
 """The type of keys and values by that of the weights: no finer than those."""
 _FINISHES = {"STOP": Finish.STOP, "LENGTH": Finish.LENGTH}
@@ -119,17 +113,6 @@ def model_path(facts: ModelFacts) -> Path:
     raise HarnessError(f"openvino_genai reads one GGUF file; the model has {names}", "take the variation _gguf")
 
 
-def _cache_gib(request: EngineRequest) -> tuple[int, str]:
-    """Return the size of the cache in GiB, and who chose it."""
-    asked = request.text.kv_cache_bytes
-    if asked is not None:
-        return math.ceil(asked / _GIB), "user, in whole GiB"
-    free = free_memory_bytes()
-    if free is None:
-        return 1, "default"
-    return min(max(1, int(free * _CACHE_PART) // _GIB), _MOST_CACHE_GIB), "a quarter of the free memory"
-
-
 def _properties(request: EngineRequest) -> dict[str, Any]:
     return {
         "INFERENCE_NUM_THREADS": request.threads,
@@ -141,7 +124,7 @@ def _properties(request: EngineRequest) -> dict[str, Any]:
 
 def _scheduler(request: EngineRequest) -> Any:
     scheduler = openvino_genai.SchedulerConfig()
-    scheduler.cache_size = _cache_gib(request)[0]
+    scheduler.cache_size = cache_gib(request)[0]
     scheduler.max_num_seqs = places(request)[0]
     scheduler.enable_prefix_caching = False
     return scheduler
@@ -168,7 +151,7 @@ def open_engine(request: EngineRequest) -> TextEngine:
     record: dict[str, Json] = {
         "max_in_flight": {"value": count, "origin": origin},
         "kv_cache_bytes": {
-            "value": pipeline.get_metrics().cache_size_in_bytes, "origin": _cache_gib(request)[1]
+            "value": pipeline.get_metrics().cache_size_in_bytes, "origin": cache_gib(request)[1]
         },
         "max_batched_tokens": {"value": scheduler.max_num_batched_tokens, "origin": "OpenVINO's default"},
         "prefix_caching": {"value": scheduler.enable_prefix_caching, "origin": "the rules"},

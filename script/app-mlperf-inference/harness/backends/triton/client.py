@@ -19,10 +19,11 @@ import grpc
 import numpy as np
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
-from harness.backends.triton.keeper import SHARED_MEMORY
 from harness.backends.triton.repository import DATA_TYPES
-from harness.backends.triton.server import HOST, TritonServer
+from harness.backends.triton.server import TritonServer
 from harness.errors import HarnessError
+from harness.keeper import SHARED_MEMORY
+from harness.keptserver import HOST
 from harness.tensors import Array, NetworkSpec, Tensors, TensorSpec
 
 TRANSPORTS = ("grpc", "http", "shm")

@@ -16,8 +16,9 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.backends.triton.server import HOST, Start, TritonServer, read_server_files, reason, start_server
+from harness.backends.triton.server import Start, TritonServer, read_server_files, reason, start_server
 from harness.errors import HarnessError
+from harness.keptserver import HOST
 from harness.watch.owner import end_with_owner
 
 LOAD_S = 120.0

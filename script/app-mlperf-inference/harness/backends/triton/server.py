@@ -1,6 +1,6 @@
 """Starts a tritonserver on this machine and ends it: own free ports on 127.0.0.1, own deadline, own name.
 
-The server is a child of `keeper.py`, which ends it when this process is gone, however that came. Standard library only:
+The server is kept (harness/keptserver.py), so that none is left over. Standard library only:
 the process that starts a server needs neither Triton nor its client. Where the server's files are stands in the
 server.json that the recipe get-triton-server writes:
 
@@ -15,23 +15,16 @@ import http.client
 import json
 import os
 import secrets
-import socket
-import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.backends.triton import keeper
 from harness.errors import HarnessError
+from harness.keptserver import HOST, KeptServer, ask, free_ports, plain_environment
 
 FORMAT = 1
-HOST = "127.0.0.1"
-_KEEPER = Path(keeper.__file__)
-_GRACE_S = 5.0
-"""How long a server that was asked to end may take before it is killed."""
 _EXIT_TIMEOUT_S = 3
 _PORT_TRIES = 3
 _TAKEN = "already in use"
@@ -85,27 +78,6 @@ def read_server_files(path: Path) -> ServerFiles:
     return files
 
 
-def free_ports(count: int) -> list[int]:
-    """Return free ports of 127.0.0.1; another program may still take one before it is used."""
-    listeners = [socket.create_server((HOST, 0)) for _ in range(count)]
-    ports = [listener.getsockname()[1] for listener in listeners]
-    for listener in listeners:
-        listener.close()
-    return ports
-
-
-def ask(port: int, path: str, timeout_s: float = 5.0) -> tuple[int, Any]:
-    """Return status and content (JSON, None for none) of a GET; raises OSError and http.client.HTTPException."""
-    connection = http.client.HTTPConnection(HOST, port, timeout=timeout_s)
-    try:
-        connection.request("GET", path)
-        response = connection.getresponse()
-        body = response.read()
-        return response.status, json.loads(body) if body else None
-    finally:
-        connection.close()
-
-
 def arguments(start: Start, ports: Sequence[int], name: str, prefix: str) -> list[str]:
     """Return the command of the server: HTTP and gRPC on `ports`, no metrics, nothing completed from the model."""
     return [
@@ -135,30 +107,15 @@ def reason(log_text: str) -> str:
     return "; ".join(chosen[:4])[:1200] or "it printed nothing"
 
 
-class TritonServer:
+class TritonServer(KeptServer):
     """A server that is ready. `name` is its own, so that another program on the port is noticed."""
 
     def __init__(self, start: Start, name: str, ports: Sequence[int]) -> None:
-        self.files, self.log, self.name = start.files, start.log, name
+        self.files, self.name = start.files, name
         self.http_port, self.grpc_port = ports
-        self.prefix = f"{name}_"
-        command = arguments(start, ports, name, self.prefix)
-        order = {
-            "command": command,
-            "environment": {**_plain_environment(), **start.files.environment},
-            "log": str(start.log),
-            "shm_prefix": self.prefix,
-            "grace_s": _GRACE_S,
-        }
-        self._keeper = subprocess.Popen(
-            [sys.executable, "-I", str(_KEEPER), json.dumps(order)],
-            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether the server still runs."""
-        return self._keeper.poll() is None
+        prefix = f"{name}_"
+        environment = {**plain_environment(), **start.files.environment}
+        super().__init__(arguments(start, ports, name, prefix), environment, start.log, prefix)
 
     def is_ready(self) -> bool:
         """Whether the models can be asked; raises HarnessError when another server answers on the port."""
@@ -188,13 +145,6 @@ class TritonServer:
             raise HarnessError(message, f"its log: {self.log}")
         raise HarnessError(f"tritonserver ended before it was ready: {told}", f"its log: {self.log}")
 
-    def log_text(self) -> str:
-        """Return what the server has printed."""
-        try:
-            return self.log.read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return ""
-
     def statistics(self, model: str) -> Mapping[str, Any]:
         """Return Triton's own figures of a model (its statistics extension); raises HarnessError."""
         try:
@@ -207,26 +157,6 @@ class TritonServer:
             problem = error
         told = "" if self.is_alive else f"; the server has ended: {reason(self.log_text())}"
         raise HarnessError(f"tritonserver did not give its statistics: {problem}{told}", f"its log: {self.log}")
-
-    def stop(self) -> None:
-        """End the server and remove what it left in /dev/shm; may be called twice."""
-        if self._keeper.stdin is not None:
-            self._keeper.stdin.close()
-        try:
-            self._keeper.wait(3 * _GRACE_S)
-        except subprocess.TimeoutExpired:
-            self._keeper.kill()
-            self._keeper.wait()
-        keeper.remove_regions(self.prefix)  # the keeper did, unless it was killed itself
-
-    def exit_code(self) -> int | None:
-        """Return the server's exit code once it has ended."""
-        return self._keeper.poll()
-
-
-def _plain_environment() -> dict[str, str]:
-    """Return this process's environment without what leads the server's Python to other packages."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "LD_"))}
 
 
 def start_server(start: Start) -> TritonServer:

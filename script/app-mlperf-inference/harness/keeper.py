@@ -1,4 +1,4 @@
-"""Keeps one tritonserver: starts it, ends it, and leaves nothing behind. A process of its own, standard library only.
+"""Keeps one server: starts it, ends it, and leaves nothing behind. A process of its own, standard library only.
 
     python3 keeper.py '{"command": [...], "environment": {...}, "log": "server.log", "shm_prefix": "x_", "grace_s": 5}'
 

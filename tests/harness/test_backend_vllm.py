@@ -1,0 +1,120 @@
+"""The vllm engine: what it starts, what it says of itself, and that nothing is left. The server is a stand-in here; the
+real one is asked by tests/e2e."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from harness import keptserver
+from harness.backends.vllm import engine as vllm
+from harness.errors import HarnessError
+from harness.text.engine import Prompt, Request
+from harness.text.request import TextRequest
+from stub_openai import write_tokenizer
+from text_engines import Told, engine_request, prompts_of, tiny_model
+
+FAKE = """
+import os, sys, time
+sys.path.insert(0, {tests!r})
+import stub_openai
+words = sys.argv[1:]
+print("called with", *words, "cache", os.environ["VLLM_CPU_KVCACHE_SPACE"], os.environ["HF_HUB_OFFLINE"], flush=True)
+if {wrong!r} == "broken":
+    print("ValueError: the model is of a kind that is not known\\nmore lines", flush=True)
+    sys.exit(1)
+if {wrong!r} == "hang":
+    time.sleep(60)
+stub_openai.MODEL = words[words.index("--served-model-name") + 1]
+with stub_openai.running_stub(int(words[words.index("--port") + 1])):
+    time.sleep(60)
+"""
+
+
+def fake_python(folder: Path, wrong: str = "") -> Path:
+    """A program that stands for the Python of vLLM's environment."""
+    program, path = folder / "fake.py", folder / "python"
+    program.write_text(FAKE.format(tests=str(Path(__file__).parent), wrong=wrong))
+    path.write_text(f'#!/bin/sh\nexec {sys.executable} {program} "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
+def request_of(folder: Path, wrong: str = "", **text: object):
+    info = tiny_model(folder / "model")
+    write_tokenizer(folder / "model")
+    asked = TextRequest(server=fake_python(folder, wrong), **text)  # type: ignore[arg-type]
+    return engine_request(info, text=asked, folder=folder)
+
+
+def is_listening(port: int) -> bool:
+    try:
+        keptserver.ask(port, "/v1/models", timeout_s=1.0)
+    except OSError:
+        return False
+    return True
+
+
+def test_a_server_is_started_asked_and_ended(tmp_path: Path) -> None:
+    request = request_of(tmp_path, max_in_flight=3, kv_cache_bytes=1 << 31)
+    engine = vllm.open_engine(request)
+    port = engine._server.port
+    try:
+        told = Told()
+        engine.start(told)
+        prompts = prompts_of(5)
+        engine.submit([Request(number=number, prompt=Prompt(tokens=one)) for number, one in enumerate(prompts)])
+        told.wait(5)
+        assert not told.whys and sorted(told.answers) == list(range(5))
+        record = engine.record()
+    finally:
+        engine.close()
+    assert record["max_in_flight"] == {"value": 3, "origin": "user"}
+    assert record["kv_cache_gib"] == {"value": 2, "origin": "user, in whole GiB"}
+    assert record["prefix_caching"] == {"value": False, "origin": "the rules"}
+    assert "endpoint" not in record and str(port) not in str(record)
+    log = (tmp_path / "vllm.log").read_text()
+    assert f"--host 127.0.0.1 --port {port} --model {tmp_path / 'model'} --served-model-name model" in log
+    assert "--dtype float32 --max-model-len 48 --max-num-seqs 3 --no-enable-prefix-caching" in log
+    assert "cache 2 1" in log
+    assert not is_listening(port)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("broken", "ended before it was ready: ValueError: the model is of a kind that is not known"),
+        ("hang", "was not ready within 0.5 s"),
+    ],
+)
+def test_a_server_that_does_not_get_ready_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str, said: str
+) -> None:
+    monkeypatch.setattr(vllm, "_READY_S", 0.5 if wrong == "hang" else 20.0)
+    with pytest.raises(HarnessError) as caught:
+        vllm.open_engine(request_of(tmp_path, wrong))
+    assert said in str(caught.value) and "vllm.log" in str(caught.value.hint)
+
+
+def test_without_the_recipe_and_for_other_devices_it_refuses(tmp_path: Path) -> None:
+    info = tiny_model(tmp_path)
+    with pytest.raises(HarnessError, match="is not there: None") as caught:
+        vllm.open_engine(engine_request(info))
+    assert "--tags=get,vllm,server" in str(caught.value.hint)
+    with pytest.raises(HarnessError, match="device cuda, precision fp32; it runs on cpu in fp32, bf16"):
+        vllm.open_engine(engine_request(info, device="cuda"))
+    with pytest.raises(HarnessError, match="precision int4"):
+        vllm.open_engine(engine_request(info, precision="int4"))
+
+
+def test_the_server_sees_the_cores_it_may_use(tmp_path: Path) -> None:
+    start = vllm.Start(
+        python=Path("python"), model=tmp_path, precision="bf16", in_flight=4, cache_gib=1, longest=64, threads=2,
+        cores=(2, 3),
+    )  # fmt: skip
+    environment = start.environment(tmp_path)
+    assert (environment["VLLM_CPU_OMP_THREADS_BIND"], environment["OMP_NUM_THREADS"]) == ("2,3", "2")
+    assert environment["VLLM_NO_USAGE_STATS"] == "1" and os.fspath(tmp_path) in environment["VLLM_CACHE_ROOT"]
+    assert "bfloat16" in start.arguments(1)
