@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -128,12 +129,16 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--model_info", type=Path, required=True, help="model.json of the benchmark's model")
     parser.add_argument("--dataset", type=Path, required=True, help="folder of the data set")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--tokens", type=int, help="length of every answer, on both sides (the benchmark's limit)")
     return parser.parse_args()
 
 
 def main() -> int:
     given = parse()
     facts, asked = read_model_facts(None, given.model_info), record_of(given.model).generation
+    sampling = asked.sampling
+    if given.tokens is not None:
+        sampling = replace(sampling, max_tokens=given.tokens, is_end_ignored=True)
     dataset = registry.load_dataset_of(given.model).open_dataset(given.dataset)
     library = PromptLibrary(dataset, registry.load_text(given.model).open_text(facts).prompts)
     library.load(range(library.count))
@@ -142,7 +147,7 @@ def main() -> int:
 
     def opened(in_flight: int | None) -> TextEngine:
         request = EngineRequest(
-            facts=facts, sampling=asked.sampling, text=TextRequest(max_in_flight=in_flight),
+            facts=facts, sampling=sampling, text=TextRequest(max_in_flight=in_flight),
             precision=facts.precision, device="cpu", threads=len(cores),
             cores=tuple(core.processors[0] for core in cores), longest_prompt=asked.longest_prompt,
             folder=Path.cwd(), probes=prompts[:1],
