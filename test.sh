@@ -39,7 +39,7 @@ say "ruff, mypy, shellcheck ($("$bin/python" --version))"
 "$bin/ruff" format --check .
 git ls-files -z -- '*.sh' '*.bash' cm run.sh test.sh .ci/run | xargs -0 "$bin/shellcheck" --severity=warning --shell=bash
 "$bin/mypy" -p recipe_engine -p machine_facts -p nvidia_library -p mlperf_configs -p mlperf_data -p mlperf_gate \
-  -p mlperf_metrics -p submission -p vc_profile -p mlperf_sweeps -p results_store
+  -p mlperf_metrics -p submission -p vc_profile -p mlperf_sweeps -p mlperf_curves -p results_store
 wait "$preparing"
 without_torch="$CHECKOUT/$harness_env/without-torch"
 if [ -f "$without_torch" ]; then

@@ -11,9 +11,9 @@ from typing import NoReturn
 
 from mlperf_results.privacy import known_here
 from mlperf_results.rounds import ROUNDS
+from mlperf_results.textdocuments import Json
 
 from mlperf_gate import gate, official, report
-from mlperf_gate.documents import Json
 from mlperf_gate.views import Options
 
 _FACTS, _LOGS = "_facts", "_logs"

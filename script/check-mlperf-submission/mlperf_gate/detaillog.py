@@ -13,7 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from mlperf_gate.documents import Json, TextFile
+from mlperf_results.textdocuments import Json
+
+from mlperf_gate.documents import TextFile
 
 _MARKER = ":::MLLOG"
 _SETTINGS = ("effective_", "requested_", "result_", "early_stopping_", "loadgen_version", "sut_name", "num_errors")

@@ -7,12 +7,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+
+from mlperf_results.textdocuments import Json, json_object, yaml_mapping
 
 from mlperf_gate.listing import Listing
-
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
-"""What a JSON file can hold."""
 
 READ_LIMIT_BYTES = 50 * 1024 * 1024
 """No file of a submission may be larger (both checkers' limit of 50 MB); larger ones are not opened."""
@@ -121,30 +119,15 @@ def as_text_file(path: str, content: bytes) -> TextFile:
         return TextFile(path=path, problem=f"no UTF-8 text (byte {error.start})")
 
 
-def parse_json(text: str) -> Json | str:
-    """Return the JSON in a text; raises ValueError with words for people for anything else."""
-    try:
-        value: Json = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(str(error) or type(error).__name__) from None
-    return value
-
-
 def read_json(listing: Listing, path: str) -> JsonFile:
     """Return a file that should hold one JSON object."""
     source = read_text(listing, path)
     if not source.is_usable:
         return JsonFile(path=path, fields={}, source=source, problem=source.problem)
     try:
-        value = parse_json(source.text)
+        return JsonFile(path=path, fields=json_object(source.text), source=source)
     except ValueError as error:
-        return JsonFile(path=path, fields={}, source=source, problem=f"no JSON ({error})")
-    if not isinstance(value, dict):
-        return JsonFile(path=path, fields={}, source=source, problem=f"a JSON {type(value).__name__}, not an object")
-    return JsonFile(path=path, fields=value, source=source)
-
-
-NO_YAML = "PyYAML is not installed, which reads it (pip install PyYAML)"
+        return JsonFile(path=path, fields={}, source=source, problem=str(error))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,37 +144,15 @@ class YamlFile:
         return self.source.path
 
 
-_MOST_NODES = 10_000
-"""Of a YAML file: a few lines with aliases of aliases stand for millions, or for one another."""
-
-
-def _is_small(value: object) -> bool:
-    waiting, count = [value], 0
-    while waiting and count <= _MOST_NODES:
-        one, count = waiting.pop(), count + 1
-        waiting += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
-    return count <= _MOST_NODES
-
-
 def read_yaml(listing: Listing, path: str) -> YamlFile:
     """Return a file that should hold one YAML mapping."""
     source = read_text(listing, path)
     if not source.is_usable:
         return YamlFile(source=source, fields={}, problem=source.problem)
     try:
-        import yaml  # only trees with results from endpoints, or with power supplies, need it
-    except ImportError:
-        return YamlFile(source=source, fields={}, problem=NO_YAML)
-    try:
-        value = yaml.safe_load(source.text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        return YamlFile(source=source, fields={}, problem=f"no YAML ({' '.join(str(error).split())[:120]})")
-    if not isinstance(value, dict):
-        return YamlFile(source=source, fields={}, problem=f"a YAML {type(value).__name__}, not a mapping")
-    if not _is_small(value):
-        problem = f"more than {_MOST_NODES} values, with those that aliases repeat"
-        return YamlFile(source=source, fields={}, problem=problem)
-    return YamlFile(source=source, fields=value)
+        return YamlFile(source=source, fields=yaml_mapping(source.text))
+    except ValueError as error:
+        return YamlFile(source=source, fields={}, problem=str(error))
 
 
 def sha256_of(listing: Listing, path: str) -> str | None:

@@ -16,9 +16,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from mlperf_results.roundtables import ModelTable
+from mlperf_results.textdocuments import Json
 
 from mlperf_gate.detaillog import number_of
-from mlperf_gate.documents import Json, JsonFile, YamlFile, read_json, read_yaml
+from mlperf_gate.documents import JsonFile, YamlFile, read_json, read_yaml
 from mlperf_gate.listing import join
 from mlperf_gate.views import ScenarioView, Subject
 

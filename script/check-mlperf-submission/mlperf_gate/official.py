@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mlperf_results.names import printable
-
-from mlperf_gate.documents import Json
+from mlperf_results.textdocuments import Json
 
 TIMEOUT_S = 1800
 _LONGEST_MESSAGE = 2000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mlperf_results.names import printable
+from mlperf_results.textdocuments import Json
 
-from mlperf_gate.documents import Json
 from mlperf_gate.gate import Finding, Verdict
 from mlperf_gate.rulebook import Severity
 

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from mlperf_results.scorelines import HashLine, parse_counts, parse_hashes
+from mlperf_results.textdocuments import parse_json
 
-from mlperf_gate.documents import TextFile, digest_of_file, parse_json
+from mlperf_gate.documents import TextFile, digest_of_file
 from mlperf_gate.listing import join
 from mlperf_gate.rulebook import BOTH, NEWER, OLDER, OURS, Found, Scope, Severity, rule, shown
 from mlperf_gate.steps import Step

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from mlperf_results.textdocuments import Json
+
 from mlperf_gate.derivation import (
     CLOSE,
     SECOND_NS,
@@ -16,7 +18,6 @@ from mlperf_gate.derivation import (
     usable,
 )
 from mlperf_gate.detaillog import DetailLog
-from mlperf_gate.documents import Json
 from mlperf_gate.rulebook import BOTH, CLOSED, LOADGEN, MLPERF_CONF, Found, Scope, Severity, rule, shown
 from mlperf_gate.rules_figures import SINCE
 from mlperf_gate.steps import Step

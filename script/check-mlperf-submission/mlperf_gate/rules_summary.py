@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from mlperf_results.textdocuments import Json
+
 from mlperf_gate.derivation import PERCENTILES, has_token_latencies, scenario_of, usable
 from mlperf_gate.detaillog import DetailLog, number_of
-from mlperf_gate.documents import Json
 from mlperf_gate.rulebook import LOADGEN, Found, Scope, rule
 from mlperf_gate.rules_figures import SINCE
 from mlperf_gate.steps import Step

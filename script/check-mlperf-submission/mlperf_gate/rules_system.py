@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 
 from mlperf_results.systemkeys import KEYS, MEANINGFUL
+from mlperf_results.textdocuments import Json
 from mlperf_results.tree import CATEGORIES
 
 from mlperf_gate.detaillog import number_of
-from mlperf_gate.documents import Json, JsonFile, read_text, read_yaml
+from mlperf_gate.documents import JsonFile, read_text, read_yaml
 from mlperf_gate.listing import as_text, join
 from mlperf_gate.rulebook import BOTH, CLOSED, NEWER, OLDER, OURS, RULES_TEXT, Found, Scope, rule, shown
 from mlperf_gate.steps import Step

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
+from mlperf_results.textdocuments import Json
+
 from mlperf_gate.detaillog import parse_detail_log
-from mlperf_gate.documents import Json, as_text_file, read_bytes
+from mlperf_gate.documents import as_text_file, read_bytes
 from mlperf_gate.listing import Listing
 
 DETAIL_NAME, RESPONSES_NAME = "mlperf_log_detail.txt", "mlperf_log_accuracy.json"

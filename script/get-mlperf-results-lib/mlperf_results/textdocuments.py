@@ -1,0 +1,60 @@
+"""JSON and YAML texts from elsewhere, read with a limit on what they unfold to; problems are words for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TypeAlias
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+"""What a JSON file can hold."""
+
+NO_YAML = "PyYAML is not installed, which reads it (pip install PyYAML)"
+
+_MOST_NODES = 10_000
+"""Of a YAML file: a few lines with aliases of aliases stand for millions, or for one another."""
+
+
+def parse_json(text: str) -> Json:
+    """Return the JSON in a text; raises ValueError with words for people for anything else."""
+    try:
+        value: Json = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(str(error) or type(error).__name__) from None
+    return value
+
+
+def json_object(text: str) -> Mapping[str, Json]:
+    """Return the one JSON object in a text; raises ValueError with words for people."""
+    try:
+        value = parse_json(text)
+    except ValueError as error:
+        raise ValueError(f"no JSON ({error})") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"a JSON {type(value).__name__}, not an object")
+    return value
+
+
+def yaml_mapping(text: str) -> Mapping[str, Json]:
+    """Return the one YAML mapping in a text; raises ValueError with words for people, also without PyYAML."""
+    try:
+        import yaml  # only results from endpoints and of power measurements need it
+    except ImportError:
+        raise ValueError(NO_YAML) from None
+    try:
+        value = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ValueError(f"no YAML ({' '.join(str(error).split())[:120]})") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"a YAML {type(value).__name__}, not a mapping")
+    if not _is_small(value):
+        raise ValueError(f"more than {_MOST_NODES} values, with those that aliases repeat")
+    return value
+
+
+def _is_small(value: object) -> bool:
+    waiting, count = [value], 0
+    while waiting and count <= _MOST_NODES:
+        one, count = waiting.pop(), count + 1
+        waiting += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+    return count <= _MOST_NODES

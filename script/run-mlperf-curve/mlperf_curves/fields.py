@@ -1,0 +1,144 @@
+"""Takes typed values out of one JSON or YAML mapping, and collects what is wrong with them, each with its key path."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from mlperf_results.textdocuments import Json, json_object, yaml_mapping
+
+MOST_BYTES = 8 * 1024 * 1024
+"""No file of a point is larger but events.jsonl; the largest recorded summary has 30 kB."""
+
+_Read = TypeVar("_Read")
+
+
+class ClientFileError(ValueError):
+    """A file of a point is missing or is not what it should be; the text names it and all that is wrong."""
+
+    def __init__(self, path: Path, problems: tuple[str, ...]) -> None:
+        super().__init__(f"{path.name}: {'; '.join(problems)}")
+        self.path = path
+        self.problems = problems
+
+
+class Fields:
+    """The values of one mapping. Each reader returns its type's value, or None or a default, and notes a problem."""
+
+    def __init__(self, values: Mapping[str, Json], problems: list[str], prefix: str = "") -> None:
+        self.values = values
+        self.problems = problems
+        self.prefix = prefix
+
+    def within(self, key: str) -> Fields:
+        """Return the fields of an inner mapping, empty where there is none."""
+        value = self.values.get(key)
+        if value is not None and not isinstance(value, dict):
+            self._refuse(key, "a mapping", value)
+        return Fields(value if isinstance(value, dict) else {}, self.problems, f"{self.prefix}{key}.")
+
+    def each(self, key: str) -> list[Fields]:
+        """Return the fields of each mapping in a list."""
+        value = self.values.get(key)
+        if value is None:
+            return []
+        if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+            self._refuse(key, "a list of mappings", value)
+            return []
+        inner = [one for one in value if isinstance(one, dict)]
+        return [Fields(one, self.problems, f"{self.prefix}{key}[{index}].") for index, one in enumerate(inner)]
+
+    def number(self, key: str) -> float | None:
+        """Return a finite number, None where there is none."""
+        value = self.values.get(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            self._refuse(key, "a finite number", value)
+            return None
+        return value
+
+    def whole(self, key: str) -> int | None:
+        """Return a whole number, None where there is none."""
+        value = self.values.get(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int):
+            self._refuse(key, "a whole number", value)
+            return None
+        return value
+
+    def count(self, key: str) -> int:
+        """Return a number of things that must be there: whole, and 0 or more."""
+        value = self.whole(key)
+        if value is None and self.values.get(key) is None:
+            self.problems.append(f"{self.prefix}{key} is missing")
+        if value is not None and value < 0:
+            self._refuse(key, "0 or more", value)
+        return max(value or 0, 0)
+
+    def text(self, key: str, default: str = "") -> str:
+        """Return a text, `default` where there is none."""
+        value = self.values.get(key)
+        if value is None:
+            return default
+        if not isinstance(value, str):
+            self._refuse(key, "a text", value)
+            return default
+        return value
+
+    def needed(self, key: str) -> str:
+        """Return a text that must be there."""
+        value = self.text(key)
+        if not value and f"{self.prefix}{key}" not in " ".join(self.problems):
+            self.problems.append(f"{self.prefix}{key} is missing")
+        return value
+
+    def flag(self, key: str, default: bool | None = None) -> bool | None:
+        """Return true or false, `default` where there is neither."""
+        value = self.values.get(key)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            self._refuse(key, "true or false", value)
+            return default
+        return value
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Return the texts of a list."""
+        value = self.values.get(key)
+        if value is None:
+            return ()
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            self._refuse(key, "a list of texts", value)
+            return ()
+        return tuple(str(one) for one in value)
+
+    def checked(self, path: Path, value: _Read) -> _Read:
+        """Return what was made of the fields; raises ClientFileError with all problems that were noted."""
+        if self.problems:
+            raise ClientFileError(path, tuple(dict.fromkeys(self.problems)))
+        return value
+
+    def _refuse(self, key: str, allowed: str, found: Json) -> None:
+        self.problems.append(f"{self.prefix}{key} must be {allowed}, got {str(found)[:60]!r}")
+
+
+def read_fields(path: Path) -> Fields:
+    """Return the fields of a JSON or YAML file, by its ending; raises ClientFileError."""
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise ValueError(f"{path.stat().st_size} bytes, more than the {MOST_BYTES} that are read")
+        text = path.read_bytes().decode("utf-8")
+        values = yaml_mapping(text) if path.suffix in (".yaml", ".yml") else json_object(text)
+    except FileNotFoundError:
+        raise ClientFileError(path, ("missing",)) from None
+    except OSError as error:
+        raise ClientFileError(path, (f"cannot be read ({error.strerror})",)) from None
+    except UnicodeDecodeError as error:
+        raise ClientFileError(path, (f"no UTF-8 text (byte {error.start})",)) from None
+    except ValueError as error:
+        raise ClientFileError(path, (str(error),)) from None
+    return Fields(values, [])
