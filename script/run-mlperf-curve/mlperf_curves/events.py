@@ -1,0 +1,251 @@
+"""Derives the figures of a performance run again from events.jsonl, the client's log of every sample.
+
+What the client does (src/inference_endpoint/async_utils/services/metrics_aggregator/{metrics_table,registry}.py of
+mlcommons/endpoints ea332753, 2026-08-21): a sample counts if it was issued between start and stop of performance
+tracking; the duration ends with the last of them that completed; TTFT, latency and TPOT are differences of times of
+events, TPOT divided by the tokens behind the first chunk; percentiles are elements of the sample (numpy's "lower").
+Every line is read once; the many lines of further chunks are passed over unparsed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mlperf_curves.clientfiles import Distribution, Summary
+
+PERCENTILES = (99.9, 99.0, 97.0, 95.0, 90.0, 80.0, 75.0, 50.0, 25.0, 10.0, 5.0, 1.0)
+CountTokens = Callable[[str], int]
+
+_FURTHER_CHUNK = '{"event_type":"sample.recv_non_first"'
+_CLOSE = 1e-9
+"""Sums of fractions differ by the order in which they were added."""
+
+
+class EventsError(ValueError):
+    """events.jsonl is not what the client writes; the text has the line."""
+
+
+@dataclass(slots=True)
+class _Sample:
+    issued_ns: int
+    prompt: str | None
+    first_ns: int | None = None
+    completed_ns: int | None = None
+    chunks: tuple[str, ...] | None = None
+
+
+@dataclass(slots=True)
+class _Session:
+    is_tracking: bool = False
+    start_ns: int | None = None
+    samples: dict[str, _Sample] = field(default_factory=dict)
+    failed: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Derived:
+    """What follows from the events of a performance run. Times are nanoseconds of the client's monotonic clock.
+
+    echoed: answers that are their prompt word by word; tokens: None without a tokenizer, or where an answer has
+    reasoning or tool calls, which only the model's chat template turns into text. issue_ns: ascending.
+    """
+
+    issued: int
+    completed: int
+    failed: int
+    duration_ns: int
+    ttft: Distribution
+    latency: Distribution
+    tpot: Distribution | None
+    input_tokens: Distribution | None
+    output_tokens: Distribution | None
+    greatest_in_flight: int
+    distinct_prompts: int
+    echoed: int
+    issue_ns: tuple[int, ...]
+
+    def issue_span_s(self, first: int = 0, count: int | None = None) -> float:
+        """Return the seconds over which samples were issued: of `count` from the one with index `first`."""
+        part = self.issue_ns[first : None if count is None else first + count]
+        return (part[-1] - part[0]) / 1e9 if part else 0.0
+
+
+def distribution_of(values: Sequence[float]) -> Distribution:
+    """Return the client's figures of a sample; all None for an empty one."""
+    if not values:
+        return Distribution(percentiles={}, estimates={})
+    ordered = sorted(values)
+    percentiles = {percent: ordered[math.floor((len(ordered) - 1) * (percent / 100))] for percent in PERCENTILES}
+    total = sum(ordered) if all(isinstance(one, int) for one in ordered) else math.fsum(ordered)
+    return Distribution(
+        total=total,
+        least=ordered[0],
+        greatest=ordered[-1],
+        median=percentiles[50.0],
+        mean=total / len(ordered),
+        percentiles=percentiles,
+        estimates={},
+    )
+
+
+def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    opener = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opener(path, "rt", encoding="utf-8") as stream:
+            for number, line in enumerate(stream, 1):
+                if line.startswith(_FURTHER_CHUNK) or not line.strip():
+                    continue
+                value = json.loads(line)
+                if not isinstance(value, dict) or not isinstance(value.get("timestamp_ns"), int):
+                    raise EventsError(f"{path.name}:{number}: not an event of the client")
+                yield number, value
+    except (OSError, EOFError, ValueError, RecursionError) as error:
+        if isinstance(error, EventsError):
+            raise
+        raise EventsError(f"{path.name} cannot be read: {error}") from None
+
+
+def _prompt(data: object) -> str | None:
+    """The text of ["PromptData", text, token ids, messages ...], None where it has none."""
+    if isinstance(data, list) and len(data) > 1 and isinstance(data[1], str):
+        return data[1]
+    return None
+
+
+def _chunks(data: object) -> tuple[str, ...] | None:
+    """The chunks of ["TextModelOutput", output, reasoning, tool calls]; None where they are not all of the answer."""
+    if not isinstance(data, list) or len(data) < 2 or any(data[2:]):
+        return None
+    output = data[1]
+    if isinstance(output, str):
+        return (output,)
+    return tuple(output) if isinstance(output, list) and all(isinstance(one, str) for one in output) else None
+
+
+def _take(session: _Session, event: Mapping[str, Any]) -> None:
+    kind, time_ns, uuid = str(event.get("event_type")), event["timestamp_ns"], str(event.get("sample_uuid") or "")
+    if kind == "session.start_performance_tracking":
+        if session.start_ns is not None:
+            raise EventsError("performance tracking starts twice")
+        session.is_tracking, session.start_ns = True, time_ns
+    elif kind == "session.stop_performance_tracking":
+        session.is_tracking = False
+    elif kind == "sample.issued":
+        if session.is_tracking and uuid not in session.samples:
+            session.samples[uuid] = _Sample(time_ns, _prompt(event.get("data")))
+    elif uuid in session.samples:
+        sample = session.samples[uuid]
+        if sample.completed_ns is not None:
+            return
+        if kind == "sample.recv_first":
+            sample.first_ns = time_ns
+        elif kind == "sample.complete":
+            sample.completed_ns, sample.chunks = time_ns, _chunks(event.get("data"))
+        elif kind.startswith("error."):
+            session.failed += 1
+
+
+def _greatest_in_flight(samples: Sequence[_Sample]) -> int:
+    steps = [(one.issued_ns, 1) for one in samples]
+    steps += [(one.completed_ns, -1) for one in samples if one.completed_ns is not None]
+    greatest = running = 0
+    for _, step in sorted(steps):  # at the same time an end comes before a beginning
+        running += step
+        greatest = max(greatest, running)
+    return greatest
+
+
+def _tokens(samples: Sequence[_Sample], count: CountTokens) -> tuple[list[int], list[int], list[float]] | None:
+    """Tokens of prompts, tokens of answers, nanoseconds a token behind the first chunk."""
+    prompts, answers, tpot = [], [], []
+    for one in samples:
+        if one.prompt:
+            prompts.append(count(one.prompt))
+        if one.completed_ns is None:
+            continue
+        if one.chunks is None:
+            return None
+        if text := "".join(one.chunks):
+            answers.append(count(text))
+        behind = count("".join(one.chunks[1:])) if len(one.chunks) > 1 else 0
+        if one.first_ns is not None and behind > 0:
+            tpot.append((one.completed_ns - one.first_ns) / behind)
+    return prompts, answers, tpot
+
+
+def derive(path: Path, count_tokens: CountTokens | None = None) -> Derived:
+    """Return what follows from events.jsonl (or events.jsonl.gz); raises EventsError.
+
+    count_tokens: the number of tokens of a text, without special tokens, by the tokenizer that the client had.
+    """
+    session = _Session()
+    for number, event in _lines(path):
+        try:
+            _take(session, event)
+        except EventsError as error:
+            raise EventsError(f"{path.name}:{number}: {error}") from None
+    if session.start_ns is None:
+        raise EventsError(f"{path.name}: performance tracking never starts")
+    samples = list(session.samples.values())
+    ended = [one.completed_ns for one in samples if one.completed_ns is not None]
+    tokens = _tokens(samples, count_tokens) if count_tokens else None
+    texts = [(one.prompt, "".join(one.chunks or ())) for one in samples if one.prompt]
+    return Derived(
+        issued=len(samples),
+        completed=len(ended),
+        failed=session.failed,
+        duration_ns=max(ended, default=session.start_ns) - session.start_ns,
+        ttft=distribution_of([one.first_ns - one.issued_ns for one in samples if one.first_ns is not None]),
+        latency=distribution_of([one.completed_ns - one.issued_ns for one in samples if one.completed_ns is not None]),
+        input_tokens=distribution_of(tokens[0]) if tokens else None,
+        output_tokens=distribution_of(tokens[1]) if tokens else None,
+        tpot=distribution_of(tokens[2]) if tokens else None,
+        greatest_in_flight=_greatest_in_flight(samples),
+        distinct_prompts=len({prompt for prompt, _ in texts}),
+        echoed=sum(prompt.split() == answer.split() for prompt, answer in texts),
+        issue_ns=tuple(sorted(one.issued_ns for one in samples)),
+    )
+
+
+def _figures(name: str, one: Distribution) -> Iterator[tuple[str, float | None]]:
+    yield f"{name}.total", one.total
+    yield f"{name}.min", one.least
+    yield f"{name}.max", one.greatest
+    yield f"{name}.avg", one.mean
+    for percent in PERCENTILES:
+        yield f"{name}.percentiles.{percent}", one.percentile(percent)
+
+
+def compared(summary: Summary, derived: Derived) -> Iterator[tuple[str, float | None, float | None]]:
+    """Yield each figure that is in both: its name, the summary's value, the derived one."""
+    for key in ("issued", "completed", "failed"):
+        yield f"n_samples_{key}", getattr(summary, key), getattr(derived, key)
+    yield "duration_ns", summary.duration_ns, derived.duration_ns
+    for name in ("ttft", "tpot", "latency", "input_tokens", "output_tokens"):
+        ours: Distribution | None = getattr(derived, name)
+        theirs: Distribution = getattr(summary, name)
+        if ours is not None:
+            for (figure, value), (_, found) in zip(_figures(name, theirs), _figures(name, ours), strict=True):
+                yield figure, value, found
+
+
+def differences(summary: Summary, derived: Derived) -> tuple[str, ...]:
+    """Return the figures of a summary that do not follow from the events, as `name: summary, events`."""
+    return tuple(
+        f"{name}: {value}, from the events {found}"
+        for name, value, found in compared(summary, derived)
+        if not _equal(value, found)
+    )
+
+
+def _equal(value: float | None, found: float | None) -> bool:
+    if value is None or found is None:
+        return value is found
+    return math.isclose(value, found, rel_tol=_CLOSE, abs_tol=_CLOSE)
