@@ -16,7 +16,7 @@ from mlperf_curves.fields import Fields, read_fields
 
 CONFIG, SUMMARY, SCORES = "config.yaml", "result_summary.json", "accuracy_results.json"
 EVENTS = "events.jsonl"
-PERFORMANCE_FOLDER, ACCURACY_FOLDER = "performance", "accuracy"
+_FOLDERS = {SUMMARY: "performance", SCORES: "accuracy"}
 
 _NS_PER_MS = 1e6
 _NS_PER_S = 1e9
@@ -313,20 +313,19 @@ def read_config(path: Path) -> ClientConfig:
     return fields.checked(path, config)
 
 
-def _either(folder: Path, inner: str, name: str) -> Path:
-    """The file in its folder of a report, or flat as in a tree."""
-    nested = folder / inner / name
+def in_folder(folder: Path, name: str) -> Path:
+    """Return where a file is: in its part of a report folder, or flat as in a tree."""
+    nested = folder / _FOLDERS.get(name, ".") / name
     return nested if nested.is_file() else folder / name
 
 
 def read_run(folder: Path) -> RecordedRun:
     """Return a report folder or a point of a tree; raises ClientFileError for the first file that is none."""
-    scores, events = _either(folder, ACCURACY_FOLDER, SCORES), folder / EVENTS
-    packed = folder / f"{EVENTS}.gz"
+    scores, events, packed = in_folder(folder, SCORES), folder / EVENTS, folder / f"{EVENTS}.gz"
     return RecordedRun(
         folder=folder,
         config=read_config(folder / CONFIG),
-        summary=read_summary(_either(folder, PERFORMANCE_FOLDER, SUMMARY)),
+        summary=read_summary(in_folder(folder, SUMMARY)),
         accuracy=read_accuracy(scores) if scores.is_file() else None,
         events=events if events.is_file() else packed if packed.is_file() else None,
     )
