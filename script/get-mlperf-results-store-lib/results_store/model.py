@@ -121,8 +121,9 @@ class NewResult:
 
     run_id: what tells it from others of its source. labels: words that must stand beside its figures (unofficial,
     synthetic, stand-in, test run, not exclusive). stack_version: the versions, which are the axis of its history.
-    metric, unit, higher_is_better: of `value`. command: what repeats it, "" where it is not known. notes: what could
-    not be normalised. raw: the source's own words, untouched.
+    metric, unit, higher_is_better: of `value`, which is finite. command: what repeats it, "" where it is not known.
+    notes: what could not be normalised. raw: the source's own words, untouched: what JSON can hold. submitter,
+    system_name: of a published result, as its source spells them.
     """
 
     run_id: str
@@ -144,6 +145,8 @@ class NewResult:
     curve: tuple[CurvePoint, ...]
     notes: tuple[str, ...]
     raw: Mapping[str, Any]
+    submitter: str = ""
+    system_name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

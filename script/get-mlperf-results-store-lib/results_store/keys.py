@@ -1,0 +1,84 @@
+"""What makes two results comparable, as keys: SHA-256 of canonical JSON, the same in every database. Pure.
+
+The key of a configuration leaves out what may differ between runs that are compared: versions of the software (the axis
+of their history), measured settings, time, who sent them, the host, and the round, division and category of a
+submission. A published result of the open division has a model of its own, which its `model_digest` says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import Any
+
+from results_store.model import Configuration, System
+
+ID_LENGTH = 12
+"""Characters of a result's id: 60 bits, so that a million results meet by chance once in two million databases."""
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+"""Base 32 without the letters that are read as digits (Crockford)."""
+
+_MARKS = re.compile(r"\((?:r|tm|c)\)|[®™©]", re.IGNORECASE)
+_CLOCK = re.compile(r"\s*@\s*[\d.]+\s*[gm]hz\b.*", re.IGNORECASE)
+_FILLER = re.compile(r"\b(?:cpu|gpu|processor|\d+-core|graphics)\b", re.IGNORECASE)
+_VENDORS = re.compile(r"^(?:nvidia|intel|amd|advanced micro devices,? inc\.?)\s+", re.IGNORECASE)
+
+
+def canonical_json(value: Any) -> str:
+    """Return the one JSON text of a value: sorted keys, no spaces, ASCII. Raises ValueError where JSON has no form."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def digest_of(value: Any) -> str:
+    """The SHA-256 of a value's canonical JSON, in hex."""
+    return hashlib.sha256(canonical_json(value).encode("ascii")).hexdigest()
+
+
+def normal_name(name: str) -> str:
+    """Return a processor's or accelerator's name as it is compared: `Intel(R) Xeon(R) 6767P CPU` is `xeon 6767p`."""
+    text = _CLOCK.sub("", _MARKS.sub(" ", name))
+    words = " ".join(_FILLER.sub(" ", text).replace("_", " ").replace("-", " ").split())
+    return _VENDORS.sub("", words).casefold() or " ".join(name.split()).casefold()
+
+
+def system_key(system: System) -> str:
+    """The key of what a system consists of; its further facts are not in it."""
+    return digest_of(
+        {
+            "accelerator": normal_name(system.accelerator),
+            "accelerator_count": system.accelerator_count,
+            "nodes": system.nodes,
+            "cpu": normal_name(system.cpu),
+            "sockets": system.sockets,
+            "cores": system.cores,
+            "memory_gib": system.memory_gib,
+        }
+    )
+
+
+def configuration_key(configuration: Configuration) -> str:
+    """The key of what was measured and on what: results with the same one may be compared."""
+    return digest_of(
+        {
+            "suite": configuration.suite,
+            "benchmark": configuration.benchmark,
+            "scenario": configuration.scenario,
+            "precision": configuration.precision,
+            "tier": configuration.tier,
+            "data_kind": configuration.data_kind,
+            "model": configuration.model_digest,
+            "run_class": configuration.run_class,
+            "stack": configuration.stack,
+            "device": configuration.device,
+            "settings": dict(configuration.settings),
+            "system": system_key(configuration.system),
+        }
+    )
+
+
+def result_id(kind: str, key_id: str, run_id: str) -> str:
+    """The id of a result: of its kind, the key that signed it ("" without) and its run, in every database the same."""
+    number = int(digest_of([kind, key_id, run_id])[:16], 16)
+    return "".join(_ALPHABET[(number >> (5 * place)) & 31] for place in range(ID_LENGTH))

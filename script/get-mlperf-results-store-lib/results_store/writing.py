@@ -1,0 +1,204 @@
+"""The rows of one result, written in the caller's transaction: store.py says when and what follows."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import dataclass
+from typing import Any
+
+from results_store.keys import canonical_json, configuration_key, result_id, system_key
+from results_store.model import Configuration, NewResult, Signer, Source, System
+from results_store.objects import kept_text, kept_value, result_digest
+
+_PARTS = ("figure", "accuracy", "file", "curve_point")
+
+
+@dataclass(frozen=True, slots=True)
+class AddedRow:
+    """A result with where it came from, who signed it and when it was first kept."""
+
+    new: NewResult
+    source: Source
+    signer: Signer | None
+    added_utc: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What stands in the database of a result; other content: it stood there before with another digest."""
+
+    id: str
+    state: str
+    is_new: bool
+    has_other_content: bool
+
+
+def _insert(db: sqlite3.Connection, table: str, row: dict[str, Any], *, or_keep: bool = False) -> int:
+    """Insert a row; names are this module's own, values are bound."""
+    verb = "INSERT OR IGNORE" if or_keep else "INSERT"
+    text = f"{verb} INTO {table} ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})"
+    values = tuple(kept_text(value) if isinstance(value, str) else value for value in row.values())
+    return int(db.execute(text, values).lastrowid or 0)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(kept_value(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+def _source_id(db: sqlite3.Connection, source: Source, now: str) -> int:
+    row = {"kind": source.kind, "name": source.name, "digest": source.digest, "imported_utc": now}
+    _insert(db, "source", row, or_keep=True)
+    text = "SELECT id FROM source WHERE kind = ? AND name = ? AND digest = ?"
+    return int(db.execute(text, (source.kind, kept_text(source.name), source.digest)).fetchone()[0])
+
+
+def _keep_signer(db: sqlite3.Connection, signer: Signer, now: str) -> None:
+    row = {"key_id": signer.key_id, "public_key": signer.public_key, "alias": signer.alias, "first_seen": now}
+    _insert(db, "signer", row, or_keep=True)
+    alias = kept_text(signer.alias)
+    db.execute("UPDATE signer SET alias = ? WHERE key_id = ? AND alias <> ?", (alias, signer.key_id, alias))
+
+
+def _keep_system(db: sqlite3.Connection, system: System) -> str:
+    key = system_key(system)
+    row = {"key": key, "accelerator": system.accelerator, "accelerator_count": system.accelerator_count,
+           "nodes": system.nodes, "cpu": system.cpu, "sockets": system.sockets, "cores": system.cores,
+           "memory_gib": system.memory_gib}  # fmt: skip
+    _insert(db, "system", row, or_keep=True)
+    return key
+
+
+def _keep_configuration(db: sqlite3.Connection, found: Configuration) -> str:
+    key = configuration_key(found)
+    row = {
+        **{name: getattr(found, name) for name in ("suite", "benchmark", "scenario", "precision", "tier", "stack",
+                                                   "device", "data_kind", "run_class", "model_digest")},
+        "key": key,
+        "settings": canonical_json(kept_value(found.settings)),
+        "system_key": _keep_system(db, found.system),
+    }  # fmt: skip
+    _insert(db, "configuration", row, or_keep=True)
+    return key
+
+
+def _result_row(added: AddedRow) -> dict[str, Any]:
+    new, place = added.new, added.new.configuration
+    names = ("run_id", "kind", "submitter", "system_name", "made_utc", "stack_version", "metric", "value", "unit",
+             "higher_is_better", "valid", "verification", "command")  # fmt: skip
+    return {
+        **{name: getattr(new, name) for name in names},
+        "round": place.round,
+        "division": place.division,
+        "category": place.category,
+        "labels": _json(new.labels),
+        "added_utc": added.added_utc,
+        "notes": _json(new.notes),
+        "system_facts": _json(place.system.facts),
+        "raw": _json(new.raw),
+    }
+
+
+def _keep_parts(db: sqlite3.Connection, row_id: str, new: NewResult) -> None:
+    rows: list[tuple[str, dict[str, Any]]] = []
+    rows += [("figure", {"name": f.name, "value": f.value, "unit": f.unit}) for f in new.figures]
+    rows += [
+        ("accuracy", {"name": s.name, "value": s.value, "target": s.target, "passed": s.passed, "basis": s.basis})
+        for s in new.accuracy
+    ]
+    rows += [("file", {"name": f.name, "sha256": f.sha256, "bytes": f.size_bytes, "body": f.body}) for f in new.files]
+    rows += [
+        ("curve_point", {"concurrency": p.concurrency, "region": p.region, "system_tps": p.system_tps,
+                         "tps_per_user": p.tps_per_user, "ttft_p90_ms": p.ttft_p90_ms, "accuracy": p.accuracy})
+        for p in new.curve
+    ]  # fmt: skip
+    for place, (table, row) in enumerate(rows):
+        _insert(db, table, {"result_id": row_id, "place": place, **row})
+
+
+def words_of(added: AddedRow) -> str:
+    """What a search finds a result by."""
+    new, place = added.new, added.new.configuration
+    alias = added.signer.alias if added.signer is not None else ""
+    parts = (place.benchmark, place.scenario, place.precision, place.stack, new.stack_version, place.division,
+             place.round, place.system.accelerator, place.system.cpu, new.submitter, new.system_name, alias,
+             *new.labels, *(str(value) for value in place.system.facts.values() if isinstance(value, str)))  # fmt: skip
+    return " ".join(dict.fromkeys(part for part in parts if part))
+
+
+def _list(db: sqlite3.Connection, seq: int, words: str) -> None:
+    """Make the rows that pages of many results read."""
+    row = db.execute(
+        "SELECT result.*, configuration.*, system.accelerator, system.accelerator_count, system.nodes, system.cpu "
+        "FROM result JOIN configuration ON configuration.key = configuration_key "
+        "JOIN system ON system.key = system_key WHERE seq = ?",
+        (seq,),
+    )
+    found = dict(zip((column[0] for column in row.description), row.fetchone(), strict=True))
+    names = [str(column[1]) for column in db.execute("PRAGMA table_info(listing)")]
+    _insert(db, "listing", {**{name: found[name] for name in names}, "signer": found["signer"] or ""})
+    for label in dict.fromkeys(json.loads(found["labels"])):
+        _insert(db, "label", {"label": label, "seq": seq})
+    _insert(db, "search", {"rowid": seq, "words": words})
+
+
+def add_result(db: sqlite3.Connection, added: AddedRow) -> Kept:
+    """Write a result unless it is there. Raises ValueError for what cannot be written."""
+    new, signer = added.new, added.signer
+    key_id = signer.key_id if signer is not None else ""
+    found_id, digest = result_id(new.kind, key_id, new.run_id), result_digest(new)
+    found = db.execute("SELECT state, digest FROM result WHERE id = ?", (found_id,)).fetchone()
+    if found is not None:
+        return Kept(found_id, found[0], False, found[1] != digest)
+    if signer is not None:
+        _keep_signer(db, signer, added.added_utc)
+    row = {
+        **_result_row(added),
+        "id": found_id,
+        "digest": digest,
+        "configuration_key": _keep_configuration(db, new.configuration),
+        "source_id": _source_id(db, added.source, added.added_utc),
+        "signer": key_id or None,
+    }
+    seq = _insert(db, "result", row)
+    _keep_parts(db, found_id, new)
+    _list(db, seq, words_of(added))
+    set_states(db, "id", found_id)
+    return Kept(found_id, "shown", True, False)
+
+
+def set_states(db: sqlite3.Connection, column: str, value: str) -> None:
+    """Give the listing of a result (`id`) or of a key's results (`signer`) the state that the public sees."""
+    db.execute(
+        "UPDATE listing SET state = (SELECT CASE WHEN signer.trust = 'blocked' THEN 'hidden' ELSE result.state END "
+        "FROM result LEFT JOIN signer ON signer.key_id = result.signer WHERE result.seq = listing.seq) "
+        f"WHERE {column} = ?",
+        (value,),
+    )
+
+
+def drop_body(db: sqlite3.Connection, row_id: str) -> None:
+    """Drop all of a result but its id, its run, its digest, its source and its signer."""
+    seq, key = db.execute("SELECT seq, configuration_key FROM result WHERE id = ?", (row_id,)).fetchone()
+    for table in _PARTS:
+        db.execute(f"DELETE FROM {table} WHERE result_id = ?", (row_id,))
+    db.execute("DELETE FROM search WHERE rowid = ?", (seq,))
+    db.execute("DELETE FROM label WHERE seq = ?", (seq,))
+    db.execute("DELETE FROM listing WHERE seq = ?", (seq,))
+    db.execute(
+        "UPDATE result SET state = 'withdrawn', configuration_key = NULL, value = NULL, valid = NULL, round = '', "
+        "division = '', category = '', submitter = '', system_name = '', labels = '[]', made_utc = '', "
+        "stack_version = '', metric = '', unit = '', command = '', notes = '[]', system_facts = '{}', raw = '{}' "
+        "WHERE seq = ?",
+        (seq,),
+    )
+    system = db.execute("SELECT system_key FROM configuration WHERE key = ?", (key,)).fetchone()[0]
+    db.execute(
+        "DELETE FROM configuration WHERE key = ? AND NOT EXISTS "
+        "(SELECT 1 FROM result WHERE configuration_key = configuration.key)",
+        (key,),
+    )
+    db.execute(
+        "DELETE FROM system WHERE key = ? AND NOT EXISTS (SELECT 1 FROM configuration WHERE system_key = system.key)",
+        (system,),
+    )

@@ -1,0 +1,304 @@
+"""The database keeps results whole, once, in an order that pages can go through, and forgets only what is withdrawn."""
+
+from __future__ import annotations
+
+import dataclasses
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from made_results import RESULT, SIGNER, SOURCE, SYSTEM, made
+from results_store import schema
+from results_store.keys import configuration_key, normal_name, system_key
+from results_store.listing import FACETS, SORTS, BadQuery, Filter, Sort
+from results_store.model import CurvePoint
+from results_store.store import Conflict, NoSuchResult, Store, Withdrawn
+
+NOON = "2026-11-23T12:00:00Z"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "results.db", clock=lambda: NOON) as opened:
+        yield opened
+
+
+def test_a_result_comes_back_as_it_was_added(store: Store) -> None:
+    added = store.add(RESULT, SOURCE, SIGNER)
+    found = store.result(added.id)
+    bodiless = tuple(dataclasses.replace(file, body=None) for file in RESULT.files)
+    assert found.result == dataclasses.replace(RESULT, files=bodiless)
+    assert (found.source, found.signer, found.added_utc, found.state) == (SOURCE, SIGNER, NOON, "shown")
+    assert found.key == configuration_key(RESULT.configuration)
+    assert found.system_key == system_key(SYSTEM)
+    assert store.file(added.id, "mlperf_log_summary.txt") == b"text"
+    assert store.file(added.id, "mlperf_log_accuracy.json") is None
+    assert store.file(added.id, "../results.db") is None
+
+
+def test_a_curve_keeps_its_points_in_order(store: Store) -> None:
+    points = tuple(
+        CurvePoint(concurrency=n, region="low", system_tps=10.0 * n, tps_per_user=9.0, ttft_p90_ms=3.0, accuracy=None)
+        for n in (64, 1, 8)
+    )
+    assert store.result(store.add(made(curve=points), SOURCE).id).result.curve == points
+
+
+def test_the_same_result_is_kept_once_and_another_content_is_refused(store: Store) -> None:
+    first = store.add(RESULT, SOURCE, SIGNER)
+    assert first.is_new
+    again = store.add(RESULT, dataclasses.replace(SOURCE, name="another folder"), SIGNER)
+    assert (again.id, again.is_new) == (first.id, False)
+    with pytest.raises(Conflict) as refused:
+        store.add(made(value=124.0), SOURCE, SIGNER)
+    assert refused.value.result_id == first.id
+    assert store.add(RESULT, SOURCE).id != first.id  # nobody's result of the same name is another one
+    assert store.facets().total == 2
+
+
+def test_a_refused_result_leaves_nothing_behind(store: Store) -> None:
+    for wrong in (made(value=float("nan")), made(raw={"n": float("inf")}), made(system={"cores": 2**70})):
+        with pytest.raises(ValueError):
+            store.add(wrong, SOURCE, SIGNER)
+    assert store.facets().total == 0
+    assert store.signer(SIGNER.key_id) is None
+
+
+def test_texts_that_a_database_cannot_hold_become_their_escapes(store: Store) -> None:
+    added = store.add(made(command="a\ud800b\0c", raw={"t": "\udfff"}, submitter="‮x"), SOURCE)
+    found = store.result(added.id).result
+    assert (found.command, found.raw, found.submitter) == ("a\\ud800b\0c", {"t": "\\udfff"}, "‮x")
+    assert not store.add(made(command="a\ud800b\0c", raw={"t": "\udfff"}, submitter="‮x"), SOURCE).is_new
+    assert store.find(Filter(chosen={"benchmark": ["\ud800"]}, text="\ud800")).rows == ()
+    with pytest.raises(NoSuchResult):
+        store.result("\ud800")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"scenario": "Server"},
+        {"precision": "fp32"},
+        {"tier": "99.9"},
+        {"stack": "openvino"},
+        {"device": "cuda"},
+        {"data_kind": "synthetic"},
+        {"run_class": "fast"},
+        {"model_digest": "00" * 32},
+        {"settings": {"batch_size": "8"}},
+        {"system": {"cores": 32}},
+        {"system": {"accelerator_count": 4}},
+    ],
+    ids=str,
+)
+def test_what_makes_results_incomparable_changes_the_key(change: dict[str, object]) -> None:
+    assert configuration_key(made(**change).configuration) != configuration_key(RESULT.configuration)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"round": "v6.1"},
+        {"division": "open"},
+        {"category": "edge"},
+        {"stack_version": "onnxruntime 2"},
+        {"made_utc": ""},
+        {"system": {"facts": {"host": "x"}}},
+        {"system": {"accelerator": "VENDOR x100_32GB", "cpu": "Maker(R) Chip 9000 CPU @ 2.00GHz"}},
+    ],
+    ids=str,
+)
+def test_what_comparable_results_may_differ_in_is_not_in_the_key(change: dict[str, object]) -> None:
+    assert configuration_key(made(**change).configuration) == configuration_key(RESULT.configuration)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("Intel(R) Xeon(R) 6767P", "xeon 6767p"),
+        ("INTEL(R) XEON(R) 6767P CPU @ 2.40GHz", "xeon 6767p"),
+        ("AMD EPYC 9375F 32-Core Processor", "epyc 9375f"),
+        ("NVIDIA H200-SXM-141GB", "h200 sxm 141gb"),
+        ("NVIDIA", "nvidia"),
+        ("CPU", "cpu"),
+        ("", ""),
+    ],
+)
+def test_names_of_hardware_are_compared_without_their_ornaments(name: str, expected: str) -> None:
+    assert normal_name(name) == expected
+
+
+def test_pages_go_through_all_results_once_in_every_order(store: Store) -> None:
+    for number in range(23):
+        store.add(made(f"run-{number}", value=float(number % 5), submitter=f"org {number % 3}"), SOURCE)
+    for by in SORTS:
+        for descending in (True, False):
+            seen, after = [], ""
+            while True:
+                page = store.find(sort=Sort(by, descending), after=after, limit=4)
+                seen += page.rows
+                after = page.next_key
+                if not after:
+                    break
+            assert len({row.id for row in seen}) == len(seen) == 23
+            if by not in ("added",):
+                values = [getattr(row, by) for row in seen]
+                assert values == sorted(values, reverse=descending)
+
+
+@pytest.mark.parametrize(
+    "after", ["x", "bm9uZQ", "WyJ2YWx1ZSIsdHJ1ZSwxLDFd", "WyJhZGRlZCIsdHJ1ZSxudWxsLDFd", "é", "[" * 9]
+)
+def test_a_made_up_place_in_a_list_is_refused(store: Store, after: str) -> None:
+    store.add(RESULT, SOURCE)
+    with pytest.raises(BadQuery):
+        store.find(after=after)
+
+
+def test_filters_choose_and_facets_count_without_their_own_choice(store: Store) -> None:
+    store.add(made("a", precision="fp32", labels=("unofficial", "synthetic")), SOURCE)
+    store.add(made("b", precision="int8"), SOURCE)
+    store.add(made("c", precision="int8", benchmark="bert"), SOURCE)
+    wanted = Filter(chosen={"precision": ["int8"], "benchmark": ["resnet50"]})
+    assert len(store.find(wanted).rows) == 1
+    counts = store.facets(wanted)
+    assert counts.total == 1
+    assert counts.facets["precision"] == (("fp32", 1), ("int8", 1))
+    assert counts.facets["benchmark"] == (("bert", 1), ("resnet50", 1))
+    assert counts.facets["label"] == (("unofficial", 1),)
+    assert set(counts.facets) == {*FACETS, "label"}
+    assert store.facets(Filter(without_labels=["synthetic"])).total == 2
+    assert store.facets(Filter(labels=["synthetic", "other"])).total == 1
+    with pytest.raises(BadQuery, match="by: benchmark"):
+        store.find(Filter(chosen={"value; DROP TABLE result": ["1"]}))
+    with pytest.raises(BadQuery, match="sorted by nothing"):
+        store.find(sort=Sort("nothing"))
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("resn", 1), ("RESNET50 x100", 1), ("bert", 0), ("", 1), ('"', 0), ("_", 0), ("resnet50 OR bert", 0),
+     ("a* NEAR(", 0), ("'; --", 0), ("linux", 1), ("x" * 9999, 0)],
+)  # fmt: skip
+def test_a_search_takes_words_and_nothing_else(store: Store, text: str, count: int) -> None:
+    store.add(RESULT, SOURCE)
+    assert len(store.find(Filter(text=text)).rows) == count
+
+
+def test_a_withdrawn_result_leaves_its_id_and_nothing_else(store: Store, tmp_path: Path) -> None:
+    kept = store.add(RESULT, SOURCE, SIGNER).id
+    store.withdraw(kept, actor=SIGNER.key_id, reason="wrong machine")
+    with pytest.raises(Withdrawn, match="wrong machine"):
+        store.result(kept)
+    with pytest.raises(Withdrawn):
+        store.add(RESULT, SOURCE, SIGNER)
+    with pytest.raises(Withdrawn):
+        store.act("hide", actor="m", reason="", result_id=kept)
+    assert store.file(kept, "mlperf_log_summary.txt") is None
+    assert store.find(Filter(states=("shown", "hidden"))).rows == ()
+    assert store.find(Filter(text="resnet50")).rows == ()
+    assert store.system(system_key(SYSTEM)) is None
+    assert [action.what for action in store.actions(result_id=kept)] == ["withdraw"]
+    store.close()
+    content = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert b"Maker Chip 9000" not in content
+    assert b"as it came" not in content
+
+
+def test_a_blocked_key_hides_its_results_until_it_is_unblocked(store: Store) -> None:
+    first = store.add(made("1"), SOURCE, SIGNER).id
+    second = store.add(made("2"), SOURCE, SIGNER).id
+    other = store.add(made("3"), SOURCE).id
+    store.act("hide", actor="moderator", reason="doubt", result_id=first)
+    store.act("block", actor="moderator", reason="forged", signer=SIGNER.key_id)
+    third = store.add(made("4"), SOURCE, SIGNER).id
+    assert [row.id for row in store.find().rows] == [other]
+    assert store.result(second).state == "hidden"
+    known = store.signer(SIGNER.key_id)
+    assert known is not None
+    assert (known.trust, known.count) == ("blocked", 3)
+    store.act("unblock", actor="moderator", reason="was right", signer=SIGNER.key_id)
+    assert {row.id for row in store.find().rows} == {second, other, third}
+    assert [(a.what, a.reason) for a in store.actions(signer=SIGNER.key_id)] == [
+        ("unblock", "was right"),
+        ("block", "forged"),
+    ]
+    with pytest.raises(LookupError):
+        store.act("block", actor="m", reason="", signer="ffff")
+
+
+def test_actions_are_never_changed(store: Store, tmp_path: Path) -> None:
+    store.act("note", actor="m", reason="looked at", result_id=store.add(RESULT, SOURCE).id)
+    with sqlite3.connect(tmp_path / "results.db") as other:
+        for text in ("UPDATE action SET reason = 'x'", "DELETE FROM action"):
+            with pytest.raises(sqlite3.IntegrityError, match="never"):
+                other.execute(text)
+
+
+def test_a_system_has_the_facts_that_all_its_results_agree_on(store: Store) -> None:
+    store.add(made("1", system={"facts": {"os": "A", "cooling": "air"}}), SOURCE)
+    store.add(made("2", system={"facts": {"os": "B", "cooling": "air"}}), SOURCE)
+    found = store.system(system_key(SYSTEM))
+    assert found is not None
+    assert found.facts == {"cooling": "air"}
+    assert store.configuration("00") is None
+    assert store.system("00") is None
+
+
+def test_a_failed_transaction_keeps_none_of_its_results(store: Store) -> None:
+    with pytest.raises(RuntimeError), store.transaction():
+        store.add(made("1"), SOURCE)
+        with pytest.raises(Conflict):
+            store.add(made("1", value=1.0), SOURCE)
+        raise RuntimeError
+    assert store.facets().total == 0
+    with store.transaction():
+        store.add(made("1"), SOURCE)
+        with pytest.raises(Conflict):
+            store.add(made("1", value=1.0), SOURCE)
+        store.add(made("2"), SOURCE)
+    assert store.facets().total == 2
+
+
+def test_a_reader_sees_results_while_another_writes(store: Store, tmp_path: Path) -> None:
+    with Store.open(tmp_path / "results.db", read_only=True) as reader, store.transaction():
+        store.add(RESULT, SOURCE)
+        assert reader.find().rows == ()
+    with Store.open(tmp_path / "results.db", read_only=True) as reader:
+        assert len(reader.find().rows) == 1
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            reader.add(made("2"), SOURCE)
+
+
+def test_files_that_are_no_results_database_are_refused(tmp_path: Path) -> None:
+    newer, foreign, text = tmp_path / "newer.db", tmp_path / "foreign.db", tmp_path / "text.db"
+    Store.open(newer).close()
+    with sqlite3.connect(newer) as other:
+        other.execute("PRAGMA user_version = 99")
+    with sqlite3.connect(foreign) as other:
+        other.execute("CREATE TABLE mine (x)")
+    text.write_text("not a database at all\n" * 99)
+    for path, words in ((newer, "schema version 99"), (foreign, "another program"), (text, "no SQLite file")):
+        with pytest.raises(schema.StoreError, match=words):
+            Store.open(path)
+    with pytest.raises(schema.StoreError, match="there is no results database"):
+        Store.open(tmp_path / "none.db", read_only=True)
+    with sqlite3.connect(foreign) as other:
+        assert other.execute("SELECT count(*) FROM sqlite_master").fetchone() == (1,)
+
+
+def test_an_interrupted_migration_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "results.db"
+    with Store.open(path) as first:
+        first.add(RESULT, SOURCE)
+    steps = (*schema.MIGRATIONS, "ALTER TABLE result ADD COLUMN more TEXT;\nSELECT wrong;\n")
+    monkeypatch.setattr(schema, "MIGRATIONS", steps)
+    monkeypatch.setattr(schema, "VERSION", 2)
+    with pytest.raises(sqlite3.OperationalError):
+        Store.open(path)
+    with pytest.raises(schema.StoreError, match="older version"):
+        Store.open(path, read_only=True)
+    monkeypatch.setattr(schema, "MIGRATIONS", (schema.MIGRATIONS[0], "ALTER TABLE result ADD COLUMN more TEXT;\n"))
+    with Store.open(path) as second:
+        assert len(second.find().rows) == 1
