@@ -8,6 +8,10 @@ from typing import Protocol
 from mlperf_sweeps.folder import PointFolder, State, SweepFolder
 
 
+class ExecutorError(Exception):
+    """What was to be done cannot be done; the text says why, and what to try. What was started goes on."""
+
+
 class Executor(Protocol):
     """Starts attempts of points, and decides nothing: which, how often and when to stop is the sweep's business."""
 

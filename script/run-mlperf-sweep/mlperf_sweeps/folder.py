@@ -4,10 +4,13 @@
     sweep.yaml plan.json                     the file as it was given; what it expands to
     sweep.json sweep.csv sweep.html summary.txt      what came out, also while the sweep runs
     points/<id>/point.json                   what the point is: written once, never edited
-                attempts/<nnn>/state.json out.txt job.json
+                attempts/<nnn>/state.json out.txt job.json heartbeat cancelled results/
                 results/                     the results_dir of the call, whose run_id is <id>
-                done.json                    verdict and digests; a hard link: the first attempt to publish wins
-    jobs/<k>/job.sh indexes.txt submitted.json <array>_<index>.out
+                done.json                    of a VALID result; a hard link: the first attempt to publish wins
+    jobs/<k>/job.sh indexes.txt submitted.json cancelled <array>_<index>.out
+
+state.json says what became of an attempt, out.txt what its program printed, job.json what may have disturbed it.
+Results that are INVALID are not published: the next attempt, if there is one, moves them into the folder of theirs.
 """
 
 from __future__ import annotations
@@ -84,7 +87,7 @@ class PointFolder:
 
     @property
     def done_file(self) -> Path:
-        """There once an attempt has published its result, and never replaced."""
+        """There once an attempt has published a VALID result; not replaced while the files it names are unchanged."""
         return self.path / "done.json"
 
 

@@ -1,0 +1,8 @@
+"""Starts the wrapper of a point with any Python 3.10: its package lies beside this file."""
+
+import sys
+
+from mlperf_sweeps.wrapper import main
+
+if __name__ == "__main__":
+    sys.exit(main())
