@@ -1,0 +1,268 @@
+"""Runs the points of a sweep as arrays of Slurm. What it knows comes from files of the jobs and from squeue: no sacct.
+
+Jobs are found again by their --comment, which stands for the sweep's folder: a command that was killed before or after
+sbatch submits nothing twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mlperf_sweeps import sbatch, states
+from mlperf_sweeps.attempts import read_json, utc_now, write_json
+from mlperf_sweeps.executor import ExecutorError
+from mlperf_sweeps.folder import PointFolder, State, SweepFolder
+from mlperf_sweeps.sbatch import Limits, SlurmOptions
+from mlperf_sweeps.slurmclient import Client
+
+LOSSES = 2
+"""So many attempts vanished on a node: later jobs avoid it."""
+SLOWEST_POLL_S = 15.0
+RUNNING = ("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "RESIZING", "SIGNALING", "STAGE_OUT")
+USUAL = ("None", "Resources", "Priority", "JobArrayTaskLimit", "Dependency", "BeginTime", "Cleaning")
+"""Reasons for waiting that need nobody's attention."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One element of an array that Slurm has not finished with. place: the name of its folder in jobs/."""
+
+    number: str
+    index: int | None
+    place: str
+    state: str
+    reason: str
+
+
+class SlurmExecutor:
+    """Executor of a Slurm that shares the sweep's folder. `say` gets what people should read while they wait."""
+
+    def __init__(self, options: SlurmOptions | None = None, say: Callable[[str], None] = lambda text: None) -> None:
+        self.options = options or SlurmOptions()
+        self.say = say
+        self.client = Client((*sbatch.KEPT, *self.options.environment))
+        self._seen_reasons: set[str] = set()
+
+    def problems(self) -> tuple[str, ...]:
+        """Wrong values, no sbatch, no controller, or what sbatch says to such a job."""
+        wrong = sbatch.wrong_options(self.options)
+        if not wrong and (missing := self.client.missing()):
+            wrong = [missing]
+        if not wrong:
+            verdict = self.client.run(
+                "sbatch", "--test-only", *sbatch.request_words(self.options, ()), stdin="#!/bin/bash\n"
+            )
+            wrong = [f"Slurm refuses such a job: {verdict.told}"] if verdict.code else []
+        return tuple(wrong)
+
+    def preview(self, sweep: SweepFolder, planned_s: Sequence[float]) -> str:
+        """The job.sh that would be submitted first for so many points. Writes nothing, and asks nobody."""
+        return self._script(sweep, sweep.jobs / "001", planned_s, Limits())[1]
+
+    def start(self, sweep: SweepFolder, points: Sequence[PointFolder]) -> None:
+        """Submits the points that no job of this sweep holds, in arrays as large as Slurm takes.
+
+        Raises ExecutorError.
+        """
+        if problem := sbatch.wrong_path(sweep.path.resolve()):
+            raise ExecutorError(problem)
+        sweep.jobs.mkdir(parents=True, exist_ok=True)
+        limits = sbatch.limits_in(self.client.ask("scontrol", "show", "config"))
+        with self._lock(sweep) as descriptor:
+            live = self._live(sweep)
+            wanted = [point for point in points if point.id not in live]
+            if len(wanted) + len(live) > limits.most_jobs:
+                raise ExecutorError(
+                    f"{len(wanted)} jobs are more than this Slurm holds (MaxJobCount {limits.most_jobs}); "
+                    "try --where=..., or a part of the file: --file=FILE:override_..."
+                )
+            before = ""
+            for begin in range(0, len(wanted), limits.largest_array):
+                chunk = wanted[begin : begin + limits.largest_array]
+                # One throttle serves one array: the next array waits where only so many may run.
+                waits = [f"--dependency=afterany:{before}"] if before and self.options.max_parallel else []
+                before = self._submit(sweep, chunk, limits, (descriptor, waits))
+
+    def _submit(
+        self, sweep: SweepFolder, points: Sequence[PointFolder], limits: Limits, given: tuple[int, list[str]]
+    ) -> str:
+        descriptor, more = given
+        folder = _new_folder(sweep)
+        (folder / "indexes.txt").write_text("".join(f"{point.id}\n" for point in points), encoding="ascii")
+        planned_s = [float((read_json(point.point_file) or {}).get("planned_s") or 0.0) for point in points]
+        options = replace(self.options, exclude=self._excluded(sweep))
+        words, text = self._script(sweep, folder, planned_s, limits, options)
+        (folder / "job.sh").write_text(text, encoding="utf-8")
+        comment = f"{sbatch.tag(sweep)}:{folder.name}"
+
+        def known() -> str:
+            jobs = [job for job in self._jobs(sweep) if job.place == folder.name]
+            return jobs[0].number if jobs else ""
+
+        number = self.client.submit([*words, *more, str(folder.resolve() / "job.sh")], known, descriptor)
+        self._note(folder, number, comment)
+        return number
+
+    def _note(self, folder: Path, number: str, comment: str) -> None:
+        write_json(folder / "submitted.json", {"format": 1, "job": number, "comment": comment, "utc": utc_now()})
+
+    def _script(
+        self,
+        sweep: SweepFolder,
+        folder: Path,
+        planned_s: Sequence[float],
+        limits: Limits,
+        options: SlurmOptions | None = None,
+    ) -> tuple[list[str], str]:
+        options = options or self.options
+        words = sbatch.array_words(sweep, folder, len(planned_s), options.max_parallel)
+        words += sbatch.request_words(options, planned_s)
+        return words, sbatch.script(sweep, folder, options, limits, words)
+
+    def _excluded(self, sweep: SweepFolder) -> str:
+        """The nodes to avoid: those given, and those that lost attempts while most others did not."""
+        lost = [node for node, count in states.lost_on_nodes(sweep).items() if count >= LOSSES]
+        known = set(self.client.ask("sinfo", "-h", "-N", "-o", "%N").split()) if lost else set()
+        bad = sorted(set(lost) & known)
+        if not bad or 2 * len(bad) > len(known):
+            return self.options.exclude
+        self.say(f"{', '.join(bad)} lost {LOSSES} attempts or more: the next jobs avoid it")
+        return ",".join([self.options.exclude, *bad] if self.options.exclude else bad)
+
+    def afterwards(self, sweep: SweepFolder, argv: Sequence[str]) -> str:
+        """Submits a job that runs `argv` once all jobs of this sweep have ended; gives its number."""
+        sweep.jobs.mkdir(parents=True, exist_ok=True)
+        with self._lock(sweep) as descriptor:
+            numbers = sorted({job.number for job in self._jobs(sweep)}, key=int)
+            folder = _new_folder(sweep)
+            options = replace(self.options, exclusive=False, nodes=1, gres="", time="auto", max_parallel=0)
+            words = [word for word in sbatch.array_words(sweep, folder, 1, 0) if not word.startswith("--array")]
+            words = [word.replace("%A_%a", "%j") for word in words] + sbatch.request_words(options, ())
+            words += [f"--dependency=afterany:{':'.join(numbers)}"] if numbers else []
+            text = "#!/bin/bash\n" + sbatch.command_line(argv) + "\n"
+            (folder / "job.sh").write_text(text, encoding="utf-8")
+            number = self.client.submit([*words, str(folder.resolve() / "job.sh")], lambda: "", descriptor)
+            self._note(folder, number, f"{sbatch.tag(sweep)}:{folder.name}")
+            return number
+
+    @contextlib.contextmanager
+    def _lock(self, sweep: SweepFolder) -> Iterator[int]:
+        """One submitter of a sweep at a time; sbatch holds the lock, too, should this process be killed."""
+        descriptor = os.open(sweep.jobs / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _jobs(self, sweep: SweepFolder) -> list[Job]:
+        """The jobs of this sweep that Slurm has not finished with. Raises ExecutorError where it does not answer."""
+        words = ["-h", "-r", "-u", str(os.getuid()), "-n", sbatch.job_name(sweep), "-o", "%F|%K|%T|%r|%k"]
+        found = []
+        for line in self.client.ask("squeue", *words).splitlines():
+            number, index, state, reason, comment = (line.split("|", 4) + [""] * 5)[:5]
+            mark, _, place = comment.strip().partition(":")
+            if mark == sbatch.tag(sweep):
+                found.append(Job(number, int(index) if index.isdigit() else None, place, state, reason))
+        return found
+
+    def _live(self, sweep: SweepFolder) -> dict[str, Job]:
+        """The job that holds a point, by the point's id."""
+        found = {}
+        lists: dict[str, list[str]] = {}
+        for job in self._jobs(sweep):
+            if job.index is not None:
+                ids = lists.setdefault(job.place, _ids(sweep.jobs / job.place))
+                if job.index < len(ids):
+                    found[ids[job.index]] = job
+        return found
+
+    def states(self, sweep: SweepFolder) -> dict[str, State]:
+        """The state of each written point: from done.json, the queue, the newest attempt, the submissions."""
+        live = self._live(sweep)  # before the files: who ends in between is found in them
+        self._say_why(live)
+        submitted = _submitted(sweep)
+        found = {}
+        for point in sweep.points():
+            state = states.status(point).state
+            if state is not State.DONE and point.id in live:
+                state = _state_of(live[point.id], state)
+            elif state == State.PLANNED and point.id in submitted:
+                state = submitted[point.id]
+            found[point.id] = state
+        return found
+
+    def _say_why(self, live: dict[str, Job]) -> None:
+        """Says once why jobs wait, where they need somebody: held, a drained node, an impossible dependency."""
+        for job in live.values():
+            if job.state == "PENDING" and job.reason not in (*USUAL, *self._seen_reasons):
+                self._seen_reasons.add(job.reason)
+                self.say(f"job {job.number} waits: {job.reason}; try: scontrol show job {job.number}")
+
+    def wait(self, sweep: SweepFolder, changed: Callable[[], None]) -> None:
+        """Waits until no point is queued or running. Raises ExecutorError where Slurm stays silent; the jobs go on."""
+        before: dict[str, State] = {}
+        pause = self.options.poll_s
+        while True:
+            now = self.states(sweep)
+            if before and now != before:
+                changed()
+                pause = self.options.poll_s
+            if not {State.SUBMITTED, State.RUNNING} & set(now.values()):
+                return
+            before = now
+            time.sleep(pause)
+            pause = min(SLOWEST_POLL_S, pause * 1.2)
+
+    def cancel(self, sweep: SweepFolder) -> tuple[str, ...]:
+        """scancel of the jobs whose comment names this folder, and whose number is the one that sbatch gave."""
+        live = self._live(sweep)
+        numbers = {}
+        for job in self._jobs(sweep):
+            known = read_json(sweep.jobs / job.place / "submitted.json")
+            if known is None or known.get("job") == job.number:
+                numbers[job.number] = job.place
+        ended = tuple(sorted(point for point, job in live.items() if job.number in numbers))
+        for point in ended:
+            states.mark_cancelled(sweep.point(point))
+        for number, place in numbers.items():
+            (sweep.jobs / place / "cancelled").touch()
+            self.client.ask("scancel", number)
+        return ended
+
+
+def _state_of(job: Job, by_files: State) -> State:
+    """The state of a point that a job holds. A job that is being cleaned up has no more to say than the files."""
+    if job.state == "COMPLETING" and by_files not in (State.PLANNED, State.RUNNING, State.LOST):
+        return by_files
+    return State.RUNNING if job.state in RUNNING else State.SUBMITTED
+
+
+def _new_folder(sweep: SweepFolder) -> Path:
+    numbers = [int(path.name) for path in sweep.jobs.iterdir() if path.name.isdigit()]
+    folder = sweep.jobs / f"{max(numbers, default=0) + 1:03d}"
+    folder.mkdir()
+    return folder
+
+
+def _ids(folder: Path) -> list[str]:
+    try:
+        return (folder / "indexes.txt").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return []
+
+
+def _submitted(sweep: SweepFolder) -> dict[str, State]:
+    """The points of all submissions: CANCELLED or, as their job has vanished without an attempt, LOST."""
+    found: dict[str, State] = {}
+    for folder in sorted(path for path in sweep.jobs.glob("[0-9]*") if (path / "submitted.json").exists()):
+        state = State.CANCELLED if (folder / "cancelled").exists() else State.LOST
+        found.update(dict.fromkeys(_ids(folder), state))
+    return found
