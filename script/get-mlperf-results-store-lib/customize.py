@@ -1,4 +1,4 @@
-"""Hooks of get-mlperf-results-store-lib: make the package results_store importable for the recipes that depend on this one.
+"""Hooks of get-mlperf-results-store-lib: make the package results_store importable for the recipes that need it.
 
 Two kinds of Python need it: hooks, which run in the engine's process (sys.path), and run.sh scripts, which start
 another one (PYTHONPATH). Not cached, so that the first holds in each process.
