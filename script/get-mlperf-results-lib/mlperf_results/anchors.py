@@ -8,21 +8,15 @@ Figures of v0.7: closed/NVIDIA/results_summary.csv of its repository; others fro
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.names import METRIC_OF_SCENARIO, Scenario
 from mlperf_results.officialnames import checker_name
+from mlperf_results.systemnames import plain_name
 
 _SS, _OFF, _SRV, _MS = Scenario.SINGLE_STREAM, Scenario.OFFLINE, Scenario.SERVER, Scenario.MULTI_STREAM
-_MAKERS = re.compile(r"\((?:r|tm)\)|@.*$|\b(?:intel|nvidia|tesla|xeon|cpu|processor)\b", re.IGNORECASE)
-
-
-def plain_name(name: str) -> str:
-    """A processor's or accelerator's name without its maker and clock: "gold 6258r", "h100 80gb hbm3"."""
-    return " ".join(_MAKERS.sub(" ", name).lower().split())
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ import json
 import re
 from typing import Any
 
+from mlperf_results.systemnames import plain_name
+
 from results_store.model import Configuration, System
 
 ID_LENGTH = 12
@@ -20,10 +22,8 @@ ID_LENGTH = 12
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 """Base 32 without the letters that are read as digits (Crockford)."""
 
-_MARKS = re.compile(r"\((?:r|tm|c)\)|[®™©]", re.IGNORECASE)
-_CLOCK = re.compile(r"\s*@\s*[\d.]+\s*[gm]hz\b.*", re.IGNORECASE)
-_FILLER = re.compile(r"\b(?:cpu|gpu|processor|\d+-core|graphics)\b", re.IGNORECASE)
-_VENDORS = re.compile(r"^(?:nvidia|intel|amd|advanced micro devices,? inc\.?)\s+", re.IGNORECASE)
+_FILLER = re.compile(r"\b(?:amd|advanced micro devices|\d+-core|graphics)\b|[®™©,]")
+"""What some write and others do not."""
 
 
 def canonical_json(value: Any) -> str:
@@ -37,10 +37,9 @@ def digest_of(value: Any) -> str:
 
 
 def normal_name(name: str) -> str:
-    """Return a processor's or accelerator's name as it is compared: `Intel(R) Xeon(R) 6767P CPU` is `xeon 6767p`."""
-    text = _CLOCK.sub("", _MARKS.sub(" ", name))
-    words = " ".join(_FILLER.sub(" ", text).replace("_", " ").replace("-", " ").split())
-    return _VENDORS.sub("", words).casefold() or " ".join(name.split()).casefold()
+    """Return a processor's or accelerator's name as it is compared: `Intel(R) Xeon(R) Gold 6258R` is `gold 6258r`."""
+    words = _FILLER.sub(" ", plain_name(name)).replace("_", " ").replace("-", " ").split()
+    return " ".join(words or name.casefold().split())
 
 
 def system_key(system: System) -> str:

@@ -1,0 +1,266 @@
+"""What the files of a run say beside its figures: model, precision, software, settings, machine, labels. Pure.
+
+A run of this project has result.json, record.json, environment.json and results.json; one of a submission tree has the
+system's JSON and measurements.json. The same facts come from a results folder, from a tree and from a bundle, so that
+their results have the same key. Nothing that names a host, a user or a folder is taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mlperf_results.names import DEPARTURE_LABEL, REHEARSAL_LABEL, STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL
+
+from results_store import published
+from results_store.keys import digest_of
+from results_store.model import Configuration, System
+
+UNOFFICIAL = "unofficial"
+LABELS = (
+    (SYNTHETIC_LABEL, "synthetic"),
+    (STAND_IN_LABEL, "stand-in"),
+    (TEST_RUN_LABEL, "test run"),
+    (REHEARSAL_LABEL, "rehearsal"),
+    (DEPARTURE_LABEL, "not by the rules"),
+)
+"""The labels of a result by how the harness's own words begin."""
+
+NOT_EXCLUSIVE = "not exclusive"
+"""Of a run during which other programs used the machine."""
+
+DATA_KINDS = ("real", "synthetic", "tiny")
+
+_CHOSEN = ("batch_size", "instances", "threads", "batch_timeout_us", "target_qps", "target_latency_ms",
+           "min_duration_ms", "min_query_count", "performance_sample_count")  # fmt: skip
+_HOST_FACTS = (
+    ("architecture", "CM_HOST_CPU_ARCHITECTURE"),
+    ("threads_per_core", "CM_HOST_CPU_THREADS_PER_CORE"),
+    ("numa_nodes", "CM_HOST_CPU_NUMA_NODES"),
+    ("l3_cache", "CM_HOST_CPU_L3_CACHE_SIZE"),
+    ("container", "CM_HOST_OS_CONTAINER_KIND"),
+)
+_SYSTEM_FACTS = ("operating_system", "framework", "other_software_stack", "host_memory_configuration",
+                 "host_storage_type", "host_networking", "accelerator_memory_capacity", "accelerator_interconnect",
+                 "cooling", "system_type", "status")  # fmt: skip
+_KERNEL = re.compile(r"^\d+\.\d+(?:\.\d+)?")
+_MEMORY = re.compile(r"([\d.,]+)\s*([GT])i?B?\b", re.IGNORECASE)
+_GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Documents:
+    """The JSON files of a run, each as it is there, empty where it is not.
+
+    host: `host` of environment.json. results: results.json. system, measurements: of a submission tree.
+    """
+
+    result: Mapping[str, Any] = field(default_factory=dict)
+    record: Mapping[str, Any] = field(default_factory=dict)
+    host: Mapping[str, Any] = field(default_factory=dict)
+    results: Mapping[str, Any] = field(default_factory=dict)
+    system: Mapping[str, Any] = field(default_factory=dict)
+    measurements: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a run stands. benchmark: with its tier. division, category, submitter: of a submission tree, else ""."""
+
+    benchmark: str
+    scenario: str
+    run_class: str
+    division: str = ""
+    submitter: str = ""
+    system: str = ""
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _text(value: object) -> str:
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _whole(value: object) -> int:
+    """A count that is written as a number or as a text; 0 where it is neither."""
+    if isinstance(value, bool):
+        return 0
+    if isinstance(value, int | float):
+        return int(value) if 0 <= value < 2**53 else 0
+    return published.count_of(value) or 0 if isinstance(value, str) else 0
+
+
+def setting(result: Mapping[str, Any], name: str) -> Any:
+    """The value of a setting of result.json; None where it has none."""
+    return _object(_object(result.get("run")).get(name)).get("value")
+
+
+def chosen_settings(result: Mapping[str, Any]) -> dict[str, str]:
+    """What the user chose: the settings whose origin is the user, and the lines of a user.conf of the user's own."""
+    run = _object(result.get("run"))
+    found = {
+        name: f"{_object(run[name])['value']}"
+        for name in _CHOSEN
+        if _object(run.get(name)).get("origin") == "user" and "value" in _object(run[name])
+    }
+    lines = _object(result.get("user_conf_lines"))
+    return {**found, **{f"user.conf {name}": f"{value}" for name, value in lines.items()}}
+
+
+def data_kind(documents: Documents) -> str:
+    """`synthetic` where a model, a data set or a backend was made up, `tiny` of the small real ones, else `real`."""
+    said = documents.result.get("is_synthetic")
+    if said is True or any(value is True for value in _object(said).values()):
+        return "synthetic"
+    source = _text(documents.results.get("source"))
+    return source if source in DATA_KINDS else "real"
+
+
+def model_digest(documents: Documents, place: Place) -> str:
+    """What tells models apart: the SHA-256 of the file, of the list of several; published ids where there is none."""
+    digests = _object(documents.result.get("model_sha256"))
+    if len(digests) == 1:
+        return str(next(iter(digests.values())))
+    if digests:
+        return digest_of(dict(digests))
+    benchmark = published.split_tier(place.benchmark)[0]
+    if place.division == "closed":
+        return f"mlperf:{benchmark}"
+    return f"open:{place.submitter}/{place.system}/{place.benchmark}" if place.division else ""
+
+
+def precision(documents: Documents) -> str:
+    """The numeric type of the weights."""
+    own = _text(setting(documents.result, "precision"))
+    return own or published.precision_of(_text(documents.measurements.get("weight_data_types")))[0]
+
+
+def software(documents: Documents) -> tuple[str, str]:
+    """The stack's family and the versions in it, its own first: `onnxruntime`, `onnxruntime 1.23.0, numpy 2.3`."""
+    framework = _text(documents.system.get("framework"))
+    backend = _text(setting(documents.result, "backend"))
+    versions = {str(name): str(value) for name, value in _object(documents.result.get("versions")).items()}
+    if not backend:
+        return published.stack_of(framework), framework
+    names = sorted(versions, key=lambda name: (name != backend, name))
+    return backend, ", ".join(f"{name} {versions[name]}" for name in names)
+
+
+def _accelerators(documents: Documents) -> tuple[str, int]:
+    machine = _object(documents.result.get("machine"))
+    if setting(documents.result, "device") != "cuda":
+        return "", 0
+    gpus = [_object(gpu) for gpu in machine.get("gpus") or ()]
+    names = sorted({_text(gpu.get("name")) for gpu in gpus} - {""})
+    used = setting(documents.result, "gpus")
+    return " + ".join(names), len(used) if isinstance(used, list) and used else len(gpus)
+
+
+def _own_facts(documents: Documents) -> Iterator[tuple[str, str]]:
+    host = documents.host
+    name = " ".join(filter(None, (_text(host.get("CM_HOST_OS_FLAVOR")), _text(host.get("CM_HOST_OS_VERSION")))))
+    kernel = _KERNEL.match(_text(host.get("CM_HOST_OS_KERNEL_VERSION")))
+    yield "operating_system", f"{name}, kernel {kernel.group()}" if name and kernel else name
+    for fact, key in _HOST_FACTS:
+        yield fact, _text(host.get(key))
+
+
+def _own_system(documents: Documents) -> System:
+    machine = _object(documents.result.get("machine"))
+    accelerator, count = _accelerators(documents)
+    return System(
+        accelerator=accelerator,
+        accelerator_count=count,
+        nodes=1,
+        cpu=_text(machine.get("processor")) or _text(documents.host.get("CM_HOST_CPU_MODEL_NAME")),
+        sockets=_whole(documents.host.get("CM_HOST_CPU_SOCKETS")),
+        cores=_whole(machine.get("usable_core_count")),
+        memory_gib=round(_whole(machine.get("memory_bytes")) / _GIB),
+        facts={name: value for name, value in _own_facts(documents) if value},
+    )
+
+
+def memory_gib(text: str) -> int:
+    """The memory of a text such as `512 GB` or `1.5 TB`; 0 where it says none. Both units are taken as binary ones."""
+    found = _MEMORY.search(text)
+    number = published.figure_of(found.group(1).replace(",", "")) if found else None
+    if found is None or number is None:
+        return 0
+    return round(number * (1024 if found.group(2).upper() == "T" else 1))
+
+
+def _described_system(documents: Documents) -> System:
+    described = documents.system
+    nodes = max(_whole(described.get("number_of_nodes")), 1)
+    accelerator = _text(described.get("accelerator_model_name"))
+    accelerator = "" if published.is_nothing(accelerator) else accelerator
+    return System(
+        accelerator=accelerator,
+        accelerator_count=nodes * _whole(described.get("accelerators_per_node")) if accelerator else 0,
+        nodes=nodes,
+        cpu=_text(described.get("host_processor_model_name")),
+        sockets=_whole(described.get("host_processors_per_node")),
+        cores=_whole(described.get("host_processor_core_count")),
+        memory_gib=memory_gib(_text(described.get("host_memory_capacity"))),
+        facts={name: value for name in _SYSTEM_FACTS if (value := _text(described.get(name)))},
+    )
+
+
+def system_of(documents: Documents) -> System:
+    """The machine of a run: as it was found, else as a submission describes it."""
+    return _own_system(documents) if documents.result.get("machine") else _described_system(documents)
+
+
+def configuration_of(place: Place, documents: Documents, round_name: str = "") -> Configuration:
+    """The configuration of a run. round_name: of a submission, else ""."""
+    benchmark, tier = published.split_tier(place.benchmark)
+    system = system_of(documents)
+    return Configuration(
+        suite="inference",
+        benchmark=benchmark,
+        round=round_name,
+        division=place.division,
+        category=_text(documents.system.get("system_type")),
+        scenario=place.scenario,
+        precision=precision(documents),
+        tier=tier,
+        stack=software(documents)[0],
+        device=_text(setting(documents.result, "device")) or published.device_of(system.accelerator),
+        data_kind=data_kind(documents),
+        run_class=place.run_class,
+        model_digest=model_digest(documents, place),
+        settings=chosen_settings(documents.result),
+        system=system,
+    )
+
+
+def labels_of(label: str, configuration: Configuration, documents: Documents) -> tuple[tuple[str, ...], str]:
+    """The labels of a result, and what of the harness's own label is none of them.
+
+    label: as resultrows.label_of gives it. What the logs and facts say is a label whatever the label says.
+    """
+    found: list[str] = [UNOFFICIAL]
+    rest: list[str] = []
+    for part in filter(None, label.split("; ")):
+        short = next((short for words, short in LABELS if part.startswith(words)), "")
+        (found if short else rest).append(short or part)
+    if configuration.data_kind != "real":
+        found.append("synthetic" if configuration.data_kind == "synthetic" else "tiny")
+    if configuration.run_class == "test":
+        found.append("test run")
+    if documents.result.get("disturbances"):
+        found.append(NOT_EXCLUSIVE)
+    return tuple(dict.fromkeys(found)), "; ".join(rest)
+
+
+def made_utc(documents: Documents, started: str) -> str:
+    """When a run began, `2026-11-23T10:20:30Z`; where only the log says, in the machine's own time, without the Z."""
+    text = _text(documents.result.get("started_utc")) or _text(documents.record.get("made_utc"))
+    found = re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?", text)
+    if found is None:
+        return started
+    return f"{found.group()}{'' if found.group(1) else ':00'}Z"
