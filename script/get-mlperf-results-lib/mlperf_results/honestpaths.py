@@ -1,0 +1,70 @@
+"""Takes the paths of one machine out of texts and values: `<result>`, `<cache>`, `<home>`, and `<path>/NAME` elsewhere.
+
+    /home/anna/CM/cache/ab12/digits.onnx    ->  <cache>/ab12/digits.onnx
+    /mnt/models/llama                       ->  <path>/llama
+
+The engine writes records of results with the same three signs. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+RESULT, CACHE, HOME, ELSEWHERE = "<result>", "<cache>", "<home>", "<path>"
+
+_ABSOLUTE = re.compile(r"(?<![\w:/.<>~)\]+-])/(?:[^\s/'\"`<>|;,:=()\[\]{}]+/)+[^\s/'\"`<>|;,:=()\[\]{}]*")
+"""At least two parts; not behind a letter, digit or sign that makes it the rest of something else ("samples/s")."""
+
+_NO_FILES = ("/v1/", "/v2/", "/api/", "/dev/", "/proc/", "/sys/")
+"""Begins of paths that say nothing about a machine: those of servers' interfaces, and of the kernel's own files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The folders of one machine by their signs; of two that fit, the longer one counts."""
+
+    folders: Mapping[str, str]
+
+    def ordered(self) -> list[tuple[str, str]]:
+        """Folder and sign, the longest folder first; those that say nothing ("/") are left out."""
+        pairs = [(folder.rstrip("/"), sign) for sign, folder in self.folders.items()]
+        return sorted((pair for pair in pairs if pair[0]), key=lambda pair: (-len(pair[0]), pair[1]))
+
+
+NO_PLACES = Places({})
+
+
+def _is_file(path: str) -> bool:
+    return not path.startswith(_NO_FILES)
+
+
+def honest_text(text: str, places: Places = NO_PLACES) -> str:
+    """Return a text without absolute paths."""
+    for folder, sign in places.ordered() if "/" in text else ():
+        if folder in text:
+            text = re.sub(rf"(?<![\w./-]){re.escape(folder)}(?![\w-])", sign, text)
+
+    def replaced(found: re.Match[str]) -> str:
+        path = found[0].rstrip("/")
+        return f"{ELSEWHERE}/{path.rpartition('/')[2]}" if _is_file(found[0]) else found[0]
+
+    return _ABSOLUTE.sub(replaced, text) if "/" in text else text
+
+
+def honest(value: Any, places: Places = NO_PLACES) -> Any:
+    """Return a JSON value of which no text, not even the name of a field, holds an absolute path."""
+    if isinstance(value, str):
+        return honest_text(value, places)
+    if isinstance(value, Mapping):
+        return {honest_text(str(name), places): honest(one, places) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [honest(one, places) for one in value]
+    return value
+
+
+def absolute_paths(text: str) -> Iterator[re.Match[str]]:
+    """Yield the absolute paths in a text, in its order."""
+    return (found for found in _ABSOLUTE.finditer(text) if _is_file(found[0]))
