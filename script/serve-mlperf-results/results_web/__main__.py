@@ -1,0 +1,109 @@
+"""Starts a collector: python -m results_web --db=FILE [--host= --port= ...], with the words of the recipe.
+
+Ends with 0 at SIGTERM and SIGINT within 5 s: uploads that have arrived are kept whole, others are dropped whole.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+
+from .access import TokenFileError, Tokens, tokens_of
+from .app import create_app
+from .settings import Settings, SettingsError, settings_of
+
+MOST_CONNECTIONS = 200
+ENDS_WITHIN_S = 4
+
+
+def given_of(words: Sequence[str]) -> dict[str, str]:
+    """Inputs by name from words like --db=FILE. Raises SettingsError."""
+    found = {}
+    for word in words:
+        name, equals, value = word.removeprefix("--").partition("=")
+        if not word.startswith("--") or not equals:
+            raise SettingsError(f"{word!r} is not --NAME=VALUE")
+        found[name] = value
+    return found
+
+
+def listening_socket(settings: Settings) -> socket.socket:
+    """A bound socket. Raises SettingsError where the address cannot be had."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((settings.host.strip("[]"), settings.port))
+        made.listen(128)
+    except OSError as error:
+        made.close()
+        raise SettingsError(
+            f"cannot listen on {settings.host}, port {settings.port}: {error.strerror}\n"
+            "hint: --port=0 takes a free port"
+        ) from error
+    return made
+
+
+def greeting(settings: Settings, port: int, tokens: Tokens | None, is_new: bool) -> list[str]:
+    """What is printed when the server answers."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    url = f"http://{host}:{port}/"
+    lines = [f"Results: {url}  (Ctrl-C ends it)"]
+    if settings.read_only:
+        return [*lines, "Pages only: nothing is uploaded or moderated here"]
+    if tokens is not None:
+        if is_new:
+            lines += [f"Upload token:     {tokens.upload}", f"Moderation token: {tokens.moderation}  (never share it)"]
+        lines.append(f"Tokens are kept in {settings.token_file}")
+    lines.append(f"Share a result:   cm run script --tags=share,mlperf,result --result=FOLDER --collector={url}")
+    return lines
+
+
+def main(words: Sequence[str]) -> int:
+    """Serve until a signal ends it; 0, or 1 where it cannot be started."""
+    try:
+        given = given_of(words)
+        settings = settings_of(given, Path(given.pop("folder", ".")))
+        tokens, is_new = None, False
+        if settings.token_file is not None and not settings.read_only:
+            tokens, is_new = tokens_of(settings.token_file)
+        listener = listening_socket(settings)
+    except (SettingsError, TokenFileError) as error:
+        print(f"serve-mlperf-results: {error}", file=sys.stderr)
+        return 1
+    port = listener.getsockname()[1]
+    app = create_app(
+        settings, tokens, on_start=lambda: print("\n".join(greeting(settings, port, tokens, is_new)), flush=True)
+    )
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app,
+            access_log=False,
+            log_level="warning",
+            server_header=False,
+            limit_concurrency=MOST_CONNECTIONS,
+            timeout_keep_alive=15,
+            timeout_graceful_shutdown=ENDS_WITHIN_S,
+            h11_max_incomplete_event_size=16_384,
+            proxy_headers=settings.behind_proxy,
+            forwarded_allow_ips="127.0.0.1" if settings.behind_proxy else None,
+        )
+    )
+
+    def ends_quietly(number: int, frame: FrameType | None) -> None:
+        """Stands where uvicorn raises the signal again after it has ended everything."""
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, ends_quietly)
+    server.run(sockets=[listener])
+    return 0 if server.started else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,201 @@
+"""The API that reads: tables as JSON and CSV with the filters of the pages, one result, one configuration.
+
+Every object has `format`, the number of this form; what is not published carries "unofficial" in words.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from mlperf_results.csvcells import guarded
+from results_store.listing import Filter, Row
+from results_store.model import Result
+from results_store.objects import result_object
+from results_store.store import NoSuchResult, Store, Withdrawn
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from .guard import tagged
+from .links import Links, ServerLinks
+from .pages import MOST_OF_CONFIGURATION, filter_of, rows_of_query
+from .queries import TableQuery, query_of
+from .shown import plain
+from .tables import COLUMNS, SORTS
+
+if TYPE_CHECKING:
+    from .app import Collector
+
+FORMAT: Final = 1
+MOST_ROWS_JSON: Final = 1_000
+MOST_ROWS_CSV: Final = 100_000
+NOT_IN_CSV: Final = frozenset(("state", "key", "system_key", "higher_is_better", "alias"))
+CSV_COLUMNS: Final = (*(name for name in Row.__slots__ if name not in NOT_IN_CSV), "better", "url")
+LINK = ServerLinks()
+
+
+def row_object(row: Row, link: Links) -> dict[str, Any]:
+    """A row of the table as a JSON object."""
+    found = dataclasses.asdict(row)
+    return {
+        **found,
+        "labels": list(row.labels),
+        "url": link.result(row.id),
+        "configuration": link.configuration(row.key),
+    }
+
+
+def results_object(rows: Sequence[Row], total: int, next_key: str, link: Links) -> dict[str, Any]:
+    """A page of the table as a JSON object; `next` is what `after` is for the next page."""
+    return {
+        "format": FORMAT,
+        "total": total,
+        "results": [row_object(row, link) for row in rows],
+        "next": next_key or None,
+    }
+
+
+def result_with_place(one: Result, link: Links) -> dict[str, Any]:
+    """A whole result as a JSON object; files by digest, with the address of those that are kept."""
+    signer = None
+    if one.signer is not None:
+        signer = {"key_id": one.signer.key_id, "alias": one.signer.alias, "public_key": one.signer.public_key.hex()}
+    return {
+        "format": FORMAT,
+        "id": one.id,
+        "url": link.result(one.id),
+        "configuration_key": one.key,
+        "system_key": one.system_key,
+        "added_utc": one.added_utc,
+        "source": dataclasses.asdict(one.source),
+        "signer": signer,
+        "result": result_object(one.result),
+    }
+
+
+def configuration_object(store: Store, key: str, link: Links) -> dict[str, Any] | None:
+    """A configuration with its results as a JSON object; None where there is none."""
+    configuration = store.configuration(key)
+    if configuration is None:
+        return None
+    found = store.find(Filter(chosen={"key": (key,)}), limit=MOST_OF_CONFIGURATION)
+    values = dataclasses.asdict(configuration)
+    return {
+        "format": FORMAT,
+        "key": key,
+        "configuration": {**values, "settings": dict(configuration.settings)},
+        "results": [row_object(row, link) for row in found.rows],
+    }
+
+
+def json_text(content: object) -> bytes:
+    """JSON as it is given out: ASCII, so that no half of a surrogate pair can break it."""
+    return (json.dumps(content, indent=1, ensure_ascii=True) + "\n").encode("ascii")
+
+
+def csv_text(rows: Iterable[Row], link: Links) -> bytes:
+    """Rows as CSV; a cell that a spreadsheet would calculate has an apostrophe before it."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS)
+    plain_names = [name for name in CSV_COLUMNS if name not in ("labels", "better", "url", "valid")]
+    getters = {name: _cell_of(name) for name in plain_names}
+    getters["labels"] = lambda row: guarded(plain("; ".join(row.labels)))
+    getters["valid"] = lambda row: {True: "VALID", False: "INVALID", None: ""}[row.valid]
+    getters["better"] = lambda row: "higher" if row.higher_is_better else "lower"
+    getters["url"] = lambda row: link.result(row.id)
+    ordered = [getters[name] for name in CSV_COLUMNS]
+    writer.writerows([getter(row) for getter in ordered] for row in rows)
+    return stream.getvalue().encode("utf-8", "backslashreplace")
+
+
+def _cell_of(name: str) -> Callable[[Row], str]:
+    def cell(row: Row) -> str:
+        value = getattr(row, name)
+        return guarded(plain(value)) if isinstance(value, str) else repr(value)
+
+    return cell
+
+
+def _collector(request: Request) -> Collector:
+    found: Collector = request.app.state.collector
+    return found
+
+
+def _query(request: Request) -> TableQuery:
+    return query_of(request.query_params.multi_items(), tuple(COLUMNS), SORTS)
+
+
+async def results_json(request: Request) -> Response:
+    """The table as JSON; `limit` rows a page, 100 without it."""
+    query, text = _query(request), request.query_params.get("limit", "")
+    limit = min(max(int(text), 1), MOST_ROWS_JSON) if text.isascii() and text.isdigit() and len(text) < 9 else 100
+
+    def made(store: Store) -> dict[str, Any]:
+        found = rows_of_query(store, query, limit)
+        return results_object(found.rows, store.facets(filter_of(query)).total, found.next_key, LINK)
+
+    return tagged(request, json_text(await _collector(request).database.read(made)), "application/json")
+
+
+async def results_csv(request: Request) -> Response:
+    """All rows that fit as CSV."""
+    query = _query(request)
+
+    def made(store: Store) -> bytes:
+        return csv_text(rows_of_query(store, query, MOST_ROWS_CSV).rows, LINK)
+
+    answer = tagged(request, await _collector(request).database.read(made), "text/csv; charset=utf-8")
+    answer.headers["Content-Disposition"] = 'attachment; filename="results.csv"'
+    return answer
+
+
+async def result_json(request: Request) -> Response:
+    """A whole result as JSON; 410 for one that is not shown any more."""
+    result_id = request.path_params["id"]
+
+    def made(store: Store) -> Result | None:
+        try:
+            return store.result(result_id)
+        except NoSuchResult:
+            return None
+
+    try:
+        one = await _collector(request).database.read(made)
+    except Withdrawn as gone:
+        raise HTTPException(410, f"withdrawn by its sender on {gone.time_utc}") from None
+    if one is None:
+        raise HTTPException(404, "there is no such result")
+    if one.state != "shown":
+        raise HTTPException(410, "hidden by a moderator")
+    return tagged(request, json_text(result_with_place(one, LINK)), "application/json")
+
+
+async def configuration_json(request: Request) -> Response:
+    """A configuration with its results as JSON."""
+    key = request.path_params["key"]
+    found = await _collector(request).database.read(lambda store: configuration_object(store, key, LINK))
+    if found is None:
+        raise HTTPException(404, "there is no such configuration")
+    return tagged(request, json_text(found), "application/json")
+
+
+def problem_answer(problems: Sequence[Any], status: int = 422) -> JSONResponse:
+    """Why something is refused, each with rule, file, what was found and what is expected."""
+    return JSONResponse({"problems": [dataclasses.asdict(one) for one in problems]}, status_code=status)
+
+
+def routes() -> list[Route]:
+    """What is read as data."""
+    return [
+        Route("/api/v1/results.json", results_json),
+        Route("/api/v1/results.csv", results_csv),
+        Route("/api/v1/results/{id}.json", result_json),
+        Route("/api/v1/configurations/{key}.json", configuration_json),
+    ]

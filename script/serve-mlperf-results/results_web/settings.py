@@ -1,0 +1,141 @@
+"""What a collector is started with, checked as a whole. Standard library only: the recipe's hook reads it, too."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+DEFAULT_PORT: Final = 8090
+DEFAULT_NAME: Final = "MLPerf results"
+TRUE_WORDS: Final = frozenset(("yes", "true", "on", "1"))
+FALSE_WORDS: Final = frozenset(("", "no", "false", "off", "0"))
+
+
+class SettingsError(Exception):
+    """A collector cannot be started so; the text says what was found, what is allowed and what to try."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a collector is started.
+
+    token_file: where the tokens are kept; None for a collector without any, which takes uploads from everyone who
+    reaches it and has no moderation. origin: the one foreign origin whose scripts may read the API, "" for none.
+    """
+
+    database: Path
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    name: str = DEFAULT_NAME
+    token_file: Path | None = None
+    read_only: bool = False
+    open_uploads: bool = False
+    hold_new: bool = False
+    behind_proxy: bool = False
+    origin: str = ""
+    max_body_bytes: int = 4_000_000
+    body_timeout_s: float = 30.0
+    verification_timeout_s: float = 10.0
+    bundles_per_hour: int = 60
+    min_free_bytes: int = 200_000_000
+
+    @property
+    def needs_upload_token(self) -> bool:
+        """Whether an upload has to carry a token."""
+        return self.token_file is not None and not self.open_uploads
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only programs of this machine reach the address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _flag(given: Mapping[str, str], name: str) -> bool:
+    word = given.get(name, "").strip().lower()
+    if word not in TRUE_WORDS | FALSE_WORDS:
+        raise SettingsError(f"--{name}={word}; allowed: yes, no")
+    return word in TRUE_WORDS
+
+
+def _whole(given: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
+    text = given.get(name, "").strip()
+    if not text:
+        return default
+    if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
+        raise SettingsError(f"--{name}={text}; allowed: a whole number from {least} to {most}")
+    return int(text)
+
+
+def _origin(text: str) -> str:
+    parts = urlsplit(text)
+    if text and (parts.scheme not in ("http", "https") or not parts.netloc or parts.path or "@" in text):
+        raise SettingsError(f"--origin={text}; allowed: a scheme and a host, as in https://results.example.org")
+    return text
+
+
+def _token_file(text: str, database: Path, folder: Path) -> Path | None:
+    if text == "none":
+        return None
+    if text in ("", "auto"):
+        return database.with_name(f"{database.name}.tokens")
+    return folder / Path(text).expanduser()
+
+
+def settings_of(given: Mapping[str, str], folder: Path) -> Settings:
+    """The settings of a call; `folder`: what relative paths are relative to. Raises SettingsError.
+
+    given: inputs by name, all texts: db, host, port, name, token (auto, none or a file), read_only, open_uploads,
+    hold_new, behind_proxy, origin, max_body_bytes, bundles_per_hour.
+    """
+    if not given.get("db", "").strip():
+        raise SettingsError("--db is missing: the file of the database\nhint: --db=results.sqlite makes a new one")
+    database = folder / Path(given["db"].strip()).expanduser()
+    host = given.get("host", "").strip() or "127.0.0.1"
+    token = given.get("token", "").strip()
+    made = Settings(
+        database=database,
+        host=host,
+        port=_whole(given, "port", DEFAULT_PORT, 0, 65_535),
+        name=given.get("name", "").strip() or DEFAULT_NAME,
+        token_file=_token_file(token, database, folder),
+        read_only=_flag(given, "read_only"),
+        open_uploads=_flag(given, "open_uploads"),
+        hold_new=_flag(given, "hold_new"),
+        behind_proxy=_flag(given, "behind_proxy"),
+        origin=_origin(given.get("origin", "").strip()),
+        max_body_bytes=_whole(given, "max_body_bytes", 4_000_000, 10_000, 1_000_000_000),
+        bundles_per_hour=_whole(given, "bundles_per_hour", 60, 1, 1_000_000),
+    )
+    _check_host(made)
+    if made.read_only and (made.open_uploads or made.hold_new):
+        raise SettingsError("--read_only takes no uploads; leave --open_uploads and --hold_new away")
+    if made.read_only and not database.is_file():
+        raise SettingsError(
+            f"--read_only: there is no database {database}\nhint: cm run script --tags=import,mlperf,results"
+        )
+    return made
+
+
+def _check_host(settings: Settings) -> None:
+    if is_loopback(settings.host):
+        return
+    if settings.token_file is None and not settings.read_only:
+        raise SettingsError(
+            f"--host={settings.host} is reached from other machines, and --token=none lets everyone upload\n"
+            "hint: leave --token away, or serve with --read_only"
+        )
+    if not settings.behind_proxy:
+        raise SettingsError(
+            f"--host={settings.host} would speak plain HTTP to other machines\n"
+            "hint: put a reverse proxy with TLS before it and say so with --behind_proxy, or leave --host away and use"
+            " `ssh -L`: docs/howto/run-a-collector.md"
+        )

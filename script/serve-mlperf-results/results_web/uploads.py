@@ -1,0 +1,188 @@
+"""Takes bundles and withdrawals: checked in steps, the cheap ones first, and kept whole or not at all.
+
+Answers: 201 kept, 200 it was kept before, 400 broken off, 401 no token, 403 blocked key or another's result, 408 too
+slow, 409 the run is kept with other content, 410 it was withdrawn, 413 too long, 415 another kind of file, 422 what does
+not fit, 429 too many, 503 no room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import io
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from results_store.bundle import ReadBundle, read_bundle
+from results_store.model import NewResult, Problem, Source
+from results_store.refusal import BundleRefused
+from results_store.signing import Withdrawal, read_withdrawal
+from results_store.store import Conflict, NoSuchResult, Store, Withdrawn
+from results_store.unpacking import Limits
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from .access import UPLOAD
+from .api import problem_answer
+from .bodies import body_of
+from .links import ServerLinks
+
+if TYPE_CHECKING:
+    from .app import Collector
+
+Reader = Callable[[bytes, Limits], tuple[ReadBundle, tuple[NewResult, ...]]]
+"""What reads a bundle and checks it; raises BundleRefused."""
+KINDS: Final = frozenset(("application/gzip", "application/x-gzip", "application/octet-stream"))
+LONGEST_WITHDRAWAL: Final = 16_384
+MOST_WAITING: Final = 40
+HELD: Final = "held until a moderator shows it: the key is new here"
+LINK = ServerLinks()
+
+
+def _retry(status: int, words: str, wait_s: float) -> HTTPException:
+    return HTTPException(status, words, {"Retry-After": str(max(1, round(wait_s)))})
+
+
+def check_token(collector: Collector, request: Request) -> None:
+    """Raises HTTPException: 401 without the token of uploads, 429 for who guesses."""
+    if not collector.settings.needs_upload_token:
+        return
+    address = collector.address_word(request)
+    if wait_s := collector.guesses.wait_s(address):
+        raise _retry(429, "too many wrong tokens", wait_s)
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    tokens = collector.tokens
+    if scheme.lower() != "bearer" or tokens is None or not tokens.allows(UPLOAD, given.strip()):
+        collector.guesses.count(address)
+        raise HTTPException(401, "the token of uploads is missing or wrong", {"WWW-Authenticate": "Bearer"})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Kept:
+    """An upload that is in the database: its results' ids, and whether any is new."""
+
+    ids: tuple[str, ...]
+    is_new: bool
+
+
+def keep(store: Store, bundle: ReadBundle, results: tuple[NewResult, ...], *, hold_new: bool) -> Kept:
+    """Keep all results of a bundle or none. Raises Conflict, Withdrawn, BundleRefused, PermissionError."""
+    known = store.signer(bundle.signer.key_id)
+    if known is not None and known.trust == "blocked":
+        raise PermissionError("this key is blocked")
+    source = Source(kind="bundle", name=bundle.manifest.run_id, digest=bundle.digest)
+    with store.transaction():
+        added = [store.add(new, source, bundle.signer) for new in results]
+        if hold_new and (known is None or known.trust != "known"):
+            for one in added:
+                if one.is_new:
+                    store.act("hide", actor="collector", reason=HELD, result_id=one.id)
+    return Kept(tuple(one.id for one in added), any(one.is_new for one in added))
+
+
+def kept_object(kept: Kept, results: tuple[NewResult, ...]) -> dict[str, Any]:
+    """What the sender of a bundle is told."""
+    rows = [
+        {"id": one, "url": LINK.result(one), "labels": list(new.labels), "verification": new.verification}
+        for one, new in zip(kept.ids, results, strict=True)
+    ]
+    return {**rows[0], "results": rows}
+
+
+async def upload(request: Request) -> Response:
+    """Takes a bundle."""
+    collector: Collector = request.app.state.collector
+    check_token(collector, request)
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() not in KINDS:
+        raise HTTPException(415, f"allowed: {', '.join(sorted(KINDS))}")
+    address = collector.address_word(request)
+    if wait_s := collector.senders.wait_s(address):
+        raise _retry(429, "too many uploads from this address", wait_s)
+    if collector.is_full:
+        raise _retry(503, "the collector has no room on its disk", 3_600)
+    collector.senders.count(address)
+    body = await body_of(request, collector.settings.max_body_bytes, collector.settings.body_timeout_s)
+    if collector.waiting >= MOST_WAITING:
+        raise _retry(503, "too many uploads are being checked", 10)
+    collector.waiting += 1
+    try:
+        async with collector.checking:
+            return await _checked_and_kept(collector, body)
+    finally:
+        collector.waiting -= 1
+
+
+def read_and_check(body: bytes, limits: Limits) -> tuple[ReadBundle, tuple[NewResult, ...]]:
+    """A bundle and its results, everything checked. Raises BundleRefused."""
+    from results_store.consistency import results_of_bundle
+
+    bundle = read_bundle(io.BytesIO(body), limits)
+    return bundle, results_of_bundle(bundle)
+
+
+async def _checked_and_kept(collector: Collector, body: bytes) -> Response:
+    limits = Limits(body_bytes=collector.settings.max_body_bytes)
+    try:
+        bundle, results = await asyncio.wait_for(
+            collector.database.work(lambda: collector.reader(body, limits)), collector.settings.verification_timeout_s
+        )
+    except BundleRefused as refused:
+        return problem_answer(refused.problems)
+    except asyncio.TimeoutError:
+        late = f"not checked within {collector.settings.verification_timeout_s:g} s"
+        return problem_answer([Problem(rule="LIMIT", file="", found=late, expected="a smaller bundle")])
+    key_id = bundle.signer.key_id
+    if wait_s := collector.bundles.wait_s(key_id):
+        raise _retry(429, "too many bundles of this key", wait_s)
+    collector.bundles.count(key_id)
+    hold_new = collector.settings.hold_new
+    try:
+        kept = await collector.database.write(lambda store: keep(store, bundle, results, hold_new=hold_new))
+    except PermissionError as error:
+        raise HTTPException(403, str(error)) from None
+    except Conflict as conflict:
+        told = {"error": str(conflict), "id": conflict.result_id, "url": LINK.result(conflict.result_id)}
+        return JSONResponse(told, status_code=409)
+    except Withdrawn as gone:
+        raise HTTPException(410, str(gone)) from None
+    return JSONResponse(kept_object(kept, results), status_code=201 if kept.is_new else 200)
+
+
+def withdraw_own(store: Store, wanted: Withdrawal) -> None:
+    """Withdraw a result for the key that signed it. Raises NoSuchResult, Withdrawn, PermissionError."""
+    one = store.result(wanted.result_id)
+    if one.signer is None or one.signer.key_id != wanted.signer.key_id:
+        raise PermissionError("another key signed this result")
+    store.withdraw(wanted.result_id, actor=f"key {wanted.signer.key_id}", reason="withdrawn by its sender")
+
+
+async def withdraw(request: Request) -> Response:
+    """Withdraws a result; the body is signed by the key that signed the result."""
+    collector: Collector = request.app.state.collector
+    body = await body_of(request, LONGEST_WITHDRAWAL, collector.settings.body_timeout_s)
+    try:
+        wanted = await collector.database.work(lambda: read_withdrawal(body))
+    except BundleRefused as refused:
+        return problem_answer(refused.problems)
+    if wanted.result_id != request.path_params["id"]:
+        raise HTTPException(403, "the signature is for another result")
+    try:
+        await collector.database.write(lambda store: withdraw_own(store, wanted))
+    except NoSuchResult:
+        raise HTTPException(404, "there is no such result") from None
+    except PermissionError as error:
+        raise HTTPException(403, str(error)) from None
+    except Withdrawn as gone:
+        raise HTTPException(409, str(gone)) from None
+    told: Mapping[str, object] = {"id": wanted.result_id, "state": "withdrawn"}
+    return JSONResponse(told)
+
+
+def routes() -> list[Route]:
+    """What is written by volunteers."""
+    return [
+        Route("/api/v1/bundles", upload, methods=["POST"]),
+        Route("/api/v1/results/{id}", withdraw, methods=["DELETE"]),
+    ]

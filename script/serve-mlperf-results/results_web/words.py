@@ -1,0 +1,74 @@
+"""The words for labels, checks, systems and configurations: one text for each, on every page. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+LABELS: Final = {
+    "unofficial": "MLCommons did not review the result.",
+    "synthetic": "The inputs, the model or both were made up. The figure says how fast that is, and nothing about the"
+    " benchmark.",
+    "tiny": "A small model stands for the benchmark's. The figure says nothing about the benchmark.",
+    "stand-in": "A stand-in answered in the place of a real backend: a rehearsal.",
+    "test run": "The run was shorter than the rules ask for.",
+    "fast run": "The run was shorter than the rules ask for.",
+    "not exclusive": "Other programs or jobs ran on the machine at the same time.",
+    "outlier": "Further from the median of its configuration than three times the median absolute deviation.",
+    "new contributor": "The key that signed it is new to this collector.",
+    "inferred": "MLCommons derived the figure from that of another scenario of the same system.",
+}
+"""What each label means; a source may bring others, which are printed as they are."""
+
+WARNING_LABELS: Final = frozenset(
+    ("unofficial", "synthetic", "tiny", "stand-in", "test run", "fast run", "not exclusive", "outlier")
+)
+
+VERIFICATIONS: Final = {
+    "logs consistent": "every figure was derived again from LoadGen's own logs, and the logs agree with themselves.",
+    "summary": "the figures were read from a summary; the logs that they come from were not there.",
+    "published": "the figures were copied from MLCommons' published summary.",
+    "none": "nothing was checked.",
+}
+
+CHECKS: Final = (
+    ("V1", "LoadGen's summary says what its detailed log says: value, validity, parameters, seeds."),
+    ("V2", "Latency percentiles rise from the least to the greatest, and the mean lies between these."),
+    ("V3", "The measured window is the time between its first and its last mark."),
+    ("V4", "Offline: rate times greatest latency is the number of samples, and the window is the greatest latency."),
+    ("V5", "SingleStream: rate and mean latency are each other's inverse, and the queries fill the window."),
+    ("V6", "MultiStream: the queries' latencies fit into the window."),
+    ("V7", "Server: completed queries fill the window, the scheduled rate is near its target, and the late queries are"
+     " as many as the verdict says."),
+    ("V8", "The early-stopping estimate is what its arithmetic gives for this number of queries."),
+    ("V9", "Times in the log never go back."),
+    ("V10", "The seeds are those of a published round."),
+    ("V11", "The version of LoadGen is a known one."),
+    ("V12", "Duration and number of queries reach the least of the claimed length of run."),
+    ("V13", "The files beside the logs say what the logs say, and the seals of the record fit."),
+)  # fmt: skip
+"""What is derived again from the logs of a run of LoadGen before a volunteer's result is kept."""
+
+RUN_CLASSES: Final = {
+    "valid": "full length",
+    "fast": "shorter than the rules ask for",
+    "test": "a few seconds, to try things out",
+}
+
+
+def kind_of_label(label: str) -> str:
+    """The class of a label in style.css; "" for one that says nothing to be careful about."""
+    return "warn" if label in WARNING_LABELS or label.startswith("stand-in") else ""
+
+
+def label_rows(labels: Iterable[str]) -> list[tuple[str, str]]:
+    """Labels with their meaning, for those that have one."""
+    return [(label, LABELS[label]) for label in labels if label in LABELS]
+
+
+def system_words(accelerator: str, accelerator_count: int, nodes: int, cpu: str) -> str:
+    """A system in a few words: `8 x NVIDIA H100, 2 nodes`, or its processor where it has no accelerator."""
+    found = accelerator or cpu or "system not known"
+    if accelerator and accelerator_count > 1:
+        found = f"{accelerator_count} x {accelerator}"
+    return f"{found}, {nodes} nodes" if nodes > 1 else found
