@@ -61,7 +61,7 @@ def _comparison(store: Store, results: Sequence[Result]) -> dict[str, object]:
                 f"{quantity(one.result.value)} {one.result.unit}",
                 comparison.ratio_words(comparison.ratio(one, results[0])),
                 spread,
-                ", ".join(one.result.labels) or "-",
+                ", ".join(one.result.labels) or f"{one.result.kind} {one.result.configuration.round}".strip(),
             )
         )
     return {

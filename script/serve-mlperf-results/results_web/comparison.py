@@ -96,6 +96,9 @@ def _facts(one: Result) -> dict[str, str]:
         "Model": configuration.model_digest,
         "Accelerator": system.accelerator,
         "Accelerators": str(system.accelerator_count),
+        "For each accelerator": quantity(result.value / system.accelerator_count)
+        if system.accelerator_count and result.higher_is_better
+        else "",
         "Nodes": str(system.nodes),
         "Processor": system.cpu,
         "Sockets": str(system.sockets),

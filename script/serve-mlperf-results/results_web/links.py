@@ -94,7 +94,6 @@ class FileLinks:
     """The addresses of pages that are files; `up` leads from the page to the top folder: "" or "../"."""
 
     up: str
-    is_wide: bool = False
 
     def home(self) -> str:
         """The table."""

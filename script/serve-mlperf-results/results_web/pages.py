@@ -14,6 +14,7 @@ from results_store.model import Result
 from results_store.store import Store
 
 from . import charts, comparison
+from .labels import labelled, usual_range
 from .links import Links
 from .queries import FACETS, TableQuery
 from .render import page
@@ -33,7 +34,7 @@ from .tables import COLUMNS, DEFAULT_COLUMNS, name_of, row_system, table_of
 PAGE_SIZE = 100
 MOST_OF_CONFIGURATION = 1_000
 """Results of one configuration that its page is made of, the newest ones."""
-NEWEST = 5
+NEWEST = 3
 UNPUBLISHED = Filter(chosen={"kind": ("crowd", "own")})
 
 
@@ -84,20 +85,24 @@ def sort_of(query: TableQuery) -> Sort:
 def rows_of_query(store: Store, query: TableQuery, limit: int) -> Page:
     """The rows of a page; the first page for a place that no page has."""
     try:
-        return store.find(filter_of(query), sort_of(query), query.after, limit)
+        found = store.find(filter_of(query), sort_of(query), query.after, limit)
     except BadQuery:
-        return store.find(filter_of(query), sort_of(query), "", limit)
+        found = store.find(filter_of(query), sort_of(query), "", limit)
+    return Page(labelled(store, found.rows), found.next_key)
 
 
 def default_query(store: Store) -> TableQuery:
-    """What is shown to who asks for nothing: the benchmark and precision with the most results of real inputs."""
+    """What is shown to who asks for nothing: the benchmark, scenario and precision with the most results of real
+    inputs, the best value first: results that can be compared with each other."""
     facets = {"without": "synthetic"}
-    for name in ("benchmark", "precision"):
+    for name in ("benchmark", "scenario", "precision"):
         found = _most(store.facets(filter_of(TableQuery(facets=facets))).facets.get(name, ()))
         if not found:
             return TableQuery(is_default=True)
         facets[name] = found
-    return TableQuery(facets, is_default=True)
+    first = store.find(filter_of(TableQuery(facets=facets)), limit=1).rows
+    is_latency = bool(first) and not first[0].higher_is_better
+    return TableQuery(facets, sort="value" if is_latency else "-value", is_default=True)
 
 
 def _most(counts: Sequence[tuple[str, int]]) -> str:
@@ -143,7 +148,7 @@ def table_page(store: Store, site_name: str, link: Links, query: TableQuery) -> 
         query = default_query(store)
     found, counts = rows_of_query(store, query, PAGE_SIZE), store.facets(filter_of(query))
     address = replace(query, after="").address()
-    newest = store.find(UNPUBLISHED, limit=NEWEST).rows if query.is_default else ()
+    newest = labelled(store, store.find(UNPUBLISHED, limit=NEWEST).rows) if query.is_default else ()
     return page(
         "home",
         site_name,
@@ -155,6 +160,7 @@ def table_page(store: Store, site_name: str, link: Links, query: TableQuery) -> 
         lead="MLPerf Inference and Endpoints results, published ones beside those of volunteers.",
         form=_form(counts, query),
         chips=_chips(query, link),
+        groups=(),
         count=f"{counts.total:,} result{'' if counts.total == 1 else 's'}",
         rows=table_of(found.rows, link, query=query),
         newest=table_of(newest, link, columns=("value", "system", "stack", "labels", "made")) if newest else None,
@@ -172,7 +178,7 @@ def _heading(query: TableQuery, site_name: str) -> str:
 
 def rows_of(store: Store, name: str, value: str, limit: int = MOST_OF_CONFIGURATION) -> tuple[Row, ...]:
     """The newest rows whose `name` is `value`."""
-    return store.find(Filter(chosen={name: (value,)}), limit=limit).rows
+    return labelled(store, store.find(Filter(chosen={name: (value,)}), limit=limit).rows)
 
 
 def configuration_page(store: Store, site_name: str, link: Links, key: str) -> str | None:
@@ -182,6 +188,8 @@ def configuration_page(store: Store, site_name: str, link: Links, key: str) -> s
         return None
     rows = rows_of(store, "key", key)
     values = [row.value for row in rows]
+    usual = usual_range(values)
+    rows = tuple(replace(row, labels=(*row.labels, *usual.labels(row.value))) for row in rows)
     unit = rows[0].unit if rows else ""
     versions = versions_of(rows)
     title = heading_of(configuration)
@@ -250,7 +258,7 @@ def system_page(store: Store, site_name: str, link: Links, key: str) -> str | No
     if system is None:
         return None
     wanted = Filter(chosen={"system_key": (key,)})
-    rows = store.find(wanted, Sort("benchmark", False), limit=MOST_OF_CONFIGURATION).rows
+    rows = labelled(store, store.find(wanted, Sort("benchmark", False), limit=MOST_OF_CONFIGURATION).rows)
     return page(
         "list",
         site_name,

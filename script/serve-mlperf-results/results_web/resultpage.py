@@ -7,12 +7,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from markupsafe import Markup
 from mlperf_results.plot import Quantile, distribution_plot
 from results_store.listing import Filter
 from results_store.model import Configuration, Figure, Result, System
 from results_store.store import Action, Store
 
 from . import charts
+from .labels import signer_labels, usual_range
 from .links import Links
 from .render import page
 from .shown import minute, quantity, size
@@ -154,6 +156,8 @@ def result_page(store: Store, site_name: str, link: Links, one: Result) -> str:
     """The HTML of a result that is shown."""
     result = one.result
     values = [row.value for row in store.find(Filter(chosen={"key": (one.key,)}), limit=MOST_OF_CHART).rows]
+    more = (*signer_labels(store, one.signer), *usual_range(values).labels(result.value))
+    labels = (*result.labels, *more)
     kept = [file.name for file in result.files if store.file(one.id, file.name) is not None]
     chart, _ = latency_chart(result.figures)
     verdicts = {True: "yes", False: "no", None: "no target"}
@@ -162,13 +166,13 @@ def result_page(store: Store, site_name: str, link: Links, one: Result) -> str:
         "heading": heading_of(result.configuration),
         "system_words": words_of_system(result.configuration.system),
         "state_words": "",
-        "warning": warning_of(result.labels),
+        "warning": warning_of(labels),
         "metric": result.metric,
         "higher_is_better": result.higher_is_better,
         "value": quantity(result.value),
         "unit": result.unit,
         "valid": result.valid,
-        "labels": result.labels,
+        "labels": labels,
         "facts": _facts(one),
         "ways": _ways(one, link, len(values)),
         "command": result.command,
@@ -186,7 +190,7 @@ def result_page(store: Store, site_name: str, link: Links, one: Result) -> str:
         "curve_headings": CURVE_HEADINGS,
         "curve": curve_rows(one),
         "curve_href": link.curve(one.id) if result.curve else "",
-        "latency_chart": charts.Markup(chart),
+        "latency_chart": Markup(chart),
         "figures": [(figure.name, quantity(figure.value), figure.unit) for figure in result.figures],
         "verification": result.verification,
         "verification_words": VERIFICATIONS.get(result.verification, ""),

@@ -12,7 +12,7 @@ from results_store.listing import Row
 from .charts import share_bar
 from .links import Links
 from .queries import TableQuery
-from .shown import minute, quantity
+from .shown import ABSENT, minute, quantity
 from .words import system_words
 
 NO_BAR: Final = Markup("")
@@ -89,7 +89,7 @@ def per_accelerator(row: Row) -> float | None:
 
 
 def _validity(row: Row) -> str:
-    return {True: "VALID", False: "INVALID", None: "-"}[row.valid]
+    return {True: "VALID", False: "INVALID", None: ABSENT}[row.valid]
 
 
 COLUMNS: Final[dict[str, Column]] = {
@@ -99,14 +99,14 @@ COLUMNS: Final[dict[str, Column]] = {
     "system": Column("System", row_system, "accelerator", link=lambda row, link: link.system(row.system_key)),
     "submitter": Column("From", lambda row: row.submitter or row.alias or row.kind, "submitter"),
     "stack": Column("Software", lambda row: row.stack_version or row.stack, "stack"),
-    "precision": Column("Precision", lambda row: row.precision or "-", "precision"),
-    "division": Column("Division", lambda row: row.division or "-", "division"),
-    "round": Column("Round", lambda row: row.round or "-"),
+    "precision": Column("Precision", lambda row: row.precision or ABSENT, "precision"),
+    "division": Column("Division", lambda row: row.division or ABSENT, "division"),
+    "round": Column("Round", lambda row: row.round or ABSENT),
     "valid": Column("LoadGen", _validity),
     "data": Column("Data", lambda row: row.data_kind),
     "verification": Column("Checked", lambda row: row.verification),
-    "labels": Column("Labels", lambda row: ", ".join(row.labels)),
-    "made": Column("Made", lambda row: minute(row.made_utc)[:10] or "-", "made_utc", True),
+    "labels": Column("Labels", lambda row: ", ".join(shown_labels(row))),
+    "made": Column("Made", lambda row: minute(row.made_utc)[:10] or ABSENT, "made_utc", True),
 }
 """Every column but the name, by its name in an address."""
 DEFAULT_COLUMNS: Final = ("value", "system", "submitter", "stack", "precision", "labels", "made")
@@ -137,20 +137,37 @@ def _head(words: str, column_sort: str, greatest_first: bool, is_number: bool, q
 def table_of(
     rows: Sequence[Row], link: Links, *, columns: Sequence[str] = (), query: TableQuery | None = None
 ) -> Table:
-    """The table of some rows. query: what it was asked with, where it can be sorted and ticked."""
-    chosen = columns_of(columns or (query.columns if query else ()))
+    """The table of some rows. query: what it was asked with, where it can be sorted and ticked.
+
+    Of the columns that nobody asked for by name, those that say nothing in any row are left out.
+    """
+    asked = query.columns if query else ()
+    chosen = [
+        (name, column)
+        for name, column in columns_of(columns or asked)
+        if asked or name in ("value", "labels") or any(column.text(row) != ABSENT for row in rows)
+    ]
     heads = [_head("Result", "benchmark", False, False, query, link)]
     heads += [_head(one.words, one.sort, one.greatest_first, one.is_number, query, link) for _, one in chosen]
     share = _share(rows)
     return Table(
         tuple(heads),
         tuple(
-            TableRow(row.id, name_of(row), link.result(row.id), tuple(_cell(name, one, row, link, share)
-                                                                      for name, one in chosen))
+            TableRow(
+                row.id,
+                name_of(row),
+                link.result(row.id),
+                tuple(_cell(name, one, row, link, share) for name, one in chosen),
+            )
             for row in rows
         ),
         has_picks=query is not None and bool(link.compare(())),
-    )  # fmt: skip
+    )
+
+
+def shown_labels(row: Row) -> tuple[str, ...]:
+    """The labels of a row; a published one carries its round."""
+    return (f"published {row.round}".strip(), *row.labels) if row.kind == "published" else row.labels
 
 
 def _share(rows: Sequence[Row]) -> Callable[[Row], float] | None:
@@ -167,11 +184,13 @@ def _share(rows: Sequence[Row]) -> Callable[[Row], float] | None:
 
 def _cell(name: str, column: Column, row: Row, link: Links, share: Callable[[Row], float] | None) -> Cell:
     if name == "labels":
-        return Cell(label=column.words, tags=row.labels) if row.labels else Cell(label=column.words, words="-")
+        return Cell(label=column.words, tags=shown_labels(row))
+    words = column.text(row)
     kind = "number value" if name == "value" else "number" if column.is_number else ""
+    kind = f"{kind} absent".strip() if words == ABSENT else kind
     return Cell(
         label=column.words,
-        words=column.text(row),
+        words=words,
         kind=kind,
         href=column.link(row, link) if column.link else "",
         bar=share_bar(share(row)) if name == "value" and share else NO_BAR,

@@ -1,8 +1,8 @@
 """Takes bundles and withdrawals: checked in steps, the cheap ones first, and kept whole or not at all.
 
 Answers: 201 kept, 200 it was kept before, 400 broken off, 401 no token, 403 blocked key or another's result, 408 too
-slow, 409 the run is kept with other content, 410 it was withdrawn, 413 too long, 415 another kind of file, 422 what does
-not fit, 429 too many, 503 no room.
+slow, 409 the run is kept with other content, 410 it was withdrawn, 413 too long, 415 another kind of file, 422 what
+does not fit, 429 too many, 503 no room.
 """
 
 from __future__ import annotations
