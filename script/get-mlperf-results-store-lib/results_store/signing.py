@@ -118,7 +118,7 @@ def is_alias(text: str) -> bool:
     return not text or _ALIAS.fullmatch(text) is not None
 
 
-def canonical(value: Mapping[str, Any]) -> bytes:
+def canonical(value: Any) -> bytes:
     """Return the one form of a JSON object that is signed: keys sorted, no blanks, ASCII."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 

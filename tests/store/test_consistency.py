@@ -1,0 +1,213 @@
+"""A single edit of what was sent contradicts the rest of it; a log that is scaled as a whole does not."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import pytest
+from results_store.bundle import BundleFile, Manifest, ReadBundle
+from results_store.consistency import GROUPS, check_bundle, check_run
+from results_store.model import Problem, Signer
+from shared_results import MULTI_STREAM, OFFLINE, SERVER, SINGLE_STREAM, recorded
+
+Files = dict[str, bytes]
+ACCURACY = "digits/Offline/accuracy"
+DETAIL, SUMMARY, RESULT, RECORD = "mlperf_log_detail.txt", "mlperf_log_summary.txt", "result.json", "record.json"
+
+
+def _run(folder: str) -> Files:
+    start = f"{folder}/"
+    return {name[len(start) :]: content for name, content in recorded().items() if name.startswith(start)}
+
+
+def _read(files: Files) -> ReadBundle:
+    rows = tuple(BundleFile(name=name, sha256="", size_bytes=0, masked=()) for name in files)
+    manifest = Manifest(run_id="x", made_utc="", recipes_sha256="", public_key=b"", alias="", files=rows, digests={})
+    signer = Signer(key_id="", public_key=b"", alias="")
+    return ReadBundle(manifest=manifest, signer=signer, digest="", files=files, signature=b"")
+
+
+def _without_touched_seals(files: Files) -> Files:
+    """As a bundle has it whose sender masked the time and the system of the records before they were sealed here."""
+    return {name: content for name, content in files.items() if not name.endswith(RECORD)}
+
+
+def test_recorded_runs_fit() -> None:
+    masked = {RECORD: ("made_utc", "machine.operating_system")}
+    for folder in (OFFLINE, SERVER, SINGLE_STREAM, MULTI_STREAM, ACCURACY):
+        assert check_run(_run(folder), folder, {**masked, RESULT: ("run",)}) == ()
+    assert check_bundle(_read(_without_touched_seals(recorded()))) == ()
+
+
+def _value(key: str, new: object) -> Callable[[Files], None]:
+    """An edit of the value of a key of the detail log."""
+
+    def edit(files: Files) -> None:
+        before = files[DETAIL].decode()
+        pattern = rf'("key": "{re.escape(key)}", "value": )("[^"]*"|[^,]*)(, )'
+        after = re.sub(pattern, lambda match: match[1] + json.dumps(new) + match[3], before, count=1)
+        assert after != before
+        files[DETAIL] = after.encode()
+
+    return edit
+
+
+def _text(name: str, old: str, new: str) -> Callable[[Files], None]:
+    def edit(files: Files) -> None:
+        assert old.encode() in files[name]
+        files[name] = files[name].replace(old.encode(), new.encode(), 1)
+
+    return edit
+
+
+def _everywhere(old: str, new: str) -> Callable[[Files], None]:
+    """The same edit in every file of the run, as a forger does who knows that they are compared."""
+
+    def edit(files: Files) -> None:
+        assert old.encode() in files[DETAIL]
+        for name in files:
+            files[name] = files[name].replace(old.encode(), new.encode())
+
+    return edit
+
+
+def _field(name: str, new: object, *place: str | int) -> Callable[[Files], None]:
+    def edit(files: Files) -> None:
+        row = json.loads(files[name])
+        inner = row
+        for part in place[:-1]:
+            inner = inner[part]
+        assert inner[place[-1]] != new
+        inner[place[-1]] = new
+        files[name] = json.dumps(row).encode()
+
+    return edit
+
+
+FORGERIES: tuple[tuple[str, str, Callable[[Files], None]], ...] = (
+    ("V1", OFFLINE, _text(SUMMARY, "Samples per second: 179951", "Samples per second: 279951")),
+    ("V1", SERVER, _text(SUMMARY, "Result is : VALID", "Result is : INVALID")),
+    (
+        "V1",
+        SERVER,
+        _text(SUMMARY, "99.00 percentile latency (ns)   : 979662", "99.00 percentile latency (ns)   : 97966"),
+    ),
+    ("V1", SINGLE_STREAM, _text(SUMMARY, "qsl_rng_seed : 2085463073848966840", "qsl_rng_seed : 1")),
+    ("V1", SINGLE_STREAM, _text(SUMMARY, "min_query_count : 100", "min_query_count : 50000")),
+    ("V1", OFFLINE, _text(SUMMARY, "2 warnings encountered", "No warnings encountered")),
+    ("V2", SERVER, _everywhere("979662", "279662")),
+    ("V2", SINGLE_STREAM, _everywhere("68425", "38425")),
+    ("V2", OFFLINE, _everywhere("101477908", "4990000000")),
+    ("V2", SERVER, _everywhere("162676", "1976540")),
+    ("V3", OFFLINE, _value("generated_query_count", 2)),
+    ("V4", OFFLINE, _everywhere("179951", "359902")),
+    ("V4", OFFLINE, _everywhere("4689720155", "4689820155")),
+    ("V4", OFFLINE, _value("power_end", "11-23-2026 10:30:16.000")),
+    ("V5", SINGLE_STREAM, _everywhere("22449", "21449")),
+    ("V5", SINGLE_STREAM, _value("result_qps_without_loadgen_overhead", 94545.4)),
+    ("V5", SINGLE_STREAM, _value("result_qps_with_loadgen_overhead", 61576.9)),
+    ("V5", SINGLE_STREAM, _everywhere("83155", "93155")),
+    ("V6", MULTI_STREAM, _value("result_max_latency_ns", 903861)),
+    ("V5", MULTI_STREAM, _everywhere("58540", "158540")),
+    ("V7", SERVER, _everywhere("1855.57", "3855.57")),
+    ("V7", SERVER, _value("result_scheduled_samples_per_sec", 2855.68)),
+    ("V7", SERVER, _value("result_overlatency_query_count", 300)),
+    ("V7", SERVER, _value("effective_target_latency_ns", 500000)),
+    ("V7", SERVER, _value("result_perf_constraints_met", False)),
+    ("V8", SINGLE_STREAM, _everywhere("28144", "18144")),
+    ("V8", SINGLE_STREAM, _text(DETAIL, "Would discard 8113", "Would discard 9113")),
+    ("V8", MULTI_STREAM, _everywhere("119264", "999264")),
+    ("V8", SERVER, _value("early_stopping_met", False)),
+    ("V9", OFFLINE, _text(DETAIL, '"time_ms": ', '"time_ms": 9999')),
+    ("V9", OFFLINE, _text(DETAIL, ":::MLLOG", "x :::MLLOG")),
+    ("V9", OFFLINE, lambda files: files.update({DETAIL: files[DETAIL][: len(files[DETAIL]) // 2]})),
+    ("V10", OFFLINE, _everywhere("2085463073848966840", "2085463073848966841")),
+    ("V11", OFFLINE, _everywhere("6.0.17 @ d6147c7eb7", "9.0.17 @ d6147c7eb7")),
+    ("V11", OFFLINE, _text(DETAIL, "86bc3765857092b9d1f380604b101c771679842a", "0" * 40)),
+    ("V12", OFFLINE, _field(RESULT, "full-length run, not submitted to MLPerf", "label")),
+    ("V12", OFFLINE, _field(RESULT, True, "is_synthetic", "model")),
+    ("V12", OFFLINE, _field(RESULT, "paced", "run", "backend", "value")),
+    ("V12", OFFLINE, _field(RESULT, "valid", "run", "execution_mode", "value")),
+    ("V13", OFFLINE, _field(RESULT, 999999.0, "metric", "value")),
+    ("V13", OFFLINE, _field(RESULT, "samples/h", "metric", "unit")),
+    ("V13", SERVER, _field(RESULT, False, "valid")),
+    ("V13", SERVER, _field(RESULT, 5, "latency", "p99_ns")),
+    ("V13", SERVER, _field(RESULT, "Offline", "run", "scenario", "value")),
+    ("V13", OFFLINE, _field(RECORD, "cm run script --tags=other", "command")),
+    ("V13", OFFLINE, _field(RECORD, "0" * 64, "files", SUMMARY)),
+    ("V13", OFFLINE, _field(RECORD, 1.0, "outcome", "within", "throughput", "value")),
+    ("V13", ACCURACY, _field("accuracy.json", 99.9, "metrics", 0, "value")),
+    ("V13", ACCURACY, _field("accuracy.json", 99.9, "metrics", 0, "target")),
+    ("V13", ACCURACY, _text("accuracy.txt", "accuracy=99.332%", "accuracy=99.999%")),
+)
+
+
+@pytest.mark.parametrize(("group", "folder", "forge"), FORGERIES)
+def test_one_edit_is_found(group: str, folder: str, forge: Callable[[Files], None]) -> None:
+    files = _run(folder)
+    forge(files)
+    if group != "V13":
+        del files[RECORD]  # which has a digest of each log: the logs must give themselves away
+    found = check_run(files, folder, {RECORD: ("made_utc", "machine.operating_system")})
+    assert group in {one.rule.partition(" ")[0] for one in found}, found
+    assert all(one.file.startswith(folder) and one.found and one.expected for one in found)
+
+
+def test_every_group_has_a_forgery() -> None:
+    assert {group for group, _, _ in FORGERIES} == set(GROUPS)
+    assert len(FORGERIES) >= 40
+
+
+@pytest.mark.parametrize(
+    ("forge", "rule"),
+    [
+        (_field("results.json", "full-length run, not submitted to MLPerf", "label"), "V12"),
+        (_field("results.json", 1.0, "scenarios", 2, "performance", "metric", "value"), "V13"),
+        (_field("results.json", False, "scenarios", 2, "accuracy", "valid"), "V13"),
+        (_field("results.json", "digits/Other", "scenarios", 2, "performance", "folder"), "V13"),
+        (_field("results.json", 100.0, "scenarios", 2, "accuracy", "metrics", 0, "value"), "V13"),
+        (lambda files: files.pop("results.json"), "V13"),
+        (lambda files: files.pop(f"{OFFLINE}/{RESULT}"), "V13"),
+        (lambda files: files.pop(f"{OFFLINE}/{SUMMARY}"), "V13"),
+    ],
+)
+def test_an_edit_of_the_call_is_found(forge: Callable[[Files], None], rule: str) -> None:
+    files = {name: content for name, content in recorded().items() if OFFLINE in name or ACCURACY in name}
+    files = _without_touched_seals({"results.json": recorded()["results.json"], **files})
+    row = json.loads(files["results.json"])
+    row["scenarios"] = [one if one["scenario"] == "Offline" else {} for one in row["scenarios"]]
+    files["results.json"] = json.dumps(row).encode()
+    assert check_bundle(_read(files)) == ()
+    forge(files)
+    found: tuple[Problem, ...] = check_bundle(_read(files))
+    assert rule in {one.rule.partition(" ")[0] for one in found}, found
+
+
+def test_a_log_scaled_as_a_whole_is_accepted_and_therefore_never_called_verified() -> None:
+    files = _run(OFFLINE)
+    del files[RECORD]
+    result = json.loads(files[RESULT])
+    detail, summary = files[DETAIL].decode(), files[SUMMARY].decode()
+    for key, value in result["latency"].items():
+        result["latency"][key] = value // 2
+        detail, summary = detail.replace(str(value), str(value // 2)), summary.replace(str(value), str(value // 2))
+    detail, summary = detail.replace("179951", "359902"), summary.replace("179951", "359902")
+    ended = re.search(r'"power_end", "value": "([^"]+)"', detail)
+    begun = re.search(r'"power_begin", "value": "([^"]+)"', detail)
+    assert ended and begun
+    form = "%m-%d-%Y %H:%M:%S.%f"
+    window = datetime.strptime(ended[1], form) - datetime.strptime(begun[1], form)
+    end = datetime.strptime(begun[1], form) + timedelta(milliseconds=window / timedelta(milliseconds=2))
+    detail = detail.replace(ended[1], end.strftime(form)[:-3])
+    result["metric"]["value"] = 359902.0
+    result["duration_s"] = float(f"{(end - datetime.strptime(begun[1], form)).total_seconds():.3f}")
+    files |= {DETAIL: detail.encode(), SUMMARY: summary.encode(), RESULT: json.dumps(result).encode()}
+    assert check_run(files, OFFLINE) == ()
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b":::MLLOG " + b"[" * 100_000, b":::MLLOG {}\n", b"x" * 100_000])
+def test_no_log_ends_the_check(content: bytes) -> None:
+    assert check_run({**_run(OFFLINE), DETAIL: content}, OFFLINE)
