@@ -1,0 +1,167 @@
+"""Makes what is missing of a sweep: writes its points, starts them, starts again what was lost, collects as it goes."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlperf_results.wholefile import read_object, write_whole
+
+from mlperf_sweeps.executor import Executor
+from mlperf_sweeps.folder import PointFile, PointFolder, State, SweepFolder
+from mlperf_sweeps.planning import PlannedPoint, point_from_json
+
+OVER = (State.DONE, State.INVALID, State.FAILED, State.INTERRUPTED, State.LOST, State.CANCELLED)
+"""States of points that nobody works on."""
+UNDER_WAY = (State.SUBMITTED, State.RUNNING)
+AGAIN = (State.INTERRUPTED, State.LOST)
+"""What is tried again: the point's program is not the reason."""
+RERUN_VALUES = ("failed", "invalid", "lost", "all")
+COLLECT_EVERY_S = 10.0
+
+
+class FolderInUse(Exception):
+    """Another call works in the sweep's folder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conduct:
+    """What a call does beside starting points that have none of a result.
+
+    rerun: which others it makes again (RERUN_VALUES). retries: how often one that was interrupted or lost is begun
+    again. stops: no further point after one that failed. waits: until all are over. at_once: how many are handed over
+    together; None: all.
+    """
+
+    rerun: tuple[str, ...] = ()
+    retries: int = 1
+    stops: bool = False
+    waits: bool = True
+    at_once: int | None = None
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keeps other calls out of a sweep's folder, which is made. Raises FolderInUse and OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FolderInUse(f"another call works in {folder}") from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def read_plan(sweep: SweepFolder) -> tuple[PlannedPoint, ...]:
+    """The points of plan.json; none where there is no such file, or a damaged one."""
+    rows = (read_object(sweep.plan_file) or {}).get("points", [])
+    with contextlib.suppress(KeyError, TypeError):
+        extra = ("state", "limit_min")
+        return tuple(point_from_json({key: row[key] for key in row if key not in extra}) for row in rows)
+    return ()
+
+
+def write_point(folder: PointFolder, content: PointFile) -> None:
+    """Writes point.json unless it is there: what a point is never changes. Raises OSError."""
+    if folder.point_file.exists():
+        return
+    folder.path.mkdir(parents=True, exist_ok=True)
+    unfinished = folder.path / f".point.{os.getpid()}.part"
+    unfinished.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    with contextlib.suppress(FileExistsError):
+        os.link(unfinished, folder.point_file)
+    unfinished.unlink()
+
+
+def write_json(path: Path, content: Mapping[str, object]) -> None:
+    """Puts a JSON file in place whole. Raises OSError."""
+    write_whole(path, json.dumps(content, indent=1) + "\n")
+
+
+def to_start(states: Mapping[str, State], ids: Sequence[str], rerun: Sequence[str]) -> list[str]:
+    """The points that a call begins: without a result, or named by `rerun`. Those under way are left alone."""
+    again = {State.PLANNED, State.CANCELLED, *AGAIN}
+    again |= {State(word) for word in rerun if word != "all"}
+    if "all" in rerun:
+        again |= {State.FAILED, State.INVALID}
+    return [each for each in ids if states.get(each, State.PLANNED) in again]
+
+
+def exit_code(states: Mapping[str, State], ids: Sequence[str]) -> int:
+    """0: all are done; 2: one is over and has no valid result; 3: one is under way."""
+    found = {states.get(each, State.PLANNED) for each in ids}
+    if found & set(UNDER_WAY):
+        return 3
+    return 0 if found <= {State.DONE} else 2
+
+
+@dataclass(slots=True)
+class Sweep:
+    """A sweep at work. `collect` writes sweep.json and its kin from the states; `say` gets lines for people."""
+
+    folder: SweepFolder
+    executor: Executor
+    conduct: Conduct
+    collect: Callable[[Mapping[str, State]], None]
+    say: Callable[[str], None]
+    _collected_s: float = float("-inf")
+
+    def run(self, ids: Sequence[str]) -> dict[str, State]:
+        """Starts what is missing of the points `ids` and gives their states. Raises what the executor raises."""
+        states = self.executor.states(self.folder)
+        left = to_start(states, ids, self.conduct.rerun)
+        kept = sum(states.get(each) is State.DONE for each in ids)
+        self.say(f"{len(ids)} points: {kept} kept, {len(left)} to run, {len(ids) - kept - len(left)} left as they are")
+        tries = 1 + self.conduct.retries
+        try:
+            while left and tries:
+                self._start(left)
+                tries -= 1
+                if not self.conduct.waits:
+                    break
+                states = self.executor.states(self.folder)
+                left = (
+                    [each for each in left if states.get(each) in AGAIN] if not self._has_to_stop(states, ids) else []
+                )
+                if left and tries:
+                    self.say(f"again, because they were interrupted or lost: {', '.join(left)}")
+            if self.conduct.waits:
+                self.executor.wait(self.folder, self._changed)
+        finally:
+            states = self.executor.states(self.folder)
+            self.collect(states)
+        return states
+
+    def _start(self, left: Sequence[str]) -> None:
+        """Hands the points over, and waits for them where the call waits."""
+        at_once = self.conduct.at_once or len(left)
+        for begin in range(0, len(left), at_once):
+            part = left[begin : begin + at_once]
+            if self.conduct.at_once and begin and self._has_to_stop(self.executor.states(self.folder), left):
+                self.say(f"stopped: {len(left) - begin} points are not begun (--on_failure=stop)")
+                return
+            self.executor.start(self.folder, [self.folder.point(each) for each in part])
+            self._changed()
+            if self.conduct.waits:
+                self.executor.wait(self.folder, self._changed)
+
+    def _has_to_stop(self, states: Mapping[str, State], ids: Sequence[str]) -> bool:
+        return self.conduct.stops and any(states.get(each) in (State.FAILED, State.INVALID) for each in ids)
+
+    def _changed(self) -> None:
+        """Collects what there is, not more often than worth it, and cancels the rest where a failure stops all."""
+        states = self.executor.states(self.folder)
+        if self.conduct.at_once is None and self._has_to_stop(states, list(states)):
+            self.say("cancelled what has not begun (--on_failure=stop)") if self.executor.cancel(self.folder) else None
+        if time.monotonic() - self._collected_s >= COLLECT_EVERY_S:
+            self.collect(states)
+            self._collected_s = time.monotonic()
