@@ -1,0 +1,148 @@
+"""What a rule sees of a curve, and what it says: the views of a tree, findings, and the list of rules.
+
+The rules E1 to E19 look for what the official checker (endpoints-submission-cli 1.5.3.0) accepts although it is wrong;
+they do not repeat what it refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeVar
+
+from mlperf_curves.clientfiles import Accuracy, ClientConfig, Summary
+from mlperf_curves.edition import Edition, Model
+from mlperf_curves.events import Derived
+from mlperf_curves.pointfiles import DeclaredPoint, Offline, PointProvenance, Provenance
+from mlperf_curves.regions import Regions
+
+
+class Severity(str, Enum):
+    """ERROR refuses the tree; WARNING names what a reviewer should know; UNCHECKED says what could not be seen."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    UNCHECKED = "not checked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One finding. path: relative to the folder that was given. found and allowed: short texts."""
+
+    rule: str
+    severity: Severity
+    path: str
+    found: str
+    allowed: str
+
+    def __str__(self) -> str:
+        """The line of a list of findings."""
+        return f"{self.rule} {self.severity.value}: {self.path}: {self.found}; allowed: {self.allowed}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointView:
+    """One r<N> of a tree. path: relative; number: N. derived: from events that were given beside the tree."""
+
+    path: str
+    number: int
+    config: ClientConfig
+    summary: Summary
+    accuracy: Accuracy | None
+    declared: DeclaredPoint
+    provenance: PointProvenance | None
+    derived: Derived | None
+
+    @property
+    def is_dedicated_offline(self) -> bool:
+        """True for an Offline run of its own, to which no concurrency and no latency applies."""
+        return self.declared.offline == Offline.DEDICATED.value
+
+    @property
+    def issue_span_s(self) -> float | None:
+        """Seconds over which samples were issued, None where no events say it."""
+        if self.derived is not None:
+            return self.derived.issue_span_s()
+        return self.provenance.issue_span_s if self.provenance else None
+
+    @property
+    def greatest_in_flight(self) -> int | None:
+        """The most samples under way at once, None where no events say it."""
+        if self.derived is not None:
+            return self.derived.greatest_in_flight
+        return self.provenance.greatest_in_flight if self.provenance else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurveView:
+    """One results/<system>/<model>. regions: None where C_max or the points give none; model: None where unknown."""
+
+    path: str
+    folder_name: str
+    edition: Edition
+    model: Model | None
+    regions: Regions | None
+    points: tuple[PointView, ...]
+    provenance: Provenance | None
+
+    @property
+    def is_agentic(self) -> bool:
+        """True where the points have the load pattern of agentic models, or the edition says so of the model."""
+        if self.model is not None:
+            return self.model.is_agentic
+        return any(one.declared.load_pattern == "agentic_inference" for one in self.points)
+
+    def dataset_samples(self, point: PointView) -> int | None:
+        """Return the size of a point's data set: the edition's, else the provenance's; None where neither knows it."""
+        known = self.edition.dataset_samples.get(point.declared.dataset)
+        return known or (self.provenance.dataset_samples if self.provenance else None)
+
+
+PointRule = Callable[[PointView, CurveView], Iterator[Finding]]
+POINT_RULES: dict[str, PointRule] = {}
+TITLES: dict[str, str] = {}
+
+_Rule = TypeVar("_Rule", bound=Callable[..., Iterator[Finding]])
+
+
+def rule(name: str, title: str, rules: dict[str, _Rule]) -> Callable[[_Rule], _Rule]:
+    """Enter a function into a list of rules."""
+
+    def enter(function: _Rule) -> _Rule:
+        rules[name], TITLES[name] = function, title
+        return function
+
+    return enter
+
+
+@dataclass(frozen=True, slots=True)
+class Says:
+    """Makes the findings of one rule about one file."""
+
+    rule: str
+    path: str
+
+    def error(self, found: str, allowed: str) -> Finding:
+        """Return a finding that refuses."""
+        return self._finding(Severity.ERROR, found, allowed)
+
+    def warning(self, found: str, allowed: str) -> Finding:
+        """Return a finding for reviewers."""
+        return self._finding(Severity.WARNING, found, allowed)
+
+    def unchecked(self, found: str, allowed: str) -> Finding:
+        """Return what could not be seen, and what would be needed to see it."""
+        return self._finding(Severity.UNCHECKED, found, allowed)
+
+    def _finding(self, severity: Severity, found: str, allowed: str) -> Finding:
+        return Finding(rule=self.rule, severity=severity, path=self.path, found=found, allowed=allowed)
+
+
+def by_name(findings: tuple[Finding, ...], severity: Severity) -> Mapping[str, int]:
+    """Return how many findings of a severity each rule has, by the rule's name."""
+    counts: dict[str, int] = {}
+    for one in findings:
+        if one.severity is severity:
+            counts[one.rule] = counts.get(one.rule, 0) + 1
+    return counts
