@@ -16,10 +16,10 @@ from harness.backends.endpoint.bodies import BodyMaker, Field, Form, fields_of, 
 from harness.backends.endpoint.conversation import pause_s  # noqa: E402
 from harness.backends.endpoint.probe import choose_model  # noqa: E402
 from harness.backends.endpoint.settings import resolve_client  # noqa: E402
-from harness.backends.endpoint.stream import DONE, EventStream, StreamError  # noqa: E402
 from harness.errors import ConfigError, HarnessError  # noqa: E402
 from harness.text.engine import Finish, Prompt  # noqa: E402
 from harness.text.request import Endpoint, TextRequest  # noqa: E402
+from mlperf_results.eventstream import DONE, EventStream, StreamError  # noqa: E402
 from mlperf_results.record import Sampling  # noqa: E402
 
 TEXT = "日本 naïve 😀 ß"

@@ -17,12 +17,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
+from mlperf_results.eventstream import DONE, EventStream
 from yarl import URL
 
 from harness.backends.endpoint.address import Address
 from harness.backends.endpoint.answers import AnswerError, Collector, error_text
 from harness.backends.endpoint.faults import Refused, Unfit
-from harness.backends.endpoint.stream import DONE, EventStream
 
 CONNECT_S = 20.0
 _LARGEST_JSON_BYTES = 8 << 20

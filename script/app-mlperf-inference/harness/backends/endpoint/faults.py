@@ -7,10 +7,10 @@ import os
 import ssl
 
 import aiohttp
+from mlperf_results.eventstream import StreamError
 
 from harness.backends.endpoint.address import Address
 from harness.backends.endpoint.answers import AnswerError, error_text
-from harness.backends.endpoint.stream import StreamError
 
 
 class Refused(Exception):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import aiohttp
+from mlperf_results.eventstream import StreamError
 from mlperf_results.record import Sampling
 
 from harness.backends.endpoint.address import Address
@@ -21,7 +22,6 @@ from harness.backends.endpoint.bodies import CHAT, PATHS, TEXT, BodyMaker, Field
 from harness.backends.endpoint.checks import answer_notes, check_answer, failure, length_notes, repeat_notes
 from harness.backends.endpoint.client import Call, Client
 from harness.backends.endpoint.faults import Refused, Unfit, words
-from harness.backends.endpoint.stream import StreamError
 from harness.backends.endpoint.tokens import Vocabulary
 from harness.errors import HarnessError
 from harness.text.engine import Prompt

@@ -1,0 +1,307 @@
+"""What a curve is asked for: the inputs of the recipe, checked all at once. Reads the data set, changes nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from mlperf_results.names import unknown_text
+from mlperf_results.textdocuments import Json
+
+from mlperf_curves.choice import automatic_points, missing
+from mlperf_curves.client import ClientSettings, DatasetSettings
+from mlperf_curves.edition import Edition, SeedSet, UnknownName, read_edition
+from mlperf_curves.fields import ClientFileError
+from mlperf_curves.pointfiles import Offline
+from mlperf_curves.pointinputs import PointInputs
+from mlperf_curves.probe import root_of
+from mlperf_curves.regions import RegionError, Regions, regions_of
+from mlperf_curves.sizing import FLOORS_S
+
+MODES = ("valid", "fast", "test")
+DIVISIONS = ("Standardized", "Serviced", "RDI")
+ACCURACY = ("mandatory", "none")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
+_Read = TypeVar("_Read")
+
+
+class RequestError(ValueError):
+    """The curve cannot be made as it was asked for; the text has every reason, one a line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurveRequest:
+    """A curve. points: ascending. c_min_override: the C_min that is declared, where it is not the lowest point.
+
+    notes: what a submission would miss; none stops a curve that is no valid run.
+    """
+
+    name: str
+    mode: str
+    edition: Edition
+    model: str
+    is_agentic: bool
+    regions: Regions
+    points: tuple[int, ...]
+    offline: Offline
+    has_accuracy: bool
+    seed_set: SeedSet
+    target_cohort: str
+    division: str
+    dataset_samples: int
+    dataset_sha256: str
+    settings: ClientSettings
+    notes: tuple[str, ...]
+
+    def floor_s(self, concurrency: int) -> float:
+        """Return the least seconds of steady state at a concurrency."""
+        if self.mode in FLOORS_S:
+            return FLOORS_S[self.mode]
+        return self.edition.floor_s(concurrency, is_agentic=self.is_agentic)
+
+    def point_inputs(self, client_version: str) -> tuple[PointInputs, ...]:
+        """Return the points in the order of their runs: ascending, a dedicated Offline run last."""
+        scored = self._scored()
+        numbers = [*self.points, *([0] if self.offline is Offline.DEDICATED else [])]
+        return tuple(
+            PointInputs(
+                concurrency=number,
+                floor_s=self.floor_s(number) if number else 0.0,
+                dataset_samples=self.dataset_samples,
+                dataset_sha256=self.dataset_sha256,
+                has_accuracy=number in scored,
+                client_version=client_version,
+                settings=self.settings,
+            )
+            for number in numbers
+        )
+
+    def _scored(self) -> set[int]:
+        """The points with an accuracy run: the lowest in each mandatory region, and the Offline result."""
+        if not self.has_accuracy:
+            return set()
+        regions = self.regions
+        bounds = (regions.ultra_low, regions.low, regions.medium, regions.high)
+        found = {next((one for one in self.points if one in each), None) for each in bounds}
+        offline = {Offline.ELECTED: regions.c_max, Offline.DEDICATED: 0}.get(self.offline)
+        return {one for one in (*found, offline) if one is not None}
+
+
+class _Reader:
+    """Takes values out of the given texts and notes what is wrong."""
+
+    def __init__(self, given: Mapping[str, str], here: Path) -> None:
+        self.given = given
+        self.here = here
+        self.problems: list[str] = []
+
+    def text(self, key: str, default: str = "", *, needed: bool = False) -> str:
+        value = self.given.get(key, "").strip() or default
+        if needed and not value:
+            self.problems.append(f"--{key} is missing")
+        return value
+
+    def one_of(self, key: str, choices: tuple[str, ...], default: str) -> str:
+        value = self.text(key, default)
+        if value not in choices:
+            self.problems.append(f"--{key}: {unknown_text(key.replace('_', ' '), value, choices)}")
+            return default
+        return value
+
+    def whole(self, key: str, default: int | None, least: int = 1) -> int:
+        value = self.text(key)
+        if not value and default is not None:
+            return default
+        if not value.isdecimal() or int(value) < least:
+            self.problems.append(f"--{key} must be a whole number >= {least}, got {value!r}" if value
+                                 else f"--{key} is missing: a whole number >= {least}")  # fmt: skip
+            return default or least
+        return int(value)
+
+    def path(self, key: str) -> str:
+        """A file or folder that is there, absolute; a name that is neither stays as it is where it may (tokenizer)."""
+        value = self.text(key)
+        return str((self.here / Path(value).expanduser()).resolve()) if value else ""
+
+    def attempt(self, make: Callable[[], _Read]) -> _Read | None:
+        """What `make` returns; None, and the problem noted, where it refuses."""
+        try:
+            return make()
+        except (UnknownName, RegionError, ClientFileError, ValueError, OSError) as error:
+            self.problems.append(str(error))
+            return None
+
+
+def rows_of(path: Path) -> int | None:
+    """Return the rows of a .jsonl file; None for other formats, of which --dataset_samples must say them."""
+    if path.suffix != ".jsonl":
+        return None
+    with path.open("rb") as stream:
+        return sum(1 for line in stream if line.strip())
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _dataset(reader: _Reader, key: str, columns: Mapping[str, str], scoring: Mapping[str, Json]) -> DatasetSettings:
+    path = reader.path(key)
+    if path and not Path(path).is_file():
+        reader.problems.append(f"--{key}: {path} is not a file")
+    name = reader.text(f"{key}_name", Path(path).stem)
+    return DatasetSettings(name=name, path=path, columns=dict(columns), scoring=dict(scoring))
+
+
+def _datasets(reader: _Reader, has_accuracy: bool) -> tuple[DatasetSettings, DatasetSettings | None]:
+    columns = {"prompt": reader.text("prompt_column", "prompt")}
+    performance = _dataset(reader, "dataset", columns, {})
+    if not performance.path:
+        reader.problems.append("--dataset is missing: the file with the prompts of the performance runs")
+    if not has_accuracy:
+        return performance, None
+    scoring: dict[str, Json] = {
+        "eval_method": reader.text("eval_method", needed=True),
+        "ground_truth": reader.text("answer_column", "ground_truth"),
+        "num_repeats": reader.whole("accuracy_repeats", 1),
+    }
+    if extractor := reader.text("extractor"):
+        scoring["extractor"] = extractor
+    accuracy = _dataset(reader, "accuracy_dataset", columns, scoring)
+    if not accuracy.path:
+        reader.problems.append("--accuracy_dataset is missing: the file with the answers; or --accuracy=none")
+    if accuracy.name == performance.name:
+        accuracy = DatasetSettings(name=f"{accuracy.name}_accuracy", path=accuracy.path, columns=columns,
+                                   scoring=scoring)  # fmt: skip
+    return performance, accuracy
+
+
+def _samples(reader: _Reader, performance: DatasetSettings) -> int:
+    path = Path(performance.path)
+    found = rows_of(path) if path.is_file() else None
+    if found is not None and not reader.text("dataset_samples"):
+        if not found:
+            reader.problems.append(f"--dataset: {path} has no rows")
+        return found
+    if not path.is_file() and not reader.text("dataset_samples"):
+        return 1
+    return reader.whole("dataset_samples", None)
+
+
+def _generation(reader: _Reader) -> dict[str, Json]:
+    """model_params of the client that change what is generated."""
+    text = reader.text("generation", "{}")
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        reader.problems.append(f"--generation must be a JSON object of the client's model_params, got {text[:60]!r}")
+        found = {}
+    return {"temperature": 0.0, "max_new_tokens": reader.whole("max_new_tokens", 1024), **found}
+
+
+def _points(reader: _Reader, c_max: int) -> tuple[Regions | None, tuple[int, ...]]:
+    """The regions and the points, ascending; C_min is the lowest point unless it is given beside a list."""
+    text = reader.text("points", "auto")
+    if text == "auto":
+        c_min = reader.whole("c_min", 1)
+        regions = reader.attempt(lambda: regions_of(c_max, c_min))
+        return regions, automatic_points(regions) if regions else ()
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isdecimal() and int(word) > 0 for word in words) or len(set(words)) < len(words):
+        reader.problems.append(f"--points must be auto or different whole numbers like 1,4,12, got {text!r}")
+        return None, ()
+    points = tuple(sorted(map(int, words)))
+    c_min = reader.whole("c_min", points[0])
+    regions = reader.attempt(lambda: regions_of(c_max, c_min, is_override=c_min != points[0]))
+    if regions and points[-1] > regions.margin.end:
+        reader.problems.append(f"--points: {points[-1]} is above 1.1 x C_max, which is {regions.margin.end}")
+    return regions, points
+
+
+def _seeds(reader: _Reader, edition: Edition) -> tuple[SeedSet | None, str]:
+    seeds = reader.attempt(lambda: edition.seed_set(reader.text("seed_set", next(iter(edition.seed_sets)))))
+    cohorts = [str(one) for one in seeds.cohorts] if seeds else []
+    cohort = reader.text("target_cohort", cohorts[0] if cohorts else "")
+    if seeds and cohort not in cohorts:
+        reader.problems.append(f"--target_cohort: seed set {seeds.id} is for {', '.join(cohorts)}, got {cohort!r}")
+    return seeds, cohort
+
+
+def _settings(reader: _Reader, model: str, seeds: SeedSet, datasets: tuple[DatasetSettings, DatasetSettings | None]
+              ) -> ClientSettings:  # fmt: skip
+    key = reader.text("api_key_variable")
+    if key and not _VARIABLE.fullmatch(key):
+        reader.problems.append(f"--api_key_variable must be the name of an environment variable, got {key!r}")
+    tokenizer = reader.text("tokenizer", needed=True)
+    if tokenizer and (reader.here / Path(tokenizer).expanduser()).is_dir():
+        tokenizer = reader.path("tokenizer")
+    return ClientSettings(
+        name=model,
+        url=reader.attempt(lambda: root_of(reader.text("url", needed=True))) or "",
+        model=reader.text("served_model", model),
+        tokenizer=tokenizer,
+        generation=_generation(reader),
+        workers=reader.whole("workers", 1),
+        scheduler_seed=seeds.scheduler,
+        sample_seed=seeds.sample_index,
+        performance=datasets[0],
+        accuracy=datasets[1],
+        key_variable=key,
+    )
+
+
+def read_request(given: Mapping[str, str], here: Path) -> CurveRequest:
+    """Return the curve that the inputs ask for; raises RequestError. here: where relative paths begin."""
+    reader = _Reader(given, here)
+    seed_sets = reader.path("seed_sets")
+    edition = reader.attempt(lambda: read_edition(Path(seed_sets) if seed_sets else None)) or read_edition()
+    name = reader.text("model", needed=True)
+    model = reader.attempt(lambda: edition.model(name)) if name else None
+    mode = reader.one_of("execution_mode", MODES, "valid")
+    offline = Offline(reader.one_of("offline", tuple(one.value for one in Offline), "elected"))
+    has_accuracy = reader.one_of("accuracy", ACCURACY, "mandatory") == "mandatory"
+    regions, points = _points(reader, reader.whole("c_max", None))
+    if regions and offline is Offline.ELECTED and points and regions.c_max not in points:
+        reader.problems.append(f"--offline=elected needs the point at C_max: add {regions.c_max} to --points")
+    seeds, cohort = _seeds(reader, edition)
+    datasets = _datasets(reader, has_accuracy)
+    samples = _samples(reader, datasets[0])
+    settings = _settings(reader, name, seeds, datasets) if seeds else None
+    notes = list(missing(regions, points)) if regions and points else []
+    if mode == "valid":
+        reader.problems += notes
+    curve = reader.text("name", f"{name}-curve")
+    if not _NAME.fullmatch(curve):
+        reader.problems.append(f"--name must be letters, digits, '.', '_' and '-' (80 at most), got {curve!r}")
+    division = reader.one_of("division", DIVISIONS, "RDI")
+    if reader.problems or model is None or regions is None or seeds is None or settings is None:
+        raise RequestError("\n".join(dict.fromkeys(reader.problems)))
+    return CurveRequest(
+        name=curve,
+        mode=mode,
+        edition=edition,
+        model=name,
+        is_agentic=model.is_agentic,
+        regions=regions,
+        points=points,
+        offline=offline,
+        has_accuracy=has_accuracy,
+        seed_set=seeds,
+        target_cohort=cohort,
+        division=division,
+        dataset_samples=samples,
+        dataset_sha256=_digest(Path(settings.performance.path)),
+        settings=settings,
+        notes=tuple(notes),
+    )

@@ -1,0 +1,48 @@
+"""How many samples a point issues so that its steady state is long enough, and how long a curve takes. Pure.
+
+The client has no least duration for a fixed concurrency: it ends when its samples are used up. So their number comes
+from the rate of a short run at the same concurrency, in whole multiples of the data set, as the rules want it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+ROOM = 1.1
+"""Samples beyond those that the measured rate asks for: rates drift by some percent during a run."""
+CALIBRATION_S = 20.0
+CLIENT_S = 15.0
+"""What a run of the client costs beside its load: 12 s of processor time, on an idle machine."""
+FLOORS_S: Mapping[str, float] = {"test": 2.0, "fast": 60.0}
+"""Least seconds of steady state of a shortened run; `valid` has the rules' own. As of run,mlperf,inference."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedPoint:
+    """What a point is expected to take. floor_s: 0 for a dedicated Offline run, which sends everything at once."""
+
+    concurrency: int
+    floor_s: float
+    has_accuracy: bool
+
+    @property
+    def seconds(self) -> float:
+        """Expected seconds without an accuracy run, whose length depends on the server."""
+        return self.floor_s * ROOM + (CALIBRATION_S if self.floor_s else 0.0) + CLIENT_S * (2 if self.floor_s else 1)
+
+
+def calibration_s(floor_s: float) -> float:
+    """Return the seconds of a calibration: no longer than the run that it is for."""
+    return min(CALIBRATION_S, floor_s)
+
+
+def samples_for(floor_s: float, rate: float, dataset_samples: int, concurrency: int = 1) -> int:
+    """Return how many samples to issue: floor_s in s, rate in samples/s; raises ValueError for a rate that is not > 0.
+
+    A multiple of the data set, at least as many as may be in flight.
+    """
+    if not rate > 0 or not math.isfinite(rate):
+        raise ValueError(f"the rate of the calibration must be above 0, got {rate}")
+    return max(1, math.ceil(max(ROOM * floor_s * rate, concurrency) / dataset_samples)) * dataset_samples

@@ -1,0 +1,70 @@
+"""Which points a curve has, and how many samples each issues."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from mlperf_curves.choice import automatic_points, missing
+from mlperf_curves.regions import LEAST_POINTS, regions_of, uncovered
+from mlperf_curves.sizing import PlannedPoint, calibration_s, samples_for
+
+
+@pytest.mark.parametrize(
+    ("c_max", "c_min", "expected"),
+    [
+        (64, 1, (1, 2, 3, 5, 10, 18, 34, 64)),
+        (256, 1, (1, 2, 4, 8, 18, 43, 104, 256)),
+    ],
+)
+def test_automatic_points(c_max: int, c_min: int, expected: tuple[int, ...]) -> None:
+    points = automatic_points(regions_of(c_max, c_min))
+    assert len(points) == 8
+    assert points == expected
+
+
+def test_automatic_points_are_a_submission_wherever_there_is_room() -> None:
+    generator = random.Random(20261123)
+    for _ in range(300):
+        c_min = generator.randint(1, 32)
+        regions = regions_of(generator.randint(c_min + 40, 10_000), c_min)
+        points = automatic_points(regions)
+        assert points[0] == c_min and points[-1] == regions.c_max
+        assert len(points) >= LEAST_POINTS and sorted(set(points)) == list(points)
+        assert uncovered(regions, points) == () and missing(regions, points) == ()
+
+
+def test_what_a_choice_lacks_is_named() -> None:
+    found = missing(regions_of(64, 1), (1, 64))
+    assert found == (
+        "a submission has 7 to 32 points, got 2",
+        "no point in the region low_concurrency: 2-5",
+        "no point in the region med_concurrency: 6-17",
+    )
+
+
+@pytest.mark.parametrize(
+    ("floor_s", "rate", "dataset", "concurrency", "samples"),
+    [
+        (600, 1.0, 64, 1, 704),  # 660 samples, 10.3 data sets
+        (600, 0.01, 6396, 1, 6396),  # the whole data set once, however slow
+        (2, 99.0, 10, 3, 220),  # 217.8 samples
+        (2, 1.0, 16, 100, 112),  # as many as are in flight
+    ],
+)
+def test_samples_are_whole_data_sets_that_last_long_enough(
+    floor_s: float, rate: float, dataset: int, concurrency: int, samples: int
+) -> None:
+    assert samples_for(floor_s, rate, dataset, concurrency) == samples
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_rate_that_is_none_is_refused(rate: float) -> None:
+    with pytest.raises(ValueError, match="must be above 0"):
+        samples_for(600, rate, 64)
+
+
+def test_expected_seconds() -> None:
+    assert PlannedPoint(concurrency=64, floor_s=1200, has_accuracy=False).seconds == pytest.approx(1320 + 20 + 30)
+    assert PlannedPoint(concurrency=0, floor_s=0, has_accuracy=True).seconds == 15
+    assert (calibration_s(2.0), calibration_s(1200.0)) == (2.0, 20.0)
