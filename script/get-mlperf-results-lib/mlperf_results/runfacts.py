@@ -6,7 +6,9 @@ wrote beside the logs (result.json, accuracy.json, load.json) adds labels, targe
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ from typing import Any
 
 from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.foundruns import FoundRun
-from mlperf_results.logs import LoadGenLog, LogError, read_run_logs
+from mlperf_results.logs import LoadGenLog, LogError, parse_run_logs
 from mlperf_results.names import METRIC_OF_SCENARIO, Mode, Scenario
 from mlperf_results.officialnames import benchmark_of, canonical_name
 from mlperf_results.rounds import ROUNDS, rounds_of, targets_of
@@ -23,7 +25,6 @@ from mlperf_results.scorelines import parse_scores
 from mlperf_results.seeds import SEEDS
 from mlperf_results.summarylog import SummaryLog, parse_summary
 from mlperf_results.textfigures import with_recorded_problems
-from mlperf_results.wholefile import read_object
 
 _BLOCK_BYTES = 1 << 20
 _NANOSECONDS_PER_MS = 1e6
@@ -101,26 +102,25 @@ def file_sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _key_lines(path: Path) -> tuple[dict[str, int], str]:
+def _key_lines(text: str) -> tuple[dict[str, int], str]:
     """The last line of each key of a detail log, and when the test began, `2026-11-21T01:02:03` or empty."""
     found, started = {}, ""
-    with path.open(encoding="utf-8", errors="replace") as file:
-        for number, line in enumerate(file, start=1):
-            match = _KEY.match(line)
-            if match:
-                found[match.group(1)] = number
-            if moment := _STARTED.match(line):
-                month, day, year, clock = moment.groups()
-                started = f"{year}-{month}-{day}T{clock}"
+    for number, line in enumerate(text.split("\n"), start=1):
+        match = _KEY.match(line)
+        if match:
+            found[match.group(1)] = number
+        if moment := _STARTED.match(line):
+            month, day, year, clock = moment.groups()
+            started = f"{year}-{month}-{day}T{clock}"
     return found, started
 
 
 class _Source:
     """A log file with what is needed to point into it."""
 
-    def __init__(self, run: FoundRun, path: Path) -> None:
-        self.file = (run.relative / path.name).as_posix()
-        self.sha256 = file_sha256(path) if path.is_file() else ""
+    def __init__(self, run: FoundRun, name: str, contents: Mapping[str, bytes]) -> None:
+        self.file = (run.relative / name).as_posix()
+        self.sha256 = hashlib.sha256(contents[name]).hexdigest() if name in contents else ""
 
     def at(self, line: int) -> Evidence:
         return Evidence(self.file, line, self.sha256)
@@ -236,17 +236,24 @@ def _printed_scores(run: FoundRun, text: str, source: _Source, round_name: str) 
     return tuple(found)
 
 
-def _scores(run: FoundRun, round_name: str) -> tuple[Score, ...]:
-    """The scores of an accuracy run: of accuracy.json, else of accuracy.txt, its first line where neither is known."""
+def _object_in(contents: Mapping[str, bytes], path: Path) -> dict[str, Any] | None:
+    """The object in a JSON file; None where there is no such file, or it holds something else."""
     try:
-        text = run.paths.accuracy_text.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ()
+        found = json.loads(contents.get(path.name, b"").decode("utf-8"))
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _scores(run: FoundRun, contents: Mapping[str, bytes], round_name: str) -> tuple[Score, ...]:
+    """The scores of an accuracy run: of accuracy.json, else of accuracy.txt, its first line where neither is known."""
+    name = run.paths.accuracy_text.name
+    text = contents.get(name, b"").decode("utf-8", "replace")
     number, line = next(((n, line) for n, line in enumerate(text.split("\n"), start=1) if line.strip()), (0, ""))
     if number == 0:
         return ()
-    source = _Source(run, run.paths.accuracy_text)
-    content = read_object(run.paths.accuracy_json)
+    source = _Source(run, name, contents)
+    content = _object_in(contents, run.paths.accuracy_json)
     if content is not None and isinstance(content.get("metrics"), list):
         return _recorded_scores(content, line.strip(), source.at(number))
     return _printed_scores(run, text, source, round_name) or (_line_only(line.strip(), source.at(number)),)
@@ -259,30 +266,39 @@ def round_of(log: LoadGenLog | None, summary: SummaryLog) -> str:
     return next((name for name, seeds in SEEDS.items() if str(seeds.qsl) in texts), ROUNDS[-1])
 
 
-def read_run(run: FoundRun) -> RunFacts:
-    """Return what the files of ``run`` say. Raises LogError where not even its summary can be read."""
+def _log_of(run: FoundRun, contents: Mapping[str, bytes]) -> tuple[LoadGenLog | None, str]:
+    """What both logs say together, or why the detail log is not used."""
+    paths = run.paths
+    if paths.detail_log.name not in contents:
+        return None, f"cannot read {run.relative / paths.detail_log.name}: it is missing"
     try:
-        text = run.paths.summary_log.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise LogError(f"cannot read {run.relative / run.paths.summary_log.name}: {error.strerror}") from error
-    summary = parse_summary(text)
-    detail = _Source(run, run.paths.detail_log)
-    log, problem, started = None, "", ""
-    reasons: tuple[str, ...] = ()
+        texts = [contents[path.name].decode("utf-8") for path in (paths.detail_log, paths.summary_log)]
+        return parse_run_logs(paths, *texts), ""
+    except (LogError, UnicodeDecodeError) as error:
+        return None, str(error).replace(str(paths.folder), run.relative.as_posix())
+
+
+def facts_of(run: FoundRun, contents: Mapping[str, bytes]) -> RunFacts:
+    """Return what the files of ``run`` say, which are given by their names; reads none. Raises LogError where not even
+    the summary is there.
+    """
+    paths = run.paths
+    if paths.summary_log.name not in contents:
+        raise LogError(f"cannot read {run.relative / paths.summary_log.name}: it is missing")
+    summary = parse_summary(contents[paths.summary_log.name].decode("utf-8", "replace"))
+    detail = _Source(run, paths.detail_log.name, contents)
+    started, reasons = "", tuple[str, ...]()
     is_valid: bool | None
-    try:
-        log = read_run_logs(run.paths)
-    except LogError as error:
-        problem = str(error).replace(str(run.paths.folder), run.relative.as_posix())
-    result = read_object(run.paths.result_json)
+    log, problem = _log_of(run, contents)
+    result = _object_in(contents, paths.result_json)
     if log is not None:
         log = with_recorded_problems(log, result)
-        lines, started = _key_lines(run.paths.detail_log)
+        lines, started = _key_lines(contents[paths.detail_log.name].decode("utf-8"))
         figure, latencies = _detail_figures(run, log, detail, lines)
         is_valid, reasons = log.is_valid, log.invalid_reasons
         verdict = detail.at(lines["result_validity"]) if "result_validity" in lines else None
     else:
-        source = _Source(run, run.paths.summary_log)
+        source = _Source(run, paths.summary_log.name, contents)
         figure, latencies = _summary_figures(run, summary, source)
         is_valid = summary.is_valid
         place = next((line.number for line in summary.lines if line.name == "Result is"), 0)
@@ -299,9 +315,19 @@ def read_run(run: FoundRun) -> RunFacts:
         figure=figure,
         verdict_evidence=verdict,
         latencies=latencies,
-        scores=_scores(run, round_name) if run.mode is Mode.ACCURACY else (),
+        scores=_scores(run, contents, round_name) if run.mode is Mode.ACCURACY else (),
         detail_sha256=detail.sha256,
         started=started,
         result=result,
-        load=read_object(run.paths.load_json),
+        load=_object_in(contents, paths.load_json),
     )
+
+
+def read_run(run: FoundRun) -> RunFacts:
+    """Return what the files of ``run`` say. Raises LogError where not even its summary can be read."""
+    paths, contents = run.paths, dict[str, bytes]()
+    wanted = (paths.summary_log, paths.detail_log, paths.result_json, paths.load_json)
+    for path in (*wanted, *((paths.accuracy_text, paths.accuracy_json) if run.mode is Mode.ACCURACY else ())):
+        with contextlib.suppress(OSError):
+            contents[path.name] = path.read_bytes()
+    return facts_of(run, contents)
