@@ -150,7 +150,7 @@ def test_members_are_exactly_those_of_the_manifest(members: dict[str, bytes], ch
         ("results.json", b'{"label": "at /home/anna/x"}', "PRIVATE results.json: line 1: path of a home folder"),
         ("results.json", b'{"label": "at /mnt/x/y"}', "PRIVATE results.json: line 1: absolute path"),
         ("results.json", b'{"label": "ghp_' + b"a" * 36 + b'"}', "PRIVATE results.json: line 1: access token"),
-        ("results.json", b'{"label": "' + b"a" * 70_000 + b'"}', "LIMIT results.json: a text of 70000 bytes"),
+        ("results.json", b'{"label": "' + b"a" * 70_000 + b'"}', "LIMIT results.json: a text of 70000 characters"),
         ("results.json", b"[" * 100_000, "FORM results.json: not used: "),
         ("results.json", b'{"label": ' + b"[" * 40 + b"]" * 40 + b"}", "more than 32 brackets"),
         ("results.json", b'{"label": 1, "label": 2}', "an object has a name twice"),

@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 
 import pytest
 from results_store.bundle import BundleFile, Manifest, ReadBundle
-from results_store.consistency import GROUPS, check_bundle, check_run
+from results_store.consistency import GROUPS, check_bundle, check_run, results_of_bundle
 from results_store.model import Problem, Signer
+from results_store.refusal import BundleRefused
 from shared_results import MULTI_STREAM, OFFLINE, SERVER, SINGLE_STREAM, recorded
 
 Files = dict[str, bytes]
@@ -211,3 +212,39 @@ def test_a_log_scaled_as_a_whole_is_accepted_and_therefore_never_called_verified
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", b":::MLLOG " + b"[" * 100_000, b":::MLLOG {}\n", b"x" * 100_000])
 def test_no_log_ends_the_check(content: bytes) -> None:
     assert check_run({**_run(OFFLINE), DETAIL: content}, OFFLINE)
+
+
+def test_the_results_of_a_bundle_are_those_of_its_logs_and_labelled() -> None:
+    bundle = _read(_without_touched_seals(recorded()))
+    found = {result.configuration.scenario: result for result in results_of_bundle(bundle)}
+    assert {name: (one.value, one.unit) for name, one in found.items()} == {
+        "SingleStream": (0.028144, "ms"),
+        "MultiStream": (0.119264, "ms"),
+        "Offline": (179951.0, "samples/s"),
+        "Server": (1855.57, "queries/s"),
+    }
+    one = found["Offline"]
+    assert (one.kind, one.verification, one.labels) == ("crowd", "logs consistent", ("unofficial", "test run"))
+    assert (one.configuration.benchmark, one.configuration.device, one.valid) == ("digits", "cpu", True)
+    assert [(score.name, score.value, score.basis) for score in one.accuracy] == [("acc", 99.332, "claimed")]
+    names = [file.name for file in one.files]
+    assert f"{OFFLINE}/{DETAIL}" in names and "results.json" in names and f"{SERVER}/{DETAIL}" not in names
+
+
+@pytest.mark.parametrize(
+    ("folder", "message"),
+    [("digits/Offline/other", "not the folder of a run"), ("digits/X/accuracy", "not the folder")],
+)
+def test_runs_elsewhere_are_refused(folder: str, message: str) -> None:
+    files = {f"{folder}/{name}": content for name, content in _run(ACCURACY).items() if name != RECORD}
+    call = json.dumps({"scenarios": []}).encode()
+    with pytest.raises(BundleRefused, match=message):
+        results_of_bundle(_read({"results.json": call, **files}))
+
+
+def test_a_bundle_without_a_figure_is_refused() -> None:
+    files = {f"{ACCURACY}/{name}": content for name, content in _run(ACCURACY).items() if name != RECORD}
+    label = json.loads(files[f"{ACCURACY}/{RESULT}"])["label"]
+    call = json.dumps({"scenarios": [], "label": label}).encode()
+    with pytest.raises(BundleRefused, match="no performance run"):
+        results_of_bundle(_read({"results.json": call, **files}))

@@ -15,7 +15,7 @@ from typing import Any
 
 RESULT, CACHE, HOME, ELSEWHERE = "<result>", "<cache>", "<home>", "<path>"
 
-_ABSOLUTE = re.compile(r"(?<![\w:/.<>~)\]+-])/(?:[^\s/'\"`<>|;,:=()\[\]{}]+/)+[^\s/'\"`<>|;,:=()\[\]{}]*")
+_ABSOLUTE = re.compile(r"/(?<![\w:/.<>~)\]+-]/)(?:[^\s/'\"`<>|;,:=()\[\]{}]+/)+[^\s/'\"`<>|;,:=()\[\]{}]*")
 """At least two parts; not behind a letter, digit or sign that makes it the rest of something else ("samples/s")."""
 
 _NO_FILES = ("/v1/", "/v2/", "/api/", "/dev/", "/proc/", "/sys/")

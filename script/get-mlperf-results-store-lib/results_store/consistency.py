@@ -1,266 +1,31 @@
-"""Derives what a run's logs say again, and says where anything that was sent with them differs.
+"""From a bundle that was read to its results: everything in it must fit (derivations.py), or it is refused.
 
-The logs against themselves are the submission gate's rules (mlperf_gate/lonerun.py), in groups:
-
-    V1   the summary says what the detail log says: value, verdict, parameters, seeds; settings are those asked for
-    V2   latencies rise over the percentiles, and the mean is one that they allow
-    V3   the run lasted as long as its clock and power_begin to power_end say
-    V4   Offline: rate, samples and greatest latency          V5, V6   streams: rate, mean and window
-    V7   Server: rates, window, late queries                  V8       early stopping is arithmetic
-    V9   the clock never falls, the log is whole and of one process
-
-Here: V10 the seeds are a published round's, V11 so is the LoadGen, V12 the run is as long as its label says,
-V13 result.json, results.json, record.json and the score say what the logs say. A log that was forged as a whole, so
-that every equation holds, passes: so pages say "logs consistent" and never more.
+The files stay in memory. A scenario's runs are one result. Scores are `claimed`: the responses, from which they could
+be computed again, are not sent; the digest of their log is kept.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict
-from typing import Any
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
-from mlperf_gate.detaillog import DetailLog, parse_detail_log
-from mlperf_gate.documents import as_text_file
-from mlperf_gate.lonerun import contradictions
-from mlperf_results import logs
-from mlperf_results.backends import STAND_IN_BACKENDS
-from mlperf_results.logs import LoadGenLog, LogError
-from mlperf_results.names import (
-    FULL_RULES_MIN_DURATION_MS,
-    STAND_IN_LABEL,
-    SYNTHETIC_LABEL,
-    TEST_RUN_LABEL,
-    Mode,
-    printable,
-)
-from mlperf_results.rounds import ROUNDS
-from mlperf_results.scorelines import parse_scores
-from mlperf_results.seeds import SEEDS
-from mlperf_results.textfigures import with_recorded_problems
+from mlperf_results.foundruns import FoundRun, place_of
+from mlperf_results.logs import LogError
+from mlperf_results.names import STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL, Mode
+from mlperf_results.resultrows import label_of
+from mlperf_results.runfacts import RunFacts, facts_of
 
 from results_store.bundle import ReadBundle
-from results_store.model import Problem
-from results_store.signing import canonical
-from results_store.unpacking import read_json_object
+from results_store.derivations import GROUPS as GROUPS  # who checks bundles takes all of it from here
+from results_store.derivations import RECORD, RESULT, SCORE, check_run, differences, mapping, object_in, problem_of
+from results_store.facts import Documents
+from results_store.model import File, NewResult, Problem
+from results_store.refusal import BundleRefused, refused
+from results_store.runresults import Runs, result_of_runs
 
-SUMMARY, DETAIL = "mlperf_log_summary.txt", "mlperf_log_detail.txt"
-RESULT, RECORD, SCORE, SCORE_TEXT = "result.json", "record.json", "accuracy.json", "accuracy.txt"
-_SHOWN = 200
 _MOST_PROBLEMS = 50
-
-_GROUPS = {
-    "SUM": "V1", "SET": "V1", "TIME": "V9", "LOG": "V9", "RUN": "V9", "LG": "V11", "TIME-002": "V3", "TIME-003": "V3",
-    "FIG-001": "V4", "FIG-002": "V5", "FIG-003": "V5", "FIG-004": "V7", "FIG-005": "V7", "FIG-006": "V2",
-    "FIG-007": "V2", "FIG-008": "V2", "FIG-009": "V3", "FIG-010": "V4", "FIG-013": "V6", "VER-001": "V12",
-    "VER-002": "V8", "VER-003": "V8", "VER-004": "V8", "VER-005": "V8", "VER-006": "V7", "VER-007": "V7",
-    "VER-008": "V12", "VER-009": "V12",
-}  # fmt: skip
-"""Which group a rule of the gate, or all of its family, belongs to."""
-
-GROUPS = tuple(f"V{number}" for number in range(1, 14))
-
-
-def _group_of(identity: str) -> str:
-    return _GROUPS.get(identity) or _GROUPS[identity.partition("-")[0]]
-
-
-def _problem(rule: str, file: str, found: object, expected: object) -> Problem:
-    shown, wanted = (printable(str(text)[:_SHOWN]) for text in (found, expected))
-    return Problem(rule=rule, file=file, found=shown, expected=wanted)
-
-
-def _differences(rule: str, file: str, said: Mapping[str, Any], derived: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield each field of `derived` of which `said` says something else."""
-    for name, value in derived.items():
-        if said.get(name) != value:
-            yield _problem(rule, file, f"{name} = {said.get(name)!r}", repr(value))
-
-
-def _part(row: Mapping[str, Any], *names: str) -> Any:
-    """What stands at a place of a JSON object, None where there is no such place."""
-    found: Any = row
-    for name in names:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _of_logs(folder: str, files: Mapping[str, bytes], detail: DetailLog) -> Iterator[Problem]:
-    """V1 to V9 of a performance run; of an accuracy run what holds of every log."""
-    summary = as_text_file(f"{folder}{SUMMARY}", files[SUMMARY])
-    for rule, found in contradictions(folder, detail, summary):
-        place = f" (line {found.line})" if found.line else ""
-        yield _problem(f"{_group_of(rule.identity)} {rule.identity}", found.path, found.found + place, found.allowed)
-
-
-def _of_round(path: str, log: LoadGenLog) -> Iterator[Problem]:
-    """V10 and V11."""
-    round_name = next((name for name, seeds in SEEDS.items() if seeds == log.seeds), None)
-    if round_name is None:
-        yield _problem("V10", path, f"seeds {log.seeds.qsl}, {log.seeds.sample_index}, {log.seeds.schedule}",
-                       f"those of a round, {ROUNDS[0]} to {ROUNDS[-1]}")  # fmt: skip
-        return
-    newest = int(round_name[1:].partition(".")[0])
-    major = log.loadgen_version.partition(".")[0]
-    least = max(newest - 1, 0)
-    if not (major.isascii() and major.isdigit() and len(major) < 3 and least <= int(major) <= newest + 1):
-        expected = f"a version from {least} to {newest + 1}: its seeds are those of {round_name}"
-        yield _problem("V11", path, f"loadgen_version = {log.loadgen_version!r}", expected)
-
-
-def _of_label(path: str, result: Mapping[str, Any], log: LoadGenLog) -> Iterator[Problem]:
-    """V12: what the label must say, from the log and the facts."""
-    parts = str(result.get("label") or "").split("; ")
-    made = _mapping(result.get("is_synthetic"))
-    asked_ms, mode = log.effective.min_duration_ms, _part(result, "run", "execution_mode", "value")
-    wanted = {
-        TEST_RUN_LABEL: asked_ms < FULL_RULES_MIN_DURATION_MS,
-        SYNTHETIC_LABEL: bool(made.get("model")) or bool(made.get("dataset")),
-        STAND_IN_LABEL: bool(made.get("backend")) or _part(result, "run", "backend", "value") in STAND_IN_BACKENDS,
-    }
-    for label, is_due in wanted.items():
-        if is_due and label not in parts:
-            yield _problem("V12", path, f"label = {result.get('label')!r}", f"a label with {label!r}")
-    if mode == "valid" and asked_ms < FULL_RULES_MIN_DURATION_MS:
-        yield _problem("V12", path, f"execution_mode = valid, asked to last {asked_ms} ms",
-                       f"at least {FULL_RULES_MIN_DURATION_MS} ms")  # fmt: skip
-
-
-def _of_result(path: str, result: Mapping[str, Any], log: LoadGenLog) -> Iterator[Problem]:
-    """V13: result.json says what the log says."""
-    log = with_recorded_problems(log, result)
-    figure = log.metric if log.tokens is None else log.published
-    metric = None
-    if figure is not None:
-        kind = figure.metric
-        metric = {"name": kind.name, "value": figure.value, "unit": kind.unit,
-                  "higher_is_better": kind.higher_is_better}  # fmt: skip
-    derived = {
-        "valid": log.is_valid,
-        "invalid_reasons": list(log.invalid_reasons),
-        "errors": log.error_count,
-        "metric": metric,
-        "latency": None if log.latencies is None else asdict(log.latencies),
-        "early_stopping": None if log.early_stopping is None else asdict(log.early_stopping),
-        "min_duration_met": log.is_min_duration_met,
-        "min_queries_met": log.is_min_query_count_met,
-        "duration_s": log.duration_s,
-        "query_count": log.query_count,
-        "generated_query_count": log.generated_query_count,
-        "samples_per_query": log.generated_samples_per_query,
-        "loadgen_version": log.loadgen_version,
-        "seeds": asdict(log.seeds),
-    }
-    yield from _differences("V13", path, result, derived)
-    said = _mapping(result.get("run"))
-    if _part(said, "mode", "value") != log.mode.value or not _is_scenario(_part(said, "scenario", "value"), log):
-        expected = f"{log.scenario.value} {log.mode.value}"
-        found = f"scenario {_part(said, 'scenario', 'value')}, mode {_part(said, 'mode', 'value')}"
-        yield _problem("V13", path, found, expected)
-    if log.mode is Mode.PERFORMANCE and _part(said, "min_duration_ms", "value") != log.effective.min_duration_ms:
-        found = f"run.min_duration_ms = {_part(said, 'min_duration_ms', 'value')}"
-        yield _problem("V13", path, found, log.effective.min_duration_ms)
-
-
-def _is_scenario(name: Any, log: LoadGenLog) -> bool:
-    """Whether LoadGen runs a scenario of this name as the log's: Interactive is issued as Server."""
-    return name == log.scenario.value or (name == "Interactive" and log.scenario.value == "Server")
-
-
-def _of_record(path: str, record: Mapping[str, Any], result: Mapping[str, Any], files: Mapping[str, bytes],
-               masked: Mapping[str, Collection[str]]) -> Iterator[Problem]:  # fmt: skip
-    """V13: the record's seals fit, and its digests and figures are those of the run; but for what was masked."""
-    touched = {place.partition(".")[0] for place in masked.get(RECORD, ())}
-    for name, seal in _mapping(record.get("seals")).items():
-        if name in record and name not in touched:
-            digest = hashlib.sha256(canonical(record[name])).hexdigest()
-            if digest != seal:
-                yield _problem("V13", path, f"the seal of {name} is {seal}", digest)
-    for name, digest in _mapping(record.get("files")).items():
-        content = files.get(name)
-        if content is not None and not masked.get(name) and name not in (RESULT, SCORE):
-            found = hashlib.sha256(content).hexdigest()
-            if digest != found:
-                yield _problem("V13", path, f"{name} has the digest {digest}", found)
-    metric = _mapping(result.get("metric"))
-    derived = {"valid": result.get("valid"), "errors": result.get("errors")}
-    yield from _differences("V13", path, _mapping(_part(record, "outcome", "exact")), derived)
-    within = _mapping(_part(record, "outcome", "within"))
-    if metric and metric.get("name") in within and _part(within, metric["name"], "value") != metric.get("value"):
-        yield _problem("V13", path, f"{metric['name']} = {_part(within, metric['name'], 'value')}", metric.get("value"))
-    seeds = _part(record, "inputs", "seed")
-    if seeds is not None and seeds != result.get("seeds"):
-        yield _problem("V13", path, f"seeds {seeds}", result.get("seeds"))
-
-
-def _of_score(folder: str, score: Mapping[str, Any], text: str) -> Iterator[Problem]:
-    """V13: accuracy.json says what the official line says, and its verdict follows from its targets."""
-    path = folder + SCORE
-    if score.get("line") is not None and str(score["line"]).strip() not in text:
-        yield _problem("V13", path, f"line = {score['line']!r}", f"a line of {SCORE_TEXT}")
-    metrics = score.get("metrics")
-    rows = [row for row in metrics if isinstance(row, Mapping)] if isinstance(metrics, list) else []
-    verdicts = []
-    for row in rows:
-        name, value, target, most = (row.get(key) for key in ("name", "value", "target", "upper_limit"))
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            yield _problem("V13", path, f"{name} = {value!r}", "a number")
-            continue
-        printed = parse_scores(str(name), text)
-        if printed and all(abs(one.value - value) > 1e-3 * max(1.0, abs(value)) for one in printed):
-            yield _problem("V13", path, f"{name} = {value}", f"{printed[0].value} of {SCORE_TEXT}")
-        is_passed = None
-        if isinstance(target, int | float):
-            is_passed = value >= target and (not isinstance(most, int | float) or value <= most)
-        if row.get("passed") is not is_passed:
-            yield _problem("V13", path, f"{name}: passed = {row.get('passed')}", is_passed)
-        verdicts.append(is_passed)
-    if score.get("passed") is True and False in verdicts:
-        yield _problem("V13", path, "passed = True", "false: a score misses its target")
-
-
-def check_run(
-    files: Mapping[str, bytes], folder: str = "", masked: Mapping[str, Collection[str]] | None = None
-) -> tuple[Problem, ...]:
-    """Return everything that does not fit in the files of one run, by their names without a folder.
-
-    folder: how problems name it. masked: by name, what was taken out of a file: its seal cannot fit.
-    """
-    folder = f"{folder}/" if folder else ""
-    missing = [name for name in (SUMMARY, DETAIL, RESULT) if name not in files]
-    if missing:
-        return (_problem("V13", folder + missing[0], "missing", "the two logs of LoadGen and result.json"),)
-    detail = parse_detail_log(as_text_file(folder + DETAIL, files[DETAIL]))
-    problems = list(_of_logs(folder, files, detail))
-    if detail.is_usable:
-        try:
-            log = logs.parse_detail_log(files[DETAIL].decode("utf-8"))
-        except (LogError, RecursionError, OverflowError) as error:
-            problems.append(_problem("V9", folder + DETAIL, error, "a log that can be read to its end"))
-        else:
-            problems += _of_parts(folder, files, log, masked or {})
-    return tuple(problems[:_MOST_PROBLEMS])
-
-
-def _of_parts(
-    folder: str, files: Mapping[str, bytes], log: LoadGenLog, masked: Mapping[str, Collection[str]]
-) -> Iterator[Problem]:
-    result = read_json_object(folder + RESULT, files[RESULT])
-    yield from _of_round(folder + DETAIL, log)
-    yield from _of_label(folder + RESULT, result, log)
-    yield from _of_result(folder + RESULT, result, log)
-    if RECORD in files:
-        record = read_json_object(folder + RECORD, files[RECORD])
-        yield from _of_record(folder + RECORD, record, result, files, masked)
-    if SCORE in files:
-        score = read_json_object(folder + SCORE, files[SCORE])
-        yield from _of_score(folder, score, files.get(SCORE_TEXT, b"").decode("utf-8", "replace"))
-
+_RUN_FOLDER = re.compile(r"^[^/]+/[^/]+/(?:performance/run_\d{1,3}|accuracy)$")
 
 _OF_CALL = ("valid", "invalid_reasons", "errors", "metric", "label", "duration_s", "query_count", "latency")
 
@@ -269,32 +34,32 @@ def _of_call(files: Mapping[str, bytes]) -> Iterator[Problem]:
     """V13: results.json says what the files of its runs say."""
     path = "results.json"
     if path not in files:
-        yield _problem("V13", path, "missing", "the results of the call")
+        yield problem_of("V13", path, "missing", "the results of the call")
         return
-    call = read_json_object(path, files[path])
+    call = object_in(files, path)
     scenarios = call.get("scenarios")
     labels = set[str]()
     for row in scenarios if isinstance(scenarios, list) else []:
         for kind in ("performance", "accuracy"):
-            said = _mapping(_mapping(row).get(kind))
+            said = mapping(mapping(row).get(kind))
             name = f"{said.get('folder')}/{RESULT}"
             if not said:
                 continue
             if name not in files:
-                yield _problem("V13", path, f"a run in {said.get('folder')}", "a folder of the bundle")
+                yield problem_of("V13", path, f"a run in {said.get('folder')}", "a folder of the bundle")
                 continue
-            result = read_json_object(name, files[name])
+            result = object_in(files, name)
             keys = _OF_CALL if kind == "performance" else _OF_CALL[:3]
-            yield from _differences("V13", path, said, {key: result.get(key) for key in keys})
+            yield from differences("V13", path, said, {key: result.get(key) for key in keys})
             labels |= set(str(result.get("label")).split("; "))
-            score = files.get(f"{said.get('folder')}/{SCORE}")
-            if kind == "accuracy" and score is not None:
-                metrics = read_json_object(f"{said.get('folder')}/{SCORE}", score).get("metrics")
-                yield from _differences("V13", path, said, {"metrics": metrics})
+            score = f"{said.get('folder')}/{SCORE}"
+            if kind == "accuracy" and score in files:
+                metrics = object_in(files, score).get("metrics")
+                yield from differences("V13", path, said, {"metrics": metrics})
     own = str(call.get("label")).split("; ")
     for label in (TEST_RUN_LABEL, SYNTHETIC_LABEL, STAND_IN_LABEL):
         if label in labels and label not in own:
-            yield _problem("V12", path, f"label = {call.get('label')!r}", f"a label with {label!r}, as its runs have")
+            yield problem_of("V12", path, f"label = {call.get('label')!r}", f"a label with {label!r}, as its runs have")
 
 
 def check_bundle(bundle: ReadBundle) -> tuple[Problem, ...]:
@@ -308,3 +73,81 @@ def check_bundle(bundle: ReadBundle) -> tuple[Problem, ...]:
         touched = {name[len(start) :]: places for name, places in masked.items() if name.startswith(start)}
         problems += check_run(own, folder, touched)
     return tuple(problems[:_MOST_PROBLEMS])
+
+
+def _own_files(files: Mapping[str, bytes], folder: str) -> dict[str, bytes]:
+    """The files of a run by their names."""
+    start = f"{folder}/"
+    return {name[len(start) :]: content for name, content in files.items() if name.startswith(start)}
+
+
+def _runs(bundle: ReadBundle) -> Iterator[tuple[FoundRun, dict[str, bytes]]]:
+    """The runs of a bundle, each with its files. Raises BundleRefused for a folder that is not that of a run."""
+    root = Path("/") / bundle.manifest.run_id
+    for folder in dict.fromkeys(name.rpartition("/")[0] for name in bundle.files if "/" in name):
+        found = place_of(root, root / folder)
+        if not isinstance(found, FoundRun) or not _RUN_FOLDER.search(folder):
+            raise refused("NAME", folder, "not the folder of a run", "MODEL/SCENARIO/performance/run_1 or .../accuracy")
+        yield found, _own_files(bundle.files, folder)
+
+
+def _documents(bundle: ReadBundle, own: Mapping[str, bytes]) -> Documents:
+    return Documents(
+        result=object_in(own, RESULT),
+        record=object_in(own, RECORD),
+        host=mapping(object_in(bundle.files, "environment.json").get("host")),
+        results=object_in(bundle.files, "results.json"),
+    )
+
+
+def _result(bundle: ReadBundle, rows: list[tuple[RunFacts, dict[str, bytes]]]) -> NewResult | None:
+    """The result of one scenario's runs; None without a performance run that has a figure."""
+    shown = next(((facts, own) for facts, own in reversed(rows) if facts.run.mode is Mode.PERFORMANCE), None)
+    scored = next((facts for facts, _ in reversed(rows) if facts.run.mode is Mode.ACCURACY), None)
+    if shown is None:
+        return None
+    performance, own = shown
+    both = (performance,) if scored is None else (performance, scored)
+    sizes = {file.name: file for file in bundle.manifest.files}
+    folders = tuple(f"{facts.run.relative.as_posix()}/" for facts in both)
+    files = [
+        File(name=name, sha256=sizes[name].sha256, size_bytes=len(content), body=content)
+        for name, content in bundle.files.items()
+        if "/" not in name or name.startswith(folders)
+    ]
+    files += [
+        File(name=name, sha256=digest, size_bytes=0, body=None)
+        for name, digest in bundle.manifest.digests.items()
+        if name.startswith(folders)
+    ]
+    found = performance.run
+    return result_of_runs(
+        Runs(
+            run_id=f"{bundle.manifest.run_id} {found.model} {found.scenario.value}",
+            kind="crowd",
+            verification="logs consistent",
+            performance=performance,
+            accuracy=scored,
+            label=label_of(both, {})[0],
+            documents=_documents(bundle, own),
+            files=tuple(files),
+        )
+    )
+
+
+def results_of_bundle(bundle: ReadBundle) -> tuple[NewResult, ...]:
+    """Return the results in a bundle. Raises BundleRefused where anything does not fit, or there is no result."""
+    problems = check_bundle(bundle)
+    if problems:
+        raise BundleRefused(*problems)
+    grouped: dict[tuple[str, str], list[tuple[RunFacts, dict[str, bytes]]]] = {}
+    for run, own in _runs(bundle):
+        try:
+            facts = facts_of(run, own)
+        except LogError as error:
+            raise refused("FORM", run.relative.as_posix(), str(error), "both logs of LoadGen") from None
+        grouped.setdefault((run.model, run.scenario.value), []).append((facts, own))
+    results = [found for rows in grouped.values() if (found := _result(bundle, rows)) is not None]
+    if not results:
+        raise refused("FORM", "", "no performance run with a figure", "at least one")
+    return tuple(results)

@@ -54,7 +54,7 @@ _RUN = "folder recipe_query recipe_inputs dependencies started_utc versions load
 RUN_KEYS = frozenset(_RUN.split())
 """What goes of each run in environment.json; not its command."""
 
-_EMAIL = re.compile(r"[\w.+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})+")
+_EMAIL = re.compile(r"[\w.+-]{0,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})+")
 _UUID = re.compile(r"\b(?:GPU-|MIG-)?[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b")
 _MAC = re.compile(r"\b(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}\b")
 _NUMBERS = r"(?:\d{1,3}\.){3}\d{1,3}"
@@ -64,9 +64,13 @@ _KERNEL = re.compile(r"\b(Linux |)(\d+\.\d+(?:\.\d+)?)[-+][\w.+-]+")
 _SECONDS = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d):\d\d(?:\.\d+)?")
 _OUR_OWN = ("localhost", "127.0.0.1", "[::1]")
 _SHAPES = (("e-mail address", _EMAIL), ("UUID", _UUID), ("MAC address", _MAC))
-_AT = re.compile(r"(?<=\w)@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})+")
-_SEARCHED = (("e-mail address", _AT), *_SHAPES[1:])
-"""As they are looked for in files that somebody sent: from an anchor on, in time that grows with the text alone."""
+_HEX = "[0-9a-fA-F]"
+_SEARCHED = (
+    ("e-mail address", re.compile(r"@[A-Za-z0-9-]{1,63}\.[A-Za-z0-9]")),
+    ("UUID", re.compile(rf"-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}")),
+    ("MAC address", re.compile(f":{_HEX}{{2}}" * 5 + r"\b")),
+)
+"""As they are looked for in files that somebody sent: from a sign on, in time that grows with the text alone."""
 
 _SHOWN = 20
 
@@ -155,7 +159,7 @@ def mask_json(name: str, content: Mapping[str, Any], sender: Sender) -> Masked:
 
 def as_file(value: Mapping[str, Any]) -> bytes:
     """Return a JSON object as the bytes of a file; half characters are shown as their escapes."""
-    text = json.dumps(value, indent=1, ensure_ascii=False)
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     return (text.encode("utf-8", "backslashreplace").decode() + "\n").encode()
 
 

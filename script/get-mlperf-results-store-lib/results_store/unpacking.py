@@ -35,7 +35,7 @@ class Limits:
     json_bytes: int = 2 << 20
     json_bytes_in_all: int = 8 << 20
     json_depth: int = 32
-    string_bytes: int = 64 << 10
+    string_length: int = 64 << 10
 
 
 DEFAULT_LIMITS = Limits()
@@ -171,11 +171,11 @@ def read_json_object(name: str, content: bytes, limits: Limits = DEFAULT_LIMITS)
         raise refused("FORM", name, f"not used: {str(error)[:120]}", "a JSON object of usual depth") from None
     if not isinstance(value, dict):
         raise refused("FORM", name, f"a JSON {type(value).__name__}", "a JSON object")
-    for text in texts:
-        try:
-            size = len(text.encode())
-        except UnicodeEncodeError:
-            raise refused("FORM", name, "a text with half a character", "Unicode") from None
-        if size > limits.string_bytes:
-            raise refused("LIMIT", name, f"a text of {size} bytes", f"at most {limits.string_bytes}")
+    if max(map(len, texts), default=0) > limits.string_length:
+        longest = max(map(len, texts))
+        raise refused("LIMIT", name, f"a text of {longest} characters", f"at most {limits.string_length}")
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:
+        raise refused("FORM", name, "a text with half a character", "Unicode") from None
     return value
