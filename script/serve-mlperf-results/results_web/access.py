@@ -43,15 +43,22 @@ def tokens_of(path: Path) -> tuple[Tokens, bool]:
 
     The file has two lines, `upload TOKEN` and `moderation TOKEN`. Raises TokenFileError.
     """
+    if path.exists():
+        return _read_tokens(path), False
+    made = Tokens(secrets.token_urlsafe(24), secrets.token_urlsafe(24))
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "w", encoding="ascii") as file:
+                file.write(f"{UPLOAD} {made.upload}\n{MODERATION} {made.moderation}\n")
+            os.link(unfinished, path)
+        finally:
+            unfinished.unlink(missing_ok=True)
     except FileExistsError:
         return _read_tokens(path), False
     except OSError as error:
         raise TokenFileError(f"the tokens cannot be written: {error}") from error
-    made = Tokens(secrets.token_urlsafe(24), secrets.token_urlsafe(24))
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(f"{UPLOAD} {made.upload}\n{MODERATION} {made.moderation}\n")
     return made, True
 
 

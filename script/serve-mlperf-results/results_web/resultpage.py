@@ -17,7 +17,7 @@ from . import charts
 from .labels import signer_labels, usual_range
 from .links import Links
 from .render import page
-from .shown import minute, quantity, size
+from .shown import minute, plain, quantity, size
 from .words import CHECKS, RUN_CLASSES, VERIFICATIONS, label_rows, system_words
 
 Pairs = list[tuple[str, object]]
@@ -113,7 +113,7 @@ def latency_chart(figures: Sequence[Figure]) -> tuple[str, str]:
             found.setdefault(figure.unit, []).append(Quantile(float(percent[1].replace("_", ".")), figure.value))
     for unit, quantiles in found.items():
         if len(quantiles) >= 3:
-            return distribution_plot("latency", unit, quantiles), unit
+            return distribution_plot("latency", plain(unit)[:40], quantiles), unit
     return "", ""
 
 
