@@ -160,7 +160,7 @@ def outcome_of(
         "ttft_p90_ms": summary.ttft_p90_ms,
         "samples_per_s": summary.qps,
         "accuracy": recorded.accuracy.average if recorded.accuracy else None,
-        "client": {"version": summary.version, "git_sha": summary.git_sha},
+        "client": {"version": summary.version, "git_sha": summary.git_sha or inputs.client_commit},
         **ended,
     }
 

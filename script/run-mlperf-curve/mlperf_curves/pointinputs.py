@@ -16,7 +16,7 @@ RECIPE = "run,mlperf,curve"
 class PointInputs:
     """One point. concurrency: 0 for a dedicated Offline run. floor_s: least seconds of steady state, by issue time.
 
-    client_version: of the client that is asked for, because all points of a curve are made by the same.
+    client_version, client_commit: of the client, because all points of a curve are made by the same.
     """
 
     concurrency: int
@@ -25,6 +25,7 @@ class PointInputs:
     dataset_sha256: str
     has_accuracy: bool
     client_version: str
+    client_commit: str
     settings: ClientSettings
 
     @property
@@ -36,6 +37,7 @@ class PointInputs:
         """Return the inputs for point.json, all of them texts."""
         return {
             "accuracy": "yes" if self.has_accuracy else "no",
+            "client_commit": self.client_commit,
             "client_version": self.client_version,
             "concurrency": str(self.concurrency),
             "dataset_samples": str(self.dataset_samples),
@@ -57,5 +59,6 @@ def inputs_from(texts: Mapping[str, Any]) -> PointInputs:
         dataset_sha256=texts["dataset_sha256"],
         has_accuracy=texts["accuracy"] == "yes",
         client_version=texts["client_version"],
+        client_commit=texts["client_commit"],
         settings=ClientSettings(**values),
     )

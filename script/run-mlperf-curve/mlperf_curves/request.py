@@ -65,7 +65,7 @@ class CurveRequest:
             return FLOORS_S[self.mode]
         return self.edition.floor_s(concurrency, is_agentic=self.is_agentic)
 
-    def point_inputs(self, client_version: str) -> tuple[PointInputs, ...]:
+    def point_inputs(self, client_version: str, client_commit: str) -> tuple[PointInputs, ...]:
         """Return the points in the order of their runs: ascending, a dedicated Offline run last."""
         scored = self._scored()
         numbers = [*self.points, *([0] if self.offline is Offline.DEDICATED else [])]
@@ -77,6 +77,7 @@ class CurveRequest:
                 dataset_sha256=self.dataset_sha256,
                 has_accuracy=number in scored,
                 client_version=client_version,
+                client_commit=client_commit,
                 settings=self.settings,
             )
             for number in numbers
@@ -281,6 +282,8 @@ def read_request(given: Mapping[str, str], here: Path) -> CurveRequest:
     notes = list(missing(regions, points)) if regions and points else []
     if mode == "valid":
         reader.problems += notes
+    if settings and settings.model != name:
+        notes.append(f"the server knows the model as {settings.model!r}: a submission needs {name!r} in config.yaml")
     curve = reader.text("name", f"{name}-curve")
     if not _NAME.fullmatch(curve):
         reader.problems.append(f"--name must be letters, digits, '.', '_' and '-' (80 at most), got {curve!r}")

@@ -20,7 +20,7 @@ FLOORS_S: Mapping[str, float] = {"test": 2.0, "fast": 60.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedPoint:
+class PointCost:
     """What a point is expected to take. floor_s: 0 for a dedicated Offline run, which sends everything at once."""
 
     concurrency: int
