@@ -23,6 +23,8 @@ from mlperf_curves.fields import Fields
 
 CHECKER_VERSION = "1.5.3.0"
 VIEWER_VERSION = "2.0.0"
+SITE_DATA = "cli-data.json"
+"""Where a site of the viewer has its data."""
 
 _CHECKER_PACKAGE = "endpoints-submission-cli"
 _SECONDS = 300
@@ -135,16 +137,8 @@ class View:
     words: str
 
 
-def export_view(program: Path, folder: Path, bundle: Path) -> View:
-    """Write the viewer's bundle.json of a tree, and return how many runs it holds; raises OfficialError, OSError.
-
-    source_root in the bundle, which the viewer sets to the path of the folder, is cut to the folder's name.
-    """
-    with tempfile.TemporaryDirectory(prefix="endpoints-viewer-") as home:
-        argv = [str(program), str(folder.resolve()), "--strict", "--export", str(bundle)]
-        ended = _run(argv, Path(home), {})
-    if ended.code != 0:
-        raise OfficialError(f"the viewer ended with code {ended.code}: {ended.last_words}")
+def _without_path(bundle: Path, folder: Path) -> int:
+    """Cut source_root, which the viewer sets to the path of the folder, to its name; returns the number of runs."""
     try:
         content = dict(json_object(bundle.read_text(encoding="utf-8")))
     except ValueError as error:
@@ -152,12 +146,27 @@ def export_view(program: Path, folder: Path, bundle: Path) -> View:
     content["source_root"] = folder.name
     bundle.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     runs = content.get("runs")
-    return View(runs=len(runs) if isinstance(runs, list) else 0, words=ended.stdout.strip())
+    return len(runs) if isinstance(runs, list) else 0
 
 
-def build_site(program: Path, folder: Path, target: Path) -> None:
-    """Write the viewer's site for a tree; raises OfficialError. Its page asks outside hosts for fonts and a counter."""
+def _view(program: Path, folder: Path, option: str, target: Path) -> str:
     with tempfile.TemporaryDirectory(prefix="endpoints-viewer-") as home:
-        ended = _run([str(program), str(folder.resolve()), "--build", str(target)], Path(home), {})
+        ended = _run([str(program), str(folder.resolve()), "--strict", option, str(target)], Path(home), {})
     if ended.code != 0:
         raise OfficialError(f"the viewer ended with code {ended.code}: {ended.last_words}")
+    return ended.stdout.strip()
+
+
+def export_view(program: Path, folder: Path, bundle: Path) -> View:
+    """Write the viewer's bundle.json of a tree, and return how many runs it holds; raises OfficialError, OSError."""
+    words = _view(program, folder, "--export", bundle)
+    return View(runs=_without_path(bundle, folder), words=words)
+
+
+def build_site(program: Path, folder: Path, target: Path) -> View:
+    """Write the viewer's site for a tree; raises OfficialError, OSError.
+
+    Its page asks outside hosts for fonts and a tag manager.
+    """
+    words = _view(program, folder, "--build", target)
+    return View(runs=_without_path(target / SITE_DATA, folder), words=words)

@@ -1,0 +1,95 @@
+"""A curve of seven made-up points, and its submission tree: what the tests change one thing of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from mlperf_curves.clientfiles import read_run
+from mlperf_curves.edition import read_edition
+from mlperf_curves.events import derive
+from mlperf_curves.pointfiles import Offline
+from mlperf_curves.tree import Declaration, MeasuredPoint, write_tree
+from report_folder import Setup, write_report
+
+NUMBERS = (1, 4, 12, 32, 40, 56, 64)
+ACCURACY_AT = (1, 4, 12, 64)
+SAMPLES = {1: 64, 4: 64, 12: 64, 32: 128, 40: 128, 56: 128, 64: 192}
+ENOUGH = 4395
+"""Samples of an accuracy run of gpt-oss-120b; only the number in the file is made."""
+
+SYSTEM = {
+    "system_name": "lab machine",
+    "shortened_system_name": "lab-vm",
+    "system_availability_status": "RDI",
+    "system_size": "1 node",
+    "system_node_ensemble_count": 1,
+    "system_node_ensemble_total": 1,
+    "node_types": [
+        {
+            "system_node_ensemble_id": 0,
+            "number_of_nodes": 1,
+            "host_processor_core_count": 2,
+            "host_memory_configuration": "24 GB",
+            "host_network_card_count": "1",
+            "driver": "none",
+            "filesystem": "ext4",
+            "accelerator_info": [],
+        }
+    ],
+}
+DISCLOSURE = {
+    "model_precision": "fp32",
+    "link_to_model": "https://example.com/model",
+    "dataset_name": "made-up questions",
+    "dataset_type": "Accuracy + Performance",
+    "dataset_link": "https://example.com/data",
+}
+
+
+def setup_of(number: int) -> Setup:
+    """What the client was told at one point."""
+    accuracy = ENOUGH if number in ACCURACY_AT else 0
+    return Setup(concurrency=number, samples=SAMPLES.get(number, 128), accuracy_samples=accuracy)
+
+
+def count_words(text: str) -> int:
+    """The tokenizer of the made-up runs."""
+    return len(text.split())
+
+
+def declaration(**changed: object) -> Declaration:
+    """What the submitter says of the curve."""
+    base = Declaration(
+        organization="LabOrg",
+        submission="sub-0001",
+        implementation="stub",
+        readme="# A made-up server\n",
+        system_id="lab-vm",
+        system=SYSTEM,
+        model="gpt-oss-120b",
+        division="RDI",
+        c_max=64,
+        offline=Offline.ELECTED,
+        seed_set=read_edition().seed_set("A"),
+        target_cohort="2026-11-C1",
+        disclosure=DISCLOSURE,
+        dataset_samples=64,
+    )
+    return replace(base, **changed)  # type: ignore[arg-type]
+
+
+def measured(folder: Path, setups: Mapping[int, Setup] | None = None) -> tuple[MeasuredPoint, ...]:
+    """The points of the curve, their report folders written below `folder`."""
+    points = []
+    for number, setup in (setups or {one: setup_of(one) for one in NUMBERS}).items():
+        run = read_run(write_report(folder / f"r{number}", setup))
+        assert run.events is not None
+        points.append(MeasuredPoint(run=run, derived=derive(run.events, count_words)))
+    return tuple(points)
+
+
+def write_curve(folder: Path, **changed: object) -> Path:
+    """Write runs and tree below `folder`; returns the submission's folder."""
+    return write_tree(folder / "tree", declaration(**changed), measured(folder / "runs"))

@@ -1,0 +1,168 @@
+"""The rules E1 to E19: each fires on the change that it is there for, and on nothing else."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from curve_tree import NUMBERS, SAMPLES, count_words, declaration, measured, setup_of, write_curve
+from mlperf_curves.clientfiles import read_summary
+from mlperf_curves.edition import read_edition
+from mlperf_curves.findings import Severity, by_name
+from mlperf_curves.pointfiles import Offline
+from mlperf_curves.rules import Beside, NoTree, check_tree
+from mlperf_curves.tree import write_tree
+from mutations import MUTATIONS, POINT, SUMMARY, Mutation, at, edited, point
+from report_folder import Setup
+
+EDITION = read_edition()
+NOTHING = Beside()
+
+
+@pytest.fixture(scope="module")
+def passing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_curve(tmp_path_factory.mktemp("curve"))
+
+
+@pytest.fixture
+def submission(passing: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(passing, tmp_path / "sub"))
+
+
+def errors_of(folder: Path, beside: Beside = NOTHING) -> dict[str, int]:
+    return dict(by_name(check_tree(folder, EDITION, beside).findings, Severity.ERROR))
+
+
+def percentiles(key: str, **changed: float) -> Callable[[dict[str, Any]], object]:
+    """Change percentiles of a quantity, p90=VALUE."""
+    return lambda content: content[key]["percentiles"].update(
+        {f"{name[1:]}.0": value for name, value in changed.items()}
+    )
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
+def test_a_single_change_is_found_by_its_rule_and_by_no_other(submission: Path, mutation: Mutation):
+    mutation.apply(submission)
+    assert set(errors_of(submission)) == set(mutation.ours)
+
+
+def test_each_change_that_the_official_checker_accepts_is_refused_but_one_that_the_rules_allow():
+    accepted = [one for one in MUTATIONS if not one.official and not one.ours]
+    assert [one.name for one in accepted] == ["unchanged", "accuracy at r40, too, with r64 as Offline"]
+
+
+def test_an_organizations_folder_is_checked_as_well_as_a_submissions(passing: Path):
+    report = check_tree(passing.parent, EDITION)
+    assert report.passed and report.points == len(NUMBERS)
+    assert all(one.path.startswith("sub-0001/") for one in report.findings)
+
+
+def test_a_folder_without_a_submission_says_what_was_looked_for(tmp_path: Path):
+    with pytest.raises(NoTree, match="results/"):
+        check_tree(tmp_path, EDITION)
+
+
+def test_an_unknown_data_set_is_a_warning(passing: Path):
+    warnings = by_name(check_tree(passing, EDITION).findings, Severity.WARNING)
+    assert warnings == {"E17": len(NUMBERS)}
+
+
+def test_a_tree_without_provenance_names_what_could_not_be_checked(submission: Path):
+    (submission / "docs" / "provenance.json").unlink()
+    report = check_tree(submission, EDITION)
+    assert by_name(report.findings, Severity.UNCHECKED) == {"E6": len(NUMBERS), "E19": len(NUMBERS)}
+    assert report.passed
+
+
+def test_few_failed_requests_are_named_and_many_refused(submission: Path):
+    at(64, SUMMARY, lambda one: one.update(n_samples_failed=1))(submission)
+    assert "E5" not in errors_of(submission)
+    assert by_name(check_tree(submission, EDITION).findings, Severity.WARNING)["E5"] == 1
+    at(64, SUMMARY, lambda one: one.update(n_samples_failed=3))(submission)
+    assert errors_of(submission) == {"E5": 1}
+
+
+def test_a_label_and_answers_that_are_their_prompts_are_no_model(tmp_path: Path):
+    setups = {number: replace(setup_of(number), is_echo=number == 4) for number in NUMBERS}
+    points = measured(tmp_path / "runs", setups)
+    echo = write_tree(tmp_path / "a", declaration(), points)
+    assert errors_of(echo) == {"E17": 1}
+    labelled = write_tree(tmp_path / "b", declaration(label="test run"), points[:1] + points[2:])
+    assert errors_of(labelled)["E17"] == len(NUMBERS) - 1
+
+
+def test_short_runs_negative_times_and_unknown_clients_are_refused(tmp_path: Path):
+    setups = {number: replace(setup_of(number), span_s=3.0, git_sha=None, started_at=0) for number in NUMBERS}
+    tree = write_tree(tmp_path / "tree", declaration(), measured(tmp_path / "runs", setups))
+    at(4, SUMMARY, lambda one: one["tpot"].update(min=-9.0))(tree)
+    assert by_name(check_tree(tree, EDITION).findings, Severity.WARNING)["E18"] == 1
+    at(4, SUMMARY, percentiles("tpot", p10=-2.0, p5=-3.0, p1=-4.0))(tree)
+    assert errors_of(tree) == {"E12": 7, "E13": 14, "E18": 1}
+
+
+def test_the_wrong_number_of_requests_under_way_is_refused(tmp_path: Path):
+    """The client says 64, its events 40."""
+    setups = {number: setup_of(number) for number in NUMBERS}
+    points = list(measured(tmp_path / "runs", setups))
+    lazy = measured(tmp_path / "lazy", {64: replace(setups[64], concurrency=40)})[0]
+    run = replace(lazy.run, config=points[-1].run.config)
+    edited(run.folder / "config.yaml", lambda one: one["settings"]["load_pattern"].update(target_concurrency=64))
+    points[-1] = replace(lazy, run=run)
+    tree = write_tree(tmp_path / "tree", declaration(), points)
+    assert errors_of(tree) == {"E19": 1}
+
+
+def test_events_beside_the_tree_show_figures_that_do_not_follow(passing: Path, submission: Path):
+    events = {f"r{number}": passing.parents[2] / "runs" / f"r{number}" / "events.jsonl" for number in NUMBERS}
+    beside = Beside(events=events, count_tokens=count_words)
+    assert errors_of(submission, beside) == {}
+    measured_p90 = read_summary(point(submission, 4) / SUMMARY).ttft.percentile(90.0)
+    at(4, SUMMARY, percentiles("ttft", p90=(measured_p90 or 0) + 1))(submission)
+    found = check_tree(submission, EDITION, beside).errors
+    assert [one.rule for one in found] == ["E8"]
+    assert "ttft.percentiles.90.0" in found[0].found
+
+
+def test_a_window_of_steady_state_that_the_events_bear_out_is_accepted(passing: Path, submission: Path):
+    events = passing.parents[2] / "runs" / "r64" / "events.jsonl"
+    beside = Beside(events={"r64": events})
+    claim = {"status": "windowable", "window": {"super_pass_start": 0, "super_pass_end": 2, "super_pass_size": 64}}
+
+    def claimed(seconds: float) -> dict[str, int]:
+        claim["window"]["duration_s"] = seconds  # type: ignore[index]
+        at(64, POINT, lambda one: one.update(steady_state=claim))(submission)
+        return errors_of(submission, beside)
+
+    span = next(one for one in measured(submission.parent / "again", {64: setup_of(64)})).derived.issue_span_s()  # type: ignore[union-attr]
+    assert claimed(span) == {}
+    assert claimed(span * 1.2) == {"E14": 1}
+
+
+def test_a_dedicated_offline_run_has_neither_concurrency_nor_latency(tmp_path: Path):
+    points = measured(tmp_path / "runs")
+    burst = Setup(concurrency=128, samples=128, is_offline=True, accuracy_samples=4395)
+    offline = measured(tmp_path / "offline", {128: burst})
+    tree = write_tree(tmp_path / "tree", declaration(offline=Offline.DEDICATED), points + offline)
+    at(128, SUMMARY, lambda one: one["tpot"].update(min=-9.0))(tree)
+    assert errors_of(tree) == {}
+    assert SAMPLES[64] == 192
+
+
+def test_an_unreadable_file_is_named_and_the_rest_is_checked(submission: Path):
+    (point(submission, 4) / SUMMARY).write_text('{"n_samples_issued": "many"}')
+    at(12, POINT, lambda one: one.update(region="margin"))(submission)
+    report = check_tree(submission, EDITION)
+    assert {one.rule for one in report.errors} == {"E0", "E10"}
+    assert any("n_samples_issued must be a whole number, got 'many'" in one.found for one in report.errors)
+
+
+def test_a_link_and_the_name_of_the_machine_are_refused(submission: Path):
+    (point(submission, 4) / "server_configs").symlink_to("/etc")
+    at(4, "config.yaml", lambda one: one["endpoint_config"].update(endpoints=["http://gpu-node-17.lab:8000/v1"]))(
+        submission
+    )
+    assert errors_of(submission) == {"E15": 1, "E16": 1}
