@@ -5,6 +5,7 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/tools/prepare.sh"
 . "$CHECKOUT/tools/browser.sh"
+. "$CHECKOUT/tools/slurm.sh"
 full=()
 version=""
 while [ $# -gt 0 ]; do
@@ -47,7 +48,10 @@ if [ -f "$without_torch" ]; then
   export CROWDPERF_WITHOUT_TORCH
   say "$CROWDPERF_WITHOUT_TORCH: tests that need torch are skipped and counted, and mypy leaves the harness out"
 fi
-if [ "${#full[@]}" -gt 0 ]; then prepare_browser; fi
+if [ "${#full[@]}" -gt 0 ]; then
+  prepare_browser
+  prepare_slurm
+fi
 
 words=("${full[@]}" "$@")
 callers=$#

@@ -20,7 +20,8 @@ prepare_browser() {
 }
 
 install_package() {
-  DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$1" >/dev/null 2>&1 && return 0
+  local install=(env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@")
+  "${install[@]}" >/dev/null 2>&1 && return 0
   apt-get update >/dev/null 2>&1 || return 1
-  DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$1" >/dev/null 2>&1
+  "${install[@]}" >/dev/null 2>&1
 }

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "scancel", "sinfo")
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "scancel", "sinfo", "setpriv")
 
 CONF = """
 ClusterName=sandbox
@@ -91,6 +91,7 @@ class Sandbox:
         text += f"\nPartitionName=bench Nodes={','.join(self.nodes)} Default=YES MaxTime=INFINITE State=UP\n"
         self.conf.write_text(text, encoding="ascii")
         self.environment = {**os.environ, "PATH": search_path(), "SLURM_CONF": str(self.conf)}
+        self._daemons: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Sandbox:
         try:
@@ -117,26 +118,32 @@ class Sandbox:
         key.write_bytes(secrets.token_bytes(128))
         key.chmod(0o400)
         words = [f"--{name}={folder / name}" for name in ("socket", "pid-file", "log-file", "seed-file")]
-        subprocess.run(
-            ["munged", f"--key-file={key}", *words, "--force"], env=self.environment, check=True, capture_output=True
+        self._daemon("munged", "munged", "--foreground", "--force", f"--key-file={key}", *words)
+        self.until((folder / "socket").exists)
+
+    def _daemon(self, name: str, *words: str) -> None:
+        """Starts a daemon that ends with the thread that starts it, also where that is killed."""
+        self._daemons[name] = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "TERM", *words],
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
 
     def start_controller(self) -> None:
         """Starts slurmctld, which goes on with the jobs that its state folder knows."""
-        subprocess.run(["slurmctld", "-f", str(self.conf)], env=self.environment, check=True, capture_output=True)
+        self._daemon("slurmctld", "slurmctld", "-D", "-f", str(self.conf))
 
     def start_node(self, node: str) -> None:
         """Starts the slurmd of a node."""
         (self.folder / f"spool-{node}").mkdir(exist_ok=True)
-        command = ["slurmd", "-f", str(self.conf), "-N", node]
-        subprocess.run(command, env=self.environment, check=True, capture_output=True)
+        self._daemon(node, "slurmd", "-D", "-f", str(self.conf), "-N", node)
 
     def kill_controller(self) -> None:
         """Kills slurmctld, and waits until it is gone."""
-        pid = self._pids().get("slurmctld")
-        if pid is not None:
-            os.kill(pid, signal.SIGKILL)
-            self.until(lambda: not _is_there(pid))
+        self._daemons["slurmctld"].kill()
+        self._daemons["slurmctld"].wait(30)
 
     def run(self, *words: str) -> str:
         """What a client of this Slurm prints, on stdout; empty where it fails."""
@@ -154,15 +161,6 @@ class Sandbox:
                 raise AssertionError(log.read_text(errors="replace")[-2000:] if log.exists() else "no slurmctld.log")
             time.sleep(0.05)
 
-    def _pids(self) -> dict[str, int]:
-        files = {"slurmctld": self.folder / "slurmctld.pid", "munged": self.folder / "munge" / "pid-file"}
-        files |= {node: self.folder / f"slurmd-{node}.pid" for node in self.nodes}
-        found = {}
-        for name, path in files.items():
-            with contextlib.suppress(OSError, ValueError):
-                found[name] = int(path.read_text())
-        return found
-
     def processes(self) -> list[int]:
         """All that belongs to this Slurm: daemons by their command or open files, jobs by their environment."""
         found = []
@@ -176,26 +174,18 @@ class Sandbox:
         return found
 
     def stop(self) -> None:
-        """Ends every job and daemon, by the pids that they wrote, and removes the folder; checks that none is left."""
-        self.run("scancel", "-u", "root")
-        pids = self._pids()
-        for name in [*self.nodes, "slurmctld", "munged"]:
-            if name in pids:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pids[name], signal.SIGTERM)
-        end = time.monotonic() + 10
-        while any(_is_there(pid) for pid in pids.values()) and time.monotonic() < end:
-            time.sleep(0.05)
+        """Ends every job and daemon, and removes the folder; checks that none is left."""
+        if "slurmctld" in self._daemons:
+            self.run("scancel", "-u", "root")
+        for daemon in reversed(self._daemons.values()):
+            daemon.terminate()
+        for daemon in self._daemons.values():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                daemon.wait(10)
         for pid in self.processes():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.until(lambda: not self.processes(), 20)
+        for daemon in self._daemons.values():
+            daemon.wait(10)
         shutil.rmtree(self.folder)
-
-
-def _is_there(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state not in "ZX"

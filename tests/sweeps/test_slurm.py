@@ -234,22 +234,28 @@ def test_a_node_that_loses_attempts_is_avoided(sweep: SweepFolder, monkeypatch: 
 
 
 class Disturber(threading.Thread):
-    """Disturbs a Slurm and its jobs at random until told to stop; counts what it did."""
+    """Disturbs a Slurm and its jobs at random for some seconds, and stays on as its administrator until told to stop.
 
-    def __init__(self, sandbox: Sandbox, sweep: SweepFolder, seed: int) -> None:
+    Nodes that were down drain themselves where a job of theirs is queued again ("Duplicate jobid"): he resumes them.
+    """
+
+    def __init__(self, sandbox: Sandbox, sweep: SweepFolder, seed: int, seconds: float) -> None:
         super().__init__()
         self.sandbox, self.sweep, self.random = sandbox, sweep, random.Random(seed)
-        self.done = threading.Event()
+        self.ended = threading.Event()
+        self.until = time.monotonic() + seconds
         self.did: list[str] = []
 
     def run(self) -> None:
-        while not self.done.wait(self.random.uniform(0.8, 2.2)):
-            what = self.random.choice(
-                (self.kill, self.terminate, self.scancel, self.requeue, self.down, self.controller)
-            )
-            with contextlib.suppress(OSError, IndexError):
-                what()
-                self.did.append(what.__name__)
+        every = (self.kill, self.terminate, self.scancel, self.requeue, self.down, self.controller)
+        while not self.ended.wait(self.random.uniform(0.8, 2.2)):
+            if time.monotonic() < self.until:
+                what = self.random.choice(every)
+                with contextlib.suppress(OSError, IndexError):
+                    what()
+                    self.did.append(what.__name__)
+            for node in self.sandbox.run("sinfo", "-h", "-N", "-t", "drain,down", "-o", "%N").split():
+                self.sandbox.run("scontrol", "update", f"NodeName={node}", "State=RESUME")
 
     def _job(self) -> str:
         return self.random.choice(self.sandbox.run("squeue", "-h", "-r", "-t", "R", "-o", "%A").split())
@@ -278,7 +284,6 @@ class Disturber(threading.Thread):
         node = self.random.choice(self.sandbox.nodes)
         self.sandbox.run("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")
         time.sleep(1)
-        self.sandbox.run("scontrol", "update", f"NodeName={node}", "State=RESUME")
 
     def controller(self) -> None:
         self.sandbox.kill_controller()
@@ -295,21 +300,21 @@ def test_every_point_is_done_once_whatever_happens(
     delays = random.Random(seed)
     points = [make_point(sweep, f"p{number:02d}", program.format(delays.uniform(1, 4), number)) for number in range(30)]
     with slurm(monkeypatch, 4) as sandbox:
-        disturber = Disturber(sandbox, sweep, seed)
+        disturber = Disturber(sandbox, sweep, seed, 25)
         disturber.start()
         begin = time.monotonic()
         submissions = 0
-        mine = executor()
-        while (
-            left := [point for point in points if mine.states(sweep)[point.id] is not State.DONE]
-        ) and submissions < 12:
-            mine.start(sweep, left)
-            submissions += 1
-            stopper = threading.Timer(max(0.0, 25 - (time.monotonic() - begin)), disturber.done.set)
-            stopper.start()
-            mine.wait(sweep, lambda: None)
-        disturber.done.set()
-        disturber.join()
+        mine = executor(max_parallel=6)
+        try:
+            while (
+                left := [one for one in points if mine.states(sweep)[one.id] is not State.DONE]
+            ) and submissions < 12:
+                mine.start(sweep, left)
+                submissions += 1
+                mine.wait(sweep, lambda: None)
+        finally:
+            disturber.ended.set()
+            disturber.join()
     print(f"seed {seed}: {len(disturber.did)} disturbances {disturber.did}, {submissions} submissions", end=", ")
     print(f"{sum(len(states.attempt_folders(point)) for point in points)} attempts, {time.monotonic() - begin:.0f} s")
     assert not left
