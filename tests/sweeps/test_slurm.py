@@ -330,3 +330,17 @@ def test_every_point_is_done_once_whatever_happens(
         assert times[-1][1] == "e"
         ends = len(stamps[1])
         assert ends == 1, "its program came to its end once"
+
+
+@pytest.mark.full
+def test_submitit_can_start_a_point_as_well(sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wrapper needs nothing of our own submission; submitit's answer without accounting is not asked for."""
+    submitit = pytest.importorskip("submitit", reason="submitit is not installed; hint: pip install submitit")
+    point = make_point(sweep, "a", INTERVAL.format(0.1))
+    with slurm(monkeypatch, 1) as sandbox:
+        executor = submitit.AutoExecutor(folder=sandbox.folder / "submitit", cluster="slurm")
+        executor.update_parameters(timeout_min=2, cpus_per_task=1, mem_gb=1)
+        command = [sys.executable, str(sbatch.STARTER), f"--point={point.path}"]
+        executor.submit(submitit.helpers.CommandFunction(command))
+        sandbox.until(point.done_file.exists)
+    assert states.status(point).state is State.DONE
