@@ -29,11 +29,12 @@ class Limits:
 
     body_bytes: int = 4 << 20
     unpacked_bytes: int = 64 << 20
+    member_bytes: int = 16 << 20
     members: int = 400
     depth: int = 9
     name_bytes: int = 200
-    json_bytes: int = 2 << 20
-    json_bytes_in_all: int = 8 << 20
+    json_bytes: int = 1 << 20
+    json_bytes_in_all: int = 4 << 20
     json_depth: int = 32
     string_length: int = 64 << 10
 
@@ -126,8 +127,8 @@ def read_members(stream: IO[bytes], limits: Limits = DEFAULT_LIMITS) -> dict[str
             raise refused("LIMIT", name, f"more than {limits.members} members", "fewer")
         if name in found:
             raise refused("NAME", name, "a name comes twice", "each name once")
-        if header.size > limits.unpacked_bytes:
-            raise refused("LIMIT", name, f"{header.size} bytes", f"at most {limits.unpacked_bytes}")
+        if header.size > limits.member_bytes:
+            raise refused("LIMIT", name, f"{header.size} bytes", f"at most {limits.member_bytes}")
         found[name] = source.exactly(header.size)
         source.exactly(-header.size % _BLOCK)
 
