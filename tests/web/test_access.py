@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 import pytest
-import web_builder  # noqa: F401 - puts the packages on the path
 from results_web.access import AddressHash, Limit, TokenFileError, tokens_of
 from results_web.settings import SettingsError, settings_of
 

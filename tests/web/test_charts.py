@@ -6,7 +6,6 @@ import re
 from xml.etree import ElementTree
 
 import pytest
-import web_builder  # noqa: F401 - puts the packages on the path
 
 pytest.importorskip("markupsafe", reason="the packages of the results server are not installed")
 

@@ -5,17 +5,10 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import random
-import sys
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-for folder in ("get-mlperf-results-lib", "get-mlperf-results-store-lib", "serve-mlperf-results"):
-    path = str(ROOT / "script" / folder)
-    if path not in sys.path:
-        sys.path.append(path)
-
-from results_store.model import (  # noqa: E402 - found from here on
+from results_store.model import (
     Accuracy,
     Configuration,
     CurvePoint,
@@ -26,8 +19,9 @@ from results_store.model import (  # noqa: E402 - found from here on
     Source,
     System,
 )
-from results_store.store import Store  # noqa: E402
+from results_store.store import Store
 
+ROOT = Path(__file__).resolve().parents[2]
 HOST = System(accelerator="", accelerator_count=0, nodes=1, cpu="AMD EPYC 9654", sockets=2, cores=192,
               memory_gib=768, facts={"operating_system": "Debian 12"})  # fmt: skip
 SOURCE = Source(kind="bundle", name="20261123T101500Z-digits-onnxruntime-cpu", digest="0" * 64)
