@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from results_store.bundle import ReadBundle, read_bundle
+from results_store.consistency import results_of_bundle
 from results_store.model import NewResult, Problem, Source
 from results_store.refusal import BundleRefused
 from results_store.signing import Withdrawal, read_withdrawal
@@ -116,8 +117,6 @@ async def upload(request: Request) -> Response:
 
 def read_and_check(body: bytes, limits: Limits) -> tuple[ReadBundle, tuple[NewResult, ...]]:
     """A bundle and its results, everything checked. Raises BundleRefused."""
-    from results_store.consistency import results_of_bundle
-
     bundle = read_bundle(io.BytesIO(body), limits)
     return bundle, results_of_bundle(bundle)
 

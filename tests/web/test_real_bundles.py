@@ -1,0 +1,217 @@
+"""Bundles of real, recorded runs: kept and shown by a collector, refused when changed, and by one that is killed."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import signal
+import socket
+import sqlite3
+import tarfile
+import threading
+import time
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from collector_client import BEARER, GZIP, TOKENS, collector
+from results_store.signing import new_key
+from results_web import uploads
+from results_web.access import tokens_of
+from running_collector import Running, running
+from shared_results import bundle_of, members_of, packed, result_folder, signed_again
+
+
+@pytest.fixture(scope="module")
+def members(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The members of a bundle of eight runs; their records were masked before they were recorded, so it says so."""
+    found = members_of(bundle_of(result_folder(tmp_path_factory.mktemp("result"))))
+    manifest = json.loads(found["manifest.json"])
+    for row in manifest["files"]:
+        row["masked"] += MASKED.get(row["name"].rpartition("/")[2], [])
+    return members_of_content(signed_again(found | {"manifest.json": json.dumps(manifest).encode()}))
+
+
+MASKED = {"record.json": ["made_utc", "machine.operating_system"], "result.json": ["run"]}
+
+
+def members_of_content(content: bytes) -> dict[str, bytes]:
+    """The members of a packed bundle."""
+    with tarfile.open(fileobj=BytesIO(content)) as tar:
+        return {member.name: tar.extractfile(member).read() for member in tar.getmembers()}  # type: ignore[union-attr]
+
+
+def test_a_volunteer_sends_a_result_and_sees_it(tmp_path: Path, members: dict[str, bytes]) -> None:
+    with collector(tmp_path) as client:
+        client.app.state.collector.reader = uploads.read_and_check  # type: ignore[attr-defined]
+        content = packed(members)
+        answer = client.post("/api/v1/bundles", content=content, headers=BEARER)
+        assert answer.status_code == 201, answer.text
+        told = answer.json()
+        assert len(told["results"]) == 4 and told["verification"] == "logs consistent"
+        text = client.get(told["url"]).text
+        value = client.get(f"/api/v1/results/{told['id']}.json").json()["result"]["value"]
+        assert value > 0 and "unofficial" in text and "cm run script" in text and "logs consistent" in text
+        assert client.post("/api/v1/bundles", content=content, headers=BEARER).json()["id"] == told["id"]
+        changed = members | {"results.json": members["results.json"].replace(b"9", b"8", 1)}
+        refused = client.post("/api/v1/bundles", content=packed(changed), headers=BEARER)
+        assert refused.status_code == 422 and refused.json()["problems"][0]["file"] == "results.json"
+        name = "digits/Offline/performance/run_1/mlperf_log_summary.txt"
+        better = members | {name: members[name].replace(b"Samples per second: ", b"Samples per second: 9", 1)}
+        lying = client.post("/api/v1/bundles", content=signed_again(better), headers=BEARER)
+        assert lying.status_code == 422 and lying.json()["problems"][0]["rule"].startswith("V")
+
+
+def sent(url: str, content: bytes, token: str) -> tuple[int, dict[str, Any]]:
+    """The answer to an upload; raises OSError or HTTPException where there is none."""
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=30)
+    try:
+        connection.request("POST", "/api/v1/bundles", content, GZIP | {"Authorization": f"Bearer {token}"})
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    finally:
+        connection.close()
+
+
+def fetched(url: str, address: str) -> tuple[int, bytes]:
+    """The answer to a request for a page."""
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=30)
+    try:
+        connection.request("GET", address)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+@pytest.mark.full
+def test_a_collector_greets_answers_and_ends_within_seconds(tmp_path: Path) -> None:
+    with running(tmp_path / "results.sqlite") as started:
+        assert started.greeting[0].startswith("Results: http://127.0.0.1:")
+        assert any(started.tokens["upload"] in line for line in started.greeting)
+        assert fetched(started.url, "/healthz") == (200, b'{"status":"ok"}')
+        begin = time.monotonic()
+        assert started.end(signal.SIGTERM) == 0
+        assert time.monotonic() - begin < 5
+    with running(tmp_path / "results.sqlite") as again:
+        assert not any(again.tokens["upload"] in line for line in again.greeting)
+        assert again.end(signal.SIGINT) == 0
+
+
+@pytest.mark.full
+def test_what_was_kept_is_there_after_a_kill(tmp_path: Path, members: dict[str, bytes]) -> None:
+    """Bundles are sent by four clients; the server is killed three times meanwhile; every 201 is there afterwards."""
+    database = tmp_path / "results.sqlite"
+    bundles = [signed_again(members, new_key()) for _ in range(200)]
+    kept: list[dict[str, Any]] = []
+    for part in range(4):
+        with running(database) as started:
+            work = iter(bundles[part * 50 : part * 50 + 50])
+            threads = [threading.Thread(target=send_all, args=(started, work, kept)) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            if part < 3:
+                time.sleep(1.5)
+                started.process.kill()
+            for thread in threads:
+                thread.join(60)
+    with sqlite3.connect(database) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        ids = {row[0] for row in connection.execute("SELECT id FROM result")}
+        of_key = dict(connection.execute("SELECT signer, count(*) FROM result GROUP BY signer"))
+    assert len(kept) > 20 and {one["id"] for told in kept for one in told["results"]} <= ids
+    assert set(of_key.values()) == {4}, "a bundle of four results was kept in part"
+    assert database.stat().st_size > 0
+
+
+def send_all(started: Running, work: Iterator[bytes], kept: list[dict[str, Any]]) -> None:
+    """Send bundles until none is left or the server is gone."""
+    for content in work:
+        try:
+            status, told = sent(started.url, content, started.tokens["upload"])
+        except (OSError, http.client.HTTPException, ValueError):
+            return
+        assert status == 201, told
+        kept.append(told)
+
+
+def bombs() -> dict[str, bytes]:
+    """Bodies that want to become large, or to be somewhere else."""
+    tar = BytesIO()
+    with tarfile.open(fileobj=tar, mode="w") as made:
+        for number in range(30_000):
+            made.addfile(tarfile.TarInfo(f"{number}"))
+    return {
+        "zeros": gzip.compress(bytes(500_000_000), 9),
+        "members": gzip.compress(tar.getvalue(), 1),
+        "names": packed({"../../etc/passwd": b"x"}),
+        "slow name": packed({"a" * 90 + "!": b"x"}),
+        "deep": packed({"manifest.json": b"[" * 100_000, "manifest.sig": b"x"}),
+        "no gzip": b"x" * 3_000_000,
+        "two": gzip.compress(b"") * 100_000,
+    }
+
+
+@pytest.mark.full
+def test_bombs_are_refused_in_no_time_and_little_memory(tmp_path: Path) -> None:
+    with running(tmp_path / "results.sqlite", "--bundles_per_hour=1000") as started:
+        status_file = Path(f"/proc/{started.process.pid}/status")
+        for name, content in bombs().items():
+            status, told = sent(started.url, content, started.tokens["upload"])
+            assert status in (413, 422), (name, told)
+        peak = next(line for line in status_file.read_text().splitlines() if line.startswith("VmHWM"))
+        assert int(peak.split()[1]) < 150_000, peak
+        assert fetched(started.url, "/")[0] == 200
+
+
+@pytest.mark.full
+def test_a_slow_body_is_cut_while_others_are_served(tmp_path: Path) -> None:
+    with running(tmp_path / "results.sqlite") as started:
+        host, port = urlsplit(started.url).netloc.split(":")
+        head = (
+            f"POST /api/v1/bundles HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/gzip\r\n"
+            f"Authorization: Bearer {started.tokens['upload']}\r\nContent-Length: 100000\r\n\r\n"
+        )
+        slow = [socket.create_connection((host, int(port))) for _ in range(20)]
+        for one in slow:
+            one.sendall(head.encode())
+        begin, answers = time.monotonic(), []
+        while time.monotonic() - begin < 40 and len(answers) < len(slow):
+            for one in slow:
+                one.settimeout(0.01)
+                try:
+                    one.sendall(b"x")
+                    answers.append(one.recv(12))
+                except OSError:
+                    continue
+            assert fetched(started.url, "/")[0] == 200
+            time.sleep(0.5)
+        assert time.monotonic() - begin > 20
+        assert answers and {answer for answer in answers if answer} == {b"HTTP/1.1 408"}
+        for one in slow:
+            one.close()
+
+
+@pytest.mark.full
+def test_a_collector_is_not_started_where_it_must_not_be(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    from running_collector import environment
+
+    for words in (
+        ["--host=0.0.0.0"],
+        ["--host=0.0.0.0", "--token=none", "--behind_proxy=yes"],
+        ["--port=x"],
+        ["nothing"],
+    ):
+        command = [sys.executable, "-m", "results_web", f"--db={tmp_path / 'x.sqlite'}", *words]
+        found = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=60)
+        assert found.returncode == 1 and found.stderr.startswith("serve-mlperf-results: "), found.stderr
+        assert "Traceback" not in found.stderr
+    tokens, _ = tokens_of(tmp_path / "tokens")
+    assert tokens != TOKENS and not (tmp_path / "x.sqlite").exists()
