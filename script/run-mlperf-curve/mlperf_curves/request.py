@@ -284,9 +284,9 @@ def read_request(given: Mapping[str, str], here: Path) -> CurveRequest:
         reader.problems += notes
     if settings and settings.model != name:
         notes.append(f"the server knows the model as {settings.model!r}: a submission needs {name!r} in config.yaml")
-    curve = reader.text("name", f"{name}-curve")
+    curve = reader.text("curve", f"{name}-curve")
     if not _NAME.fullmatch(curve):
-        reader.problems.append(f"--name must be letters, digits, '.', '_' and '-' (80 at most), got {curve!r}")
+        reader.problems.append(f"--curve must be letters, digits, '.', '_' and '-' (80 at most), got {curve!r}")
     division = reader.one_of("division", DIVISIONS, "RDI")
     if reader.problems or model is None or regions is None or seeds is None or settings is None:
         raise RequestError("\n".join(dict.fromkeys(reader.problems)))

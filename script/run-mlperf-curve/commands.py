@@ -1,0 +1,137 @@
+"""What the recipe does beside measuring: trees from recorded runs, checks, the official viewer. Gives texts to show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mlperf_curves.clientfiles import EVENTS
+from mlperf_curves.curve import CURVE, TREE
+from mlperf_curves.declaration import read_declaration
+from mlperf_curves.edition import Edition, read_edition
+from mlperf_curves.official import build_site, check_officially, export_view
+from mlperf_curves.pointfiles import Offline
+from mlperf_curves.recorded import facts_of, recorded_points, with_offline
+from mlperf_curves.request import DIVISIONS, RequestError
+from mlperf_curves.rules import Beside, CheckReport, check_tree, submissions_of
+from mlperf_curves.tree import write_tree
+from mlperf_results.names import unknown_text
+from mlperf_results.privacy import known_here
+from mlperf_results.wholefile import read_object
+
+BUNDLE, SITE = "bundle.json", "site"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The inputs of the call by name; here: where relative paths begin."""
+
+    texts: Mapping[str, str]
+    here: Path
+
+    def text(self, key: str, default: str = "") -> str:
+        """An input, or the default."""
+        return self.texts.get(key, "").strip() or default
+
+    def path(self, key: str) -> Path | None:
+        """An input as a path; None without it."""
+        value = self.text(key)
+        return (self.here / Path(value).expanduser()).resolve() if value else None
+
+    def one_of(self, key: str, choices: tuple[str, ...], default: str) -> str:
+        """An input with a closed set of values; raises RequestError."""
+        value = self.text(key, default)
+        if value not in choices:
+            raise RequestError(f"--{key}: {unknown_text(key, value, choices)}")
+        return value
+
+
+def edition_of(given: Given) -> Edition:
+    """The edition of the rules, with the seed sets of `--seed_sets`; raises ClientFileError."""
+    return read_edition(given.path("seed_sets"))
+
+
+def tree_from_recorded(given: Given, folder: Path, target: Path) -> Path:
+    """Writes the tree of recorded runs below `target`; gives the submission's folder. Raises ValueError, OSError."""
+    offline = Offline(given.one_of("offline", tuple(one.value for one in Offline), "elected"))
+    division = given.one_of("division", DIVISIONS, "RDI")
+    points = with_offline(recorded_points(folder), offline)
+    facts = facts_of(points, edition_of(given), division, offline)
+    changed = {key: _whole(given, key) for key in ("c_max", "c_min", "dataset_samples") if given.text(key)}
+    facts = replace(facts, **changed, target_cohort=given.text("target_cohort", facts.target_cohort))
+    return write_tree(target, read_declaration(given.path("submission"), facts), points)
+
+
+def _whole(given: Given, key: str) -> int:
+    value = given.text(key)
+    if not value.isdecimal():
+        raise RequestError(f"--{key} must be a whole number, got {value!r}")
+    return int(value)
+
+
+def tree_of(given: Given) -> tuple[Path, dict[str, Path]]:
+    """The submission that `--curve_dir` names, and events.jsonl of its points where it is a curve's folder.
+
+    Raises NoTree, RequestError.
+    """
+    folder = given.path("curve_dir")
+    if folder is None:
+        raise RequestError("--curve_dir is missing: the folder of a curve, or of a submission tree")
+    if not (folder / TREE).is_dir():
+        return submissions_of(folder)[0], {}
+    rows = (read_object(folder / CURVE) or {}).get("points", [])
+    events = {row["name"]: folder / "points" / row["id"] / "results" / "run" / EVENTS for row in rows}
+    found = sorted((folder / TREE).glob("*/*/results"))
+    if not found:
+        raise RequestError(f"{folder / TREE} has no submission; make the curve first: the same line as before")
+    return found[-1].parent, {name: path for name, path in events.items() if path.is_file()}
+
+
+def own_check(submission: Path, edition: Edition, events: Mapping[str, Path]) -> CheckReport:
+    """What the rules E1 to E19 find in a submission; raises NoTree, OSError."""
+    return check_tree(submission, edition, Beside(known=known_here(), events=events))
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The verdicts of both checkers. lines: for people."""
+
+    own_errors: int
+    official_errors: int
+    lines: tuple[str, ...]
+
+    @property
+    def is_accepted(self) -> bool:
+        """True where neither refuses the tree."""
+        return not self.own_errors and not self.official_errors
+
+
+def check_both(given: Given, program: Path) -> Checked:
+    """Checks a tree by MLCommons' checker and by the rules E1 to E19; raises ValueError, OfficialError, OSError."""
+    submission, events = tree_of(given)
+    official = check_officially(program, submission, given.path("seed_sets"))
+    own = own_check(submission, edition_of(given), events)
+    lines = [f"official checker: {len(official.errors)} errors, {len(official.warnings)} warnings"]
+    lines += [
+        f"  {one.severity} {one.rule}: {one.path}: {one.message}" for one in (*official.errors, *official.warnings)
+    ]
+    lines += [
+        f"rules E1 to E19: {len(own.errors)} errors in {own.points} points",
+        *(f"  {one}" for one in own.findings),
+    ]
+    return Checked(len(own.errors), len(official.errors), tuple(lines))
+
+
+def view(given: Given, program: Path) -> tuple[str, ...]:
+    """Writes what MLCommons' viewer makes of a tree, below `--output`; gives lines. Raises as `check_both`."""
+    submission, _ = tree_of(given)
+    target = given.path("output") or (given.here / "view").resolve()
+    target.mkdir(parents=True, exist_ok=True)
+    made = export_view(program, submission, target / BUNDLE)
+    build_site(program, submission, target / SITE)
+    return (
+        f"{made.runs} runs: {target / BUNDLE}",
+        f"official page: {target / SITE}",
+        "the official page asks two outside hosts, for fonts and a visitor counter; curve.html asks nobody",
+    )

@@ -1,0 +1,208 @@
+"""Hooks of run-mlperf-curve: a curve of MLPerf Endpoints, measured by MLCommons' client as the points of a sweep.
+
+What a curve is lies in the package `mlperf_curves`; `commands.py` checks and shows finished ones.
+"""
+
+from __future__ import annotations
+
+if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
+    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+for folder in (str(HERE), str(HERE.parent / "run-mlperf-sweep")):
+    if folder not in sys.path:
+        sys.path.append(folder)
+
+from mlperf_curves.curve import PAGE, TREE, Client, CurveRun, curve_points, plan_text
+from mlperf_curves.edition import UnknownName
+from mlperf_curves.events import EventsError
+from mlperf_curves.fields import ClientFileError
+from mlperf_curves.official import OfficialError
+from mlperf_curves.page import summary_text
+from mlperf_curves.probe import ProbeError, probe
+from mlperf_curves.request import CurveRequest, RequestError, read_request
+from mlperf_curves.tree import TreeError
+from mlperf_results.names import printable
+from mlperf_results.privacy import known_here, masked
+from mlperf_results.recipecalls import SCRIPT_AUTOMATION
+from mlperf_sweeps.executor import ExecutorError
+from mlperf_sweeps.folder import State
+from mlperf_sweeps.local import LocalExecutor
+from mlperf_sweeps.sweep import RERUN_VALUES, Conduct, FolderInUse, exit_code
+
+from . import commands
+
+PREFIX = "CM_MLPERF_CURVE_"
+HINT = "hint: cm run script --tags=run,mlperf,curve,_plan ...   # shows the points, asks no server"
+FAILURES = (ValueError, UnknownName, ClientFileError, EventsError, TreeError, OfficialError, ProbeError, FolderInUse,
+            ExecutorError, OSError)  # fmt: skip
+
+
+def say(text: str) -> None:
+    """A text for people."""
+    print("\n".join(map(printable, text.splitlines())), flush=True)
+
+
+def failure(error: Exception | str) -> dict[str, Any]:
+    """CM's answer for a call that cannot be carried out."""
+    text = "\n".join(map(printable, str(error).splitlines()))
+    return {"return": 1, "error": f"{text}\n{HINT}"}
+
+
+def given_of(env: dict[str, Any]) -> commands.Given:
+    """The inputs of the call."""
+    texts = {key[len(PREFIX) :].lower(): str(value or "") for key, value in env.items() if key.startswith(PREFIX)}
+    return commands.Given(texts, Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()))
+
+
+def command_of(i: dict[str, Any]) -> str:
+    """The line that makes the curve again, without what only this machine has."""
+    names = [name for name in sorted(i["meta"]["input_mapping"]) if i["input"].get(name)]
+    words = [shlex.quote(f"--{name}={i['input'][name]}") for name in names]
+    return masked(" ".join(["cm run script --tags=run,mlperf,curve", *words]), known_here())
+
+
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """Crowdperf hook of `cm plan script`: checks the inputs; the points are no recipe calls. Changes nothing."""
+    given = given_of(i["env"])
+    if given.text("action", "measure") in ("check", "view") or given.text("from_recorded"):
+        return {"return": 0, "runs": []}
+    try:
+        read_request(given.texts, given.here)
+    except FAILURES as error:
+        return failure(error)
+    return {"return": 0, "runs": []}
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """CM hook: makes, plans, checks or shows a curve. Codes: 1 wrong request, 2 no valid result, 16 no client."""
+    given = given_of(i["env"])
+    action = given.text("action", "measure")
+    try:
+        if action == "check":
+            return check(i, given)
+        if action == "view":
+            say("\n".join(commands.view(given, Path(i["env"]["CM_MLPERF_ENDPOINTS_VIEWER_BIN_WITH_PATH"]))))
+            return {"return": 0}
+        if given.text("from_recorded"):
+            return from_recorded(i, given)
+        request = read_request(given.texts, given.here)
+        if action == "plan":
+            return show_plan(i, request)
+        return measure(i, given, request)
+    except FAILURES as error:
+        return failure(error)
+
+
+def show_plan(i: dict[str, Any], request: CurveRequest) -> dict[str, Any]:
+    """Prints what a run would measure; the client need not be there."""
+    points = request.point_inputs("", "")
+    say(plan_text(request, points))
+    i["state"]["mlperf_curve"] = {
+        "name": request.name,
+        "points": [{"name": one.name, "concurrency": one.concurrency, "floor_s": one.floor_s,
+                    "accuracy": one.has_accuracy} for one in points],
+        "notes": list(request.notes),
+    }  # fmt: skip
+    return {"return": 0}
+
+
+def check(i: dict[str, Any], given: commands.Given) -> dict[str, Any]:
+    """Checks a tree by both checkers; an error when one refuses it."""
+    checked = commands.check_both(given, Path(i["env"]["CM_MLPERF_ENDPOINTS_CHECKER_BIN_WITH_PATH"]))
+    say("\n".join(checked.lines))
+    i["state"]["mlperf_curve_check"] = {
+        "own_errors": checked.own_errors, "official_errors": checked.official_errors, "findings": list(checked.lines),
+    }  # fmt: skip
+    if checked.is_accepted:
+        return {"return": 0}
+    counts = f"{checked.official_errors} errors of the official checker, {checked.own_errors} of the rules E1 to E19"
+    return {"return": 1, "error": f"the tree is refused: {counts}"}
+
+
+def results_folder(given: commands.Given, name: str) -> Path:
+    """Where a curve goes."""
+    return (given.path("results_dir") or given.here / "results") / name
+
+
+def from_recorded(i: dict[str, Any], given: commands.Given) -> dict[str, Any]:
+    """Lays recorded runs out as a tree and shows what the rules E1 to E19 find."""
+    recorded = given.path("from_recorded")
+    assert recorded is not None
+    submission = commands.tree_from_recorded(
+        given, recorded, results_folder(given, given.text("curve", "recorded")) / TREE
+    )
+    report = commands.own_check(submission, commands.edition_of(given), {})
+    say("\n".join(map(str, report.findings)))
+    return finished(i, submission)
+
+
+def finished(i: dict[str, Any], submission: Path) -> dict[str, Any]:
+    """Says where the tree is and how it is checked."""
+    i["env"]["CM_MLPERF_CURVE_TREE"] = str(submission)
+    where = shlex.quote(str(submission))
+    say(f"Tree:  {submission}\nCheck: cm run script --tags=run,mlperf,curve,_check --curve_dir={where}")
+    return {"return": 0}
+
+
+def find_client(i: dict[str, Any], given: commands.Given) -> dict[str, Any]:
+    """The answer of get,mlperf,endpoints,client."""
+    call = {"action": "run", "automation": SCRIPT_AUTOMATION, "tags": "get,mlperf,endpoints,client", "quiet": True}
+    client = given.path("client")
+    answer: dict[str, Any] = i["automation"].cmind.access({**call, **({"path": str(client)} if client else {})})
+    return answer
+
+
+def conduct_of(given: commands.Given) -> Conduct:
+    """What is made again. Raises RequestError."""
+    rerun = tuple(filter(None, (word.strip() for word in given.text("rerun").split(","))))
+    if wrong := [word for word in rerun if word not in RERUN_VALUES]:
+        raise RequestError(f"--rerun must be of {', '.join(RERUN_VALUES)}, got {', '.join(wrong)}")
+    retries = given.text("retries", "1")
+    if not retries.isdecimal():
+        raise RequestError(f"--retries must be a whole number, got {retries!r}")
+    return Conduct(rerun=rerun, retries=int(retries))
+
+
+def measure(i: dict[str, Any], given: commands.Given, request: CurveRequest) -> dict[str, Any]:
+    """Asks the server one question, then makes what is missing of the curve, its tree and its page."""
+    conduct = conduct_of(given)
+    if (found := find_client(i, given))["return"]:
+        return found
+    keys = found["new_env"]
+    start = "CM_MLPERF_ENDPOINTS_CLIENT"
+    known = {name: keys[f"{start}_{name}"].replace("unknown", "") for name in ("VERSION", "COMMIT")}
+    client = Client(program=Path(keys[f"{start}_WITH_PATH"]), version=known["VERSION"], commit=known["COMMIT"])
+    answered = probe(request.settings.url, request.settings.model, request.settings.key_variable)
+    say(f"server: first token after {answered.first_token_s * 1000:.0f} ms, {answered.pieces} pieces, "
+        f"finish reason {answered.finish_reason}")  # fmt: skip
+    say("\n".join(f"note: {note}" for note in (*answered.notes, *request.notes)))
+    run = CurveRun(request=request, client=client, folder=results_folder(given, request.name),
+                   submission=given.path("submission"), command=command_of(i), say=say)  # fmt: skip
+    states = run.make(LocalExecutor(say=say), conduct)
+    return close(i, given, run, states)
+
+
+def close(i: dict[str, Any], given: commands.Given, run: CurveRun, states: dict[str, State]) -> dict[str, Any]:
+    """Writes tree and page of what was measured, and gives CM's answer."""
+    points = curve_points(run.request, run.client, run.folder)
+    code = exit_code(states, list(states))
+    submission, findings = None, ()
+    if code == 0:
+        submission = run.tree(points)
+        events = {one.inputs.name: one.folder.results / "run" / commands.EVENTS for one in points}
+        findings = tuple(map(str, commands.own_check(submission, commands.edition_of(given), events).findings))
+    page = run.collect(points, findings)
+    say(f"\n{summary_text(page)}\nPage:  {run.folder / PAGE}\nAgain: {run.command}")
+    i["env"]["CM_MLPERF_CURVE_PATH"] = str(run.folder)
+    i["state"]["mlperf_curve"] = {"folder": str(run.folder), "states": {key: one.value for key, one in states.items()}}
+    if submission is not None:
+        return finished(i, submission)
+    wrong = "\n  ".join(f"{one.name}: {one.state}" for one in page.rows if one.state != State.DONE.value)
+    hint = "hint: the same line makes what is missing; --rerun=invalid,failed these too"
+    return {"return": code, "error": f"points without a valid result:\n  {wrong}\n{hint}"}
