@@ -166,7 +166,7 @@ def conduct_of(given: commands.Given) -> Conduct:
     retries = given.text("retries", "1")
     if not retries.isdecimal():
         raise RequestError(f"--retries must be a whole number, got {retries!r}")
-    return Conduct(rerun=rerun, retries=int(retries))
+    return Conduct(rerun=rerun, retries=int(retries), at_once=1)
 
 
 def measure(i: dict[str, Any], given: commands.Given, request: CurveRequest) -> dict[str, Any]:

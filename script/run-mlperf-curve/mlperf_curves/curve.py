@@ -32,6 +32,7 @@ from mlperf_curves.sizing import PointCost
 from mlperf_curves.tree import MeasuredPoint, write_tree
 
 FORMAT = 1
+UNDER_WAY = (State.PLANNED.value, State.SUBMITTED.value, State.RUNNING.value)
 CURVE, CSV, PAGE, SUMMARY, TREE = "curve.json", "curve.csv", "curve.html", "summary.txt", "tree"
 _PACKAGES = ("run-mlperf-curve", "get-mlperf-results-lib")
 _SHORTENED = "shortened runs (execution mode {mode})"
@@ -137,8 +138,13 @@ class CurveRun:
             if self.submission is None and not (self.folder / FORM).exists():
                 write_whole(self.folder / FORM, form())
 
+            told: set[str] = set()
+
             def collect(_: Mapping[str, State]) -> None:
-                self.collect(points)
+                for row in self.collect(points).rows:
+                    if row.state not in UNDER_WAY and row.name not in told:
+                        told.add(row.name)
+                        self.say(f"{row.name}: {row.state}")
 
             sweep = Sweep(SweepFolder(self.folder), executor, conduct, collect, self.say)
             states = sweep.run([point.folder.id for point in points])

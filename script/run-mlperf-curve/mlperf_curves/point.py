@@ -26,7 +26,7 @@ from mlperf_curves.clientfiles import RecordedRun, read_run
 from mlperf_curves.events import Derived, EventsError, derive, differences
 from mlperf_curves.fields import ClientFileError
 from mlperf_curves.pointinputs import PointInputs, inputs_from
-from mlperf_curves.sizing import calibration_s, samples_for
+from mlperf_curves.sizing import MORE_ROOM, ROOM, calibration_s, samples_for
 
 OUTCOME, ENDED, CALIBRATION, RUN, SHORT_RUN = "outcome.json", "ended.json", "calibration.json", "run", "short_run"
 _MOST_RUNS = 2
@@ -66,7 +66,8 @@ class Maker:
         inputs, floor_s = self.inputs, self.inputs.floor_s
         samples = inputs.dataset_samples
         if inputs.concurrency:
-            samples = samples_for(floor_s, self._rate(), inputs.dataset_samples, inputs.concurrency)
+            room = MORE_ROOM if (self.results / SHORT_RUN).exists() else ROOM
+            samples = samples_for(floor_s, self._rate(), inputs.dataset_samples, inputs.concurrency, room)
         started = datetime.now(timezone.utc).isoformat(timespec="seconds")
         load = Load(concurrency=inputs.concurrency, samples=samples, least_s=floor_s, has_accuracy=inputs.has_accuracy)
         print(f"{inputs.name}: {samples} samples, steady for {floor_s:g} s", flush=True)
@@ -130,7 +131,7 @@ def _reasons(inputs: PointInputs, recorded: RecordedRun, derived: Derived | None
         reasons.append("no events.jsonl: the steady state cannot be derived")
     else:
         if (span := derived.issue_span_s()) < inputs.floor_s:
-            reasons.append(f"samples were issued for {span:.1f} s, needed are {inputs.floor_s:g} s")
+            reasons.append(f"samples were issued for {span:.2f} s; at least {inputs.floor_s:g} s are needed")
         if inputs.concurrency and derived.greatest_in_flight != inputs.concurrency:
             reasons.append(f"at most {derived.greatest_in_flight} samples were in flight, not {inputs.concurrency}")
         reasons += [f"events differ: {one}" for one in differences(summary, derived)[:_MOST_DIFFERENCES]]

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 ROOM = 1.1
 """Samples beyond those that the measured rate asks for: rates drift by some percent during a run."""
+MORE_ROOM = 1.3
+"""The same for a second run, after a first one that was too short all the same."""
 CALIBRATION_S = 20.0
 CLIENT_S = 15.0
 """What a run of the client costs beside its load: 12 s of processor time, on an idle machine."""
@@ -38,11 +40,11 @@ def calibration_s(floor_s: float) -> float:
     return min(CALIBRATION_S, floor_s)
 
 
-def samples_for(floor_s: float, rate: float, dataset_samples: int, concurrency: int = 1) -> int:
+def samples_for(floor_s: float, rate: float, dataset_samples: int, concurrency: int = 1, room: float = ROOM) -> int:
     """Return how many samples to issue: floor_s in s, rate in samples/s; raises ValueError for a rate that is not > 0.
 
     A multiple of the data set, at least as many as may be in flight.
     """
     if not rate > 0 or not math.isfinite(rate):
         raise ValueError(f"the rate of the calibration must be above 0, got {rate}")
-    return max(1, math.ceil(max(ROOM * floor_s * rate, concurrency) / dataset_samples)) * dataset_samples
+    return max(1, math.ceil(max(room * floor_s * rate, concurrency) / dataset_samples)) * dataset_samples
