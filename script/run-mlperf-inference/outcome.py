@@ -175,6 +175,7 @@ def results_record(
     """The content of results.json; ``missing`` says of each run that was asked for and not made why, and spoils it."""
     outcomes = by_scenario(runs)
     measured = [(run.spec.scenario.value, run.result) for run in runs if run.spec.mode is Mode.PERFORMANCE]
+    is_passed = not missing and not any(outcome.problems for outcome in outcomes)
     return {
         "format": FORMAT,
         "run_id": run_id,
@@ -187,7 +188,8 @@ def results_record(
         "precision": config.precision,
         "source": config.source,
         "execution_mode": config.execution_mode.value,
-        "passed": not missing and not any(outcome.problems for outcome in outcomes),
+        "verdict": "VALID" if is_passed else "INVALID",
+        "passed": is_passed,
         "missing": list(missing),
         "disturbances": list(disturbance_lines(measured)),
         "scenarios": [_scenario_record(outcome) for outcome in outcomes],

@@ -196,3 +196,50 @@ def histogram_plot(title: str, bars: Sequence[tuple[int, int]], bar_width: int) 
         "</svg>",
     ]
     return "\n".join(lines)
+
+
+MARKERS = "\u25cf\u25a0\u25b2\u25c6\u25cb\u25a1\u25b3\u25c7"
+"""What the values of each series are drawn as: told apart without colour."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The least, the middle and the greatest of values that should be equal."""
+
+    low: float
+    middle: float
+    high: float
+
+
+def spread_plot(
+    title: str, unit: str, places: Sequence[str], series: Sequence[tuple[str, Sequence[Spread | None]]]
+) -> str:
+    """An `<svg>` of the spreads of each series (name, one for each place, None where there is none) over named places;
+    empty without any. Series are marked by MARKERS in their order.
+    """
+    found = [(name, place, spread) for name, row in series for place, spread in zip(places, row, strict=True) if spread]
+    if not found:
+        return ""
+    top, bottom = nice_top(max(spread.high for _, _, spread in found)), TALL_HEIGHT - _BOTTOM
+    width, height = WIDTH - _LEFT - _RIGHT, TALL_HEIGHT - _TOP - _BOTTOM
+    said = f"{title}: " + ", ".join(f"{name} {place} {s.middle:.4g} {unit}".strip() for name, place, s in found)
+    lines = _opening(html.escape(said), TALL_HEIGHT)
+
+    def y(value: float) -> float:
+        return _TOP + height * (1 - max(value, 0.0) / top)
+
+    for number_of_series, (_, row) in enumerate(series):
+        marker = MARKERS[number_of_series % len(MARKERS)]
+        shift = 6 * (number_of_series - (len(series) - 1) / 2)
+        for place, spread in enumerate(row):
+            if spread:
+                x = _LEFT + width * (place + 0.5) / len(places) + shift
+                lines.append(f'<path class="line" d="M{x:.1f} {y(spread.low):.1f} V{y(spread.high):.1f}"/>')
+                lines.append(f'<text x="{x:.1f}" y="{y(spread.middle) + 3.5:.1f}" text-anchor="middle">{marker}</text>')
+    for value in (0.0, top / 2, top):
+        lines.append(f'<text x="{_LEFT - 4}" y="{y(value) + 3.5:.1f}" text-anchor="end">{number(value)}</text>')
+    for place, words in enumerate(places):
+        x = _LEFT + width * (place + 0.5) / len(places)
+        shown = html.escape(words if len(words) <= 12 else words[:11] + "\u2026")
+        lines.append(f'<text x="{x:.1f}" y="{bottom + 14}" text-anchor="middle">{shown}</text>')
+    return "\n".join([*lines, "</svg>"])

@@ -128,10 +128,10 @@ def steps_of_points(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def planned_points(
     points: Sequence[Point], program: Program, runs: Mapping[str, tuple[LoadgenRun, ...]], point_seconds: float | None
 ) -> tuple[PlannedPoint, ...]:
-    """The points with what they run (`runs` by canonical inputs) and how long that is expected to take."""
+    """The points with what they run (`runs` by id) and how long that is expected to take."""
     found = []
     for point in points:
-        own = runs.get(canonical_json(dict(point.inputs)), ())
+        own = runs.get(point.id, ())
         expected = sum(run.least_s + SETUP_S for run in own) or SETUP_S
         found.append(
             PlannedPoint(

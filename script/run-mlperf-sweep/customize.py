@@ -1,0 +1,120 @@
+"""Hooks of run-mlperf-sweep: many calls of one recipe from one file, run one after another here or as jobs of Slurm.
+
+The file is read and expanded in the package `mlperf_sweeps`, which also runs the points and collects them; `request.py`
+checks the call, `plans.py` and `prestage.py` ask the engine.
+"""
+
+from __future__ import annotations
+
+if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
+    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+
+import json
+import shlex
+from dataclasses import replace
+from typing import Any
+
+from mlperf_results.wholefile import write_whole
+from mlperf_sweeps import commands, sweep
+from mlperf_sweeps.collecting import Facts, summary_text, sweep_json
+from mlperf_sweeps.definition import SweepError
+from mlperf_sweeps.executor import ExecutorError
+from mlperf_sweeps.executors import KIND, LOCAL
+from mlperf_sweeps.folder import State
+from mlperf_sweeps.planning import Plan, plan_json, plan_text, with_earlier
+from mlperf_sweeps.report import Report
+from mlperf_sweeps.states import status
+
+from . import plans, prestage
+from .request import Call, read_call
+
+HINT = "hint: cm run script --tags=run,mlperf,sweep --file=FILE --plan   # shows the points, starts nothing"
+
+
+def failure(error: Exception | str) -> dict[str, Any]:
+    """CM's answer for a call that cannot be carried out."""
+    return {**commands.failure(error), "error": f"{error}\n{HINT}"}
+
+
+def command_of(call: Call, inputs: dict[str, Any]) -> str:
+    """The line that makes the call again."""
+    names = [name for name in sorted(call.given) if inputs.get(name) and name not in plans.NOT_PLANNED]
+    words = [f"--{name}={call.given[name]}" for name in names]
+    return " ".join(["cm run script --tags=run,mlperf,sweep", *map(shlex.quote, words)])
+
+
+def plan(i):
+    """Crowdperf hook of `cm plan script`: the recipe calls of the points without a result; changes nothing."""
+    try:
+        call = read_call(i, commands.say)
+        return {"return": 0, "runs": plans.calls_of(call, plans.missing_points(call))}
+    except (SweepError, OSError) as error:
+        return failure(error)
+
+
+def preprocess(i):
+    """CM hook: shows the plan, or makes what is missing of the sweep. Code 2: a point failed; 3: one is under way."""
+    try:
+        call = read_call(i, commands.say)
+        found = plans.engine_plan(i["automation"].cmind.access, i["input"], i["meta"]["input_mapping"], call)
+        made = plans.make_plan(call, command_of(call, i["input"]), found)
+        if call.is_plan:
+            return show_plan(i, call, made)
+        if made.problems:
+            return failure("a point would surely fail, so nothing is started:\n  " + "\n  ".join(made.problems))
+        if problems := call.executor.problems():
+            return failure("\n".join(problems))
+        with sweep.locked(call.folder.path):
+            return carry_out(i, call, made, found)
+    except (SweepError, sweep.FolderInUse, ExecutorError, prestage.PrestageFailed, OSError) as error:
+        return failure(error)
+
+
+def show_plan(i: dict[str, Any], call: Call, made: Plan) -> dict[str, Any]:
+    """Prints the plan; writes it where `--output` says."""
+    states = {point.id: status(call.folder.point(point.id)).state.value for point in made.points}
+    content = plan_json(made, states)
+    commands.say(plan_text(made, states))
+    if call.is_yes("bash") and call.settings[KIND] != LOCAL:
+        content["job"] = call.executor.preview(call.folder, [point.planned_s for point in made.points])
+        commands.say(f"\njob.sh:\n{content['job']}")
+    if call.settings[KIND] != LOCAL:
+        content["executor_problems"] = list(call.executor.problems())
+        commands.say("\n".join(f"executor: {line}" for line in content["executor_problems"]))
+    if "output" in call.given:
+        sweep.write_json(call.here / call.given["output"], content)
+    i["state"]["mlperf_sweep"] = content
+    return {"return": 0}
+
+
+def carry_out(i: dict[str, Any], call: Call, made: Plan, found: dict[str, Any]) -> dict[str, Any]:
+    """Writes the folder, runs what is missing and shows what came out."""
+    earlier = sweep.read_plan(call.folder)
+    if any(path.name != ".lock" for path in call.folder.path.iterdir()) and not earlier:
+        return failure(f"{call.folder.path} is not the folder of a sweep, and not empty; give the sweep another name")
+    if earlier and made.recipe not in (known := {point.command.split("--tags=")[1].split()[0] for point in earlier}):
+        return failure(f"{call.folder.path} has points of {', '.join(known)}; give the sweep another name")
+    program = call.program
+    if call.is_yes("prestage", otherwise=call.settings[KIND] != LOCAL) and found:
+        program = replace(program, more=prestage.prestage(i["automation"].cmind.access, call, found))
+    points = with_earlier(made.points, earlier)
+    write_whole(call.folder.sweep_file, call.text)
+    sweep.write_json(call.folder.plan_file, plan_json(replace(made, points=points), {}))
+    for point in made.points:
+        folder = call.folder.point(point.id)
+        sweep.write_point(folder, program.point_file(point, folder))
+    facts = Facts(name=made.name, digest=made.digest, made_utc="", command=made.command, recipe=made.recipe)
+    report = Report(call.folder, facts, points, call.settings)
+    work = sweep.Sweep(call.folder, call.executor, call.conduct, report.write, commands.say)
+    ids = [point.id for point in made.points]
+    states = work.run(ids)
+    rows = report.rows(states)
+    i["env"]["CM_MLPERF_SWEEP_PATH"] = str(call.folder.path)
+    i["state"]["mlperf_sweep"] = json.loads(sweep_json(facts, rows))
+    where = call.folder.path
+    commands.say(f"\n{summary_text(facts, rows)}\nSweep: {where}\nPage:  {where / 'sweep.html'}\nAgain: {made.command}")
+    code = sweep.exit_code(states, ids)
+    if code == 3:
+        show = f"cm run script --tags=show,mlperf,sweep --sweep_dir={shlex.quote(str(where))}"
+        return {"return": 3, "error": f"points are still under way\nhint: {show}"}
+    return commands.without_result({point: states.get(point, State.PLANNED).value for point in ids})

@@ -1,0 +1,145 @@
+"""A call of run-mlperf-sweep, checked whole: its file, which part of it, and how it is to be run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mlperf_results.names import printable
+from mlperf_sweeps.choice import Choice, parse_where
+from mlperf_sweeps.definition import LARGEST_BYTES, Definition, Problem, SweepError, parse_definition
+from mlperf_sweeps.executor import Executor
+from mlperf_sweeps.executors import FALSE, KIND, LOCAL, TRUE, Say, make_executor, setting_names, settings_of
+from mlperf_sweeps.expand import Expansion, expand
+from mlperf_sweeps.folder import SweepFolder
+from mlperf_sweeps.planning import Program
+from mlperf_sweeps.sweep import RERUN_VALUES, Conduct
+
+from . import recipes
+
+RENAMED = {"executor": KIND, "time_limit": "time"}
+"""Inputs whose setting of an executor has another name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A checked call. text: the file as it was given. settings: of the executor. given: the inputs by name."""
+
+    text: str
+    definition: Definition
+    expansion: Expansion
+    program: Program
+    folder: SweepFolder
+    settings: Mapping[str, str]
+    executor: Executor
+    conduct: Conduct
+    given: Mapping[str, str]
+    here: Path
+
+    def is_yes(self, name: str, otherwise: bool = False) -> bool:
+        """Whether an input says yes."""
+        text = self.given.get(name, "").lower()
+        return text in TRUE if text else otherwise
+
+    @property
+    def is_plan(self) -> bool:
+        """Whether nothing is to be started."""
+        return self.is_yes("plan") or self.is_yes("dry_run")
+
+    @property
+    def max_parallel(self) -> int:
+        """How many points run at the same time; 1 where Slurm decides."""
+        text = self.settings.get("max_parallel", "")
+        return max(1, int(text)) if text.isdigit() else 1
+
+
+def _given(env: Mapping[str, Any], mapping: Mapping[str, str]) -> dict[str, str]:
+    texts = {name: str(env.get(key) or "").strip() for name, key in mapping.items()}
+    return {name: text for name, text in texts.items() if text}
+
+
+def _read_file(given: str, here: Path) -> tuple[str, str, str]:
+    """Text, name and selector of FILE or FILE:SELECTOR. Raises SweepError."""
+    path, selector = here / Path(given).expanduser(), ""
+    if not path.is_file() and ":" in given:
+        name, _, selector = given.rpartition(":")
+        path = here / Path(name).expanduser()
+    try:
+        if path.stat().st_size > LARGEST_BYTES:
+            raise SweepError([Problem(0, f"{path.name} is larger than {LARGEST_BYTES:,} bytes")])
+        return path.read_text(encoding="utf-8"), path.name, selector
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise SweepError([Problem(0, f"--file: {printable(str(path))} cannot be read: {reason}")]) from None
+
+
+def _number(given: Mapping[str, str], name: str, default: int, problems: list[Problem]) -> int:
+    text = given.get(name, str(default))
+    if text.isascii() and text.isdigit():
+        return int(text)
+    problems.append(Problem(0, f"--{name} must be a whole number, found {printable(text)!r}"))
+    return default
+
+
+def _conduct(given: Mapping[str, str], settings: Mapping[str, str], problems: list[Problem]) -> Conduct:
+    rerun = tuple(word.strip() for word in given.get("rerun", "").split(",") if word.strip())
+    for word in rerun:
+        if word not in RERUN_VALUES:
+            problems.append(Problem(0, f"--rerun must be of {', '.join(RERUN_VALUES)}, found {printable(word)!r}"))
+    at_once = settings.get("max_parallel", "")
+    return Conduct(
+        rerun=rerun,
+        retries=_number(given, "retries", 1, problems),
+        stops=given.get("on_failure") == "stop",
+        waits=given.get("wait", "yes").lower() not in FALSE,
+        at_once=(int(at_once) if at_once.isdigit() and int(at_once) else 1) if settings[KIND] == LOCAL else None,
+    )
+
+
+def read_call(i: Mapping[str, Any], say: Say) -> Call:
+    """The checked call. Raises SweepError with every problem."""
+    env, given = i["env"], _given(i["env"], i["meta"]["input_mapping"])
+    here = Path(env.get("CM_TMP_CURRENT_PATH") or os.getcwd())
+    if "file" not in given:
+        raise SweepError([Problem(0, "--file is missing: the file of the sweep")])
+    text, name, selector = _read_file(given["file"], here)
+    definition = parse_definition(text, name)
+    asked = {RENAMED.get(key, key): value for key, value in given.items() if RENAMED.get(key, key) in setting_names()}
+    settings, problems = settings_of(definition, asked)
+    executor, wrong = (None, []) if problems else make_executor(settings, say)
+    problems += wrong
+    conduct = _conduct(given, settings, problems)
+    for flag in ("adr", "add_deps_recursive", "env"):
+        if i["input"].get(flag):
+            problems.append(Problem(0, f"--{flag}.*: give it in base of the file; points are calls of their own"))
+    try:
+        recipe = recipes.find_recipe(i["automation"], definition.recipe)
+        choice = Choice(selector, parse_where(given.get("where", "")), _words(given.get("tags_filter", "")))
+        max_points = _number(given, "max_points", 1000, problems)
+        expansion = expand(definition, recipes.RecipeInputs(recipe), choice, max_points)
+    except SweepError as error:
+        raise SweepError([*error.problems, *problems], name) from None
+    except recipes.UnknownRecipe as error:
+        raise SweepError([Problem(0, str(error)), *problems, *definition.problems], name) from None
+    if problems or executor is None:
+        raise SweepError(problems, name)
+    results = here / Path(given.get("results_dir", "results")).expanduser()
+    return Call(
+        text=text,
+        definition=definition,
+        expansion=expansion,
+        program=recipes.program_of(recipe, definition.recipe, here),
+        folder=SweepFolder(results / expansion.name),
+        settings=settings,
+        executor=executor,
+        conduct=conduct,
+        given=given,
+        here=here,
+    )
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
