@@ -11,6 +11,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 import json
 import shlex
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +24,7 @@ from mlperf_sweeps.executors import KIND, LOCAL
 from mlperf_sweeps.folder import State
 from mlperf_sweeps.planning import Plan, plan_json, plan_text, with_earlier
 from mlperf_sweeps.report import Report
+from mlperf_sweeps.slurm import SlurmExecutor
 from mlperf_sweeps.states import status
 
 from . import plans, prestage
@@ -75,7 +77,7 @@ def show_plan(i: dict[str, Any], call: Call, made: Plan) -> dict[str, Any]:
     states = {point.id: status(call.folder.point(point.id)).state.value for point in made.points}
     content = plan_json(made, states)
     commands.say(plan_text(made, states))
-    if call.is_yes("bash") and call.settings[KIND] != LOCAL:
+    if call.is_yes("bash") and isinstance(call.executor, SlurmExecutor):
         content["job"] = call.executor.preview(call.folder, [point.planned_s for point in made.points])
         commands.say(f"\njob.sh:\n{content['job']}")
     if call.settings[KIND] != LOCAL:
@@ -85,6 +87,15 @@ def show_plan(i: dict[str, Any], call: Call, made: Plan) -> dict[str, Any]:
         sweep.write_json(call.here / call.given["output"], content)
     i["state"]["mlperf_sweep"] = content
     return {"return": 0}
+
+
+def collecting_job(call: Call) -> Callable[[], None]:
+    """What submits a last job that collects the results, where it is asked for."""
+    executor = call.executor
+    if not (call.is_yes("collect_job") and isinstance(executor, SlurmExecutor)):
+        return lambda: None
+    words = ["run", "script", "--tags=collect,mlperf,sweep", f"--sweep_dir={call.folder.path.absolute()}"]
+    return lambda: commands.say(f"job {executor.afterwards(call.folder, [*call.program.words, *words])} collects")
 
 
 def carry_out(i: dict[str, Any], call: Call, made: Plan, found: dict[str, Any]) -> dict[str, Any]:
@@ -105,7 +116,7 @@ def carry_out(i: dict[str, Any], call: Call, made: Plan, found: dict[str, Any]) 
         sweep.write_point(folder, program.point_file(point, folder))
     facts = Facts(name=made.name, digest=made.digest, made_utc="", command=made.command, recipe=made.recipe)
     report = Report(call.folder, facts, points, call.settings)
-    work = sweep.Sweep(call.folder, call.executor, call.conduct, report.write, commands.say)
+    work = sweep.Sweep(call.folder, call.executor, call.conduct, report.write, commands.say, collecting_job(call))
     ids = [point.id for point in made.points]
     states = work.run(ids)
     rows = report.rows(states)

@@ -51,9 +51,10 @@ class Call:
 
     @property
     def max_parallel(self) -> int:
-        """How many points run at the same time; 1 where Slurm decides."""
+        """How many points run at the same time: with Slurm all of them, where no limit is given."""
         text = self.settings.get("max_parallel", "")
-        return max(1, int(text)) if text.isdigit() else 1
+        without = 1 if self.settings[KIND] == LOCAL else len(self.expansion.points)
+        return int(text) if text.isdigit() and int(text) else without
 
 
 def _given(env: Mapping[str, Any], mapping: Mapping[str, str]) -> dict[str, str]:

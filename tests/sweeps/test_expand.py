@@ -96,7 +96,7 @@ override_v: {adr: {a: {x: 9}, b: null}, scenario: null}
 
 def test_placeholders_take_values_with_their_type_and_braces_are_doubled() -> None:
     text = """
-base: {threads: "{n}", instances: "{n}", device: "{{x}}-{n}", scenario: "{both}", both: [A, B], model: "{gone}", gone: null}
+base: {threads: "{n}", instances: "{n}", device: "{{x}}-{n}", scenario: "{both}", both: [A, B], model: "{no}", no: null}
 sweep: {n: [1, 2]}
 """
     found = points(text)

@@ -14,8 +14,10 @@ from mlperf_sweeps.definition import Definition, Problem
 from mlperf_sweeps.executor import Executor
 from mlperf_sweeps.expand import text_of
 from mlperf_sweeps.local import LocalExecutor, LocalOptions
+from mlperf_sweeps.sbatch import SlurmOptions
+from mlperf_sweeps.slurm import SlurmExecutor
 
-LOCAL = "local"
+LOCAL, SLURM = "local", "slurm"
 KIND = "kind"
 TRUE, FALSE = ("yes", "true", "on", "1"), ("no", "false", "off", "0")
 Say = Callable[[str], None]
@@ -29,7 +31,10 @@ class Kind:
     make: Callable[[Any, Say], Executor]
 
 
-KINDS: Mapping[str, Kind] = {LOCAL: Kind(LocalOptions, LocalExecutor)}
+KINDS: Mapping[str, Kind] = {
+    LOCAL: Kind(LocalOptions, LocalExecutor),
+    SLURM: Kind(SlurmOptions, SlurmExecutor),
+}
 
 
 def setting_names() -> frozenset[str]:

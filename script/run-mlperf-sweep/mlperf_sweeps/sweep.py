@@ -106,13 +106,18 @@ def exit_code(states: Mapping[str, State], ids: Sequence[str]) -> int:
 
 @dataclass(slots=True)
 class Sweep:
-    """A sweep at work. `collect` writes sweep.json and its kin from the states; `say` gets lines for people."""
+    """A sweep at work.
+
+    collect: writes sweep.json and its kin from the states. say: gets lines for people. started: called once points have
+    been handed over.
+    """
 
     folder: SweepFolder
     executor: Executor
     conduct: Conduct
     collect: Callable[[Mapping[str, State]], None]
     say: Callable[[str], None]
+    started: Callable[[], None] = lambda: None
     _collected_s: float = float("-inf")
 
     def run(self, ids: Sequence[str]) -> dict[str, State]:
@@ -151,6 +156,8 @@ class Sweep:
                 return
             self.executor.start(self.folder, [self.folder.point(each) for each in part])
             self._changed()
+            if begin + at_once >= len(left):
+                self.started()
             if self.conduct.waits:
                 self.executor.wait(self.folder, self._changed)
 
