@@ -12,8 +12,9 @@ import pytest
 from curve_tree import NUMBERS, SAMPLES, count_words, declaration, measured, setup_of, write_curve
 from mlperf_curves.clientfiles import read_summary
 from mlperf_curves.edition import read_edition
-from mlperf_curves.findings import Severity, by_name
+from mlperf_curves.findings import Severity, by_name, grouped
 from mlperf_curves.pointfiles import Offline
+from mlperf_curves.readtree import read_curves
 from mlperf_curves.rules import Beside, NoTree, check_tree
 from mlperf_curves.tree import write_tree
 from mutations import MUTATIONS, POINT, SUMMARY, Mutation, at, edited, point
@@ -117,8 +118,8 @@ def test_the_wrong_number_of_requests_under_way_is_refused(tmp_path: Path):
 
 
 def test_events_beside_the_tree_show_figures_that_do_not_follow(passing: Path, submission: Path):
-    events = {f"r{number}": passing.parents[2] / "runs" / f"r{number}" / "events.jsonl" for number in NUMBERS}
-    beside = Beside(events=events, count_tokens=count_words)
+    files = {f"r{number}": passing.parents[2] / "runs" / f"r{number}" / "events.jsonl" for number in NUMBERS}
+    beside = Beside(events=files, count_tokens=count_words)
     assert errors_of(submission, beside) == {}
     measured_p90 = read_summary(point(submission, 4) / SUMMARY).ttft.percentile(90.0)
     at(4, SUMMARY, percentiles("ttft", p90=(measured_p90 or 0) + 1))(submission)
@@ -166,3 +167,51 @@ def test_a_link_and_the_name_of_the_machine_are_refused(submission: Path):
         submission
     )
     assert errors_of(submission) == {"E15": 1, "E16": 1}
+
+
+def test_findings_that_differ_in_numbers_only_are_one_line(tmp_path: Path):
+    setups = {number: replace(setup_of(number), span_s=3.0) for number in NUMBERS}
+    tree = write_tree(tmp_path / "tree", declaration(), measured(tmp_path / "runs", setups))
+    lines = grouped(check_tree(tree, EDITION).errors)
+    assert len(lines) == 1
+    assert lines[0].startswith("E12 error: results/lab-vm/gpt-oss-120b/r1/result_summary.json: issued over: ")
+    assert lines[0].endswith("allowed: at least 600 s (and 6 more like it)")
+
+
+HOSTILE = (b"", b"\xff\xfe", b"null", b"[]", b"{", b"a: *b", b"[" * 600)
+
+
+@pytest.mark.parametrize("name", ["point.yaml", "config.yaml", SUMMARY, "accuracy_results.json", "system_desc.json"])
+def test_whatever_a_file_holds_it_is_a_finding_and_no_exception(submission: Path, name: str):
+    for number in NUMBERS[1:]:
+        shutil.rmtree(point(submission, number))
+    for content in HOSTILE:
+        (point(submission, 1) / name).write_bytes(content)
+        assert "E0" in errors_of(submission), content[:20]
+
+
+@pytest.mark.parametrize("value", [10**400, -1, 1e308, "x" * 200, [], {"a": 1}, True])
+def test_whatever_a_number_is_it_is_a_finding_or_allowed_and_no_exception(submission: Path, value: object):
+    for number in NUMBERS[1:]:
+        shutil.rmtree(point(submission, number))
+    for name in (SUMMARY, POINT, "config.yaml"):
+        original = (point(submission, 1) / name).read_bytes()
+
+        def spoil(content: dict[str, Any]) -> None:
+            for key, one in content.items():
+                if isinstance(one, dict):
+                    spoil(one)
+                elif isinstance(one, int | float):
+                    content[key] = value
+
+        at(1, name, spoil)(submission)
+        assert errors_of(submission)
+        (point(submission, 1) / name).write_bytes(original)
+
+
+def test_curves_are_read_for_others_as_well(passing: Path):
+    (curve,), problems = read_curves(passing, EDITION)
+    assert problems == ()
+    assert (curve.path, curve.is_agentic) == ("results/lab-vm/gpt-oss-120b", False)
+    assert [one.number for one in curve.points] == list(NUMBERS)
+    assert curve.points[0].summary.system_tps

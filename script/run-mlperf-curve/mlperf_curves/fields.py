@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
 from mlperf_results.textdocuments import Json, json_object, yaml_mapping
+
+GREATEST = 2**127
+"""Numbers beyond this are no measurement, and would overflow what is computed with them."""
 
 MOST_BYTES = 8 * 1024 * 1024
 """No file of a point is larger but events.jsonl; the largest recorded summary has 30 kB."""
@@ -55,7 +57,7 @@ class Fields:
         value = self.values.get(key)
         if value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= GREATEST:
             self._refuse(key, "a finite number", value)
             return None
         return value
@@ -65,7 +67,7 @@ class Fields:
         value = self.values.get(key)
         if value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, int):
+        if isinstance(value, bool) or not isinstance(value, int) or abs(value) > GREATEST:
             self._refuse(key, "a whole number", value)
             return None
         return value

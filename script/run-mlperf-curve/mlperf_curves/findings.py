@@ -6,7 +6,8 @@ they do not repeat what it refuses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
@@ -103,6 +104,7 @@ PointRule = Callable[[PointView, CurveView], Iterator[Finding]]
 POINT_RULES: dict[str, PointRule] = {}
 TITLES: dict[str, str] = {}
 
+_NUMBER = re.compile(r"-?\d[\d.,]*")
 _Rule = TypeVar("_Rule", bound=Callable[..., Iterator[Finding]])
 
 
@@ -137,6 +139,19 @@ class Says:
 
     def _finding(self, severity: Severity, found: str, allowed: str) -> Finding:
         return Finding(rule=self.rule, severity=severity, path=self.path, found=found, allowed=allowed)
+
+
+def grouped(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """Return lines for people: what differs between points in its numbers only is one line."""
+    groups: dict[tuple[str, Severity, str, str], list[Finding]] = {}
+    for one in findings:
+        kind = _NUMBER.sub("N", one.found)
+        groups.setdefault((one.rule, one.severity, one.path.rsplit("/", 1)[-1], kind), []).append(one)
+    lines = []
+    for same in groups.values():
+        others = f" (and {len(same) - 1} more like it)" if len(same) > 1 else ""
+        lines.append(f"{same[0]}{others}")
+    return tuple(lines)
 
 
 def by_name(findings: tuple[Finding, ...], severity: Severity) -> Mapping[str, int]:

@@ -212,7 +212,7 @@ def steady_state_follows(point: PointView, curve: CurveView) -> Iterator[Finding
 
 @rule("E17", "The figures are those of a model, not of a stand-in.", POINT_RULES)
 def is_no_stand_in(point: PointView, curve: CurveView) -> Iterator[Finding]:
-    says = Says("E17", point.path)
+    says = Says("E17", f"{point.path}/{POINT}")
     if curve.provenance and curve.provenance.label:
         yield says.error(f"labelled: {curve.provenance.label}", f"no label in {PROVENANCE}")
     echoed = point.derived.echoed if point.derived else point.provenance.echoed if point.provenance else 0

@@ -1,42 +1,26 @@
 """Checks a submission tree of MLPerf Endpoints by the rules E1 to E19, beside the official checker.
 
-    report = check_tree(Path("LabOrg/sub-0001"), read_edition())
-
-A file that cannot be read is a finding of its own (E0), and the rest of the tree is checked all the same.
+report = check_tree(Path("LabOrg/sub-0001"), read_edition())
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlperf_results.privacy import NOTHING_KNOWN, Known
-
 from mlperf_curves import pointrules
-from mlperf_curves.clientfiles import CONFIG, SCORES, SUMMARY, read_accuracy, read_config, read_summary
+from mlperf_curves.clientfiles import CONFIG
 from mlperf_curves.edition import Edition
-from mlperf_curves.events import CountTokens, EventsError, derive
-from mlperf_curves.fields import ClientFileError
 from mlperf_curves.filerules import address_findings, file_findings
-from mlperf_curves.findings import POINT_RULES, TITLES, CurveView, Finding, PointView, Says, Severity
-from mlperf_curves.pointfiles import POINT, PROVENANCE, SYSTEM, Provenance, read_point, read_provenance, read_system
-from mlperf_curves.regions import RegionError, Regions, regions_of
+from mlperf_curves.findings import POINT_RULES, Finding, Severity
+from mlperf_curves.readtree import NOTHING_BESIDE, Beside, NoTree, read_curves, submissions_of
 
-__all__ = ["CheckReport", "NoTree", "check_tree", "pointrules", "submissions_of"]
-
-TITLES["E0"] = "The files of a point can be read."
-_POINT_FOLDER = re.compile(r"r(\d+)")
-
-
-class NoTree(ValueError):
-    """A folder holds no submission; the text says what was looked for."""
+__all__ = ["Beside", "CheckReport", "NoTree", "check_tree", "pointrules", "read_curves", "submissions_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReport:
-    """What the rules found. points: how many were read."""
+    """What the rules found, errors first. points: how many were read."""
 
     findings: tuple[Finding, ...]
     points: int
@@ -52,125 +36,20 @@ class CheckReport:
         return not self.errors
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
-    """What is known besides the tree. events: events.jsonl by the name of the point's folder (r64)."""
-
-    known: Known = NOTHING_KNOWN
-    events: Mapping[str, Path] | None = None
-    count_tokens: CountTokens | None = None
-
-
-_NOTHING_BESIDE = Beside()
-
-
-def submissions_of(folder: Path) -> tuple[Path, ...]:
-    """Return the submissions in a folder: itself, or an organization's; raises NoTree."""
-    found = [one for one in (folder, *sorted(folder.glob("*"))) if (one / "results").is_dir()]
-    if not found:
-        raise NoTree(f"{folder.name or folder}: no submission: neither results/ nor */results/ is there")
-    return tuple(found[:1] if found[0] == folder else found)
-
-
-def check_tree(folder: Path, edition: Edition, beside: Beside = _NOTHING_BESIDE) -> CheckReport:
+def check_tree(folder: Path, edition: Edition, beside: Beside = NOTHING_BESIDE) -> CheckReport:
     """Return what the rules find in a submission's or an organization's folder; raises NoTree, OSError."""
-    findings: list[Finding] = []
-    count = 0
+    curves, unreadable = read_curves(folder, edition, beside)
+    findings = list(unreadable)
     for submission in submissions_of(folder):
         findings += file_findings(folder, submission, beside.known)
-        provenance = _provenance(folder, submission, findings)
-        for model in sorted((submission / "results").glob("*/*/")):
-            if not any(_POINT_FOLDER.fullmatch(one.name) for one in model.iterdir()):
-                continue
-            reader = _Reader(folder, edition, provenance, beside, findings)
-            curve = reader.curve(model)
-            count += len(curve.points)
-            for point in curve.points:
-                findings += address_findings(point.config, f"{point.path}/{CONFIG}")
-                for one_rule in POINT_RULES.values():
-                    findings += one_rule(point, curve)
-    return CheckReport(findings=tuple(sorted(findings, key=_order)), points=count)
+    for curve in curves:
+        for point in curve.points:
+            findings += address_findings(point.config, f"{point.path}/{CONFIG}")
+            for one_rule in POINT_RULES.values():
+                findings += one_rule(point, curve)
+    points = sum(len(curve.points) for curve in curves)
+    return CheckReport(findings=tuple(sorted(findings, key=_order)), points=points)
 
 
 def _order(finding: Finding) -> tuple[int, int, str]:
     return list(Severity).index(finding.severity), int(finding.rule[1:]), finding.path
-
-
-def _provenance(folder: Path, submission: Path, findings: list[Finding]) -> Provenance | None:
-    path = submission / PROVENANCE
-    if not path.exists():
-        return None
-    try:
-        return read_provenance(path)
-    except ClientFileError as error:
-        findings.extend(_unreadable(folder, error))
-        return None
-
-
-def _unreadable(folder: Path, error: ClientFileError) -> Iterator[Finding]:
-    says = Says("E0", error.path.relative_to(folder).as_posix())
-    yield from (says.error(problem, "a file as the client and the rules have it") for problem in error.problems)
-
-
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """Reads one curve, and notes as findings what cannot be read."""
-
-    folder: Path
-    edition: Edition
-    provenance: Provenance | None
-    beside: Beside
-    findings: list[Finding]
-
-    def curve(self, model: Path) -> CurveView:
-        folders = [(int(match[1]), one) for one in model.iterdir() if (match := _POINT_FOLDER.fullmatch(one.name))]
-        points = [self._point(number, one) for number, one in sorted(folders) if one.is_dir()]
-        usable = tuple(one for one in points if one is not None)
-        return CurveView(
-            path=model.relative_to(self.folder).as_posix(),
-            folder_name=model.name,
-            edition=self.edition,
-            model=self.edition.models.get(model.name),
-            regions=self._regions(model, usable),
-            points=usable,
-            provenance=self.provenance,
-        )
-
-    def _point(self, number: int, folder: Path) -> PointView | None:
-        provenance = self.provenance.points.get(folder.name) if self.provenance else None
-        events = (self.beside.events or {}).get(folder.name)
-        scores = folder / SCORES
-        try:
-            return PointView(
-                path=folder.relative_to(self.folder).as_posix(),
-                number=number,
-                config=read_config(folder / CONFIG),
-                summary=read_summary(folder / SUMMARY),
-                accuracy=read_accuracy(scores) if scores.is_file() else None,
-                declared=read_point(folder / POINT),
-                provenance=provenance,
-                derived=derive(events, self.beside.count_tokens) if events else None,
-            )
-        except ClientFileError as error:
-            self.findings.extend(_unreadable(self.folder, error))
-        except EventsError as error:
-            says = Says("E0", folder.relative_to(self.folder).as_posix())
-            self.findings.append(says.error(str(error), "the client's events.jsonl of this point"))
-        return None
-
-    def _regions(self, model: Path, points: tuple[PointView, ...]) -> Regions | None:
-        numbers = [one.declared.concurrency for one in points if not one.is_dedicated_offline]
-        if not numbers:
-            return None
-        try:
-            system = read_system(next(iter(sorted(model.glob(f"r*/{SYSTEM}")))))
-        except StopIteration:
-            return None
-        except ClientFileError as error:
-            self.findings.extend(_unreadable(self.folder, error))
-            return None
-        try:
-            override = system.c_min_override
-            return regions_of(system.c_max or 0, override or min(numbers), is_override=override is not None)
-        except RegionError:
-            return None  # the official checker refuses it (region-computation)
