@@ -29,9 +29,6 @@ def test_a_report_folder_gives_its_figures_in_the_rules_units(report: Path):
     assert run.summary.system_tps == pytest.approx(raw["tps"])
     assert run.summary.tps_per_user == pytest.approx(1e9 / raw["tpot"]["percentiles"]["90.0"])
     assert run.summary.ttft_p90_ms == raw["ttft"]["percentiles"]["90.0"] / 1e6
-    assert run.summary.e2e_interactivity == pytest.approx(
-        raw["output_sequence_lengths"]["total"] * 1e9 / raw["latency"]["total"]
-    )
     assert run.accuracy is not None and [one.values for one in run.accuracy.runs] == [{"": 0.84}]
     assert (run.config.concurrency, run.config.scheduler_seed, run.config.sample_seed) == (4, *SEED_SET_A)
     assert run.config.streaming == "on"

@@ -26,7 +26,7 @@ _NS_PER_S = 1e9
 class Distribution:
     """One measured quantity: nanoseconds for ttft, tpot and latency, tokens for lengths of texts.
 
-    percentiles: by the number (90.0), as measured (an element of the sample); estimates: early stopping's.
+    percentiles: by the number (90.0), each an element of the sample.
     """
 
     total: float | None = None
@@ -35,7 +35,6 @@ class Distribution:
     median: float | None = None
     mean: float | None = None
     percentiles: Mapping[float, float]
-    estimates: Mapping[float, float]
 
     def percentile(self, percent: float) -> float | None:
         """Return a measured percentile, None where the file has none."""
@@ -62,7 +61,6 @@ class Summary:
     output_tokens: Distribution
     qps: float | None
     tps: float | None
-    finish_reasons: Mapping[str, int]
 
     @property
     def duration_s(self) -> float:
@@ -86,12 +84,6 @@ class Summary:
         """The 90th percentile of the time to the first token."""
         p90 = self.ttft.percentile(90.0)
         return None if p90 is None else p90 / _NS_PER_MS
-
-    @property
-    def e2e_interactivity(self) -> float | None:
-        """Output tokens a second of the requests' own time, the measure of agentic models; None if any failed."""
-        tokens, latency = self.output_tokens.total, self.latency.total
-        return tokens * _NS_PER_S / latency if tokens is not None and latency and not self.failed else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,8 +148,6 @@ class ClientConfig:
     scheduler_seed: int | None
     sample_seed: int | None
     stream_all_chunks: bool
-    has_warmup: bool
-    warmup_salt: bool
     endpoints: tuple[str, ...]
 
     @property
@@ -177,18 +167,17 @@ class RecordedRun:
     events: Path | None
 
 
-def _numbers(fields: Fields, key: str) -> Mapping[float, float]:
-    inner = fields.within(key)
+def _percentiles(fields: Fields) -> Mapping[float, float]:
     found: dict[float, float] = {}
-    for name in inner.values:
-        value = inner.number(name)
+    for name in fields.values:
+        value = fields.number(name)
         try:
             percent = float(name)
         except ValueError:
-            inner.problems.append(f"{inner.prefix}{name} is not the number of a percentile")
+            fields.problems.append(f"{fields.prefix}{name} is not the number of a percentile")
             continue
         if value is not None and found.setdefault(percent, value) != value:
-            inner.problems.append(f"{inner.prefix}{name} is there twice, with {found[percent]} and {value}")
+            fields.problems.append(f"{fields.prefix}{name} is there twice, with {found[percent]} and {value}")
     return found
 
 
@@ -200,15 +189,13 @@ def _distribution(fields: Fields, key: str) -> Distribution:
         greatest=inner.number("max"),
         median=inner.number("median"),
         mean=inner.number("avg"),
-        percentiles=_numbers(inner, "percentiles"),
-        estimates=_numbers(inner, "early_stopping_percentiles"),
+        percentiles=_percentiles(inner.within("percentiles")),
     )
 
 
 def read_summary(path: Path) -> Summary:
     """Return what result_summary.json holds; raises ClientFileError."""
     fields = read_fields(path)
-    reasons = fields.within("finish_reason_counts")
     summary = Summary(
         version=fields.text("version"),
         git_sha=fields.text("git_sha") or None,
@@ -226,7 +213,6 @@ def read_summary(path: Path) -> Summary:
         output_tokens=_distribution(fields, "output_sequence_lengths"),
         qps=fields.number("qps"),
         tps=fields.number("tps"),
-        finish_reasons={name: reasons.count(name) for name in reasons.values},
     )
     return fields.checked(path, summary)
 
@@ -288,7 +274,6 @@ def read_config(path: Path) -> ClientConfig:
     fields = read_fields(path)
     settings, model = fields.within("settings"), fields.within("model_params")
     runtime, pattern = settings.within("runtime"), settings.within("load_pattern")
-    warmup = settings.within("warmup")
     config = ClientConfig(
         name=fields.text("name"),
         kind=fields.text("type"),
@@ -306,8 +291,6 @@ def read_config(path: Path) -> ClientConfig:
         scheduler_seed=runtime.whole("scheduler_random_seed"),
         sample_seed=runtime.whole("dataloader_random_seed"),
         stream_all_chunks=settings.within("client").flag("stream_all_chunks", True) is True,
-        has_warmup=warmup.flag("enabled", False) is True,
-        warmup_salt=warmup.flag("salt", False) is True,
         endpoints=fields.within("endpoint_config").texts("endpoints"),
     )
     return fields.checked(path, config)

@@ -62,19 +62,12 @@ class SeedSet:
     cohorts: tuple[Cohort, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Model:
-    """A benchmark model; its name is exact and is the folder's name. Scores are in the unit of its scorer.
-
-    accuracy_samples: least number of an accuracy run; None where the edition has none (agentic models).
-    """
+    """A benchmark model; its name is exact and is the folder's name."""
 
     name: str
     is_agentic: bool
-    accuracy_samples: int | None
-    least_scores: Mapping[str, float]
-    least_inline: float | None
-    least_swebench: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,21 +101,6 @@ class Edition:
         return ultra_low if concurrency <= self.ultra_low_max else above
 
 
-def _scores(fields: Fields) -> Mapping[str, float]:
-    return {name: value for name in fields.values if (value := fields.number(name)) is not None}
-
-
-def _model(name: str, fields: Fields) -> Model:
-    return Model(
-        name=name,
-        is_agentic=fields.flag("is_agentic", False) is True,
-        accuracy_samples=fields.whole("accuracy_samples"),
-        least_scores=_scores(fields.within("least_scores")),
-        least_inline=fields.number("least_inline"),
-        least_swebench=fields.number("least_swebench"),
-    )
-
-
 def _seed_sets(entries: list[Fields], published: str) -> Mapping[str, SeedSet]:
     cohorts = [cohort_of(published)] if published else []
     while 0 < len(cohorts) < _ADOPTION_COHORTS:
@@ -152,22 +130,24 @@ def read_seed_sets(path: Path) -> Mapping[str, SeedSet]:
     return fields.checked(path, sets)
 
 
+def _floors(fields: Fields) -> tuple[float, float]:
+    return fields.number("ultra_low") or 0.0, fields.number("above") or 0.0
+
+
 def read_edition(seed_sets: Path | None = None) -> Edition:
     """Return the edition of DATA_FILE, with the seed sets of a file in place of its own; raises ClientFileError."""
     fields = read_fields(DATA_FILE)
     models, floors, seeds = (fields.within(key) for key in ("models", "floors_s", "seed_sets"))
-    names, sizes = models.within("names"), fields.within("datasets").within("samples")
+    sizes = fields.within("datasets").within("samples")
+    kinds = ((False, "single_turn"), (True, "agentic"))
     own = _seed_sets(seeds.each("sets"), seeds.text("cohort"))
     edition = Edition(
         name=fields.needed("edition"),
         read_on=fields.needed("read"),
-        models={name: _model(name, names.within(name)) for name in names.values},
+        models={name: Model(name, is_agentic) for is_agentic, key in kinds for name in models.texts(key)},
         dataset_samples={name: sizes.count(name) for name in sizes.values},
         seed_sets=own if seed_sets is None else read_seed_sets(seed_sets),
         ultra_low_max=floors.count("ultra_low_max"),
-        floors_s={
-            is_agentic: (inner.number("ultra_low") or 0.0, inner.number("above") or 0.0)
-            for is_agentic, inner in ((False, floors.within("single_turn")), (True, floors.within("agentic")))
-        },
+        floors_s={is_agentic: _floors(floors.within(key)) for is_agentic, key in kinds},
     )
     return fields.checked(DATA_FILE, edition)

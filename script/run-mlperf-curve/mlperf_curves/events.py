@@ -80,7 +80,7 @@ class Derived:
 def distribution_of(values: Sequence[float]) -> Distribution:
     """Return the client's figures of a sample; all None for an empty one."""
     if not values:
-        return Distribution(percentiles={}, estimates={})
+        return Distribution(percentiles={})
     ordered = sorted(values)
     percentiles = {percent: ordered[math.floor((len(ordered) - 1) * (percent / 100))] for percent in PERCENTILES}
     total = sum(ordered) if all(isinstance(one, int) for one in ordered) else math.fsum(ordered)
@@ -91,7 +91,6 @@ def distribution_of(values: Sequence[float]) -> Distribution:
         median=percentiles[50.0],
         mean=total / len(ordered),
         percentiles=percentiles,
-        estimates={},
     )
 
 

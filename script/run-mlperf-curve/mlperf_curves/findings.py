@@ -80,7 +80,6 @@ class CurveView:
     """One results/<system>/<model>. regions: None where C_max or the points give none; model: None where unknown."""
 
     path: str
-    folder_name: str
     edition: Edition
     model: Model | None
     regions: Regions | None

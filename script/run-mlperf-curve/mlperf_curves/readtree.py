@@ -108,7 +108,6 @@ class _Reader:
         usable = tuple(one for one in points if one is not None)
         return CurveView(
             path=model.relative_to(self.folder).as_posix(),
-            folder_name=model.name,
             edition=self.edition,
             model=self.edition.models.get(model.name),
             regions=self._regions(model, usable),
