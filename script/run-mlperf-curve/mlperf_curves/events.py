@@ -119,7 +119,12 @@ def _prompt(data: object) -> str | None:
 
 
 def _chunks(data: object) -> tuple[str, ...] | None:
-    """The chunks of ["TextModelOutput", output, reasoning, tool calls]; None where they are not all of the answer."""
+    """The chunks of ["TextModelOutput", output, reasoning, tool calls]; None where they are not all of the answer.
+
+    A request that failed has no answer.
+    """
+    if data is None:
+        return ()
     if not isinstance(data, list) or len(data) < 2 or any(data[2:]):
         return None
     output = data[1]
