@@ -94,6 +94,11 @@ class Store:
         """Open a database; made where there is none, unless `read_only`. Raises StoreError, sqlite3.Error."""
         return cls(connect(path, read_only=read_only), clock)
 
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The connection, for the modules of this package."""
+        return self._db
+
     def close(self) -> None:
         """Close the connection."""
         self._db.close()
@@ -224,14 +229,15 @@ class Store:
                     set_states(self._db, "id", result_id)
                 elif what == "withdraw":
                     drop_body(self._db, result_id)
-            self._record(Action(time_utc=self._clock(), actor=actor, result_id=result_id, signer=signer, what=what,
+            self.record(Action(time_utc=self._clock(), actor=actor, result_id=result_id, signer=signer, what=what,
                                 reason=reason))  # fmt: skip
 
     def withdraw(self, result_id: str, *, actor: str, reason: str = "") -> None:
         """Drop the content of a result for ever; its id stays. Raises NoSuchResult, Withdrawn."""
         self.act("withdraw", actor=actor, reason=reason, result_id=result_id)
 
-    def _record(self, action: Action) -> None:
+    def record(self, action: Action) -> None:
+        """Add to the list of what was done; `act` does so itself."""
         self._db.execute(
             "INSERT INTO action (time, actor, result_id, signer, what, reason) VALUES (?, ?, ?, ?, ?, ?)",
             (action.time_utc, action.actor, action.result_id or None, action.signer or None, action.what,

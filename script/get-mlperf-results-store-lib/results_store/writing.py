@@ -116,17 +116,18 @@ def _keep_parts(db: sqlite3.Connection, row_id: str, new: NewResult) -> None:
         _insert(db, table, {"result_id": row_id, "place": place, **row})
 
 
-def words_of(added: AddedRow) -> str:
-    """What a search finds a result by."""
-    new, place = added.new, added.new.configuration
-    alias = added.signer.alias if added.signer is not None else ""
-    parts = (place.benchmark, place.scenario, place.precision, place.stack, new.stack_version, place.division,
-             place.round, place.system.accelerator, place.system.cpu, new.submitter, new.system_name, alias,
-             *new.labels, *(str(value) for value in place.system.facts.values() if isinstance(value, str)))  # fmt: skip
+_SEARCHED = ("benchmark", "scenario", "precision", "stack", "stack_version", "division", "round", "accelerator", "cpu",
+             "submitter", "system_name")  # fmt: skip
+
+
+def words_of(row: dict[str, Any], alias: str) -> str:
+    """What a search finds a result by; `row` has the columns of result, configuration and system."""
+    facts = (value for value in json.loads(row["system_facts"]).values() if isinstance(value, str))
+    parts = (*(row[name] for name in _SEARCHED), alias, *json.loads(row["labels"]), *facts)
     return " ".join(dict.fromkeys(part for part in parts if part))
 
 
-def _list(db: sqlite3.Connection, seq: int, words: str) -> None:
+def _list(db: sqlite3.Connection, seq: int, alias: str) -> None:
     """Make the rows that pages of many results read."""
     row = db.execute(
         "SELECT result.*, configuration.*, system.accelerator, system.accelerator_count, system.nodes, system.cpu "
@@ -139,7 +140,7 @@ def _list(db: sqlite3.Connection, seq: int, words: str) -> None:
     _insert(db, "listing", {**{name: found[name] for name in names}, "signer": found["signer"] or ""})
     for label in dict.fromkeys(json.loads(found["labels"])):
         _insert(db, "label", {"label": label, "seq": seq})
-    _insert(db, "search", {"rowid": seq, "words": words})
+    _insert(db, "search", {"rowid": seq, "words": words_of(found, alias)})
 
 
 def add_result(db: sqlite3.Connection, added: AddedRow) -> Kept:
@@ -162,9 +163,38 @@ def add_result(db: sqlite3.Connection, added: AddedRow) -> Kept:
     }
     seq = _insert(db, "result", row)
     _keep_parts(db, found_id, new)
-    _list(db, seq, words_of(added))
+    _list(db, seq, signer.alias if signer is not None else "")
     set_states(db, "id", found_id)
     return Kept(found_id, "shown", True, False)
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """What is left of a withdrawn result."""
+
+    id: str
+    kind: str
+    run_id: str
+    digest: str
+
+
+def add_withdrawn(db: sqlite3.Connection, gone: Gone, source: Source, signer: Signer | None, added_utc: str) -> bool:
+    """Write the id of a withdrawn result; False where it is there. Raises sqlite3.IntegrityError for a wrong kind."""
+    if db.execute("SELECT 1 FROM result WHERE id = ?", (gone.id,)).fetchone() is not None:
+        return False
+    if signer is not None:
+        _keep_signer(db, signer, added_utc)
+    row = {
+        **dict.fromkeys(("round", "division", "category", "submitter", "system_name", "made_utc", "stack_version",
+                         "metric", "unit", "command"), ""),
+        **dict.fromkeys(("labels", "notes"), "[]"),
+        **dict.fromkeys(("system_facts", "raw"), "{}"),
+        "id": gone.id, "kind": gone.kind, "run_id": gone.run_id, "digest": gone.digest, "state": "withdrawn",
+        "added_utc": added_utc, "verification": "none", "higher_is_better": 0,
+        "source_id": _source_id(db, source, added_utc), "signer": signer.key_id if signer is not None else None,
+    }  # fmt: skip
+    _insert(db, "result", row)
+    return True
 
 
 def set_states(db: sqlite3.Connection, column: str, value: str) -> None:
@@ -188,7 +218,8 @@ def drop_body(db: sqlite3.Connection, row_id: str) -> None:
     db.execute(
         "UPDATE result SET state = 'withdrawn', configuration_key = NULL, value = NULL, valid = NULL, round = '', "
         "division = '', category = '', submitter = '', system_name = '', labels = '[]', made_utc = '', "
-        "stack_version = '', metric = '', unit = '', command = '', notes = '[]', system_facts = '{}', raw = '{}' "
+        "stack_version = '', metric = '', unit = '', command = '', verification = 'none', higher_is_better = 0, "
+        "notes = '[]', system_facts = '{}', raw = '{}' "
         "WHERE seq = ?",
         (seq,),
     )

@@ -1,0 +1,169 @@
+"""Imports results into a database: from a summary.csv, a folder of runs, an Endpoints tree, a bundle, or an export.
+
+What a path is, its content says; results that are kept already stay as they are, so that the same call again changes
+nothing, and one that was interrupted is completed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from results_store.exporting import EXPORT, Export, Kept, read_export
+from results_store.keys import digest_of
+from results_store.model import NewResult, Signer, Source, SourceKind
+from results_store.restoring import restore_actions, restore_withdrawn
+from results_store.resultfolders import LeftOut, results_below
+from results_store.store import Conflict, Store, Withdrawn
+from results_store.summarycsv import read_summary_csv
+
+_BATCH = 200
+"""Results that are written at once: a server that writes to the same database waits for no longer."""
+
+_POINT = "point.yaml"
+_LOG = "mlperf_log_summary.txt"
+
+
+class NothingToImport(ValueError):
+    """A path that holds no results; the message says what is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A result to keep, with where it came from."""
+
+    new: NewResult
+    source: Source
+    signer: Signer | None = None
+    added_utc: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What is read of a path: results and what makes none, as they come, and what is said of all."""
+
+    kind: SourceKind | Literal["export"]
+    items: Iterable[Item | LeftOut | Kept]
+    notes: tuple[str, ...] = ()
+    export: Export | None = None
+
+
+@dataclass(slots=True)
+class Report:
+    """What became of an import. added: ids. known: kept before, alike. changed: kept before with other content.
+
+    notes: of the table, then of each new result, after its id.
+    """
+
+    kind: str
+    added: list[str] = field(default_factory=list)
+    known: int = 0
+    changed: list[str] = field(default_factory=list)
+    withdrawn: int = 0
+    left_out: list[LeftOut] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def _summary(path: Path) -> Loaded:
+    content = path.read_bytes()
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise NothingToImport(f"{path} is not UTF-8: byte {error.start}") from error
+    table = read_summary_csv(text)
+    source = Source(kind="inference-csv", name=path.name, digest=hashlib.sha256(content).hexdigest())
+    items: list[Item | LeftOut] = [Item(result, source) for result in table.results]
+    items += [LeftOut(*line.split(": ", 1)) for line in table.left_out]
+    return Loaded("inference-csv", items, table.notes)
+
+
+def listing_digest(root: Path, name: str) -> str:
+    """The SHA-256 of the places and sizes of all files of this name below a folder."""
+    paths = sorted(root.rglob(name))
+    return digest_of([[path.relative_to(root).as_posix(), path.stat().st_size] for path in paths])
+
+
+def _folder(path: Path) -> Loaded:
+    source = Source(kind="results-folder", name=path.name, digest=listing_digest(path, "mlperf_log_detail.txt"))
+    found = results_below(path)
+    return Loaded("results-folder", (one if isinstance(one, LeftOut) else Item(one, source) for one in found))
+
+
+def _export(path: Path) -> Loaded:
+    export = read_export(path)
+    return Loaded("export", export.results, export=export)
+
+
+def load(path: Path) -> Loaded:
+    """Return what a path holds. Raises NothingToImport, WrongTable, WrongObject, OSError."""
+    path = path.resolve()
+    if path.is_file() and path.suffix.lower() == ".csv":
+        return _summary(path)
+    if (path / EXPORT).is_file() or path.name == EXPORT:
+        return _export(path if path.is_dir() else path.parent)
+    if path.is_dir() and next(path.rglob(_LOG), None) is not None:
+        return _folder(path)
+    raise NothingToImport(
+        f"{path} holds no results: looked for a table (.csv), {_LOG} or {_POINT} below a folder, and {EXPORT}"
+        if path.exists()
+        else f"{path} is not there"
+    )
+
+
+def _batches(loaded: Loaded) -> Iterator[list[Item | LeftOut | Kept]]:
+    """The items a few at a time; those of an export all at once, because its states and actions belong to them."""
+    them = iter(loaded.items)
+    while batch := list(itertools.islice(them, _BATCH if loaded.export is None else None)):
+        yield batch
+
+
+def _keep(store: Store, item: Item, report: Report) -> None:
+    try:
+        added = store.add(item.new, item.source, item.signer, added_utc=item.added_utc)
+    except Conflict as error:
+        report.changed.append(error.result_id)
+    except Withdrawn:
+        report.withdrawn += 1
+    except (ValueError, TypeError, sqlite3.IntegrityError) as error:  # what an export of another's making may hold
+        report.left_out.append(LeftOut(item.new.run_id, str(error)))
+    else:
+        if added.is_new:
+            report.added.append(added.id)
+            report.notes += [f"{added.id}: {note}" for note in item.new.notes]
+        else:
+            report.known += 1
+
+
+def _keep_any(store: Store, item: Item | LeftOut | Kept, report: Report) -> None:
+    if isinstance(item, LeftOut):
+        report.left_out.append(item)
+    elif isinstance(item, Item):
+        _keep(store, item, report)
+    elif item.new is not None:
+        _keep(store, Item(item.new, item.source, item.signer, item.added_utc), report)
+    elif restore_withdrawn(store, item):
+        report.added.append(item.id)
+    else:
+        report.known += 1
+
+
+def import_loaded(store: Store, loaded: Loaded, said: Callable[[Report], None] = lambda report: None) -> Report:
+    """Keep what was loaded, and return what became of it. said: called now and then with what is done so far.
+
+    Raises WrongObject, OSError and LogError where what is still to be read cannot be.
+    """
+    report = Report(loaded.kind, notes=list(loaded.notes))
+    known_keys = {str(row[0]) for row in store.connection.execute("SELECT key_id FROM signer")}
+    for batch in _batches(loaded):
+        with store.transaction():
+            for item in batch:
+                _keep_any(store, item, report)
+            if loaded.export is not None:
+                restore_actions(store, loaded.export, set(report.added), known_keys)
+        said(report)
+    return report

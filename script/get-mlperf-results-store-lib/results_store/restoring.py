@@ -1,0 +1,53 @@
+"""Puts what was done to exported results into a database: states, trust in keys, withdrawals and the list of actions.
+
+Only what is new here is changed: a result or a key that this database knew keeps the state it has here.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from results_store.exporting import Export, Kept
+from results_store.keys import result_id
+from results_store.objects import WrongObject
+from results_store.store import Action, Store
+from results_store.writing import Gone, add_withdrawn, set_states
+
+
+def _withdrawn(store: Store, kept: Kept) -> bool:
+    """Keep the id of a withdrawn result; False where it is known here. Raises WrongObject."""
+    key_id = kept.signer.key_id if kept.signer is not None else ""
+    if kept.id != result_id(kept.gone["kind"], key_id, kept.gone["run_id"]):
+        raise WrongObject(f"result {kept.id} has not the id of its run")
+    gone = Gone(kept.id, kept.gone["kind"], kept.gone["run_id"], kept.gone["digest"])
+    return add_withdrawn(store.connection, gone, kept.source, kept.signer, kept.added_utc)
+
+
+def restore_withdrawn(store: Store, kept: Kept) -> bool:
+    """Keep a withdrawn result of an export, without content; False where its id is known here already."""
+    try:
+        return _withdrawn(store, kept)
+    except sqlite3.IntegrityError as error:
+        raise WrongObject(f"result {kept.id}: {error}") from error
+
+
+def restore_actions(store: Store, export: Export, added: set[str], known_keys: set[str]) -> None:
+    """Give new results and new keys the states of the export, and add what was done to them to the list of actions."""
+    database = store.connection
+    for kept in export.results:
+        if kept.id in added and kept.state == "hidden":
+            database.execute("UPDATE result SET state = 'hidden' WHERE id = ?", (kept.id,))
+            set_states(database, "id", kept.id)
+    for key_id, trust in export.trust.items():
+        if key_id not in known_keys and trust in ("known", "blocked"):
+            database.execute("UPDATE signer SET trust = ? WHERE key_id = ?", (trust, key_id))
+            set_states(database, "signer", key_id)
+    for action in export.actions:
+        if action.result_id in added or (action.signer and action.signer not in known_keys):
+            _record(store, action)
+
+
+def _record(store: Store, action: Action) -> None:
+    if action.signer and store.signer(action.signer) is None:
+        return
+    store.record(action)

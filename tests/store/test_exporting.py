@@ -1,0 +1,176 @@
+"""What is exported and imported into an empty database gives the same rows: results, states, keys and actions."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+from made_results import RESULT, SIGNER, SOURCE, made
+from made_summary import csv_of, rows
+from results_store.exporting import EXPORT, NotEmpty, write_export
+from results_store.importing import NothingToImport, import_loaded, load
+from results_store.model import Signer
+from results_store.objects import WrongObject
+from results_store.store import Store
+
+TABLES = ("source", "signer", "system", "configuration", "result", "figure", "accuracy", "file", "curve_point",
+          "action", "listing", "label", "search")  # fmt: skip
+OTHER = Signer(key_id="ffff456789abcdef", public_key=bytes(32), alias="calm heron")
+
+
+def content(path: Path) -> dict[str, list[tuple[object, ...]]]:
+    """All rows of a database."""
+    with sqlite3.connect(path) as database:
+        return {table: sorted(database.execute(f"SELECT * FROM {table}"), key=repr) for table in TABLES}
+
+
+def filled(path: Path) -> None:
+    """A database with a result of each kind and state, and something done to each."""
+    with Store.open(path, clock=lambda: "2026-11-23T12:00:00Z") as store:
+        first = store.add(RESULT, SOURCE, SIGNER)
+        hidden = store.add(made("2", system={"accelerator": "VENDOR(R) x100-32GB"}), SOURCE, SIGNER)
+        gone = store.add(made("3", benchmark="bert", system={"cores": 4}), SOURCE, SIGNER)
+        blocked = store.add(made("4", command="\ud800 \0", labels=("a", "b", "a")), SOURCE, OTHER)
+        store.act("note", actor="moderator", reason="fine", result_id=first.id)
+        store.act("hide", actor="moderator", reason="doubt", result_id=hidden.id)
+        store.withdraw(gone.id, actor=SIGNER.key_id, reason="mine")
+        store.act("block", actor="moderator", reason="forged", signer=OTHER.key_id)
+        store.act("note", actor="moderator", reason="of a blocked key", result_id=blocked.id)
+        table = path.with_suffix(".csv")
+        table.write_text(csv_of(rows()), encoding="utf-8")
+        import_loaded(store, load(table))
+
+
+def test_an_export_gives_the_same_rows_in_an_empty_database(tmp_path: Path) -> None:
+    filled(tmp_path / "a.db")
+    with Store.open(tmp_path / "a.db") as store:
+        exported = write_export(store, tmp_path / "out")
+    assert (exported.results, exported.files) == (64, 1)
+    with Store.open(tmp_path / "b.db") as store:
+        report = import_loaded(store, load(tmp_path / "out"))
+        assert (len(report.added), report.known, report.left_out) == (64, 0, [])
+        again = import_loaded(store, load(tmp_path / "out"))
+        assert (again.added, again.known, again.changed, again.withdrawn) == ([], 64, [], 0)
+    assert content(tmp_path / "a.db") == content(tmp_path / "b.db")
+
+
+def test_an_import_changes_nothing_of_what_was_known(tmp_path: Path) -> None:
+    filled(tmp_path / "a.db")
+    with Store.open(tmp_path / "a.db") as store:
+        write_export(store, tmp_path / "out")
+    with Store.open(tmp_path / "b.db") as store:
+        shown = store.add(made("2", system={"accelerator": "VENDOR(R) x100-32GB"}), SOURCE, SIGNER)
+        kept = store.add(made("4", command="\ud800 \0", labels=("a", "b", "a")), SOURCE, OTHER)
+        import_loaded(store, load(tmp_path / "out"))
+        assert store.result(shown.id).state == "shown"
+        assert store.result(kept.id).state == "shown"
+        assert store.actions(signer=OTHER.key_id) == ()
+
+
+def test_an_export_over_an_earlier_one_drops_the_files_of_withdrawn_results(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "a.db") as store:
+        added = store.add(RESULT, SOURCE)
+        write_export(store, tmp_path / "out")
+        assert len(list((tmp_path / "out/files").iterdir())) == 1
+        store.withdraw(added.id, actor="me")
+        write_export(store, tmp_path / "out")
+        assert list((tmp_path / "out/files").iterdir()) == []
+
+
+def test_a_folder_with_something_else_is_not_written_to(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("x")
+    with Store.open(tmp_path / "a.db") as store, pytest.raises(NotEmpty):
+        write_export(store, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda c: c.update(format=2), "format must be 1"),
+        (lambda c: c.update(results=1), "results must be a list"),
+        (lambda c: c["results"][0].update(result=None), "has no content"),
+        (lambda c: c["results"][0].update(signer="nobody"), "not among the signers"),
+        (lambda c: c["results"][0].update(source={}), "source"),
+        (lambda c: c["results"][0]["result"].update(figures={}), "figures must be a list"),
+        (lambda c: c["results"][0]["result"].update(surprise=1), "surprise"),
+        (lambda c: c["results"][0]["result"]["configuration"].pop("suite"), "suite"),
+        (lambda c: c["signers"][0].update(public_key="xyz"), "signers"),
+        (lambda c: c["actions"].append({"what": 1}), "actions"),
+    ],
+)
+def test_an_export_that_is_none_is_refused_whole(tmp_path: Path, change, words: str) -> None:
+    with Store.open(tmp_path / "a.db") as store:
+        store.add(RESULT, SOURCE, SIGNER)
+        write_export(store, tmp_path / "out")
+    path = tmp_path / "out" / EXPORT
+    found = json.loads(path.read_text())
+    change(found)
+    path.write_text(json.dumps(found))
+    with pytest.raises(WrongObject, match=words):
+        load(tmp_path / "out")
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "{", "[" * 100_000, '{"format": 1}'])
+def test_a_damaged_export_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / EXPORT).write_text(text)
+    with pytest.raises(WrongObject):
+        load(tmp_path)
+
+
+def test_a_changed_file_of_an_export_is_refused(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "a.db") as store:
+        store.add(RESULT, SOURCE)
+        write_export(store, tmp_path / "out")
+    next((tmp_path / "out/files").iterdir()).write_bytes(b"test")
+    with pytest.raises(WrongObject, match="has been changed"):
+        load(tmp_path / "out")
+
+
+def test_values_of_a_wrong_type_are_left_out_and_named(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "a.db") as store:
+        store.add(RESULT, SOURCE)
+        store.add(made("2"), SOURCE)
+        write_export(store, tmp_path / "out")
+    path = tmp_path / "out" / EXPORT
+    found = json.loads(path.read_text())
+    found["results"][0]["result"]["value"] = "fast"
+    path.write_text(json.dumps(found))
+    with Store.open(tmp_path / "b.db") as store:
+        report = import_loaded(store, load(tmp_path / "out"))
+        assert len(report.added) == 1
+        assert report.left_out[0].place == "run-1"
+
+
+def test_paths_without_results_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(NothingToImport, match="is not there"):
+        load(tmp_path / "none")
+    with pytest.raises(NothingToImport, match="holds no results"):
+        load(tmp_path)
+    (tmp_path / "latin.csv").write_bytes(b"\xff\xfe")
+    with pytest.raises(NothingToImport, match="not UTF-8"):
+        load(tmp_path / "latin.csv")
+
+
+def test_a_table_imported_twice_adds_nothing(tmp_path: Path) -> None:
+    (tmp_path / "summary.csv").write_text(csv_of(rows()))
+    with Store.open(tmp_path / "a.db") as store:
+        first = import_loaded(store, load(tmp_path / "summary.csv"))
+        assert len(first.added) == 60
+        assert any("taken as 128" in note for note in first.notes)
+        before = content(tmp_path / "a.db")
+        second = import_loaded(store, load(tmp_path / "summary.csv"))
+        assert (second.added, second.known) == ([], 60)
+    assert content(tmp_path / "a.db") == before
+
+
+def test_a_corrected_table_is_reported_and_the_first_kept(tmp_path: Path) -> None:
+    path = tmp_path / "summary.csv"
+    path.write_text(csv_of(rows()[:2]))
+    with Store.open(tmp_path / "a.db") as store:
+        import_loaded(store, load(path))
+        path.write_text(csv_of([{**rows()[0], "Result": "1.0"}, rows()[1]]))
+        report = import_loaded(store, load(path))
+        assert (len(report.changed), report.known) == (1, 1)
+        assert store.result(report.changed[0]).result.value == 106517.0
