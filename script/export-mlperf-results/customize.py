@@ -1,0 +1,69 @@
+"""Hooks of export-mlperf-results: all results of a database as files; with _static run.sh writes the pages."""
+
+from __future__ import annotations
+
+if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
+    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from mlperf_results.names import counted
+from results_store.exporting import NotEmpty, write_export
+from results_store.schema import StoreError
+from results_store.store import Store
+
+HINT = "hint: cm run script --tags=export,mlperf,results --db=results.db --output=exported"
+NOT_FOUND = 16
+SITE_NAME = "MLPerf results"
+
+
+def paths_of(env: dict[str, Any]) -> tuple[Path, Path] | str:
+    """The database and the folder to write to, or what is missing."""
+    folder = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+    given = {name: str(env.get(f"CM_MLPERF_EXPORT_{name.upper()}", "") or "").strip() for name in ("db", "output")}
+    missing = [f"--{name}" for name, value in given.items() if not value]
+    if missing:
+        return f"{' and '.join(missing)} must be given\n{HINT}"
+    return folder / Path(given["db"]).expanduser(), folder / Path(given["output"]).expanduser()
+
+
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """Refuses what cannot be exported; nothing is written."""
+    found = paths_of(i["env"])
+    if isinstance(found, str):
+        return {"return": 1, "error": found}
+    database, output = found
+    if not database.is_file():
+        return {"return": NOT_FOUND, "error": f"--db={database} is not there\n{HINT}"}
+    if output.exists() and not output.is_dir():
+        return {"return": 1, "error": f"--output={output} is a file; give a folder\n{HINT}"}
+    return {"return": 0, "runs": []}
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """CM hook: writes the export; `state.mlperf_results_export` has the folder and the numbers."""
+    env, refused = i["env"], plan(i)
+    if refused["return"]:
+        return refused
+    database, output = paths_of(env)
+    if env.get("CM_MLPERF_EXPORT_FORM") == "pages":
+        env["CM_TMP_EXPORT_DB"], env["CM_TMP_EXPORT_OUTPUT"] = str(database), str(output)
+        env["CM_TMP_EXPORT_NAME"] = str(env.get("CM_MLPERF_EXPORT_NAME", "") or SITE_NAME)
+        env["CM_TMP_EXPORT_SERVER"] = str(Path(__file__).resolve().parent.parent / "serve-mlperf-results")
+        i["state"]["mlperf_results_export"] = {"output": str(output), "form": "pages"}
+        return {"return": 0}
+    env["CM_TMP_EXPORT_DB"] = ""
+    try:
+        with Store.open(Path(database)) as store:
+            written = write_export(store, Path(output))
+    except NotEmpty as error:
+        return {"return": 1, "error": str(error)}
+    except (StoreError, OSError, sqlite3.Error) as error:
+        return {"return": 1, "error": f"cannot export {database} to {output}: {error}"}
+    i["state"]["mlperf_results_export"] = {
+        "output": str(output), "form": "files", "results": written.results, "files": written.files
+    }  # fmt: skip
+    print(f"{counted(written.results, 'result')} and {counted(written.files, 'file')} of them in {output}")
+    return {"return": 0}

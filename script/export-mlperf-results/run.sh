@@ -1,0 +1,8 @@
+#!/bin/bash
+# With _static: writes the pages. Everything else has been done by the hook.
+set -euo pipefail
+
+if [ -n "${CM_TMP_EXPORT_DB}" ]; then
+  PYTHONPATH="${CM_TMP_EXPORT_SERVER}${PYTHONPATH:+:${PYTHONPATH}}" "${CM_MLPERF_RESULTS_SERVER_PYTHON}" -B \
+    -m results_web.static_site "${CM_TMP_EXPORT_DB}" "${CM_TMP_EXPORT_OUTPUT}" "${CM_TMP_EXPORT_NAME}"
+fi

@@ -1,0 +1,94 @@
+"""Hooks of import-mlperf-results: results of a path go into a database, and what became of each is printed."""
+
+from __future__ import annotations
+
+if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
+    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+
+import dataclasses
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mlperf_results.names import counted, printable
+from results_store.importing import NothingToImport, Report, import_loaded, load
+from results_store.objects import WrongObject
+from results_store.schema import StoreError
+from results_store.store import Store
+from results_store.summarycsv import WrongTable
+
+HINT = "hint: cm run script --tags=import,mlperf,results --db=results.db --path=results"
+NOT_FOUND = 16
+SHOWN = 20
+
+
+def paths_of(env: dict[str, Any]) -> tuple[Path, Path] | str:
+    """The database and what to import, or what is missing."""
+    folder = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+    given = {name: str(env.get(f"CM_MLPERF_IMPORT_{name.upper()}", "") or "").strip() for name in ("db", "path")}
+    missing = [f"--{name}" for name, value in given.items() if not value]
+    if missing:
+        return f"{' and '.join(missing)} must be given\n{HINT}"
+    return folder / Path(given["db"]).expanduser(), folder / Path(given["path"]).expanduser()
+
+
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """Refuses what cannot be imported; nothing is read but names, nothing is written."""
+    found = paths_of(i["env"])
+    if isinstance(found, str):
+        return {"return": 1, "error": found}
+    database, path = found
+    if not path.exists():
+        return {"return": NOT_FOUND, "error": f"--path={path} is not there\n{HINT}"}
+    if database.is_dir() or not database.parent.is_dir():
+        why = "is a folder" if database.is_dir() else "has no folder to lie in"
+        return {"return": 1, "error": f"--db={database} {why}; give a file\n{HINT}"}
+    return {"return": 0, "runs": []}
+
+
+def report_lines(report: Report) -> Iterator[str]:
+    """What became of an import, in words; of long lists the beginning."""
+    yield f"{counted(len(report.added), 'result')} added, {report.known:,} known already ({report.kind})"
+    if report.changed:
+        yield f"{counted(len(report.changed), 'result')} kept as before: the same run has other content now"
+    if report.withdrawn:
+        yield f"{counted(report.withdrawn, 'result')} left out: withdrawn from this database"
+    left_out = [f"{found.place}: {found.reason}" for found in report.left_out]
+    notes = [f"{note} (of {count})" if count > 1 else note for note, count in _by_words(report.notes).items()]
+    for heading, lines in (("left out", left_out), ("noted", notes)):
+        if lines:
+            yield f"{heading}:"
+            yield from (f"  {printable(line)}" for line in lines[:SHOWN])
+            if len(lines) > SHOWN:
+                yield f"  and {len(lines) - SHOWN:,} more (--out=json has all)"
+
+
+def _by_words(notes: list[str]) -> Counter[str]:
+    """How many results have each note; a note that begins with an id is counted without it."""
+    return Counter(note.partition(": ")[2] if " " not in note.partition(": ")[0] else note for note in notes)
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """CM hook: imports; `state.mlperf_results_import` says what was added, known, changed and left out."""
+    refused = plan(i)
+    if refused["return"]:
+        return refused
+    database, path = paths_of(i["env"])
+    try:
+        loaded = load(Path(path))
+        with Store.open(Path(database)) as store:
+            report = import_loaded(store, loaded)
+    except NothingToImport as error:
+        return {"return": NOT_FOUND, "error": f"{error}\n{HINT}"}
+    except (WrongTable, WrongObject, StoreError) as error:
+        return {"return": 1, "error": f"{path}: {error}"}
+    except (OSError, sqlite3.Error) as error:
+        return {"return": 1, "error": f"cannot import {path} into {database}: {error}"}
+    i["state"]["mlperf_results_import"] = dataclasses.asdict(report)
+    print("\n".join(report_lines(report)))
+    print(f"see them: cm run script --tags=serve,mlperf,results --db={database}")
+    if report.added or report.known or report.changed or report.withdrawn:
+        return {"return": 0}
+    return {"return": NOT_FOUND, "error": f"{path} has no result that can be kept; the lines above say why"}
