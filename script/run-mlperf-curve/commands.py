@@ -12,9 +12,11 @@ from mlperf_curves.declaration import read_declaration
 from mlperf_curves.edition import Edition, read_edition
 from mlperf_curves.official import build_site, check_officially, export_view
 from mlperf_curves.pointfiles import Offline
+from mlperf_curves.readtree import Beside, submissions_of
 from mlperf_curves.recorded import facts_of, recorded_points, with_offline
 from mlperf_curves.request import DIVISIONS, RequestError
-from mlperf_curves.rules import Beside, CheckReport, check_tree, submissions_of
+from mlperf_curves.rules import CheckReport, check_tree
+from mlperf_curves.tokens import counter_of
 from mlperf_curves.tree import write_tree
 from mlperf_results.names import unknown_text
 from mlperf_results.privacy import known_here
@@ -88,9 +90,11 @@ def tree_of(given: Given) -> tuple[Path, dict[str, Path]]:
     return found[-1].parent, {name: path for name, path in events.items() if path.is_file()}
 
 
-def own_check(submission: Path, edition: Edition, events: Mapping[str, Path]) -> CheckReport:
-    """What the rules E1 to E19 find in a submission; raises NoTree, OSError."""
-    return check_tree(submission, edition, Beside(known=known_here(), events=events))
+def own_check(given: Given, submission: Path, events: Mapping[str, Path]) -> CheckReport:
+    """What the rules E1 to E19 find in a submission; raises NoTree, ClientFileError, TokenizerError, OSError."""
+    tokenizer = given.path("tokenizer")
+    beside = Beside(known=known_here(), events=events, count_tokens=counter_of(tokenizer) if tokenizer else None)
+    return check_tree(submission, edition_of(given), beside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +115,7 @@ def check_both(given: Given, program: Path) -> Checked:
     """Checks a tree by MLCommons' checker and by the rules E1 to E19; raises ValueError, OfficialError, OSError."""
     submission, events = tree_of(given)
     official = check_officially(program, submission, given.path("seed_sets"))
-    own = own_check(submission, edition_of(given), events)
+    own = own_check(given, submission, events)
     lines = [f"official checker: {len(official.errors)} errors, {len(official.warnings)} warnings"]
     lines += [
         f"  {one.severity} {one.rule}: {one.path}: {one.message}" for one in (*official.errors, *official.warnings)

@@ -13,15 +13,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-for folder in (str(HERE), str(HERE.parent / "run-mlperf-sweep")):
-    if folder not in sys.path:
-        sys.path.append(folder)
+FOLDER = str(Path(__file__).resolve().parent)
+if FOLDER not in sys.path:
+    sys.path.append(FOLDER)
 
 from mlperf_curves.curve import PAGE, TREE, Client, CurveRun, curve_points, plan_text
 from mlperf_curves.edition import UnknownName
 from mlperf_curves.events import EventsError
 from mlperf_curves.fields import ClientFileError
+from mlperf_curves.findings import grouped
 from mlperf_curves.official import OfficialError
 from mlperf_curves.page import summary_text
 from mlperf_curves.probe import ProbeError, probe
@@ -137,15 +137,14 @@ def from_recorded(i: dict[str, Any], given: commands.Given) -> dict[str, Any]:
     submission = commands.tree_from_recorded(
         given, recorded, results_folder(given, given.text("curve", "recorded")) / TREE
     )
-    report = commands.own_check(submission, commands.edition_of(given), {})
-    say("\n".join(map(str, report.findings)))
-    return finished(i, submission)
+    say("\n".join(grouped(commands.own_check(given, submission, {}).findings)))
+    return finished(i, submission, submission)
 
 
-def finished(i: dict[str, Any], submission: Path) -> dict[str, Any]:
-    """Says where the tree is and how it is checked."""
+def finished(i: dict[str, Any], submission: Path, folder: Path) -> dict[str, Any]:
+    """Says where the tree is and how it is checked. folder: the curve's, or the tree where there is none."""
     i["env"]["CM_MLPERF_CURVE_TREE"] = str(submission)
-    where = shlex.quote(str(submission))
+    where = shlex.quote(str(folder))
     say(f"Tree:  {submission}\nCheck: cm run script --tags=run,mlperf,curve,_check --curve_dir={where}")
     return {"return": 0}
 
@@ -192,17 +191,18 @@ def close(i: dict[str, Any], given: commands.Given, run: CurveRun, states: dict[
     """Writes tree and page of what was measured, and gives CM's answer."""
     points = curve_points(run.request, run.client, run.folder)
     code = exit_code(states, list(states))
-    submission, findings = None, ()
+    submission: Path | None = None
+    findings: tuple[str, ...] = ()
     if code == 0:
         submission = run.tree(points)
         events = {one.inputs.name: one.folder.results / "run" / commands.EVENTS for one in points}
-        findings = tuple(map(str, commands.own_check(submission, commands.edition_of(given), events).findings))
+        findings = grouped(commands.own_check(given, submission, events).findings)
     page = run.collect(points, findings)
     say(f"\n{summary_text(page)}\nPage:  {run.folder / PAGE}\nAgain: {run.command}")
     i["env"]["CM_MLPERF_CURVE_PATH"] = str(run.folder)
     i["state"]["mlperf_curve"] = {"folder": str(run.folder), "states": {key: one.value for key, one in states.items()}}
     if submission is not None:
-        return finished(i, submission)
+        return finished(i, submission, run.folder)
     wrong = "\n  ".join(f"{one.name}: {one.state}" for one in page.rows if one.state != State.DONE.value)
     hint = "hint: the same line makes what is missing; --rerun=invalid,failed these too"
     return {"return": code, "error": f"points without a valid result:\n  {wrong}\n{hint}"}

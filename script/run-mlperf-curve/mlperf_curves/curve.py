@@ -29,6 +29,7 @@ from mlperf_curves.point import OUTCOME, RUN
 from mlperf_curves.pointinputs import RECIPE, PointInputs
 from mlperf_curves.request import CurveRequest
 from mlperf_curves.sizing import PointCost
+from mlperf_curves.tokens import counter_of
 from mlperf_curves.tree import MeasuredPoint, write_tree
 
 FORMAT = 1
@@ -138,7 +139,7 @@ class CurveRun:
             if self.submission is None and not (self.folder / FORM).exists():
                 write_whole(self.folder / FORM, form())
 
-            told: set[str] = set()
+            told = {point.inputs.name for point in points if status(point.folder).state is State.DONE}
 
             def collect(_: Mapping[str, State]) -> None:
                 for row in self.collect(points).rows:
@@ -184,7 +185,7 @@ class CurveRun:
         outcome = read_object(point.folder.results / OUTCOME) or {}
         return MeasuredPoint(
             run=run,
-            derived=derive(run.events),
+            derived=derive(run.events, counter_of(Path(point.inputs.settings.tokenizer))),
             started_utc=str(outcome.get("started_utc", "")),
             client_commit=point.inputs.client_commit,
         )

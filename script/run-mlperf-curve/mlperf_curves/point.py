@@ -27,6 +27,7 @@ from mlperf_curves.events import Derived, EventsError, derive, differences
 from mlperf_curves.fields import ClientFileError
 from mlperf_curves.pointinputs import PointInputs, inputs_from
 from mlperf_curves.sizing import MORE_ROOM, ROOM, calibration_s, samples_for
+from mlperf_curves.tokens import counter_of
 
 OUTCOME, ENDED, CALIBRATION, RUN, SHORT_RUN = "outcome.json", "ended.json", "calibration.json", "run", "short_run"
 _MOST_RUNS = 2
@@ -115,7 +116,8 @@ class Maker:
     def _recorded(self, name: str) -> tuple[RecordedRun, Derived | None]:
         recorded = read_run(self.results / name)
         try:
-            return recorded, derive(recorded.events) if recorded.events else None
+            counter = counter_of(Path(self.inputs.settings.tokenizer))
+            return recorded, derive(recorded.events, counter) if recorded.events else None
         except EventsError as error:
             raise PointError(f"the client's log of events cannot be used: {error}") from None
 

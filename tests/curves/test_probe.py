@@ -1,0 +1,80 @@
+"""What one question to the server finds out before a curve."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mlperf_curves.probe import ProbeError, probe, root_of
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "harness"))
+from stub_openai import MODEL, Stub, running_stub  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[tuple[Stub, str]]:
+    with running_stub() as found:
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("http://host:8000", "http://host:8000"),
+        ("http://host:8000/", "http://host:8000"),
+        ("https://host/gateway/v1", "https://host/gateway"),
+        ("http://host:8000/v1/chat/completions", "http://host:8000"),
+    ],
+)
+def test_the_client_gets_the_url_without_the_call(given: str, expected: str) -> None:
+    assert root_of(given) == expected
+
+
+@pytest.mark.parametrize("given", ["", "host:8000", "ftp://host", "http://", "http://me:secret@host", "http://h/?k=1"])
+def test_a_url_that_is_none_is_refused_without_repeating_a_password(given: str) -> None:
+    with pytest.raises(ValueError, match="--url must") as caught:
+        root_of(given)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_server_that_streams_is_measured(server: tuple[Stub, str]) -> None:
+    found = probe(f"{server[1]}/tokens=8,ttft_ms=5", MODEL)
+    assert found.pieces == 8
+    assert found.finish_reason == "length"
+    assert 0 < found.first_token_s < found.seconds
+    assert found.notes == ()
+
+
+def test_the_key_goes_into_the_header_and_a_missing_one_is_named(server: tuple[Stub, str]) -> None:
+    probe(server[1], MODEL, "MY_KEY", {"MY_KEY": "sesame"})
+    assert server[0].headers["authorization"] == "Bearer sesame"
+    with pytest.raises(ProbeError, match="MY_KEY of --api_key_variable is not set"):
+        probe(server[1], MODEL, "MY_KEY", {})
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "words"),
+    [
+        ("status=401", "answers 401.*api_key_variable"),
+        ("status=503", "answers 503.*log of the server"),
+        ("die", "cut it off|no answer"),
+        ("empty", "no streamed token"),
+        ("error", "broke the answer off"),
+        ("json", "no streamed token"),
+    ],
+)
+def test_what_would_spoil_a_curve_is_found_at_once(server: tuple[Stub, str], behaviour: str, words: str) -> None:
+    with pytest.raises(ProbeError, match=words):
+        probe(f"{server[1]}/{behaviour}", MODEL)
+
+
+def test_no_server_is_said_with_the_address() -> None:
+    with pytest.raises(ProbeError, match="no answer from http://127.0.0.1:9.*start the server"):
+        probe("http://127.0.0.1:9", MODEL)
+
+
+def test_another_name_in_the_answer_is_a_note(server: tuple[Stub, str]) -> None:
+    found = probe(f"{server[1]}/other", MODEL)
+    assert len(found.notes) == 1 and repr(MODEL) in found.notes[0]
