@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from mlperf_results.privacy import Known, known_here, masked
 from mlperf_results.wholefile import write_whole
 from mlperf_sweeps import commands, sweep
 from mlperf_sweeps.collecting import Facts, summary_text, sweep_json
@@ -114,7 +115,8 @@ def carry_out(i: dict[str, Any], call: Call, made: Plan, found: dict[str, Any]) 
     for point in made.points:
         folder = call.folder.point(point.id)
         sweep.write_point(folder, program.point_file(point, folder))
-    facts = Facts(name=made.name, digest=made.digest, made_utc="", command=made.command, recipe=made.recipe)
+    shown = masked(made.command, Known(homes=known_here().homes))
+    facts = Facts(name=made.name, digest=made.digest, made_utc="", command=shown, recipe=made.recipe)
     report = Report(call.folder, facts, points, call.settings)
     work = sweep.Sweep(call.folder, call.executor, call.conduct, report.write, commands.say, collecting_job(call))
     ids = [point.id for point in made.points]

@@ -27,7 +27,8 @@ SHOWN_STATES = (State.FAILED, State.INVALID, State.INTERRUPTED, State.LOST, Stat
 class Figures:
     """One scenario of a point. metric: name, value, unit, higher_is_better; None without a performance run.
 
-    accuracy: name, value, target, passed of each score. latency: by percentile, as in results.json.
+    accuracy: name, value, target, passed of each score. latency: by percentile, as in results.json. is_search: the
+    metric is a target that was found, and no measurement.
     """
 
     scenario: str
@@ -35,6 +36,7 @@ class Figures:
     accuracy: tuple[Mapping[str, Any], ...]
     latency: Mapping[str, Any]
     is_passed: bool
+    is_search: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +86,9 @@ def targets_found(folder: PointFolder) -> Iterator[Figures]:
             is_rate = name == "target_qps"
             metric = {"name": f"found {name}", "value": setting["value"], "unit": "queries/s" if is_rate else "ms",
                       "higher_is_better": is_rate}  # fmt: skip
-            yield Figures(scenario=path.parents[2].name, metric=metric, accuracy=(), latency={}, is_passed=True)
+            yield Figures(
+                scenario=path.parents[2].name, metric=metric, accuracy=(), latency={}, is_passed=True, is_search=True
+            )
 
 
 def read_row(point: PlannedPoint, folder: PointFolder, state: State | None = None) -> Row:

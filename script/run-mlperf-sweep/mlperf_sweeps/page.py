@@ -63,10 +63,17 @@ def _spread(values: Sequence[float] | None) -> Spread | None:
     return Spread(min(values), median(values), max(values)) if values else None
 
 
+def _target(row: Row) -> str:
+    """What a point leads to: the page of its results where there is one, else its folder."""
+    point = row.point.id
+    has_page = bool(row.figures) and not row.figures[0].is_search
+    return f"points/{point}/results/{point}/results.html" if has_page else f"points/{point}/"
+
+
 def _cells(row: Row, best: Row | None) -> Iterator[list[object]]:
     """A line of the table for each scenario; the point's own columns stand in the first."""
     facts = row.status
-    folder = Html(f'<a href="points/{text(row.point.id)}/">{text(varied_text(row.point))}</a>')
+    folder = Html(f'<a href="{text(_target(row))}">{text(varied_text(row.point))}</a>')
     time = "" if facts.duration_s is None else duration_text(facts.duration_s)
     for place, each in enumerate(row.figures or (None,)):
         metric: Mapping[str, object] = (each.metric if each else None) or {}
@@ -89,7 +96,7 @@ def page(facts: Facts, rows: Sequence[Row]) -> str:
     said = ", ".join(f"{number} {state}" for state, number in count.items() if state != "points")
     labels = sorted({row.label for row in rows if row.label})
     plots = list(_plots(rows))
-    headings = ("Point", "State", "", "Scenario", "Figure", "Unit", "Accuracy", "Label", "Node", "Time")
+    headings = ("Point", "State", "Best", "Scenario", "Figure", "Unit", "Accuracy", "Label", "Node", "Time")
     lines = [line for row in rows for line in _cells(row, best)]
     commands = table(("Point", "Command"), [(row.point.id, row.point.command) for row in rows], kind="facts")
     parts = [

@@ -1,0 +1,135 @@
+"""What is written of a sweep: JSON, CSV, the table, the page."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from mlperf_sweeps.collecting import (
+    Facts,
+    Figures,
+    Row,
+    best_of,
+    figures_of,
+    guarded,
+    summary_text,
+    sweep_csv,
+    sweep_json,
+)
+from mlperf_sweeps.folder import State
+from mlperf_sweeps.page import page
+from mlperf_sweeps.planning import LoadgenRun, Plan, PlannedPoint, plan_json, plan_text, with_earlier
+from mlperf_sweeps.states import PointStatus
+
+FACTS = Facts(name="s", digest="d", made_utc="2026-11-23T00:00:00Z", command="cm run <b>", recipe="run,x")
+RESULTS: dict[str, Any] = {
+    "scenarios": [
+        {
+            "scenario": "Offline",
+            "passed": True,
+            "performance": {"metric": {"name": "throughput", "value": 10.5, "unit": "samples/s",
+                                       "higher_is_better": True}, "latency": {"p99_ns": 7}},
+            "accuracy": {"metrics": [{"name": "acc", "value": 99.1, "target": 98.0, "passed": True}]},
+        },
+        {"scenario": "Server", "passed": False, "performance": None, "accuracy": None},
+    ]
+}  # fmt: skip
+
+
+def point(number: int, repeat: int = 1, **more: str) -> PlannedPoint:
+    """A point with two axes."""
+    axes = {"batch": str(number), "kind": "a" if number < 3 else "b", **more}
+    inputs = {"model": "m", **axes}
+    return PlannedPoint(id=f"p{number}-r{repeat}", variant="base", inputs=inputs, varied=axes, axes=axes,
+                        repeat=repeat, tags=(), command=f"cm {number}", planned_s=60.0)  # fmt: skip
+
+
+def row(number: int, value: float, state: State = State.DONE, *, higher: bool = True, **more: Any) -> Row:
+    """A row whose figure is `value`."""
+    metric = {"name": "t", "value": value, "unit": "u/s", "higher_is_better": higher}
+    figures = Figures(scenario="Offline", metric=metric, accuracy=(), latency={}, is_passed=state is State.DONE)
+    status = PointStatus(state, attempts=2, reason="exit code 9" if state is State.FAILED else "", duration_s=100.0)
+    return Row(point=point(number, more.pop("repeat", 1)), status=status, figures=(figures,), **more)
+
+
+def test_the_figures_of_each_scenario_are_taken_from_results_json() -> None:
+    first, second = figures_of(RESULTS)
+    assert (first.scenario, first.metric and first.metric["value"], first.latency) == ("Offline", 10.5, {"p99_ns": 7})
+    assert [score["value"] for score in first.accuracy] == [99.1]
+    assert (second.metric, second.is_passed) == (None, False)
+
+
+def test_the_best_point_is_valid_and_by_the_metrics_own_direction() -> None:
+    rows = [row(1, 5.0), row(2, 9.0, State.INVALID), row(3, 7.0)]
+    assert best_of(rows) is rows[2]
+    assert best_of([row(1, 5.0, higher=False), row(2, 7.0, higher=False)]) is not None
+    assert best_of([row(1, 5.0, higher=False), row(2, 7.0, higher=False)]).point.id == "p1-r1"  # type: ignore[union-attr]
+
+
+def test_there_is_no_best_of_figures_that_cannot_be_compared() -> None:
+    other = row(2, 9.0)
+    figures = replace(other.figures[0], scenario="Server")
+    assert best_of([row(1, 5.0), replace(other, figures=(figures,))]) is None
+    assert best_of([]) is None
+
+
+def test_json_has_states_figures_and_totals() -> None:
+    content = json.loads(sweep_json(FACTS, [row(1, 5.0), row(2, 6.0, State.FAILED)]))
+    assert content["totals"] == {"points": 2, "done": 1, "failed": 1}
+    assert content["points"][0]["metric"]["value"] == 5.0
+    assert content["points"][1]["reason"] == "exit code 9"
+
+
+def test_csv_has_a_line_for_each_scenario_and_no_formulas() -> None:
+    several = Row(point=point(1), status=PointStatus(State.DONE), label="=cmd()", figures=tuple(figures_of(RESULTS)))
+    rows = list(csv.DictReader(io.StringIO(sweep_csv([several, row(2, 6.0)]))))
+    assert [(line["id"], line["scenario"], line["value"]) for line in rows] == [
+        ("p1-r1", "Offline", "10.5"), ("p1-r1", "Server", ""), ("p2-r1", "Offline", "6.0")]  # fmt: skip
+    assert rows[0]["label"] == "'=cmd()"
+    assert rows[0]["in_batch"] == "1"
+
+
+@pytest.mark.parametrize("text", ["=1", "+1", "-1", "@a", "\ta", "\ra"])
+def test_a_cell_is_no_formula(text: str) -> None:
+    assert guarded(text) == f"'{text}"
+    assert guarded("a=1") == "a=1"
+
+
+def test_the_table_names_the_best_point_and_why_others_have_none() -> None:
+    text = summary_text(FACTS, [row(1, 5.0), row(2, 9.0, State.FAILED)])
+    assert "s: 2 points of run,x: 1 done, 1 failed" in text
+    assert "best valid point: batch=1, kind=a: 5 u/s" in text
+    assert "p2-r1 failed: exit code 9; see points/p2-r1/attempts/002/out.txt" in text
+
+
+def test_the_page_escapes_what_it_shows_and_draws_valid_points_only() -> None:
+    evil = row(1, 5.0, label="<script>alert(1)</script>")
+    rows = [evil, row(1, 8.0, repeat=2), row(2, 99.0, State.INVALID), row(3, 7.0)]
+    text = page(FACTS, rows)
+    assert "<script" not in text
+    assert "cm run &lt;b&gt;" in text
+    assert text.count("<svg") == 1
+    assert "Offline t over batch: a 1 6.5 u/s, b 3 7 u/s" in text
+    assert ">best<" in text
+
+
+def test_a_plan_counts_node_hours_and_points_by_axis() -> None:
+    points = tuple(replace(point(number), runs=(LoadgenRun("offline", "performance", 60.0),)) for number in (1, 2, 3))
+    plan = Plan(
+        name="s", recipe="run,x", command="c", points=points, executor={"kind": "slurm"}, nodes=2, max_parallel=3
+    )
+    content = plan_json(plan, {"p1-r1": "done"})
+    assert (content["node_hours"], content["wall_hours"]) == (0.1, 0.017)
+    assert content["counts"]["kind"] == {"a": 2, "b": 1}
+    assert [row["state"] for row in content["points"]] == ["done", "planned", "planned"]
+    assert content["points"][0]["limit_min"] == 12
+    assert "2. p2-r1: planned, 1 LoadGen run, about 60 s" in plan_text(plan, {})
+
+
+def test_points_of_an_earlier_file_are_kept_behind_those_of_this_one() -> None:
+    assert [(each.id, each.is_wanted) for each in with_earlier([point(2)], [point(1), point(2)])] == [
+        ("p2-r1", True), ("p1-r1", False)]  # fmt: skip
