@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -76,6 +77,21 @@ def test_answers_with_reasoning_have_times_but_no_tokens(tmp_path: Path):
     path.write_text("\n".join(lines).replace('"],null,null]', '"],"because",null]', 1))
     assert derive(path, count_words).output_tokens is None
     assert derive(path, count_words).completed == 16
+
+
+def test_prompts_of_tokens_are_counted_and_prompts_of_messages_are_not(tmp_path: Path):
+    lines = events_of(simulated(SETUP))
+    texts = [line for line in lines if '"PromptData","question' in line]
+    path = tmp_path / "events.jsonl"
+    prompt = json.loads(texts[0])["data"]
+    for data, total in (
+        (["PromptData", None, [5, 6, 7], None], 3),
+        (["PromptData", None, None, [{"role": "user"}]], None),
+    ):
+        as_text = [json.dumps(one, separators=(",", ":")) for one in (prompt, data)]
+        path.write_text("\n".join(line.replace(as_text[0], as_text[1]) for line in [lines[3], texts[0]]))
+        found = derive(path, count_words).input_tokens
+        assert (found.total if found else None) == total
 
 
 def test_the_span_of_a_window_is_taken_over_its_times_of_issue(tmp_path: Path):

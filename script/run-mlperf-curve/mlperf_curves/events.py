@@ -33,28 +33,44 @@ class EventsError(ValueError):
 
 @dataclass(slots=True)
 class _Sample:
+    """prompt: kept until the answer is there, which makes long runs small."""
+
     issued_ns: int
     prompt: str | None
     first_ns: int | None = None
     completed_ns: int | None = None
-    chunks: tuple[str, ...] | None = None
+
+
+@dataclass(slots=True)
+class _Tokens:
+    """Tokens of prompts and answers, nanoseconds a token behind the first chunk; flags: not all are texts."""
+
+    count: CountTokens
+    prompts: list[int] = field(default_factory=list)
+    answers: list[int] = field(default_factory=list)
+    tpot_ns: list[float] = field(default_factory=list)
+    has_other_prompts: bool = False
+    has_other_answers: bool = False
 
 
 @dataclass(slots=True)
 class _Session:
+    tokens: _Tokens | None
     is_tracking: bool = False
     start_ns: int | None = None
     samples: dict[str, _Sample] = field(default_factory=dict)
+    prompts: set[int] = field(default_factory=set)
     failed: int = 0
-    problem: str = ""
+    echoed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived:
     """What follows from the events of a performance run. Times are nanoseconds of the client's monotonic clock.
 
-    echoed: answers that are their prompt word by word; tokens: None without a tokenizer, or where an answer has
-    reasoning or tool calls, which only the model's chat template turns into text. issue_ns: ascending.
+    echoed: answers that are their prompt word by word; issue_ns: ascending. What counts tokens is None without a
+    tokenizer, and where prompts are messages, or answers have reasoning or tool calls: only the model's chat template
+    turns these into text.
     """
 
     issued: int
@@ -133,6 +149,40 @@ def _chunks(data: object) -> tuple[str, ...] | None:
     return tuple(output) if isinstance(output, list) and all(isinstance(one, str) for one in output) else None
 
 
+def _issue(session: _Session, uuid: str, time_ns: int, data: object) -> None:
+    prompt = _prompt(data)
+    session.samples[uuid] = _Sample(time_ns, prompt)
+    if prompt is not None:
+        session.prompts.add(hash(prompt))
+    if tokens := session.tokens:
+        ids = data[2] if isinstance(data, list) and len(data) > 2 else None
+        if isinstance(ids, list):  # they take precedence over the text
+            tokens.prompts.append(len(ids))
+        elif prompt:
+            tokens.prompts.append(tokens.count(prompt))
+        else:
+            tokens.has_other_prompts = True
+
+
+def _complete(session: _Session, sample: _Sample, time_ns: int, data: object) -> None:
+    chunks = _chunks(data)
+    sample.completed_ns = time_ns
+    text = "".join(chunks or ())
+    session.echoed += sample.prompt is not None and bool(text) and sample.prompt.split() == text.split()
+    sample.prompt = None
+    tokens = session.tokens
+    if tokens is None:
+        return
+    if chunks is None:
+        tokens.has_other_answers = True
+        return
+    if text:
+        tokens.answers.append(tokens.count(text))
+    behind = tokens.count("".join(chunks[1:])) if len(chunks) > 1 else 0
+    if sample.first_ns is not None and behind > 0:
+        tokens.tpot_ns.append((time_ns - sample.first_ns) / behind)
+
+
 def _take(session: _Session, event: Mapping[str, Any]) -> None:
     kind, time_ns, uuid = str(event.get("event_type")), event["timestamp_ns"], str(event.get("sample_uuid") or "")
     if kind == "session.start_performance_tracking":
@@ -143,7 +193,7 @@ def _take(session: _Session, event: Mapping[str, Any]) -> None:
         session.is_tracking = False
     elif kind == "sample.issued":
         if session.is_tracking and uuid not in session.samples:
-            session.samples[uuid] = _Sample(time_ns, _prompt(event.get("data")))
+            _issue(session, uuid, time_ns, event.get("data"))
     elif uuid in session.samples:
         sample = session.samples[uuid]
         if sample.completed_ns is not None:
@@ -151,7 +201,7 @@ def _take(session: _Session, event: Mapping[str, Any]) -> None:
         if kind == "sample.recv_first":
             sample.first_ns = time_ns
         elif kind == "sample.complete":
-            sample.completed_ns, sample.chunks = time_ns, _chunks(event.get("data"))
+            _complete(session, sample, time_ns, event.get("data"))
         elif kind.startswith("error."):
             session.failed += 1
 
@@ -166,30 +216,12 @@ def _greatest_in_flight(samples: Sequence[_Sample]) -> int:
     return greatest
 
 
-def _tokens(samples: Sequence[_Sample], count: CountTokens) -> tuple[list[int], list[int], list[float]] | None:
-    """Tokens of prompts, tokens of answers, nanoseconds a token behind the first chunk."""
-    prompts, answers, tpot = [], [], []
-    for one in samples:
-        if one.prompt:
-            prompts.append(count(one.prompt))
-        if one.completed_ns is None:
-            continue
-        if one.chunks is None:
-            return None
-        if text := "".join(one.chunks):
-            answers.append(count(text))
-        behind = count("".join(one.chunks[1:])) if len(one.chunks) > 1 else 0
-        if one.first_ns is not None and behind > 0:
-            tpot.append((one.completed_ns - one.first_ns) / behind)
-    return prompts, answers, tpot
-
-
 def derive(path: Path, count_tokens: CountTokens | None = None) -> Derived:
     """Return what follows from events.jsonl (or events.jsonl.gz); raises EventsError.
 
     count_tokens: the number of tokens of a text, without special tokens, by the tokenizer that the client had.
     """
-    session = _Session()
+    session = _Session(_Tokens(count_tokens) if count_tokens else None)
     for number, event in _lines(path):
         try:
             _take(session, event)
@@ -197,10 +229,9 @@ def derive(path: Path, count_tokens: CountTokens | None = None) -> Derived:
             raise EventsError(f"{path.name}:{number}: {error}") from None
     if session.start_ns is None:
         raise EventsError(f"{path.name}: performance tracking never starts")
-    samples = list(session.samples.values())
+    samples, tokens = list(session.samples.values()), session.tokens
     ended = [one.completed_ns for one in samples if one.completed_ns is not None]
-    tokens = _tokens(samples, count_tokens) if count_tokens else None
-    texts = [(one.prompt, "".join(one.chunks or ())) for one in samples if one.prompt]
+    has_answers = tokens is not None and not tokens.has_other_answers
     return Derived(
         issued=len(samples),
         completed=len(ended),
@@ -208,12 +239,12 @@ def derive(path: Path, count_tokens: CountTokens | None = None) -> Derived:
         duration_ns=max(ended, default=session.start_ns) - session.start_ns,
         ttft=distribution_of([one.first_ns - one.issued_ns for one in samples if one.first_ns is not None]),
         latency=distribution_of([one.completed_ns - one.issued_ns for one in samples if one.completed_ns is not None]),
-        input_tokens=distribution_of(tokens[0]) if tokens else None,
-        output_tokens=distribution_of(tokens[1]) if tokens else None,
-        tpot=distribution_of(tokens[2]) if tokens else None,
+        input_tokens=distribution_of(tokens.prompts) if tokens and not tokens.has_other_prompts else None,
+        output_tokens=distribution_of(tokens.answers) if tokens and has_answers else None,
+        tpot=distribution_of(tokens.tpot_ns) if tokens and has_answers else None,
         greatest_in_flight=_greatest_in_flight(samples),
-        distinct_prompts=len({prompt for prompt, _ in texts}),
-        echoed=sum(prompt.split() == answer.split() for prompt, answer in texts),
+        distinct_prompts=len(session.prompts),
+        echoed=session.echoed,
         issue_ns=tuple(sorted(one.issued_ns for one in samples)),
     )
 
