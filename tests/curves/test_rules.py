@@ -87,6 +87,25 @@ def test_few_failed_requests_are_named_and_many_refused(submission: Path):
     assert errors_of(submission) == {"E5": 1}
 
 
+def test_an_accuracy_run_of_a_part_of_a_known_data_set_is_refused(submission: Path):
+    at(4, "accuracy_results.json", lambda one: one["accuracy_scores"][0].update(dataset_name="math500::gptoss"))(
+        submission
+    )
+    assert errors_of(submission) == {}
+    counts = {"issued": 64, "scored": 64, "empty": 0, "missing": 0}
+    part = {"unit_samples": 64, "total_samples": 64, "response_counts": counts}
+    at(4, "accuracy_results.json", lambda one: one["accuracy_scores"][0].update(part))(submission)
+    assert errors_of(submission) == {"E9": 1}
+
+
+def test_a_linked_folder_is_refused_and_not_read(submission: Path, passing: Path):
+    shutil.rmtree(point(submission, 4))
+    (submission / "results" / "lab-vm" / "gpt-oss-120b" / "r4").symlink_to(point(passing, 4))
+    report = check_tree(submission, EDITION)
+    assert [one.rule for one in report.errors] == ["E16"]
+    assert report.points == len(NUMBERS) - 1
+
+
 def test_a_label_and_answers_that_are_their_prompts_are_no_model(tmp_path: Path):
     setups = {number: replace(setup_of(number), is_echo=number == 4) for number in NUMBERS}
     points = measured(tmp_path / "runs", setups)

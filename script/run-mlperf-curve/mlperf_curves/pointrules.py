@@ -133,10 +133,14 @@ def _shown(value: float | None) -> str:
 
 @rule("E9", "Accuracy results are complete.", POINT_RULES)
 def accuracy_is_complete(point: PointView, curve: CurveView) -> Iterator[Finding]:
+    """What follows :: in the name of a data set is the client's preset for a model."""
     says = Says("E9", f"{point.path}/{SCORES}")
     for score in point.accuracy.scores if point.accuracy else ():
         wanted = score.unit_samples * score.repeats
         answered = None if score.issued is None else score.issued - score.missing
+        size = curve.edition.dataset_samples.get(score.dataset.partition("::")[0], 0)
+        if score.unit_samples < size:
+            yield says.error(f"{score.dataset}: unit_samples = {score.unit_samples}", f"the data set's {size} samples")
         if not score.is_complete:
             yield says.error(f"{score.dataset}: complete = false", "true")
         if score.total_samples < wanted:

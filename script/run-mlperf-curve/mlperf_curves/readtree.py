@@ -65,7 +65,9 @@ def read_curves(
     for submission in submissions_of(folder):
         provenance = _provenance(folder, submission, findings)
         reader = _Reader(folder, edition, provenance, beside, findings)
-        models = [one for one in sorted((submission / "results").glob("*/*")) if one.is_dir()]
+        models = [
+            one for one in sorted((submission / "results").glob("*/*")) if _is_folder(one.parent) and _is_folder(one)
+        ]
         curves += [reader.curve(one) for one in models if any(map(_number_of, one.iterdir()))]
     return tuple(curves), tuple(findings)
 
@@ -73,7 +75,12 @@ def read_curves(
 def _number_of(folder: Path) -> int:
     """The N of a folder r<N>, 0 for any other."""
     match = _POINT_FOLDER.fullmatch(folder.name)
-    return int(match[1]) if match and folder.is_dir() else 0
+    return int(match[1]) if match and _is_folder(folder) else 0
+
+
+def _is_folder(path: Path) -> bool:
+    """A link is none: it may lead out of the tree."""
+    return path.is_dir() and not path.is_symlink()
 
 
 def _provenance(folder: Path, submission: Path, findings: list[Finding]) -> Provenance | None:
