@@ -49,7 +49,7 @@ DISCLOSURE = {
 
 
 def setup_of(number: int) -> Setup:
-    """What the client was told at one point."""
+    """The settings of the client at one point."""
     accuracy = ENOUGH if number in ACCURACY_AT else 0
     return Setup(concurrency=number, samples=SAMPLES.get(number, 128), accuracy_samples=accuracy)
 

@@ -37,7 +37,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Setup:
-    """What the client was told, and what it knew of itself. span_s: least seconds over which samples are issued."""
+    """Settings of the client, and what it knew of itself. span_s: least seconds over which samples are issued."""
 
     concurrency: int
     samples: int

@@ -65,7 +65,7 @@ def test_percentiles_are_found_by_number_however_the_key_is_written(report: Path
     assert summary.tps_per_user == 500
 
 
-def test_all_problems_of_a_file_are_told_at_once_with_their_key_paths(report: Path, tmp_path: Path):
+def test_all_problems_of_a_file_are_reported_at_once_with_their_key_paths(report: Path, tmp_path: Path):
     def wrong(content: dict[str, Any]) -> None:
         del content["n_samples_failed"]
         content["n_samples_issued"] = -1
@@ -131,7 +131,7 @@ def test_a_bare_on_of_yaml_is_streaming(report: Path, tmp_path: Path):
         (b"model_params: {name: m}", "load_pattern.type is missing"),
     ],
 )  # fmt: skip
-def test_what_is_no_config_is_told(tmp_path: Path, content: bytes | None, words: str):
+def test_what_is_no_config_is_reported(tmp_path: Path, content: bytes | None, words: str):
     path = tmp_path / "config.yaml"
     if content is not None:
         path.write_bytes(content)

@@ -113,7 +113,7 @@ def test_a_dedicated_offline_run_is_a_point_of_its_own(points: tuple[MeasuredPoi
         ({"target_cohort": "2027-01-C0"}, "seed set A is for 2026-10-C1, .*, not '2027-01-C0'"),
     ],
 )
-def test_what_makes_no_curve_is_told_before_anything_is_written(
+def test_what_makes_no_curve_is_reported_before_anything_is_written(
     points: tuple[MeasuredPoint, ...], tmp_path: Path, changed: dict[str, object], words: str
 ):
     with pytest.raises(TreeError, match=words):

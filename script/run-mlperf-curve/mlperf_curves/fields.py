@@ -73,7 +73,7 @@ class Fields:
         return value
 
     def count(self, key: str) -> int:
-        """Return a number of things that must be there: whole, and 0 or more."""
+        """Return a count that must be there: a whole number, 0 or more."""
         value = self.whole(key)
         if value is None and self.values.get(key) is None:
             self.problems.append(f"{self.prefix}{key} is missing")

@@ -114,10 +114,10 @@ def figures_follow(point: PointView, curve: CurveView) -> Iterator[Finding]:
     greatest = summary.latency.greatest
     if greatest is not None and greatest > summary.duration_ns:
         yield says.error(f"latency.max = {greatest:g} ns", f"at most duration_ns = {summary.duration_ns}")
-    told = differences(summary, point.derived) if point.derived else ()
+    unequal = differences(summary, point.derived) if point.derived else ()
     if not point.derived and point.provenance:
-        told = point.provenance.differences
-    for difference in told[:5]:
+        unequal = point.provenance.differences
+    for difference in unequal[:5]:
         yield says.error(difference, "the figure that follows from events.jsonl")
 
 
