@@ -7,6 +7,9 @@ another one (PYTHONPATH). Not cached, so that the first holds in each process.
 import sys
 from pathlib import Path
 
+NEEDED = ("check-mlperf-submission", "run-mlperf-curve")
+"""The recipes whose packages have the rules of a log (mlperf_gate) and the form of an Endpoints tree (mlperf_curves)."""
+
 
 def plan(i):
     """The same when a run is only planned: nothing on disk is changed."""
@@ -14,11 +17,11 @@ def plan(i):
 
 
 def preprocess(i):
-    """CM hook: puts this recipe's folder on sys.path and PYTHONPATH."""
+    """CM hook: puts this recipe's folder, and those of the packages it reads with, on sys.path and PYTHONPATH."""
     env = i["env"]
-    folder = str(Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).resolve())
-    if folder not in sys.path:
-        sys.path.append(folder)
-    env["CM_MLPERF_RESULTS_STORE_LIB_PATH"] = folder
-    env["+PYTHONPATH"] = [folder]
+    own = Path(env["CM_TMP_CURRENT_SCRIPT_PATH"]).resolve()
+    folders = [str(own), *(str(own.parent / name) for name in NEEDED)]
+    sys.path += [folder for folder in folders if folder not in sys.path]
+    env["CM_MLPERF_RESULTS_STORE_LIB_PATH"] = str(own)
+    env["+PYTHONPATH"] = folders
     return {"return": 0}

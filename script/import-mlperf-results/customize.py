@@ -15,6 +15,7 @@ from typing import Any
 from mlperf_results.names import counted, printable
 from results_store.importing import NothingToImport, Report, import_loaded, load
 from results_store.objects import WrongObject
+from results_store.refusal import BundleRefused
 from results_store.schema import StoreError
 from results_store.store import Store
 from results_store.summarycsv import WrongTable
@@ -82,7 +83,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             report = import_loaded(store, loaded)
     except NothingToImport as error:
         return {"return": NOT_FOUND, "error": f"{error}\n{HINT}"}
-    except (WrongTable, WrongObject, StoreError) as error:
+    except (WrongTable, WrongObject, BundleRefused, StoreError) as error:
         return {"return": 1, "error": f"{path}: {error}"}
     except (OSError, sqlite3.Error) as error:
         return {"return": 1, "error": f"cannot import {path} into {database}: {error}"}

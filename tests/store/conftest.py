@@ -3,5 +3,5 @@
 import sys
 from pathlib import Path
 
-for name in ("get-mlperf-results-lib", "get-mlperf-results-store-lib", "check-mlperf-submission"):
+for name in ("get-mlperf-results-lib", "get-mlperf-results-store-lib", "check-mlperf-submission", "run-mlperf-curve"):
     sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "script" / name))

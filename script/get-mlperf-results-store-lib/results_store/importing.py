@@ -94,20 +94,52 @@ def _folder(path: Path) -> Loaded:
     return Loaded("results-folder", (one if isinstance(one, LeftOut) else Item(one, source) for one in found))
 
 
+def _tree(path: Path) -> Loaded:
+    from results_store.endpointstrees import curves_below  # reads YAML, which only such a tree needs
+
+    source = Source(kind="endpoints-tree", name=path.name, digest=listing_digest(path, _POINT))
+    found = curves_below(path)
+    return Loaded("endpoints-tree", (one if isinstance(one, LeftOut) else Item(one, source) for one in found))
+
+
+def _bundle(path: Path) -> Loaded:
+    try:
+        from results_store.bundle import read_bundle  # signatures need a package that nothing else here needs
+        from results_store.consistency import results_of_bundle
+    except ImportError as error:
+        raise NothingToImport(
+            f"{path} is a bundle, whose signature cannot be checked: {error}\n"
+            "  hint: pip install cryptography into the environment of cm, or send it to a collector"
+        ) from error
+    with path.open("rb") as file:
+        bundle = read_bundle(file)
+    source = Source(kind="bundle", name=bundle.manifest.run_id, digest=bundle.digest)
+    return Loaded("bundle", [Item(new, source, bundle.signer) for new in results_of_bundle(bundle)])
+
+
 def _export(path: Path) -> Loaded:
     export = read_export(path)
     return Loaded("export", export.results, export=export)
 
 
+def _is_gzip(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(2) == b"\x1f\x8b"
+
+
 def load(path: Path) -> Loaded:
-    """Return what a path holds. Raises NothingToImport, WrongTable, WrongObject, OSError."""
+    """Return what a path holds. Raises NothingToImport, WrongTable, WrongObject, BundleRefused, OSError."""
     path = path.resolve()
     if path.is_file() and path.suffix.lower() == ".csv":
         return _summary(path)
     if (path / EXPORT).is_file() or path.name == EXPORT:
         return _export(path if path.is_dir() else path.parent)
+    if path.is_file() and _is_gzip(path):
+        return _bundle(path)
     if path.is_dir() and next(path.rglob(_LOG), None) is not None:
         return _folder(path)
+    if path.is_dir() and next(path.rglob(_POINT), None) is not None:
+        return _tree(path)
     raise NothingToImport(
         f"{path} holds no results: looked for a table (.csv), {_LOG} or {_POINT} below a folder, and {EXPORT}"
         if path.exists()

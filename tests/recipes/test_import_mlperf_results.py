@@ -1,0 +1,93 @@
+"""import-mlperf-results and export-mlperf-results: what they refuse, print and leave."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recipe_loader import RECIPES, load_recipe, recipe_meta
+
+for name in ("get-mlperf-results-lib", "get-mlperf-results-store-lib"):
+    load_recipe(name).preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / name)}})
+sys.path.append(str(Path(__file__).resolve().parents[1] / "store"))
+from made_summary import PLAIN, csv_of, rows  # noqa: E402
+
+importer, exporter = load_recipe("import-mlperf-results"), load_recipe("export-mlperf-results")
+IMPORT, EXPORT = recipe_meta("import-mlperf-results"), recipe_meta("export-mlperf-results")
+
+
+@pytest.fixture
+def table(inside: Path) -> Path:
+    path = inside / "summary.csv"
+    path.write_text(csv_of(rows()), encoding="utf-8")
+    return path
+
+
+def test_an_import_says_what_became_of_everything(preprocessed: Any, table: Path) -> None:
+    first = preprocessed(importer, IMPORT, db="results.db", path="summary.csv")
+    assert first["return"] == 0
+    assert "60 results added, 0 known already (inference-csv)" in first["text"]
+    assert "Units 'Joules/stream' is not known" in first["text"]
+    assert len(first["state"]["mlperf_results_import"]["added"]) == 60
+    table.write_text(csv_of([{**rows()[0], "Result": "1"}, *rows()[1:], {**PLAIN, "Result": "\x1b[31mno"}]))
+    second = preprocessed(importer, IMPORT, db="results.db", path="summary.csv")
+    assert "0 results added, 59 known already" in second["text"]
+    assert "1 result kept as before" in second["text"]
+    assert "line 63: Result '\\x1b[31mno' is no number" in second["text"]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "code", "words"),
+    [
+        ({}, 1, "--db and --path must be given"),
+        ({"db": "a.db"}, 1, "--path must be given"),
+        ({"db": "a.db", "path": "none"}, 16, "none is not there"),
+        ({"db": ".", "path": "summary.csv"}, 1, "is a folder; give a file"),
+        ({"db": "deep/a.db", "path": "summary.csv"}, 1, "has no folder to lie in"),
+        ({"db": "a.db", "path": "."}, 16, "holds no results"),
+        ({"db": "summary.csv", "path": "summary.csv"}, 1, "not a results database"),
+        ({"db": "a.db", "path": "short.csv"}, 1, "it has no column Organization"),
+        ({"db": "a.db", "path": "packed.tar.gz"}, 1, "packed.tar.gz"),
+    ],
+)
+def test_what_cannot_be_imported_is_refused(preprocessed: Any, table: Path, inputs, code: int, words: str) -> None:
+    table.with_name("short.csv").write_text("a,b\n1,2\n")
+    table.with_name("packed.tar.gz").write_bytes(b"\x1f\x8bnothing")
+    answer = preprocessed(importer, IMPORT, **inputs)
+    assert answer["return"] == code
+    assert words in answer["error"]
+
+
+def test_an_export_is_imported_again(preprocessed: Any, table: Path) -> None:
+    preprocessed(importer, IMPORT, db="a.db", path=table.name)
+    written = preprocessed(exporter, EXPORT, db="a.db", output="out")
+    assert written["return"] == 0
+    assert written["state"]["mlperf_results_export"]["results"] == 60
+    answer = preprocessed(importer, IMPORT, db="b.db", path="out")
+    assert "60 results added, 0 known already (export)" in answer["text"]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "code", "words"),
+    [
+        ({}, 1, "--db and --output must be given"),
+        ({"db": "a.db", "output": "out"}, 16, "a.db is not there"),
+        ({"db": "summary.csv", "output": "out"}, 1, "not a results database"),
+        ({"db": "summary.csv", "output": "summary.csv"}, 1, "is a file; give a folder"),
+    ],
+)
+def test_what_cannot_be_exported_is_refused(preprocessed: Any, table: Path, inputs, code: int, words: str) -> None:
+    answer = preprocessed(exporter, EXPORT, **inputs)
+    assert answer["return"] == code
+    assert words in answer["error"]
+
+
+def test_pages_are_left_to_the_servers_environment(preprocessed: Any, table: Path) -> None:
+    preprocessed(importer, IMPORT, db="a.db", path=table.name)
+    answer = preprocessed(exporter, EXPORT, "static", db="a.db", output="pages")
+    assert answer["return"] == 0
+    assert answer["env"]["CM_TMP_EXPORT_DB"].endswith("a.db")
+    assert (Path(answer["env"]["CM_TMP_EXPORT_SERVER"]) / "results_web" / "static_site.py").is_file()
+    assert not Path("pages").exists()

@@ -1,0 +1,210 @@
+"""Folders of runs become results: every figure from the logs, the facts from what lies beside them, and no name."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from results_store import facts
+from results_store.facts import Documents, Place
+from results_store.importing import import_loaded, load
+from results_store.keys import configuration_key
+from results_store.listing import Filter
+from results_store.model import NewResult
+from results_store.objects import result_object
+from results_store.resultfolders import LeftOut, results_below
+from results_store.store import Store
+from shared_results import OFFLINE, SERVER, bundle_of, change_json, result_folder
+
+MASKED = ("machine", "made_utc")
+LOGS = Path(__file__).resolve().parents[1] / "results" / "fixtures"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = result_folder(tmp_path_factory.mktemp("results"))
+    for path in made.rglob("record.json"):  # what was masked before the runs were recorded does not fit its seal
+        change_json(path, lambda c: c.update(seals={n: s for n, s in c["seals"].items() if n not in MASKED}))
+    return made
+
+
+def results(root: Path) -> dict[str, NewResult]:
+    """The results of a folder by scenario."""
+    return {one.configuration.scenario: one for one in results_below(root) if isinstance(one, NewResult)}
+
+
+def test_a_call_of_eight_runs_is_four_results_with_figures_of_the_logs(folder: Path) -> None:
+    found = results(folder.parent)
+    assert sorted(found) == ["MultiStream", "Offline", "Server", "SingleStream"]
+    for scenario, result in found.items():
+        said = json.loads((folder / f"digits/{scenario}/performance/run_1/result.json").read_text())
+        assert (result.value, result.unit) == (said["metric"]["value"], said["metric"]["unit"])
+        assert result.higher_is_better == said["metric"]["higher_is_better"]
+        assert result.valid is said["valid"]
+        assert [score.value for score in result.accuracy] == [99.332]
+        assert {"unofficial", "test run"} <= set(result.labels)
+
+
+def test_a_result_says_what_it_was_measured_with(folder: Path) -> None:
+    result = results(folder)["Offline"]
+    place, said = result.configuration, json.loads((folder / OFFLINE / "result.json").read_text())
+    assert (place.benchmark, place.precision, place.stack, place.device) == ("digits", "fp32", "onnxruntime", "cpu")
+    assert (place.data_kind, place.run_class, place.settings) == ("real", "test", {})
+    assert place.model_digest == said["model_sha256"]["model"]
+    assert result.stack_version.startswith(f"onnxruntime {said['versions']['onnxruntime']}, ")
+    assert (place.system.cpu, place.system.cores) == (said["machine"]["processor"], 2)
+    assert (place.system.nodes, place.system.sockets, place.system.accelerator) == (1, 1, "")
+    assert result.made_utc == said["started_utc"][:16] + ":00Z"
+    assert result.command.startswith("cm run script --tags=run,mlperf,inference ")
+
+
+def test_nothing_of_a_result_names_a_host_a_user_or_a_folder(folder: Path) -> None:
+    for result in results(folder).values():
+        text = json.dumps(result_object(result))
+        assert not any(name in text for name in ("anna", "/home", "/mnt", str(folder)))
+
+
+def test_a_figure_comes_from_the_log_whatever_the_other_files_say(folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder, tmp_path / folder.name)
+    change_json(copy / "results.json", lambda c: c["scenarios"][0]["performance"]["metric"].update(value=1e9))
+    for scenario in (OFFLINE, SERVER):
+        change_json(copy / scenario / "result.json", lambda c: c["metric"].update(value=1e9))
+        change_json(copy / scenario / "result.json", lambda c: c.update(label="", valid=True))
+    before, after = results(folder), results(copy)
+    assert {name: one.value for name, one in before.items()} == {name: one.value for name, one in after.items()}
+    assert all("test run" in one.labels for one in after.values())
+
+
+def test_a_bundle_has_the_key_of_the_folder_it_was_made_of(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "shared.tar.gz").write_bytes(bundle_of(folder).content)
+    with Store.open(tmp_path / "a.db") as store:
+        own = import_loaded(store, load(folder))
+        shared = import_loaded(store, load(tmp_path / "shared.tar.gz"))
+        assert (len(own.added), len(shared.added), shared.kind) == (4, 4, "bundle")
+        rows = store.find(Filter(chosen={"scenario": ["Offline"]})).rows
+        assert {row.kind for row in rows} == {"own", "crowd"}
+        assert len({row.key for row in rows}) == 1
+        assert {row.verification for row in rows} == {"none", "logs consistent"}
+        again = import_loaded(store, load(folder.parent)), import_loaded(store, load(tmp_path / "shared.tar.gz"))
+        assert [(one.added, one.known, one.changed) for one in again] == [([], 4, []), ([], 4, [])]
+
+
+def test_two_calls_are_two_results_of_one_configuration(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "20261123T102923Z-digits-onnxruntime-cpu")
+    second = shutil.copytree(folder, tmp_path / "20261123T112923Z-digits-onnxruntime-cpu")
+    for path in second.rglob("mlperf_log_detail.txt"):
+        path.write_text(path.read_text().replace('"pid": ', '"pid": 1'))
+    found = [one for one in results_below(tmp_path) if isinstance(one, NewResult)]
+    assert len(found) == len({one.run_id for one in found}) == 8
+    assert len({configuration_key(one.configuration) for one in found}) == 4
+
+
+def test_what_makes_no_result_is_named_with_the_reason(folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder, tmp_path / folder.name)
+    shutil.rmtree(copy / OFFLINE)
+    (copy / SERVER / "mlperf_log_summary.txt").write_text("Scenario : Nowhere\n")
+    (copy / SERVER / "mlperf_log_detail.txt").unlink()
+    (copy / "mlperf_log_summary.txt").write_text("")
+    left_out = {one.place: one.reason for one in results_below(tmp_path) if isinstance(one, LeftOut)}
+    assert "an accuracy run only" in left_out[f"{folder.name}/digits/Offline/accuracy"]
+    assert "Nowhere" in left_out[f"{folder.name}/digits/Server/accuracy"]
+    assert len(left_out) == 3
+    assert len(results(tmp_path)) == 2
+
+
+def submission(root: Path) -> Path:
+    """A tree of one result with the system's description."""
+    org = root / "closed" / "Northwind"
+    run = org / "results" / "ridge8" / "resnet50" / "Offline"
+    shutil.copytree(LOGS / "valid-offline", run / "performance" / "run_1")
+    (org / "systems").mkdir()
+    (org / "systems" / "ridge8.json").write_text(
+        json.dumps(
+            {
+                "system_name": "Ridge 8", "system_type": "datacenter", "number_of_nodes": "2",
+                "host_processor_model_name": "Boreal 7", "host_processors_per_node": "2",
+                "host_processor_core_count": "64", "host_memory_capacity": "1.5 TB", "framework": "Hurricane 10.1, X 2",
+                "accelerator_model_name": "NVIDIA Zephyr", "accelerators_per_node": 8, "operating_system": "Linux",
+                "hw_notes": "on host nw-17",
+            }
+        )
+    )  # fmt: skip
+    (run / "measurements.json").write_text(json.dumps({"weight_data_types": "int8"}))
+    return root
+
+
+def test_a_submission_tree_is_described_by_its_systems(tmp_path: Path) -> None:
+    (result,) = results(submission(tmp_path)).values()
+    place = result.configuration
+    assert (place.division, place.category, place.benchmark, place.precision) == (
+        "closed",
+        "datacenter",
+        "resnet50",
+        "int8",
+    )
+    assert (place.stack, place.device, place.model_digest) == ("hurricane", "cuda", "mlperf:resnet50")
+    assert (place.system.accelerator, place.system.accelerator_count, place.system.nodes) == ("NVIDIA Zephyr", 16, 2)
+    assert (place.system.memory_gib, place.system.facts["framework"]) == (1536, "Hurricane 10.1, X 2")
+    assert (result.submitter, result.system_name, result.stack_version) == (
+        "Northwind",
+        "ridge8",
+        "Hurricane 10.1, X 2",
+    )
+    assert "nw-17" not in json.dumps(result_object(result))
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"result": {"is_synthetic": {"model": False, "dataset": True}}}, "synthetic"),
+        ({"result": {"is_synthetic": True}}, "synthetic"),
+        ({"result": {"is_synthetic": {"model": False}}, "results": {"source": "tiny"}}, "tiny"),
+        ({"result": {"is_synthetic": {"model": True}}, "results": {"source": "real"}}, "synthetic"),
+        ({"results": {"source": "anything"}}, "real"),
+        ({}, "real"),
+    ],
+)
+def test_the_kind_of_data_is_the_least_real_one(change: dict[str, dict[str, object]], expected: str) -> None:
+    assert facts.data_kind(Documents(**change)) == expected
+
+
+def test_only_what_the_user_chose_is_a_setting() -> None:
+    run = {
+        "batch_size": {"value": 4, "origin": "user"},
+        "threads": {"value": 2, "origin": "warm-up estimate"},
+        "precision": {"value": "int8", "origin": "user"},
+        "instances": None,
+        "target_qps": "odd",
+    }
+    found = facts.chosen_settings({"run": run, "user_conf_lines": {"*.Offline.target_qps": "7"}})
+    assert found == {"batch_size": "4", "user.conf *.Offline.target_qps": "7"}
+
+
+@pytest.mark.parametrize("odd", [None, 7, "text", [], [{}], {"value": []}, {"x": {"y": "z"}}])
+def test_documents_of_any_shape_make_a_configuration(odd: object) -> None:
+    names = ("run", "machine", "model_sha256", "versions", "is_synthetic", "user_conf_lines", "started_utc")
+    result = dict.fromkeys(names, odd)
+    documents = Documents(result=result, host={"CM_HOST_CPU_SOCKETS": odd}, results={"source": odd}, system=result)
+    place = Place(benchmark="bert-99", scenario="Offline", run_class="fast")
+    found = facts.configuration_of(place, documents)
+    assert (found.benchmark, found.tier) == ("bert", "99")
+    assert configuration_key(dataclasses.replace(found, tier="")) != configuration_key(found)
+    assert facts.made_utc(documents, "") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("512 GB", 512), ("1.5 TB", 1536), ("2,048 GiB", 2048), ("lots", 0), ("", 0), ("1..5 GB", 0)]
+)
+def test_memory_is_read_in_any_unit(text: str, expected: int) -> None:
+    assert facts.memory_gib(text) == expected
+
+
+def test_labels_are_short_words_and_the_rest_is_a_note() -> None:
+    configuration = facts.configuration_of(Place(benchmark="x", scenario="Offline", run_class="valid"), Documents())
+    label = "synthetic input, not an MLPerf result; stand-in for a backend, not an MLPerf result; anything else"
+    found, rest = facts.labels_of(label, configuration, Documents(result={"disturbances": ["other programs"]}))
+    assert found == ("unofficial", "synthetic", "stand-in", "not exclusive")
+    assert rest == "anything else"
