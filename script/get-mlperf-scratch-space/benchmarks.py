@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from mlperf_results.benchmarks import RECORDS
 from mlperf_results.names import UnknownName
 from mlperf_results.officialnames import parse_benchmark
-from mlperf_results.record import CM_RECIPES, GB, INFERENCE, MB, MLC_DOCS, TB, Size, Sizes
+from mlperf_results.record import GB, INFERENCE, MLC_DOCS, TB, Size, Sizes
 
 NVIDIA_README = "NVIDIA, MLPerf Inference v0.7, closed/NVIDIA/README.md of 2020: at least 3 TB for everything"
 ALL_BYTES = 3 * TB
@@ -49,10 +49,6 @@ _NOT_RUN: Mapping[str, Sizes] = {
         model=Size(1 * TB, f"{INFERENCE}, recommendation/dlrm_v3/README.md"),
         note="its data is 1 % of a set of 2 TB, same file",
     ),
-    "sdxl": Sizes(
-        model=Size(13_000 * MB, f"{CM_RECIPES}, get-ml-model-stable-diffusion: fp32"),
-        advised=Size(50 * GB, MLC_DOCS),
-    ),
     "llama3_1-405b": Sizes(advised=Size(2_300 * GB, MLC_DOCS)),
     "mixtral-8x7b": Sizes(advised=Size(100 * GB, MLC_DOCS)),
     "pointpainting": Sizes(advised=Size(950 * GB, MLC_DOCS)),
@@ -64,7 +60,6 @@ _NOT_RUN: Mapping[str, Sizes] = {
 """Benchmarks of MLPerf that this project does not run yet."""
 
 _SPELLINGS_NOT_RUN: Mapping[str, str] = {
-    "stable-diffusion-xl": "sdxl",
     "llama3.1-405b": "llama3_1-405b",
     "mixtral": "mixtral-8x7b",
 }

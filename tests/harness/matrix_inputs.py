@@ -120,6 +120,13 @@ MAKERS: Mapping[str, Maker] = {
     ),
     "ssd_mobilenet": _detection("coco", "ssd_mobilenet"),
     "ssd_resnet34": _detection("coco", "ssd_resnet34"),
+    "stable_diffusion_xl": Maker(
+        dataset_name="coco2014",
+        dataset=("get-dataset-coco2014/make_captions.py", "--count", "12", "--kind", "tiny"),
+        model=("get-ml-model-stable-diffusion-xl/make_tiny.py",),
+        has_store=False,
+        query_count=10,
+    ),
     "unet3d": Maker(
         dataset_name="kits19",
         dataset=("get-dataset-kits19/make_volumes.py", "--size", "tiny", "--count", "2"),

@@ -30,7 +30,7 @@ from mlperf_results.benchmarks import RECORDS  # noqa: E402
 
 BENCHMARKS = Path(benchmarks.__file__).parent
 ARCHITECTURES = sorted(path.parent.name for path in BENCHMARKS.glob("*/network.py"))
-LARGE = {"rgat", "whisper", "yolo"}
+LARGE = {"rgat", "stable_diffusion_xl", "whisper", "yolo"}
 """Networks whose many layers take seconds to export: with --full."""
 RELATIVE_TOLERANCE = 1e-4
 SWAPPED_SHARE = 0.01

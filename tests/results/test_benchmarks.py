@@ -44,6 +44,8 @@ _NEWEST = [
     ("llama2-70b-99.9", "v6.1", _LLAMA70B, 24_576, 24_576, 24_576, 20_000),
     ("deepseek-r1", "v6.1", _DEEPSEEK, 4_388, 4_388, 4_388, 60_000),
     ("gpt-oss-120b", "v6.1", (("exact_match", 82.2987),), 6_396, 6_396, 6_396, 60_000),
+    ("stable-diffusion-xl", "v6.1", (("CLIP_SCORE", 31.68631873), ("FID_SCORE", 23.01085758)), 5_000, 5_000, 5_000,
+     20_000),
     ("whisper", "v6.1", (("ACCURACY", 96.953571),), 1_633, 1_633, 1_633, None),
     # The checker has 0.721314 and compares it with a line in percent.
     ("rgat", "v6.1", (("acc", 72.1314),), 788_379, 788_379, 788_379, None),
@@ -85,6 +87,7 @@ def test_rounds_of_a_benchmark():
         "retinanet": ("v2.1", "v6.0"),
         "gptj-99": ("v3.1", "v5.0"),
         "rgat": ("v5.0", "v6.1"),
+        "stable-diffusion-xl": ("v4.0", "v6.1"),
         "whisper": ("v5.1", "v6.1"),
         "yolo-95": ("v6.0", "v6.1"),
         "yolo-99": ("v6.0", "v6.1"),

@@ -14,6 +14,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from mlperf_results.benchmarks import BENCHMARKS, AccuracyTarget
 
@@ -125,11 +126,16 @@ def official_targets(name: str) -> tuple[AccuracyTarget, ...]:
 
 
 def judge(
-    score: Score, official: tuple[AccuracyTarget, ...], reference: Mapping[str, float] | None, part: float
+    score: Score,
+    official: tuple[AccuracyTarget, ...],
+    reference: Mapping[str, float] | None,
+    part: float,
+    most: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[Judged, ...]:
     """Return each metric of a score with its target: the official one where given, else `part` of the reference.
 
-    For an error rate ("WER") among the reference's metrics no target is made: less is better there.
+    most: the parts of the reference that are too much, of metrics that have a window. For an error rate ("WER") among
+    the reference's metrics no target is made: less is better there.
     """
     rows = {target.metric: target for target in official}
     judged = []
@@ -140,7 +146,9 @@ def judge(
                 name=name, value=value, reference=row.reference, target=row.target, upper_limit=row.upper_limit
             )
         elif not official and reference is not None and name in reference:
-            found = Judged(name=name, value=value, reference=reference[name], target=part * reference[name])
+            own = reference[name]
+            limit = most[name] * own if name in most else None
+            found = Judged(name=name, value=value, reference=own, target=part * own, upper_limit=limit)
         else:
             found = Judged(name=name, value=value)
         judged.append(found)

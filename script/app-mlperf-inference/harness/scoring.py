@@ -78,7 +78,8 @@ def score(config: RunConfig) -> dict[str, Json]:
     scored = model.score(log, dataset)
     is_synthetic = facts.is_synthetic or dataset.facts.is_synthetic
     official = () if is_synthetic else official_targets(config.model)
-    judged = judge(scored, official, facts.reference, PART_OF_REFERENCE)
+    most = {one.metric: one.most for one in record_of(config.model).references if one.most}
+    judged = judge(scored, official, facts.reference, PART_OF_REFERENCE, most)
     content: dict[str, Json] = {
         "format": 2,
         "metrics": [_metric_record(item) for item in judged],

@@ -179,6 +179,7 @@ class Record:
     responses TEST01 compares the first byte, as the official script does. end_token: what ends an answer of tokens.
     test01_samples: responses that TEST01 logs (fewer where they are large or the performance set is small).
     has_test04: up to v4.1; False where a sample takes as long as it is large. test06_since: a language model's round.
+    own_tests: by round, where the tests are not those that follow from these and from the round.
     unservable: why a server of another process cannot run it sample by sample; empty where it can.
     has_token_counts: LoadGen counts the tokens of its answers, which networks on tensors give: only Offline can be run,
     because the other scenarios want the time of the first token.
@@ -217,6 +218,7 @@ class Record:
     test01_samples: int = 4096
     has_test04: bool = False
     test06_since: str = ""
+    own_tests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     has_token_counts: bool = False
     has_rows: bool = False
     unservable: str = ""

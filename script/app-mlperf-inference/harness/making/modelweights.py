@@ -58,17 +58,23 @@ def _measure(part: nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
 def read_checkpoint(path: Path) -> dict[str, torch.Tensor]:
     """Return the state dict in a safetensors or torch file, or in all such files of a folder (a sharded checkpoint).
 
-    Torch files are read with weights_only: no code in them is run. Raises HarnessError.
+    Of a folder that has them only in folders below it (a pipeline of networks), names begin with the folder's. Torch
+    files are read with weights_only: no code in them is run. Raises HarnessError.
     """
-    files = [path]
-    if path.is_dir():
-        files = sorted(path.glob("*.safetensors")) or sorted(path.glob("*.bin")) or sorted(path.glob("*.pt*"))
+    files = _weight_files(path) if path.is_dir() else [path]
+    parts = [] if files else [part for part in sorted(path.iterdir()) if part.is_dir() and _weight_files(part)]
+    if parts:
+        return {f"{part.name}.{name}": value for part in parts for name, value in read_checkpoint(part).items()}
     if not files:
         raise HarnessError(f"{path} holds no *.safetensors, *.bin or *.pt file", "give the file of the weights")
     state: dict[str, torch.Tensor] = {}
     for file in files:
         state.update(_read_file(file))
     return state
+
+
+def _weight_files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.safetensors")) or sorted(folder.glob("*.bin")) or sorted(folder.glob("*.pt*"))
 
 
 def _read_file(path: Path) -> Mapping[str, torch.Tensor]:

@@ -1,0 +1,109 @@
+"""Writes made captions in the form of MLPerf's COCO 2014 subset, with noise and networks that score pictures.
+
+    python3 make_captions.py --output_dir FOLDER --count 24 --kind tiny
+
+The folder has the real layout (harness/datasets/coco2014.py). Captions come from templates; the "real" pictures, whose
+statistics are written, are patches of colours; CLIP and Inception have random weights, of the published sizes, or small
+ones (`tiny`). So scores only say whether pictures are those that the same networks gave elsewhere. Seeded, one thread:
+the same library versions on the same kind of processor give the same files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+from harness.benchmarks.initialweights import draw_weights, random_pictures, seeded
+from harness.datasets.coco2014 import COLUMNS, STATISTICS_FILE
+from harness.making.modelfiles import write_safetensors
+from harness.making.modelweights import calibrate_normalisation
+from harness.metrics.clip_network import VIT_B_32, Clip
+from harness.metrics.inception import Inception
+from harness.metrics.pictures import statistics_of
+
+THINGS = ("cup", "clock", "dog", "bus", "kite", "pizza", "bench", "vase", "boat", "sheep", "laptop", "surfboard")
+COLOURS = ("red", "green", "blue", "yellow", "white", "black", "brown", "orange")
+PLACES = ("on a table", "in a field", "by the sea", "on a street", "in a kitchen", "under a tree", "near a wall")
+SMALL_CLIP = {"width": 64, "layers": 1, "patch": 8, "grid": 4, "embed": 32, "text_width": 64, "text_layers": 1,
+              "vocabulary": 514, "positions": 77}  # fmt: skip
+KINDS = {"tiny": (16, SMALL_CLIP, 16, 299, 192), "full": (128, VIT_B_32, 1, 299, 64)}
+"""Places of a side of the noise, sizes of CLIP, divisor of Inception's channels, side and number of "real" pictures."""
+LICENCE = "CC0-1.0"
+NOTE = "made captions, noise and scoring networks; no figure got with them is an MLPerf result"
+
+
+def write_captions(path: Path, count: int, random: np.random.RandomState) -> None:
+    """Write the table."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file, delimiter="\t", lineterminator="\n")
+        rows.writerow(COLUMNS)
+        for number in range(count):
+            colour, thing, place = (words[random.randint(len(words))] for words in (COLOURS, THINGS, PLACES))
+            name = f"COCO_made_{number:012d}.jpg"
+            rows.writerow((10 * number, number, f"A {colour} {thing} {place}.", 480, 640, name, f"made/{name}"))
+
+
+def make_clip(sizes: dict[str, int], seed: int) -> Clip:
+    """Return a CLIP whose pictures and texts lie near each other: a cosine far from 0, which varies little."""
+    clip, generator = Clip(sizes), seeded(seed)
+    draw_weights(clip, generator)
+    with torch.no_grad():
+        for norm in (clip.visual.ln_post, clip.ln_final):
+            norm.bias.fill_(1.0)
+        for vector in (clip.visual.class_embedding, clip.visual.positional_embedding, clip.positional_embedding):
+            vector.normal_(0.0, 0.02, generator=generator)
+        rows = min(len(clip.visual.proj), len(clip.text_projection))
+        clip.visual.proj[:rows].copy_(clip.text_projection[:rows])
+    return clip.eval()
+
+
+def make_inception(thin: int, seed: int, pictures: torch.Tensor) -> Inception:
+    """Return an Inception with random weights whose normalisations fit the pictures."""
+    inception = Inception(thin)
+    draw_weights(inception, seeded(seed))
+    calibrate_normalisation(inception, (pictures[:8],))
+    return inception.eval()
+
+
+def main() -> int:
+    """Command line entry; return the exit code."""
+    parser = argparse.ArgumentParser(prog="make_captions.py", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--output_dir", type=Path, required=True)
+    parser.add_argument("--count", type=int, required=True, help="captions")
+    parser.add_argument("--kind", choices=sorted(KINDS), required=True)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    if given.count < 2 or not 0 <= given.seed < 2**31:
+        print("make_captions.py: count >= 2 and a seed from 0 to below 2^31 are needed", file=sys.stderr)
+        return 2
+    torch.set_num_threads(1)
+    side, sizes, thin, pixels, pictures_count = KINDS[given.kind]
+    folder: Path = given.output_dir
+    write_captions(folder / "captions" / "captions.tsv", given.count, np.random.RandomState(given.seed))
+    for name in ("latents", "scoring"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    noise = np.random.RandomState(given.seed + 1).standard_normal((1, 4, side, side)).astype(np.float32)
+    np.save(folder / "latents" / "latents.npy", noise)
+    pictures = random_pictures(pictures_count, pixels, seeded(given.seed + 2))
+    inception = make_inception(thin, given.seed + 3, pictures)
+    with torch.inference_mode():
+        features = np.concatenate([inception(part).double().numpy() for part in pictures.split(16)])
+    mean, covariance = statistics_of(features)
+    np.savez_compressed(folder / STATISTICS_FILE, mu=mean, sigma=covariance)
+    write_safetensors(inception, folder / "scoring" / "inception.safetensors")
+    write_safetensors(make_clip(sizes, given.seed + 4), folder / "scoring" / "clip.safetensors")
+    facts = {"format": 1, "name": "coco2014", "is_synthetic": True, "seed": given.seed, "count": given.count,
+             "licence": LICENCE, "note": NOTE}  # fmt: skip
+    (folder / "dataset.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    print(f"coco2014 (synthetic): {given.count} captions")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+"""Hooks of get-ml-model-stable-diffusion-xl: your own copy of the published pipeline, random weights, or small ones."""
+
+import json
+from pathlib import Path
+
+from mlperf_data import answers, given, manual, room
+
+WEIGHTS_BYTES = 13_710_339_180  # 3,427,584,795 weights of float32
+MEMORY_FACTOR = 2.5  # harness.making.makemodel holds the weights, the copy that it writes, and what an export takes
+REFERENCE = {"CLIP_SCORE": 31.74981837, "FID_SCORE": 23.48046692}  # docs/index.md of mlcommons/inference, b66003e1
+TOKENIZER_FILES = ("vocab.json", "merges.txt")
+PARTS = ("text_encoder", "text_encoder_2", "unet", "vae")
+HINT = "take _tiny to try the pipeline, or a machine that has it"
+SOURCE = manual.Source(
+    name="the pipeline of Stable Diffusion XL base 1.0",
+    pages=(
+        "https://inference.mlcommons-storage.org/metadata/stable-diffusion-xl-1-0-fp32-checkpoint.uri, "
+        "for the MLCommons R2 downloader",
+        "https://huggingface.co/stabilityai/stable-diffusion-xl-base-1.0",
+    ),
+    licence="as the page of stabilityai/stable-diffusion-xl-base-1.0 says",
+    steps=("fetch the folder with the MLCommons R2 downloader (mlc-r2-downloader.sh of mlcommons/r2-downloader)",),
+    layout=(
+        *(f"{part}/*.safetensors" for part in PARTS),
+        "tokenizer/vocab.json",
+        "tokenizer/merges.txt",
+        "tokenizer_2/",
+    ),
+    command="cm run script --tags=get,ml-model,stable-diffusion-xl --path=FOLDER",
+)
+
+
+def pipeline_folder(path: Path) -> Path | None:
+    """Return the folder at or below `path` that holds the parts with their weights, None without one."""
+    for file in sorted(path.rglob("unet")) if path.is_dir() else []:
+        if all(any((file.parent / part).glob("*.safetensors")) for part in PARTS):
+            return file.parent
+    return None
+
+
+def tokenizer_problem(folder: Path) -> str:
+    """Return what is wrong with the two tokenizers of a pipeline, which differ in what they fill up with alone."""
+    for name in TOKENIZER_FILES:
+        one, other = folder / "tokenizer" / name, folder / "tokenizer_2" / name
+        missing = [str(file) for file in (one, other) if not file.is_file()]
+        if missing:
+            return f"there is no {missing[0]}"
+        if one.read_bytes() != other.read_bytes():
+            return f"{one} and {other} differ"
+    return ""
+
+
+def plan(i):
+    """The same when a run is only planned: nothing on disk is changed."""
+    return preprocess(i)
+
+
+def preprocess(i):
+    """CM hook: decides what run.sh does; refuses what is not there and what the machine has no room for."""
+    env = i["env"]
+    path = given.given_path(env.get("CM_MLPERF_DATA_GIVEN_PATH"))
+    source = env["CM_SDXL_SOURCE"]
+    if path is not None and source != "published":
+        return answers.failure(f"--path={path} and made weights exclude each other", "leave one of them out")
+    if source == "published":
+        if path is None:
+            return answers.failure(manual.refusal(SOURCE))
+        folder = pipeline_folder(path)
+        if folder is None:
+            return answers.failure(
+                f"{path} holds no folder with weights in {', '.join(PARTS)}", f"from {SOURCE.pages[0]}"
+            )
+        if problem := tokenizer_problem(folder):
+            return answers.failure(problem, f"from {SOURCE.pages[0]}")
+        env["CM_SDXL_FACTS"] = json.dumps({"source": str(folder), "reference": REFERENCE, "licence": SOURCE.licence})
+        env["CM_SDXL_WEIGHTS_PATH"] = str(folder)
+    if source == "tiny":
+        return {"return": 0}
+    needed = room.Room(disk_bytes=2 * WEIGHTS_BYTES, memory_bytes=int(MEMORY_FACTOR * WEIGHTS_BYTES))
+    refused = room.shortage_here("Stable Diffusion XL (3.43 billion weights)", needed, i)
+    return {"return": 0} if refused is None else answers.failure(refused, HINT)
+
+
+def postprocess(i):
+    """CM hook: exports the model after a look at its checksums, and declares the tokenizer."""
+    answer = answers.model_answer(i["env"], Path.cwd())
+    if answer["return"] == 0:
+        answer["files"] += [str(Path.cwd() / name) for name in TOKENIZER_FILES]
+    return answer
