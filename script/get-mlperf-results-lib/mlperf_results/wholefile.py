@@ -1,4 +1,4 @@
-"""Text files put in place whole or not at all, so that nobody ever reads half of one; JSON objects read back."""
+"""Files put in place whole or not at all, so that nobody ever reads half of one; JSON objects read back."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ from typing import Any
 
 def write_whole(path: Path, text: str) -> None:
     """Write `text` as UTF-8 beside `path` and rename it; the folder is made. Raises OSError."""
+    write_bytes_whole(path, text.encode("utf-8"))
+
+
+def write_bytes_whole(path: Path, content: bytes) -> None:
+    """Write `content` beside `path` and rename it; the folder is made. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-    unfinished.write_text(text, encoding="utf-8")
+    unfinished.write_bytes(content)
     os.replace(unfinished, path)
 
 

@@ -1,0 +1,80 @@
+"""Hooks of share-mlperf-result: check the call before anything is installed; run.sh makes the bundle and sends it."""
+
+from __future__ import annotations
+
+if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
+    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
+
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+PREFIX = "CM_MLPERF_SHARE_"
+ANSWER_FILE = "tmp-share.json"
+SHOW = "hint: cm run script --tags=show,mlperf,results"
+FLAGS = ("dry_run", "yes")
+
+
+class Refused(Exception):
+    """Why the call cannot be made; the text says what to do."""
+
+
+def newest_result(folder: Path) -> Path:
+    """The newest result below `folder`/results. Raises Refused."""
+    found = sorted((folder / "results").glob("*/results.json"))
+    if not found:
+        raise Refused(f"there is no result below {folder / 'results'}; give one with --result=FOLDER\n{SHOW}")
+    return found[-1].parent
+
+
+def words_of(env: dict[str, Any]) -> list[str]:
+    """The words for the program. Raises Refused."""
+    given = {
+        name: str(env.get(f"{PREFIX}{name.upper()}", "") or "").strip()
+        for name in ("result", "collector", "alias", "public", "withdraw", *FLAGS)
+    }
+    here = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+    collector, withdrawn = given["collector"], given["withdraw"]
+    if collector and (urlsplit(collector).scheme not in ("http", "https") or not urlsplit(collector).hostname):
+        raise Refused(f"--collector must be http://HOST:PORT or https://HOST, got {collector!r}")
+    if withdrawn and not collector:
+        raise Refused("--withdraw needs the collector that has the result\nhint: --collector=http://HOST:PORT")
+    if not withdrawn:
+        result = here / Path(given["result"]).expanduser() if given["result"] else newest_result(here)
+        if not (result / "results.json").is_file():
+            raise Refused(f"{result} is not a result folder: results.json is missing\n{SHOW}")
+        given["result"] = str(result)
+    words = [f"--{name}={value}" for name, value in given.items() if value and name not in FLAGS]
+    if any("\n" in word for word in words):
+        raise Refused("an input of share-mlperf-result holds a line break\nhint: give it on one line")
+    return [*words, *(f"--{name}" for name in FLAGS if given[name].lower() in ("yes", "true", "on", "1"))]
+
+
+def plan(i: dict[str, Any]) -> dict[str, Any]:
+    """Refuses what cannot be; a run is planned first, so that nothing is installed for it then."""
+    try:
+        words_of(i["env"])
+    except Refused as error:
+        return {"return": 1, "error": str(error)}
+    return {"return": 0, "runs": []}
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """CM hook: the words for the program."""
+    try:
+        i["env"]["CM_TMP_SHARE_WORDS"] = "\n".join(words_of(i["env"]))
+    except Refused as error:
+        return {"return": 1, "error": str(error)}
+    return {"return": 0}
+
+
+def postprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """CM hook: `state.mlperf_share` says what became of it; error with the reason where it was not sent."""
+    path = Path(ANSWER_FILE)
+    answer = json.loads(path.read_text(encoding="utf-8"))
+    path.unlink()
+    if "error" in answer:
+        return {"return": 1, "error": answer["error"]}
+    i["state"]["mlperf_share"] = answer
+    return {"return": 0}

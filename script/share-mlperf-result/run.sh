@@ -1,0 +1,8 @@
+#!/bin/bash
+# Makes the bundle, shows it, asks and sends it; the reason of a failure is read by the hook that follows.
+set -uo pipefail
+
+mapfile -t arguments <<<"${CM_TMP_SHARE_WORDS}"
+rm -f tmp-share.json
+"${CM_MLPERF_RESULTS_SERVER_PYTHON}" -B -m results_store.sharing "${arguments[@]}"
+[[ -s tmp-share.json ]]

@@ -1,0 +1,212 @@
+"""share,mlperf,result shows what leaves the machine, asks, sends it to the named address alone, keeps what failed."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from results_store import sharing
+from results_store.bundle import read_bundle
+from results_store.sharing import NotShared, collector_address, main
+from results_store.signing import KEY_FILE, key_id_of, read_or_make_key, read_withdrawal
+from shared_results import HOME, OFFLINE, change_json, recorded, result_folder
+
+
+class Collector:
+    """A collector that answers what it is told, and remembers what it was sent."""
+
+    def __init__(self) -> None:
+        self.answers: list[tuple[int, dict[str, Any], dict[str, str]]] = []
+        self.requests: list[tuple[str, str, dict[str, str], bytes]] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def _answer(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                outer.requests.append((self.command, self.path, dict(self.headers.items()), body))
+                status, content, headers = outer.answers.pop(0)
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(json.dumps(content).encode())
+
+            do_POST = do_DELETE = _answer
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+
+@pytest.fixture(name="collector", scope="module")
+def _collector() -> Iterator[Collector]:
+    found = Collector()
+    thread = threading.Thread(target=found.server.serve_forever, args=(0.02,))
+    thread.start()
+    yield found
+    found.server.shutdown()
+    thread.join()
+    found.server.server_close()
+
+
+@pytest.fixture(name="folder", scope="module")
+def _folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small result: one scenario's performance run."""
+    folder = result_folder(tmp_path_factory.mktemp("results"))
+    kept = [name for name in recorded() if OFFLINE in name or "/" not in name]
+    for path in [path for path in folder.rglob("*") if path.is_file()]:
+        if path.relative_to(folder).as_posix() not in kept:
+            path.unlink()
+    for name in (f"{OFFLINE}/record.json",):
+        (folder / name).unlink()
+    (folder / OFFLINE / "result.json").write_bytes(recorded()[f"{OFFLINE}/result.json"])
+
+    def only_offline(content: dict[str, Any]) -> None:
+        content["scenarios"] = [row for row in content["scenarios"] if row["scenario"] == "Offline"]
+        content["scenarios"][0]["accuracy"] = None
+
+    change_json(folder / "results.json", only_offline)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("USER", "annamaria")
+    monkeypatch.setattr(sharing.Path, "home", lambda: Path(HOME))
+    monkeypatch.setattr("mlperf_results.privacy.socket.gethostname", lambda: "anna-laptop")
+    monkeypatch.delenv("CM_MLPERF_COLLECTOR_TOKEN", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def _told() -> dict[str, Any]:
+    return json.loads(Path("tmp-share.json").read_text())
+
+
+def test_a_dry_run_writes_the_bundle_and_sends_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([f"--result={folder}", "--collector=http://127.0.0.1:9", "--dry_run", "--alias=otter"]) == 0
+    shown, told = capsys.readouterr().out, _told()
+    bundle = read_bundle(io.BytesIO(Path(told["bundle"]).read_bytes()))
+    assert (told["sent"], bundle.signer.alias, told["key"]) == (False, "otter", bundle.signer.key_id)
+    assert "host.CM_HOST_SYSTEM_NAME" in shown and f"{OFFLINE}/mlperf_log_detail.txt" in shown
+    assert "digits Offline: throughput 179,951 samples/s, VALID [unofficial, test run]" in shown
+    assert b"annamaria" not in b"".join(bundle.files.values())
+
+
+def test_it_is_sent_with_the_token_and_the_link_is_printed(
+    folder: Path,
+    collector: Collector,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "token").write_text("secret-word\n")
+    monkeypatch.setenv("CM_MLPERF_COLLECTOR_TOKEN", str(tmp_path / "token"))
+    answer = {"id": "a1", "url": "/r/a1", "results": [{"id": "a1", "url": "/r/a1"}]}
+    collector.answers[:] = [(201, answer, {}), (200, answer, {})]
+    for _ in range(2):
+        assert main([f"--result={folder}", f"--collector={collector.url}/", "--yes"]) == 0
+    (method, path, headers, body), (*_, again) = collector.requests[-2:]
+    assert (method, path, headers["Authorization"]) == ("POST", "/api/v1/bundles", "Bearer secret-word")
+    assert headers["Content-Type"] == "application/gzip" and body == again
+    assert _told()["results"] == [{"id": "a1", "url": f"{collector.url}/r/a1"}]
+    shown = capsys.readouterr().out
+    assert f"{collector.url}/r/a1" in shown and "The collector has it already." in shown and "secret-word" not in shown
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ((422, {"problems": [{"rule": "V4", "file": "x", "found": "1", "expected": "2"}]}, {}), "V4 x: 1; expected: 2"),
+        ((401, {"error": "no token"}, {}), "--token=FILE"),
+        ((409, {}, {}), "another result with this run id"),
+        ((302, {}, {"Location": "http://127.0.0.1:9/elsewhere"}), "refused it (302)"),
+        ((500, {"error": "\x1b[31mred"}, {}), "\\x1b[31mred"),
+    ],
+)
+def test_what_a_collector_refuses_stays_with_the_reason(
+    folder: Path, collector: Collector, answer: Any, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    collector.answers[:] = [answer]
+    assert main([f"--result={folder}", f"--collector={collector.url}", "--yes"]) == 1
+    assert message in capsys.readouterr().err and message in _told()["error"]
+    assert message in (folder / "share" / "not-sent.txt").read_text()
+
+
+def test_nobody_answers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([f"--result={folder}", "--collector=http://127.0.0.1:1", "--yes"]) == 1
+    assert "does not answer" in capsys.readouterr().err
+
+
+def test_without_a_terminal_nothing_is_sent_unasked(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sharing.sys, "stdin", io.StringIO("y\n"))
+    assert main([f"--result={folder}", "--collector=http://127.0.0.1:9"]) == 1
+    assert "pass --yes to confirm" in capsys.readouterr().err
+
+
+def test_no_is_no(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stdin = io.StringIO("no\n")
+    stdin.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr(sharing.sys, "stdin", stdin)
+    assert main([f"--result={folder}", "--collector=http://127.0.0.1:9"]) == 0
+    assert _told()["sent"] is False
+
+
+def test_a_changed_result_is_not_sent(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import shutil
+
+    changed = Path(shutil.copytree(folder, tmp_path / folder.name))
+    change_json(changed / OFFLINE / "result.json", lambda content: content["metric"].update(value=999999.0))
+    assert main([f"--result={changed}"]) == 1
+    assert "a collector would refuse it" in capsys.readouterr().err
+
+
+def test_a_withdrawal_is_signed_by_the_same_key(
+    collector: Collector, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([f"--collector={collector.url}", "--withdraw=a/1"]) == 1
+    assert "there was no key" in capsys.readouterr().err
+    key, _ = read_or_make_key(tmp_path / "config" / "crowdperf")
+    collector.answers[:] = [(200, {}, {})]
+    assert main([f"--collector={collector.url}", "--withdraw=a/1"]) == 0
+    method, path, _, body = collector.requests[-1]
+    assert (method, path) == ("DELETE", "/api/v1/results/a%2F1")
+    found = read_withdrawal(body)
+    assert (found.result_id, found.signer.key_id) == ("a/1", key_id_of(key.public_key))
+
+
+@pytest.mark.parametrize(
+    "address", ["", "ftp://x", "http://", "http://user:pass@x/", "http://x/?a=b", "file:///etc/passwd", "x:8090"]
+)
+def test_other_addresses_are_refused(address: str) -> None:
+    with pytest.raises(NotShared, match="--collector must be"):
+        collector_address(address)
+
+
+def test_a_key_is_made_once_and_read_only_by_its_owner(tmp_path: Path) -> None:
+    first, is_made = read_or_make_key(tmp_path / "keys")
+    second, is_made_again = read_or_make_key(tmp_path / "keys")
+    assert (is_made, is_made_again, first.public_key) == (True, False, second.public_key)
+    path = tmp_path / "keys" / KEY_FILE
+    assert path.stat().st_mode & 0o777 == 0o600 and [one.name for one in path.parent.iterdir()] == [KEY_FILE]
+
+
+@pytest.mark.parametrize(
+    ("mode", "content", "message"), [(0o644, b"x" * 32, "chmod 600"), (0o600, b"x", "has 1 bytes")]
+)
+def test_a_key_that_cannot_be_used_is_named(tmp_path: Path, mode: int, content: bytes, message: str) -> None:
+    path = tmp_path / KEY_FILE
+    path.write_bytes(content)
+    path.chmod(mode)
+    with pytest.raises(sharing.KeyProblem, match=message):
+        read_or_make_key(tmp_path)
