@@ -10,7 +10,7 @@ import pytest
 from mlperf_curves.probe import ProbeError, probe, root_of
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "harness"))
-from stub_openai import MODEL, Stub, running_stub  # noqa: E402
+from stub_openai import MODEL, Stub, running_stub
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_what_would_spoil_a_curve_is_found_at_once(server: tuple[Stub, str], beh
 
 
 def test_no_server_is_said_with_the_address() -> None:
-    with pytest.raises(ProbeError, match="no answer from http://127.0.0.1:9.*start the server"):
+    with pytest.raises(ProbeError, match=r"no answer from http://127\.0\.0\.1:9.*start the server"):
         probe("http://127.0.0.1:9", MODEL)
 
 
