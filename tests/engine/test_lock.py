@@ -27,7 +27,7 @@ from recipe_engine.provenance.lockfile import (
 )
 from recipe_engine.rules.cachekey import Artifact
 from recipe_engine.rules.conditions import symbol
-from recipe_engine.rules.errors import RequestError
+from recipe_engine.rules.errors import CacheMiss, RequestError
 from recipe_engine.rules.model import RecipeId
 
 A, B = "a" * 64, "b" * 64
@@ -290,6 +290,18 @@ def test_runs_that_a_recipe_starts_itself_are_held_to_the_lock_too(
     failed = elsewhere.cm("run", "script", "--tags=run,other", "--quiet", f"--frozen={lock}")
     assert failed.code == 1
     assert "says nothing about the recipe get-other" in failed.stderr
+
+
+def test_a_frozen_run_from_the_cache_alone_makes_no_step_however_deep(
+    pipeline: TemporaryHome, elsewhere: TemporaryHome
+) -> None:
+    pipeline.run("run,app")
+    lock = lock_of(pipeline, tags="run,app")
+    alone = {"only_execute_from_cache": True}
+    assert pipeline.run("run,app", frozen=put_lock(pipeline, lock), **alone)["new_env"]["CM_APP"] == "app-3"
+    with pytest.raises(CacheMiss, match="is not in the cache"):
+        elsewhere.run("run,app", frozen=put_lock(elsewhere, lock), **alone)
+    assert elsewhere.entries() == []
 
 
 def test_facts_of_hooks_and_git_commits_are_locked(pipeline: TemporaryHome, elsewhere: TemporaryHome) -> None:

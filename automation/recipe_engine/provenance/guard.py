@@ -28,12 +28,14 @@ lists of files, libraries with an rpath) is smaller, and weights and data sets c
 
 
 class Guard:
-    """Compares every step of a run with a lockfile. ``is_frozen`` also refuses what the lockfile does not list."""
+    """Compares every step of a run with a lockfile. ``is_frozen`` also refuses what the lockfile does not list,
+    ``is_cache_only`` to make what is not in the cache."""
 
     def __init__(self, lock: Lockfile, name: str, *, is_frozen: bool, source: RecipeSource, store: Entries) -> None:
         self.lock = lock
         self.name = name
         self.is_frozen = is_frozen
+        self.is_cache_only = False
         self._source = source
         self._store = store
         self._reported: set[str] = set()
@@ -117,7 +119,9 @@ def read_guard(i: Mapping[str, Any], source: RecipeSource, store: Entries) -> Gu
             f"the lockfile {os.path.abspath(name)} cannot be read: {error}",
             hint=f"make it with: cm lock script --tags=... > {LOCK_NAME}",
         ) from None
-    return Guard(parse_lockfile(text, name), name, is_frozen=bool(i.get("frozen")), source=source, store=store)
+    guard = Guard(parse_lockfile(text, name), name, is_frozen=bool(i.get("frozen")), source=source, store=store)
+    guard.is_cache_only = is_yes(i.get("only_execute_from_cache"))
+    return guard
 
 
 def places(store: Entries) -> list[tuple[str, str]]:

@@ -96,7 +96,7 @@ def _run_with_key(engine: Engine, step: StepContext, key: CacheKey) -> tuple[Cac
         found = usable_entry(engine, key, step, run_dynamic_dependencies)
         if found:
             return key, _reuse(engine, step, found)
-    if options.only_from_cache:
+    if options.only_from_cache or (engine.guard and engine.guard.is_cache_only):
         raise CacheMiss(f"{configured.label} is not in the cache", hint="run it once without --only_execute_from_cache")
     with engine.store.lock(key, configured.label, options.lock_timeout_s):
         if step.has_open_tags and may_matter(engine, configured, key, refresh=True):
