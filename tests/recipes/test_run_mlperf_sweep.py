@@ -1,0 +1,167 @@
+"""A sweep from the command line: planned, run, given again, shown, collected; with a small recipe of the test."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import TemporaryHome
+
+TAGS = "run,mlperf,sweep"
+TOY = {
+    "cache": False,
+    "input_mapping": {"number": "CM_NUMBER", "word": "CM_WORD", "results_dir": "CM_DIR", "run_id": "CM_ID"},
+    "input_description": {"word": {"desc": "a word", "choices": ["good", "bad"]}},
+}
+RUN_TOY = 'echo "$CM_NUMBER" >> "$CM_DIR/count.txt"\n[ "$CM_WORD" = good ] || exit 9\n'
+FILE = """format: 1
+name: toy sweep
+recipe: run,toy
+base: {word: good}
+sweep: {number: [1, 2]}
+override_a: {}
+override_b: {word: bad, tags: [bad]}
+executor: {exclusive: no}
+"""
+EXAMPLE = """format: 1
+name: resnet-batch-{device}
+recipe: run,mlperf,inference
+base: {model: resnet50, backend: onnxruntime, device: cpu, scenario: Offline, mode: performance, execution_mode: fast}
+sweep: {batch_size: [1, 4, 16], precision: [fp32, int8]}
+zip: {instances: [1, 2], threads: [2, 1]}
+exclude: [{batch_size: 16, precision: fp32}]
+n_repeats: 3
+override_quiet: {adr.python.name: mlperf-cpu}
+zip_override_size: {model: [resnet50, bert-99], performance_sample_count: [1024, 256]}
+executor: {kind: slurm, partition: bench, exclusive: true, max_parallel: 4, time: auto}
+tags: [nightly]
+"""
+
+
+@pytest.fixture
+def toy(home: TemporaryHome) -> TemporaryHome:
+    """A home with the recipe and the file of the toy sweep."""
+    home.write_cmr(inputs="strict")
+    home.recipe("run-toy", TOY, run_sh=RUN_TOY)
+    (home.work / "s.yaml").write_text(FILE, encoding="utf-8")
+    return home
+
+
+def state_of(finished: Any) -> dict[str, Any]:
+    """The state mlperf_sweep of an answer."""
+    content: dict[str, Any] = finished.answer["new_state"]["mlperf_sweep"]
+    return content
+
+
+def test_a_sweep_is_planned_run_continued_shown_and_collected(toy: TemporaryHome) -> None:
+    planned = toy.run_cm(TAGS, "--file=s.yaml", "--plan")
+    assert planned.code == 0, planned.stderr
+    points = state_of(planned)["points"]
+    assert [(point["variant"], point["inputs"]) for point in points] == [
+        ("override_a", {"word": "good", "number": "1"}),
+        ("override_a", {"word": "good", "number": "2"}),
+        ("override_b", {"word": "bad", "number": "1"}),
+        ("override_b", {"word": "bad", "number": "2"}),
+    ]
+    assert points[0]["command"] == "cm run script --tags=run,toy --word=good --number=1"
+    assert state_of(planned)["node_hours"] > 0
+    assert not (toy.work / "results").exists()
+
+    good = toy.run_cm(TAGS, "--file=s.yaml:override_a", "--where=number=1")
+    assert good.code == 0, good.stderr
+    folder = toy.work / "results" / "toy sweep"
+    made = state_of(good)
+    assert made["totals"] == {"points": 1, "done": 1}
+    both = toy.run_cm(TAGS, "--file=s.yaml", "--where=number=1")
+    assert both.code == 2
+    assert "1 of 2 points have no valid result" in both.answer["error"]
+    counts = sorted(path.read_text() for path in folder.glob("points/*/results/count.txt"))
+    assert counts == ["1\n", "1\n"], "the point that was done is not run again"
+
+    shown = toy.run_cm("show,mlperf,sweep", f"--sweep_dir={folder}")
+    assert [point["state"] for point in state_of(shown)["points"]] == ["done", "failed"]
+    (folder / "sweep.json").unlink()
+    collected = toy.run_cm("collect,mlperf,sweep", f"--sweep_dir={folder}")
+    assert collected.code == 2
+    assert json.loads((folder / "sweep.json").read_text())["totals"] == {"points": 2, "done": 1, "failed": 1}
+    assert len((folder / "sweep.csv").read_text().splitlines()) == 3
+
+
+def test_everything_that_is_wrong_is_said_at_once_and_nothing_is_made(toy: TemporaryHome) -> None:
+    text = "format: 1\nname: 'x{no}'\nrecipe: run,toy\nsweep: {word: [good, ugly], nmber: [1]}\nexecutor: {kind: pbs}\n"
+    (toy.work / "s.yaml").write_text(text, encoding="utf-8")
+    refused = toy.run_cm(TAGS, "--file=s.yaml", "--retries=x", "--rerun=some")
+    assert refused.code == 1
+    error = refused.answer["error"]
+    for words in ("s.yaml:2: unknown placeholder {no}", "s.yaml:4: --word=ugly is not one of its values",
+                  "s.yaml:4: nmber is no input of run,toy", "did you mean number?", "s.yaml:5: executor must be one of",
+                  "--retries must be", "--rerun must be of failed, invalid, lost, all"):  # fmt: skip
+        assert words in error
+    assert not (toy.work / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("recipe", "words"),
+    [("run,nothing", "recipe run,nothing"), ("run,mlperf,sweep", "cannot be swept")],
+)
+def test_a_recipe_must_be_there_and_be_one_run(toy: TemporaryHome, recipe: str, words: str) -> None:
+    (toy.work / "s.yaml").write_text(f"format: 1\nname: x\nrecipe: '{recipe}'\nbase: {{word: a}}\n", encoding="utf-8")
+    refused = toy.run_cm(TAGS, "--file=s.yaml", "--plan")
+    assert refused.code == 1
+    assert words in refused.answer["error"]
+
+
+def test_a_folder_that_is_no_sweep_is_refused(toy: TemporaryHome) -> None:
+    place = toy.work / "results" / "toy sweep"
+    place.mkdir(parents=True)
+    (place / "mine.txt").write_text("x")
+    refused = toy.run_cm(TAGS, "--file=s.yaml:override_a")
+    assert "is not the folder of a sweep, and not empty" in refused.answer["error"]
+    shown = toy.run_cm("show,mlperf,sweep", f"--sweep_dir={place}")
+    assert "plan.json is missing" in shown.answer["error"]
+    assert [path.name for path in place.iterdir() if path.name != ".lock"] == ["mine.txt"]
+
+
+@pytest.mark.full
+def test_the_documented_example_is_planned_for_slurm_and_nothing_is_made(home: TemporaryHome) -> None:
+    (home.work / "s.yaml").write_text(EXAMPLE, encoding="utf-8")
+    planned = home.run_cm(TAGS, "--file=s.yaml", "--plan")
+    assert planned.code == 0, planned.stderr
+    content = state_of(planned)
+    assert len({point["id"] for point in content["points"]}) == 90
+    assert content["points"][0]["id"] == "mlperf-cpu-1-fp32-1-2-7d83f53d"
+    assert content["node_hours"] > 1
+    assert all(run["least_s"] == 60 for point in content["points"] for run in point["runs"])
+    assert [path.name for path in home.work.iterdir()] == ["s.yaml"]
+
+
+@pytest.mark.full
+def test_four_points_of_digits_are_run_and_kept(home: TemporaryHome) -> None:
+    text = (
+        "format: 1\nname: digits\nbase: {model: digits, scenario: Offline, mode: performance, execution_mode: test}\n"
+    )
+    (home.work / "s.yaml").write_text(text + "sweep: {batch_size: [1, 8], instances: [1, 2]}\n", encoding="utf-8")
+    made = home.run_cm(TAGS, "--file=s.yaml")
+    assert made.code == 0, made.stderr
+    folder = home.work / "results" / "digits"
+    assert json.loads((folder / "sweep.json").read_text())["totals"] == {"points": 4, "done": 4}
+    assert len((folder / "sweep.csv").read_text().splitlines()) == 5
+    logs = {path: path.stat().st_mtime_ns for path in folder.rglob("mlperf_log_summary.txt")}
+    assert len(logs) == 4
+    assert home.run_cm(TAGS, "--file=s.yaml").code == 0
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("mlperf_log_summary.txt")} == logs
+    assert_prestaged_points_need_the_cache(home, folder)
+
+
+def assert_prestaged_points_need_the_cache(home: TemporaryHome, folder: Path) -> None:
+    """Points that were prepared run from the cache alone; with another cache each fails and names the step."""
+    prepared = home.run_cm(TAGS, "--file=s.yaml", "--results_dir=again", "--prestage=yes", "--where=batch_size=8")
+    assert prepared.code == 0, prepared.stderr
+    elsewhere = {"CROWDPERF_CACHE": str(home.folder / "other cache")}
+    lock = home.work / "again" / "digits" / "crowdperf.lock"
+    words = ["--model=digits", "--scenario=Offline", "--mode=performance", "--batch_size=8", "--instances=1"]
+    failed = home.run_cm("run,mlperf,inference", *words, f"--frozen={lock}", "--only_execute_from_cache", env=elsewhere)
+    assert failed.code != 0
+    assert "install-python-venv is not in the cache" in failed.answer["error"]
