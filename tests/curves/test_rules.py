@@ -17,7 +17,7 @@ from mlperf_curves.pointfiles import Offline
 from mlperf_curves.readtree import read_curves
 from mlperf_curves.rules import Beside, NoTree, check_tree
 from mlperf_curves.tree import write_tree
-from mutations import MUTATIONS, POINT, SUMMARY, Mutation, at, edited, point
+from mutations import MUTATIONS, POINT, SUMMARY, Mutation, at, edited, everywhere, point, put
 from report_folder import Setup
 
 EDITION = read_edition()
@@ -96,6 +96,19 @@ def test_an_accuracy_run_of_a_part_of_a_known_data_set_is_refused(submission: Pa
     part = {"unit_samples": 64, "total_samples": 64, "response_counts": counts}
     at(4, "accuracy_results.json", lambda one: one["accuracy_scores"][0].update(part))(submission)
     assert errors_of(submission) == {"E9": 1}
+
+
+def test_agentic_models_have_a_longer_floor_and_no_offline_point(tmp_path: Path):
+    setups = {number: replace(setup_of(number), model="moonshotai/Kimi-K3", accuracy_samples=0) for number in NUMBERS}
+    declared = declaration(model="kimi-k3", offline=Offline.NONE)
+    tree = write_tree(tmp_path / "tree", declared, measured(tmp_path / "runs", setups))
+    everywhere("config.yaml", put("settings/load_pattern/type", "agentic_inference"))(tree)
+    everywhere(POINT, put("runtime_settings/load_pattern", "agentic_inference"))(tree)
+    report = check_tree(tree, EDITION)
+    assert [(one.rule, one.found, one.allowed) for one in report.errors] == [
+        ("E12", "issued over: 2116.3 s", "at least 2400 s")
+    ]
+    assert by_name(report.findings, Severity.UNCHECKED) == {"E6": len(NUMBERS)}
 
 
 def test_a_linked_folder_is_refused_and_not_read(submission: Path, passing: Path):
