@@ -378,6 +378,12 @@ RECIPE: dict[str, Case] = {
         },
         others={"make-y": {"cache": True, "+": {}}},
     ),
+    "own_folder": Case(
+        {"own_folder": True},
+        {"CM_X_IS_HERE": "no"},
+        around={"new_env_keys": ["CM_X_IS_HERE"]},
+        texts={"run_sh": 'test "$PWD" = "$CM_TMP_CURRENT_PATH" || echo CM_X_IS_HERE=no >tmp-run-env.out'},
+    ),
     "min_cm_version": Case({"min_cm_version": "999.0"}, True, refused_by_cm),
     "predeps": Case(
         {"predeps": False},

@@ -113,6 +113,7 @@ RECIPE_KEYS: Keys = {
     "print_env_at_the_end": ("env_names", "env key to the label under which its value is shown"),
     "min_cm_version": ("version", "the oldest cmind that can run the recipe"),
     "plan_first": ("flag", "a run that the user starts is planned first, and refused when it could not succeed"),
+    "own_folder": ("flag", "an uncached recipe works in a temporary folder of its own: other calls do not wait for it"),
     "predeps": ("flag", "false: a predeps hook is not called"),
     "tests": ("tests", "runs that cm test script makes"),
     "_base": ("text", "another recipe (script::ALIAS) whose metadata this one takes over"),

@@ -177,13 +177,16 @@ class RealEffects:
 
         Scratch files of the recipe go at its end too, unless an entry keeps them, ``--dirty`` is given, or it fails.
         Those that the engine writes lie elsewhere for recipes whose values are literal: others may rely on them.
+        A recipe that is not cached and says `own_folder` works in a folder that nobody else knows, and locks none.
         """
         options = step.configured.request.options
         with ExitStack() as stack:
-            stack.enter_context(working_folder(_output_folder(step)))
+            is_own = entry is None and bool(step.recipe.meta.get("own_folder"))
+            place = stack.enter_context(_scratch_folder()) if is_own else _output_folder(step)
+            stack.enter_context(working_folder(place))
             folder = Path.cwd()
             has_scratch = entry is not None or (_has_scripts(step.recipe) and not options.fake_run)
-            if has_scratch and entry is None:
+            if has_scratch and entry is None and not is_own:
                 stack.enter_context(lock_folder(folder, timeout_s=options.lock_timeout_s))
             scratch = (RUN_FILE, STATE_IN, STATE_OUT, ENV_OUT, "tmp-ver.out") if has_scratch else ()
             left = (*step.recipe.clean_files, *scratch)
