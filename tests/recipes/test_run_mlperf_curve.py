@@ -1,0 +1,162 @@
+"""run-mlperf-curve: plans, refuses, lays out recorded runs, measures; in --full a curve that is killed and resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import TemporaryHome, wait_until
+from recipe_loader import RECIPES, ROOT, load_recipe
+
+for alias in ("get-mlperf-results-lib", "get-mlperf-sweep-lib"):
+    load_recipe(alias).preprocess(
+        {"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / alias)}, "recursion_spaces": " "}
+    )
+sys.path += [str(ROOT / "tests" / "curves"), str(ROOT / "tests" / "harness")]
+recipe = load_recipe("run-mlperf-curve")
+
+from curve_builder import given, standin  # noqa: E402
+from curve_tree import NUMBERS, setup_of  # noqa: E402
+from report_folder import write_report  # noqa: E402
+from stub_openai import running_stub  # noqa: E402
+
+
+class Cm:
+    """Stands for cmind: answers as get,mlperf,endpoints,client would."""
+
+    def __init__(self, answer: dict[str, Any]) -> None:
+        self.answer = answer
+        self.cmind = self
+
+    def access(self, request: dict[str, Any]) -> dict[str, Any]:
+        assert request["tags"] == "get,mlperf,endpoints,client"
+        return self.answer
+
+
+def call(folder: Path, texts: dict[str, str], client: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The recipe's call with these inputs, in a folder."""
+    env = {f"CM_MLPERF_CURVE_{key.upper()}": value for key, value in texts.items()}
+    mapping = {key: f"CM_MLPERF_CURVE_{key.upper()}" for key in texts}
+    automation = Cm(client or {"return": 16, "error": "no client"})
+    return {"env": {**env, "CM_TMP_CURRENT_PATH": str(folder)}, "state": {}, "input": texts,
+            "meta": {"input_mapping": mapping}, "automation": automation}  # fmt: skip
+
+
+def test_without_a_client_nothing_is_asked_or_written(tmp_path: Path) -> None:
+    answer = recipe.preprocess(call(tmp_path, given(tmp_path, "http://127.0.0.1:9")))
+    assert answer == {"return": 16, "error": "no client"}
+    assert [path.name for path in tmp_path.iterdir()] == ["data.jsonl"]
+
+
+def test_a_server_that_does_not_answer_ends_the_call_before_anything_is_written(tmp_path: Path) -> None:
+    keys = {f"CM_MLPERF_ENDPOINTS_CLIENT_{key}": "unknown" for key in ("WITH_PATH", "VERSION", "COMMIT")}
+    found = {"return": 0, "new_env": keys}
+    answer = recipe.preprocess(call(tmp_path, given(tmp_path, "http://127.0.0.1:9"), found))
+    assert answer["return"] == 1 and "start the server" in answer["error"] and "_plan" in answer["error"]
+    assert [path.name for path in tmp_path.iterdir()] == ["data.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"c_max": "x"}, "--c_max must be a whole number"),
+        ({"rerun": "good"}, "--rerun must be of failed, invalid, lost, all, got good"),
+        ({"retries": "-1"}, "--retries must be a whole number"),
+        ({"from_recorded": "absent"}, "no runs of the client"),
+        ({"from_recorded": "absent", "division": "Open"}, "unknown division 'Open'"),
+        ({"action": "check"}, "--curve_dir is missing"),
+        ({"action": "view", "curve_dir": "absent"}, "no submission"),
+    ],
+)
+def test_wrong_calls_say_what_is_wrong(tmp_path: Path, changed: dict[str, str], words: str) -> None:
+    request = call(tmp_path, given(tmp_path, "http://127.0.0.1:9", **changed))
+    request["env"] |= dict.fromkeys(
+        ("CM_MLPERF_ENDPOINTS_CHECKER_BIN_WITH_PATH", "CM_MLPERF_ENDPOINTS_VIEWER_BIN_WITH_PATH"), "/bin/false"
+    )
+    answer = recipe.preprocess(request)
+    assert answer["return"] == 1 and words in answer["error"], answer
+
+
+def test_recorded_runs_become_a_tree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in NUMBERS:
+        write_report(tmp_path / "runs" / f"run-{number}", setup_of(number))
+    request = call(tmp_path, {"from_recorded": "runs", "offline": "elected", "division": "RDI"})
+    assert recipe.preprocess(request) == {"return": 0}
+    submission = Path(request["env"]["CM_MLPERF_CURVE_TREE"])
+    assert submission == tmp_path / "results/recorded/tree/unnamed/unnamed-0001"
+    points = sorted((submission / "results/undeclared/gpt-oss-120b").iterdir())
+    assert {path.name for path in points} == {f"r{number}" for number in NUMBERS}
+    said = capsys.readouterr().out
+    assert "E17" in said and "not declared" in said and f"--curve_dir={submission}" in said
+
+
+def test_a_declaration_is_used_and_its_faults_are_named(tmp_path: Path) -> None:
+    for number in NUMBERS:
+        write_report(tmp_path / "runs" / f"run-{number}", setup_of(number))
+    from mlperf_curves.declaration import form
+
+    text = form().replace("organization: unnamed", "organization: LabOrg")
+    (tmp_path / "submission.yaml").write_text(text, encoding="utf-8")
+    request = call(tmp_path, {"from_recorded": "runs", "submission": "submission.yaml"})
+    assert recipe.preprocess(request) == {"return": 0}
+    submission = Path(request["env"]["CM_MLPERF_CURVE_TREE"])
+    assert submission.parent.name == "LabOrg"
+    assert json.loads((submission / "docs/provenance.json").read_text())["label"] == ""
+    (tmp_path / "submission.yaml").write_text(text.replace("LabOrg", "../up"), encoding="utf-8")
+    answer = recipe.preprocess(request)
+    assert answer["return"] == 1 and "organization is the name of a folder, got '../up'" in answer["error"]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[TemporaryHome]:
+    found = TemporaryHome(tmp_path)
+    yield found
+    found.close()
+
+
+def words_of(texts: dict[str, str]) -> list[str]:
+    return [f"--{key}={value}" for key, value in texts.items()]
+
+
+def test_the_plan_is_one_json_object_and_needs_neither_client_nor_server(home: TemporaryHome) -> None:
+    texts = given(home.work, "http://127.0.0.1:9", points="auto", c_max="64")
+    done = home.run_cm("run,mlperf,curve,_plan", *words_of(texts))
+    assert done.code == 0, done.stderr
+    found = done.answer["new_state"]["mlperf_curve"]
+    assert [one["concurrency"] for one in found["points"]] == [1, 2, 3, 5, 10, 18, 34, 64]
+    assert not (home.work / "results").exists()
+
+
+@pytest.mark.full
+def test_a_killed_curve_goes_on_behind_its_third_point(home: TemporaryHome) -> None:
+    program = standin(home.work)
+    calls = home.work / "calls"
+    with running_stub() as (_, root):
+        texts = given(home.work, f"{root}/tokens=6,ttft_ms=4,tpot_ms=2", points="auto", accuracy="mandatory",
+                      accuracy_dataset="data.jsonl", eval_method="string_match", client=str(program))  # fmt: skip
+        env = {"STANDIN_CALLS": str(calls), "TMPDIR": str(home.folder)}
+        child = home.start_run("run,mlperf,curve", *words_of(texts), env=env)
+        points = home.work / "results" / "small" / "points"
+        wait_until(lambda: len(list(points.glob("*/done.json"))) >= 3, "three points to be done")
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+        before = {path: path.stat().st_mtime_ns for path in points.glob("*/done.json")}
+        made = calls.read_text().splitlines()
+        done = home.run_cm("run,mlperf,curve", *words_of(texts), "--rerun=invalid,failed", env=env)
+    assert done.code == 0, done.stdout + done.stderr
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    finished = {path.parent.name.split("-")[0] for path in before}
+    again = {line.split()[0].rpartition("_")[2] for line in calls.read_text().splitlines()[len(made) :]}
+    assert not finished & again
+    tree = Path(done.answer["new_env"]["CM_MLPERF_CURVE_TREE"])
+    assert {path.name for path in (tree / "results/undeclared/gpt-oss-120b").iterdir()} == {
+        f"r{number}" for number in (1, 2, 3, 5, 8, 14, 24, 40)
+    }
+    scored = {path.parent.name for path in tree.glob("results/*/*/*/accuracy_results.json")}
+    assert scored == {"r1", "r2", "r5", "r14", "r40"}
