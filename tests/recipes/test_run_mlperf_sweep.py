@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import TemporaryHome
+from helpers import Finished, TemporaryHome
 
 TAGS = "run,mlperf,sweep"
 TOY = {
@@ -47,6 +47,13 @@ def toy(home: TemporaryHome) -> TemporaryHome:
     home.recipe("run-toy", TOY, run_sh=RUN_TOY)
     (home.work / "s.yaml").write_text(FILE, encoding="utf-8")
     return home
+
+
+def installing(home: TemporaryHome, *words: str) -> Finished:
+    """A sweep that may install what it needs first."""
+    child = home.start("run", "script", f"--tags={TAGS}", "--quiet", "--out=json", *words)
+    said = [text.decode() for text in child.communicate(timeout=900)]
+    return Finished(child.returncode, *said)
 
 
 def state_of(finished: Any) -> dict[str, Any]:
@@ -143,7 +150,7 @@ def test_four_points_of_digits_are_run_and_kept(home: TemporaryHome) -> None:
         "format: 1\nname: digits\nbase: {model: digits, scenario: Offline, mode: performance, execution_mode: test}\n"
     )
     (home.work / "s.yaml").write_text(text + "sweep: {batch_size: [1, 8], instances: [1, 2]}\n", encoding="utf-8")
-    made = home.run_cm(TAGS, "--file=s.yaml")
+    made = installing(home, "--file=s.yaml")
     assert made.code == 0, made.stderr
     folder = home.work / "results" / "digits"
     assert json.loads((folder / "sweep.json").read_text())["totals"] == {"points": 4, "done": 4}
@@ -157,7 +164,7 @@ def test_four_points_of_digits_are_run_and_kept(home: TemporaryHome) -> None:
 
 def assert_prestaged_points_need_the_cache(home: TemporaryHome, folder: Path) -> None:
     """Points that were prepared run from the cache alone; with another cache each fails and names the step."""
-    prepared = home.run_cm(TAGS, "--file=s.yaml", "--results_dir=again", "--prestage=yes", "--where=batch_size=8")
+    prepared = installing(home, "--file=s.yaml", "--results_dir=again", "--prestage=yes", "--where=batch_size=8")
     assert prepared.code == 0, prepared.stderr
     elsewhere = {"CROWDPERF_CACHE": str(home.folder / "other cache")}
     lock = home.work / "again" / "digits" / "crowdperf.lock"

@@ -108,6 +108,13 @@ def test_stop_begins_no_further_point_here_and_cancels_what_is_queued(tmp_path: 
     assert states == {"a": State.FAILED, "b": State.CANCELLED, "c": State.RUNNING}
 
 
+def test_a_sweep_that_was_cancelled_begins_no_further_point(tmp_path: Path) -> None:
+    executor = ToldExecutor({"a": [State.CANCELLED], "b": [State.DONE]})
+    states, _, said = run(tmp_path, executor, "ab", at_once=1)
+    assert (executor.started, exit_code(states, "ab")) == (["a"], 2)
+    assert "the sweep was cancelled" in said
+
+
 def test_a_call_that_does_not_wait_says_that_points_are_under_way(tmp_path: Path) -> None:
     executor = ToldExecutor({"a": [State.SUBMITTED]})
     states, _, _ = run(tmp_path, executor, "a", waits=False)

@@ -126,40 +126,41 @@ class Sweep:
         left = to_start(states, ids, self.conduct.rerun)
         kept = sum(states.get(each) is State.DONE for each in ids)
         self.say(f"{len(ids)} points: {kept} kept, {len(left)} to run, {len(ids) - kept - len(left)} left as they are")
-        tries = 1 + self.conduct.retries
         try:
-            while left and tries:
-                self._start(left)
-                tries -= 1
-                if not self.conduct.waits:
-                    break
+            for tries_left in range(self.conduct.retries, -1, -1):
+                if left:
+                    self._start(left)
+                if self.conduct.waits:
+                    self.executor.wait(self.folder, self._changed)
                 states = self.executor.states(self.folder)
-                left = (
-                    [each for each in left if states.get(each) in AGAIN] if not self._has_to_stop(states, ids) else []
-                )
-                if left and tries:
-                    self.say(f"again, because they were interrupted or lost: {', '.join(left)}")
-            if self.conduct.waits:
-                self.executor.wait(self.folder, self._changed)
+                left = [each for each in ids if states.get(each) in AGAIN]
+                if not left or not tries_left or not self.conduct.waits or self._has_to_stop(states, ids):
+                    break
+                self.say(f"again, because they were interrupted or lost: {', '.join(left)}")
         finally:
             states = self.executor.states(self.folder)
             self.collect(states)
         return states
 
     def _start(self, left: Sequence[str]) -> None:
-        """Hands the points over, and waits for them where the call waits."""
+        """Hands the points over: all at once, or so many at a time where the executor runs them itself."""
         at_once = self.conduct.at_once or len(left)
         for begin in range(0, len(left), at_once):
             part = left[begin : begin + at_once]
-            if self.conduct.at_once and begin and self._has_to_stop(self.executor.states(self.folder), left):
-                self.say(f"stopped: {len(left) - begin} points are not begun (--on_failure=stop)")
+            if self.conduct.at_once and begin and (why := self._reason_to_stop(left[:begin], left)):
+                self.say(f"stopped: {len(left) - begin} points are not begun ({why})")
                 return
             self.executor.start(self.folder, [self.folder.point(each) for each in part])
             self._changed()
             if begin + at_once >= len(left):
                 self.started()
-            if self.conduct.waits:
-                self.executor.wait(self.folder, self._changed)
+
+    def _reason_to_stop(self, begun: Sequence[str], ids: Sequence[str]) -> str:
+        """Why no further point is to be begun here; empty where nothing speaks against it."""
+        states = self.executor.states(self.folder)
+        if any(states.get(each) is State.CANCELLED for each in begun):
+            return "the sweep was cancelled"
+        return "--on_failure=stop" if self._has_to_stop(states, ids) else ""
 
     def _has_to_stop(self, states: Mapping[str, State], ids: Sequence[str]) -> bool:
         return self.conduct.stops and any(states.get(each) in (State.FAILED, State.INVALID) for each in ids)
