@@ -24,7 +24,7 @@ from mlperf_sweeps.executor import ExecutorError
 from mlperf_sweeps.executors import KIND, LOCAL
 from mlperf_sweeps.folder import State
 from mlperf_sweeps.planning import Plan, plan_json, plan_text, with_earlier
-from mlperf_sweeps.report import Report
+from mlperf_sweeps.report import Report, read_report
 from mlperf_sweeps.slurm import SlurmExecutor
 from mlperf_sweeps.states import status
 
@@ -104,14 +104,14 @@ def carry_out(i: dict[str, Any], call: Call, made: Plan, found: dict[str, Any]) 
     earlier = sweep.read_plan(call.folder)
     if any(path.name != ".lock" for path in call.folder.path.iterdir()) and not earlier:
         return failure(f"{call.folder.path} is not the folder of a sweep, and not empty; give the sweep another name")
-    if earlier and made.recipe not in (known := {point.command.split("--tags=")[1].split()[0] for point in earlier}):
-        return failure(f"{call.folder.path} has points of {', '.join(known)}; give the sweep another name")
+    if earlier and (known := read_report(call.folder.path).facts.recipe) != made.recipe:
+        return failure(f"{call.folder.path} has points of the recipe {known}; give the sweep another name")
     program = call.program
     if call.is_yes("prestage", otherwise=call.settings[KIND] != LOCAL) and found:
         program = replace(program, more=prestage.prestage(i["automation"].cmind.access, call, found))
     points = with_earlier(made.points, earlier)
     write_whole(call.folder.sweep_file, call.text)
-    sweep.write_json(call.folder.plan_file, plan_json(replace(made, points=points), {}))
+    sweep.write_json(call.folder.plan_file, plan_json(replace(made, points=points)))
     for point in made.points:
         folder = call.folder.point(point.id)
         sweep.write_point(folder, program.point_file(point, folder))

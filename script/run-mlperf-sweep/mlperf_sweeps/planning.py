@@ -205,8 +205,12 @@ def counts(points: Sequence[PlannedPoint]) -> dict[str, dict[str, int]]:
     return {key: dict(counter) for key, counter in found.items()}
 
 
-def plan_json(plan: Plan, states: Mapping[str, str]) -> dict[str, Any]:
-    """plan.json; `states` says of the points that have a folder what has become of them."""
+def plan_json(plan: Plan, states: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """plan.json; with `states` also what has become of each point: those it does not name are planned."""
+
+    def state(point: PlannedPoint) -> dict[str, str]:
+        return {} if states is None else {"state": states.get(point.id, "planned")}
+
     return {
         "format": FORMAT,
         "name": plan.name,
@@ -223,10 +227,7 @@ def plan_json(plan: Plan, states: Mapping[str, str]) -> dict[str, Any]:
         "downloads": list(plan.downloads),
         "disk_mb": plan.disk_mb,
         "problems": list(plan.problems),
-        "points": [
-            {**asdict(point), "state": states.get(point.id, "planned"), "limit_min": limit_min(point.planned_s)}
-            for point in plan.points
-        ],
+        "points": [{**asdict(point), **state(point), "limit_min": limit_min(point.planned_s)} for point in plan.points],
     }
 
 
