@@ -74,6 +74,7 @@ def test_there_is_no_best_of_figures_that_cannot_be_compared() -> None:
     other = row(2, 9.0)
     figures = replace(other.figures[0], scenario="Server")
     assert best_of([row(1, 5.0), replace(other, figures=(figures,))]) is None
+    assert best_of([replace(other, figures=other.figures * 2)]) is None
     assert best_of([]) is None
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
+
 import pytest
 from mlperf_sweeps.choice import Choice, parse_where
 from mlperf_sweeps.definition import SweepError, parse_definition
@@ -172,3 +175,19 @@ def test_a_name_may_not_differ_between_points() -> None:
 def test_a_where_that_is_not_key_and_value_is_refused(text: str) -> None:
     with pytest.raises(SweepError, match="--where must be KEY=VALUE"):
         parse_where(text)
+
+
+PIECES = [*"{}[],:\"'\n -&*!|>#%@\t0a", "null", "{x}", "{ x }", "{{", "!!python/object:os.system", "*a", "&a ", "<<: ",
+          ".inf", "base", "zip", "override_", "zip_override_q", "[[1,2],3]", "{a: {b: 1}}", "!!binary aa"]  # fmt: skip
+
+
+@pytest.mark.full
+def test_a_damaged_file_makes_points_or_is_refused() -> None:
+    chance = random.Random(20)
+    for _ in range(3000):
+        text = EXAMPLE
+        for _ in range(chance.randint(1, 4)):
+            begin = chance.randrange(len(text))
+            text = text[:begin] + chance.choice(PIECES) + text[begin + chance.choice((0, 1, 3, 20)) :]
+        with contextlib.suppress(SweepError):
+            assert expanded(text, Choice(chance.choice(("", "base", "*size*")))).points

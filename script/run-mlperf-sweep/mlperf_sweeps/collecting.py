@@ -209,8 +209,10 @@ def sweep_csv(rows: Sequence[Row]) -> str:
 
 
 def best_of(rows: Sequence[Row]) -> Row | None:
-    """The valid point with the best figure; None where no two could be compared: other scenario, metric or unit."""
+    """The valid point with the best figure; None where they differ in scenario, metric or model, or have several."""
     valid = [row for row in rows if row.value is not None]
+    if any(len(row.figures) > 1 for row in valid):
+        return None
     kinds = {(row.first.scenario, row.first.metric["name"], row.first.metric["unit"])
              for row in valid if row.first and row.first.metric}  # fmt: skip
     if len(kinds) != 1 or len({row.point.inputs.get("model") for row in valid}) != 1:
@@ -227,11 +229,8 @@ def varied_text(point: PlannedPoint) -> str:
 
 
 def _figure_text(row: Row) -> str:
-    metric = row.first.metric if row.first else None
-    if not metric:
-        return _score_text(row.first)
-    more = f" and {len(row.figures) - 1} more" if len(row.figures) > 1 else ""
-    return f"{metric['value']:.6g} {metric['unit']}{more}"
+    found = [f"{each.metric['value']:.6g} {each.metric['unit']}" for each in row.figures if each.metric]
+    return "; ".join(found) or _score_text(row.first)
 
 
 def summary_text(facts: Facts, rows: Sequence[Row]) -> str:
