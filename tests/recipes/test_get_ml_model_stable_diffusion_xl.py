@@ -1,0 +1,97 @@
+"""get-ml-model-stable-diffusion-xl and get-dataset-coco2014: copies are found and looked at, made captions have the
+real form."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness_libraries import need
+from recipe_loader import RECIPES, load_recipe, recipe_meta
+
+SOURCES = [RECIPES / name for name in ("get-mlperf-data-lib", "get-mlperf-results-lib", "app-mlperf-inference")]
+sys.path += [str(source) for source in SOURCES]
+
+
+def call(hook_input: Any, source: str, path: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
+    env = {"CM_SDXL_SOURCE": source, "CM_ML_MODEL_FRAMEWORK": "onnx", "CM_MLPERF_DATA_GIVEN_PATH": path}
+    i = hook_input(env)
+    return load_recipe("get-ml-model-stable-diffusion-xl").preprocess(i), i["env"]
+
+
+def pipeline(folder: Path) -> Path:
+    for part in ("text_encoder", "text_encoder_2", "unet", "vae", "tokenizer", "tokenizer_2"):
+        (folder / part).mkdir(parents=True)
+        if part.startswith("tokenizer"):
+            (folder / part / "vocab.json").write_text("{}")
+            (folder / part / "merges.txt").write_text("")
+        else:
+            (folder / part / "model.safetensors").write_bytes(b"x")
+    return folder
+
+
+def test_without_a_copy_both_say_where_to_get_one(hook_input, inside):
+    answer, _ = call(hook_input, "published")
+    assert answer["return"] == 1
+    for part in ("stable-diffusion-xl-1-0-fp32-checkpoint.uri", "text_encoder_2/*.safetensors", "tokenizer/vocab.json"):
+        assert part in answer["error"]
+    i = hook_input({"CM_DATASET_COCO2014_WAY": "given", "CM_MLPERF_DATA_GIVEN_PATH": ""})
+    answer = load_recipe("get-dataset-coco2014").preprocess(i)
+    assert answer["return"] == 1 and "pt_inception-2015-12-05-6726825d.pth" in answer["error"]
+
+
+def test_the_pipelines_folder_is_found_and_its_tokenizers_compared(hook_input, inside, tmp_path, monkeypatch):
+    from mlperf_data import room
+
+    monkeypatch.setattr(room, "shortage_here", lambda what, needed, i: None)
+    folder = pipeline(tmp_path / "model" / "checkpoint_pipe")
+    answer, env = call(hook_input, "published", str(tmp_path))
+    assert answer == {"return": 0} and env["CM_SDXL_WEIGHTS_PATH"] == str(folder)
+    assert json.loads(env["CM_SDXL_FACTS"])["reference"]["CLIP_SCORE"] == 31.74981837
+    (folder / "tokenizer_2" / "merges.txt").write_text("a b\n")
+    answer, _ = call(hook_input, "published", str(tmp_path))
+    assert answer["return"] == 1 and "tokenizer_2/merges.txt differ" in answer["error"]
+    (folder / "tokenizer_2" / "merges.txt").unlink()
+    answer, _ = call(hook_input, "published", str(tmp_path))
+    assert answer["return"] == 1 and "there is no" in answer["error"]
+    (folder / "vae" / "model.safetensors").unlink()
+    answer, _ = call(hook_input, "published", str(tmp_path))
+    assert answer["return"] == 1 and "no folder with weights in text_encoder, text_encoder_2, unet" in answer["error"]
+    answer, _ = call(hook_input, "random", str(folder))
+    assert answer["return"] == 1 and "exclude each other" in answer["error"]
+
+
+def test_the_full_size_is_refused_where_there_is_no_room_with_the_figure(hook_input, inside, monkeypatch):
+    from mlperf_data import room
+
+    monkeypatch.setattr(room, "shortage_here", lambda what, needed, i: f"{what}: {needed.memory_bytes / 1e9:.1f} GB")
+    answer, _ = call(hook_input, "random")
+    assert answer["return"] == 1 and "34.3 GB" in answer["error"] and "_tiny" in answer["error"]
+    assert call(hook_input, "tiny")[0] == {"return": 0}
+    tiny = recipe_meta("get-ml-model-stable-diffusion-xl")["variations"]["tiny"]
+    assert "get,dataset,coco2014,_tiny" in json.dumps(tiny)
+
+
+@pytest.mark.parametrize(
+    ("count", "code"), [("1", 2), pytest.param("3", 0, marks=pytest.mark.full)]  # torch, and two networks
+)  # fmt: skip
+def test_made_captions_are_what_the_harness_reads(count, code, tmp_path):
+    need("numpy", "torch", "safetensors")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, SOURCES))}
+    program = RECIPES / "get-dataset-coco2014" / "make_captions.py"
+    done = subprocess.run(
+        [sys.executable, "-B", str(program), "--count", count, "--kind", "tiny", "--output_dir", str(tmp_path)],
+        env=env, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    if code == 0:
+        from harness.datasets.coco2014 import CLIP_FILES, open_dataset
+
+        dataset = open_dataset(tmp_path)
+        assert dataset.count == 3 and dataset.facts.is_synthetic and dataset.latent.shape == (4, 16, 16)
+        assert len(dataset.files) == 5 and dataset.scoring_file(CLIP_FILES).is_file()
