@@ -140,10 +140,14 @@ def precision(documents: Documents) -> str:
 
 
 def software(documents: Documents) -> tuple[str, str]:
-    """The stack's family and the versions in it, its own first: `onnxruntime`, `onnxruntime 1.23.0, numpy 2.3`."""
+    """The stack's family and the versions in it, its own first: `onnxruntime`, `onnxruntime 1.23.0, loadgen 6.0.17`.
+
+    What every run has and no figure depends on, and remarks that stand among the versions, are left out.
+    """
     framework = _text(documents.system.get("framework"))
     backend = _text(setting(documents.result, "backend"))
-    versions = {str(name): str(value) for name, value in _object(documents.result.get("versions")).items()}
+    said = {str(name): str(value) for name, value in _object(documents.result.get("versions")).items()}
+    versions = {name: value for name, value in said.items() if value[:1].isdigit() and name not in ("numpy", "python")}
     if not backend:
         return published.stack_of(framework), framework
     names = sorted(versions, key=lambda name: (name != backend, name))
