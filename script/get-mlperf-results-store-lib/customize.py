@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 NEEDED = ("check-mlperf-submission", "run-mlperf-curve")
-"""The recipes whose packages have the rules of a log (mlperf_gate) and the form of an Endpoints tree (mlperf_curves)."""
+"""The recipes whose packages have the rules of a log (mlperf_gate) and the form of an Endpoints tree
+(mlperf_curves)."""
 
 
 def plan(i):

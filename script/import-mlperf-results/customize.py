@@ -7,13 +7,10 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 import dataclasses
 import sqlite3
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mlperf_results.names import counted, printable
-from results_store.importing import NothingToImport, Report, import_loaded, load
+from results_store.importing import NothingToImport, import_loaded, load, report_lines
 from results_store.objects import WrongObject
 from results_store.refusal import BundleRefused
 from results_store.schema import StoreError
@@ -22,7 +19,6 @@ from results_store.summarycsv import WrongTable
 
 HINT = "hint: cm run script --tags=import,mlperf,results --db=results.db --path=results"
 NOT_FOUND = 16
-SHOWN = 20
 
 
 def paths_of(env: dict[str, Any]) -> tuple[Path, Path] | str:
@@ -47,28 +43,6 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
         why = "is a folder" if database.is_dir() else "has no folder to lie in"
         return {"return": 1, "error": f"--db={database} {why}; give a file\n{HINT}"}
     return {"return": 0, "runs": []}
-
-
-def report_lines(report: Report) -> Iterator[str]:
-    """What became of an import, in words; of long lists the beginning."""
-    yield f"{counted(len(report.added), 'result')} added, {report.known:,} known already ({report.kind})"
-    if report.changed:
-        yield f"{counted(len(report.changed), 'result')} kept as before: the same run has other content now"
-    if report.withdrawn:
-        yield f"{counted(report.withdrawn, 'result')} left out: withdrawn from this database"
-    left_out = [f"{found.place}: {found.reason}" for found in report.left_out]
-    notes = [f"{note} (of {count})" if count > 1 else note for note, count in _by_words(report.notes).items()]
-    for heading, lines in (("left out", left_out), ("noted", notes)):
-        if lines:
-            yield f"{heading}:"
-            yield from (f"  {printable(line)}" for line in lines[:SHOWN])
-            if len(lines) > SHOWN:
-                yield f"  and {len(lines) - SHOWN:,} more (--out=json has all)"
-
-
-def _by_words(notes: list[str]) -> Counter[str]:
-    """How many results have each note; a note that begins with an id is counted without it."""
-    return Counter(note.partition(": ")[2] if " " not in note.partition(": ")[0] else note for note in notes)
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:

@@ -84,7 +84,8 @@ BAD = (
     ({"read_only": "yes", "open_uploads": "yes"}, "takes no uploads"),
     ({"origin": "*"}, "a scheme and a host"),
     ({"origin": "https://a@b"}, "a scheme and a host"),
-    ({"db": ""}, "--db is missing"),
+    ({"path": "gone"}, "gone is not there"),
+    ({"path": ".", "read_only": "yes"}, "puts nothing into"),
 )
 
 

@@ -13,11 +13,15 @@ def write_whole(path: Path, text: str) -> None:
     write_bytes_whole(path, text.encode("utf-8"))
 
 
-def write_bytes_whole(path: Path, content: bytes) -> None:
-    """Write `content` beside `path` and rename it; the folder is made. Raises OSError."""
+def write_bytes_whole(path: Path, content: bytes, mode: int = 0o666) -> None:
+    """Write `content` beside `path` and rename it; the folder is made. Raises OSError.
+
+    mode: the file's, less the process's umask; 0o600 for what nobody else may read.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-    unfinished.write_bytes(content)
+    with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
+        file.write(content)
     os.replace(unfinished, path)
 
 

@@ -9,10 +9,13 @@ from __future__ import annotations
 import hashlib
 import itertools
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+
+from mlperf_results.names import counted, printable
 
 from results_store.exporting import EXPORT, Export, Kept, read_export
 from results_store.keys import digest_of
@@ -24,6 +27,9 @@ from results_store.summarycsv import read_summary_csv
 
 _BATCH = 200
 """Results that are written at once: a server that writes to the same database waits for no longer."""
+
+_SHOWN = 20
+"""Lines of a long list that are printed."""
 
 _POINT = "point.yaml"
 _LOG = "mlperf_log_summary.txt"
@@ -199,3 +205,25 @@ def import_loaded(store: Store, loaded: Loaded, said: Callable[[Report], None] =
                 restore_actions(store, loaded.export, set(report.added), known_keys)
         said(report)
     return report
+
+
+def report_lines(report: Report) -> Iterator[str]:
+    """What became of an import, in words; of long lists the beginning."""
+    yield f"{counted(len(report.added), 'result')} added, {report.known:,} known already ({report.kind})"
+    if report.changed:
+        yield f"{counted(len(report.changed), 'result')} kept as before: the same run has other content now"
+    if report.withdrawn:
+        yield f"{counted(report.withdrawn, 'result')} left out: withdrawn from this database"
+    left_out = [f"{found.place}: {found.reason}" for found in report.left_out]
+    notes = [f"{note} (of {count})" if count > 1 else note for note, count in _by_words(report.notes).items()]
+    for heading, lines in (("left out", left_out), ("noted", notes)):
+        if lines:
+            yield f"{heading}:"
+            yield from (f"  {printable(line)}" for line in lines[:_SHOWN])
+            if len(lines) > _SHOWN:
+                yield f"  and {len(lines) - _SHOWN:,} more (--out=json has all)"
+
+
+def _by_words(notes: list[str]) -> Counter[str]:
+    """How many results have each note; a note that begins with an id is counted without it."""
+    return Counter(note.partition(": ")[2] if " " not in note.partition(": ")[0] else note for note in notes)

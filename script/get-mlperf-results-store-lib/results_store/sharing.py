@@ -3,7 +3,8 @@
     python -m results_store.sharing --result=FOLDER --collector=URL [--alias=NAME] [--dry_run] [--yes] [--public=A,B]
     python -m results_store.sharing --withdraw=ID --collector=URL
 
-The collector's token comes in the variable CM_MLPERF_COLLECTOR_TOKEN: the token, or the file that holds it. The bundle
+The collector's token comes in the variable CM_MLPERF_COLLECTOR_TOKEN: the token, or the file that holds it; that of a
+collector which this user has started on this machine is known. The bundle
 stays in FOLDER/share/, with the reason where it was not sent; the same line again sends it.
 """
 
@@ -34,6 +35,7 @@ from mlperf_results.wholefile import write_bytes_whole, write_whole
 
 from results_store.bundle import Bundle, NothingToShare, make_bundle, read_bundle
 from results_store.consistency import results_of_bundle
+from results_store.localtokens import known_token
 from results_store.masking import Sender
 from results_store.model import NewResult, Problem
 from results_store.refusal import BundleRefused
@@ -86,8 +88,8 @@ def collector_address(text: str) -> str:
     return text.rstrip("/") + "/"
 
 
-def _token(environ: Mapping[str, str]) -> str:
-    given = environ.get(TOKEN_VARIABLE, "").strip()
+def _token(environ: Mapping[str, str], collector: str) -> str:
+    given = environ.get(TOKEN_VARIABLE, "").strip() or known_token(collector, environ)
     path = Path(given).expanduser()
     if given and len(given) < _LONGEST_TOKEN and path.is_file():
         given = path.read_text(encoding="utf-8")[:_LONGEST_TOKEN].strip().split("\n")[0].strip()
@@ -197,7 +199,7 @@ def share(arguments: argparse.Namespace) -> dict[str, Any]:
     """Make the bundle and send it where that is wanted; returns what became of it. Raises NotShared, OSError."""
     folder = Path(arguments.result).expanduser().resolve()
     to = collector_address(arguments.collector) if arguments.collector else ""
-    token = _token(os.environ)
+    token = _token(os.environ, to)
     public = tuple(filter(None, map(str.strip, arguments.public.split(","))))
     bundle, results = _made(folder, arguments.alias, public)
     print(description(bundle, results, to), flush=True)
@@ -245,7 +247,7 @@ def withdraw(arguments: argparse.Namespace) -> dict[str, Any]:
         raise NotShared(f"there was no key in {key_folder(os.environ)}: nothing was sent from here as this user")
     url = urljoin(to, f"api/v1/results/{quote(arguments.withdraw, safe='')}")
     body = sign_withdrawal(key, arguments.withdraw)
-    answer = call("DELETE", url, body, "application/json", _token(os.environ))
+    answer = call("DELETE", url, body, "application/json", _token(os.environ, to))
     if answer.status != 200:
         raise NotShared(refusal_text(answer))
     print(f"Withdrawn: {printable(arguments.withdraw)}. Its page says so from now on.")

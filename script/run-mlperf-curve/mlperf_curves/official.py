@@ -1,8 +1,8 @@
 """Runs MLCommons' own programs on a tree: the checker of endpoints-submission-cli, and the viewer mlperf-viz.
 
 The checker asks a package index for a newer version of itself and keeps the answer in the home folder. It gets a home
-of its own that already holds an answer, so that it needs no network and leaves the real home alone. Its environment variables are
-the few named here: a seed file that someone has set for all programs is passed on only when it was given.
+of its own that already holds an answer, so that it needs no network and leaves the real home alone. Its environment
+variables are the few named here: a seed file that someone has set for all programs is passed on only when it was given.
 """
 
 from __future__ import annotations

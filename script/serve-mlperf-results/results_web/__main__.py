@@ -5,18 +5,27 @@ Ends with 0 at SIGTERM and SIGINT within 5 s: uploads that have arrived are kept
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
+import sqlite3
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
 import uvicorn
+from results_store.importing import NothingToImport, import_loaded, load, report_lines
+from results_store.localtokens import remember_token
+from results_store.objects import WrongObject
+from results_store.refusal import BundleRefused
+from results_store.schema import StoreError
+from results_store.store import Store
+from results_store.summarycsv import WrongTable
 
 from .access import TokenFileError, Tokens, tokens_of
 from .app import create_app
-from .settings import Settings, SettingsError, settings_of
+from .settings import Settings, SettingsError, is_loopback, settings_of
 
 MOST_CONNECTIONS = 200
 ENDS_WITHIN_S = 4
@@ -65,6 +74,17 @@ def greeting(settings: Settings, port: int, tokens: Tokens | None, is_new: bool)
     return lines
 
 
+def import_all(settings: Settings) -> None:
+    """Put what was named into the database, and print what became of it. Raises SettingsError."""
+    for path in settings.imports:
+        try:
+            with Store.open(settings.database) as store:
+                report = import_loaded(store, load(path))
+        except (NothingToImport, WrongTable, WrongObject, BundleRefused, StoreError, OSError, sqlite3.Error) as error:
+            raise SettingsError(f"--path: {path}: {error}") from error
+        print("\n".join([f"{path}:", *(f"  {line}" for line in report_lines(report))]), flush=True)
+
+
 def main(words: Sequence[str]) -> int:
     """Serve until a signal ends it; 0, or 1 where it cannot be started."""
     try:
@@ -73,11 +93,14 @@ def main(words: Sequence[str]) -> int:
         tokens, is_new = None, False
         if settings.token_file is not None and not settings.read_only:
             tokens, is_new = tokens_of(settings.token_file)
+        import_all(settings)
         listener = listening_socket(settings)
     except (SettingsError, TokenFileError) as error:
         print(f"serve-mlperf-results: {error}", file=sys.stderr)
         return 1
     port = listener.getsockname()[1]
+    if tokens is not None and is_loopback(settings.host):
+        remember_token(port, tokens.upload, os.environ)
     app = create_app(
         settings, tokens, on_start=lambda: print("\n".join(greeting(settings, port, tokens, is_new)), flush=True)
     )

@@ -10,6 +10,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 DEFAULT_PORT: Final = 8090
+DEFAULT_DATABASE: Final = "results.db"
 DEFAULT_NAME: Final = "MLPerf results"
 TRUE_WORDS: Final = frozenset(("yes", "true", "on", "1"))
 FALSE_WORDS: Final = frozenset(("", "no", "false", "off", "0"))
@@ -24,10 +25,12 @@ class Settings:
     """How a collector is started.
 
     token_file: where the tokens are kept; None for a collector without any, which takes uploads from everyone who
-    reaches it and has no moderation. origin: the one foreign origin whose scripts may read the API, "" for none.
+    reaches it and has no moderation. imports: what is put into the database before it is served. origin: the one
+    foreign origin whose scripts may read the API, "" for none.
     """
 
     database: Path
+    imports: tuple[Path, ...] = ()
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     name: str = DEFAULT_NAME
@@ -90,19 +93,26 @@ def _token_file(text: str, database: Path, folder: Path) -> Path | None:
     return folder / Path(text).expanduser()
 
 
+def _imports(text: str, folder: Path) -> tuple[Path, ...]:
+    found = tuple(folder / Path(part.strip()).expanduser() for part in text.split(",") if part.strip())
+    for path in found:
+        if not path.exists():
+            raise SettingsError(f"--path: {path} is not there\nhint: cm run script --tags=show,mlperf,results")
+    return found
+
+
 def settings_of(given: Mapping[str, str], folder: Path) -> Settings:
     """The settings of a call; `folder`: what relative paths are relative to. Raises SettingsError.
 
-    given: inputs by name, all texts: db, host, port, name, token (auto, none or a file), read_only, open_uploads,
+    given: inputs by name, all texts: db, path, host, port, name, token (auto, none or a file), read_only, open_uploads,
     hold_new, behind_proxy, origin, max_body_bytes, bundles_per_hour.
     """
-    if not given.get("db", "").strip():
-        raise SettingsError("--db is missing: the file of the database\nhint: --db=results.sqlite makes a new one")
-    database = folder / Path(given["db"].strip()).expanduser()
+    database = folder / Path(given.get("db", "").strip() or DEFAULT_DATABASE).expanduser()
     host = given.get("host", "").strip() or "127.0.0.1"
     token = given.get("token", "").strip()
     made = Settings(
         database=database,
+        imports=_imports(given.get("path", ""), folder),
         host=host,
         port=_whole(given, "port", DEFAULT_PORT, 0, 65_535),
         name=given.get("name", "").strip() or DEFAULT_NAME,
@@ -116,6 +126,8 @@ def settings_of(given: Mapping[str, str], folder: Path) -> Settings:
         bundles_per_hour=_whole(given, "bundles_per_hour", 60, 1, 1_000_000),
     )
     _check_host(made)
+    if made.read_only and made.imports:
+        raise SettingsError("--read_only puts nothing into the database; leave --path away")
     if made.read_only and (made.open_uploads or made.hold_new):
         raise SettingsError("--read_only takes no uploads; leave --open_uploads and --hold_new away")
     if made.read_only and not database.is_file():
