@@ -6,7 +6,6 @@ import stat
 from pathlib import Path
 
 import pytest
-
 from results_store.localtokens import known_token, remember_token
 
 
