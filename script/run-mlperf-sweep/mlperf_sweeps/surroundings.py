@@ -36,7 +36,7 @@ def other_jobs(node: str) -> list[str] | None:
     own = {os.environ.get("SLURM_JOB_ID", "")}
     command = ["squeue", "-h", "-w", node, "-t", "R", "-o", "%A"]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
     return sorted(set(answer.stdout.split()) - own)
