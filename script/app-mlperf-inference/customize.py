@@ -20,6 +20,7 @@ from mlperf_results.backends import STAND_IN_BACKENDS, misfit
 from mlperf_results.disturbance import VERDICT
 from mlperf_results.layout import ResultsPaths, RunPaths, make_run_id
 from mlperf_results.names import parse_mode, parse_scenario
+from mlperf_results.runrequests import portable_request, read_request
 from mlperf_results.terminal import coloured
 from mlperf_results.textinputs import DEFAULT_KEY_VARIABLE, KEY_VARIABLE, TEXT_KEYS, URL
 
@@ -49,7 +50,7 @@ def compare_with_reference(request: dict, reference: str, folder: Path) -> None:
         return
     path = RunPaths(folder / Path(reference).expanduser()).run_json
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_request(RunPaths(path.parent))
         run_request.require_common(request, content, lambda text: bool(text) and Path(text).exists())
     except (OSError, ValueError, AttributeError) as error:
         raise run_request.RequestError([f"{path} is no run to compare with: {error}"]) from error
@@ -149,7 +150,8 @@ def preprocess(i):
     paths = RunPaths(Path(request["output_dir"]))
     paths.folder.mkdir(parents=True, exist_ok=True)
     paths.result_json.unlink(missing_ok=True)
-    paths.run_json.write_text(json.dumps(request, indent=2) + "\n", encoding="utf-8")
+    written = portable_request(request, paths.folder)
+    paths.run_json.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
     env["CM_MLPERF_OUTPUT_DIR"] = str(paths.folder)
     env["CM_MLPERF_RUN_JSON"] = str(paths.run_json)
     env["CM_TMP_MLPERF_OWNER"] = str(os.getpid())

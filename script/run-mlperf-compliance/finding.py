@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mlperf_results.layout import RunPaths
+from mlperf_results.runrequests import usable_request
 
 from .asking import CallError, MeasuredRun
 
@@ -73,7 +74,7 @@ def find_runs(folder: Path) -> tuple[MeasuredRun, ...]:
         runs.append(
             MeasuredRun(
                 scenario_folder=scenario_folder,
-                request=read_object(paths.run_json),
+                request=usable_request(read_object(paths.run_json), paths.folder),
                 result=result,
                 source=said.get("source"),
                 passed_on=said.get("passed_on") or {},

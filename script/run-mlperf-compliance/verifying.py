@@ -25,6 +25,7 @@ from mlperf_results.benchmarks import record_of
 from mlperf_results.layout import RunPaths
 from mlperf_results.logs import LogError, read_run_logs
 from mlperf_results.names import parse_scenario
+from mlperf_results.runrequests import portable_request, read_request
 from mlperf_results.verification import (
     DamagedLog,
     Verdict,
@@ -129,8 +130,8 @@ def _compare_scores(run: MeasuredRun, folder: Path, scored: Mapping[str, Any], s
             baseline.accuracy_log.open("w", encoding="utf-8") as file,
         ):
             file.writelines(baseline_lines(reference, sampled))
-        request = json.loads(tested.run_json.read_text(encoding="utf-8"))
-        write_whole(baseline.run_json, json.dumps({**request, "output_dir": str(baseline.folder)}, indent=2) + "\n")
+        request = {**read_request(tested), "output_dir": str(baseline.folder)}
+        write_whole(baseline.run_json, json.dumps(portable_request(request, baseline.folder), indent=2) + "\n")
         of_baseline = score(baseline.folder)
         _place(baseline.accuracy_text, accuracy / BASELINE_TEXT)
     finally:

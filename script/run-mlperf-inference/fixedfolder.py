@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mlperf_results.layout import ResultsPaths, RunPaths
+from mlperf_results.runrequests import read_request
 from mlperf_results.wholefile import read_object, write_whole
 
 from .keeping import FORMAT, Candidate, RunRecord, recipes_that_matter, request_of
@@ -104,7 +105,10 @@ def _record(row: object) -> RunRecord | None:
 
 def fingerprints(run_folder: Path) -> dict[str, str]:
     """A digest of the names, sizes and times of what the run in this folder read, by the key of its run.json."""
-    request = read_object(RunPaths(run_folder).run_json) or {}
+    try:
+        request = read_request(RunPaths(run_folder))
+    except (OSError, ValueError):
+        request = {}
     return {key: fingerprint(Path(str(request[key]))) for key in READ_PATHS if request.get(key)}
 
 

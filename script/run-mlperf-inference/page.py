@@ -18,7 +18,7 @@ from .runsettings import HEADING, settings_rows
 from .table import format_value
 
 HOST_NAME_KEY = "CM_HOST_SYSTEM_NAME"
-"""Not shown: what a machine is called says nothing about its results."""
+"""Not kept, and of older results not shown: what a machine is called says nothing about its results."""
 
 _NANOSECONDS_PER_MS = 1e6
 LATENCY_NOTE = (

@@ -24,6 +24,7 @@ from mlperf_results.wholefile import write_whole
 from . import secondtry
 from .matrix import RunSpec
 from .outcome import FinishedRun
+from .page import HOST_NAME_KEY
 
 SCORER = "process-mlperf-accuracy"
 PAGE_NAME = "results.html"
@@ -152,8 +153,8 @@ def recipe_facts(recipes_folder: Path) -> list[dict[str, Any]]:
 
 
 def host_facts(env: Mapping[str, Any]) -> dict[str, Any]:
-    """What detect-os and detect-cpu found, by their env keys."""
-    return {key: env[key] for key in sorted(env) if key.startswith("CM_HOST_")}
+    """What detect-os and detect-cpu found, by their env keys, but for the machine's name."""
+    return {key: env[key] for key in sorted(env) if key.startswith("CM_HOST_") and key != HOST_NAME_KEY}
 
 
 def read_loads(paths: ResultsPaths, runs: Iterable[FinishedRun]) -> dict[str, Any]:

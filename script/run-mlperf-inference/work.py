@@ -12,8 +12,10 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
+from mlperf_results.honestpaths import HOME, RESULT, Places, honest
 from mlperf_results.layout import ResultsPaths, RunPaths
 from mlperf_results.names import Mode
 from mlperf_results.privacy import Known, known_here, masked
@@ -196,6 +198,8 @@ def _finish(call: Call, runs: list[FinishedRun], remarks: outcome.Remarks) -> di
     environment = outcome.environment_record(runs, session.host_facts(env), remarks.recipes, remarks.command)
     for row, run in zip(environment["runs"], runs, strict=True):
         row["dependencies"] = list(keeping.dependencies_of(call.app_meta, run.spec))
+    places = Places({RESULT: str(paths.folder), HOME: str(Path.home())})
+    results, environment = honest(results, places), honest(environment, places)
     html = shareable(page.render(title, results, environment, session.read_loads(paths, runs)))
     session.write_records(paths, results, environment, text, html)
     shown = coloured(text, sys.stdout, os.environ, table.warnings_of(results))

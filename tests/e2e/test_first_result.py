@@ -7,15 +7,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
+import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "script" / "get-mlperf-results-lib"))
+from mlperf_results.honestpaths import absolute_paths  # noqa: E402
+from mlperf_results.privacy import SHORTEST_NAME  # noqa: E402
+
 SCENARIOS = ["SingleStream", "MultiStream", "Offline", "Server"]
 
 
@@ -150,6 +157,22 @@ def test_each_run_leaves_its_load_and_nvidias_summary_and_the_call_a_page(
     page = (folder / "results.html").read_text(encoding="utf-8")
     assert page.count("<svg") >= 8
     assert "test run, not a valid MLPerf result" in page
+
+
+def test_no_file_of_a_result_names_a_folder_or_the_machine(
+    checkout: Path, first: subprocess.CompletedProcess[str]
+) -> None:
+    folder = max((checkout / "results").iterdir())
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert len(files) > 80
+    name = re.compile(rf"\b{re.escape(socket.gethostname())}\b")
+    for path in files:
+        text = path.read_text(encoding="utf-8", errors="replace")
+        assert str(checkout) not in text, path
+        if not path.name.startswith("mlperf_log_"):  # LoadGen lists its sources by names that begin with a slash
+            assert [found[0] for found in absolute_paths(text)] == [], path
+            assert len(socket.gethostname()) < SHORTEST_NAME or not name.search(text), path
+    assert "CM_HOST_SYSTEM_NAME" not in (folder / "environment.json").read_text(encoding="utf-8")
 
 
 def test_no_entry_is_left_half_made(checkout: Path, first: subprocess.CompletedProcess[str]) -> None:

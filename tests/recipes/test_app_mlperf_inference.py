@@ -20,6 +20,8 @@ several = load_module("app-mlperf-inference", "several")
 from mlperf_results.appnames import app_names  # noqa: E402 - importable from here on
 from mlperf_results.backends import BACKENDS  # noqa: E402
 from mlperf_results.benchmarks import RECORDS  # noqa: E402 - importable from here on
+from mlperf_results.layout import RunPaths  # noqa: E402
+from mlperf_results.runrequests import read_request  # noqa: E402
 
 META = recipe_meta("app-mlperf-inference")
 HARNESS = RECIPES / "app-mlperf-inference" / "harness"
@@ -299,8 +301,8 @@ def test_preprocess_writes_run_json_and_removes_an_old_result(inside, hook_input
     (out / "result.json").write_text("{}")
     i = hook_input({**GOOD, "CM_TMP_CURRENT_PATH": str(inside), "CM_MLPERF_OUTPUT_DIR": "run 1"}, meta=META, input={})
     assert recipe.preprocess(i) == {"return": 0}
-    written = json.loads((out / "run.json").read_text())
-    assert written == build(inside, CM_MLPERF_OUTPUT_DIR="run 1")
+    assert read_request(RunPaths(out)) == build(inside, CM_MLPERF_OUTPUT_DIR="run 1")
+    assert str(inside) not in (out / "run.json").read_text()
     assert i["env"]["CM_MLPERF_RUN_JSON"] == str(out / "run.json")
     assert not (out / "result.json").exists()
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from mlperf_results.honestpaths import RESULT, Places, honest
 from mlperf_results.logs import Json, LoadGenLog
 from mlperf_results.names import (
     DEPARTURE_LABEL,
@@ -116,8 +117,8 @@ def _run_part(config: RunConfig, settings: Settings) -> dict[str, Json]:
 
 
 def build_result(config: RunConfig, settings: Settings, log: LoadGenLog, facts: Facts) -> dict[str, Json]:
-    """Return the content of result.json. `valid` is LoadGen's verdict and no error; an accuracy run is valid without
-    errors."""
+    """Return the content of result.json, without a path of the machine. `valid` is LoadGen's verdict and no error; an
+    accuracy run is valid without errors."""
     metric: Json = None
     figure = log.metric if log.tokens is None else log.published
     if figure is not None:
@@ -127,7 +128,7 @@ def build_result(config: RunConfig, settings: Settings, log: LoadGenLog, facts: 
             "unit": figure.metric.unit,
             "higher_is_better": figure.metric.higher_is_better,
         }
-    return {
+    content: dict[str, Json] = {
         "format": FORMAT,
         "label": run_label(settings, log, facts, config.compliance_test),
         "run": {**_run_part(config, settings), **({} if facts.serving is None else {"serving": dict(facts.serving)})},
@@ -163,6 +164,8 @@ def build_result(config: RunConfig, settings: Settings, log: LoadGenLog, facts: 
         "command": list(facts.command),
         "started_utc": facts.started_utc,
     }
+    written: dict[str, Json] = honest(content, Places({RESULT: str(config.output_dir)}))
+    return written
 
 
 def write_json(path: Path, content: Mapping[str, Json]) -> None:

@@ -3,6 +3,7 @@ result.json."""
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
@@ -13,6 +14,7 @@ from mlperf_results.backends import BACKENDS
 from mlperf_results.layout import RunPaths
 from mlperf_results.logs import Json
 from mlperf_results.names import MULTI_STREAM_SAMPLES_PER_QUERY, Scenario
+from mlperf_results.runrequests import usable_request
 
 from harness import registry
 from harness.config import KnownNames, RunConfig, parse_run_config
@@ -52,7 +54,16 @@ def read_config(path: Path) -> RunConfig:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(str(path), [Problem("the file", str(error), "a readable run.json")]) from error
     known = KnownNames(models=registry.known_names("models"), backends=registry.known_names("backends"))
-    return parse_run_config(text, str(path), known)
+    return parse_run_config(_with_usable_paths(text, path.parent), str(path), known)
+
+
+def _with_usable_paths(text: str, folder: Path) -> str:
+    """The text of a run.json with absolute paths; what is no JSON object stays, for the parser to name."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return json.dumps(usable_request(content, folder)) if isinstance(content, dict) else text
 
 
 def _load_some(parts: Parts, library: Library) -> None:

@@ -1,9 +1,9 @@
 """Takes the paths of one machine out of texts and values: `<result>`, `<cache>`, `<home>`, and `<path>/NAME` elsewhere.
 
-    /home/anna/CM/cache/ab12/digits.onnx    ->  <cache>/ab12/digits.onnx
-    /mnt/models/llama                       ->  <path>/llama
+    /home/anna/CM/cache/a69d89d93790d5b5/digits.onnx    ->  <cache>/a69d89d93790d5b5/digits.onnx
+    /mnt/models/llama                                   ->  <path>/llama
 
-The engine writes records of results with the same three signs. Pure.
+An entry of the cache is known by its name, 16 hex digits. The engine writes records with the same three signs. Pure.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ RESULT, CACHE, HOME, ELSEWHERE = "<result>", "<cache>", "<home>", "<path>"
 _ABSOLUTE = re.compile(r"/(?<![\w:/.<>~)\]+-]/)(?:[^\s/'\"`<>|;,:=()\[\]{}]+/)+[^\s/'\"`<>|;,:=()\[\]{}]*")
 """At least two parts; not behind a letter, digit or sign that makes it the rest of something else ("samples/s")."""
 
+_ENTRY = re.compile(r"[0-9a-f]{16}")
 _NO_FILES = ("/v1/", "/v2/", "/api/", "/dev/", "/proc/", "/sys/")
 """Begins of paths that say nothing about a machine: those of servers' interfaces, and of the kernel's own files."""
 
@@ -47,11 +48,15 @@ def honest_text(text: str, places: Places = NO_PLACES) -> str:
         if folder in text:
             text = re.sub(rf"(?<![\w./-]){re.escape(folder)}(?![\w-])", sign, text)
 
-    def replaced(found: re.Match[str]) -> str:
-        path = found[0].rstrip("/")
-        return f"{ELSEWHERE}/{path.rpartition('/')[2]}" if _is_file(found[0]) else found[0]
+    return _ABSOLUTE.sub(_replaced, text) if "/" in text else text
 
-    return _ABSOLUTE.sub(replaced, text) if "/" in text else text
+
+def _replaced(found: re.Match[str]) -> str:
+    if not _is_file(found[0]):
+        return found[0]
+    parts = found[0].rstrip("/").split("/")
+    entry = next((number for number, part in enumerate(parts) if _ENTRY.fullmatch(part)), None)
+    return f"{ELSEWHERE}/{parts[-1]}" if entry is None else "/".join([CACHE, *parts[entry:]])
 
 
 def honest(value: Any, places: Places = NO_PLACES) -> Any:

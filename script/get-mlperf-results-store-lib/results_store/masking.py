@@ -22,7 +22,7 @@ TEXTS = ("user.conf", "accuracy.txt")
 
 _RESULTS = """
 format run_id label notes is_synthetic model backend device precision source execution_mode passed missing disturbances
-scenarios"""
+scenarios verdict"""
 _RESULT = """
 format label run user_conf_lines is_synthetic issue_shape shape_found_utc shape_candidates warm_up valid invalid_reasons
 errors error_messages metric latency early_stopping min_duration_met min_queries_met duration_s query_count

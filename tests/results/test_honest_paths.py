@@ -1,0 +1,80 @@
+"""No path of the machine stays in what a run writes, and a request is read again from wherever its folder lies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from mlperf_results.honestpaths import Places, absolute_paths, honest, honest_text
+from mlperf_results.layout import RunPaths
+from mlperf_results.runrequests import portable_request, read_request, usable_request
+
+PLACES = Places({"<result>": "/data/results/call", "<home>": "/home/anna", "<root>": "/"})
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("/home/anna/x/y.onnx", "<home>/x/y.onnx"),
+        ("/data/results/call", "<result>"),
+        ("/data/results/call/digits/run.json", "<result>/digits/run.json"),
+        ("/data/results/caller/x", "<path>/x"),
+        ("/home/annabel/x", "<path>/x"),
+        ("/srv/CM/cache/a69d89d93790d5b5/digits.onnx", "<cache>/a69d89d93790d5b5/digits.onnx"),
+        ("/srv/CM/cache/a69d89d93790d5b5", "<cache>/a69d89d93790d5b5"),
+        ("--model=/mnt/models/x --n=3", "--model=<path>/x --n=3"),
+        ("'/mnt/a/b', \"/mnt/c/d/\"", "'<path>/b', \"<path>/d\""),
+        ("python3 /usr/bin/x", "python3 <path>/x"),
+        ("179951 samples/s, 3 tokens/s/user", "179951 samples/s, 3 tokens/s/user"),
+        ("http://host:8000/v1/models", "http://host:8000/v1/models"),
+        ("https://zenodo.org/record/1/files/x", "https://zenodo.org/record/1/files/x"),
+        ("/v1/chat/completions", "/v1/chat/completions"),
+        ("results/a/b, ./a/b, ../a/b, ~/a/b, <home>/a/b", "results/a/b, ./a/b, ../a/b, ~/a/b, <home>/a/b"),
+        ("1/2, and/or, /single", "1/2, and/or, /single"),
+    ],
+)
+def test_a_text_has_signs_in_the_place_of_paths(text: str, shown: str) -> None:
+    assert honest_text(text, PLACES) == shown
+    assert list(absolute_paths(shown)) == []
+
+
+def test_values_and_names_of_fields_are_changed_and_nothing_else() -> None:
+    value = {"a": ["/mnt/x/y", 1, None, True], "/mnt/x/z": {"b": 0.5}}
+    assert honest(value) == {"a": ["<path>/y", 1, None, True], "<path>/z": {"b": 0.5}}
+    assert value["a"] == ["/mnt/x/y", 1, None, True]
+
+
+def test_a_request_is_read_as_it_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/anna")
+    folder = tmp_path / "results" / "run_1"
+    folder.mkdir(parents=True)
+    request = {
+        "model": "digits",
+        "model_path": str(tmp_path / "cache" / "digits.onnx"),
+        "dataset_path": "/home/anna/data",
+        "output_dir": str(folder),
+        "user_conf": None,
+        "serving": {"server": "/mnt/triton/server.json", "batching": "server"},
+        "text": {"server": "http://127.0.0.1:8000"},
+    }
+    written = portable_request(request, folder)
+    assert written["model_path"] == "<result>/../../cache/digits.onnx"
+    assert (written["dataset_path"], written["output_dir"]) == ("<home>/data", "<result>")
+    assert str(tmp_path) not in json.dumps(written) and '"/' not in json.dumps(written)
+    (folder / "run.json").write_text(json.dumps(written))
+    assert read_request(RunPaths(folder)) == request
+    assert usable_request(request, folder) == request  # as older versions wrote it
+
+
+def test_a_moved_checkout_keeps_its_requests(tmp_path: Path) -> None:
+    old, new = tmp_path / "old" / "results" / "r", tmp_path / "new" / "results" / "r"
+    written = portable_request({"model_path": str(tmp_path / "old" / "cache" / "m")}, old)
+    assert usable_request(written, new) == {"model_path": str(tmp_path / "new" / "cache" / "m")}
+
+
+@pytest.mark.parametrize("content", ["[]", "{", "1"])
+def test_what_is_no_request_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "run.json").write_text(content)
+    with pytest.raises(ValueError):
+        read_request(RunPaths(tmp_path))
