@@ -61,10 +61,10 @@ def given_of(env: dict[str, Any]) -> commands.Given:
 
 
 def command_of(i: dict[str, Any]) -> str:
-    """The line that makes the curve again, without what only this machine has."""
+    """The line that makes the curve again."""
     names = [name for name in sorted(i["meta"]["input_mapping"]) if i["input"].get(name)]
     words = [shlex.quote(f"--{name}={i['input'][name]}") for name in names]
-    return masked(" ".join(["cm run script --tags=run,mlperf,curve", *words]), known_here())
+    return " ".join(["cm run script --tags=run,mlperf,curve", *words])
 
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
@@ -181,8 +181,9 @@ def measure(i: dict[str, Any], given: commands.Given, request: CurveRequest) -> 
     say(f"server: first token after {answered.first_token_s * 1000:.0f} ms, {answered.pieces} pieces, "
         f"finish reason {answered.finish_reason}")  # fmt: skip
     say("\n".join(f"note: {note}" for note in (*answered.notes, *request.notes)))
+    shown = masked(command_of(i), known_here())
     run = CurveRun(request=request, client=client, folder=results_folder(given, request.name),
-                   submission=given.path("submission"), command=command_of(i), say=say)  # fmt: skip
+                   submission=given.path("submission"), command=shown, say=say)  # fmt: skip
     states = run.make(LocalExecutor(say=say), conduct)
     return close(i, given, run, states)
 
@@ -198,7 +199,7 @@ def close(i: dict[str, Any], given: commands.Given, run: CurveRun, states: dict[
         events = {one.inputs.name: one.folder.results / "run" / commands.EVENTS for one in points}
         findings = grouped(commands.own_check(given, submission, events).findings)
     page = run.collect(points, findings)
-    say(f"\n{summary_text(page)}\nPage:  {run.folder / PAGE}\nAgain: {run.command}")
+    say(f"\n{summary_text(page)}\nPage:  {run.folder / PAGE}\nAgain: {command_of(i)}")
     i["env"]["CM_MLPERF_CURVE_PATH"] = str(run.folder)
     i["state"]["mlperf_curve"] = {"folder": str(run.folder), "states": {key: one.value for key, one in states.items()}}
     if submission is not None:

@@ -121,7 +121,7 @@ def point_file(point: CurvePoint, client: Client) -> PointFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurveRun:
-    """A curve at work. command: the call, for people. say: gets lines for people."""
+    """A curve at work. command: the call, as files may show it. say: gets lines for people."""
 
     request: CurveRequest
     client: Client
@@ -198,6 +198,7 @@ class CurveRun:
             region=_region(self.request, point.inputs.concurrency),
             state=now.state.value,
             reason=now.reason if now.state not in (State.DONE, State.PLANNED) else "",
+            label=now.label,
             outcome=read_object(point.folder.results / OUTCOME) or {},
         )
 
@@ -215,7 +216,9 @@ class CurveRun:
             ("client", " ".join(filter(None, (self.client.version, self.client.commit)))),
             ("command", self.command),
         ]  # fmt: skip
-        return CurvePage(name=request.name, label=label_of(request), facts=facts, rows=tuple(rows),
+        disturbed = ", ".join(row.name for row in rows if row.label)
+        label = "; ".join(filter(None, (label_of(request), disturbed and f"not measured alone: {disturbed}")))
+        return CurvePage(name=request.name, label=label, facts=facts, rows=tuple(rows),
                          findings=tuple(findings))  # fmt: skip
 
     def _content(self, page: CurvePage, points: Sequence[CurvePoint]) -> Mapping[str, Any]:

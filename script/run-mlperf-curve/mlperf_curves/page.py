@@ -17,13 +17,14 @@ UNOFFICIAL = "Unofficial: not reviewed by MLCommons, and no MLPerf result."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointRow:
-    """A point of the page. name: r12 or offline. state: of mlperf_sweeps. outcome: its outcome.json, empty without."""
+    """A point of the page. name: r12 or offline. state, reason, label: of mlperf_sweeps. outcome: its outcome.json."""
 
     name: str
     concurrency: int
     region: str
     state: str
     reason: str
+    label: str
     outcome: Mapping[str, Any]
 
     def figure(self, key: str) -> float | None:
@@ -58,7 +59,7 @@ _COLUMNS = (
     ("failed", "failed", "{:,.0f}"),
     ("accuracy", "accuracy", "{:.4f}"),
 )
-_CSV = ("name", "concurrency", "region", "state", *(key for key, _, _ in _COLUMNS), "started_utc", "reasons")
+_CSV = ("name", "concurrency", "region", "state", "label", *(key for key, _, _ in _COLUMNS), "started_utc", "reasons")
 
 
 def step_points(rows: Sequence[PointRow]) -> tuple[StepPoint, ...]:
@@ -114,7 +115,7 @@ def csv_text(rows: Sequence[PointRow]) -> str:
     writer.writerow(_CSV)
     for row in rows:
         own = {"name": row.name, "concurrency": row.concurrency, "region": row.region, "state": row.state,
-               "reasons": _reasons(row)}  # fmt: skip
+               "label": row.label, "reasons": _reasons(row)}  # fmt: skip
         values = [own.get(key, row.outcome.get(key)) for key in _CSV]
         writer.writerow([guarded("" if value is None else str(value)) for value in values])
     return stream.getvalue()

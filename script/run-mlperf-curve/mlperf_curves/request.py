@@ -46,7 +46,6 @@ class CurveRequest:
     mode: str
     edition: Edition
     model: str
-    is_agentic: bool
     regions: Regions
     points: tuple[int, ...]
     offline: Offline
@@ -63,7 +62,7 @@ class CurveRequest:
         """Return the least seconds of steady state at a concurrency."""
         if self.mode in FLOORS_S:
             return FLOORS_S[self.mode]
-        return self.edition.floor_s(concurrency, is_agentic=self.is_agentic)
+        return self.edition.floor_s(concurrency, is_agentic=False)
 
     def point_inputs(self, client_version: str, client_commit: str) -> tuple[PointInputs, ...]:
         """Return the points in the order of their runs: ascending, a dedicated Offline run last."""
@@ -269,6 +268,9 @@ def read_request(given: Mapping[str, str], here: Path) -> CurveRequest:
     edition = reader.attempt(lambda: read_edition(Path(seed_sets) if seed_sets else None)) or read_edition()
     name = reader.text("model", needed=True)
     model = reader.attempt(lambda: edition.model(name)) if name else None
+    if model and model.is_agentic:
+        reader.problems.append(f"{name} is an agentic model, which is not measured here: run the client yourself, and "
+                               "give its folders with --from_recorded")  # fmt: skip
     mode = reader.one_of("execution_mode", MODES, "valid")
     offline = Offline(reader.one_of("offline", tuple(one.value for one in Offline), "elected"))
     has_accuracy = reader.one_of("accuracy", ACCURACY, "mandatory") == "mandatory"
@@ -295,7 +297,6 @@ def read_request(given: Mapping[str, str], here: Path) -> CurveRequest:
         mode=mode,
         edition=edition,
         model=name,
-        is_agentic=model.is_agentic,
         regions=regions,
         points=points,
         offline=offline,

@@ -43,8 +43,9 @@ def calibration_s(floor_s: float) -> float:
 def samples_for(floor_s: float, rate: float, dataset_samples: int, concurrency: int = 1, room: float = ROOM) -> int:
     """Return how many samples to issue: floor_s in s, rate in samples/s; raises ValueError for a rate that is not > 0.
 
-    A multiple of the data set, at least as many as may be in flight.
+    A multiple of the data set. The last of them that may be in flight together do not count: they are issued at the end
+    of the steady state, and only then answered.
     """
     if not rate > 0 or not math.isfinite(rate):
         raise ValueError(f"the rate of the calibration must be above 0, got {rate}")
-    return max(1, math.ceil(max(room * floor_s * rate, concurrency) / dataset_samples)) * dataset_samples
+    return max(1, math.ceil((room * floor_s * rate + concurrency) / dataset_samples)) * dataset_samples
