@@ -134,9 +134,15 @@ sweep:
 zip: {batch_size: [1, 2], precision: [a]}
 """
     said = refused(text, max_points=1000).splitlines()
-    assert [line.split(":")[1] for line in said] == ["2", "3", "3", "6", "7", "7"]
-    for words in ("unknown placeholder {nope}", "did you mean batch_size?", "resnet51", "the same inputs", "note is no",
-                  "batch_size has 2, precision has 1"):  # fmt: skip
+    assert [line.split(":")[1] for line in said] == ["2", "3", "3", "5", "6", "7"]
+    for words in (
+        "unknown placeholder {nope}",
+        "did you mean batch_size?",
+        "resnet51",
+        "sweep.threads: 1 is there twice (line 5)",
+        "note is no",
+        "batch_size has 2, precision has 1",
+    ):
         assert words in "\n".join(said)
 
 
@@ -147,6 +153,7 @@ zip: {batch_size: [1, 2], precision: [a]}
         ("sweep: {batch_size: [1]}\noverride_a: {batch_size: 2}\n", "set by override_a and by sweep (line 3)"),
         ("exclude: [{nothing: 1}]\nbase: {threads: 1}\n", "exclude: nothing is not a key"),
         ("base: {threads: '{threads}'}\n", "stands for itself"),
+        ("zip: {batch_size: [1, 1]}\n", "the same inputs as a point of line 3: batch_size=1"),
         ("base: {run_id: a}\n", "run_id is"),
         ("base: {threads: 1}\nexclude: [{threads: 1}]\n", "no point is left by exclude"),
     ],

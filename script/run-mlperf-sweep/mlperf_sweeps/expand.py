@@ -172,6 +172,17 @@ def _clashes(definition: Definition) -> Iterator[Problem]:
                     yield Problem(ours[key].line, f"{key} is set by {one} and by {other} (line {theirs[clash].line})")
 
 
+def _repeated(definition: Definition) -> Iterator[Problem]:
+    """A problem for each value that an axis has twice; n_repeats is what runs a point again."""
+    for key, cells in definition.sweep.items():
+        seen: dict[str, int] = {}
+        for cell in cells:
+            value = text_of(cell.value)
+            if value in seen:
+                yield Problem(cell.line, f"sweep.{key}: {value} is there twice (line {seen[value]}); see n_repeats")
+            seen.setdefault(value, cell.line)
+
+
 def _unused(work: _Work) -> Iterator[Problem]:
     """A problem for each key that is neither an input nor used by a placeholder."""
     definition = work.definition
@@ -205,7 +216,8 @@ def _is_excluded(rule: Mapping[str, tuple[Cell, ...]], texts: Mapping[str, str])
 def expand(definition: Definition, rules: InputRules, choice: Choice, max_points: int) -> Expansion:
     """The points of a definition that `choice` leaves. Raises SweepError with every problem."""
     work = _Work(definition, rules, {*definition.problems}, set(), {}, {})
-    work.problems.update(_clashes(definition), _unknown_exclusions(definition))
+    repeated = list(_repeated(definition))
+    work.problems.update(_clashes(definition), _unknown_exclusions(definition), repeated)
     variants = chosen_variants(definition, choice)
     axes = [len(cells) for cells in definition.sweep.values()]
     combinations = len(variants) * math.prod(axes) * max(1, *map(len, definition.zip.values()), 1)
@@ -221,7 +233,7 @@ def expand(definition: Definition, rules: InputRules, choice: Choice, max_points
             count += len(found) if found is not None else 0
             for point in found or () if count <= max_points else ():
                 line = max((cell.line for cell in combination.values()), default=definition.name.line)
-                if point.id in lines and alike < MOST_ALIKE:
+                if point.id in lines and alike < MOST_ALIKE and not repeated:
                     alike += 1
                     same = f"the same inputs as a point of line {lines[point.id]}: {_listed(point.varied)}"
                     work.problems.add(Problem(line, same))
