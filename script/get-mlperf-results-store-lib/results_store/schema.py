@@ -87,17 +87,14 @@ CREATE TABLE listing (
     metric TEXT NOT NULL, value REAL NOT NULL, unit TEXT NOT NULL, higher_is_better INTEGER NOT NULL, valid INTEGER,
     verification TEXT NOT NULL, labels TEXT NOT NULL, made_utc TEXT NOT NULL, added_utc TEXT NOT NULL
 ) STRICT;
+CREATE UNIQUE INDEX listing_id ON listing (id);
 CREATE INDEX listing_key ON listing (key);
 CREATE INDEX listing_system ON listing (system_key);
 CREATE INDEX listing_signer ON listing (signer);
-CREATE INDEX listing_benchmark ON listing (state, benchmark, precision, scenario);
 CREATE INDEX listing_value ON listing (state, value);
-CREATE INDEX listing_kind ON listing (state, kind);
-CREATE INDEX listing_scenario ON listing (state, scenario);
-CREATE INDEX listing_division ON listing (state, division);
-CREATE INDEX listing_accelerator ON listing (state, accelerator);
-CREATE INDEX listing_stack ON listing (state, stack);
-CREATE INDEX listing_precision ON listing (state, precision);
+CREATE INDEX listing_facets ON listing (
+    state, benchmark, precision, scenario, division, kind, accelerator, stack
+);
 CREATE TABLE label (
     label TEXT NOT NULL, seq INTEGER NOT NULL REFERENCES listing, PRIMARY KEY (label, seq)
 ) STRICT, WITHOUT ROWID;

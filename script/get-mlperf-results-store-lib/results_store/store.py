@@ -25,6 +25,7 @@ from results_store.writing import AddedRow, add_result, drop_body, set_states
 
 What = Literal["hide", "unhide", "note", "block", "unblock", "know", "withdraw"]
 _OF_A_KEY = ("block", "unblock", "know")
+_ALIAS = "SELECT alias FROM signer WHERE key_id = ?"
 _TRUST = {"block": "blocked", "unblock": "none", "know": "known"}
 
 
@@ -161,7 +162,9 @@ class Store:
         sort = sort or Sort()
         sql = listing.page_sql(wanted or Filter(), sort, after, limit)
         found = self._db.execute(sql.text, sql.values).fetchall()
-        rows = tuple(listing.row_of(columns[2:]) for columns in found[:limit])
+        signers = listing.signers_of(found)
+        aliases = {key: str(one[0]) for key in signers if (one := self._one(_ALIAS, key)) is not None}
+        rows = tuple(listing.row_of(columns, aliases) for columns in found[:limit])
         next_key = listing.key_of(sort, found[limit - 1][1], found[limit - 1][0]) if len(found) > limit else ""
         return Page(rows, next_key)
 
