@@ -59,12 +59,13 @@ COMPARED: tuple[Mapping[str, object], ...] = (
 class Agreement:
     """How near the responses of two runs must be.
 
-    dtype: of the numbers in the bytes. tolerance: absolute and relative; 0 means equal bytes. least_part: of the
-    samples, which must agree so.
+    dtype: of the numbers in the bytes. tolerance: absolute and relative; 0 means equal bytes. absolute: where that is
+    another one. least_part: of the samples, which must agree so.
     """
 
     dtype: str = "<f4"
     tolerance: float = 0.0
+    absolute: float | None = None
     least_part: float = 1.0
 
 
@@ -210,7 +211,8 @@ def part_that_agrees(one: Mapping[int, bytes], other: Mapping[int, bytes], rule:
             near += 1
         elif rule.tolerance and len(data) == len(other[index]):
             left, right = (np.frombuffer(values, rule.dtype) for values in (data, other[index]))
-            near += bool(np.allclose(left, right, rtol=rule.tolerance, atol=rule.tolerance))
+            absolute = rule.tolerance if rule.absolute is None else rule.absolute
+            near += bool(np.allclose(left, right, rtol=rule.tolerance, atol=absolute))
     return near / len(one)
 
 
@@ -219,6 +221,7 @@ NEAR = Agreement(tolerance=1e-4)
 AGREEMENTS: Mapping[str, tuple[Agreement, Agreement]] = {
     # Boxes with scores near 0.001 are in one response and not in the other.
     "yolo": (EXACT, Agreement(tolerance=1e-4, least_part=0.75)),
+    "stable_diffusion_xl": (EXACT, Agreement(dtype="u1", tolerance=1e-4, absolute=1.0)),  # rounded to whole numbers
     "unet3d_brats": (EXACT, Agreement(dtype="<f2", tolerance=2e-2)),  # logits in float16
 }
 """By model file: what runs of one backend must agree in, and what two backends must. Others: NEAR in both."""

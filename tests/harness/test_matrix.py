@@ -75,6 +75,7 @@ def test_the_cells_of_a_model_are_all_its_scenarios_in_both_modes() -> None:
         ({0: b"\0\0\0\0", 1: b"\0\0\0@"}, Agreement(tolerance=1e-6), 0.5),
         ({0: b"\0\0\0\0", 1: b"\0\0\x80?\0\0\0\0"}, Agreement(tolerance=1.0), 0.5),
         ({0: b"\0\0\0\0"}, Agreement(tolerance=1.0), 0.0),
+        ({0: b"\1\0\0\0", 1: b"\0\0\x82?"}, Agreement(dtype="u1", tolerance=1e-4, absolute=1.0), 0.5),
     ],
 )
 def test_responses_agree_within_the_rule(other: dict[int, bytes], rule: Agreement, part: float) -> None:
