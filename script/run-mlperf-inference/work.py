@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +30,8 @@ from .matrix import RunSpec
 from .outcome import FinishedRun
 from .resume import Progress, run_name
 
+BROWSE = "cm run script --tags=serve,mlperf,results --path="
+"""Shows a result in the browser, beside others; what it was made of is put into results.db of the current folder."""
 FIRST_TRY = "probes/01"
 """Folder of the first run of a search, below the search's own."""
 TRIED_RATE = re.compile(r"^target_qps : ([0-9.e+]+)$", re.MULTILINE)
@@ -204,7 +207,8 @@ def _finish(call: Call, runs: list[FinishedRun], remarks: outcome.Remarks) -> di
     session.write_records(paths, results, environment, text, html)
     shown = coloured(text, sys.stdout, os.environ, table.warnings_of(results))
     page_path = paths.folder / session.PAGE_NAME
-    call.say(f"\n{shown}\nResults: {paths.folder}\nPage:    {page_path}\nAgain:   {remarks.command}")
+    browse = f"{BROWSE}{shlex.quote(str(paths.folder))}"
+    call.say(f"\n{shown}\nResults: {paths.folder}\nPage:    {page_path}\nBrowse:  {browse}\nAgain:   {remarks.command}")
     if call.is_silent and results["disturbances"]:
         print(coloured("\n".join(results["disturbances"]), sys.stdout, os.environ, results["disturbances"]), flush=True)
     env["CM_MLPERF_RESULTS_RUN_PATH"] = str(paths.folder)
