@@ -62,7 +62,13 @@ def reason_against() -> str:
     missing = [name for name in PROGRAMS if shutil.which(name, path=search_path()) is None]
     if missing:
         return f"{', '.join(missing)} missing; hint: sudo apt-get install -y slurmctld slurmd slurm-client munge"
-    return "" if os.getuid() == 0 else "a Slurm below a temporary folder needs root"
+    if os.getuid() != 0:
+        return "a Slurm below a temporary folder needs root"
+    try:
+        socket.getaddrinfo(socket.gethostname(), None, flags=socket.AI_ADDRCONFIG)
+    except OSError as error:
+        return f"the name of this machine, {socket.gethostname()}, does not resolve: {error}; hint: /etc/hosts"
+    return ""
 
 
 def search_path() -> str:
