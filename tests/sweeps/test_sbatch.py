@@ -12,7 +12,7 @@ from mlperf_sweeps import sbatch, slurmclient
 from mlperf_sweeps.executor import ExecutorError
 from mlperf_sweeps.folder import State, SweepFolder
 from mlperf_sweeps.sbatch import Limits, SlurmOptions
-from mlperf_sweeps.slurm import SlurmExecutor
+from mlperf_sweeps.slurm import SlurmExecutor, states_without_queue
 from point_builder import make_point
 
 
@@ -118,6 +118,18 @@ def test_silence_is_no_answer_about_jobs(fake: Path, tmp_path: Path) -> None:
     with pytest.raises(ExecutorError, match=r"Unable to contact.*the same command finds them again"):
         SlurmExecutor().states(sweep)
     assert len(calls(fake, "squeue")) == 3
+
+
+def test_what_is_done_needs_no_queue_and_files_know_the_rest(fake: Path, tmp_path: Path) -> None:
+    sweep = SweepFolder(tmp_path / "sweep")
+    done, waiting = make_point(sweep, "a", "true"), make_point(sweep, "b", "true")
+    done.done_file.write_text("{}")
+    (fake / "sbatch").write_text("echo 7; exit 0")
+    SlurmExecutor().start(sweep, [waiting])
+    (fake / "squeue").write_text(SILENT)
+    assert states_without_queue(sweep) == {"a": State.DONE, "b": State.SUBMITTED}
+    waiting.point_file.unlink()
+    assert SlurmExecutor().states(sweep) == {"a": State.DONE}
 
 
 def test_a_submission_without_an_answer_is_looked_for_before_it_is_tried_again(fake: Path, tmp_path: Path) -> None:

@@ -11,8 +11,10 @@ from mlperf_results.names import printable
 
 from mlperf_sweeps.collecting import summary_text, sweep_json
 from mlperf_sweeps.executor import ExecutorError
+from mlperf_sweeps.folder import State
 from mlperf_sweeps.planning import duration_text
 from mlperf_sweeps.report import NoSweep, Report, read_report, remaining_s
+from mlperf_sweeps.slurm import states_without_queue
 from mlperf_sweeps.sweep import exit_code
 
 DIR_KEY = "CM_MLPERF_SWEEP_DIR"
@@ -40,6 +42,15 @@ def _report(env: Mapping[str, Any]) -> Report:
     return read_report(here / Path(given).expanduser())
 
 
+def _states(report: Report) -> Mapping[str, State]:
+    """The states of all points; those that the files know where the queue cannot be asked, which is said."""
+    try:
+        return report.executor(say).states(report.folder)
+    except ExecutorError as error:
+        say(f"from the files alone, without the queue: {error}")
+        return states_without_queue(report.folder)
+
+
 def _under_way(count: int, left_s: float) -> str:
     return f"{count} points are not over yet; about {duration_text(left_s)} left"
 
@@ -48,8 +59,8 @@ def show(env: Mapping[str, Any], state: dict[str, Any]) -> Answer:
     """Prints the states; the code is 3 where points are under way."""
     try:
         report = _report(env)
-        states = report.executor(say).states(report.folder)
-    except (NoSweep, ExecutorError, OSError) as error:
+        states = _states(report)
+    except (NoSweep, OSError) as error:
         return failure(error, "show")
     rows = report.rows(states)
     state["mlperf_sweep"] = json.loads(sweep_json(report.facts, rows))
@@ -78,8 +89,8 @@ def collect(env: Mapping[str, Any], state: dict[str, Any]) -> Answer:
     """Writes the files about all points; the code is 2 where one has no valid result."""
     try:
         report = _report(env)
-        rows = report.write(report.executor(say).states(report.folder))
-    except (NoSweep, ExecutorError, OSError) as error:
+        rows = report.write(_states(report))
+    except (NoSweep, OSError) as error:
         return failure(error, "collect")
     state["mlperf_sweep"] = json.loads(sweep_json(report.facts, rows))
     say(summary_text(report.facts, rows))

@@ -185,12 +185,18 @@ class SlurmExecutor:
         return found
 
     def states(self, sweep: SweepFolder) -> dict[str, State]:
-        """The state of each written point: from done.json, the queue, the newest attempt, the submissions."""
+        """The state of each written point: from done.json, the queue, the newest attempt, the submissions.
+
+        Raises ExecutorError where the queue cannot be asked and a point is not done.
+        """
+        points = sweep.points()
+        if all(states.status(point).state is State.DONE for point in points):
+            return {point.id: State.DONE for point in points}
         live = self._live(sweep)  # before the files: who ends in between is found in them
         self._say_why(live)
         submitted = _submitted(sweep)
         found = {}
-        for point in sweep.points():
+        for point in points:
             state = states.status(point).state
             if state is not State.DONE and point.id in live:
                 state = _state_of(live[point.id], state)
@@ -236,6 +242,16 @@ class SlurmExecutor:
             (sweep.jobs / place / "cancelled").touch()
             self.client.ask("scancel", number)
         return ended
+
+
+def states_without_queue(sweep: SweepFolder) -> dict[str, State]:
+    """The states as the files alone know them: what was submitted and not begun may still wait for its turn."""
+    waiting = {point for point, state in _submitted(sweep).items() if state is State.LOST}
+    found = {point.id: states.status(point).state for point in sweep.points()}
+    return {
+        point: State.SUBMITTED if state is State.PLANNED and point in waiting else state
+        for point, state in found.items()
+    }
 
 
 def _state_of(job: Job, by_files: State) -> State:
