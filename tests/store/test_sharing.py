@@ -108,7 +108,7 @@ def test_it_is_sent_with_the_token_and_the_link_is_printed(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    (tmp_path / "token").write_text("secret-word\n")
+    (tmp_path / "token").write_text("upload secret-word\nmoderation other\n")
     monkeypatch.setenv("CM_MLPERF_COLLECTOR_TOKEN", str(tmp_path / "token"))
     answer = {"id": "a1", "url": "/r/a1", "results": [{"id": "a1", "url": "/r/a1"}]}
     collector.answers[:] = [(201, answer, {}), (200, answer, {})]

@@ -88,11 +88,18 @@ def collector_address(text: str) -> str:
     return text.rstrip("/") + "/"
 
 
+def _token_in(text: str) -> str:
+    """The token in a file: alone on its first line, or behind `upload`, as serve,mlperf,results keeps it."""
+    lines = [line.split() for line in text.splitlines() if line.strip()]
+    named = next((words[1] for words in lines if len(words) == 2 and words[0] == "upload"), "")
+    return named or " ".join(lines[0] if lines else ())
+
+
 def _token(environ: Mapping[str, str], collector: str) -> str:
     given = environ.get(TOKEN_VARIABLE, "").strip() or known_token(collector, environ)
     path = Path(given).expanduser()
     if given and len(given) < _LONGEST_TOKEN and path.is_file():
-        given = path.read_text(encoding="utf-8")[:_LONGEST_TOKEN].strip().split("\n")[0].strip()
+        given = _token_in(path.read_text(encoding="utf-8")[:_LONGEST_TOKEN])
     if any(not letter.isprintable() or letter == " " for letter in given):
         raise NotShared("--token must be a token without blanks, or a file that holds one")
     return given
@@ -120,8 +127,8 @@ def call(method: str, url: str, body: bytes, kind: str, token: str) -> Answer:
     return Answer(status=status, content=found if isinstance(found, dict) else {})
 
 
-def refusal_text(answer: Answer) -> str:
-    """Return why a collector did not take what was sent, with what to do."""
+def refusal_text(answer: Answer, hints: Mapping[int, str]) -> str:
+    """Return why a collector did not do what was asked, with what to do by the answer's status."""
     lines = [f"the collector refused it ({answer.status})"]
     problems = answer.content.get("problems")
     for row in problems[:20] if isinstance(problems, list) else []:
@@ -130,7 +137,7 @@ def refusal_text(answer: Answer) -> str:
             lines.append("  {} {}: {}; expected: {}".format(*fields))
     if answer.content.get("error"):
         lines.append(f"  {printable(str(answer.content['error']))[:300]}")
-    return "\n".join([*lines, f"hint: {_HINTS[answer.status]}" if answer.status in _HINTS else ""]).rstrip()
+    return "\n".join([*lines, f"hint: {hints[answer.status]}" if answer.status in hints else ""]).rstrip()
 
 
 def _problem_lines(problems: Sequence[Problem]) -> str:
@@ -216,7 +223,7 @@ def share(arguments: argparse.Namespace) -> dict[str, Any]:
     try:
         answer = call("POST", urljoin(to, "api/v1/bundles"), bundle.content, "application/gzip", token)
         if answer.status not in (200, 201):
-            raise NotShared(refusal_text(answer))
+            raise NotShared(refusal_text(answer, _HINTS))
     except NotShared as error:
         write_whole(reason, f"{error}\n")
         raise NotShared(f"{error}\nthe bundle stays in {path}") from None
@@ -249,7 +256,7 @@ def withdraw(arguments: argparse.Namespace) -> dict[str, Any]:
     body = sign_withdrawal(key, arguments.withdraw)
     answer = call("DELETE", url, body, "application/json", _token(os.environ, to))
     if answer.status != 200:
-        raise NotShared(refusal_text(answer))
+        raise NotShared(refusal_text(answer, {403: "only the key that signed a result can withdraw it"}))
     print(f"Withdrawn: {printable(arguments.withdraw)}. Its page says so from now on.")
     return {"withdrawn": arguments.withdraw, "key": key_id_of(key.public_key)}
 
