@@ -65,8 +65,6 @@ def _folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path in [path for path in folder.rglob("*") if path.is_file()]:
         if path.relative_to(folder).as_posix() not in kept:
             path.unlink()
-    for name in (f"{OFFLINE}/record.json",):
-        (folder / name).unlink()
     (folder / OFFLINE / "result.json").write_bytes(recorded()[f"{OFFLINE}/result.json"])
 
     def only_offline(content: dict[str, Any]) -> None:
