@@ -158,6 +158,20 @@ def test_one_edit_is_found(group: str, folder: str, forge: Callable[[Files], Non
     assert all(one.file.startswith(folder) and one.found and one.expected for one in found)
 
 
+def test_a_full_run_has_as_many_samples_as_the_benchmark_asks_for() -> None:
+    files = _run(OFFLINE)
+    del files[RECORD]
+    for edit in (
+        _field(RESULT, "resnet50", "run", "model", "value"),
+        _field(RESULT, "valid", "run", "execution_mode", "value"),
+    ):
+        edit(files)
+    found = [one.found for one in check_run(files, OFFLINE)]
+    assert found == ["execution_mode = valid, asked to last 2000 ms"]  # 843,920 samples are enough
+    _value("generated_samples_per_query", 100)(files)
+    assert "execution_mode = valid, 100 samples" in [one.found for one in check_run(files, OFFLINE)]
+
+
 def test_every_group_has_a_forgery() -> None:
     assert {group for group, _, _ in FORGERIES} == set(GROUPS)
     assert len(FORGERIES) >= 40

@@ -27,6 +27,7 @@ from mlperf_gate.documents import as_text_file
 from mlperf_gate.lonerun import contradictions
 from mlperf_results import logs
 from mlperf_results.backends import STAND_IN_BACKENDS
+from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.logs import LoadGenLog, LogError
 from mlperf_results.names import (
     FULL_RULES_MIN_DURATION_MS,
@@ -34,9 +35,10 @@ from mlperf_results.names import (
     SYNTHETIC_LABEL,
     TEST_RUN_LABEL,
     Mode,
+    Scenario,
     printable,
 )
-from mlperf_results.rounds import ROUNDS
+from mlperf_results.rounds import ROUNDS, rounds_of, rules_in
 from mlperf_results.scorelines import parse_scores
 from mlperf_results.seeds import SEEDS
 from mlperf_results.textfigures import with_recorded_problems
@@ -105,10 +107,15 @@ def _of_logs(folder: str, files: Mapping[str, bytes], detail: DetailLog) -> Iter
         yield problem_of(f"{_group_of(rule.identity)} {rule.identity}", found.path, found.found + place, found.allowed)
 
 
+def _round_of(log: LoadGenLog) -> str:
+    """The round that has the seeds of a log; empty where none has."""
+    return next((name for name, seeds in SEEDS.items() if seeds == log.seeds), "")
+
+
 def _of_round(path: str, log: LoadGenLog) -> Iterator[Problem]:
     """V10 and V11."""
-    round_name = next((name for name, seeds in SEEDS.items() if seeds == log.seeds), None)
-    if round_name is None:
+    round_name = _round_of(log)
+    if not round_name:
         yield problem_of("V10", path, f"seeds {log.seeds.qsl}, {log.seeds.sample_index}, {log.seeds.schedule}",
                        f"those of a round, {ROUNDS[0]} to {ROUNDS[-1]}")  # fmt: skip
         return
@@ -120,15 +127,20 @@ def _of_round(path: str, log: LoadGenLog) -> Iterator[Problem]:
         yield problem_of("V11", path, f"loadgen_version = {log.loadgen_version!r}", expected)
 
 
+def _value(result: Mapping[str, Any], name: str) -> Any:
+    """What a setting of result.json became."""
+    return part(result, "run", name, "value")
+
+
 def _of_label(path: str, result: Mapping[str, Any], log: LoadGenLog) -> Iterator[Problem]:
     """V12: what the label must say, from the log and the facts."""
     parts = str(result.get("label") or "").split("; ")
     made = mapping(result.get("is_synthetic"))
-    asked_ms, mode = log.effective.min_duration_ms, part(result, "run", "execution_mode", "value")
+    asked_ms, mode = log.effective.min_duration_ms, _value(result, "execution_mode")
     wanted = {
         TEST_RUN_LABEL: asked_ms < FULL_RULES_MIN_DURATION_MS,
         SYNTHETIC_LABEL: bool(made.get("model")) or bool(made.get("dataset")),
-        STAND_IN_LABEL: bool(made.get("backend")) or part(result, "run", "backend", "value") in STAND_IN_BACKENDS,
+        STAND_IN_LABEL: bool(made.get("backend")) or _value(result, "backend") in STAND_IN_BACKENDS,
     }
     for label, is_due in wanted.items():
         if is_due and label not in parts:
@@ -136,6 +148,19 @@ def _of_label(path: str, result: Mapping[str, Any], log: LoadGenLog) -> Iterator
     if mode == "valid" and asked_ms < FULL_RULES_MIN_DURATION_MS:
         yield problem_of("V12", path, f"execution_mode = valid, asked to last {asked_ms} ms",
                        f"at least {FULL_RULES_MIN_DURATION_MS} ms")  # fmt: skip
+
+    least = _least_samples(str(_value(result, "model")), log) if mode == "valid" else 0
+    issued = (log.query_count or 0) * log.generated_samples_per_query
+    if log.mode is Mode.PERFORMANCE and issued < least:
+        yield problem_of("V12", path, f"execution_mode = valid, {issued} samples", f"at least {least}")
+
+
+def _least_samples(model: str, log: LoadGenLog) -> int:
+    """How many samples an Offline run of the full rules has; 0 for other scenarios and for what is no benchmark."""
+    round_name = _round_of(log)
+    if log.scenario is not Scenario.OFFLINE or model not in BENCHMARKS or round_name not in rounds_of(model):
+        return 0
+    return rules_in(model, round_name).offline_min_sample_count
 
 
 def _of_result(path: str, result: Mapping[str, Any], log: LoadGenLog) -> Iterator[Problem]:
