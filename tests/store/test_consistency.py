@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import random
 import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -76,13 +78,13 @@ def _everywhere(old: str, new: str) -> Callable[[Files], None]:
     return edit
 
 
-def _field(name: str, new: object, *place: str | int) -> Callable[[Files], None]:
+def _field(name: str, new: object, *place: str | int, is_same_allowed: bool = False) -> Callable[[Files], None]:
     def edit(files: Files) -> None:
         row = json.loads(files[name])
         inner = row
         for part in place[:-1]:
             inner = inner[part]
-        assert inner[place[-1]] != new
+        assert is_same_allowed or inner[place[-1]] != new
         inner[place[-1]] = new
         files[name] = json.dumps(row).encode()
 
@@ -263,3 +265,55 @@ def test_a_bundle_without_a_figure_is_refused() -> None:
     call = json.dumps({"scenarios": [], "label": label}).encode()
     with pytest.raises(BundleRefused, match="no performance run"):
         results_of_bundle(_read({"results.json": call, **files}))
+
+
+def _places(value: object, place: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """Every place in a JSON value."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    found = [place] if place else []
+    for name, one in inner:
+        found += _places(one, (*place, name))
+    return found
+
+
+ODD: tuple[object, ...] = (None, True, -1, 1e308, 10**400, "", "x\x00<b>", [], {}, [[]], [5], {"a": []}, "9" * 400)
+
+
+def _refused_or_read(files: Files) -> None:
+    with contextlib.suppress(BundleRefused):
+        results_of_bundle(_read(files))
+
+
+def test_no_odd_value_ends_a_check_with_anything_but_a_refusal() -> None:
+    chance = random.Random(20261123)
+    kept = {
+        name: content for name, content in recorded().items() if OFFLINE in name or ACCURACY in name or "/" not in name
+    }
+    call = json.loads(kept["results.json"])
+    call["scenarios"] = [row for row in call["scenarios"] if row["scenario"] == "Offline"]
+    kept["results.json"] = json.dumps(call).encode()
+    assert results_of_bundle(_read(kept))
+    for name in [name for name in kept if name.endswith(".json")]:
+        content = json.loads(kept[name])
+        places = [place for place in _places(content) if "lock" not in place and "recipes" not in place]
+        for place in chance.sample(places, min(12, len(places))):
+            files = dict(kept)
+            _field(name, chance.choice([odd for odd in ODD if odd != content]), *place, is_same_allowed=True)(files)
+            _refused_or_read(files)
+
+
+@pytest.mark.full
+def test_no_odd_line_of_a_log_ends_a_check_with_anything_but_a_refusal() -> None:
+    chance = random.Random(20261123)
+    kept = {name: content for name, content in recorded().items() if SERVER in name}
+    kept["results.json"] = json.dumps({"scenarios": [], "label": "test run, not a valid MLPerf result"}).encode()
+    for name in (f"{SERVER}/{DETAIL}", f"{SERVER}/{SUMMARY}"):
+        lines = kept[name].decode().split("\n")
+        for _ in range(300):
+            number = chance.randrange(len(lines))
+            odd = json.dumps(chance.choice(ODD))
+            line = re.sub(
+                r"(: )[^,{}]+", lambda match, odd=odd: match[1] + odd, lines[number], count=chance.choice((1, 2))
+            )
+            changed = [*lines[:number], chance.choice((line, line[::-1], "", line * 2)), *lines[number + 1 :]]
+            _refused_or_read({**kept, name: "\n".join(changed).encode()})

@@ -225,10 +225,9 @@ def _of_record(path: str, record: Mapping[str, Any], result: Mapping[str, Any], 
     derived = {"valid": result.get("valid"), "errors": result.get("errors")}
     yield from differences("V13", path, mapping(part(record, "outcome", "exact")), derived)
     within = mapping(part(record, "outcome", "within"))
-    if metric and metric.get("name") in within and part(within, metric["name"], "value") != metric.get("value"):
-        yield problem_of(
-            "V13", path, f"{metric['name']} = {part(within, metric['name'], 'value')}", metric.get("value")
-        )
+    name = str(metric.get("name"))
+    if name in within and part(within, name, "value") != metric.get("value"):
+        yield problem_of("V13", path, f"{name} = {part(within, name, 'value')}", metric.get("value"))
     seeds = part(record, "inputs", "seed")
     if seeds is not None and seeds != result.get("seeds"):
         yield problem_of("V13", path, f"seeds {seeds}", result.get("seeds"))
