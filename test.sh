@@ -40,7 +40,7 @@ say "ruff, mypy, shellcheck ($("$bin/python" --version))"
 "$bin/ruff" format --check .
 git ls-files -z -- '*.sh' '*.bash' cm run.sh test.sh .ci/run | xargs -0 "$bin/shellcheck" --severity=warning --shell=bash
 "$bin/mypy" -p recipe_engine -p machine_facts -p nvidia_library -p mlperf_configs -p mlperf_data -p mlperf_gate \
-  -p mlperf_metrics -p submission -p vc_profile -p mlperf_sweeps -p mlperf_curves -p results_store
+  -p mlperf_metrics -p submission -p vc_profile -p mlperf_sweeps -p mlperf_curves -p results_store -p results_web
 wait "$preparing"
 without_torch="$CHECKOUT/$harness_env/without-torch"
 if [ -f "$without_torch" ]; then
@@ -80,6 +80,13 @@ unset CROWDPERF_REQUIRE_HARNESS
 say "tests of the engine, the adapters, the recipes and the docs"
 part "$bin/python" -m pytest tests --ignore=tests/harness --ignore=tests/results -m "not alone" "${workers[@]}"
 if [ "${#full[@]}" -gt 0 ]; then
+  say "the collector's pages in a browser"
+  browser_env=".venv-browser${own:-}"
+  if prepare_environment "$browser_env" tests/requirements-browser.txt; then
+    part "$CHECKOUT/$browser_env/bin/python" -m pytest tests/web/test_collector_in_browser.py
+  else
+    say "skipped: what tests/requirements-browser.txt names cannot be installed"
+  fi
   say "submissions from nothing, one by one: about 100 minutes"
   part "$bin/python" -m pytest tests/e2e -m alone
 fi
