@@ -9,7 +9,7 @@ from typing import Final
 from results_store.model import Result
 
 from .shown import minute, quantity
-from .words import RUN_CLASSES
+from .words import RUN_CLASSES, figure_words
 
 MOST: Final = 4
 LETTERS: Final = "ABCD"
@@ -117,7 +117,10 @@ def _facts(one: Result) -> dict[str, str]:
 
 def figures_of(results: Sequence[Result]) -> list[Fact]:
     """Further figures that at least two of the results have."""
-    columns = [{f"{one.name}, {one.unit}": quantity(one.value) for one in found.result.figures} for found in results]
+    columns = [
+        {f"{figure_words(one.name)}, {one.unit}": quantity(one.value) for one in found.result.figures}
+        for found in results
+    ]
     names = dict.fromkeys(name for column in columns for name in column)
     return [
         Fact(name, tuple(column.get(name, "-") for column in columns))

@@ -35,6 +35,8 @@ PAGE_SIZE = 100
 MOST_OF_CONFIGURATION = 1_000
 """Results of one configuration that its page is made of, the newest ones."""
 NEWEST = 3
+FEW = 30
+"""As many results are simply all shown to who asks for nothing."""
 UNPUBLISHED = Filter(chosen={"kind": ("crowd", "own")})
 
 
@@ -93,7 +95,9 @@ def rows_of_query(store: Store, query: TableQuery, limit: int) -> Page:
 
 def default_query(store: Store) -> TableQuery:
     """What is shown to who asks for nothing: the benchmark, scenario and precision with the most results of real
-    inputs, the best value first: results that can be compared with each other."""
+    inputs, the best value first: results that can be compared with each other. Where there are few, all of them."""
+    if len(store.find(limit=FEW + 1).rows) <= FEW:
+        return TableQuery()
     facets = {"without": "synthetic"}
     for name in ("benchmark", "scenario", "precision"):
         found = _most(store.facets(filter_of(TableQuery(facets=facets))).facets.get(name, ()))

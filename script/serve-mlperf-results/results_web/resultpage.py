@@ -17,8 +17,8 @@ from . import charts
 from .labels import signer_labels, usual_range
 from .links import Links
 from .render import page
-from .shown import minute, plain, quantity, size
-from .words import CHECKS, RUN_CLASSES, VERIFICATIONS, label_rows, system_words
+from .shown import ABSENT, minute, plain, quantity, size
+from .words import CHECKS, RUN_CLASSES, VERIFICATIONS, figure_words, label_rows, system_words
 
 Pairs = list[tuple[str, object]]
 MOST_OF_CHART = 500
@@ -101,16 +101,16 @@ def origin_pairs(one: Result) -> Pairs:
     return [(name, value) for name, value in pairs if value]
 
 
-_PERCENTILE = re.compile(r"(?:^|[ _])p?(\d{2}(?:[._]\d+)?)(?:th percentile|$|[ _])")
+_PERCENTILE = re.compile(r"(?:p|latency )?(\d{1,3}(?:[._]\d+)?)(?: latency)?")
 
 
 def latency_chart(figures: Sequence[Figure]) -> tuple[str, str]:
     """Latency over percentiles where the figures have at least three of one unit, and that unit."""
     found: dict[str, list[Quantile]] = {}
     for figure in figures:
-        percent = _PERCENTILE.search(figure.name)
-        if percent and "latency" in figure.name.lower():
-            found.setdefault(figure.unit, []).append(Quantile(float(percent[1].replace("_", ".")), figure.value))
+        percent = _PERCENTILE.fullmatch(figure.name)
+        if percent and (share := float(percent[1].replace("_", "."))) <= 100:
+            found.setdefault(figure.unit, []).append(Quantile(share, figure.value))
     for unit, quantiles in found.items():
         if len(quantiles) >= 3:
             return distribution_plot("latency", plain(unit)[:40], quantiles), unit
@@ -126,7 +126,10 @@ def warning_of(labels: Sequence[str]) -> str:
 def _files(one: Result, kept: Collection[str], link: Links) -> list[FileRow]:
     return [
         FileRow(
-            file.name, size(file.size_bytes), file.sha256, link.file(one.id, file.name) if file.name in kept else ""
+            file.name,
+            size(file.size_bytes) if file.size_bytes else ABSENT,
+            file.sha256,
+            link.file(one.id, file.name) if file.name in kept else "",
         )
         for file in one.result.files
     ]
@@ -191,7 +194,7 @@ def result_page(store: Store, site_name: str, link: Links, one: Result) -> str:
         "curve": curve_rows(one),
         "curve_href": link.curve(one.id) if result.curve else "",
         "latency_chart": Markup(chart),
-        "figures": [(figure.name, quantity(figure.value), figure.unit) for figure in result.figures],
+        "figures": [(figure_words(figure.name), quantity(figure.value), figure.unit) for figure in result.figures],
         "verification": result.verification,
         "verification_words": VERIFICATIONS.get(result.verification, ""),
         "rules": CHECKS if result.verification == "logs consistent" else (),

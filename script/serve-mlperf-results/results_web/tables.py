@@ -98,7 +98,7 @@ COLUMNS: Final[dict[str, Column]] = {
     "metric": Column("Metric", lambda row: row.metric),
     "system": Column("System", row_system, "accelerator", link=lambda row, link: link.system(row.system_key)),
     "submitter": Column("From", lambda row: row.submitter or row.alias or row.kind, "submitter"),
-    "stack": Column("Software", lambda row: row.stack_version or row.stack, "stack"),
+    "stack": Column("Software", lambda row: row.stack_version.partition(",")[0] or row.stack or ABSENT, "stack"),
     "precision": Column("Precision", lambda row: row.precision or ABSENT, "precision"),
     "division": Column("Division", lambda row: row.division or ABSENT, "division"),
     "round": Column("Round", lambda row: row.round or ABSENT),
@@ -186,7 +186,7 @@ def _cell(name: str, column: Column, row: Row, link: Links, share: Callable[[Row
     if name == "labels":
         return Cell(label=column.words, tags=shown_labels(row))
     words = column.text(row)
-    kind = "number value" if name == "value" else "number" if column.is_number else ""
+    kind = {"value": "number value", "made": "made"}.get(name, "number" if column.is_number else "")
     kind = f"{kind} absent".strip() if words == ABSENT else kind
     return Cell(
         label=column.words,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -72,3 +73,10 @@ def system_words(accelerator: str, accelerator_count: int, nodes: int, cpu: str)
     if accelerator and accelerator_count > 1:
         found = f"{accelerator_count} x {accelerator}"
     return f"{found}, {nodes} nodes" if nodes > 1 else found
+
+
+def figure_words(name: str) -> str:
+    """A figure's name in words: the percentiles of LoadGen's summary are kept as bare numbers."""
+    if not re.fullmatch(r"\d{1,3}(\.\d+)?", name):
+        return {"mean": "Latency, mean"}.get(name, name)
+    return {"0": "Latency, least", "100": "Latency, greatest"}.get(name, f"Latency, {name} % within")
