@@ -24,7 +24,7 @@ from playwright.sync_api import sync_playwright
 from results_store.store import Store
 from results_web.static_site import write_site
 from running_collector import Running, running
-from test_pages import HOSTILE, hostile_result
+from test_collector_pages import HOSTILE, hostile_result
 from web_builder import SOURCE, fill, signer
 
 pytestmark = pytest.mark.full
