@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,7 +10,8 @@ from mlperf_curves.clientfiles import EVENTS
 from mlperf_curves.curve import CURVE, TREE
 from mlperf_curves.declaration import read_declaration
 from mlperf_curves.edition import Edition, read_edition
-from mlperf_curves.official import build_site, check_officially, export_view
+from mlperf_curves.findings import grouped
+from mlperf_curves.official import OfficialFinding, build_site, check_officially, export_view
 from mlperf_curves.pointfiles import Offline
 from mlperf_curves.readtree import Beside, submissions_of
 from mlperf_curves.recorded import facts_of, recorded_points, with_offline
@@ -111,19 +112,27 @@ class Checked:
         return not self.own_errors and not self.official_errors
 
 
+def official_lines(findings: Sequence[OfficialFinding]) -> tuple[str, ...]:
+    """A line for each rule of the official checker: its first finding, and how many more there are."""
+    by_rule: dict[tuple[str, str], list[OfficialFinding]] = {}
+    for one in findings:
+        by_rule.setdefault((one.severity, one.rule), []).append(one)
+    return tuple(
+        f"{severity} {rule}: {found[0].path}: {found[0].message}"
+        + (f" (and {len(found) - 1} more of this rule)" if len(found) > 1 else "")
+        for (severity, rule), found in by_rule.items()
+    )
+
+
 def check_both(given: Given, program: Path) -> Checked:
     """Checks a tree by MLCommons' checker and by the rules E1 to E19; raises ValueError, OfficialError, OSError."""
     submission, events = tree_of(given)
     official = check_officially(program, submission, given.path("seed_sets"))
     own = own_check(given, submission, events)
     lines = [f"official checker: {len(official.errors)} errors, {len(official.warnings)} warnings"]
-    lines += [
-        f"  {one.severity} {one.rule}: {one.path}: {one.message}" for one in (*official.errors, *official.warnings)
-    ]
-    lines += [
-        f"rules E1 to E19: {len(own.errors)} errors in {own.points} points",
-        *(f"  {one}" for one in own.findings),
-    ]
+    lines += [f"  {line}" for line in official_lines((*official.errors, *official.warnings))]
+    lines.append(f"rules E1 to E19: {len(own.errors)} errors in {own.points} points")
+    lines += [f"  {line}" for line in grouped(own.findings)]
     return Checked(len(own.errors), len(official.errors), tuple(lines))
 
 

@@ -213,7 +213,7 @@ class CurveRun:
             ("seeds", f"set {request.seed_set.id}, cohort {request.target_cohort}"),
             ("data set", f"{request.settings.performance.name}: {request.dataset_samples:,} samples, SHA-256 "
              f"{request.dataset_sha256}"),
-            ("client", " ".join(filter(None, (self.client.version, self.client.commit)))),
+            ("client", " ".join(filter(None, (self.client.version, self.client.commit))) or "version unknown"),
             ("command", self.command),
         ]  # fmt: skip
         disturbed = ", ".join(row.name for row in rows if row.label)

@@ -150,6 +150,7 @@ def outcome_of(
     """Return outcome.json: verdict, reasons and the figures of the curve. Times as their names say."""
     summary = recorded.summary
     reasons = _reasons(inputs, recorded, derived)
+    has_latency = inputs.concurrency > 0  # of a run that sends everything at once it says nothing
     return {
         "verdict": "INVALID" if reasons else "VALID",
         "reasons": reasons,
@@ -157,10 +158,10 @@ def outcome_of(
         "samples": summary.issued,
         "failed": summary.failed,
         "duration_s": summary.duration_s,
-        "steady_s": derived.issue_span_s() if derived else None,
+        "steady_s": derived.issue_span_s() if derived and has_latency else None,
         "system_tps": summary.system_tps,
-        "tps_per_user": summary.tps_per_user,
-        "ttft_p90_ms": summary.ttft_p90_ms,
+        "tps_per_user": summary.tps_per_user if has_latency else None,
+        "ttft_p90_ms": summary.ttft_p90_ms if has_latency else None,
         "samples_per_s": summary.qps,
         "accuracy": recorded.accuracy.average if recorded.accuracy else None,
         "client": {"version": summary.version, "git_sha": summary.git_sha or inputs.client_commit},

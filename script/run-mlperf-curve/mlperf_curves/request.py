@@ -210,8 +210,12 @@ def _generation(reader: _Reader) -> dict[str, Json]:
     return {"temperature": 0.0, "max_new_tokens": reader.whole("max_new_tokens", 1024), **found}
 
 
-def _points(reader: _Reader, c_max: int) -> tuple[Regions | None, tuple[int, ...]]:
+def _points(reader: _Reader) -> tuple[Regions | None, tuple[int, ...]]:
     """The regions and the points, ascending; C_min is the lowest point unless it is given beside a list."""
+    faults = len(reader.problems)
+    c_max = reader.whole("c_max", None)
+    if len(reader.problems) > faults:
+        return None, ()
     text = reader.text("points", "auto")
     if text == "auto":
         c_min = reader.whole("c_min", 1)
@@ -274,7 +278,7 @@ def read_request(given: Mapping[str, str], here: Path) -> CurveRequest:
     mode = reader.one_of("execution_mode", MODES, "valid")
     offline = Offline(reader.one_of("offline", tuple(one.value for one in Offline), "elected"))
     has_accuracy = reader.one_of("accuracy", ACCURACY, "mandatory") == "mandatory"
-    regions, points = _points(reader, reader.whole("c_max", None))
+    regions, points = _points(reader)
     if regions and offline is Offline.ELECTED and points and regions.c_max not in points:
         reader.problems.append(f"--offline=elected needs the point at C_max: add {regions.c_max} to --points")
     seeds, cohort = _seeds(reader, edition)
@@ -286,7 +290,7 @@ def read_request(given: Mapping[str, str], here: Path) -> CurveRequest:
         reader.problems += notes
     if settings and settings.model != name:
         notes.append(f"the server knows the model as {settings.model!r}: a submission needs {name!r} in config.yaml")
-    curve = reader.text("curve", f"{name}-curve")
+    curve = reader.text("curve", f"{name or 'some'}-curve")
     if not _NAME.fullmatch(curve):
         reader.problems.append(f"--curve must be letters, digits, '.', '_' and '-' (80 at most), got {curve!r}")
     division = reader.one_of("division", DIVISIONS, "RDI")
