@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -160,3 +162,24 @@ def test_a_killed_curve_goes_on_behind_its_third_point(home: TemporaryHome) -> N
     }
     scored = {path.parent.name for path in tree.glob("results/*/*/*/accuracy_results.json")}
     assert scored == {"r1", "r2", "r5", "r14", "r40"}
+
+
+@pytest.mark.full
+def test_the_official_checker_misses_only_accuracy_samples_in_a_tree_of_recorded_runs(home: TemporaryHome) -> None:
+    for number in NUMBERS:
+        setup = setup_of(number)
+        few = replace(setup, accuracy_samples=min(setup.accuracy_samples, 64), git_sha=None, started_at=0, is_echo=True)
+        write_report(home.work / "runs" / f"run-{number}", few)
+    done = home.run_cm("run,mlperf,curve", "--from_recorded=runs", "--offline=elected", "--division=RDI")
+    assert done.code == 0, done.stderr
+    tree = done.answer["new_env"]["CM_MLPERF_CURVE_TREE"]
+    checked = home.run_cm("run,mlperf,curve,_check", f"--curve_dir={tree}")
+    assert checked.code == 1
+    lines = [line.strip() for line in (checked.stdout + checked.stderr).splitlines()]
+    official = [line for line in lines if re.match(r"error [a-z-]+:", line)]
+    assert len(official) == 1 and official[0].startswith("error accuracy-sample-count"), official
+    own = {line.split()[0] for line in lines if re.match(r"E\d+ error:", line)}
+    assert {"E13", "E17"} <= own
+    viewed = home.run_cm("run,mlperf,curve,_view", f"--curve_dir={tree}")
+    assert viewed.code == 0, viewed.stderr
+    assert len(json.loads((home.work / "view" / "bundle.json").read_text())["runs"]) == len(NUMBERS)
