@@ -104,7 +104,7 @@ def page(facts: Facts, rows: Sequence[Row]) -> str:
         f'<p class="label">{text("; ".join(labels))}</p>' if labels else "",
         f"<p>{count['points']} points of {text(facts.recipe)}: {text(said)}. Written {text(facts.made_utc)}.</p>",
         "<h2>Points</h2>",
-        table(headings, lines, numbers=(4, 9), caption="Points in the order of the file", kind="stacked"),
+        table(headings, lines, numbers=(4, 9), kind="stacked"),
         "<h2>Plots</h2>" if plots else "",
         '<p class="quiet">Valid points only. A bar reaches from the least to the greatest of repeats, its mark is their'
         " median.</p>" if plots else "",
