@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
+import sqlite3
+from pathlib import Path
 from typing import Any
 
 from results_store.model import Accuracy, Configuration, Figure, File, NewResult, Signer, Source, System
@@ -70,3 +73,13 @@ def made(run_id: str = "run-1", *, system: dict[str, Any] | None = None, **chang
     machine = dataclasses.replace(SYSTEM, **(system or {}))
     configuration = dataclasses.replace(CONFIGURATION, **place, system=machine)
     return dataclasses.replace(RESULT, run_id=run_id, configuration=configuration, **changes)
+
+
+TABLES = ("source", "signer", "system", "configuration", "result", "figure", "accuracy", "file", "curve_point",
+          "action", "listing", "label", "search")  # fmt: skip
+
+
+def all_rows(path: Path) -> dict[str, list[tuple[object, ...]]]:
+    """All rows of a database, by table."""
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        return {table: sorted(database.execute(f"SELECT * FROM {table}"), key=repr) for table in TABLES}

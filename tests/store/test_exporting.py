@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from pathlib import Path
 
 import pytest
-from made_results import RESULT, SIGNER, SOURCE, made
+from made_results import RESULT, SIGNER, SOURCE, all_rows, made
 from made_summary import csv_of, rows
 from results_store.exporting import EXPORT, NotEmpty, write_export
 from results_store.importing import NothingToImport, import_loaded, load
@@ -15,15 +14,7 @@ from results_store.model import Signer
 from results_store.objects import WrongObject
 from results_store.store import Store
 
-TABLES = ("source", "signer", "system", "configuration", "result", "figure", "accuracy", "file", "curve_point",
-          "action", "listing", "label", "search")  # fmt: skip
 OTHER = Signer(key_id="ffff456789abcdef", public_key=bytes(32), alias="calm heron")
-
-
-def content(path: Path) -> dict[str, list[tuple[object, ...]]]:
-    """All rows of a database."""
-    with sqlite3.connect(path) as database:
-        return {table: sorted(database.execute(f"SELECT * FROM {table}"), key=repr) for table in TABLES}
 
 
 def filled(path: Path) -> None:
@@ -53,7 +44,7 @@ def test_an_export_gives_the_same_rows_in_an_empty_database(tmp_path: Path) -> N
         assert (len(report.added), report.known, report.left_out) == (64, 0, [])
         again = import_loaded(store, load(tmp_path / "out"))
         assert (again.added, again.known, again.changed, again.withdrawn) == ([], 64, [], 0)
-    assert content(tmp_path / "a.db") == content(tmp_path / "b.db")
+    assert all_rows(tmp_path / "a.db") == all_rows(tmp_path / "b.db")
 
 
 def test_an_import_changes_nothing_of_what_was_known(tmp_path: Path) -> None:
@@ -159,10 +150,10 @@ def test_a_table_imported_twice_adds_nothing(tmp_path: Path) -> None:
         first = import_loaded(store, load(tmp_path / "summary.csv"))
         assert len(first.added) == 60
         assert any("taken as 128" in note for note in first.notes)
-        before = content(tmp_path / "a.db")
+        before = all_rows(tmp_path / "a.db")
         second = import_loaded(store, load(tmp_path / "summary.csv"))
         assert (second.added, second.known) == ([], 60)
-    assert content(tmp_path / "a.db") == before
+    assert all_rows(tmp_path / "a.db") == before
 
 
 def test_a_corrected_table_is_reported_and_the_first_kept(tmp_path: Path) -> None:

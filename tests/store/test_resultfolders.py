@@ -5,10 +5,18 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "curves"))
+
+from curve_tree import write_curve
+from made_results import all_rows
+from made_summary import csv_of, rows
 from results_store import facts
+from results_store.exporting import write_export
 from results_store.facts import Documents, Place
 from results_store.importing import import_loaded, load
 from results_store.keys import configuration_key
@@ -90,6 +98,20 @@ def test_a_bundle_has_the_key_of_the_folder_it_was_made_of(folder: Path, tmp_pat
         assert {row.verification for row in rows} == {"none", "logs consistent"}
         again = import_loaded(store, load(folder.parent)), import_loaded(store, load(tmp_path / "shared.tar.gz"))
         assert [(one.added, one.known, one.changed) for one in again] == [([], 4, []), ([], 4, [])]
+
+
+def test_folder_bundle_tree_and_table_are_exported_to_equal_rows(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "shared.tar.gz").write_bytes(bundle_of(folder).content)
+    (tmp_path / "summary.csv").write_text(csv_of(rows()))
+    curve = tmp_path / "curve"
+    write_curve(curve)
+    with Store.open(tmp_path / "a.db") as store:
+        for path in (folder, tmp_path / "shared.tar.gz", curve / "tree", tmp_path / "summary.csv"):
+            assert import_loaded(store, load(path)).left_out == []
+        assert write_export(store, tmp_path / "out").results == 4 + 4 + 1 + 60
+    with Store.open(tmp_path / "b.db") as store:
+        assert len(import_loaded(store, load(tmp_path / "out")).added) == 69
+    assert all_rows(tmp_path / "a.db") == all_rows(tmp_path / "b.db")
 
 
 def test_two_calls_are_two_results_of_one_configuration(folder: Path, tmp_path: Path) -> None:

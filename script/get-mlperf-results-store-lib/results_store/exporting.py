@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,14 +67,14 @@ class Export:
     trust: Mapping[str, str]
 
 
-def _files_of(store: Store, output: Path, result_id: str) -> set[str]:
-    """Write the bodies of a result's files that are not there yet, and return their digests."""
+def _files_of(store: Store, output: Path, result_id: str) -> dict[str, str]:
+    """Write the bodies of a result's files that are not there yet; return the digests of those with a body by name."""
     found = store.connection.execute(
-        "SELECT sha256, body FROM file WHERE result_id = ? AND body IS NOT NULL", (result_id,)
+        "SELECT name, sha256, body FROM file WHERE result_id = ? AND body IS NOT NULL", (result_id,)
     )
-    digests = set()
-    for sha256, body in found:
-        digests.add(str(sha256))
+    digests = {}
+    for name, sha256, body in found:
+        digests[str(name)] = str(sha256)
         path = output / FILES / str(sha256)
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -102,15 +102,17 @@ def _withdrawn_object(store: Store, result_id: str) -> dict[str, Any]:
     }
 
 
-def _result_object(store: Store, result_id: str, state: str) -> dict[str, Any]:
+def _result_object(store: Store, result_id: str, state: str, names: Collection[str]) -> dict[str, Any]:
+    """The object of a result; `names`: of its files with a body."""
     kept = read_result(store.connection, result_id)
+    found = result_object(kept.result)
     return {
         "id": result_id,
         "state": state,
         "added_utc": kept.added_utc,
         "source": dataclasses.asdict(kept.source),
         "signer": kept.signer.key_id if kept.signer is not None else None,
-        "result": result_object(kept.result),
+        "result": {**found, "files": [{**file, "is_kept": file["name"] in names} for file in found["files"]]},
     }
 
 
@@ -128,15 +130,16 @@ def write_export(store: Store, output: Path) -> Exported:
     if output.exists() and not (output / EXPORT).is_file() and any(output.iterdir()):
         raise NotEmpty(f"{output} holds something else\n  hint: give a new or an empty folder")
     output.mkdir(parents=True, exist_ok=True)
-    count, digests = 0, set()
+    count, digests = 0, set[str]()
     unfinished = output / f".{EXPORT}.part"
     with store.transaction(), unfinished.open("w", encoding="ascii") as file:
         rows = store.connection.execute("SELECT id, state FROM result ORDER BY seq").fetchall()
         file.write(f'{{"format": {FORMAT},\n"signers": {_line(_signers(store))},\n"results": [')
         for result_id, state in rows:
+            kept = _files_of(store, output, result_id)
+            digests.update(kept.values())
             is_gone = state == "withdrawn"
-            digests |= _files_of(store, output, result_id)
-            found = _withdrawn_object(store, result_id) if is_gone else _result_object(store, result_id, state)
+            found = _withdrawn_object(store, result_id) if is_gone else _result_object(store, result_id, state, kept)
             file.write(f"{',' if count else ''}\n{_line(found)}")
             count += 1
         actions = [dataclasses.asdict(action) for action in reversed(store.actions(limit=-1))]
@@ -155,25 +158,29 @@ def _objects(content: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     return found
 
 
-def _bodies(folder: Path, result: Mapping[str, Any]) -> dict[str, bytes | None]:
-    """The bodies of a result's files that the export has. Raises WrongObject for one that is not what it says."""
+def _result(folder: Path, content: Mapping[str, Any]) -> NewResult:
+    """A result with the bodies that the export has. Raises WrongObject for one that is not what it says."""
     bodies: dict[str, bytes | None] = {}
-    for file in _objects(result, "files"):
+    files = _objects(content, "files")
+    for file in files:
         sha256 = str(file.get("sha256"))
-        path = folder / FILES / sha256
-        if not _SHA256.fullmatch(sha256) or not path.is_file():
+        if not file.get("is_kept") or not _SHA256.fullmatch(sha256):
             continue
+        path = folder / FILES / sha256
+        if not path.is_file():
+            raise WrongObject(f"{FILES}/{sha256} is missing")
         body = path.read_bytes()
         if hashlib.sha256(body).hexdigest() != sha256:
             raise WrongObject(f"{FILES}/{sha256} has been changed: its SHA-256 is another one")
-        bodies[sha256] = body
-    return bodies
+        bodies[str(file.get("name"))] = body
+    own = [{name: value for name, value in file.items() if name != "is_kept"} for file in files]
+    return result_of({**content, "files": own}, bodies)
 
 
 def _kept(folder: Path, row: Mapping[str, Any], signers: Mapping[str, Signer]) -> Kept:
     result, gone = row.get("result"), {}
     if isinstance(result, Mapping):
-        new = result_of(result, _bodies(folder, result))
+        new = _result(folder, result)
     elif row.get("state") == "withdrawn":
         new, gone = None, {name: str(row.get(name)) for name in ("kind", "run_id", "digest")}
     else:

@@ -82,7 +82,7 @@ def _list(content: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def result_of(content: Mapping[str, Any], bodies: Mapping[str, bytes | None]) -> NewResult:
-    """Return the result of an object; `bodies` has what is kept of its files by SHA-256. Raises WrongObject."""
+    """Return the result of an object; `bodies` has what is kept of its files, by their names. Raises WrongObject."""
     configuration = content.get("configuration")
     if not isinstance(configuration, Mapping):
         raise WrongObject("configuration must be an object")
@@ -97,7 +97,7 @@ def result_of(content: Mapping[str, Any], bodies: Mapping[str, bytes | None]) ->
         figures=tuple(_made(Figure, part, "figures") for part in _list(content, "figures")),
         accuracy=tuple(_made(Accuracy, part, "accuracy") for part in _list(content, "accuracy")),
         files=tuple(
-            _made(File, part, "files", body=bodies.get(str(part.get("sha256")))) for part in _list(content, "files")
+            _made(File, part, "files", body=bodies.get(str(part.get("name")))) for part in _list(content, "files")
         ),
         curve=tuple(_made(CurvePoint, part, "curve") for part in _list(content, "curve")),
     )
