@@ -13,6 +13,7 @@ import binascii
 import functools
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -252,7 +253,23 @@ def facet_sql(wanted: Filter, name: str) -> Sql:
     )
 
 
-def total_sql(wanted: Filter) -> Sql:
-    """The statement that counts all results of a filter."""
+_INDEXED = ("benchmark", "precision", "scenario", "division", "kind", "accelerator", "stack")
+"""The facets in the order of the index, in which they are grouped without a sort."""
+
+
+def groups_sql(wanted: Filter) -> Sql:
+    """The statement that counts all combinations of values of the facets, which stand in the order of FACETS."""
     condition = where(wanted)
-    return Sql(f"SELECT count(*) FROM listing WHERE {condition.text}", condition.values)
+    grouped = ", ".join(f"listing.{name}" for name in _INDEXED)
+    columns = ", ".join(f"listing.{name}" for name in FACETS)
+    text = f"SELECT {columns}, count(*) FROM listing{_hint(wanted)} WHERE {condition.text} GROUP BY {grouped}"
+    return Sql(text, condition.values)
+
+
+def counts_of(groups: Sequence[Sequence[Any]]) -> dict[str, tuple[tuple[str, int], ...]]:
+    """How often each value of each facet is there, the most frequent first, from the rows of `groups_sql`."""
+    found: dict[str, Counter[str]] = {name: Counter() for name in FACETS}
+    for *values, count in groups:
+        for name, value in zip(FACETS, values, strict=True):
+            found[name][value] += count
+    return {name: tuple(sorted(counts.items(), key=lambda one: (-one[1], one[0]))) for name, counts in found.items()}

@@ -171,12 +171,13 @@ class Store:
     def facets(self, wanted: Filter | None = None) -> Counts:
         """How many results a filter has, and how many for each value of each facet. Raises BadQuery."""
         wanted = wanted or Filter()
-        total = listing.total_sql(wanted)
-        counted = {}
-        for name in (*listing.FACETS, "label"):
+        together = listing.groups_sql(wanted)
+        groups = self._db.execute(together.text, together.values).fetchall()
+        counted = listing.counts_of(groups)
+        for name in (*(name for name in listing.FACETS if wanted.chosen.get(name)), "label"):
             sql = listing.facet_sql(wanted, name)
             counted[name] = tuple((value, count) for value, count in self._db.execute(sql.text, sql.values))
-        return Counts(int(self._db.execute(total.text, total.values).fetchone()[0]), counted)
+        return Counts(sum(row[-1] for row in groups), counted)
 
     def configuration(self, key: str) -> Configuration | None:
         """The configuration of a key: without round, division, category and facts, which its results may differ in."""
