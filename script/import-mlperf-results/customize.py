@@ -10,15 +10,17 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from results_store.importing import NothingToImport, import_loaded, load, report_lines
+from mlperf_results.wholefile import read_object
+from results_store.importing import NothingToImport, Report, import_loaded, is_bundle, load, report_lines
 from results_store.objects import WrongObject
-from results_store.refusal import BundleRefused
+from results_store.resultfolders import LeftOut
 from results_store.schema import StoreError
 from results_store.store import Store
 from results_store.summarycsv import WrongTable
 
 HINT = "hint: cm run script --tags=import,mlperf,results --db=results.db --path=results"
 NOT_FOUND = 16
+REPORT_FILE = "tmp-import.json"
 
 
 def paths_of(env: dict[str, Any]) -> tuple[Path, Path] | str:
@@ -45,25 +47,48 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
     return {"return": 0, "runs": []}
 
 
-def preprocess(i: dict[str, Any]) -> dict[str, Any]:
-    """CM hook: imports; `state.mlperf_results_import` says what was added, known, changed and left out."""
-    refused = plan(i)
-    if refused["return"]:
-        return refused
-    database, path = paths_of(i["env"])
-    try:
-        loaded = load(Path(path))
-        with Store.open(Path(database)) as store:
-            report = import_loaded(store, loaded)
-    except NothingToImport as error:
-        return {"return": NOT_FOUND, "error": f"{error}\n{HINT}"}
-    except (WrongTable, WrongObject, BundleRefused, StoreError) as error:
-        return {"return": 1, "error": f"{path}: {error}"}
-    except (OSError, sqlite3.Error) as error:
-        return {"return": 1, "error": f"cannot import {path} into {database}: {error}"}
+def _told(i: dict[str, Any], report: Report, path: Path, database: Path) -> dict[str, Any]:
+    """Print a report and put it into the state; an import without any result is an error."""
     i["state"]["mlperf_results_import"] = dataclasses.asdict(report)
     print("\n".join(report_lines(report)))
     print(f"see them: cm run script --tags=serve,mlperf,results --db={database}")
     if report.added or report.known or report.changed or report.withdrawn:
         return {"return": 0}
     return {"return": NOT_FOUND, "error": f"{path} has no result that can be kept; the lines above say why"}
+
+
+def preprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """CM hook: imports; `state.mlperf_results_import` says what was added, known, changed and left out.
+
+    A bundle is left to run.sh: its signature is checked with a package of another environment.
+    """
+    env, refused = i["env"], plan(i)
+    if refused["return"]:
+        return refused
+    database, path = paths_of(env)
+    env["CM_TMP_IMPORT_KIND"] = "bundle" if is_bundle(path) else "other"
+    env["CM_TMP_IMPORT_DB"], env["CM_TMP_IMPORT_PATH"] = str(database), str(path)
+    if env["CM_TMP_IMPORT_KIND"] == "bundle":
+        return {"return": 0}
+    try:
+        loaded = load(Path(path))
+        with Store.open(Path(database)) as store:
+            report = import_loaded(store, loaded)
+    except NothingToImport as error:
+        return {"return": NOT_FOUND, "error": f"{error}\n{HINT}"}
+    except (WrongTable, WrongObject, StoreError) as error:
+        return {"return": 1, "error": f"{path}: {error}"}
+    except (OSError, sqlite3.Error) as error:
+        return {"return": 1, "error": f"cannot import {path} into {database}: {error}"}
+    return _told(i, report, Path(path), Path(database))
+
+
+def postprocess(i: dict[str, Any]) -> dict[str, Any]:
+    """CM hook: what became of a bundle."""
+    env = i["env"]
+    if env.get("CM_TMP_IMPORT_KIND") != "bundle":
+        return {"return": 0}
+    found = read_object(Path(REPORT_FILE)) or {}
+    left_out = [LeftOut(**one) for one in found.get("left_out", ())]
+    report = Report(**{**found, "kind": "bundle", "left_out": left_out})
+    return _told(i, report, Path(env["CM_TMP_IMPORT_PATH"]), Path(env["CM_TMP_IMPORT_DB"]))

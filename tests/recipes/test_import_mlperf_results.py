@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ for name in ("get-mlperf-results-lib", "get-mlperf-results-store-lib"):
     load_recipe(name).preprocess({"env": {"CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / name)}})
 sys.path.append(str(Path(__file__).resolve().parents[1] / "store"))
 from made_summary import PLAIN, csv_of, rows  # noqa: E402
+from results_store import importbundle  # noqa: E402
 
 importer, exporter = load_recipe("import-mlperf-results"), load_recipe("export-mlperf-results")
 IMPORT, EXPORT = recipe_meta("import-mlperf-results"), recipe_meta("export-mlperf-results")
@@ -49,15 +52,30 @@ def test_an_import_says_what_became_of_everything(preprocessed: Any, table: Path
         ({"db": "a.db", "path": "."}, 16, "holds no results"),
         ({"db": "summary.csv", "path": "summary.csv"}, 1, "not a results database"),
         ({"db": "a.db", "path": "short.csv"}, 1, "it has no column Organization"),
-        ({"db": "a.db", "path": "packed.tar.gz"}, 1, "packed.tar.gz"),
     ],
 )
 def test_what_cannot_be_imported_is_refused(preprocessed: Any, table: Path, inputs, code: int, words: str) -> None:
     table.with_name("short.csv").write_text("a,b\n1,2\n")
-    table.with_name("packed.tar.gz").write_bytes(b"\x1f\x8bnothing")
     answer = preprocessed(importer, IMPORT, **inputs)
     assert answer["return"] == code
     assert words in answer["error"]
+
+
+def test_a_bundle_is_left_to_the_environment_that_checks_signatures(
+    preprocessed: Any, table: Path, hook_input: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table.with_name("packed.tar.gz").write_bytes(b"\x1f\x8bnothing")
+    answer = preprocessed(importer, IMPORT, db="a.db", path="packed.tar.gz")
+    assert (answer["return"], answer["env"]["CM_TMP_IMPORT_KIND"]) == (0, "bundle")
+    assert not Path("a.db").exists()
+    assert importbundle.main(["a.db", "packed.tar.gz", importer.REPORT_FILE]) == 1
+    assert "packed.tar.gz is refused" in capsys.readouterr().err
+    report = importer.Report("bundle", added=["an-id"], left_out=[importer.LeftOut("a place", "a reason")])
+    Path(importer.REPORT_FILE).write_text(json.dumps(dataclasses.asdict(report)))
+    i = hook_input(answer["env"])
+    assert importer.postprocess(i)["return"] == 0
+    assert i["state"]["mlperf_results_import"]["added"] == ["an-id"]
+    assert "a place: a reason" in capsys.readouterr().out
 
 
 def test_an_export_is_imported_again(preprocessed: Any, table: Path) -> None:

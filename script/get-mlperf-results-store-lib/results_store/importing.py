@@ -128,7 +128,10 @@ def _export(path: Path) -> Loaded:
     return Loaded("export", export.results, export=export)
 
 
-def _is_gzip(path: Path) -> bool:
+def is_bundle(path: Path) -> bool:
+    """Whether a file is packed as a bundle is. Raises OSError."""
+    if not path.is_file():
+        return False
     with path.open("rb") as file:
         return file.read(2) == b"\x1f\x8b"
 
@@ -140,7 +143,7 @@ def load(path: Path) -> Loaded:
         return _summary(path)
     if (path / EXPORT).is_file() or path.name == EXPORT:
         return _export(path if path.is_dir() else path.parent)
-    if path.is_file() and _is_gzip(path):
+    if is_bundle(path):
         return _bundle(path)
     if path.is_dir() and next(path.rglob(_LOG), None) is not None:
         return _folder(path)

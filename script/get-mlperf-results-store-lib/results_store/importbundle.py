@@ -1,0 +1,45 @@
+"""Imports a bundle in the environment that can check signatures: python -m results_store.importbundle DB BUNDLE REPORT.
+
+The report is written as JSON; why a bundle is refused goes to stderr, a line for each problem, and the exit code is 1.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sqlite3
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from mlperf_results.names import printable
+from mlperf_results.wholefile import write_whole
+
+from results_store.importing import NothingToImport, import_loaded, load
+from results_store.refusal import BundleRefused
+from results_store.schema import StoreError
+from results_store.store import Store
+
+
+def main(words: Sequence[str]) -> int:
+    """Import; 0, or 1 where the bundle or the database cannot be used."""
+    database, bundle, report_file = map(Path, words)
+    try:
+        loaded = load(bundle)
+        with Store.open(database) as store:
+            report = import_loaded(store, loaded)
+    except BundleRefused as error:
+        print(f"{bundle} is refused:", file=sys.stderr)
+        for one in error.problems:
+            text = f"  {one.file or 'bundle'}: {one.found}; expected {one.expected} ({one.rule})"
+            print(printable(text), file=sys.stderr)
+        return 1
+    except (NothingToImport, StoreError, OSError, sqlite3.Error) as error:
+        print(f"cannot import {bundle} into {database}: {error}", file=sys.stderr)
+        return 1
+    write_whole(report_file, json.dumps(dataclasses.asdict(report)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
