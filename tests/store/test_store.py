@@ -200,7 +200,6 @@ def test_a_withdrawn_result_leaves_its_id_and_nothing_else(store: Store, tmp_pat
     assert store.find(Filter(text="resnet50")).rows == ()
     assert store.system(system_key(SYSTEM)) is None
     assert [action.what for action in store.actions(result_id=kept)] == ["withdraw"]
-    store.close()
     content = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert b"Maker Chip 9000" not in content
     assert b"as it came" not in content

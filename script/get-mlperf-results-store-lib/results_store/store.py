@@ -20,11 +20,12 @@ from results_store.listing import Counts, Filter, Page, Sort
 from results_store.model import Configuration, NewResult, Result, Signer, Source, System
 from results_store.objects import kept_text
 from results_store.reading import configuration_of, read_result, system_of
-from results_store.schema import connect
+from results_store.schema import BUSY_TIMEOUT_S, connect
 from results_store.writing import AddedRow, add_result, drop_body, set_states
 
 What = Literal["hide", "unhide", "note", "block", "unblock", "know", "withdraw"]
 _OF_A_KEY = ("block", "unblock", "know")
+_SHORT_WAIT_MS = 200
 _ALIAS = "SELECT alias FROM signer WHERE key_id = ?"
 _TRUST = {"block": "blocked", "unblock": "none", "know": "known"}
 
@@ -239,6 +240,14 @@ class Store:
     def withdraw(self, result_id: str, *, actor: str, reason: str = "") -> None:
         """Drop the content of a result for ever; its id stays. Raises NoSuchResult, Withdrawn."""
         self.act("withdraw", actor=actor, reason=reason, result_id=result_id)
+        if not self._db.in_transaction:
+            self._empty_log()
+
+    def _empty_log(self) -> None:
+        """Drop what was withdrawn from the write-ahead log as well; not where a reader is in the way."""
+        self._db.execute(f"PRAGMA busy_timeout = {_SHORT_WAIT_MS}")
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._db.execute(f"PRAGMA busy_timeout = {round(BUSY_TIMEOUT_S * 1000)}")
 
     def record(self, action: Action) -> None:
         """Add to the list of what was done; `act` does so itself."""
