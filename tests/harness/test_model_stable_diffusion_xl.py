@@ -15,6 +15,7 @@ import pytest
 harness_support.need("torch", "tokenizers", "scipy", "PIL", "safetensors")
 
 import torch  # noqa: E402
+from harness import scoring  # noqa: E402
 from harness.accuracy import judge  # noqa: E402
 from harness.benchmarks.stable_diffusion_xl import model as sdxl  # noqa: E402
 from harness.benchmarks.stable_diffusion_xl import network, schedule  # noqa: E402
@@ -30,6 +31,7 @@ from harness.metrics.score import Score  # noqa: E402
 from harness.modelfacts import ModelFacts  # noqa: E402
 
 sys.path.append(str(harness_support.SCRIPTS / "get-ml-model-stable-diffusion-xl"))
+from PIL import Image  # noqa: E402
 from write_tokenizer import write_tokenizer  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -294,3 +296,16 @@ def test_a_made_model_has_a_window_where_the_benchmark_has_one():
     reference = {"CLIP_SCORE": 50.2, "FID_SCORE": 100.0}
     judged = judge(score, (), reference, 0.99, {"CLIP_SCORE": 1.002, "FID_SCORE": 1.02})
     assert [(one.is_passed, one.upper_limit) for one in judged] == [(True, 50.2 * 1.002), (False, 102.0)]
+
+
+def test_the_pictures_that_rounds_name_are_kept_beside_the_score(folder, scored, tmp_path):
+    named = scoring.named_pictures("stable-diffusion-xl")
+    assert {4475, 3093, 2747, 52} <= named and len(named) == 40  # ten of each round from v5.0 to v6.1
+    assert scoring.named_pictures("resnet50") == frozenset()
+    made = striped(32, 32)
+    place = tmp_path / "images"
+    for answers in ({2: made.tobytes()}, {1: made.tobytes(), 0: made.tobytes()}):
+        opened(folder).write_pictures(place, answers, scored)
+    assert sorted(path.name for path in place.iterdir()) == ["0.png", "1.png", "captions.txt"]
+    assert (place / "captions.txt").read_text() == "0  A cup.\n1  Twelve dogs run\n"
+    assert np.array_equal(np.asarray(Image.open(place / "1.png")), made)

@@ -4,16 +4,20 @@ verdict."""
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
+from typing import cast
 
 from mlperf_results.benchmarks import record_of
 from mlperf_results.compliance import SAMPLED_TEST, SCORED_TESTS
 from mlperf_results.layout import RunPaths
 from mlperf_results.logs import Json
 from mlperf_results.names import SYNTHETIC_LABEL, Mode
+from mlperf_results.rounds import rounds_of
+from mlperf_results.roundtables import files_beside_score
 
 from harness import registry
 from harness.accuracy import Judged, ResponseLog, all_passed, judge, official_targets
-from harness.benchmarks.base import Model
+from harness.benchmarks.base import Model, PictureModel
 from harness.config import RunConfig
 from harness.errors import ConfigError, Problem
 from harness.metadata_json import metadata
@@ -22,6 +26,8 @@ from harness.result import write_json
 from harness.text.model import TextModel
 from harness.text.parts import sample_folder
 
+PICTURES_FOLDER = "images"
+"""Where pictures lie beside a score, as in a submission."""
 PART_OF_REFERENCE = 0.99
 """Lowest accepted accuracy as a part of the one that model.json gives, where no official target applies (synthetic
 models and data, models that are not MLPerf's): what the closed division asks of most models."""
@@ -45,6 +51,24 @@ def _basis(is_synthetic: bool, is_official: bool, has_reference: bool) -> str:
     if has_reference:
         return "a part of the fp32 model's own score on this data set"
     return "none: no reference is known, so the score says nothing about the model"
+
+
+def named_pictures(benchmark: str) -> frozenset[int]:
+    """Return the samples whose pictures a round wants to see beside the score; none of a model that makes none."""
+    if not record_of(benchmark).has_pictures:
+        return frozenset()
+    names = (files_beside_score(benchmark, one).get(PICTURES_FOLDER, ()) for one in rounds_of(benchmark))
+    return frozenset(int(name) for row in names for name in row)
+
+
+def _keeping(
+    log: Iterable[tuple[int, bytes]], wanted: frozenset[int], kept: dict[int, bytes]
+) -> Iterator[tuple[int, bytes]]:
+    """Pass on the responses of a log; those that are wanted are put into `kept`."""
+    for index, data in log:
+        if index in wanted:
+            kept[index] = data
+        yield index, data
 
 
 def _result_of(paths: RunPaths) -> dict[str, Json] | None:
@@ -75,7 +99,10 @@ def score(config: RunConfig) -> dict[str, Json]:
         sample_folder(config.dataset_path, config.mode, config.compliance_test)
     )
     log = ResponseLog(paths.accuracy_log, dataset.count, is_part=is_sampled)
-    scored = model.score(log, dataset)
+    kept: dict[int, bytes] = {}
+    scored = model.score(_keeping(log, named_pictures(config.model), kept), dataset)
+    if kept and not is_sampled:
+        cast(PictureModel, model).write_pictures(paths.folder / PICTURES_FOLDER, kept, dataset)
     is_synthetic = facts.is_synthetic or dataset.facts.is_synthetic
     official = () if is_synthetic else official_targets(config.model)
     most = {one.metric: one.most for one in record_of(config.model).references if one.most}

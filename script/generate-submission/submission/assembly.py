@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mlperf_results.names import Mode
+from mlperf_results.roundtables import files_beside_score
 from mlperf_results.tree import SubmissionTree, TreeLayout
 from mlperf_results.wholefile import read_object
 
@@ -165,7 +166,17 @@ def _logs(material: Material, run: FoundRun) -> Iterator[Piece]:
         yield from _copies(run.test_folder / "accuracy", target / "accuracy", _TEST_ACCURACY)
         return
     wanted = _PERFORMANCE_LOGS if run.mode is Mode.PERFORMANCE else _ACCURACY_LOGS
-    yield from _copies(run.folder, tree.run(run.place, run.mode, run.number).folder, wanted)
+    target = tree.run(run.place, run.mode, run.number).folder
+    yield from _copies(run.folder, target, wanted)
+    if run.mode is Mode.ACCURACY:
+        yield from _pictures(run.folder, target, material.round_name, run.place.model)
+
+
+def _pictures(source: Path, target: Path, round_name: str, model: str) -> Iterator[Piece]:
+    """Yield the pictures that a round names, with the file that says what each shows."""
+    for folder, names in files_beside_score(model, round_name).items():
+        wanted = (*(f"{name}{ending}" for name in names for ending in (".png", ".mp4")), "captions.txt")
+        yield from _copies(source / folder, target / folder, wanted)
 
 
 def _copies(source: Path, target: Path, names: tuple[str, ...]) -> Iterator[Piece]:

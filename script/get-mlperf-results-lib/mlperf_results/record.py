@@ -183,6 +183,8 @@ class Record:
     unservable: why a server of another process cannot run it sample by sample; empty where it can.
     has_token_counts: LoadGen counts the tokens of its answers, which networks on tensors give: only Offline can be run,
     because the other scenarios want the time of the first token.
+    has_pictures: responses are pictures, some of which rounds want to see beside a score; its model has
+    `write_pictures`.
     has_rows: a sample is itself a batch of rows, of another number each; NVIDIA's harness counts those in a batch.
     neuron_batch: samples that its network is compiled for on AWS Neuron at once; None: it is not offered there.
     generation: of a benchmark that a text backend answers; None: networks run on tensors.
@@ -220,6 +222,7 @@ class Record:
     test06_since: str = ""
     own_tests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     has_token_counts: bool = False
+    has_pictures: bool = False
     has_rows: bool = False
     unservable: str = ""
     neuron_batch: int | None = None

@@ -230,6 +230,12 @@ def _from_rules(benchmark: str, round_name: str) -> ModelTable:
     )
 
 
+def files_beside_score(benchmark: str, round_name: str) -> dict[str, tuple[str, ...]]:
+    """Return what a round wants in folders beside an accuracy log: names without their endings, by folder."""
+    table = load_round(round_name).models.get(checker_name(benchmark))
+    return {} if table is None else {**table.extra_accuracy_files, **table.expected_files}
+
+
 def load_round(round_name: str) -> RoundTable:
     """Return the tables of a round in `mlperf_results.rounds.ROUNDS`."""
     path = _FOLDER / f"{round_name}.json"

@@ -9,6 +9,7 @@ where it is used, because every run imports the file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from harness.metrics.score import Score
@@ -48,6 +49,13 @@ class RaggedModel(Model, Protocol):
 
     def collate(self, samples: Sequence[Tensors]) -> Tensors:
         """Return one batch of the samples, padded as the model wants it. Timed."""
+
+
+class PictureModel(Model, Protocol):
+    """What a model whose record has `has_pictures` has beside."""
+
+    def write_pictures(self, folder: Path, answers: Mapping[int, bytes], dataset: Any) -> None:
+        """Write the pictures of `answers`, by sample, into `folder`, and captions.txt, which says what they show."""
 
 
 class ModelModule(Protocol):

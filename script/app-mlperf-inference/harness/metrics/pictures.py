@@ -9,8 +9,9 @@ Source: text_to_image/tools at b66003e1 of 2026-08-20. One picture at a time is 
 from __future__ import annotations
 
 import os
+import shutil
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -106,6 +107,17 @@ def _real_statistics(path: Path) -> tuple[Matrix, Matrix]:
             return file["mu"][:], file["sigma"][:]
     except (OSError, ValueError, KeyError) as error:
         raise HarnessError(f"{path} holds no mu and sigma: {error}", _HINT) from error
+
+
+def write(folder: Path, answers: Mapping[int, bytes], dataset: CaptionSet, shape: tuple[int, ...]) -> None:
+    """Write `<index>.png` of each answer and captions.txt, as accuracy_coco.py does; what was there goes."""
+    image = import_library("PIL.Image", "pillow")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for index in sorted(answers):
+        image.fromarray(np.frombuffer(answers[index], np.uint8).reshape(shape)).save(folder / f"{index}.png")
+    lines = [f"{index}  {dataset.captions[index]}\n" for index in sorted(answers)]
+    (folder / "captions.txt").write_text("".join(lines), encoding="utf-8")
 
 
 def _cores() -> int:

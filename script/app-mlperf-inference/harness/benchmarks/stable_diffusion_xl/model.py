@@ -8,6 +8,7 @@ mlcommons/inference (b66003e1 of 2026-08-20).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -114,6 +115,12 @@ class StableDiffusionXl:
         from harness.metrics import pictures
 
         return pictures.score(responses, dataset, self._tokenizer(), self.response.fixed_shape)
+
+    def write_pictures(self, folder: Path, answers: Mapping[int, bytes], dataset: CaptionSet) -> None:
+        """Write the pictures of some samples, and what each shows, as reviewers of a submission want to see them."""
+        from harness.metrics import pictures
+
+        pictures.write(folder, answers, dataset, self.response.fixed_shape)
 
 
 def memory_bytes(facts: ModelFacts) -> int:

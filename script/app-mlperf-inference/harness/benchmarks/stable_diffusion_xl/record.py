@@ -44,6 +44,7 @@ RECORD = Record(
     test01_samples=128,
     has_test04=True,
     own_tests={"v4.0": (), "v4.1": ("TEST01", "TEST04")},  # submission_checker.py of the tags v4.0 and v4.1
+    has_pictures=True,
     recipes=Recipes(dataset="get,dataset,coco2014", model="get,ml-model,stable-diffusion-xl"),
     sizes=Sizes(
         model=Size(13_700 * MB, "our own export of the architecture: 3.43 billion fp32 parameters"),
