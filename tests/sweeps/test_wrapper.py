@@ -132,6 +132,13 @@ def test_a_signal_ends_the_program_in_good_order(sweep: SweepFolder, number: sig
     assert (states.status(point).state, states.status(point).reason) == (State.INTERRUPTED, reason)
 
 
+def test_a_program_that_hears_the_signal_first_is_interrupted_too(sweep: SweepFolder) -> None:
+    """Slurm sends SIGTERM to all processes of a job at once; the program may have ended before the wrapper hears it."""
+    point = make_point(sweep, "a", "(sleep 0.1; kill -TERM $PPID) & kill -TERM $$")
+    assert run(point)[0] == 75
+    assert states.status(point).state is State.INTERRUPTED
+
+
 def test_a_program_that_does_not_listen_is_killed_after_the_grace_time(sweep: SweepFolder) -> None:
     point = make_point(sweep, "a", "trap '' TERM; touch begun; while :; do sleep 0.05; done")
     child = wrapper(point, "--grace_s=0.3")

@@ -41,6 +41,8 @@ SLURM_FACTS = (
     "SLURMD_NODENAME",
 )
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
+LATE_SIGNAL_S = 0.5
+"""After a program that failed: so long its wrapper may take to hear the signal that ended both."""
 LONGEST_TEMP_FOLDER = 60
 """Characters; sockets below it must stay below the 108 of sockaddr_un (Linux, unix(7))."""
 
@@ -235,6 +237,11 @@ def _watch(child: subprocess.Popen[bytes], folder: Path, options: Options, signa
                 os.killpg(child.pid, signal.SIGKILL)
         os.utime(folder / "heartbeat")
         signals.wait(min(options.heartbeat_s, max(0.05, killing_at - now)))
+    if ending is None and child.returncode:  # it may have heard a signal to all processes of a job first
+        until = time.monotonic() + LATE_SIGNAL_S
+        while signals.first is None and (left := until - time.monotonic()) > 0:
+            signals.wait(left)
+        ending = _why_end(folder, signals)
     return ending
 
 
@@ -272,7 +279,7 @@ def _publish(point: PointFolder, folder: Path, ending: Ending, state: dict[str, 
     names = ("node", "begin_utc", "end_utc", "duration_s")
     label = (read_json(folder / "job.json") or {}).get("label", "")
     known = {"format": 1, "id": point.id, "verdict": ending.verdict, "label": label, "attempt": folder.name}
-    files = attempts.digests(point.results)
+    files = attempts.digests(point.results, lambda: os.utime(folder / "heartbeat"))
     write_json(folder / "done.json", {**known, **{name: state[name] for name in names}, "files": files})
     try:
         os.link(folder / "done.json", point.done_file)
