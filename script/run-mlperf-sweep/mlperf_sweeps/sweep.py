@@ -8,7 +8,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mlperf_results.wholefile import read_object, write_whole
@@ -119,12 +119,14 @@ class Sweep:
     say: Callable[[str], None]
     started: Callable[[], None] = lambda: None
     _collected_s: float = float("-inf")
+    _told: dict[str, State] = field(default_factory=dict)
 
     def run(self, ids: Sequence[str]) -> dict[str, State]:
         """Starts what is missing of the points `ids` and gives their states. Raises what the executor raises."""
         states = self.executor.states(self.folder)
         left = to_start(states, ids, self.conduct.rerun)
         kept = sum(states.get(each) is State.DONE for each in ids)
+        self._told = dict(states)
         self.say(f"{len(ids)} points: {kept} kept, {len(left)} to run, {len(ids) - kept - len(left)} left as they are")
         try:
             for tries_left in range(self.conduct.retries, -1, -1):
@@ -150,6 +152,8 @@ class Sweep:
             if self.conduct.at_once and begin and (why := self._reason_to_stop(left[:begin], left)):
                 self.say(f"stopped: {len(left) - begin} points are not begun ({why})")
                 return
+            if self.conduct.at_once:
+                self.say(f"point {begin + 1} of {len(left)}: {', '.join(part)}")
             self.executor.start(self.folder, [self.folder.point(each) for each in part])
             self._changed()
             if begin + at_once >= len(left):
@@ -168,6 +172,11 @@ class Sweep:
     def _changed(self) -> None:
         """Collects what there is, not more often than worth it, and cancels the rest where a failure stops all."""
         states = self.executor.states(self.folder)
+        over = [each for each, state in states.items() if state not in UNDER_WAY and state is not State.PLANNED]
+        for each in over:
+            if self._told.get(each) is not states[each]:
+                self.say(f"  {each}: {states[each].value} ({len(over)} of {len(states)} are over)")
+        self._told = states
         if self.conduct.at_once is None and self._has_to_stop(states, list(states)):
             self.say("cancelled what has not begun (--on_failure=stop)") if self.executor.cancel(self.folder) else None
         if time.monotonic() - self._collected_s >= COLLECT_EVERY_S:
