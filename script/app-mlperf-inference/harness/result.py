@@ -1,5 +1,5 @@
 """Makes result.json: what was asked, what each setting became and why, and what LoadGen found. Pure, but for
-`write_json`."""
+`write_json` and the user's home, which is masked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from mlperf_results.honestpaths import RESULT, Places, honest
+from mlperf_results.honestpaths import HOME, RESULT, Places, honest
 from mlperf_results.logs import Json, LoadGenLog
 from mlperf_results.names import (
     DEPARTURE_LABEL,
@@ -164,7 +164,7 @@ def build_result(config: RunConfig, settings: Settings, log: LoadGenLog, facts: 
         "command": list(facts.command),
         "started_utc": facts.started_utc,
     }
-    written: dict[str, Json] = honest(content, Places({RESULT: str(config.output_dir)}))
+    written: dict[str, Json] = honest(content, Places({RESULT: str(config.output_dir), HOME: str(Path.home())}))
     return written
 
 

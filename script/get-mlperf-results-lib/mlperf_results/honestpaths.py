@@ -1,9 +1,10 @@
 """Takes the paths of one machine out of texts and values: `<result>`, `<cache>`, `<home>`, and `<path>/NAME` elsewhere.
 
-    /home/anna/CM/cache/a69d89d93790d5b5/digits.onnx    ->  <cache>/a69d89d93790d5b5/digits.onnx
+    /home/anna/CM/cache/a69d89d93790d5b5/digits.onnx    ->  <cache>/digits.onnx
     /mnt/models/llama                                   ->  <path>/llama
 
-An entry of the cache is known by its name, 16 hex digits. The engine writes records with the same three signs. Pure.
+An entry of the cache is known by its name, 16 hex digits, which is left out: it is another one on each machine. The
+engine writes records with the same three signs (`portable` in provenance/lockfile.py). Pure.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def _replaced(found: re.Match[str]) -> str:
         return found[0]
     parts = found[0].rstrip("/").split("/")
     entry = next((number for number, part in enumerate(parts) if _ENTRY.fullmatch(part)), None)
-    return f"{ELSEWHERE}/{parts[-1]}" if entry is None else "/".join([CACHE, *parts[entry:]])
+    return f"{ELSEWHERE}/{parts[-1]}" if entry is None else "/".join([CACHE, *parts[entry + 1 :]])
 
 
 def honest(value: Any, places: Places = NO_PLACES) -> Any:
