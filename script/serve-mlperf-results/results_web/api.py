@@ -9,7 +9,8 @@ import csv
 import dataclasses
 import io
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from mlperf_results.csvcells import guarded
@@ -35,8 +36,7 @@ if TYPE_CHECKING:
 FORMAT: Final = 1
 MOST_ROWS_JSON: Final = 1_000
 MOST_ROWS_CSV: Final = 100_000
-NOT_IN_CSV: Final = frozenset(("state", "key", "system_key", "higher_is_better", "alias"))
-CSV_COLUMNS: Final = (*(name for name in Row.__slots__ if name not in NOT_IN_CSV), "better", "url")
+NOT_IN_CSV: Final = frozenset(("state", "key", "system_key", "higher_is_better", "alias", "valid", "labels"))
 LINK = ServerLinks()
 
 
@@ -99,28 +99,30 @@ def json_text(content: object) -> bytes:
     return (json.dumps(content, indent=1, ensure_ascii=True) + "\n").encode("ascii")
 
 
+class _Cells(dict[str, str]):
+    """Texts as cells, each made once: most texts of a table are in many of its rows."""
+
+    def __missing__(self, text: str) -> str:
+        self[text] = cell = guarded(plain(text))
+        return cell
+
+
+_AS_IT_IS: Final = tuple(name for name in Row.__slots__ if name not in NOT_IN_CSV)
+CSV_HEADINGS: Final = (*_AS_IT_IS, "valid", "better", "labels", "url")
+_VERDICTS: Final = {True: "VALID", False: "INVALID", None: ""}
+
+
 def csv_text(rows: Iterable[Row], link: Links) -> bytes:
     """Rows as CSV; a cell that a spreadsheet would calculate has an apostrophe before it."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(CSV_COLUMNS)
-    plain_names = [name for name in CSV_COLUMNS if name not in ("labels", "better", "url", "valid")]
-    getters = {name: _cell_of(name) for name in plain_names}
-    getters["labels"] = lambda row: guarded(plain("; ".join(row.labels)))
-    getters["valid"] = lambda row: {True: "VALID", False: "INVALID", None: ""}[row.valid]
-    getters["better"] = lambda row: "higher" if row.higher_is_better else "lower"
-    getters["url"] = lambda row: link.result(row.id)
-    ordered = [getters[name] for name in CSV_COLUMNS]
-    writer.writerows([getter(row) for getter in ordered] for row in rows)
+    writer.writerow(CSV_HEADINGS)
+    cells, values_of = _Cells(), attrgetter(*_AS_IT_IS)
+    for row in rows:
+        values = [cells[value] if type(value) is str else value for value in values_of(row)]
+        better = "higher" if row.higher_is_better else "lower"
+        writer.writerow((*values, _VERDICTS[row.valid], better, cells["; ".join(row.labels)], link.result(row.id)))
     return stream.getvalue().encode("utf-8", "backslashreplace")
-
-
-def _cell_of(name: str) -> Callable[[Row], str]:
-    def cell(row: Row) -> str:
-        value = getattr(row, name)
-        return guarded(plain(value)) if isinstance(value, str) else repr(value)
-
-    return cell
 
 
 def _collector(request: Request) -> Collector:
