@@ -21,7 +21,7 @@ from mlperf_curves.request import read_request
 from mlperf_curves.rules import check_tree
 from mlperf_sweeps.folder import PointFolder, State, SweepFolder
 from mlperf_sweeps.local import LocalExecutor
-from mlperf_sweeps.sweep import Conduct
+from mlperf_sweeps.sweep import Conduct, read_plan
 from stub_openai import running_stub
 
 FLOOR_S = 0.1
@@ -69,6 +69,7 @@ def test_a_curve_is_made_stopped_and_resumed(tmp_path: Path, url: str, monkeypat
         run.make(StoppingExecutor(), Conduct(at_once=1))
     first = [point.folder.done_file.is_file() for point in points]
     assert first == [True, False]
+    assert [point.id for point in read_plan(SweepFolder(run.folder))] == [point.folder.id for point in points]
     before = calls.read_text().splitlines()
 
     states = run.make(LocalExecutor(), Conduct(at_once=1))

@@ -1,6 +1,7 @@
 """Makes a curve: its points in a folder of a sweep, then the submission tree, the checks and the page.
 
 <results_dir>/<name>/   a sweep's folder (mlperf_sweeps.folder), with beside its own:
+    plan.json                                       the points, as of any sweep
     curve.json curve.csv curve.html summary.txt     what came out, also while it is made
     submission.yaml                                 the form of a declaration, where none was given
     tree/<organization>/<submission>/               once every point is done
@@ -16,8 +17,10 @@ from typing import Any
 
 from mlperf_results.wholefile import read_object, write_whole
 from mlperf_sweeps.executor import Executor
+from mlperf_sweeps.executors import KIND, LOCAL
 from mlperf_sweeps.folder import PointFile, PointFolder, State, SweepFolder
 from mlperf_sweeps.ids import point_id
+from mlperf_sweeps.planning import Plan, PlannedPoint, plan_json
 from mlperf_sweeps.states import status
 from mlperf_sweeps.sweep import Conduct, Sweep, locked, write_json, write_point
 
@@ -136,6 +139,7 @@ class CurveRun:
         with locked(self.folder):
             for point in points:
                 write_point(point.folder, point_file(point, self.client))
+            write_json(SweepFolder(self.folder).plan_file, plan_json(self._plan(points)))
             if self.submission is None and not (self.folder / FORM).exists():
                 write_whole(self.folder / FORM, form())
 
@@ -150,6 +154,25 @@ class CurveRun:
             sweep = Sweep(SweepFolder(self.folder), executor, conduct, collect, self.say)
             states = sweep.run([point.folder.id for point in points])
         return {point.folder.id: states.get(point.folder.id, State.PLANNED) for point in points}
+
+    def _plan(self, points: Sequence[CurvePoint]) -> Plan:
+        """The curve as the plan of a sweep, for what shows and cancels sweeps."""
+        planned = tuple(
+            PlannedPoint(
+                id=point.folder.id,
+                variant="",
+                inputs=point.inputs.as_inputs(),
+                varied={"point": point.inputs.name},
+                axes={"point": point.inputs.name},
+                repeat=1,
+                tags=(),
+                command=self.command,
+                planned_s=cost_of(point.inputs).seconds,
+            )
+            for point in points
+        )
+        executor = {KIND: LOCAL}
+        return Plan(name=self.request.name, recipe=RECIPE, command=self.command, points=planned, executor=executor)
 
     def collect(self, points: Sequence[CurvePoint], findings: Sequence[str] = ()) -> CurvePage:
         """Write curve.json, curve.csv, curve.html and summary.txt from what is there. Raises OSError."""
