@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "curves"))
 
 from curve_tree import NUMBERS, write_curve
-from results_store.importing import import_loaded, load
+from results_store.importing import NothingToImport, import_loaded, load
 from results_store.listing import Filter
+from results_store.objects import result_object
 from results_store.store import Store
 
 
@@ -57,3 +59,50 @@ def test_an_unreadable_point_leaves_its_curve_out_with_the_reason(tmp_path: Path
         report = import_loaded(store, load(tmp_path / "tree"))
     assert report.added == []
     assert "result_summary.json" in report.left_out[0].reason
+
+
+def viewer_bundle() -> dict[str, Any]:
+    """What mlperf-viz 2.0.0 exports of two points of a tree."""
+    runs = [
+        {
+            "submission_id": "LabOrg/sub-0001/lab-vm/gpt-oss-120b",
+            "label": f"r{number}",
+            "run": {
+                "direct_fields": {"concurrency": number, "config_region": "low_latency", "measured_run_duration": 61.0},
+                "derived_fields": {"system_tps": 10.0 * number, "tps_per_user": 9.5, "ttft": 12.5, "qps": 1},
+            },
+        }
+        for number in (8, 1)
+    ]
+    combined = {
+        "submission_info": {"submitter_org_names": "LabOrg"},
+        "sut_metadata": {"system_name": "lab machine"},
+        "sut_details": {
+            "serving_framework": "Gale 2.1",
+            "node_types": [{"number_of_nodes": 2, "accelerator_model_name": "NVIDIA Z9", "accelerators_per_node": 4}],
+        },
+        "model_metadata": {"division": "Standardized", "model_name": "gpt-oss-120b", "model_precision": "fp4"},
+    }
+    entry = {"id": runs[0]["submission_id"], "source_path": "/home/anna/tree", "combined_submission": combined}
+    return {"bundle_version": 1, "submissions": [entry, {"id": "empty"}], "runs": runs}
+
+
+def test_a_bundle_of_the_viewer_is_a_curve_without_its_makers_folder(tmp_path: Path) -> None:
+    (tmp_path / "bundle.json").write_text(json.dumps(viewer_bundle()))
+    with Store.open(tmp_path / "a.db") as store:
+        report = import_loaded(store, load(tmp_path / "bundle.json"))
+        result = store.result(report.added[0]).result
+    assert [(one.place, one.reason) for one in report.left_out] == [("submissions[1]", "it names no model")]
+    place = result.configuration
+    assert [(point.concurrency, point.system_tps) for point in result.curve] == [(1, 10.0), (8, 80.0)]
+    assert (place.stack, place.precision, place.run_class, place.division) == ("gale", "fp4", "fast", "standardized")
+    assert (place.system.accelerator, place.system.accelerator_count, place.system.nodes) == ("NVIDIA Z9", 8, 2)
+    assert place.model_digest == "endpoints:gpt-oss-120b"
+    assert "anna" not in json.dumps(result_object(result))
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "x", '{"bundle_version": 2, "submissions": [], "runs": []}'])
+def test_another_json_file_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "bundle.json").write_text(text)
+    with pytest.raises(NothingToImport, match=r"bundle\.json"):
+        load(tmp_path / "bundle.json")

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from mlperf_curves.clientfiles import SCORES, SUMMARY, Accuracy, Summary, read_accuracy, read_summary
-from mlperf_curves.edition import read_edition
 from mlperf_curves.fields import ClientFileError, read_fields
 from mlperf_curves.pointfiles import (
     POINT,
@@ -28,18 +27,11 @@ from mlperf_curves.pointfiles import (
     read_provenance,
 )
 
-from results_store import model, published
-from results_store.facts import UNOFFICIAL, memory_gib
+from results_store import model
+from results_store.curveresults import CurveFacts, result_of_curve
 from results_store.keys import digest_of
-from results_store.model import Configuration, CurvePoint, File, NewResult, System
+from results_store.model import CurvePoint, File, NewResult
 from results_store.resultfolders import LeftOut
-
-METRIC = "greatest system tokens per second"
-SCENARIO = "Curve"
-_FAST_S = 60.0
-_NODE_FACTS = ("inference_backend", "driver", "operating_system", "cooling", "host_networking", "other_software_stack")
-_SYSTEM_FACTS = ("system_name", "shortened_system_name", "system_availability_status", "system_size")
-_LABELS = ("synthetic", "test run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,66 +83,6 @@ def _read_curve(root: Path, folder: Path, points: Sequence[Path]) -> _Curve:
     )
 
 
-def _nodes(system: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    found = system.get("node_types")
-    return [node for node in found if isinstance(node, dict)] if isinstance(found, list) else []
-
-
-def _whole(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else 0
-
-
-def _text(value: object) -> str:
-    return value.strip() if isinstance(value, str) else ""
-
-
-def _accelerators(nodes: Sequence[Mapping[str, Any]]) -> tuple[str, int]:
-    names, count = [], 0
-    for node in nodes:
-        found = node.get("accelerator_info")
-        for one in found if isinstance(found, list) else []:
-            if isinstance(one, dict) and _text(one.get("accelerator_model_name")):
-                names.append(_text(one["accelerator_model_name"]))
-                count += _whole(one.get("accelerators_per_node")) * max(_whole(node.get("number_of_nodes")), 1)
-    return " + ".join(dict.fromkeys(names)), count
-
-
-def _facts(system: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    for name in _SYSTEM_FACTS:
-        yield name, _text(system.get(name))
-    for name in _NODE_FACTS:
-        yield name, " + ".join(dict.fromkeys(filter(None, (_text(node.get(name)) for node in nodes))))
-
-
-def _system(system: Mapping[str, Any]) -> System:
-    nodes = _nodes(system)
-    accelerator, count = _accelerators(nodes)
-    first = nodes[0] if nodes else {}
-    memory = _text(first.get("host_memory_capacity")) or _text(first.get("host_memory_configuration"))
-    return System(
-        accelerator=accelerator,
-        accelerator_count=count,
-        nodes=sum(max(_whole(node.get("number_of_nodes")), 1) for node in nodes),
-        cpu=_text(first.get("host_processor_model_name")),
-        sockets=_whole(first.get("host_processors_per_node")),
-        cores=_whole(first.get("host_processor_core_count")) or _whole(first.get("host_processor_vcpu_count")),
-        memory_gib=memory_gib(memory),
-        facts={name: value for name, value in _facts(system, nodes) if value},
-    )
-
-
-def run_class(points: Sequence[_Point], model_name: str) -> str:
-    """`valid` where each point of a fixed concurrency lasts as long as the rules want, else `fast` (60 s) or `test`."""
-    edition = read_edition()
-    known = edition.models.get(model_name)
-    is_agentic = known.is_agentic if known is not None else False
-    timed = [point for point in points if point.declared.offline != Offline.DEDICATED.value]
-    lasting = [(p.summary.duration_s, edition.floor_s(p.declared.concurrency, is_agentic=is_agentic)) for p in timed]
-    if lasting and all(duration >= floor for duration, floor in lasting):
-        return "valid"
-    return "fast" if lasting and all(duration >= _FAST_S for duration, _ in lasting) else "test"
-
-
 def _curve_points(curve: _Curve, notes: list[str]) -> Iterator[CurvePoint]:
     for point in curve.points:
         tps, per_user, ttft = point.summary.system_tps, point.summary.tps_per_user, point.summary.ttft_p90_ms
@@ -187,65 +119,32 @@ def _files(curve: _Curve) -> Iterator[File]:
                 yield File(name=place, sha256=hashlib.sha256(content).hexdigest(), size_bytes=len(content), body=None)
 
 
-def _configuration(curve: _Curve, labels: Sequence[str]) -> Configuration:
-    system, division = _system(curve.system), curve.points[0].declared.division
-    name, own = curve.folder.name, f"{curve.organization}/{curve.submission}/{curve.folder.name}"
-    backend = str(system.facts.get("inference_backend", ""))
-    return Configuration(
-        suite="endpoints",
-        benchmark=name,
-        round="",
-        division=division.casefold(),
-        category="",
-        scenario=SCENARIO,
-        precision=published.precision_of(curve.points[0].precision)[0],
-        tier="",
-        stack=published.stack_of(backend),
-        device=published.device_of(system.accelerator),
-        data_kind="synthetic" if "synthetic" in labels else "real",
-        run_class="test" if "test run" in labels else run_class(curve.points, name),
-        model_digest=f"endpoints:{name}" if division == "Standardized" else f"endpoints:{own}",
-        settings={},
-        system=system,
-    )
-
-
 def _result(curve: _Curve) -> NewResult | str:
     """The result of a curve, or why it has none."""
     notes: list[str] = []
     points = tuple(_curve_points(curve, notes))
     if not points:
         return f"none of {len(curve.points)} points has its figures"
-    said = curve.provenance.label if curve.provenance is not None else ""
-    labels = [label for label in _LABELS if label in said]
-    configuration = _configuration(curve, labels)
-    if configuration.run_class == "test":
-        labels.append("test run")
-    files = tuple(_files(curve))
-    summaries = [file.sha256 for file in files if file.name.endswith(SUMMARY)]
+    files, first = tuple(_files(curve)), curve.points[0]
     started = [one.started_utc for one in curve.provenance.points.values()] if curve.provenance is not None else []
-    return NewResult(
-        run_id=f"{curve.folder.name} {digest_of(summaries)}",
-        kind="own",
-        configuration=configuration,
-        labels=tuple(dict.fromkeys((UNOFFICIAL, *labels))),
-        made_utc=min(filter(None, started), default=""),
-        stack_version=str(configuration.system.facts.get("inference_backend", "")),
-        metric=METRIC,
-        value=max(point.system_tps for point in points),
-        unit="tokens/s",
-        higher_is_better=True,
-        valid=None,
-        verification="summary",
-        command="",
-        figures=(),
-        accuracy=tuple(_accuracy(curve)),
-        files=files,
-        curve=points,
-        notes=tuple(notes),
-        raw={"system": dict(curve.system), "label": said},
-        submitter=curve.organization,
-        system_name=_text(curve.system.get("system_name")),
+    timed = [point for point in curve.points if point.declared.offline != Offline.DEDICATED.value]
+    return result_of_curve(
+        CurveFacts(
+            name=curve.folder.name,
+            identity=digest_of([file.sha256 for file in files if file.name.endswith(SUMMARY)]),
+            organization=curve.organization,
+            submission=curve.submission,
+            division=first.declared.division,
+            precision=first.precision,
+            system=curve.system,
+            label=curve.provenance.label if curve.provenance is not None else "",
+            durations_s={point.declared.concurrency: point.summary.duration_s for point in timed},
+            points=points,
+            accuracy=tuple(_accuracy(curve)),
+            files=files,
+            notes=tuple(notes),
+            made_utc=min(filter(None, started), default=""),
+        )
     )
 
 

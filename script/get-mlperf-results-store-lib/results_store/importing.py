@@ -108,6 +108,17 @@ def _tree(path: Path) -> Loaded:
     return Loaded("endpoints-tree", (one if isinstance(one, LeftOut) else Item(one, source) for one in found))
 
 
+def _viewer_bundle(path: Path) -> Loaded:
+    from results_store.vizbundles import WrongBundle, curves_of_bundle
+
+    source = Source(kind="endpoints-tree", name=path.name, digest=hashlib.sha256(path.read_bytes()).hexdigest())
+    try:
+        found = list(curves_of_bundle(path))
+    except WrongBundle as error:
+        raise NothingToImport(str(error)) from error
+    return Loaded("endpoints-tree", [one if isinstance(one, LeftOut) else Item(one, source) for one in found])
+
+
 def _bundle(path: Path) -> Loaded:
     try:
         from results_store.bundle import read_bundle  # signatures need a package that nothing else here needs
@@ -143,6 +154,8 @@ def load(path: Path) -> Loaded:
         return _summary(path)
     if (path / EXPORT).is_file() or path.name == EXPORT:
         return _export(path if path.is_dir() else path.parent)
+    if path.is_file() and path.suffix.lower() == ".json":
+        return _viewer_bundle(path)
     if is_bundle(path):
         return _bundle(path)
     if path.is_dir() and next(path.rglob(_LOG), None) is not None:
