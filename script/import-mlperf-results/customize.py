@@ -47,7 +47,7 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
     return {"return": 0, "runs": []}
 
 
-def _told(i: dict[str, Any], report: Report, path: Path, database: Path) -> dict[str, Any]:
+def _reported(i: dict[str, Any], report: Report, path: Path, database: Path) -> dict[str, Any]:
     """Print a report and put it into the state; an import without any result is an error."""
     i["state"]["mlperf_results_import"] = dataclasses.asdict(report)
     print("\n".join(report_lines(report)))
@@ -80,7 +80,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         return {"return": 1, "error": f"{path}: {error}"}
     except (OSError, sqlite3.Error) as error:
         return {"return": 1, "error": f"cannot import {path} into {database}: {error}"}
-    return _told(i, report, Path(path), Path(database))
+    return _reported(i, report, Path(path), Path(database))
 
 
 def postprocess(i: dict[str, Any]) -> dict[str, Any]:
@@ -91,4 +91,4 @@ def postprocess(i: dict[str, Any]) -> dict[str, Any]:
     found = read_object(Path(REPORT_FILE)) or {}
     left_out = [LeftOut(**one) for one in found.get("left_out", ())]
     report = Report(**{**found, "kind": "bundle", "left_out": left_out})
-    return _told(i, report, Path(env["CM_TMP_IMPORT_PATH"]), Path(env["CM_TMP_IMPORT_DB"]))
+    return _reported(i, report, Path(env["CM_TMP_IMPORT_PATH"]), Path(env["CM_TMP_IMPORT_DB"]))
