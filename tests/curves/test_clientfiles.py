@@ -12,8 +12,8 @@ import pytest
 import yaml
 from mlperf_curves.clientfiles import read_accuracy, read_config, read_run, read_summary
 from mlperf_curves.fields import MOST_BYTES, ClientFileError
-from mutations import edited
 from report_folder import SEED_SET_A, Setup, write_report
+from tree_changes import edited
 
 SETUP = Setup(concurrency=4, samples=16, dataset_samples=8, accuracy_samples=8)
 

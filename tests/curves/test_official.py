@@ -28,8 +28,8 @@ from mlperf_curves.pointfiles import Offline
 from mlperf_curves.regions import Region, RegionError, regions_of
 from mlperf_curves.rules import check_tree
 from mlperf_curves.tree import write_tree
-from mutations import MUTATIONS, Mutation
 from report_folder import Setup
+from tree_changes import MUTATIONS, Mutation
 
 GIVEN = os.environ.get("CROWDPERF_ENDPOINTS_CHECKER", "")
 """The folder of the two programs, bin/ of an environment that has them; without it --full makes one."""

@@ -17,8 +17,8 @@ from mlperf_curves.pointfiles import Offline
 from mlperf_curves.readtree import read_curves
 from mlperf_curves.rules import Beside, NoTree, check_tree
 from mlperf_curves.tree import write_tree
-from mutations import MUTATIONS, POINT, SUMMARY, Mutation, at, edited, everywhere, point, put
 from report_folder import Setup
+from tree_changes import MUTATIONS, POINT, SUMMARY, Mutation, at, edited, everywhere, point, put
 
 EDITION = read_edition()
 NOTHING = Beside()
