@@ -19,12 +19,12 @@ from pathlib import Path
 import numpy as np
 import torch
 from harness.benchmarks.initialweights import draw_weights, random_pictures, seeded
+from harness.benchmarks.stable_diffusion_xl.clip_network import VIT_B_32, Clip
+from harness.benchmarks.stable_diffusion_xl.inception import Inception
+from harness.benchmarks.stable_diffusion_xl.pictures import statistics_of
 from harness.datasets.coco2014 import COLUMNS, STATISTICS_FILE
 from harness.making.modelfiles import write_safetensors
 from harness.making.modelweights import calibrate_normalisation
-from harness.metrics.clip_network import VIT_B_32, Clip
-from harness.metrics.inception import Inception
-from harness.metrics.pictures import statistics_of
 
 THINGS = ("cup", "clock", "dog", "bus", "kite", "pizza", "bench", "vase", "boat", "sheep", "laptop", "surfboard")
 COLOURS = ("red", "green", "blue", "yellow", "white", "black", "brown", "orange")

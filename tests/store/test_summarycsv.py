@@ -77,7 +77,9 @@ CASES: tuple[tuple[dict[str, str], Callable[[NewResult], object], object, str], 
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("cells", "column", "expected", "note"), CASES, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(
+    ("cells", "column", "expected", "note"), CASES, ids=lambda value: "" if callable(value) else str(value)[:40]
+)
 def test_each_quirk_becomes_a_column_and_what_is_lost_a_note(
     cells: dict[str, str], column: Callable[[NewResult], object], expected: object, note: str
 ) -> None:

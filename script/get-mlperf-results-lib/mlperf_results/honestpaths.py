@@ -1,7 +1,7 @@
 """Takes the paths of one machine out of texts and values: `<result>`, `<cache>`, `<home>`, and `<path>/NAME` elsewhere.
 
-    /home/anna/CM/cache/a69d89d93790d5b5/digits.onnx    ->  <cache>/digits.onnx
-    /mnt/models/llama                                   ->  <path>/llama
+    /data/CM/cache/a69d89d93790d5b5/digits.onnx    ->  <cache>/digits.onnx
+    /mnt/models/llama                              ->  <path>/llama
 
 An entry of the cache is known by its name, 16 hex digits, which is left out: it is another one on each machine. The
 engine writes records with the same three signs (`portable` in provenance/lockfile.py). Pure.

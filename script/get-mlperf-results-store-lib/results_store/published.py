@@ -12,11 +12,14 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from mlperf_results.benchmarks import RECORDS
 from mlperf_results.names import METRIC_OF_SCENARIO, TOKEN_METRIC, Metric, Scenario
+
+_RESNET = next(one for one in RECORDS.values() if one.checker_name == "resnet")
 
 BENCHMARK_NAMES: Mapping[str, str] = MappingProxyType(
     {
-        "resnet": "resnet50",
+        _RESNET.checker_name: _RESNET.name,
         "text_to_video": "wan-2.2-t2v-a14b",
         "VLM": "qwen3-vl-235b-a22b",
         "agentic edge": "qwen3.6-27b",

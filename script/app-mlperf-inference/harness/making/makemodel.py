@@ -36,10 +36,11 @@ from torch import nn
 from harness.benchmarks.architecture import architecture_of
 from harness.benchmarks.base import Model
 from harness.benchmarks.initialweights import draw_weights, seeded
+from harness.checkpoints import read_checkpoint
 from harness.errors import HarnessError
 from harness.making.modelfiles import file_name, size_bytes, write_onnx, write_safetensors
 from harness.making.modeljson import describe_files, versions, write_model_info
-from harness.making.modelweights import calibrate_normalisation, load_weights, read_checkpoint
+from harness.making.modelweights import calibrate_normalisation, load_weights
 from harness.modelfacts import ModelFacts
 from harness.tensors import NetworkSpec
 from harness.watch.machine import free_memory_bytes

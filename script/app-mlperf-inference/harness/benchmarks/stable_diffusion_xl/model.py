@@ -112,13 +112,13 @@ class StableDiffusionXl:
 
     def score(self, responses: Iterable[tuple[int, bytes]], dataset: CaptionSet) -> Score:
         """Return CLIP_SCORE and FID_SCORE as the official script's."""
-        from harness.metrics import pictures
+        from harness.benchmarks.stable_diffusion_xl import pictures
 
         return pictures.score(responses, dataset, self._tokenizer(), self.response.fixed_shape)
 
     def write_pictures(self, folder: Path, answers: Mapping[int, bytes], dataset: CaptionSet) -> None:
         """Write the pictures of some samples, and what each shows, as reviewers of a submission want to see them."""
-        from harness.metrics import pictures
+        from harness.benchmarks.stable_diffusion_xl import pictures
 
         pictures.write(folder, answers, dataset, self.response.fixed_shape)
 

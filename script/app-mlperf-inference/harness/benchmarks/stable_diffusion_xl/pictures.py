@@ -19,12 +19,13 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from harness.benchmarks.stable_diffusion_xl.clip_network import Clip, sizes_of
+from harness.benchmarks.stable_diffusion_xl.inception import FEATURES, Inception
+from harness.checkpoints import read_checkpoint
 from harness.datasets.coco2014 import CLIP_FILES, INCEPTION_FILES, STATISTICS_FILE, CaptionSet
 from harness.errors import HarnessError
 from harness.libraries import import_library
 from harness.media.clip_tokens import ClipTokenizer
-from harness.metrics.clip_network import Clip, sizes_of
-from harness.metrics.inception import FEATURES, Inception
 from harness.metrics.score import Score
 
 _MEAN = (0.48145466, 0.4578275, 0.40821073)  # OPENAI_DATASET_MEAN and _STD: open_clip_torch 2.26.1, constants.py
@@ -38,8 +39,6 @@ Picture = npt.NDArray[np.uint8]
 
 def open_scorer(path: Path, kind: type[Clip] | type[Inception]) -> nn.Module:
     """Return the network with the weights of `path`; raises HarnessError for a file that is none of it."""
-    from harness.making.modelweights import read_checkpoint
-
     state = read_checkpoint(path)
     try:
         if kind is Clip:
