@@ -12,11 +12,10 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 import json
 from pathlib import Path
 
-from mlperf_data import answers, given, modelinfo
+from mlperf_data import answers, modelinfo, weights
 
 from .published import ARCHITECTURES, FILES, FIT_PROGRAMS
 
-GIVEN_KEY = "CM_MLPERF_DATA_GIVEN_PATH"
 PUBLISHED_KEY = "CM_3D_UNET_PUBLISHED_PATH"
 
 
@@ -28,14 +27,14 @@ def plan(i):
 def preprocess(i):
     """CM hook: decides what run.sh does and what must be fetched."""
     env = i["env"]
-    path = given.given_path(env.get(GIVEN_KEY))
     source, data, framework = env["CM_3D_UNET_SOURCE"], env["CM_3D_UNET_DATA"], env["CM_ML_MODEL_FRAMEWORK"]
+    path, refused = weights.own_copy(env, source)
+    if refused is not None:
+        return refused
     env["CM_3D_UNET_ARCHITECTURE"] = ARCHITECTURES[data]
     env["CM_3D_UNET_FIT"] = FIT_PROGRAMS[data]
     env["CM_3D_UNET_IS_DOWNLOADED"] = "no"
     if source != "published":
-        if path is not None:
-            return answers.failure(f"--path={path} and made weights exclude each other", "leave one of them out")
         env["CM_3D_UNET_WAY"] = "fit" if source == "tiny" else "random"
         return {"return": 0}
     file = FILES[data, framework]

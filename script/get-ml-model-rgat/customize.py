@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from mlperf_data import answers, given, manual
+from mlperf_data import answers, given, manual, weights
 
 REFERENCE = {"acc": 72.86}  # README.md of graph/R-GAT, mlcommons/inference b66003e1
 SOURCE = manual.Source(
@@ -24,14 +24,9 @@ def plan(i):
 def preprocess(i):
     """CM hook: decides what run.sh does; refuses real weights without a copy of them."""
     env = i["env"]
-    path = given.given_path(env.get("CM_MLPERF_DATA_GIVEN_PATH"))
-    source = env["CM_RGAT_SOURCE"]
-    if source != "published":
-        if path is not None:
-            return answers.failure(f"--path={path} and made weights exclude each other", "leave one of them out")
-        return {"return": 0}
-    if path is None:
-        return answers.failure(manual.refusal(SOURCE))
+    path, refused = weights.own_copy(env, env["CM_RGAT_SOURCE"], SOURCE)
+    if refused is not None or path is None:
+        return refused or {"return": 0}
     path = given.only_file(path, "*.pt")
     if not path.is_file():
         return answers.failure(f"{path} is no file", f"--path: your own copy of {SOURCE.pages[0]}")

@@ -3,14 +3,12 @@
 import json
 from pathlib import Path
 
-from mlperf_data import answers, given, manual, room
+from mlperf_data import answers, manual, weights
 
 WEIGHTS_BYTES = 13_710_339_180  # 3,427,584,795 weights of float32
-MEMORY_FACTOR = 2.5  # harness.making.makemodel holds the weights, the copy that it writes, and what an export takes
 REFERENCE = {"CLIP_SCORE": 31.74981837, "FID_SCORE": 23.48046692}  # docs/index.md of mlcommons/inference, b66003e1
 TOKENIZER_FILES = ("vocab.json", "merges.txt")
 PARTS = ("text_encoder", "text_encoder_2", "unet", "vae")
-HINT = "take _tiny to try the pipeline, or a machine that has it"
 SOURCE = manual.Source(
     name="the pipeline of Stable Diffusion XL base 1.0",
     pages=(
@@ -58,13 +56,11 @@ def plan(i):
 def preprocess(i):
     """CM hook: decides what run.sh does; refuses what is not there and what the machine has no room for."""
     env = i["env"]
-    path = given.given_path(env.get("CM_MLPERF_DATA_GIVEN_PATH"))
     source = env["CM_SDXL_SOURCE"]
-    if path is not None and source != "published":
-        return answers.failure(f"--path={path} and made weights exclude each other", "leave one of them out")
+    path, refused = weights.own_copy(env, source, SOURCE)
+    if refused is not None:
+        return refused
     if source == "published":
-        if path is None:
-            return answers.failure(manual.refusal(SOURCE))
         folder = pipeline_folder(path)
         if folder is None:
             return answers.failure(
@@ -76,9 +72,7 @@ def preprocess(i):
         env["CM_SDXL_WEIGHTS_PATH"] = str(folder)
     if source == "tiny":
         return {"return": 0}
-    needed = room.Room(disk_bytes=2 * WEIGHTS_BYTES, memory_bytes=int(MEMORY_FACTOR * WEIGHTS_BYTES))
-    refused = room.shortage_here("Stable Diffusion XL (3.43 billion weights)", needed, i)
-    return {"return": 0} if refused is None else answers.failure(refused, HINT)
+    return weights.room_answer("Stable Diffusion XL (3.43 billion weights)", WEIGHTS_BYTES, 2, i)
 
 
 def postprocess(i):

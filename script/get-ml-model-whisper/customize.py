@@ -3,13 +3,11 @@
 import json
 from pathlib import Path
 
-from mlperf_data import answers, given, manual, room
+from mlperf_data import answers, manual, weights
 
 WEIGHTS_BYTES = 6_173_962_240  # 1,543,490,560 weights of float32
-MEMORY_FACTOR = 2.5  # harness.making.makemodel holds the weights, the copy that it writes, and what an export takes
 REFERENCE = {"ACCURACY": 97.9329}  # 100 - 2.0671: speech2text and the checker of mlcommons/inference, b66003e1
 TOKENIZER_FILE = "tokenizer.json"
-HINT = "take _tiny to try the pipeline, or a machine that has it"
 SOURCE = manual.Source(
     name="the checkpoint of Whisper large-v3",
     pages=(
@@ -41,13 +39,11 @@ def plan(i):
 def preprocess(i):
     """CM hook: decides what run.sh does; refuses what is not there and what the machine has no room for."""
     env = i["env"]
-    path = given.given_path(env.get("CM_MLPERF_DATA_GIVEN_PATH"))
     source = env["CM_WHISPER_SOURCE"]
-    if path is not None and source != "published":
-        return answers.failure(f"--path={path} and made weights exclude each other", "leave one of them out")
+    path, refused = weights.own_copy(env, source, SOURCE)
+    if refused is not None:
+        return refused
     if source == "published":
-        if path is None:
-            return answers.failure(manual.refusal(SOURCE))
         folder = checkpoint_folder(path)
         if folder is None:
             return answers.failure(
@@ -57,9 +53,7 @@ def preprocess(i):
         env["CM_WHISPER_WEIGHTS_PATH"] = str(folder)
     if source == "tiny":
         return {"return": 0}
-    needed = room.Room(disk_bytes=2 * WEIGHTS_BYTES, memory_bytes=int(MEMORY_FACTOR * WEIGHTS_BYTES))
-    refused = room.shortage_here("Whisper large-v3 (1.54 billion weights)", needed, i)
-    return {"return": 0} if refused is None else answers.failure(refused, HINT)
+    return weights.room_answer("Whisper large-v3 (1.54 billion weights)", WEIGHTS_BYTES, 2, i)
 
 
 def postprocess(i):

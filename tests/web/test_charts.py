@@ -9,8 +9,9 @@ import pytest
 
 pytest.importorskip("markupsafe", reason="the packages of the results server are not installed")
 
+from mlperf_results.stepplot import StepPoint, steps_of
 from results_web import charts
-from results_web.charts import Bar, StepPoint
+from results_web.charts import Bar
 from results_web.shown import minute, plain, quantity
 
 CURVE = [
@@ -44,7 +45,7 @@ def test_series_differ_in_shape_and_not_in_colour_alone() -> None:
 
 
 def test_a_curve_steps_over_measured_points_only() -> None:
-    assert [point.words for point in charts.steps_of(CURVE)] == ["1", "8", "64"]
+    assert [point.words for point in steps_of(CURVE)] == ["1", "8", "64"]
     drawn = charts.curves("Curve", [("A", CURVE)])
     line = re.search(r'class="line series-1" d="M[\d.]+ [\d.]+((?: [HV][\d.]+)+)"', drawn)
     assert line and len(line[1].split()) == 6

@@ -15,6 +15,7 @@ from statistics import median, quantiles
 
 from markupsafe import Markup
 from mlperf_results.plot import number
+from mlperf_results.stepplot import StepPoint, falls, steps_of
 
 from .shown import plain, quantity
 
@@ -199,24 +200,6 @@ def history(title: str, rows: Sequence[tuple[str, Sequence[float]]], unit: str) 
     return _frame(title, f"{said}; {unit}", height, parts)
 
 
-@dataclass(frozen=True, slots=True)
-class StepPoint:
-    """A measured point of a curve: tokens per second for each user and of the whole system."""
-
-    words: str
-    tps_per_user: float
-    system_tps: float
-
-
-def steps_of(points: Sequence[StepPoint]) -> tuple[StepPoint, ...]:
-    """The points that no other one beats in both figures, from the fastest for each user on."""
-    found: list[StepPoint] = []
-    for point in sorted(points, key=lambda one: (-one.tps_per_user, -one.system_tps)):
-        if not found or point.system_tps > found[-1].system_tps:
-            found.append(point)
-    return tuple(found)
-
-
 def curves(title: str, series: Sequence[tuple[str, Sequence[StepPoint]]]) -> Markup:
     """Step functions of up to four curves: what the system gives in all where each user has at least so much.
 
@@ -235,7 +218,7 @@ def curves(title: str, series: Sequence[tuple[str, Sequence[StepPoint]]]) -> Mar
     ]
     for place, (name, found) in enumerate(series):
         best = steps_of(found)
-        path = "".join(f" H{x.at(point.tps_per_user):.1f} V{y.at(lower):.1f}" for point, lower in _falls(best))
+        path = "".join(f" H{x.at(point.tps_per_user):.1f} V{y.at(lower):.1f}" for point, lower in falls(best))
         if best:
             parts.append(
                 f'<path class="line series-{place % 4 + 1}" d="M{LEFT} {y.at(best[-1].system_tps):.1f}{path}"/>'
@@ -254,12 +237,6 @@ def curves(title: str, series: Sequence[tuple[str, Sequence[StepPoint]]]) -> Mar
         for name, found in series
     )
     return _frame(title, said, height, parts)
-
-
-def _falls(best: Sequence[StepPoint]) -> Iterator[tuple[StepPoint, float]]:
-    """Each step from the slowest point for a user on, and the height that the line falls to behind it."""
-    for place in range(len(best) - 1, -1, -1):
-        yield best[place], best[place - 1].system_tps if place else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+from mlperf_results.stepplot import StepPoint
 from results_store.listing import BadQuery, Counts, Filter, Page, Row, Sort
 from results_store.model import Result
 from results_store.store import Store
@@ -310,10 +311,7 @@ def curve_page(store: Store, site_name: str, link: Links, results: Sequence[Resu
     series = [
         (
             name,
-            [
-                charts.StepPoint(str(point.concurrency), point.tps_per_user, point.system_tps)
-                for point in one.result.curve
-            ],
+            [StepPoint(str(point.concurrency), point.tps_per_user, point.system_tps) for point in one.result.curve],
         )
         for name, one in zip(names, results, strict=True)
     ]
