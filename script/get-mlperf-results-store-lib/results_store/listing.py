@@ -16,7 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from results_store.objects import kept_text
 
@@ -64,9 +64,11 @@ class Sort:
     descending: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A result as a table shows it. system_key, key: as of Result. signer: a key id or ""; alias: its name or ""."""
+class Row(NamedTuple):
+    """A result as a table shows it: a tuple, because a table may have tens of thousands.
+
+    system_key, key: as of Result. signer: a key id or ""; alias: its name or "".
+    """
 
     id: str
     key: str
@@ -132,7 +134,7 @@ class Sql:
     values: tuple[Any, ...] = ()
 
 
-COLUMNS = ", ".join("''" if name == "alias" else f"listing.{name}" for name in Row.__slots__)
+COLUMNS = ", ".join("''" if name == "alias" else f"listing.{name}" for name in Row._fields)
 
 
 def _any_of(column: str, values: Sequence[str]) -> Sql:
@@ -215,7 +217,7 @@ def _labels(text: str) -> tuple[str, ...]:
 
 
 _SIGNER, _ALIAS, _BETTER, _VALID, _LABELS = map(
-    Row.__slots__.index, ("signer", "alias", "higher_is_better", "valid", "labels")
+    Row._fields.index, ("signer", "alias", "higher_is_better", "valid", "labels")
 )
 
 
@@ -231,7 +233,7 @@ def row_of(columns: Sequence[Any], aliases: Mapping[str, str]) -> Row:
     found[_BETTER] = bool(found[_BETTER])
     found[_VALID] = None if found[_VALID] is None else bool(found[_VALID])
     found[_LABELS] = _labels(found[_LABELS])
-    return Row(*found)
+    return Row._make(found)
 
 
 def _hint(wanted: Filter) -> str:

@@ -42,7 +42,7 @@ LINK = ServerLinks()
 
 def row_object(row: Row, link: Links) -> dict[str, Any]:
     """A row of the table as a JSON object."""
-    found = dataclasses.asdict(row)
+    found: dict[str, Any] = row._asdict()
     return {
         **found,
         "labels": list(row.labels),
@@ -107,7 +107,7 @@ class _Cells(dict[str, str]):
         return cell
 
 
-_AS_IT_IS: Final = tuple(name for name in Row.__slots__ if name not in NOT_IN_CSV)
+_AS_IT_IS: Final = tuple(name for name in Row._fields if name not in NOT_IN_CSV)
 CSV_HEADINGS: Final = (*_AS_IT_IS, "valid", "better", "labels", "url")
 _VERDICTS: Final = {True: "VALID", False: "INVALID", None: ""}
 

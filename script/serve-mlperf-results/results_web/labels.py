@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
@@ -52,4 +52,4 @@ def labelled(store: Store, rows: Sequence[Row]) -> tuple[Row, ...]:
     """The rows with the label of those whose key no moderator knows."""
     keys = {row.signer for row in rows if row.signer}
     new = {key for key in keys if (known := store.signer(key)) is not None and known.trust == "none"}
-    return tuple(replace(row, labels=(*row.labels, NEW_CONTRIBUTOR)) if row.signer in new else row for row in rows)
+    return tuple(row._replace(labels=(*row.labels, NEW_CONTRIBUTOR)) if row.signer in new else row for row in rows)

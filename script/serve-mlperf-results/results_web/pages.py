@@ -194,7 +194,7 @@ def configuration_page(store: Store, site_name: str, link: Links, key: str) -> s
     rows = rows_of(store, "key", key)
     values = [row.value for row in rows]
     usual = usual_range(values)
-    rows = tuple(replace(row, labels=(*row.labels, *usual.labels(row.value))) for row in rows)
+    rows = tuple(row._replace(labels=(*row.labels, *usual.labels(row.value))) for row in rows)
     unit = rows[0].unit if rows else ""
     versions = versions_of(rows)
     title = heading_of(configuration)
