@@ -60,7 +60,9 @@ def test_a_key_is_named_and_never_written(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_whoever_ends_the_call_ends_the_clients_processes_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "program"
-    program.write_text(f"#!/bin/sh\nsleep 60 &\necho $! > {tmp_path}/child\nsleep 0.3\nkill -TERM {os.getpid()}\nwait\n")
+    program.write_text(
+        f"#!/bin/sh\nsleep 60 &\necho $! > {tmp_path}/child\nsleep 0.3\nkill -TERM {os.getpid()}\nwait\n"
+    )
     program.chmod(0o755)
 
     def stop(number: int, _: object) -> None:
