@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mlperf_results.canonicaljson import canonical_json
 from mlperf_results.numbers import positive_number
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION
 from mlperf_sweeps.expand import Point
 from mlperf_sweeps.folder import State
-from mlperf_sweeps.ids import canonical_json
 from mlperf_sweeps.planning import LoadgenRun, Plan, loadgen_runs, planned_points, steps_of_points
 from mlperf_sweeps.states import status
 from mlperf_sweeps.sweep import read_plan

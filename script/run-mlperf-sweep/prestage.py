@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from mlperf_results.canonicaljson import canonical_json
 from mlperf_results.recipecalls import SCRIPT_AUTOMATION
 from mlperf_results.wholefile import write_whole
 from mlperf_sweeps import commands
-from mlperf_sweeps.ids import canonical_json
 from mlperf_sweeps.planning import steps_of_points
 from mlperf_sweeps.report import LOCK_NAME
 

@@ -9,3 +9,8 @@ STARTS_OF_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 def guarded(text: str) -> str:
     """The text, with an apostrophe before it where a spreadsheet would calculate it."""
     return f"'{text}" if text.startswith(STARTS_OF_FORMULAS) else text
+
+
+def cell(value: object) -> str:
+    """A value as a cell: its text, guarded; empty for None."""
+    return "" if value is None else guarded(str(value))

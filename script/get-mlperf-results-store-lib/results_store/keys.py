@@ -8,10 +8,10 @@ submission. A published result of the open division has a model of its own, whic
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from typing import Any
 
+from mlperf_results.canonicaljson import canonical_json
 from mlperf_results.systemnames import plain_name
 
 from results_store.model import Configuration, System
@@ -24,11 +24,6 @@ _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
 _FILLER = re.compile(r"\b(?:amd|advanced micro devices|\d+-core|graphics)\b|[®™©,]")
 """What some write and others do not."""
-
-
-def canonical_json(value: Any) -> str:
-    """Return the one JSON text of a value: sorted keys, no spaces, ASCII. Raises ValueError where JSON has no form."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
 def digest_of(value: Any) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from mlperf_results.canonicaljson import canonical_json
 
 from results_store.model import Signer
 from results_store.refusal import refused
@@ -120,7 +121,7 @@ def is_alias(text: str) -> bool:
 
 def canonical(value: Any) -> bytes:
     """Return the one form of a JSON object that is signed: keys sorted, no blanks, ASCII."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    return canonical_json(value).encode("ascii")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,9 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
-from results_store.keys import canonical_json, configuration_key, result_id, system_key
+from mlperf_results.canonicaljson import canonical_json
+
+from results_store.keys import configuration_key, result_id, system_key
 from results_store.model import Configuration, NewResult, Signer, Source, System
 from results_store.objects import kept_text, kept_value, result_digest
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mlperf_results.csvcells import guarded
+from mlperf_results.csvcells import cell
 from mlperf_results.htmlpage import bullets, document, figures, table, text
 from mlperf_results.stepplot import StepPoint, step_plot
 
@@ -117,7 +117,7 @@ def csv_text(rows: Sequence[PointRow]) -> str:
         own = {"name": row.name, "concurrency": row.concurrency, "region": row.region, "state": row.state,
                "label": row.label, "reasons": _reasons(row)}  # fmt: skip
         values = [own.get(key, row.outcome.get(key)) for key in _CSV]
-        writer.writerow([guarded("" if value is None else str(value)) for value in values])
+        writer.writerow(map(cell, values))
     return stream.getvalue()
 
 

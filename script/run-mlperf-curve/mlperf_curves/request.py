@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from mlperf_results.names import unknown_text
+from mlperf_results.runfacts import file_sha256
 from mlperf_results.textdocuments import Json
 
 from mlperf_curves.choice import automatic_points, missing
@@ -144,14 +144,6 @@ def rows_of(path: Path) -> int | None:
         return None
     with path.open("rb") as stream:
         return sum(1 for line in stream if line.strip())
-
-
-def _digest(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _dataset(reader: _Reader, key: str, columns: Mapping[str, str], scoring: Mapping[str, Json]) -> DatasetSettings:
@@ -309,7 +301,7 @@ def read_request(given: Mapping[str, str], here: Path) -> CurveRequest:
         target_cohort=cohort,
         division=division,
         dataset_samples=samples,
-        dataset_sha256=_digest(Path(settings.performance.path)),
+        dataset_sha256=file_sha256(Path(settings.performance.path)),
         settings=settings,
         notes=tuple(notes),
     )

@@ -11,7 +11,6 @@ there what cannot be seen from the other files (when a point began, which client
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -21,6 +20,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import yaml
+from mlperf_results.runfacts import file_sha256
 from mlperf_results.textdocuments import Json, yaml_mapping
 
 from mlperf_curves.clientfiles import CONFIG, SCORES, SUMMARY, RecordedRun, in_folder
@@ -39,7 +39,6 @@ NO_WARMUP: Mapping[str, Json] = {
     "logs_retained": False,
 }
 MASKED_HOST = "endpoint"
-_BLOCK_BYTES = 1024 * 1024
 
 
 class TreeError(ValueError):
@@ -210,20 +209,11 @@ def _masked_address(address: str) -> str:
     return f"{parts.scheme}://{MASKED_HOST}{port}{parts.path}"
 
 
-def digest_of(path: Path) -> str:
-    """Return the SHA-256 of a file in hex; raises OSError."""
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(_BLOCK_BYTES):
-            digest.update(block)
-    return digest.hexdigest()
-
-
 def _provenance_of(point: MeasuredPoint) -> dict[str, Json]:
     fields: dict[str, Json] = {"started_utc": point.started_utc, "client_commit": point.client_commit}
     if point.run.events and point.derived:
         fields |= {
-            "events_sha256": digest_of(point.run.events),
+            "events_sha256": file_sha256(point.run.events),
             "greatest_in_flight": point.derived.greatest_in_flight,
             "issue_span_s": point.derived.issue_span_s(),
             "echoed": point.derived.echoed,

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from mlperf_results.csvcells import cell
 from mlperf_results.wholefile import read_object
 
 from mlperf_sweeps.folder import PointFolder, State, SweepFolder
@@ -16,8 +17,6 @@ from mlperf_sweeps.planning import PlannedPoint, duration_text
 from mlperf_sweeps.states import PointStatus, status
 
 FORMAT = 1
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-"""A spreadsheet takes a cell that begins so for a formula."""
 RESULTS_FILE = "results.json"
 SHOWN_STATES = (State.FAILED, State.INVALID, State.INTERRUPTED, State.LOST, State.CANCELLED)
 """States that a summary gives the reason of."""
@@ -177,12 +176,6 @@ def sweep_json(facts: Facts, rows: Sequence[Row]) -> str:
     return json.dumps(content, indent=1) + "\n"
 
 
-def guarded(cell: object) -> str:
-    """A cell that no spreadsheet takes for a formula; empty for None."""
-    text = "" if cell is None else str(cell)
-    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
-
-
 def _score_text(figures: Figures | None) -> str:
     scores = figures.accuracy if figures else ()
     return "; ".join(f"{score['name']} {score['value']:g}" for score in scores if score.get("value") is not None)
@@ -195,7 +188,7 @@ def sweep_csv(rows: Sequence[Row]) -> str:
                "metric", "value", "unit", "accuracy", "node", "seconds"]  # fmt: skip
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(map(guarded, columns))
+    writer.writerow(map(cell, columns))
     for row in rows:
         point, facts = row.point, row.status
         start = [point.id, point.variant, point.repeat, *(point.inputs.get(key) for key in keys)]
@@ -204,7 +197,7 @@ def sweep_csv(rows: Sequence[Row]) -> str:
             metric = (figures.metric if figures else None) or {}
             own = [figures.scenario if figures else "", *(metric.get(name) for name in ("name", "value", "unit"))]
             cells = [*start, *own, _score_text(figures), facts.node, facts.duration_s]
-            writer.writerow(map(guarded, cells))
+            writer.writerow(map(cell, cells))
     return stream.getvalue()
 
 

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+
+from mlperf_results.canonicaljson import canonical_json
 
 SLUG_LENGTH = 40
 """Keeps the paths below a point's folder short."""
 DIGEST_LENGTH = 8
-
-
-def canonical_json(content: Any) -> str:
-    """JSON with sorted keys and no blanks: equal content gives equal text."""
-    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
 def digest_of(text: str) -> str:

@@ -12,11 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from mlperf_results.canonicaljson import canonical_json
 from mlperf_results.names import ExecutionMode
 
 from mlperf_sweeps.expand import Point
 from mlperf_sweeps.folder import PointFile, PointFolder
-from mlperf_sweeps.ids import canonical_json, digest_of
+from mlperf_sweeps.ids import digest_of
 
 FORMAT = 1
 LOADGEN_RECIPE = "app-mlperf-inference"

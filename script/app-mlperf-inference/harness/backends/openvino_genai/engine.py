@@ -122,10 +122,10 @@ def _properties(request: EngineRequest) -> dict[str, Any]:
     }
 
 
-def _scheduler(request: EngineRequest) -> Any:
+def _scheduler(in_flight: int, cache: int) -> Any:
     scheduler = openvino_genai.SchedulerConfig()
-    scheduler.cache_size = cache_gib(request)[0]
-    scheduler.max_num_seqs = places(request)[0]
+    scheduler.cache_size = cache
+    scheduler.max_num_seqs = in_flight
     scheduler.enable_prefix_caching = False
     return scheduler
 
@@ -137,7 +137,8 @@ def open_engine(request: EngineRequest) -> TextEngine:
             f"openvino_genai: device {request.device}, precision {request.precision}; "
             f"it runs on cpu, weights of {', '.join(_KEPT_AS)}"
         )
-    path, properties, scheduler = model_path(request.facts), _properties(request), _scheduler(request)
+    (count, origin), (cache, cache_origin) = places(request), cache_gib(request)
+    path, properties, scheduler = model_path(request.facts), _properties(request), _scheduler(count, cache)
     try:
         pipeline = openvino_genai.ContinuousBatchingPipeline(path, scheduler, "CPU", properties)
     except Exception as error:  # RuntimeError, or what its reader meets in a damaged file
@@ -147,11 +148,10 @@ def open_engine(request: EngineRequest) -> TextEngine:
         ) from error
     steps = GenAiSteps(pipeline, request.sampling, request.longest_prompt)
     probe(steps, request.probes)
-    count, origin = places(request)
     record: dict[str, Json] = {
         "max_in_flight": {"value": count, "origin": origin},
         "kv_cache_bytes": {
-            "value": pipeline.get_metrics().cache_size_in_bytes, "origin": cache_gib(request)[1]
+            "value": pipeline.get_metrics().cache_size_in_bytes, "origin": cache_origin
         },
         "max_batched_tokens": {"value": scheduler.max_num_batched_tokens, "origin": "OpenVINO's default"},
         "prefix_caching": {"value": scheduler.enable_prefix_caching, "origin": "the rules"},

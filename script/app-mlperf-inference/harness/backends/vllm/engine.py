@@ -134,7 +134,7 @@ class VllmEngine:
             self._server.stop()
 
 
-def _start(request: EngineRequest) -> Start:
+def _start(request: EngineRequest, in_flight: int, cache: int) -> Start:
     python, folder = request.text.server, request.facts.folder
     if request.device != "cpu" or request.precision not in _TYPES:
         found = f"device {request.device}, precision {request.precision}"
@@ -147,8 +147,8 @@ def _start(request: EngineRequest) -> Start:
         python=python,
         model=folder,
         precision=request.precision,
-        in_flight=places(request)[0],
-        cache_gib=cache_gib(request)[0],
+        in_flight=in_flight,
+        cache_gib=cache,
         longest=request.longest_prompt + request.sampling.max_tokens,
         threads=request.threads,
         cores=request.cores,
@@ -157,7 +157,8 @@ def _start(request: EngineRequest) -> Start:
 
 def open_engine(request: EngineRequest) -> VllmEngine:
     """Return the client of a started and probed server; raises HarnessError saying why there is none."""
-    start = _start(request)
+    (in_flight, in_flight_origin), (cache, cache_origin) = places(request), cache_gib(request)
+    start = _start(request, in_flight, cache)
     server = VllmServer(start, request.folder)
     try:
         server.wait_ready(_READY_S)
@@ -168,8 +169,8 @@ def open_engine(request: EngineRequest) -> VllmEngine:
         server.stop()
         raise
     settings: dict[str, Json] = {
-        "max_in_flight": {"value": start.in_flight, "origin": places(request)[1]},
-        "kv_cache_gib": {"value": start.cache_gib, "origin": cache_gib(request)[1]},
+        "max_in_flight": {"value": in_flight, "origin": in_flight_origin},
+        "kv_cache_gib": {"value": cache, "origin": cache_origin},
         "prefix_caching": {"value": False, "origin": "the rules"},
         "compiled": {"value": False, "origin": "default"},
     }

@@ -1,0 +1,10 @@
+"""The one JSON text of a value, so that equal values have equal digests. Pure."""
+
+from __future__ import annotations
+
+import json
+
+
+def canonical_json(value: object) -> str:
+    """Return JSON with sorted keys, no blanks, ASCII. Raises ValueError and TypeError where JSON has no form."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
