@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mlperf_results.honestpaths import HOME, RESULT, Places, honest
+from mlperf_results.logrecord import record_of_log
 from mlperf_results.logs import Json, LoadGenLog
 from mlperf_results.names import (
     DEPARTURE_LABEL,
@@ -119,15 +120,6 @@ def _run_part(config: RunConfig, settings: Settings) -> dict[str, Json]:
 def build_result(config: RunConfig, settings: Settings, log: LoadGenLog, facts: Facts) -> dict[str, Json]:
     """Return the content of result.json, without a path of the machine. `valid` is LoadGen's verdict and no error; an
     accuracy run is valid without errors."""
-    metric: Json = None
-    figure = log.metric if log.tokens is None else log.published
-    if figure is not None:
-        metric = {
-            "name": figure.metric.name,
-            "value": figure.value,
-            "unit": figure.metric.unit,
-            "higher_is_better": figure.metric.higher_is_better,
-        }
     content: dict[str, Json] = {
         "format": FORMAT,
         "label": run_label(settings, log, facts, config.compliance_test),
@@ -138,26 +130,13 @@ def build_result(config: RunConfig, settings: Settings, log: LoadGenLog, facts: 
         "shape_found_utc": facts.kept_shape_utc,
         "shape_candidates": list(facts.candidates),
         "warm_up": dict(facts.warm_up),
-        "valid": log.is_valid,
-        "invalid_reasons": list(log.invalid_reasons),
-        "errors": log.error_count,
+        **record_of_log(log),
         "error_messages": list(log.errors),
-        "metric": metric,
-        "latency": None if log.latencies is None else asdict(log.latencies),
-        "early_stopping": None if log.early_stopping is None else asdict(log.early_stopping),
-        "min_duration_met": log.is_min_duration_met,
-        "min_queries_met": log.is_min_query_count_met,
-        "duration_s": log.duration_s,
-        "query_count": log.query_count,
-        "generated_query_count": log.generated_query_count,
-        "samples_per_query": log.generated_samples_per_query,
         "sample_counts": {
             "dataset": log.qsl_total_count,
             "performance": log.effective.performance_sample_count,
             "accuracy": log.effective.accuracy_sample_count,
         },
-        "loadgen_version": log.loadgen_version,
-        "seeds": asdict(log.seeds),
         "versions": dict(facts.versions),
         "model_sha256": dict(facts.model_sha256),
         "calibration": None if facts.calibration is None else asdict(facts.calibration),

@@ -19,7 +19,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict
 from typing import Any
 
 from mlperf_gate.detaillog import DetailLog, parse_detail_log
@@ -28,6 +27,7 @@ from mlperf_gate.lonerun import contradictions
 from mlperf_results import logs
 from mlperf_results.backends import STAND_IN_BACKENDS
 from mlperf_results.benchmarks import BENCHMARKS
+from mlperf_results.logrecord import record_of_log
 from mlperf_results.logs import LoadGenLog, LogError
 from mlperf_results.names import (
     DEPARTURE_LABEL,
@@ -168,29 +168,7 @@ def _least_samples(model: str, log: LoadGenLog) -> int:
 def _of_result(path: str, result: Mapping[str, Any], log: LoadGenLog) -> Iterator[Problem]:
     """V13: result.json says what the log says."""
     log = with_recorded_problems(log, result)
-    figure = log.metric if log.tokens is None else log.published
-    metric = None
-    if figure is not None:
-        kind = figure.metric
-        metric = {"name": kind.name, "value": figure.value, "unit": kind.unit,
-                  "higher_is_better": kind.higher_is_better}  # fmt: skip
-    derived = {
-        "valid": log.is_valid,
-        "invalid_reasons": list(log.invalid_reasons),
-        "errors": log.error_count,
-        "metric": metric,
-        "latency": None if log.latencies is None else asdict(log.latencies),
-        "early_stopping": None if log.early_stopping is None else asdict(log.early_stopping),
-        "min_duration_met": log.is_min_duration_met,
-        "min_queries_met": log.is_min_query_count_met,
-        "duration_s": log.duration_s,
-        "query_count": log.query_count,
-        "generated_query_count": log.generated_query_count,
-        "samples_per_query": log.generated_samples_per_query,
-        "loadgen_version": log.loadgen_version,
-        "seeds": asdict(log.seeds),
-    }
-    yield from differences("V13", path, result, derived)
+    yield from differences("V13", path, result, record_of_log(log))
     said = mapping(result.get("run"))
     if part(said, "mode", "value") != log.mode.value or not _is_scenario(part(said, "scenario", "value"), log):
         expected = f"{log.scenario.value} {log.mode.value}"
