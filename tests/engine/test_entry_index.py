@@ -40,6 +40,7 @@ def make(root: Path, alias: str, variation: str = "") -> CacheEntry:
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache of ten entries of two recipes; more than two are many here."""
+    monkeypatch.setattr(store, "MANY", 99)  # no file yet
     for number in range(5):
         make(tmp_path / "cache", "get-a", f"v{number}")
         make(tmp_path / "cache", "get-b", f"v{number}")

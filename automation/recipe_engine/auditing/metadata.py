@@ -385,7 +385,7 @@ def _conditions(blocks: Sequence[Block]) -> Iterator[tuple[str, Condition]]:
 
 def _placeholders(value: Any) -> Iterator[str]:
     if isinstance(value, str):
-        yield from (match[1] for match in PLACEHOLDER.finditer(value) if "#" not in match[1])
+        yield from (match[1] for match in re.finditer(PLACEHOLDER, value) if "#" not in match[1])
     elif isinstance(value, Mapping | list):
         for inner in value.values() if isinstance(value, Mapping) else value:
             yield from _placeholders(inner)

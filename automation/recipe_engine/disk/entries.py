@@ -199,8 +199,8 @@ def stamp_of(path: Path) -> Stamp:
     return (status.st_mtime_ns, status.st_ino)
 
 
-_ENTRY_NAME = re.compile(r"/([0-9a-f]{16})(?=/|$)")
-_FLAG = re.compile(r"[-\w]*=?")
+_ENTRY_NAME = r"/([0-9a-f]{16})(?=/|$)"
+_FLAG = r"[-\w]*=?"
 """What may come before a path: ``-I``, ``--prefix=`` and the like."""
 
 
@@ -219,13 +219,13 @@ def relocated(value: Any, root: Path) -> Any:
 
 
 def _relocated_path(path: str, root: str) -> str:
-    for found in _ENTRY_NAME.finditer(path):
+    for found in re.finditer(_ENTRY_NAME, path):
         flag, slash, rest = path[: found.start()].partition("/")
         folder = slash + rest
         if folder == root:
             break
         now = os.path.join(root, found[1])
-        if _FLAG.fullmatch(flag) and os.path.isdir(now) and not os.path.exists(f"{folder}/{found[1]}"):
+        if re.fullmatch(_FLAG, flag) and os.path.isdir(now) and not os.path.exists(f"{folder}/{found[1]}"):
             return flag + now + path[found.end() :]
     return path
 

@@ -247,7 +247,7 @@ def last_use_s(entry_folder: Path) -> float | None:
         return None
 
 
-_UID = re.compile(r"(?<![0-9a-f])[0-9a-f]{16}(?![0-9a-f])")
+_UID = r"(?<![0-9a-f])[0-9a-f]{16}(?![0-9a-f])"
 
 
 def dependencies(entry: CacheEntry, known: Container[str]) -> tuple[str, ...]:
@@ -256,7 +256,7 @@ def dependencies(entry: CacheEntry, known: Container[str]) -> tuple[str, ...]:
         text = read_regular(EntryPaths(entry.path).state).decode("utf-8", "replace")
     except OSError:
         text = ""
-    named = _UID.findall(f"{text} {entry.dependent_path}")
+    named = re.findall(_UID, f"{text} {entry.dependent_path}")
     details = details_of(entry) or EntryDetails()
     found = sorted({*details.dependencies, *named} - {entry.path.name, entry.uid})
     return tuple(uid for uid in found if uid in known)

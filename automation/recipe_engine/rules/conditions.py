@@ -21,7 +21,7 @@ from .frozen import Frozen
 
 START, END, COMMA = "\ue000", "\ue001", "\ue002"
 """``COMMA`` stands for a comma in the name of a step: a symbol among tags is one word."""
-_SYMBOL = re.compile(f"{START}([^{START}{END}|]*)\\|([^{START}{END}]*){END}")
+_SYMBOL = f"{START}([^{START}{END}|]*)\\|([^{START}{END}]*){END}"
 
 
 def symbol(key: str, source: str) -> Any:
@@ -42,7 +42,7 @@ def has_symbol(value: Any) -> bool:
 def shown(value: Any) -> Any:
     """A value with its symbols in words, for people: ``<CM_CUDA_VERSION from get-cuda>``."""
     if isinstance(value, str):
-        return _SYMBOL.sub(r"<\1 from \2>", value).replace(COMMA, ",")
+        return re.sub(_SYMBOL, r"<\1 from \2>", value).replace(COMMA, ",")
     if isinstance(value, Mapping):
         return {key: shown(item) for key, item in value.items()}
     return [shown(item) for item in value] if isinstance(value, list | tuple) else value
@@ -51,7 +51,7 @@ def shown(value: Any) -> Any:
 def sources(value: Any) -> tuple[str, ...]:
     """What a value waits for: ``CM_CUDA_VERSION from get-cuda`` for each symbol in it."""
     texts = value if isinstance(value, list | tuple) else [value]
-    found = (_SYMBOL.findall(str(text)) for text in texts)
+    found = (re.findall(_SYMBOL, str(text)) for text in texts)
     return tuple(dict.fromkeys(f"{key} from {source}".replace(COMMA, ",") for pairs in found for key, source in pairs))
 
 
@@ -247,7 +247,7 @@ _CONDITIONS = frozenset(["enable_if_env", "skip_if_env", "enable_if_any_env", "s
 def env_names(meta: Any) -> Iterator[str]:
     """The env keys that metadata, or a part of it, decides by: conditions, defaults, tags from env, ``<<<KEY>>>``."""
     if isinstance(meta, str):
-        yield from PLACEHOLDER.findall(meta)
+        yield from re.findall(PLACEHOLDER, meta)
     elif isinstance(meta, Mapping):
         for key, value in meta.items():
             if (key in _CONDITIONS or key == "default_env") and isinstance(value, Mapping):

@@ -41,7 +41,7 @@ PREFIX = "CM_"
 SUCCESSOR_PREFIX = "MLC_"
 """What the engine's own keys start with for recipes of CM's successor (mlcommons/mlperf-automations, 2025)."""
 
-PLACEHOLDER = re.compile(r"<<<(.*?)>>>")
+PLACEHOLDER = r"<<<(.*?)>>>"
 
 _LOCAL_NAMES = split_words(
     "VERSION,VERSION_MIN,VERSION_MAX,VERSION_MAX_USABLE,DETECTED_VERSION,INPUT,OUTPUT,OUTBASENAME,OUTDIRNAME,NAME,"
@@ -167,7 +167,7 @@ def expand_text(value: EnvValue, *sources: Mapping[str, EnvValue]) -> EnvValue:
                 return str(source[match[1]])
         return match[0]
 
-    return PLACEHOLDER.sub(replacement, value)
+    return re.sub(PLACEHOLDER, replacement, value)
 
 
 def expand_value(value: EnvValue, *sources: Mapping[str, EnvValue]) -> EnvValue:
@@ -192,7 +192,7 @@ def with_texts(value: Any, change: Callable[[str], Any]) -> Any:
 def has_placeholder(value: EnvValue) -> bool:
     """Whether a value (or an item of a list) still holds ``<<<...>>>``."""
     if isinstance(value, str):
-        return "<<<" in value and PLACEHOLDER.search(value) is not None
+        return "<<<" in value and re.search(PLACEHOLDER, value) is not None
     return isinstance(value, list) and any(has_placeholder(item) for item in value)
 
 
@@ -248,9 +248,8 @@ ValueRule = Literal["literal", "cm"]
 """``literal`` for recipes of a repository whose ``cmr.yaml`` says ``values: literal``, else ``cm``."""
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
-_TOKEN = re.compile(rf'\\(?P<escaped>[$"`\\]|\n)|\$(?P<plain>{_NAME})|\$\{{(?P<braced>{_NAME})\}}|(?P<open>\$[({{]|`)')
-_CLOSING = {"$(": re.compile(r"\\.|[()]", re.DOTALL), "${": re.compile(r"\\.|[{}]", re.DOTALL)}
-_BACKTICK = re.compile(r"\\.|`", re.DOTALL)
+_TOKEN = rf'\\(?P<escaped>[$"`\\]|\n)|\$(?P<plain>{_NAME})|\$\{{(?P<braced>{_NAME})\}}|(?P<open>\$[({{]|`)'
+_CLOSING = {"$(": r"(?s)\\.|[()]", "${": r"(?s)\\.|[{}]", "`": r"(?s)\\.|`"}
 
 
 def quoted(text: str, rule: ValueRule, known: Container[str]) -> str:
@@ -259,7 +258,8 @@ def quoted(text: str, rule: ValueRule, known: Container[str]) -> str:
         return shlex.quote(text)
     words: list[str] = []
     plain, position = "", 0
-    while found := _TOKEN.search(text, position):
+    token = re.compile(_TOKEN)
+    while found := token.search(text, position):
         plain += text[position : found.start()]
         position = found.end()
         name = found["plain"] or found["braced"]
@@ -281,7 +281,7 @@ def quoted(text: str, rule: ValueRule, known: Container[str]) -> str:
 def _end_of_substitution(text: str, opening: str, position: int) -> int:
     """The position behind the substitution that was opened just before ``position``; the end when it is not closed."""
     depth = 1
-    for found in _CLOSING.get(opening, _BACKTICK).finditer(text, position):
+    for found in re.compile(_CLOSING[opening]).finditer(text, position):
         if found[0] in ("(", "{"):
             depth += 1
         elif found[0] in (")", "}", "`"):

@@ -83,9 +83,9 @@ def nearest_hint(word: str, known: Iterable[str], mark: str = "", otherwise: str
     return f"the nearest are: {', '.join(mark + name for name in close)}" if close else otherwise
 
 
-_SHAPE = re.compile(r"(\D*)([\d.]*)(.*)", re.DOTALL)
-_RUN = re.compile(r"\d+|[a-z]+")
-_PATCH_LETTER = re.compile(r"z?[a-z](?![a-z0-9])")
+_SHAPE = r"(?s)(\D*)([\d.]*)(.*)"
+_RUN = r"\d+|[a-z]+"
+_PATCH_LETTER = r"z?[a-z](?![a-z0-9])"
 """A later patch of OpenSSL up to 1.1.1, directly behind the last number: 1.1.1 < 1.1.1a, 0.9.8z < 0.9.8za."""
 PRE_RELEASE_WORDS = frozenset({"a", "alpha", "b", "beta", "c", "rc", "pre", "preview", "dev"})
 """Words after the numbers that make a version earlier than the numbers alone (PEP 440's, with their spellings). A
@@ -105,14 +105,14 @@ def version_key(text: str) -> VersionKey:
     ``3.9rc1 < 3.9 = 3.9.0 < 3.9+cu118 < 3.9.1``; a leading ``v`` does not count, and a version without numbers
     (a branch name) goes before all others. The reference engine raises TypeError where words meet numbers.
     """
-    before, dotted, after = _SHAPE.findall(text.strip().lower())[0]
+    before, dotted, after = re.findall(_SHAPE, text.strip().lower())[0]
     numbers = [int(part[:MOST_DIGITS]) for part in dotted.split(".") if part]
     while numbers and numbers[-1] == 0:
         numbers.pop()
     word = "" if before == "v" else before
-    patch = _PATCH_LETTER.match(after) if dotted and not dotted.endswith(".") else None
+    patch = re.match(_PATCH_LETTER, after) if dotted and not dotted.endswith(".") else None
     pieces = [(1, 0, patch[0])] if patch else []
-    pieces += [_piece(run) for run in _RUN.findall(after, patch.end() if patch else 0)]
+    pieces += [_piece(run) for run in re.findall(_RUN, after[patch.end() if patch else 0 :])]
     return (0 if word else 1, word), tuple(numbers), (*pieces, (0, 0, ""))
 
 

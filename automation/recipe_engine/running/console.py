@@ -24,14 +24,14 @@ ATTEMPTS = 3
 QUIT_WORDS = ("q", "quit", "exit")
 CALL_VARIABLE = "CROWDPERF_CM"
 """What the user called ``cm`` by: ``./cm`` of a checkout sets it; without it ``cm`` is what its users type."""
-_COMMAND = re.compile(r"(?<![\w./-])(?<!\d )cm(?= [A-Za-z][A-Za-z_-]* (?:\w+:)?(?:script|cache|repo|core|utils)\b)")
+_COMMAND = r"(?<![\w./-])(?<!\d )cm(?= [A-Za-z][A-Za-z_-]* (?:\w+:)?(?:script|cache|repo|core|utils)\b)"
 Meaning = TypeVar("Meaning")
 
 
 def as_called(text: str) -> str:
     """The text with the command ``cm`` as the user calls it; kept files and journals say ``cm``."""
     call = os.environ.get(CALL_VARIABLE)
-    return _COMMAND.sub(lambda _: call, text) if call else text
+    return re.sub(_COMMAND, lambda _: call, text) if call else text
 
 
 def shown(text: str) -> str:

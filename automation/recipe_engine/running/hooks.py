@@ -161,7 +161,7 @@ def _reported(recipe: Recipe, code: int, text: str) -> HookFailed:
     A last line ``hint: ...`` of its text is the hint.
     """
     if code <= 255:
-        found = _ONE_HINT.fullmatch(text)
+        found = re.fullmatch(_ONE_HINT, text)
         text, hint = found.groups() if found else (text, "")
         return HookFailed(f"{recipe.id.alias}: {text}", code=code, hint=hint)
     from .process import exit_text  # here, because only failures need it
@@ -171,7 +171,7 @@ def _reported(recipe: Recipe, code: int, text: str) -> HookFailed:
     return HookFailed(words, code=(code >> 8) & 0xFF or 1)
 
 
-_ONE_HINT = re.compile(r"((?:(?!^[ \t]*hint:).)*)\n[ \t]*hint: ([^\n]+)\n?", re.DOTALL | re.MULTILINE)
+_ONE_HINT = r"(?sm)((?:(?!^[ \t]*hint:).)*)\n[ \t]*hint: ([^\n]+)\n?"
 """A text whose last line, and no other, is a hint."""
 
 

@@ -46,7 +46,7 @@ ENV_FILE = "tmp-env.sh"
 ALL_ENV_FILE = "tmp-env-all.sh"
 PREFIX_VARIABLE = "CROWDPERF_SCRIPT_PREFIX"
 """Holds the lines that recipes put before a script when there is a secret in them."""
-SHELL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+SHELL_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 
 
 class ScriptCall(Frozen):
@@ -126,7 +126,7 @@ def variable_of(key: str) -> tuple[str, str]:
         name, separator = key[1:], ":"
         if name and not (name[0].isalnum() or name[0] == "_"):
             name, separator = name[1:].strip(), name[0]
-    return (name, separator) if SHELL_NAME.fullmatch(name) else ("", "")
+    return (name, separator) if re.fullmatch(SHELL_NAME, name) else ("", "")
 
 
 def passable(key: str, value: EnvValue) -> str:
