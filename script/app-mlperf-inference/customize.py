@@ -114,7 +114,7 @@ def plan(i):
     env = i["env"]
     folder = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
     try:
-        env = run_request.with_stand_in(env)
+        env.update(run_request.stand_in(env))
         require_device(env, folder)
         call = several.inputs_for_all(env, i["input"], i["meta"]["input_mapping"])
         if call is None:
@@ -132,7 +132,7 @@ def preprocess(i):
     try:
         if env.get(RECORDED_KEY):
             raise run_request.RequestError(["--machine: a recorded machine can be planned for, with cm plan script"])
-        env.update(run_request.with_stand_in(env))
+        env.update(run_request.stand_in(env))
         require_device(env, folder)
         call = several.inputs_for_all(env, i["input"], i["meta"]["input_mapping"])
         if call is not None:

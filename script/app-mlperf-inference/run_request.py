@@ -73,18 +73,19 @@ class RequestError(Exception):
         self.code = code
 
 
-def with_stand_in(env: Mapping[str, object]) -> dict[str, object]:
-    """The env of the run that `--simulate` asks for: a stand-in in the place of its backend, on the processor.
+def stand_in(env: Mapping[str, object]) -> dict[str, str]:
+    """The env keys that `--simulate` changes: the backend and device of the stand-in; without it none.
 
-    Raises RequestError where the backend is another one.
+    Reads no other key: what a plan does not know yet is not asked for. Raises RequestError where the backend is another
+    one.
     """
     keys = (SIMULATE_KEY, BACKEND_KEY, DEVICE_KEY)
+    simulate, *asked = (str(env.get(key) or "").strip() for key in keys)
     try:
-        backend, device = simulated(*(str(env.get(key) or "").strip() for key in keys))
+        found = simulated(simulate, *asked)
     except ValueError as error:
         raise RequestError([f"{SIMULATE_KEY}: {error}"]) from error
-    found = {key: value for key, value in env.items() if key != SIMULATE_KEY}
-    return {**found, BACKEND_KEY: backend, DEVICE_KEY: device} if backend else found
+    return dict(zip(keys[1:], found, strict=True)) if simulate else {}
 
 
 def from_zero(text: str) -> int | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from helpers import recipe_metas
+from recipe_engine.rules.conditions import Unknown, WatchedEnv
 from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
 
 for library in ("get-mlperf-results-lib", "get-machine-lib"):
@@ -82,6 +83,17 @@ def test_a_plan_and_a_run_refuse_the_gpu_where_none_is_and_a_recorded_one_can_be
     assert planned(hook_input, CM_MLPERF_DEVICE="cuda", CM_MLPERF_BACKEND="null")["return"] == 0
     for env in ({"CM_MLPERF_DEVICE": "cuda"}, {"CM_RECORDED_MACHINE": "a100-sxm4x8"}):
         assert recipe.preprocess(hook_input({**GOOD, **env}, meta=META))["return"] == 1
+
+
+def test_a_plan_reads_nothing_that_a_dependency_has_yet_to_say(hook_input, monkeypatch):
+    """Where it does, the engine takes its refusal for a guess, and begins to install."""
+    monkeypatch.setattr(recipe.nvidia, "missing_gpu", lambda machine: "no GPU answers")
+    unknown = Unknown((("CM_DATASET_*", "a dependency"), ("CM_ML_MODEL_*", "a dependency")))
+    asked = {key: value for key, value in GOOD.items() if "PATH" not in key and "FILE" not in key}
+    for more in ({"CM_MLPERF_DEVICE": "cuda"}, {"CM_MLPERF_SIMULATE": "neuron"}):
+        env = WatchedEnv({**asked, **more}, unknown)
+        assert recipe.plan(hook_input(env, meta=META))["return"] == 1
+        assert env.read_unknown == {}
 
 
 @pytest.mark.parametrize("env", [{"CM_MLPERF_MODEL_PRECISION": "int7"}, {"CM_NUM_THREADS": "many"}])
