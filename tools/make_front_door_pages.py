@@ -53,7 +53,7 @@ def here(row: dict[str, Any]) -> str:
 
         try:
             plan_of(row, WORKSPACE)
-        except load_module("run-mlperf-make", "calls").MakeError as error:
+        except load_module("run-mlperf-make", "request").MakeError as error:
             return str(error).replace("\n", " ").replace("|", "\\|")
         raise SystemExit(f"{row['line']} is not refused")
     if row["make"][0].startswith("run_audit"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from mlperf_results.benchmarks import RECORDS
-from mlperf_results.record import GB, Sizes
+from mlperf_results.record import GB
 
 from . import backends
 
@@ -33,7 +33,7 @@ def text(facts: backends.Facts, free_bytes: int | None) -> str:
     missing = [device for device, names in usable.items() if not names]
     words += [f"not {reason}" for reason in _reasons(facts, missing)]
     if free_bytes is not None:
-        large = [record.name for record in official if _needed_bytes(record.sizes) > free_bytes]
+        large = [record.name for record in official if record.sizes.needed_bytes > free_bytes]
         verb = "needs" if len(large) == 1 else "need"
         if large:
             space = f"{verb} more disk than the {free_bytes / GB:.0f} GB that are free"
@@ -46,11 +46,6 @@ def _reasons(facts: backends.Facts, devices: Iterable[str]) -> Iterator[str]:
     for device in devices:
         texts = dict.fromkeys(found[name].removeprefix("not on this machine: ") for name in DEVICES[device])
         yield f"on {device}, because {next(iter(texts))}"
-
-
-def _needed_bytes(sizes: Sizes) -> int:
-    parts = sum(part.size_bytes for part in (sizes.model, sizes.data, sizes.prepared) if part)
-    return max(parts, sizes.advised.size_bytes if sizes.advised else 0)
 
 
 def _listed(names: list[str]) -> str:

@@ -29,9 +29,7 @@ class Benchmark:
     @property
     def needed_bytes(self) -> int:
         """The larger of what is advised and the sum of the known parts."""
-        sizes = self.sizes
-        parts = sum(part.size_bytes for part in (sizes.model, sizes.data, sizes.prepared) if part)
-        return max(parts, sizes.advised.size_bytes if sizes.advised else 0)
+        return self.sizes.needed_bytes
 
     @property
     def is_whole(self) -> bool:

@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from machine_facts import choose, neuron, nvidia
 from mlperf_configs import detection, lookup
-from mlperf_configs.custom import FOLDER_VARIABLE, custom_folder
+from mlperf_configs.custom import own_folder
 from mlperf_configs.effective import EffectiveConfig
 from mlperf_configs.fields import CPU, FIELDS
-from mlperf_configs.registry import RECORDS_BY_NAME, SHIPPED, Registry, RegistryError, read_registry
+from mlperf_configs.registry import RECORDS_BY_NAME, SHIPPED, Registry, read_registry
 from mlperf_results.appnames import APP_RECIPE, app_names, recipe_meta
 from mlperf_results.layout import RunPaths
 from mlperf_results.names import Scenario
 
 from . import views
-from .calls import MakeError, NewestRun
 from .request import Request
 
 
+@dataclass(frozen=True, slots=True)
+class NewestRun:
+    """The newest performance run of a benchmark in a scenario; `folder` is below the workspace."""
+
+    benchmark: str
+    scenario: Scenario
+    folder: str
+    system: str
+
+
 class Around:
-    """recipes: the folder of all recipes. stamp: the time of the call.
+    """recipes: the folder of all recipes. stamp: the time of the call, as NVIDIA names folders of logs.
 
     cmind: CM, whose `access` reads what was measured here; None in `cm plan`. machine: the name of a recorded one.
+    Everything that reads the registry or the machine raises RegistryError and choose.MachineError.
     """
 
     def __init__(self, request: Request, recipes: Path, stamp: str, cmind: Any = None) -> None:
@@ -37,20 +47,13 @@ class Around:
 
     @cached_property
     def registry(self) -> Registry:
-        """The configurations. Raises MakeError."""
-        home = Path(self.cmind.repos_path if self.cmind else os.environ.get("CM_REPOS") or Path.home() / "CM")
-        try:
-            return read_registry([SHIPPED, custom_folder(os.environ.get(FOLDER_VARIABLE, ""), home)])
-        except RegistryError as error:
-            raise MakeError(str(error), "cm run script --tags=get,mlperf,benchmark,config --check") from error
+        """The configurations."""
+        return read_registry([SHIPPED, own_folder(self.cmind)])
 
     @cached_property
     def here(self) -> detection.Here:
-        """The machine, and the system that it is. Raises MakeError."""
-        try:
-            return detection.look(self.machine, self.folder, self.registry.custom_systems())
-        except (choose.MachineError, RegistryError) as error:
-            raise MakeError(str(error), "make info") from error
+        """The machine, and the system that it is."""
+        return detection.look(self.machine, self.folder, self.registry.custom_systems())
 
     @property
     def system(self) -> str:
@@ -58,7 +61,7 @@ class Around:
         return CPU if self.is_cpu else self.here.system
 
     def config(self, benchmark: str, scenario: Scenario, version: str, user: Mapping[str, str]) -> EffectiveConfig:
-        """The settings of a run. Raises what Registry.effective raises, and MakeError."""
+        """The settings of a run. Raises what lookup.settle raises."""
         count = None if self.is_cpu else self.here.accelerators
         is_measured = not self.machine and (self.system == CPU or self.system in self.registry.custom_systems())
         asked = lookup.Request(benchmark=benchmark, scenario=scenario, system=self.system, config_ver=version,
@@ -68,10 +71,7 @@ class Around:
     def _content(self, inputs: dict[str, str]) -> Mapping[str, Any]:
         name = repr(sorted(inputs.items()))
         if name not in self._stored:
-            try:
-                self._stored[name] = lookup.stored_by(self.cmind.access)(inputs)
-            except lookup.StoreError as error:
-                raise MakeError(str(error), "cm run script --tags=get,mlperf,inference,sut,configs") from error
+            self._stored[name] = lookup.stored_by(self.cmind.access)(inputs)
         return self._stored[name]
 
     @cached_property
@@ -94,13 +94,11 @@ class Around:
 
     def recipe_tags(self, part: str) -> Mapping[str, str]:
         """By benchmark the tags of the recipe for a part: model, data or preprocessed; "" where it has none."""
+        known = RECORDS_BY_NAME.items()
         kind = {"data": "dataset"}.get(part, part)
-        records = {
-            name: record
-            for name, record in RECORDS_BY_NAME.items()
-            if not record.is_default and record.generation is None
+        return {
+            name: getattr(one.recipes, kind) for name, one in known if not one.is_default and one.generation is None
         }
-        return {name: getattr(record.recipes, kind) for name, record in records.items()}
 
     @cached_property
     def notes(self) -> Mapping[str, Mapping[str, str]]:

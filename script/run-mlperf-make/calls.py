@@ -6,29 +6,23 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from string import Template
 from typing import Literal
 
 from mlperf_configs.effective import EffectiveConfig
 from mlperf_results.backends import BACKENDS
-from mlperf_results.names import ExecutionMode, Mode, Scenario
-from mlperf_results.rounds import rounds_of
+from mlperf_results.names import ExecutionMode, Mode
 
+from .around import Around
 from .run_args import RunArgs
 from .tables import table
 
 RUNS = "build/runs"
 """Where runs are kept, below the workspace; build/logs shows them by NVIDIA's names."""
 MODEL_KEYS = ("CM_ML_MODEL_FILE_WITH_PATH", "CM_ML_MODEL_INFO_FILE")
-
-
-class MakeError(Exception):
-    """A target cannot be made; the text says why, `hint` what to try. code: 16 where the machine lacks something."""
-
-    def __init__(self, message: str, hint: str = "make help lists the targets and variables", *, code: int = 1) -> None:
-        super().__init__(message)
-        self.hint, self.code = hint, code
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +47,7 @@ class RecipeCall:
     that gets it, too. may_fail: the calls after it are made all the same, and make ends with an error."""
 
     tags: str
-    inputs: Mapping[str, str | bool] = field(default_factory=dict)
+    inputs: Mapping[str, str] = field(default_factory=dict)
     views: tuple[View, ...] = ()
     is_answer: bool = False
     may_fail: bool = False
@@ -62,36 +56,23 @@ class RecipeCall:
     @property
     def line(self) -> str:
         """The call as a user could type it."""
-        words = [f"--{name}" if value is True else f"--{name}={value}" for name, value in self.inputs.items()]
-        return shlex.join(["cm", "run", "script", f"--tags={self.tags}", *words])
+        return shlex.join(
+            ["cm", "run", "script", f"--tags={self.tags}", *(f"--{name}={text}" for name, text in self.inputs.items())]
+        )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Job:
-    """What RUN_ARGS and the variables ask for. stamp: the time of the call, as NVIDIA names folders of logs. made_by:
-    the line of the call behind a link of the workspace. model_tags: by benchmark the tags of its model's recipe."""
+    """What RUN_ARGS and the variables ask for."""
 
     args: RunArgs
     configs: Sequence[EffectiveConfig]
-    source: str
-    stamp: str
-    made_by: Callable[[str], str]
-    model_tags: Mapping[str, str]
+    around: Around
 
     @property
     def length(self) -> ExecutionMode:
         """How long runs are: as the rules say, unless a flag or made data says otherwise."""
-        return self.args.length or (ExecutionMode.VALID if self.source == "real" else ExecutionMode.TEST)
-
-
-@dataclass(frozen=True, slots=True)
-class NewestRun:
-    """The newest performance run of a benchmark in a scenario; `folder` is below the workspace."""
-
-    benchmark: str
-    scenario: Scenario
-    folder: str
-    system: str
+        return self.args.length or (ExecutionMode.VALID if self.around.source == "real" else ExecutionMode.TEST)
 
 
 def base_name(benchmark: str) -> str:
@@ -104,13 +85,17 @@ def made(source: str) -> str:
     return "" if source == "real" else f",_{source}"
 
 
-def simple(target: str, values: Mapping[str, str]) -> list[RecipeCall]:
-    """The calls of a target that tables.yaml lists, with the values of variables in them."""
+def listed(name: str, values: Mapping[str, str]) -> list[RecipeCall]:
+    """The calls that tables.yaml lists by a name, with these values in them."""
+    known = defaultdict(str, values)
     found = []
-    for row in table("calls")[target]:
-        inputs = {name: values.get(text[1:], "") if text.startswith("$") else text for name, text in row.items()}
-        tags = inputs.pop("tags")
-        found.append(RecipeCall(tags, {name: text for name, text in inputs.items() if text}, is_answer=True))
+    for row in table("calls")[name]:
+        texts = {key: Template(text).substitute(known) for key, text in row.items() if key not in ("views", "marks")}
+        views = (
+            View(kind, Template(place).substitute(known), tuple(keys)) for kind, place, *keys in row.get("views", ())
+        )
+        inputs = {key: text for key, text in texts.items() if text and key != "tags"}
+        found.append(RecipeCall(texts["tags"], inputs, tuple(views), **{"is_answer": True, **row.get("marks", {})}))
     return found
 
 
@@ -119,30 +104,28 @@ def merged(calls: Sequence[RecipeCall]) -> list[RecipeCall]:
     found: dict[str, RecipeCall] = {}
     for call in calls:
         before = found.get(call.line)
-        found[call.line] = replace(call, views=(*before.views, *call.views)) if before else call
+        views = (*(before.views if before else ()), *call.views)
+        found[call.line] = replace(call, views=tuple(dict.fromkeys(views)))
     return list(found.values())
 
 
 def engine_place(config: EffectiveConfig) -> str:
     """Where the link to an engine is: NVIDIA's names of folders and files."""
     inputs, base, scenario = config.inputs(), base_name(config.benchmark), config.scenario.value
-    device = "gpu" if config.device == "cuda" else "cpu"
-    record = BACKENDS[config.backend]
+    device, record = "gpu" if config.device == "cuda" else "cpu", BACKENDS[config.backend]
     precision = inputs.get("precision", "fp32") if record.engine else "fp32"  # else it is the model's own file
-    size = f"b{inputs.get('batch_size', '1')}-{precision}"
-    folder = f"build/engines/{config.system}/{base}/{scenario}"
-    return (
-        f"{folder}/{base}-{scenario}-{device}-{size}.{config.config_ver}.{record.engine_suffix or record.model_files}"
-    )
+    name = f"{base}-{scenario}-{device}-b{inputs.get('batch_size', '1')}-{precision}.{config.config_ver}"
+    return f"build/engines/{config.system}/{base}/{scenario}/{name}.{record.engine_suffix or record.model_files}"
 
 
-def engine(config: EffectiveConfig, job: Job) -> RecipeCall:
+def engine(config: EffectiveConfig, around: Around) -> RecipeCall:
     """Makes the engine of a configuration: the file that its backend runs."""
     base, inputs, record = base_name(config.benchmark), config.inputs(), BACKENDS[config.backend]
     view = View("link", engine_place(config), MODEL_KEYS)
     if not record.engine:
-        return RecipeCall(f"{job.model_tags[base]},_{record.model_files}{made(job.source)}", {}, (view,))
-    given = {"model": base, "source": job.source, "precision": inputs.get("precision", "fp32")}
+        tags = around.recipe_tags("model")[base]
+        return RecipeCall(f"{tags},_{record.model_files}{made(around.source)}", {}, (view,))
+    given = {"model": base, "source": around.source, "precision": inputs.get("precision", "fp32")}
     if record.has_largest_batch and "batch_size" in inputs:
         given["largest_batch"] = inputs["batch_size"]
     return RecipeCall(f"generate,engine,_{record.engine}", given, (view,))
@@ -151,12 +134,13 @@ def engine(config: EffectiveConfig, job: Job) -> RecipeCall:
 def engines(job: Job) -> list[RecipeCall]:
     """The engines of all configurations, `default` first."""
     rows = sorted(job.configs, key=lambda config: config.config_ver != "default")
-    return merged([engine(config, job) for config in rows])
+    return merged([engine(config, job.around) for config in rows])
 
 
 def missing_engines(job: Job) -> list[EffectiveConfig]:
     """The configurations whose engine is not there, or was made by another call than it would be now."""
-    return [config for config in job.configs if job.made_by(engine_place(config)) != engine(config, job).line]
+    made_by = job.around.made_by
+    return [config for config in job.configs if made_by(engine_place(config)) != engine(config, job.around).line]
 
 
 def run_args_of(configs: Sequence[EffectiveConfig]) -> str:
@@ -170,71 +154,36 @@ def run_args_of(configs: Sequence[EffectiveConfig]) -> str:
 
 
 def harness(job: Job) -> list[RecipeCall]:
-    """The runs of all configurations, and NVIDIA's two banners of them at the end."""
-    args = job.args
-    top = args.log_dir or f"build/logs/{job.stamp}"
-    modes = tuple(Mode) if args.mode == "all" else (Mode(args.mode),)
-    common = {"source": job.source, "mode": args.mode, "execution_mode": job.length.value}
-    counts = {"min_query_count": args.min_query_count, "min_duration_ms": args.min_duration_ms}
-    common |= {name: text for name, text in counts.items() if text}
-    if args.is_finding:
-        return [search(config, job.source) for config in job.configs]
+    """The runs of all configurations, and NVIDIA's two banners of them at the end; or the searches."""
+    flags, mode, around = job.args.flags, job.args.mode, job.around
+    if mode == "find":
+        return of_each("find", job)
+    top = flags.get("log_dir") or f"build/logs/{around.stamp}"
+    modes = tuple(Mode) if mode == "all" else (Mode(mode),)
+    common = {"source": around.source, "mode": mode, "execution_mode": job.length.value}
+    counts = {"min_query_count": "min_query_count", "min_duration": "min_duration_ms"}
+    common |= {name: flags[flag] for flag, name in counts.items() if flag in flags}
     found = []
     for config in job.configs:
         plain = config.config_ver in ("default", "high_accuracy")  # whose benchmarks have names of their own
-        run_id = job.stamp if plain else f"{job.stamp}-{config.config_ver}"
+        run_id = around.stamp if plain else f"{around.stamp}-{config.config_ver}"
         place = f"{config.benchmark}/{config.scenario.value}"
         software = BACKENDS[config.backend].short_name or config.backend.replace("_", "-")  # as ND_H100_v5_TRT
-        system = f"{config.system}_{software}"
         inputs = {**config.inputs(), **common, "results_dir": RUNS, "run_id": run_id, "check": "no"}
-        view = View("run", f"{top}/{system}/{place}", source=f"{RUNS}/{run_id}/{place}", modes=modes)
+        source = f"{RUNS}/{run_id}/{place}"
+        view = View("run", f"{top}/{config.system}_{software}/{place}", source=source, modes=modes)
         found.append(RecipeCall("run-mlperf-inference", inputs, (view,), may_fail=True))
     return [*found, RecipeCall("print,mlperf,results", {"input": top, "form": "banners"}, is_answer=True)]
 
 
-def search(config: EffectiveConfig, source: str) -> RecipeCall:
-    """Finds the best target of a configuration and records it, so that later runs begin with it."""
-    names = ("model", "scenario", "device", "backend", "gpus", "precision")
-    inputs = {name: text for name, text in config.inputs().items() if name in names}
-    inputs |= {"category": "datacenter,edge", "source": source, "results_dir": RUNS}
-    return RecipeCall("generate-run-cmds,inference,_find-performance", inputs, is_answer=True, may_fail=True)
-
-
-def calibrations(job: Job) -> list[RecipeCall]:
-    """The calibration of each benchmark."""
-    again: dict[str, str | bool] = {"force_calibration": True} if job.args.is_calibrated_again else {}
-    found = []
-    for name in dict.fromkeys(base_name(config.benchmark) for config in job.configs):
-        view = View("link", f"build/calibration/{name}/calibration.json", ("CM_ML_MODEL_CALIBRATION_FILE",))
-        found.append(RecipeCall("calibrate,ml-model", {"model": name, "source": job.source, **again}, (view,)))
-    return found
-
-
-def conf_files(job: Job) -> list[RecipeCall]:
-    """user.conf of each configuration in measurements/."""
+def of_each(name: str, job: Job) -> list[RecipeCall]:
+    """The calls that tables.yaml lists by a name, of each configuration."""
+    common = {"SOURCE": job.around.source, "LENGTH": job.length.value, **job.args.flags}
     found = []
     for config in job.configs:
-        targets = {name: text for name, text in config.inputs().items() if "_target_" in name}
-        name = config.scenario.value
-        inputs = {"model": config.benchmark, "scenario": name, "execution_mode": job.length.value}
-        inputs |= {"device": config.device, "backend": config.backend, **targets}
-        inputs |= {"output_dir": f"measurements/{config.system}/{config.benchmark}/{name}"}
-        found.append(RecipeCall("generate,mlperf,inference,user-conf,_conf-only", inputs))
-    return found
-
-
-def audits(runs: Sequence[NewestRun], test: str) -> list[RecipeCall]:
-    """The compliance tests of runs; `test` is all or one, such as TEST01."""
-    found = []
-    for run in runs:
-        inputs = {
-            "results_dir": run.folder,
-            "version": rounds_of(run.benchmark)[-1],
-            "division": "closed",
-            "test": test,
-        }
-        found.append(RecipeCall("run,mlperf,compliance", inputs, may_fail=True))
-    return found
+        own = {"BASE": base_name(config.benchmark), "SYSTEM": config.system}
+        found += listed(name, {**common, **config.inputs(), **own})
+    return merged(found)
 
 
 def data_calls(part: str, tags: Mapping[str, str], source: str) -> list[RecipeCall]:
@@ -243,16 +192,9 @@ def data_calls(part: str, tags: Mapping[str, str], source: str) -> list[RecipeCa
     tags: by benchmark those of the recipe. Links to made data have names of their own, so that nobody puts published
     files into them. Benchmarks may share a data set.
     """
-    folder, keys = {
-        "model": ("models", MODEL_KEYS[::-1]),
-        "data": ("data", ("CM_DATASET_PATH",)),
-        "preprocessed": ("preprocessed_data", ("CM_DATASET_PREPROCESSED_PATH",)),
-    }[part]
     suffix = "" if source == "real" else f".{source}"
-    framework = ",_onnx" if part == "model" else ""
     found = []
     for base, words in tags.items():
         name = table("folders").get(base, {}).get(part, base)  # of the rounds whose scripts are not read: our name
-        view = View("folder", f"build/{folder}/{name}{suffix}", keys)
-        found.append(RecipeCall(f"{words}{framework}{made(source)}", {}, (view,), may_fail=True))
+        found += listed(part, {"TAGS": words, "MADE": made(source), "NAME": f"{name}{suffix}"})
     return merged(found)

@@ -14,17 +14,26 @@ import time
 from pathlib import Path
 from typing import Any
 
+from machine_facts.choose import MachineError
+from mlperf_configs.lookup import StoreError
+from mlperf_configs.registry import RegistryError
 from mlperf_results.recipecalls import passed_on_inputs
 
 from . import doing, pages, plans, request, workspace
 from .around import Around
-from .calls import MakeError
+from .request import MakeError
 
 STAMP = "%Y.%m.%d-%H.%M.%S"
 """How NVIDIA's harness names folders of logs."""
 RUNNING = ("run", "run_harness", "run_cpu_harness")
 EVERYTHING = (*RUNNING, "generate_engines", "calibrate")
 """Targets that do all there is without RUN_ARGS, and show it first."""
+HINTS = {
+    RegistryError: "cm run script --tags=get,mlperf,benchmark,config --check",
+    MachineError: "make info",
+    StoreError: "cm run script --tags=get,mlperf,inference,sut,configs",
+}
+PROBLEMS = (MakeError, *HINTS)
 
 
 def plan_of(i: dict[str, Any], *, is_stamped: bool) -> tuple[request.Request, Around, plans.Plan]:
@@ -53,16 +62,17 @@ def _take(place: Path) -> bool:
     return True
 
 
-def failure(error: MakeError) -> dict[str, Any]:
+def failure(error: Exception) -> dict[str, Any]:
     """CM's answer for a call that cannot go on."""
-    return {"return": error.code, "error": f"{error}\n  hint: {error.hint}"}
+    hint = error.hint if isinstance(error, MakeError) else HINTS[type(error)]
+    return {"return": getattr(error, "code", 1), "error": f"{error}\n  hint: {hint}"}
 
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """Crowdperf hook of `cm plan script`: the recipe calls of the target; changes nothing."""
     try:
         calls = () if i["env"].get("CM_MAKE_INIT") else plan_of(i, is_stamped=False)[2].calls
-    except MakeError as error:
+    except PROBLEMS as error:
         return failure(error)
     common = passed_on_inputs(i["input"])
     return {"return": 0, "runs": [{**common, **call.inputs, "tags": call.tags, "quiet": True} for call in calls]}
@@ -83,7 +93,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
             print(shown, flush=True)
             return {"return": 0}
         problems = doing.perform(made, i["automation"].cmind.access, passed_on_inputs(i["input"]), asked.folder)
-    except MakeError as error:
+    except PROBLEMS as error:
         return failure(error)
     except doing.CallFailed as error:
         return error.answer

@@ -18,8 +18,9 @@ from mlperf_results.recipecalls import SCRIPT_AUTOMATION
 from mlperf_results.wholefile import read_object
 
 from . import views
-from .calls import MakeError, RecipeCall, View
+from .calls import RecipeCall, View
 from .plans import Plan
+from .request import MakeError
 
 INNER = {Mode.PERFORMANCE: "performance/run_1", Mode.ACCURACY: "accuracy"}
 
@@ -42,15 +43,15 @@ def perform(
         own = {"action": "run", "automation": SCRIPT_AUTOMATION, "tags": call.tags, "quiet": True}
         with output_of(call, folder):
             answer = access({**common, **call.inputs, **own})
-        if answer["return"] > 0 and not call.may_fail:
-            raise CallFailed(answer)
-        if answer["return"] > 0:
+        if answer["return"] == 0:
+            problems += not_passed(answer)
+            for view in call.views:
+                show(view, answer, call.line, folder)
+        elif call.may_fail:
             say(str(answer.get("error", "")))
             problems.append(f"{call.line}: {str(answer.get('error', '')).splitlines()[0]}")
-            continue
-        problems += not_passed(answer)
-        for view in call.views:
-            show(view, answer, call.line, folder)
+        else:
+            raise CallFailed(answer)
     return problems
 
 
@@ -86,20 +87,16 @@ def output_of(call: RecipeCall, folder: Path) -> Iterator[None]:
 
 def show(view: View, answer: Mapping[str, Any], line: str, folder: Path) -> None:
     """Shows an answer in the workspace. Raises MakeError where something else is in its place."""
-    try:
-        if view.kind == "run":
-            _show_run(view, line, folder)
-            return
-        env = answer.get("new_env") or {}
-        text = next((str(env[key]) for key in view.keys if env.get(key)), "")
-        if not text:
-            raise MakeError(f"{line} gave none of {', '.join(view.keys)}")
-        path = Path(text)
-        target = path.parent if view.kind == "folder" and path.is_file() else path
-        views.link(folder, view.place, target, line)
-        say(f"{view.place} -> {target}")
-    except views.ViewError as error:
-        raise MakeError(str(error), "move it away and call make again") from error
+    if view.kind == "run":
+        _show_run(view, line, folder)
+        return
+    env = answer.get("new_env") or {}
+    path = next((Path(str(env[key])) for key in view.keys if env.get(key)), None)
+    if path is None:
+        raise MakeError(f"{line} gave none of {', '.join(view.keys)}")
+    target = path.parent if view.kind == "folder" and path.is_file() else path
+    views.link(folder, view.place, target, line)
+    say(f"{view.place} -> {target}")
 
 
 def _show_run(view: View, line: str, folder: Path) -> None:

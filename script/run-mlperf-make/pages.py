@@ -13,9 +13,9 @@ from mlperf_results.names import ExecutionMode, Mode
 
 from . import views
 from .around import Around
-from .calls import MakeError, RecipeCall
+from .calls import RecipeCall
 from .plans import Plan
-from .request import Request
+from .request import MakeError, Request
 from .tables import table
 
 GB = 10**9
@@ -98,9 +98,7 @@ def cost_lines(plan: Plan) -> list[str]:
     lines = [f"runs: at least {shown}; what they need is prepared before that"]
     real = dict.fromkeys(str(call.inputs["model"]) for call in runs if call.inputs["source"] == "real")
     for name in real:
-        sizes = record_of(name).sizes
-        parts = sum(size.size_bytes for size in (sizes.model, sizes.data, sizes.prepared) if size)
-        whole = max(parts, sizes.advised.size_bytes if sizes.advised else 0)
+        whole = record_of(name).sizes.needed_bytes
         lines.append(f"space of {name}: {f'at least {whole / GB:.0f} GB' if whole else 'unknown'}")
     return lines
 

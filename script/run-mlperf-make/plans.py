@@ -10,16 +10,16 @@ from mlperf_configs.registry import UnknownConfig
 from mlperf_results.backends import BACKENDS, benchmarks_on, misfit, simulated
 from mlperf_results.names import Scenario
 from mlperf_results.officialnames import parse_benchmark
-from mlperf_results.rounds import ROUNDS
+from mlperf_results.rounds import ROUNDS, rounds_of
 
 from . import calls, run_args
 from .around import Around
-from .calls import Job, MakeError, RecipeCall, View
-from .request import Request
-from .run_args import ArgsError, RunArgs, Wanted
+from .calls import Job, RecipeCall, View
+from .request import MakeError, Request
+from .run_args import RunArgs, Wanted
 from .tables import table
 
-CONFIG_VERSIONS = {"run_cpu_harness": "openvino", "run_inferentia_harness": "triton"}
+CONFIG_VERSIONS = {"run_cpu_harness": ("openvino",), "run_inferentia_harness": ("triton",)}
 """Of targets that have one when RUN_ARGS name none (README_Triton_CPU.md and README_Triton_Inferentia.md of v2.0)."""
 NEURON = "neuron"
 
@@ -37,40 +37,35 @@ class Plan:
 
 def plan_of(request: Request, around: Around) -> Plan:
     """The plan of a target. Raises MakeError for what cannot be done."""
-    try:
-        plan = _PLANS.get(request.work, _simple)(request, around)
-    except ArgsError as error:
-        raise MakeError(str(error), "make help; docs/howto/from-nvidia.md shows the flags") from error
+    plan = _PLANS.get(request.work, _listed)(request, around)
     return replace(plan, remarks=(*request.remarks, *plan.remarks))
 
 
-def job_of(request: Request, around: Around) -> tuple[Job, tuple[str, ...]]:
-    """What RUN_ARGS ask for, and what is said of it. Raises ArgsError and MakeError."""
-    args = run_args.read(request.text("RUN_ARGS"), around.fields)
-    if request.work in CONFIG_VERSIONS and not args.config_versions:
-        args = replace(args, config_versions=(CONFIG_VERSIONS[request.work],))
-    is_neuron = request.work == "run_inferentia_harness"
+def _of_configs(request: Request, around: Around) -> Plan:
+    """A target that makes something for each configuration."""
+    job, remarks = _job(request, around)
+    made = calls.engines(job) if request.work == "generate_engines" else calls.of_each(request.work, job)
+    return Plan(made, remarks, job.configs)
+
+
+def _job(request: Request, around: Around) -> tuple[Job, tuple[str, ...]]:
+    """What RUN_ARGS ask for, and what is said of it. Raises MakeError."""
+    args, is_neuron = run_args.read(request.text("RUN_ARGS"), around.fields), request.work == "run_inferentia_harness"
+    args = replace(args, config_versions=args.config_versions or CONFIG_VERSIONS.get(request.work, ()))
     if is_neuron and not args.benchmarks:
-        args = replace(args, benchmarks=[Wanted(name) for name in benchmarks_on(NEURON)])
+        args = replace(args, benchmarks=tuple(Wanted(name, name) for name in benchmarks_on(NEURON)))
     configs, left_out = _configs(args, around)
     if is_neuron:
-        configs = [on_neuron(config, request.text("SIMULATE")) for config in configs]
+        configs = [_on_neuron(config, request.text("SIMULATE")) for config in configs]
     if not (request.is_plan and request.text("MACHINE")):
         for config in configs:
             _require(config, around)
     told = [f"{config.benchmark} {config.scenario.value}: {line}" for config in configs for line in config.told]
-    job = Job(
-        args=args,
-        configs=configs,
-        source=around.source,
-        stamp=around.stamp,
-        made_by=around.made_by,
-        model_tags=around.recipe_tags("model"),
-    )
-    return job, (*args.remarks, *(f"left out: {line}" for line in left_out), *dict.fromkeys(told))
+    remarks = (*args.remarks, *(f"left out: {line}" for line in left_out), *dict.fromkeys(told))
+    return Job(args, configs, around), remarks
 
 
-def on_neuron(config: EffectiveConfig, simulate: str) -> EffectiveConfig:
+def _on_neuron(config: EffectiveConfig, simulate: str) -> EffectiveConfig:
     """A configuration on AWS Inferentia, or on what stands in for it: of its settings the targets alone."""
     backend, device = simulated(simulate, NEURON, BACKENDS[NEURON].devices[0])
     targets = {name: value for name, value in config.values.items() if "expected" in name or "latency" in name}
@@ -81,10 +76,9 @@ def _configs(args: RunArgs, around: Around) -> tuple[list[EffectiveConfig], list
     """The configurations asked for, and what there is none for. Raises MakeError where none is left."""
     found: dict[tuple[str, Scenario, str], EffectiveConfig] = {}
     left_out: list[str] = []
-    benchmarks = args.benchmarks or [Wanted(name) for name in around.recipe_tags("model")]
-    for wanted, scenario, name in _combinations(args, benchmarks, around):
+    for name, scenario, version in _combinations(args, around):
         try:
-            config = around.config(wanted.name, scenario, name, args.user)
+            config = around.config(name, scenario, version, args.user)
             found[config.benchmark, scenario, config.config_ver] = config
         except UnknownConfig as error:
             left_out.append(str(error))
@@ -95,17 +89,15 @@ def _configs(args: RunArgs, around: Around) -> tuple[list[EffectiveConfig], list
     return list(found.values()), left_out
 
 
-def _combinations(
-    args: RunArgs, benchmarks: Sequence[Wanted], around: Around
-) -> Iterator[tuple[Wanted, Scenario, str]]:
+def _combinations(args: RunArgs, around: Around) -> Iterator[tuple[str, Scenario, str]]:
     """Benchmark, scenario and config_ver of all that is asked for; "all" means all that there are."""
     registry = around.registry
-    for wanted in benchmarks:
-        for scenario in args.scenarios or registry.scenarios(wanted.base):
-            names: Sequence[str] = args.config_versions or ("default",)
-            if names == ("all",) and scenario in registry.scenarios(wanted.base):
-                names = registry.config_versions(wanted.base, scenario, around.system)
-            yield from ((wanted, scenario, name) for name in names)
+    for base, name in args.benchmarks or [Wanted(name, name) for name in around.recipe_tags("model")]:
+        for scenario in args.scenarios or registry.scenarios(base):
+            versions: Sequence[str] = args.config_versions or ("default",)
+            if versions == ("all",) and scenario in registry.scenarios(base):
+                versions = registry.config_versions(base, scenario, around.system)
+            yield from ((name, scenario, version) for version in versions)
 
 
 def _require(config: EffectiveConfig, around: Around) -> None:
@@ -121,25 +113,18 @@ def _require(config: EffectiveConfig, around: Around) -> None:
         raise MakeError(f"{what} needs the backend {config.backend}; there are {', '.join(around.backends)}")
 
 
-def _engines(request: Request, around: Around) -> Plan:
-    job, remarks = job_of(request, around)
-    return Plan(calls.engines(job), remarks, job.configs)
-
-
 def _harness(request: Request, around: Around) -> Plan:
-    job, remarks = job_of(request, around)
-    missing = [] if request.is_plan or request.work == "run" else calls.missing_engines(job)
-    if missing:
-        names = "\n  ".join(map(calls.engine_place, missing))
-        again = f'make generate_engines RUN_ARGS="{calls.run_args_of(missing)}"'
-        text = f"engines that are not there, or were made for other settings: {len(missing)}\n  {names}"
-        again += f" SOURCE={job.source}" if job.source != "real" else ""
-        raise MakeError(text, f"{again} USE_CPU=1" if around.is_cpu else again)
+    """The runs; with `run` their engines first. On Inferentia models are compiled as the runs need them."""
+    job, remarks = _job(request, around)
+    if request.work == "run_inferentia_harness":
+        _require_neuron(request, around)
+    elif request.work != "run" and not request.is_plan:
+        _require_engines(job)
     said = []
-    if not job.args.has_mode:
+    if "test_mode" not in job.args.flags:
         said.append("no --test_mode: performance and accuracy runs; --test_mode=PerformanceOnly makes the first only")
-    if job.source != "real" and job.args.length is None:
-        said.append(f"SOURCE={job.source}: made data, so runs of 2 s; --fast makes runs of 60 s")
+    if around.source != "real" and job.args.length is None:
+        said.append(f"SOURCE={around.source}: made data, so runs of 2 s; --fast makes runs of 60 s")
     made = calls.harness(job)
     there = [view.place for call in made for view in call.views if (request.folder / view.place).exists()]
     if there and not request.is_plan:
@@ -148,20 +133,27 @@ def _harness(request: Request, around: Around) -> Plan:
     return Plan([*engines, *made], (*remarks, *said), job.configs)
 
 
-def _calibrate(request: Request, around: Around) -> Plan:
-    job, remarks = job_of(request, around)
-    return Plan(calls.calibrations(job), remarks, job.configs)
+def _require_engines(job: Job) -> None:
+    """Raises MakeError where engines are missing, with the call that makes them."""
+    if missing := calls.missing_engines(job):
+        names = "\n  ".join(map(calls.engine_place, missing))
+        around, text = job.around, "engines that are not there, or were made for other settings"
+        again = [f'make generate_engines RUN_ARGS="{calls.run_args_of(missing)}"']
+        again += [f"SOURCE={around.source}"] if around.source != "real" else []
+        again += ["USE_CPU=1"] if around.is_cpu else []
+        raise MakeError(f"{text}: {len(missing)}\n  {names}", " ".join(again))
 
 
-def _conf_files(request: Request, around: Around) -> Plan:
-    job, remarks = job_of(request, around)
-    return Plan(calls.conf_files(job), remarks, job.configs)
+def _require_neuron(request: Request, around: Around) -> None:
+    why = "" if request.is_plan or request.text("SIMULATE") else around.missing_neuron()
+    if why:
+        raise MakeError(why, f"make {request.work} SIMULATE=neuron proves the path on the processor", code=16)
 
 
 def _audit(request: Request, around: Around) -> Plan:
-    test = request.work.removeprefix("run_audit_").replace("harness", "all").upper()
+    test = request.work.removeprefix("run_audit_").replace("harness", "all")
     args = run_args.read(request.text("RUN_ARGS"), around.fields)
-    needs_accuracy = test in ("ALL", "TEST01")
+    needs_accuracy = test in ("all", "test01")
     names = {wanted.base for wanted in args.benchmarks}
     runs = [
         run for run in around.newest_runs(with_accuracy=needs_accuracy)
@@ -172,86 +164,73 @@ def _audit(request: Request, around: Around) -> Plan:
         what = "a performance run and its accuracy run" if needs_accuracy else "a performance run"
         text = f"the test is of {what}, and build/runs has none of these benchmarks and scenarios"
         raise MakeError(text, f"make run RUN_ARGS='{request.text('RUN_ARGS')}'")
-    return Plan(calls.audits(runs, test.lower() if test == "ALL" else test), args.remarks)
+    given = {"TEST": test if test == "all" else test.upper()}
+    rows = [{**given, "RUN": run.folder, "ROUND": rounds_of(run.benchmark)[-1]} for run in runs]
+    return Plan([call for row in rows for call in calls.listed("audit", row)], args.remarks)
 
 
 def _update_compliance(request: Request, around: Around) -> Plan:
-    found = []
-    for run in around.newest_runs(with_accuracy=False):
-        place = f"compliance/{run.system}/{run.benchmark}/{run.scenario.value}"
-        found.append(View("tests", place, source=run.folder))
-    return Plan(copies=found)
+    runs = around.newest_runs(with_accuracy=False)
+    places = {f"compliance/{run.system}/{run.benchmark}/{run.scenario.value}": run.folder for run in runs}
+    return Plan(copies=[View("tests", place, source=folder) for place, folder in places.items()])
 
 
 def _data(request: Request, around: Around) -> Plan:
     part = {"download_model": "model", "download_data": "data", "preprocess_data": "preprocessed"}[request.work]
     tags = around.recipe_tags(part)
     wanted = run_args.benchmarks_in(request.text("BENCHMARKS"))
-    names = list(dict.fromkeys(one.base for one in wanted)) or list(tags)
-    rows = {name: tags.get(name, "") for name in names}
+    rows = {name: tags.get(name, "") for name in ([one.base for one in wanted] or tags)}
     without = [name for name, words in rows.items() if not words]
     remarks = (f"{', '.join(without)}: nothing to do for this target",) if without else ()
     made = calls.data_calls(part, {name: words for name, words in rows.items() if words}, around.source)
-    return Plan([*calls.simple("link_dirs", request.values), *made], remarks)
+    return Plan([*calls.listed("link_dirs", request.values), *made], remarks)
 
 
-def _simple(request: Request, around: Around) -> Plan:
+def _listed(request: Request, around: Around) -> Plan:
     """A target whose calls tables.yaml lists, or one without any."""
     if request.work not in table("calls"):
         return Plan()
-    found = calls.simple(request.work, {**request.values, "FOLDER": str(request.folder), "ROUND": ROUNDS[-1]})
-    if request.work != "check_submission":
-        return Plan(found, (table("no_counterpart"),) if request.work == "build" else ())
+    remarks = (table("no_counterpart"),) if request.work == "build" else ()
+    return Plan(calls.listed(request.work, request.values), remarks)
+
+
+def _check_submission(request: Request, around: Around) -> Plan:
+    """The checker, of a copy of what a submission holds."""
     root, tree = request.folder.parent.parent, "/".join(request.folder.parts[-2:])
-    backup = {"backup_dir": f"{root}_logs"} if around.has_backup(root) else {}
-    (call,) = found
-    call = replace(call, inputs={**call.inputs, **backup}, log="results/submission_checker.log")
-    return Plan([call], copies=[View("stage", f"build/submission/{tree}")])
+    values = {**request.values, "ROUND": ROUNDS[-1], "BACKUP": f"{root}_logs" if around.has_backup(root) else ""}
+    (call,) = calls.listed(request.work, values)
+    staged = View("stage", f"build/submission/{tree}")
+    return Plan([replace(call, log="results/submission_checker.log")], copies=[staged])
 
 
 def _container(request: Request, around: Around) -> Plan:
     """One call of run-in-container; with a MIG profile the slices are planned before and after it."""
-    action = table("container_actions")[request.work]
-    if action == "_prebuild" and request.is_on("NO_BUILD"):
-        action = "_attach"
     if request.is_on("USE_INFERENTIA") and not request.is_plan and (why := around.missing_neuron()):
         raise MakeError(why, "leave USE_INFERENTIA out", code=16)
-    detach = "yes" if request.is_on("DOCKER_DETACH") and action != "_build" else ""
-    values = {**request.values, "FOLDER": str(request.folder), "DOCKER_DETACH": detach}
-    (call,) = calls.simple(request.work, values)
-    found = [replace(call, tags=call.tags.replace("_prebuild", action))]
+    is_built = request.work == "prebuild" and request.is_on("NO_BUILD")
+    values = {
+        **request.values,
+        "FOLDER": str(request.folder),
+        "DETACH": "yes" if request.is_on("DOCKER_DETACH") else "",
+    }
+    found = calls.listed("attach_docker" if is_built else request.work, values)
     if request.text("MIG_CONF").upper() not in ("", "OFF"):
-        found = [*calls.simple("configure_mig", values), *found, *calls.simple("teardown_mig", values)]
+        found = [*calls.listed("configure_mig", values), *found, *calls.listed("teardown_mig", values)]
     return Plan(found)
 
 
 def _build_inferentia(request: Request, around: Around) -> Plan:
     _require_neuron(request, around)
-    kind = "neuron-simulated" if request.text("SIMULATE") else "neuron"
-    return Plan([RecipeCall(f"get,triton,server,_{kind}", {}, is_answer=True)])
-
-
-def _inferentia_harness(request: Request, around: Around) -> Plan:
-    """Runs without a step for engines: they are compiled as the runs need them."""
-    job, remarks = job_of(request, around)
-    _require_neuron(request, around)
-    return Plan(calls.harness(job), remarks, job.configs)
-
-
-def _require_neuron(request: Request, around: Around) -> None:
-    why = "" if request.is_plan or request.text("SIMULATE") else around.missing_neuron()
-    if why:
-        raise MakeError(why, f"make {request.work} SIMULATE=neuron proves the path on the processor", code=16)
+    kind = "neuron-simulated" if request.text("SIMULATE") else NEURON
+    return Plan(calls.listed(request.work, {"NEURON": kind}))
 
 
 _PLANS: Mapping[str, Callable[[Request, Around], Plan]] = {
-    "generate_engines": _engines,
-    "calibrate": _calibrate,
-    "generate_conf_files": _conf_files,
     "update_compliance": _update_compliance,
+    "check_submission": _check_submission,
     "build_inferentia": _build_inferentia,
-    "run_inferentia_harness": _inferentia_harness,
-    **dict.fromkeys(("run_harness", "run_cpu_harness", "run"), _harness),
+    **dict.fromkeys(("generate_engines", "calibrate", "generate_conf_files"), _of_configs),
+    **dict.fromkeys(("run_harness", "run_cpu_harness", "run_inferentia_harness", "run"), _harness),
     **dict.fromkeys(("run_audit_harness", "run_audit_test01", "run_audit_test04", "run_audit_test05"), _audit),
     **dict.fromkeys(("download_model", "download_data", "preprocess_data"), _data),
     **dict.fromkeys(("prebuild", "build_docker", "docker_add_user", "attach_docker", "launch_docker"), _container),

@@ -10,7 +10,6 @@ from typing import Any
 
 from mlperf_results.names import unknown_text
 
-from .calls import MakeError
 from .tables import table, variables_of
 
 PREFIX = "CM_MAKE_"
@@ -19,6 +18,14 @@ GIVEN_KEY = "CROWDPERF_MAKE_GIVEN"
 YES = ("1", "yes", "true", "on")
 PLANS = ("lock_clocks", "free_clocks", "configure_mig", "teardown_mig")
 """Targets that change nothing, and may be asked of a recorded machine."""
+
+
+class MakeError(Exception):
+    """A target cannot be made; the text says why, `hint` what to try. code: 16 where the machine lacks something."""
+
+    def __init__(self, message: str, hint: str = "make help lists the targets and variables", *, code: int = 1) -> None:
+        super().__init__(message)
+        self.hint, self.code = hint, code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,58 +7,58 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
 
 from mlperf_results.names import ExecutionMode, Scenario, UnknownName, parse_scenario, unknown_text
 from mlperf_results.officialnames import parse_benchmark
 
+from .request import MakeError
 from .tables import table
 
-FAST_REMARK = (
-    "--fast: runs of 60 s. NVIDIA's harness had it up to v2.0, and later rounds ignore it; from v1.0 on a result needs "
-    "600 s"
-)
 QUOTE_REMARK = "RUN_ARGS: quotes around all flags were taken off"
+_Member = TypeVar("_Member")
 
 
-class ArgsError(Exception):
+class ArgsError(MakeError):
     """Words of RUN_ARGS or BENCHMARKS that mean nothing; one line for each."""
 
     def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__("\n  ".join(problems))
+        super().__init__("\n  ".join(problems), "make help; docs/howto/from-nvidia.md shows the flags")
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A benchmark by its name without level, and as it was given where that has a level."""
+class Wanted(NamedTuple):
+    """A benchmark: its name without level, and its name for the registry, which has the level that was given."""
 
     base: str
-    given: str = ""
-
-    @property
-    def name(self) -> str:
-        """The name for the registry."""
-        return self.given or self.base
+    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunArgs:
-    """RUN_ARGS, checked; an empty tuple stands for all. user: fields of the configuration that the user sets."""
+    """RUN_ARGS, checked; an empty tuple stands for all. flags: their values, "yes" for a switch that is on.
+    user: fields of the configuration that the user sets."""
 
     benchmarks: tuple[Wanted, ...]
     scenarios: tuple[Scenario, ...]
     config_versions: tuple[str, ...]
-    mode: str
-    has_mode: bool
-    is_finding: bool
-    length: ExecutionMode | None
-    is_calibrated_again: bool
-    min_query_count: str
-    min_duration_ms: str
-    log_dir: str
+    flags: Mapping[str, str]
     user: Mapping[str, str]
     remarks: tuple[str, ...]
+
+    @property
+    def mode(self) -> str:
+        """The mode of the runs, both without --test_mode; "find" for a search."""
+        modes: Mapping[str, str] = table("test_modes")
+        return modes[self.flags.get("test_mode") or "SubmissionRun"]
+
+    @property
+    def length(self) -> ExecutionMode | None:
+        """How long the runs are, where a flag says it."""
+        if "test_run" in self.flags:
+            return ExecutionMode.TEST
+        return ExecutionMode.FAST if "fast" in self.flags else None
 
 
 def words_of(text: str) -> tuple[list[str], tuple[str, ...]]:
@@ -80,15 +80,14 @@ def names_in(text: str) -> list[str]:
     return [word for word in re.split(r"[\s,]+", text) if word]
 
 
-def benchmarks_in(text: str) -> tuple[Wanted, ...]:
-    """The benchmarks that a list names; none for "all". Raises ArgsError."""
+def members(text: str, parse: Callable[[str], _Member]) -> tuple[_Member, ...]:
+    """What the words of a list stand for, each once; none for "all". Raises ArgsError."""
     found, problems = [], []
     for word in names_in(text):
         if word.lower() == "all":
             return ()
         try:
-            base, level = parse_benchmark(word)
-            found.append(Wanted(base, "" if level is None else word))
+            found.append(parse(word))
         except UnknownName as error:
             problems.append(str(error))
     if problems:
@@ -96,18 +95,28 @@ def benchmarks_in(text: str) -> tuple[Wanted, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def benchmarks_in(text: str) -> tuple[Wanted, ...]:
+    """The benchmarks that a list names; none for "all". Raises ArgsError."""
+
+    def wanted(word: str) -> Wanted:
+        base, level = parse_benchmark(word)
+        return Wanted(base, base if level is None else word)
+
+    return members(text, wanted)
+
+
 @dataclass(slots=True)
 class _Reader:
     """What was read so far; problems are collected, so that all of them show at once."""
 
     fields: Collection[str]
-    values: dict[str, str] = field(default_factory=dict)
+    flags: dict[str, str] = field(default_factory=dict)
     user: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
 
-    def take(self, words: Sequence[str]) -> None:
-        """Reads `--name=value`, `--name value` and `--name`."""
+    def pairs(self, words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+        """Names and values of `--name=value`, `--name value` and `--name`."""
         rest = list(words)
         while rest:
             word = rest.pop(0)
@@ -118,83 +127,67 @@ class _Reader:
             name, value = match[1].replace("-", "_"), match[2]
             if value is None and (name in table("flags") or name in self.fields) and rest and rest[0][:2] != "--":
                 value = rest.pop(0)
-            self._flag(name, value)
+            yield name, value
 
-    def _flag(self, name: str, value: str | None) -> None:
+    def take(self, name: str, value: str | None) -> None:
+        """Notes a flag, or what is wrong with it."""
+        flags, switches = table("flags"), table("switches")
         without, refused = table("flags_without_effect"), table("refused_flags")
         if name in refused:
             self.problems.append(f"--{name}: {refused[name]}")
         elif name in without:
             self.remarks.append(f"--{name} has no effect: {without[name]}")
-        elif name in table("switches"):
+        elif name in switches:
             if value is not None and value.lower() not in ("1", "true", "yes"):
                 self.problems.append(f"--{name} takes no value, found {value!r}")
-            self.values[name] = "yes"
-        elif name in table("flags") or name in self.fields:
+            self.flags[name] = "yes"
+        elif name in flags or name in self.fields:
             if not value:
                 self.problems.append(f"--{name} needs a value: --{name}=...")
-            (self.values if name in table("flags") else self.user)[name] = value or ""
+            (self.flags if name in flags else self.user)[name] = value or ""
         else:
-            usual = (*table("flags"), *table("switches"))
-            known = unknown_text("flag", name, (*usual, *without, *refused, *self.fields)).partition("; known:")[0]
-            self.problems.append(f"RUN_ARGS: {known.replace('mean ', 'mean --')}; known: --{', --'.join(usual)}")
+            known = (*flags, *switches, *without, *refused, *self.fields)
+            said = unknown_text("flag", name, known).partition("; known:")[0].replace("mean ", "mean --")
+            self.problems.append(f"RUN_ARGS: {said}; known: --{', --'.join((*flags, *switches))}")
 
-    def number(self, name: str) -> str:
-        """A whole number from 1 on, or nothing."""
-        text = self.values.get(name, "")
-        if text and not re.fullmatch(r"[1-9]\d{0,17}", text):
-            self.problems.append(f"--{name} must be a whole number >= 1, found {text!r}")
-        return text
+    def members(self, name: str, parse: Callable[[str], tuple[_Member, ...]]) -> tuple[_Member, ...]:
+        """What a flag with a list stands for."""
+        try:
+            return parse(self.flags.get(name, ""))
+        except ArgsError as error:
+            self.problems.append(f"--{name}: {error}")
+            return ()
 
-    def scenarios(self) -> tuple[Scenario, ...]:
-        """The scenarios, none for "all"."""
-        found = []
-        for word in names_in(self.values.get("scenarios", "")):
-            if word.lower() == "all":
-                return ()
-            try:
-                found.append(parse_scenario(word))
-            except UnknownName as error:
-                self.problems.append(f"--scenarios: {error}")
-        return tuple(dict.fromkeys(found))
+    def check(self) -> None:
+        """Notes what is wrong with the values of single flags; the mode gets its usual spelling."""
+        for name in ("min_query_count", "min_duration"):
+            text = self.flags.get(name) or "1"
+            if not re.fullmatch(r"[1-9]\d{0,17}", text):
+                self.problems.append(f"--{name} must be a whole number >= 1, found {text!r}")
+        if "maxq" in self.flags.get("config_ver", "").lower():
+            self.problems.append(f"--config_ver={self.flags['config_ver']}: power is not measured here")
+        if mode := self.flags.get("test_mode"):
+            usual = {name.lower(): name for name in table("test_modes")}
+            if mode.lower() not in usual:
+                self.problems.append(f"--test_mode: found {mode!r}; allowed: {', '.join(usual.values())}")
+            self.flags["test_mode"] = usual.get(mode.lower(), "")
 
 
 def read(text: str, fields: Collection[str]) -> RunArgs:
     """RUN_ARGS, checked. `fields`: names of the fields of a configuration. Raises ArgsError with every problem."""
     words, quoted = words_of(text)
     reader = _Reader(fields)
-    reader.take(words)
-    values = reader.values
-    benchmarks: tuple[Wanted, ...] = ()
-    try:
-        benchmarks = benchmarks_in(values.get("benchmarks", ""))
-    except ArgsError as error:
-        reader.problems.append(f"--benchmarks: {error}")
-    versions = tuple(dict.fromkeys(names_in(values.get("config_ver", ""))))
-    if any("maxq" in name.lower() for name in versions):
-        reader.problems.append(f"--config_ver={','.join(versions)}: power is not measured here")
-    modes = {name.lower(): row for name, row in table("test_modes").items()}
-    mode = values.get("test_mode", "")
-    if mode and mode.lower() not in modes:
-        reader.problems.append(f"--test_mode: found {mode!r}; allowed: {', '.join(table('test_modes'))}")
-    run_mode, is_finding = modes.get(mode.lower(), ("all", False))
-    lengths = [
-        length for name, length in (("test_run", ExecutionMode.TEST), ("fast", ExecutionMode.FAST)) if name in values
-    ]
+    for name, value in reader.pairs(words):
+        reader.take(name, value)
+    reader.check()
+    said = (f"--{name}: {remark}" for name, remark in table("switches").items() if remark and name in reader.flags)
     args = RunArgs(
-        benchmarks=benchmarks,
-        scenarios=reader.scenarios(),
-        config_versions=versions,
-        mode=run_mode,
-        has_mode=bool(mode),
-        is_finding=is_finding,
-        length=lengths[0] if lengths else None,
-        is_calibrated_again="force_calibration" in values,
-        min_query_count=reader.number("min_query_count"),
-        min_duration_ms=reader.number("min_duration"),
-        log_dir=values.get("log_dir", ""),
+        benchmarks=reader.members("benchmarks", benchmarks_in),
+        scenarios=reader.members("scenarios", lambda names: members(names, parse_scenario)),
+        config_versions=tuple(dict.fromkeys(names_in(reader.flags.get("config_ver", "")))),
+        flags=reader.flags,
         user=reader.user,
-        remarks=(*quoted, *reader.remarks, *((FAST_REMARK,) if "fast" in values else ())),
+        remarks=(*quoted, *reader.remarks, *said),
     )
     if reader.problems:
         raise ArgsError(reader.problems)

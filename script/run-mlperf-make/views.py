@@ -14,13 +14,18 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from .request import MakeError
+
 NOTES = "build/.made"
 BUILD_LINKS = ("build/data", "build/models", "build/preprocessed_data")
 CLEANED = ("build/engines/", "build/calibration/")
 
 
-class ViewError(Exception):
+class ViewError(MakeError):
     """A view cannot be made; the text says what is in its place."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "move it away and call make again")
 
 
 def notes(workspace: Path) -> dict[str, Mapping[str, str]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mlperf_results.wholefile import write_whole
 
-from .calls import MakeError
+from .request import MakeError
 from .tables import table
 
 FIRST_LINE = "# Made by crowdperf (cm run script --tags=run,mlperf,make,_init): the targets of NVIDIA's Makefile."

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from machine_facts import choose
 from mlperf_configs import lookup
-from mlperf_configs.custom import FOLDER_VARIABLE, custom_folder
+from mlperf_configs.custom import own_folder
 from mlperf_configs.registry import SHIPPED, RegistryError, UnknownConfig, read_registry
 from mlperf_results.names import Scenario
 
@@ -23,11 +22,10 @@ def settings(benchmark: str, config_ver: str, here: Path, machine: str = "") -> 
 
     A machine that it does not know is no reason to stop: the harness then finds its own.
     """
-    home = Path(os.environ.get("CM_REPOS") or Path.home() / "CM")
     targets: dict[str, str] = {}
     system = ""
     try:
-        registry = read_registry([SHIPPED, custom_folder(os.environ.get(FOLDER_VARIABLE, ""), home)])
+        registry = read_registry([SHIPPED, own_folder()])
         for scenario in SCENARIOS[benchmark.removesuffix(".9").removesuffix("-99")]:
             asked = lookup.Request(
                 benchmark=benchmark, scenario=Scenario(scenario), config_ver=config_ver, machine=machine

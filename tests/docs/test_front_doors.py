@@ -42,7 +42,7 @@ def test_every_line_is_planned_or_refused_with_a_reason(row: dict[str, Any], tmp
     if "make" not in row:
         return
     if row["outcome"] == "refused" or is_audit:  # of an audit there is no run
-        with pytest.raises(load_module("run-mlperf-make", "calls").MakeError) as caught:
+        with pytest.raises(load_module("run-mlperf-make", "request").MakeError) as caught:
             front_doors.plan_of(row, tmp_path)
         assert "unknown target" not in str(caught.value)
     else:

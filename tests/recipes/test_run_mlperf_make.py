@@ -108,7 +108,7 @@ def test_every_target_has_a_plan_or_says_why_not(tmp_path: Path) -> None:
             plan = planned(
                 tmp_path, target, RUN_ARGS="--benchmarks=resnet50 --scenarios=Offline", SOURCE="tiny", USE_CPU="1"
             )
-        except calls.MakeError as error:
+        except request.MakeError as error:
             assert error.hint and str(error)
         else:
             assert plan.calls or target in (*pages.LOCAL, "plan", "update_compliance")
@@ -117,7 +117,7 @@ def test_every_target_has_a_plan_or_says_why_not(tmp_path: Path) -> None:
 
 def test_inferentia_runs_both_benchmarks_through_triton_without_a_step_for_engines(tmp_path: Path) -> None:
     args = "--benchmarks=resnet50 --scenarios=offline --config_ver=triton --test_mode=AccuracyOnly"
-    with pytest.raises(calls.MakeError, match=r"has no AWS Neuron device.*2026-03-11") as caught:
+    with pytest.raises(request.MakeError, match=r"has no AWS Neuron device.*2026-03-11") as caught:
         planned(tmp_path, "run_inferentia_harness", RUN_ARGS=args, SOURCE="tiny")
     assert caught.value.code == 16 and "SIMULATE=neuron" in caught.value.hint
     plan = planned(tmp_path, "run_inferentia_harness", RUN_ARGS=args, SOURCE="tiny", SIMULATE="neuron", USE_NIGHTLY="0")
@@ -128,13 +128,13 @@ def test_inferentia_runs_both_benchmarks_through_triton_without_a_step_for_engin
     both = planned(tmp_path, "run_inferentia_harness", SOURCE="tiny", SIMULATE="neuron")
     assert {call.inputs.get("model") for call in both.calls} == {"resnet50", "bert-99", None}
     assert {call.inputs.get("scenario") for call in both.calls} >= {"Offline", "Server"}
-    with pytest.raises(calls.MakeError, match="it runs bert, resnet50"):
+    with pytest.raises(request.MakeError, match="it runs bert, resnet50"):
         planned(tmp_path, "run_inferentia_harness", RUN_ARGS="--benchmarks=retinanet", SIMULATE="neuron")
     (build,) = planned(tmp_path, "build_inferentia", SIMULATE="neuron").calls
     assert build.tags == "get,triton,server,_neuron-simulated"
-    with pytest.raises(calls.MakeError, match="USE_NIGHTLY: found '1'"):
+    with pytest.raises(request.MakeError, match="USE_NIGHTLY: found '1'"):
         planned(tmp_path, "build_inferentia", USE_NIGHTLY="1")
-    with pytest.raises(calls.MakeError, match="no AWS Neuron device"):
+    with pytest.raises(request.MakeError, match="no AWS Neuron device"):
         planned(tmp_path, "prebuild", USE_INFERENTIA="1")
     text = planned(tmp_path, "plan", TARGET="run_inferentia_harness", RUN_ARGS=args, MACHINE="inf1-2xlarge")
     assert text.calls[0].inputs["backend"] == "neuron"
@@ -176,7 +176,7 @@ def test_real_runs_have_the_length_of_the_rules_and_a_search_shows_no_logs(tmp_p
 def test_logs_that_are_there_are_not_written_over(tmp_path: Path) -> None:
     (tmp_path / "mine/cpu_onnxruntime/bert-99/Offline").mkdir(parents=True)
     args = "--benchmarks=bert --scenarios=Offline --log_dir=mine"
-    with pytest.raises(calls.MakeError, match="logs are there already: mine/cpu_onnxruntime/bert-99/Offline"):
+    with pytest.raises(request.MakeError, match="logs are there already: mine/cpu_onnxruntime/bert-99/Offline"):
         planned(tmp_path, "run", RUN_ARGS=args, USE_CPU="1")
 
 
@@ -195,7 +195,7 @@ def test_azures_run_is_planned_for_its_machine_with_the_published_figures(tmp_pa
     assert "space of gptj-99: at least 50 GB" in text and " h; what they need" in text
     assert "gptj-Server-gpu-b32-fp16.default.plan" in text
     assert not list(tmp_path.iterdir())
-    with pytest.raises(calls.MakeError, match="nothing can run on it"):
+    with pytest.raises(request.MakeError, match="nothing can run on it"):
         planned(tmp_path, "run", **values)
 
 
@@ -210,14 +210,14 @@ def test_azures_run_is_planned_for_its_machine_with_the_published_figures(tmp_pa
     ],
 )
 def test_what_cannot_be_done_is_refused(tmp_path: Path, values: Mapping[str, str], words: str) -> None:
-    with pytest.raises(calls.MakeError) as caught:
+    with pytest.raises(request.MakeError) as caught:
         planned(tmp_path, "run", USE_CPU="1", **values)
     assert words in str(caught.value)
 
 
 def test_a_run_without_its_engine_names_the_call_that_makes_it(tmp_path: Path) -> None:
     values = {"RUN_ARGS": "--benchmarks=bert --scenarios=Offline", "SOURCE": "tiny", "USE_CPU": "1"}
-    with pytest.raises(calls.MakeError) as caught:
+    with pytest.raises(request.MakeError) as caught:
         planned(tmp_path, "run_harness", **values)
     assert "bert-Offline-cpu-b1-fp32.default.onnx" in str(caught.value)
     flags = "--benchmarks=bert --scenarios=Offline --config_ver=default"
@@ -227,10 +227,10 @@ def test_a_run_without_its_engine_names_the_call_that_makes_it(tmp_path: Path) -
     model.write_text("x", encoding="utf-8")
     views.link(tmp_path, engine.views[0].place, model, engine.line)
     assert planned(tmp_path, "run_harness", **values).calls
-    with pytest.raises(calls.MakeError, match="other settings"):
+    with pytest.raises(request.MakeError, match="other settings"):
         planned(tmp_path, "run_harness", **{**values, "SOURCE": "synthetic"})
     model.unlink()
-    with pytest.raises(calls.MakeError, match="not there"):
+    with pytest.raises(request.MakeError, match="not there"):
         planned(tmp_path, "run_harness", **values)
 
 
@@ -381,7 +381,7 @@ def test_audits_are_of_the_newest_run_and_tests_that_passed_are_copied(tmp_path:
         doing.show(view, {}, "line", tmp_path)
     (call,) = planned(tmp_path, "run_audit_test01", RUN_ARGS="--benchmarks=resnet50").calls
     assert (call.inputs["results_dir"], call.inputs["test"]) == ("build/runs/2/resnet50/Offline", "TEST01")
-    with pytest.raises(calls.MakeError, match="none of these benchmarks"):
+    with pytest.raises(request.MakeError, match="none of these benchmarks"):
         planned(tmp_path, "run_audit_test01", RUN_ARGS="--benchmarks=bert")
     for test, passed in (("TEST01", True), ("TEST04", False)):
         folder = tmp_path / f"build/runs/2/resnet50/Offline/{test}"
@@ -463,7 +463,7 @@ def test_make_hands_on_every_target_also_one_that_is_the_name_of_a_folder(
 def test_a_misspelt_variable_is_named_and_help_is_the_first_target(make: Make, tmp_path: Path) -> None:
     found, _ = make("RUN_ARG=x")
     assert (found["target"], found["given"].split()) == ("help", ["RUN_ARG"])
-    with pytest.raises(calls.MakeError, match="unknown variable 'RUN_ARG' \\(did you mean RUN_ARGS"):
+    with pytest.raises(request.MakeError, match="unknown variable 'RUN_ARG' \\(did you mean RUN_ARGS"):
         request.read({}, {"CROWDPERF_MAKE_GIVEN": found["given"]}, tmp_path)
     said = request.read({"CM_MAKE_GOAL": "info"}, {"CROWDPERF_MAKE_GIVEN": "VERBOSE RUN_ARGS"}, tmp_path).remarks
     assert [line.split()[0] for line in said] == ["VERBOSE", "RUN_ARGS"]
@@ -474,7 +474,7 @@ def test_a_misspelt_variable_is_named_and_help_is_the_first_target(make: Make, t
     [("a b", "closed", "--submitter: found 'a b'"), ("$(x)", "closed", "--submitter"), ("A", "shut", "--division")],
 )
 def test_a_workspace_has_a_submitter_and_a_division(tmp_path: Path, submitter: str, division: str, words: str) -> None:
-    with pytest.raises(calls.MakeError, match=words.replace("$", "\\$").replace("(", "\\(")):
+    with pytest.raises(request.MakeError, match=words.replace("$", "\\$").replace("(", "\\(")):
         workspace.make_workspace(tmp_path, submitter, division, "cm")
 
 
@@ -482,7 +482,7 @@ def test_a_makefile_of_somebody_else_stays(tmp_path: Path) -> None:
     folder = workspace.make_workspace(tmp_path, "ACME", "open", "cm")
     assert workspace.make_workspace(tmp_path, "ACME", "open", "cm") == folder, "ours is written again"
     (folder / "Makefile").write_text("all: ;\n", encoding="utf-8")
-    with pytest.raises(calls.MakeError, match="was made by something else"):
+    with pytest.raises(request.MakeError, match="was made by something else"):
         workspace.make_workspace(tmp_path, "ACME", "open", "cm")
     assert (folder / "Makefile").read_text(encoding="utf-8") == "all: ;\n"
 

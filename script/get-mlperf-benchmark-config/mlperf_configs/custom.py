@@ -69,13 +69,17 @@ def custom_folder(given: str, home: Path) -> Path:
     return Path(given or home / FOLDER_NAME).expanduser()
 
 
-def folder_of_call(i: Mapping[str, Any]) -> Path:
-    """Return the folder of the custom systems for the call of a hook: relative ones begin where its user is."""
-    env = i["env"]
-    cmind = getattr(i.get("automation"), "cmind", None)  # a plan has none
+def own_folder(cmind: Any = None, given: str = "") -> Path:
+    """Return the folder of this user's custom systems. cmind: CM, where a call of it is made; a plan has none."""
     home = Path(cmind.repos_path) if cmind else Path(os.environ.get("CM_REPOS") or Path.home() / "CM")
-    given = str(env.get(FOLDER_VARIABLE) or os.environ.get(FOLDER_VARIABLE) or "")
-    return Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()) / custom_folder(given, home)
+    return custom_folder(given or os.environ.get(FOLDER_VARIABLE, ""), home)
+
+
+def folder_of_call(i: Mapping[str, Any]) -> Path:
+    """Return the same for the call of a hook: a relative one begins where its user is."""
+    env = i["env"]
+    folder = own_folder(getattr(i.get("automation"), "cmind", None), str(env.get(FOLDER_VARIABLE) or ""))
+    return Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()) / folder
 
 
 def read_custom(path: Path, known: Mapping[str, Row]) -> tuple[CustomSystem, tuple[str, ...]]:

@@ -85,6 +85,12 @@ class Sizes:
     advised: Size | None = None
     note: str = ""
 
+    @property
+    def needed_bytes(self) -> int:
+        """The larger of what is advised and the sum of the known parts."""
+        parts = sum(part.size_bytes for part in (self.model, self.data, self.prepared) if part)
+        return max(parts, self.advised.size_bytes if self.advised else 0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
