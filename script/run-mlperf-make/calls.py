@@ -109,6 +109,11 @@ def merged(calls: Sequence[RecipeCall]) -> list[RecipeCall]:
     return list(found.values())
 
 
+def system_name(config: EffectiveConfig) -> str:
+    """A system with its software, as folders of logs, results and measurements are called: ND_H100_v5_TRT."""
+    return f"{config.system}_{BACKENDS[config.backend].short_name or config.backend.replace('_', '-')}"
+
+
 def engine_place(config: EffectiveConfig) -> str:
     """Where the link to an engine is: NVIDIA's names of folders and files."""
     inputs, base, scenario = config.inputs(), base_name(config.benchmark), config.scenario.value
@@ -168,10 +173,9 @@ def harness(job: Job) -> list[RecipeCall]:
         plain = config.config_ver in ("default", "high_accuracy")  # whose benchmarks have names of their own
         run_id = around.stamp if plain else f"{around.stamp}-{config.config_ver}"
         place = f"{config.benchmark}/{config.scenario.value}"
-        software = BACKENDS[config.backend].short_name or config.backend.replace("_", "-")  # as ND_H100_v5_TRT
         inputs = {**config.inputs(), **common, "results_dir": RUNS, "run_id": run_id, "check": "no"}
         source = f"{RUNS}/{run_id}/{place}"
-        view = View("run", f"{top}/{config.system}_{software}/{place}", source=source, modes=modes)
+        view = View("run", f"{top}/{system_name(config)}/{place}", source=source, modes=modes)
         found.append(RecipeCall("run-mlperf-inference", inputs, (view,), may_fail=True))
     return [*found, RecipeCall("print,mlperf,results", {"input": top, "form": "banners"}, is_answer=True)]
 
@@ -181,7 +185,7 @@ def of_each(name: str, job: Job) -> list[RecipeCall]:
     common = {"SOURCE": job.around.source, "LENGTH": job.length.value, **job.args.flags}
     found = []
     for config in job.configs:
-        own = {"BASE": base_name(config.benchmark), "SYSTEM": config.system}
+        own = {"BASE": base_name(config.benchmark), "SYSTEM": system_name(config)}
         found += listed(name, {**common, **config.inputs(), **own})
     return merged(found)
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 
 from mlperf_results.benchmarks import record_of
-from mlperf_results.names import ExecutionMode, Mode
+from mlperf_results.names import ExecutionMode, Mode, counted
 
 from . import views
 from .around import Around
@@ -81,7 +81,7 @@ def plan_text(request: Request, plan: Plan, around: Around) -> str:
         what = f"{config.benchmark} {config.scenario.value} on {config.system}, config_ver {config.config_ver}"
         lines.append(f"{what}: {config.backend} on {config.device}")
         lines += [f"    {name:<34} {one.value!s:<12} {one.origin}" for name, one in config.values.items()]
-    lines.append(f"make {request.work} makes {len(plan.calls)} recipe calls:")
+    lines.append(f"make {request.work} makes {counted(len(plan.calls), 'recipe call')}:")
     for call in plan.calls:
         lines += [f"  {call.line}", *(f"      -> {view.place}" for view in call.views)]
     lines += [f"  {copy.source or '.'} -> {copy.place} ({copy.kind})" for copy in plan.copies]

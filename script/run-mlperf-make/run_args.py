@@ -91,7 +91,7 @@ def members(text: str, parse: Callable[[str], _Member]) -> tuple[_Member, ...]:
         except UnknownName as error:
             problems.append(str(error))
     if problems:
-        raise ArgsError(problems)
+        raise ArgsError([*(text.partition("; known:")[0] for text in problems[:-1]), problems[-1]])
     return tuple(dict.fromkeys(found))
 
 

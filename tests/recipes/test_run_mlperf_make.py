@@ -86,6 +86,13 @@ def test_what_is_not_known_is_refused_with_what_is(text: str, words: str) -> Non
     assert words in str(caught.value)
 
 
+def test_of_several_names_that_are_unknown_those_there_are_are_listed_once() -> None:
+    with pytest.raises(run_args.ArgsError) as caught:
+        run_args.benchmarks_in("resnet51 bart")
+    assert "'resnet51'" in str(caught.value) and "'bart'" in str(caught.value)
+    assert str(caught.value).count("known: ") == 1
+
+
 def test_all_problems_of_run_args_show_at_once() -> None:
     with pytest.raises(run_args.ArgsError) as caught:
         run_args.read("--foo --test_mode=Bar --scenarios=x", FIELDS)
@@ -161,6 +168,14 @@ def test_runs_get_the_settings_of_the_registry_and_what_run_args_say(tmp_path: P
     assert {"min_query_count": "3", "min_duration_ms": "7", "check": "no"}.items() <= run.inputs.items()
     assert run.views[0].place == "build/logs/2026.11.23-04.05.06/cpu_onnxruntime/bert-99/Offline"
     assert plan.calls[-1].is_answer and not run.is_answer
+
+
+def test_measurements_results_and_logs_have_one_name_for_a_system(tmp_path: Path) -> None:
+    values = {"RUN_ARGS": "--benchmarks=bert --scenarios=Offline", "SOURCE": "tiny", "USE_CPU": "1"}
+    (call,) = planned(tmp_path, "generate_conf_files", **values).calls
+    (*_, run, _) = planned(tmp_path, "run", **values).calls
+    assert call.inputs["output_dir"] == "measurements/cpu_onnxruntime/bert-99/Offline"
+    assert run.views[0].place.endswith(call.inputs["output_dir"].removeprefix("measurements"))
 
 
 def test_real_runs_have_the_length_of_the_rules_and_a_search_shows_no_logs(tmp_path: Path) -> None:
