@@ -62,11 +62,10 @@ class Around:
 
     def config(self, benchmark: str, scenario: Scenario, version: str, user: Mapping[str, str]) -> EffectiveConfig:
         """The settings of a run. Raises what lookup.settle raises."""
-        count = None if self.is_cpu else self.here.accelerators
-        is_measured = not self.machine and (self.system == CPU or self.system in self.registry.custom_systems())
+        here, stored = None if self.is_cpu else self.here, self._content if self.cmind else None
         asked = lookup.Request(benchmark=benchmark, scenario=scenario, system=self.system, config_ver=version,
-                               source=self.source, settings=user)  # fmt: skip
-        return lookup.settle(self.registry, asked, count, self._content if is_measured and self.cmind else None)
+                               machine=self.machine, source=self.source, settings=user)  # fmt: skip
+        return lookup.settle(self.registry, asked, here, stored)
 
     def _content(self, inputs: dict[str, str]) -> Mapping[str, Any]:
         name = repr(sorted(inputs.items()))

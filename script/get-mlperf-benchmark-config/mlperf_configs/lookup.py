@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -46,29 +46,27 @@ class Request:
 def find(
     registry: Registry, request: Request, start: Path, stored: Stored | None = None
 ) -> tuple[EffectiveConfig, detection.Here | None]:
-    """Return the settings, and the machine where no system was named. start: where relative folders begin.
+    """Return the settings, and the machine where no system is named. start: where relative folders begin.
+
+    Raises what `settle` and `detection.look` raise, and names.UnknownName.
+    """
+    asked = (parse_benchmark(request.benchmark)[0], request.scenario)
+    fitting = {name: one for name, one in registry.custom_systems().items() if asked in one.configs}
+    here = None if request.system else detection.look(request.machine, start, fitting)
+    return settle(registry, request, here, stored), here
+
+
+def settle(registry: Registry, request: Request, here: detection.Here | None, stored: Stored | None) -> EffectiveConfig:
+    """Return the settings on the system that the request names, else on that of the machine `here`.
 
     What was measured holds for this machine only: not for a recorded one, nor for a system of the registry that is
-    named. stored: None where it is not to be looked up. Raises what `Registry.effective` and `detection.look` raise,
-    names.UnknownName and StoreError.
+    named. stored: None where it is not to be looked up. Raises what `Registry.effective` and `stored` raise.
     """
-    custom = registry.custom_systems()
-    asked = (parse_benchmark(request.benchmark)[0], request.scenario)
-    fitting = {name: one for name, one in custom.items() if asked in one.configs}
-    here = None if request.system else detection.look(request.machine, start, fitting)
     system, count = (here.system, here.accelerators) if here else (request.system, None)
-    is_here = not request.machine if here else system == CPU or system in custom
-    return settle(registry, replace(request, system=system), count, stored if is_here else None), here
-
-
-def settle(registry: Registry, request: Request, count: int | None, stored: Stored | None) -> EffectiveConfig:
-    """Return the settings on the system that the request names, with what was measured where `stored` tells it.
-
-    count: accelerators, None for as many as the system has. Raises what `Registry.effective` and `stored` raise.
-    """
-    key = (request.benchmark, request.scenario, request.system, request.config_ver)
+    key = (request.benchmark, request.scenario, system, request.config_ver)
     config = registry.effective(*key, accelerators=count, user=request.settings)
-    if stored is None:
+    is_here = not request.machine and (here is not None or system == CPU or system in registry.custom_systems())
+    if stored is None or not is_here:
         return config
     seen = measured_values(stored(stored_under(config, request.source)), config.benchmark, config.scenario)
     return registry.effective(*key, accelerators=count, measured=seen, user=request.settings)

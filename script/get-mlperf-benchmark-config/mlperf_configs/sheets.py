@@ -78,18 +78,13 @@ class Sheet:
 
 def usual_entry(record: Record) -> Entry:
     """Return what holds on a machine without accelerator: the backends that can run the benchmark there."""
-    layers: dict[str, Mapping[str, Value]] = {}
-    for version in CONFIG_VERSIONS:
-        backend = version.replace(HIGH, "").strip("_")
-        if version.startswith(HIGH) and 0.999 not in record.levels:
-            continue
-        if version == DEFAULT:
-            usual = default_backend(record.name)
-            layers[version] = _ours(backend=usual, precision=default_precision(usual))
-        elif not backend:
-            layers[version] = {}
-        elif not misfit(backend, record.name, "cpu"):
-            layers[version] = _ours(backend=backend)
+    usual = default_backend(record.name)
+    layers = {DEFAULT: _ours(backend=usual, precision=default_precision(usual))}
+    for version in CONFIG_VERSIONS[1:]:
+        backend = version.removeprefix(HIGH).strip("_")
+        has_level = 0.999 in record.levels or not version.startswith(HIGH)
+        if has_level and not (backend and misfit(backend, record.name, "cpu")):
+            layers[version] = _ours(backend=backend) if backend else {}
     return Entry(system=CPU, kind=CPU, source=OURS, layers=layers)
 
 
