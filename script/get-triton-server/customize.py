@@ -10,19 +10,17 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 import json
 import platform
-import re
 from pathlib import Path
 from typing import Any
 
-from machine_facts import neuron
+from machine_facts import images, neuron
 from machine_facts.probe import Machine
 
 from . import packages
 
 KIND_KEY = "CM_TRITON_SERVER_KIND"
-IMAGE_KEY = "CM_TRITON_SERVER_IMAGE"
+IMAGE_KEY, DIGEST_KEY = "CM_TRITON_SERVER_IMAGE", "CM_TRITON_SERVER_IMAGE_DIGEST"
 FILE_KEY = "CM_TRITON_SERVER_FILE"
-DIGEST = re.compile(r"[^@\s]+@sha256:[0-9a-f]{64}")
 PYTHON_KEY = "CM_TRITON_SERVER_PYTHON"
 NEURON_PACKAGES = {
     "torch_neuron": "torch-neuron==1.13.1.2.11.13.0 neuron-cc[tensorflow] protobuf<5",
@@ -39,13 +37,22 @@ def is_container(env: dict[str, Any]) -> bool:
     return env.get(KIND_KEY) == "container"
 
 
-def image_lines(image: str) -> list[str]:
-    """The commands that get the image, and say its digest where `image` names a tag only."""
-    lines = [f"docker pull {image}"]
-    if not DIGEST.fullmatch(image):
-        lines.append(f"docker image inspect --format '{{{{index .RepoDigests 0}}}}' {image}")
-        lines.append("then give what it prints as --image=NAME@sha256:DIGEST, which pins the content")
-    return lines
+def image_of(env: dict[str, Any]) -> str:
+    """The reference of the image that is asked for, with its digest where one is given. Raises ValueError."""
+    from mlperf_results.backends import BACKENDS
+
+    image, digest = (str(env.get(key) or "").strip() for key in (IMAGE_KEY, DIGEST_KEY))
+    return images.pinned(image or BACKENDS["triton"].image, digest)
+
+
+def image_env(image: str) -> dict[str, str]:
+    """The image, the command that gets it, and the one that prints its digest where `image` names a tag only."""
+    find = "" if images.is_pinned(image) else f"{images.find_digest(image)}  (then --image_digest=)"
+    return {
+        IMAGE_KEY: image,
+        f"{IMAGE_KEY}_PULL": f"docker pull {image}",
+        **({f"{IMAGE_KEY}_FIND_DIGEST": find} if find else {}),
+    }
 
 
 def misfit(machine: str) -> str:
@@ -67,7 +74,13 @@ def missing_neuron(env: dict[str, Any]) -> str:
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """Refuses what preprocess refuses; called when a run is planned, makes nothing."""
     env = i["env"]
-    why = "" if is_container(env) else misfit(platform.machine()) or missing_neuron(env)
+    if is_container(env):
+        try:
+            image_of(env)
+        except ValueError as error:
+            return {"return": 1, "error": str(error)}
+        return {"return": 0}
+    why = misfit(platform.machine()) or missing_neuron(env)
     return {"return": 16, "error": why} if why else {"return": 0}
 
 
@@ -80,32 +93,28 @@ def write_locked(rows: packages.Rows) -> None:
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
-    """CM hook: see `plan`; with `_container` it names the image and how to get it, and fetches nothing."""
+    """CM hook: see `plan`; leaves what run.sh installs, which is nothing with `_container`."""
     env = i["env"]
-    if not is_container(env):
-        try:
-            write_locked(i.get("locked", {}).get("python_packages", {}))
-        except ValueError as error:
-            return {"return": 1, "error": f"{error}\nhint: make a new lockfile with `cm lock script`"}
-        if env.get(KIND_KEY) == "neuron":
-            env["CM_TMP_NEURON_PACKAGES"] = NEURON_PACKAGES.get(neuron.sdk(Machine()), "")
-            env["CM_TMP_NEURON_INDEX"] = neuron.INDEX
-        return plan(i)
-    from mlperf_results.backends import BACKENDS
-
-    image = str(env.get(IMAGE_KEY) or "").strip() or BACKENDS["triton"].image
-    if any(letter.isspace() for letter in image) or image.startswith("-"):
-        return {"return": 1, "error": f"--image={image!r} is not a reference of an image: NAME:TAG or NAME@sha256:..."}
-    env[IMAGE_KEY] = image
-    print("\n".join(["get-triton-server: plan only, nothing is fetched:", *(f"  {one}" for one in image_lines(image))]))
-    return {"return": 0, "skip": True}
+    refused = plan(i)
+    if refused["return"] or is_container(env):
+        return refused
+    try:
+        write_locked(i.get("locked", {}).get("python_packages", {}))
+    except ValueError as error:
+        return {"return": 1, "error": f"{error}\nhint: make a new lockfile with `cm lock script`"}
+    if env.get(KIND_KEY) == "neuron":
+        env["CM_TMP_NEURON_PACKAGES"] = NEURON_PACKAGES.get(neuron.sdk(Machine()), "")
+        env["CM_TMP_NEURON_INDEX"] = neuron.INDEX
+    return {"return": 0}
 
 
 def postprocess(i: dict[str, Any]) -> dict[str, Any]:
-    """CM hook: exports where server.json is; its program lies in the virtual environment."""
+    """CM hook: exports where server.json is; its program lies in the virtual environment. With `_container` it names
+    the image and the commands for it."""
     env = i["env"]
     if is_container(env):
-        return {"return": 0}
+        env.update(image_env(image_of(env)))
+        return {"return": 0, "locked": {"image": env[IMAGE_KEY]}}
     folder = Path.cwd()
     try:
         content = json.loads((folder / "server.json").read_text(encoding="utf-8"))

@@ -10,14 +10,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from .words import RequestError
+from machine_facts.images import REFERENCE, is_pinned
 
-REFERENCE = re.compile(
-    r"(?P<name>(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?(?::\d+)?/)?[a-z0-9]+(?:(?:[._/]|__|-+)[a-z0-9]+)*)"
-    r"(?::(?P<tag>\w[\w.-]{0,127}))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?",
-    re.ASCII,
-)
-"""An image reference after the grammar of github.com/distribution/reference (2025), SHA-256 only."""
+from .words import RequestError
 
 
 class Base(NamedTuple):
@@ -30,7 +25,7 @@ class Base(NamedTuple):
     @property
     def is_pinned(self) -> bool:
         """Whether the reference holds a digest."""
-        return "@sha256:" in self.reference
+        return is_pinned(self.reference)
 
     @property
     def without_tag(self) -> str:

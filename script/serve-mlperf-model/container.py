@@ -12,9 +12,8 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from machine_facts import neuron
+from machine_facts import images, neuron
 
-DIGEST = re.compile(r"[^@\s]+@sha256:[0-9a-f]{64}")
 NAME = "crowdperf-triton"
 MODELS = "/models"
 HTTP_PORT, GRPC_PORT = 8000, 8001
@@ -22,7 +21,7 @@ HTTP_PORT, GRPC_PORT = 8000, 8001
 STACK_BYTES = 67108864
 
 
-class PlanError(Exception):
+class PlanError(ValueError):
     """A value that no command can be made of; the text says which and what is allowed."""
 
 
@@ -50,7 +49,6 @@ class Accelerators:
 def check(asked: Asked) -> None:
     """Raises PlanError for a value that docker would take for something else."""
     for name, value, pattern, allowed in (
-        ("image", asked.image, r"[a-zA-Z0-9][\w./:-]*(@sha256:[0-9a-f]{64})?", "NAME:TAG or NAME@sha256:DIGEST"),
         ("repository", asked.repository, r"/[^:,\n]*", "a full path without ':' and ','"),
         ("shm_size", asked.shm_size, r"\d+[bkmg]?", "a number with b, k, m or g behind it"),
     ):
@@ -77,10 +75,10 @@ def run_words(asked: Asked, found: Accelerators) -> tuple[str, ...]:
 def notes(asked: Asked, found: Accelerators) -> tuple[str, ...]:
     """What a reader must know beside the command."""
     lines = []
-    if not DIGEST.fullmatch(asked.image):
+    if not images.is_pinned(asked.image):
         lines.append(
-            "the image is named by its tag; pin it with what `docker image inspect --format "
-            f"'{{{{index .RepoDigests 0}}}}' {asked.image}` prints after `docker pull {asked.image}`, as --image="
+            "the image is named by its tag, which can be moved; pin its content with --image_digest= and the `Digest:` "
+            f"that this prints: {images.find_digest(asked.image)}"
         )
     if found.neuron:
         lines.append(

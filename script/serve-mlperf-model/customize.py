@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from machine_facts import choose, gpu_bus, neuron, nvidia
+from machine_facts import choose, gpu_bus, images, neuron, nvidia
 from mlperf_results.backends import BACKENDS
 
 from . import container
@@ -57,12 +57,14 @@ def arguments(env: Mapping[str, Any], log: Path) -> list[str]:
 
 
 def container_plan(env: Mapping[str, Any], folder: Path) -> tuple[str, dict[str, object]]:
-    """The banner of a recorded machine, and the plan. Raises PlanError and choose.MachineError."""
+    """The banner of a recorded machine, and the plan. Raises ValueError and
+    choose.MachineError."""
     chosen = choose.choose(text_of(env, MACHINE_KEY), folder)
+    image = text_of(env, "CM_TRITON_SERVE_IMAGE") or BACKENDS["triton"].image
     machine = chosen.machine
     asked = container.Asked(
         repository=text_of(env, REPOSITORY_KEY) or SAMPLE_REPOSITORY,
-        image=text_of(env, "CM_TRITON_SERVE_IMAGE") or BACKENDS["triton"].image,
+        image=images.pinned(image, text_of(env, "CM_TRITON_SERVE_IMAGE_DIGEST")),
         http_port=port_of(env, PORTS[0]) or container.HTTP_PORT,
         grpc_port=port_of(env, PORTS[1]) or container.GRPC_PORT,
         shm_size=text_of(env, "CM_TRITON_SERVE_SHM_SIZE") or "1g",
@@ -83,7 +85,7 @@ def checked(env: Mapping[str, Any]) -> str:
             arguments(env, folder)
             if text_of(env, MACHINE_KEY):
                 return "--machine: a recorded machine can be planned for, with _container"
-    except (container.PlanError, choose.MachineError) as error:
+    except (choose.MachineError, ValueError) as error:
         return str(error)
     return ""
 

@@ -25,7 +25,7 @@ launch = load_module("run-in-container", "launch")
 words = load_module("run-in-container", "words")
 recipe = load_recipe("run-in-container")
 
-from machine_facts import probe  # noqa: E402
+from machine_facts import images, probe  # noqa: E402
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 CHECKOUT = str(recipe.CHECKOUT)
@@ -397,7 +397,7 @@ def test_a_folder_without_git_needs_a_pinned_repository(tmp_path: Path, hook_inp
 
 def test_the_table_of_base_images_is_pinned_with_sources() -> None:
     for base in bases.TABLE.values():
-        assert base.is_pinned and bases.REFERENCE.fullmatch(base.reference)
+        assert base.is_pinned and images.REFERENCE.fullmatch(base.reference)
         assert base.source and re.fullmatch(r"\d{4}-\d\d-\d\d", base.seen)
 
 

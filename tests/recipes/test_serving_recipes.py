@@ -21,6 +21,7 @@ GENERATE = load_recipe("generate-triton-model-repository")
 SERVER = load_recipe("get-triton-server")
 PACKAGES = load_module("get-triton-server", "packages")
 IMAGE = BACKENDS["triton"].image
+DIGEST = f"sha256:{'a' * 64}"
 
 
 def planned(machine: str, **env: str) -> list[str]:
@@ -39,7 +40,8 @@ def test_a_machine_with_gpus_gets_them_and_no_neuron_device(capsys) -> None:
     assert "--mount=type=bind,source=/data/my models,target=/models,readonly" in words
     assert {"--shm-size=1g", "--ulimit=memlock=-1", "--publish=127.0.0.1:8000:8000", IMAGE} <= set(words)
     told = capsys.readouterr().out
-    assert "SIMULATED" in told and "nothing is started" in told and f"docker pull {IMAGE}" in told
+    assert "SIMULATED" in told and "nothing is started" in told
+    assert f"docker buildx imagetools inspect {IMAGE}" in told and "--image_digest=" in told
 
 
 def test_a_machine_with_neuron_devices_gets_all_of_them_and_udev() -> None:
@@ -52,7 +54,9 @@ def test_a_machine_with_neuron_devices_gets_all_of_them_and_udev() -> None:
 def test_a_pinned_image_needs_no_further_pin(capsys) -> None:
     pinned = f"nvcr.io/nvidia/tritonserver@sha256:{'a' * 64}"
     assert pinned in planned("laptop", CM_TRITON_SERVE_IMAGE=pinned)
-    assert "docker pull" not in capsys.readouterr().out
+    assert "imagetools" not in capsys.readouterr().out
+    assert f"{IMAGE}@{DIGEST}" in planned("laptop", CM_TRITON_SERVE_IMAGE_DIGEST=DIGEST)
+    assert "imagetools" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -69,6 +73,7 @@ def test_a_pinned_image_needs_no_further_pin(capsys) -> None:
         ({"CM_RECORDED_MACHINE": "t4x1"}, "_container"),
         ({"CM_TRITON_SERVE_KIND": "container", "CM_RECORDED_MACHINE": "nowhere"}, "nowhere is no recorded machine"),
         ({"CM_TRITON_SERVE_KIND": "container", "CM_TRITON_SERVE_IMAGE": "--privileged"}, "--image='--privileged'"),
+        ({"CM_TRITON_SERVE_KIND": "container", "CM_TRITON_SERVE_IMAGE_DIGEST": "sha256:12"}, "64 hexadecimal digits"),
         ({"CM_TRITON_SERVE_KIND": "container", "CM_TRITON_SERVE_REPOSITORY": "models"}, "allowed: a full path"),
         ({"CM_TRITON_SERVE_KIND": "container", "CM_TRITON_SERVE_REPOSITORY": "/a,source=/"}, "allowed: a full path"),
         ({"CM_TRITON_SERVE_KIND": "container", "CM_TRITON_SERVE_SHM_SIZE": "much"}, "--shm_size='much'"),
@@ -124,11 +129,38 @@ def test_a_machine_without_a_wheel_is_refused_and_sent_to_the_container() -> Non
     assert "aarch64" in SERVER.misfit("aarch64") and "_container" in SERVER.misfit("aarch64")
 
 
-def test_the_container_is_named_and_nothing_is_fetched(capsys) -> None:
+def test_the_container_is_named_and_nothing_is_fetched() -> None:
     env = {"CM_TRITON_SERVER_KIND": "container"}
-    assert SERVER.preprocess({"env": env}) == {"return": 0, "skip": True}
-    assert env["CM_TRITON_SERVER_IMAGE"] == IMAGE and f"docker pull {IMAGE}" in capsys.readouterr().out
-    assert SERVER.preprocess({"env": {**env, "CM_TRITON_SERVER_IMAGE": "-v /:/"}})["return"] == 1
+    assert SERVER.preprocess({"env": env}) == {"return": 0}
+    assert SERVER.postprocess({"env": env}) == {"return": 0, "locked": {"image": IMAGE}}
+    assert (env["CM_TRITON_SERVER_IMAGE"], env["CM_TRITON_SERVER_IMAGE_PULL"]) == (IMAGE, f"docker pull {IMAGE}")
+    assert f"docker buildx imagetools inspect {IMAGE}" in env["CM_TRITON_SERVER_IMAGE_FIND_DIGEST"]
+
+
+def test_the_containers_digest_pins_the_image_and_is_locked() -> None:
+    env = {"CM_TRITON_SERVER_KIND": "container", "CM_TRITON_SERVER_IMAGE_DIGEST": DIGEST}
+    reference = f"{IMAGE}@{DIGEST}"
+    assert SERVER.postprocess({"env": env}) == {"return": 0, "locked": {"image": reference}}
+    assert env["CM_TRITON_SERVER_IMAGE_PULL"] == f"docker pull {reference}"
+    assert "CM_TRITON_SERVER_IMAGE_FIND_DIGEST" not in env
+
+
+@pytest.mark.parametrize(
+    ("image", "digest", "words"),
+    [
+        ("-v /:/", "", "is not a reference of an image"),
+        ("", "sha256:12", "64 hexadecimal digits"),
+        ("", f"sha256:{'A' * 64}", "64 hexadecimal digits"),
+        ("", "a" * 64, "64 hexadecimal digits"),
+        (f"{IMAGE}@{DIGEST}", f"sha256:{'b' * 64}", "contradicts"),
+    ],
+)
+def test_a_malformed_digest_is_refused_when_the_run_is_planned(image: str, digest: str, words: str) -> None:
+    values = {"CM_TRITON_SERVER_IMAGE": image, "CM_TRITON_SERVER_IMAGE_DIGEST": digest}
+    env = {"CM_TRITON_SERVER_KIND": "container", **values}
+    for hook in (SERVER.plan, SERVER.preprocess):
+        answer = hook({"env": dict(env)})
+        assert answer["return"] == 1 and words in answer["error"]
 
 
 def test_the_backend_of_the_server_needs_no_newer_python_than_its_environment_has() -> None:
