@@ -146,11 +146,12 @@ def whole_lines(score: TextFile, log: TextFile, options: Options) -> Iterator[st
         return None
     for path in _backups(log, hashes[0].value, options.backup_folder):
         if digest_of_file(path) == hashes[0].value:
-            return _lines_of(path)
+            return lines_of(path)
     return None
 
 
-def _lines_of(path: Path) -> Iterator[str]:
+def lines_of(path: Path) -> Iterator[str]:
+    """Yield the lines of a file one by one; what is no UTF-8 is replaced."""
     with path.open(encoding="utf-8", errors="replace") as stream:
         yield from stream
 

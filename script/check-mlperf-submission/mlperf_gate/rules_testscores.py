@@ -15,13 +15,14 @@ import re
 from collections.abc import Iterator, Mapping
 
 from mlperf_results.answerchecks import answer_lengths
+from mlperf_results.entropychecks import verify_entropies
 from mlperf_results.names import counted
 from mlperf_results.verdictlines import PASS, printed_counts
 from mlperf_results.verification import DamagedLog
 
 from mlperf_gate.documents import TextFile
-from mlperf_gate.rulebook import Found, Scope, rule
-from mlperf_gate.rules_accuracy import CUT, whole_lines
+from mlperf_gate.rulebook import Found, Scope, Severity, rule
+from mlperf_gate.rules_accuracy import CUT, lines_of, whole_lines
 from mlperf_gate.steps import Step
 from mlperf_gate.views import TestView
 
@@ -99,6 +100,43 @@ def entropies_agree(test: TestView) -> Iterator[Found]:
     if _MISMATCH.search(source.text):
         line = source.line_of("NE mismatch at")
         yield Found(path=source.path, found="an NE mismatch", allowed="none in a test that passed", line=line)
+
+
+def _tested_lines(test: TestView) -> Iterator[str] | None:
+    """Return the lines of TEST08's log, which no tool puts into the tree: from there, else from the backup's path."""
+    log, backup = test.responses, test.scenario.tree.options.backup_folder
+    if not log.is_missing:
+        return whole_lines(test.responses_score, log, test.scenario.tree.options) if log.is_usable else None
+    path = None if backup is None else backup / log.path
+    return lines_of(path) if path is not None and path.is_file() else None
+
+
+@rule("TEST-020", Scope.TEST, "TEST08's entropies, computed again from the logs, are those of the accuracy run.",
+      source=SCRIPTS, step=Step.COMPLIANCE)  # fmt: skip
+def entropies_follow_from_logs(test: TestView) -> Iterator[Found]:
+    limits, source, scenario = _limits(test, "TEST08"), test.verify_accuracy, test.scenario
+    log = scenario.accuracy_log
+    if not limits or not source.is_usable or PASS not in source.text or not log.is_usable:
+        return
+    tested, whole = _tested_lines(test), whole_lines(scenario.accuracy_text, log, scenario.tree.options)
+    if tested is None or whole is None:
+        path, allowed = (
+            (test.responses if tested is None else log).path,
+            "the whole log at this path below --backup_dir",
+        )
+        found = "no whole log: TEST08's verdict is believed"
+        yield Found(path=path, found=found, allowed=allowed, severity=Severity.WARNING)
+        return
+    verdict, line = verify_entropies(whole, tested, limits["tolerance"]), source.line_of(PASS)
+    if not verdict.is_passed:
+        said = "; ".join(line.strip() for line in verdict.lines if line)
+        yield Found(path=source.path, found=PASS, allowed=f"by the logs: {said}", line=line)
+        return
+    printed = printed_counts(source.text)
+    for name, count in verdict.counts.items():
+        if printed.get(name, count) != count:
+            found, allowed = f"{name} = {printed[name]}", f"{name} = {count}, by the logs"
+            yield Found(path=source.path, found=found, allowed=allowed, line=source.line_of(name))
 
 
 @rule("TEST-017", Scope.TEST, "TEST09's verdict follows from the mean length of its answers.", source=SCRIPTS,
