@@ -152,7 +152,8 @@ def _here_text(row: dict[str, Any]) -> str:
     here = row["here"]
     checked = "the gate checks its trees" + (", those of MLPerf Endpoints too" if row["may_be_endpoints"] else "")
     if here["name"] is None:
-        return f"cannot be run with this tool yet; {checked}"
+        elsewhere = " (MLCommons' client for MLPerf Endpoints can)" if row["may_be_endpoints"] else ""
+        return f"cannot be run with this tool{elsewhere}; {checked}"
     endpoint = " [--endpoint=URL]" if here["by_endpoint"] else ""
     return f"{_RUN}{here['name']}{endpoint}; {checked}"
 
