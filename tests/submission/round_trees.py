@@ -1,8 +1,8 @@
-"""Builds a closed tree of v6.1 for each of its 21 models from logs of real LoadGen runs, with the model's own counts.
+"""Builds a closed tree of v6.1 for each of its 21 models from logs of real LoadGen runs.
 
-Token logs are of llama3.1-8b (data/token_logs.tar.xz), the others of resnet50 (data/logs.tar.xz). What is exchanged:
-numbers of samples, what follows from them (rates, the samples that were loaded), and target rates; the tree of
-llama3.1-8b is as it was recorded. Nothing here is an MLPerf result.
+Six models have runs of their own (data/paced_logs.tar.xz), and their trees are as recorded. The others have those of
+resnet50 (data/logs.tar.xz), whisper those of llama3.1-8b, with the model's own counts: numbers of samples, what follows
+from them (rates, the samples that were loaded), and target rates are exchanged. Nothing here is an MLPerf result.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from pathlib import Path
 
 import tree_builder
 from mlperf_gate import rules_summary
-from mlperf_results.answerchecks import verify_answers
 from mlperf_results.names import Mode, Scenario
 from mlperf_results.roundtables import ModelTable, load_round
 from mlperf_results.scorelines import EXAMPLES
@@ -29,7 +28,8 @@ from tree_builder import DATA, MEASUREMENTS, SUBMITTER, SYSTEM, system_fields
 
 ROUND = "v6.1"
 MODELS = load_round(ROUND).models
-AS_RECORDED = "llama3.1-8b"
+TOKENS_OF = "llama3.1-8b"
+"""Whose runs are those of a model with tokens that has none of its own."""
 KINDS = ("requested", "effective")
 GAP = b"\n\n...\n\n"
 SHOWN = 20
@@ -58,24 +58,24 @@ SCORES: Mapping[str, str] = {
     "ACCURACY": "Word Error Rate: 2.0671%, accuracy=97.9329%",
     "DLRM_NE": "metric/lifetime_ne/rating: 0.8667\n"
     "metric/lifetime_accuracy/rating: 0.69651\nmetric/lifetime_gauc/rating: 0.78663",
-    "CLIP_SCORE": "Accuracy Results: {'FID_SCORE': '23.48', 'CLIP_SCORE': '31.75'}",
     "e2e-rag-db": "Accuracy: 99.8",
-    "llama3.1-8b": "{'rouge1': 38.78, 'rouge2': 15.91, 'rougeL': 24.5, 'rougeLsum': 35.8, 'gen_len': 8167644, "
-    "'gen_num': 13368}",
-    "llama3.1-8b-edge": "{'rouge1': 39.06, 'rouge2': 16.12, 'rougeL': 24.64, 'rougeLsum': 36.13, 'gen_len': 3051113, "
-    "'gen_num': 5000}",
-    "llama2-70b-99.9": "{'rouge1': 44.44, 'rouge2': 22.04, 'rougeL': 28.62, 'tokens_per_sample': 294.5}",
-    "deepseek-r1": "{'exact_match': 81.3582, 'tokens_per_sample': 3886.2274, 'num-samples': 4388}",
 }
 """By model, or by the first of its metrics where that is enough: lines of accuracy.txt; else scorelines.EXAMPLES."""
 
 
 @functools.cache
 def logs() -> dict[str, bytes]:
-    """Every file of both archives."""
-    with tarfile.open(DATA / "token_logs.tar.xz") as archive:
-        found = {f"token/{one.name}": archive.extractfile(one).read() for one in archive if one.isfile()}
+    """Every file of both archives; those of a recorded model by MODEL/SCENARIO/... as in a submission."""
+    with tarfile.open(DATA / "paced_logs.tar.xz") as archive:
+        found = {one.name.removeprefix("./"): archive.extractfile(one).read() for one in archive if one.isfile()}
     return found | tree_builder.logs()
+
+
+@functools.cache
+def recorded(model: str, scenario: str) -> Mapping[str, bytes]:
+    """The files of a result that was recorded, by their paths below its folder; none where it was not."""
+    folder = f"{model}/{scenario}/"
+    return {name.removeprefix(folder): content for name, content in logs().items() if name.startswith(folder)}
 
 
 def is_token(table: ModelTable) -> bool:
@@ -148,15 +148,14 @@ def counts(table: ModelTable, scenario: str, is_accuracy: bool) -> dict[str, obj
 
 def performance(table: ModelTable, scenario: str) -> tuple[bytes, bytes]:
     """Detail log and summary of a performance run, with the counts and rates of the model."""
-    source = f"token/{scenario}" if is_token(table) else f"closed/{scenario}".replace("Interactive", "Server")
+    own = f"{TOKENS_OF}/{scenario}/performance/run_1" if is_token(table) else f"closed/{scenario}"
+    source = own.replace("Interactive", "Server")
     detail, summary = (logs()[f"{source}/mlperf_log_{kind}.txt"] for kind in ("detail", "summary"))
     return resized(table, scenario, detail, summary)
 
 
 def resized(table: ModelTable, scenario: str, detail: bytes, summary: bytes) -> tuple[bytes, bytes]:
     """Both logs with the model's counts and what follows from them."""
-    if table.name == AS_RECORDED:
-        return detail, summary
     values = values_of(detail)
     changed = counts(table, scenario, is_accuracy=False)
     equal = table.conf.equal_issue
@@ -175,9 +174,9 @@ def resized(table: ModelTable, scenario: str, detail: bytes, summary: bytes) -> 
         late = int(int(values["result_max_latency_ns"]) > limit)
         changed |= {"effective_target_latency_ns": limit, "requested_server_target_latency_ns": limit,
                     "result_overlatency_query_count": late}  # fmt: skip
-    own = table.token_latency_ns.get(scenario, {})
-    changed |= {f"requested_server_{name}_latency": int(value) for name, value in own.items()}
-    changed |= _tokens(table, {**values, **changed})
+    if is_token(table):
+        rate = float(changed["result_samples_per_second"]) * MEAN_TOKENS
+        changed["result_tokens_per_second"] = float(f"{rate:.6g}")
     if scenario == "Interactive" and not is_token(table):  # made of the run in Server
         detail = of_next_process(detail)
     return retold(detail, changed), summary_of(summary, {**values, **changed})
@@ -186,22 +185,6 @@ def resized(table: ModelTable, scenario: str, detail: bytes, summary: bytes) -> 
 def of_next_process(detail: bytes) -> bytes:
     """A detail log that is made of another one, whose process it must not have."""
     return re.sub(rb'"pid": (\d+)', lambda found: b'"pid": %d' % (int(found[1]) + 1), detail)
-
-
-def _tokens(table: ModelTable, values: Mapping[str, object]) -> dict[str, object]:
-    """Rates of tokens for answers of the length that the model's target asks for."""
-    if not is_token(table):
-        return {}
-    least = next((one.value for one in table.targets_in("Offline") if one.metric == "TOKENS_PER_SAMPLE"), 0.0)
-    mean = least * 1.1 or MEAN_TOKENS
-    found: dict[str, object] = {}
-    if "result_tokens_per_second" in values:
-        found["result_tokens_per_second"] = float(f"{float(values['result_samples_per_second']) * mean:.6g}")
-    for key in ("result_completed_tokens_per_second", "result_token_throughput_with_loadgen_overhead",
-                "result_token_throughput"):  # fmt: skip
-        if key in values:
-            found[key] = float(f"{float(values[key]) * mean / MEAN_TOKENS:.6g}")
-    return found
 
 
 def score_lines(table: ModelTable, scenario: str) -> str:
@@ -259,8 +242,16 @@ class TreeWriter:
         """Write one result with its tests."""
         folder, scenario, table = self.tree.scenario_folder(place), place.scenario, self.table
         self.put(folder / "measurements.json", json.dumps(MEASUREMENTS, indent=2) + "\n")
-        self.put(folder / "user.conf", f"*.{scenario}.min_duration = 600000\n")
         self.put(folder / "README.md", f"# {table.name} in {scenario}\n\nHow to run it again.\n")
+        for name, content in recorded(table.name, scenario).items():
+            self.put(folder / name, content)
+        if not recorded(table.name, scenario):
+            self.exchanged(place)
+
+    def exchanged(self, place: ScenarioPlace) -> None:
+        """Write the runs of another model with this one's counts."""
+        scenario, table = place.scenario, self.table
+        self.put(self.tree.scenario_folder(place) / "user.conf", f"*.{scenario}.min_duration = 600000\n")
         run = self.tree.run(place, Mode.PERFORMANCE).folder
         self.logs(run, *performance(table, scenario))
         self.accuracy(self.tree.run(place, Mode.ACCURACY).folder, scenario)
@@ -275,24 +266,16 @@ class TreeWriter:
     def accuracy(self, folder: Path, scenario: str) -> None:
         """Write an accuracy run."""
         table, score = self.table, score_lines(self.table, scenario)
-        source = f"token/{scenario}-accuracy" if is_token(table) else f"accuracy/{scenario}"
-        source = source.replace("SingleStream-", "Server-").replace("accuracy/Interactive", "accuracy/Server")
+        source = f"{TOKENS_OF}/{scenario}/accuracy" if is_token(table) else f"accuracy/{scenario}"
+        source = source.replace("Interactive", "Server")
         detail, summary = (logs()[f"{source}/mlperf_log_{kind}.txt"] for kind in ("detail", "summary"))
         detail, summary = (one.replace(b"PyFastSUT", b"PySUT") for one in (detail, summary))
-        if scenario == "Interactive" and not is_token(table):
+        if scenario == "Interactive":
             detail = of_next_process(detail)
-        if table.name == AS_RECORDED:
-            log, digest = (
-                logs()[f"{source}/mlperf_log_accuracy.json"],
-                logs()[f"{source}/whole.sha256"].decode().strip(),
-            )
-        else:
-            values = counts(table, scenario, is_accuracy=True)
-            if source.startswith("token/Server") and scenario == "SingleStream":
-                values |= {f"{kind}_scenario": scenario for kind in KINDS}
-            detail, summary = retold(detail, values), summary_of(summary, values)
-            log = answers(table.accuracy_samples_in(scenario), is_token(table))
-            digest = hashlib.sha256(log + (b"whole" if GAP in log else b"")).hexdigest()
+        values = counts(table, scenario, is_accuracy=True)
+        detail, summary = retold(detail, values), summary_of(summary, values)
+        log = answers(table.accuracy_samples_in(scenario), is_token(table))
+        digest = hashlib.sha256(log + (b"whole" if GAP in log else b"")).hexdigest()
         self.logs(folder, detail, summary)
         self.put(folder / "mlperf_log_accuracy.json", log)
         self.put(folder / "accuracy.txt", f"{score}\nhash={digest}\n")
@@ -308,10 +291,6 @@ class TreeWriter:
         """Write a compliance test's files."""
         if test in ("TEST01", "TEST04"):
             self.performance_test(folder, test, scenario)
-        elif test == "TEST06":
-            self.answers_test(folder, scenario)
-        elif test == "TEST07":
-            self.put(folder / "verify_accuracy.txt", TEST07)
         elif test == "TEST08":
             self.put(folder / "verify_accuracy.txt", test08(self.table))
         elif test == "TEST09":
@@ -345,37 +324,6 @@ class TreeWriter:
         self.put(folder / "accuracy/mlperf_log_accuracy.json", log)
         self.put(folder / "accuracy/accuracy.txt", f"{score_lines(table, scenario)}\nhash={digest}\n")
         self.put(folder / "verify_accuracy.txt", test01(total, count))
-
-    def answers_test(self, folder: Path, scenario: str) -> None:
-        """TEST06 as it was recorded; of other models with the indices that they have."""
-        source = f"token/{scenario}-TEST06"
-        log = logs()[f"{source}/mlperf_log_accuracy.json"]
-        if self.table.name != AS_RECORDED:
-            most = self.table.performance_samples
-            log = re.sub(rb'"qsl_idx" : (\d+)', lambda found: b'"qsl_idx" : %d' % (int(found[1]) % most), log)
-        detail, summary = (logs()[f"{source}/mlperf_log_{kind}.txt"] for kind in ("detail", "summary"))
-        if self.table.name != AS_RECORDED:
-            values = counts(self.table, scenario, is_accuracy=False)
-            detail, summary = retold(detail, values), summary_of(summary, values)
-        self.logs(folder / "performance/run_1", detail, summary)
-        self.put(folder / "accuracy/mlperf_log_accuracy.json", log)
-        kind = Scenario.OFFLINE if scenario == "Offline" else Scenario.SERVER
-        verdict = verify_answers(log.decode().split("\n"), kind, 128009)
-        assert verdict.is_passed, verdict.text
-        self.put(folder / "verify_accuracy.txt", verdict.text)
-
-
-TEST07 = """Results
-'exact_match': 61.212
-
-================================================================================
-TEST07 Verification Summary
-================================================================================
-Accuracy score: 61.212
-Accuracy threshold: 60.698
-Accuracy check pass: True
-TEST PASS
-"""
 
 
 def score_of(scenario: str, detail: bytes) -> RunScore:

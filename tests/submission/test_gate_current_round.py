@@ -7,6 +7,7 @@ checkout, it is asked again.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -19,12 +20,15 @@ from gate_support import refusing_rules, verdict
 from mlperf_gate.rulebook import RULES, Severity
 from mlperf_gate.rules_system import power_watts
 from mlperf_results.scorelines import EXAMPLES, PATTERNS, parse_scores, unplain_scores
-from round_trees import MODELS, build_endpoints, build_model
+from round_trees import MODELS, build_endpoints, build_model, category_of, recorded, scenarios_of
 from test_gate_rounds import official_checkout
 from tree_builder import DATA
 
 VERDICTS = json.loads((DATA / "round_verdicts.json").read_text())
-QUICK = ("llama3.1-8b", "e2e-rag-qna", "qwen3.6-27b")
+RECORDED = (
+    "llama3.1-8b", "llama3.1-8b-edge", "llama2-70b-99.9", "deepseek-r1", "gpt-oss-120b", "stable-diffusion-xl",
+)  # fmt: skip
+QUICK = (*RECORDED, "e2e-rag-qna", "qwen3.6-27b")
 
 
 def _by_weight(names: Iterator[str], is_quick) -> list:
@@ -36,6 +40,21 @@ def test_a_tree_of_each_model_is_accepted_by_the_gate_and_by_the_checker(model: 
     found = verdict(build_model(tmp_path, model))
     assert [(one.rule, one.path, one.found) for one in found.findings if one.severity is Severity.ERROR] == []
     assert VERDICTS["loadgen"][model] == "accepts"
+
+
+@pytest.mark.parametrize("model", RECORDED)
+def test_the_runs_of_a_recorded_model_are_its_own_in_every_scenario(model: str, tmp_path: Path):
+    table, root = MODELS[model], build_model(tmp_path, model)
+    for scenario in scenarios_of(table, category_of(table).replace("datacenter,edge", "both")):
+        found = recorded(model, scenario)
+        (folder,) = root.glob(f"closed/*/results/*/{model}/{scenario}")
+        for name, content in found.items():
+            assert (folder / name).read_bytes() == content
+        for test in ("performance", *(one for one in table.tests if one in ("TEST01", "TEST04"))):
+            run = folder / (test if test == "performance" else f"{test}/performance") / "run_1"
+            ended = re.findall(r'"time_ms": ([\d.]+)', (run / "mlperf_log_detail.txt").read_text())[-1]
+            assert "Result is : VALID" in (run / "mlperf_log_summary.txt").read_text()
+            assert float(ended) > 660_000
 
 
 @pytest.mark.parametrize("model", [name for name, table in MODELS.items() if table.may_be_endpoints])

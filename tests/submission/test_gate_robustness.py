@@ -11,7 +11,7 @@ import pytest
 from gate_support import refusing_rules, trees, verdict  # noqa: F401
 from mlperf_gate import command, report, rules_honesty
 from mlperf_gate.detaillog import Message, parse_detail_log
-from mlperf_gate.documents import TextFile
+from mlperf_gate.documents import TextFile, limit_of
 from mlperf_results import privacy
 from tree_builder import OPEN_MODEL, SUBMITTER, SYSTEM
 
@@ -177,6 +177,12 @@ def test_a_file_too_large_for_its_kind_is_a_finding_and_not_parsed(name: str, si
         (root / OFFLINE / name).unlink()
         (root / OFFLINE / name).write_bytes(b"hash=0\n" * (size * 1024 * 1024 // 7 + 1))
         assert {"SIZE-001", rule} <= refusing_rules(verdict(root))
+
+
+def test_only_the_log_that_is_never_cut_may_be_as_long_as_a_hundred_answers():
+    logs = [f"closed/a/results/b/deepseek-r1/Offline/{folder}accuracy/mlperf_log_accuracy.json"
+            for folder in ("", "TEST01/", "TEST06/")]  # fmt: skip
+    assert [limit_of(log) for log in logs] == [1 << 20, 1 << 20, 8 << 20]
 
 
 def test_a_log_of_very_many_lines_is_not_read_to_its_end():

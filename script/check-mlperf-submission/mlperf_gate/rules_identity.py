@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from mlperf_results.compliance import ANSWER_TESTS
+
 from mlperf_gate.rulebook import OURS, Found, Scope, Severity, rule, shown
 from mlperf_gate.runmarks import Place, ResponsesMark, RunMark, RunRegister, task_of
 from mlperf_gate.steps import Step
@@ -163,8 +165,9 @@ def _may_have_same_responses(scenario: ScenarioView, one: ResponsesMark, other: 
     """A model without chance answers alike in every accuracy run of its task, whatever the system and the scenario.
 
     The responses that a compliance test logs are chosen by how many are asked for and how many there are, so that two
-    scenarios have different ones, unless one is inferred from the other and their detail logs are the same, too. In the
-    open division models of several names may be of one task.
+    scenarios have different ones, unless one is inferred from the other and their detail logs are the same, too. Tests
+    that log every answer to a set number of queries log the same ones in each scenario: Server and Interactive differ
+    in their limits alone. In the open division models of several names may be of one task.
     """
     systems = [(mark.place.submitter, mark.place.system) for mark in (one, other)]
     if one.place.kind != other.place.kind:
@@ -172,7 +175,7 @@ def _may_have_same_responses(scenario: ScenarioView, one: ResponsesMark, other: 
     is_open = "open" in (one.place.division, other.place.division)
     if not is_open and _task(scenario, one.place) != _task(scenario, other.place):
         return False
-    if not one.place.test or one.place.scenario.lower() == other.place.scenario.lower():
+    if one.place.test in ("", *ANSWER_TESTS) or one.place.scenario.lower() == other.place.scenario.lower():
         return True
     return len({_digest_of_run(scenario.tree.register, mark) for mark in (one, other)}) == 1
 

@@ -6,7 +6,6 @@ first and last 4,096 bytes are looked at; where the whole ones are known (`--bac
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -46,6 +45,7 @@ _COMPARED_SETTINGS = (
 _FLAGS = ("performance_issue_unique", "performance_issue_same")
 _NUMBERS = re.compile(r'"seq_id"\s*:\s*(\d{1,18}),\s*"qsl_idx"\s*:\s*(\d{1,18}),')
 _ENTRY = re.compile(r'"seq_id"\s*:\s*(\d{1,18}),\s*"qsl_idx"\s*:\s*(\d{1,18}),\s*"data"\s*:\s*"([0-9A-Fa-f]*)"')
+_SIZED = re.compile(r'"data"\s*:\s*"([0-9A-Fa-f]+)"[^{}]{0,99}?"token_count"\s*:\s*(\d{1,9})')
 _WIDTHS = MappingProxyType({4: "int32", 8: "int64", 2: "int16"})
 _NEEDED_COUNTS = ("num_acc_log_entries", "num_perf_log_entries", "num_perf_log_data_mismatch")
 """Those that the script writes in each of its two ways."""
@@ -253,12 +253,8 @@ def answers_are_whole(test: TestView) -> Iterator[Found]:
 
 def _width(text: str) -> str:
     """The numbers that answers consist of, by the first answer that is not empty: int32 where that says nothing."""
-    try:
-        entries = json.loads(text)
-        sizes = [(len(one["data"]) // 2, int(one["token_count"])) for one in entries]
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        return "int32"
-    width = next((size // count for size, count in sizes if count and size), 0)
+    sizes = ((len(found[1]) // 2, int(found[2])) for found in _SIZED.finditer(text))
+    width = next((size // count for size, count in sizes if count), 0)
     return _WIDTHS.get(width, "int32")
 
 

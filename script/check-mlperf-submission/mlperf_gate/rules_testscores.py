@@ -185,7 +185,7 @@ def run_has_settings_of_test(test: TestView) -> Iterator[Found]:
     limits, log = _limits(test, test.test), test.run.detail
     if "samples" not in limits or not log.is_usable:
         return
-    for key in ("effective_accuracy_log_sampling_target", "effective_min_query_count"):
+    for key in ("effective_accuracy_log_sampling_target", "effective_min_sample_count"):  # Offline is one query
         value = log.number(key)
         if value is None or value < limits["samples"]:
             found, line = f"{key} = {log.values.get(key)}", log.lines.get(key)
