@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
+from mlperf_sweeps.executor import wrapper_words
 from mlperf_sweeps.folder import PointFolder, SweepFolder
-
-STARTER = Path(__file__).resolve().parents[2] / "script" / "run-mlperf-sweep" / "run_point.py"
 
 
 def make_point(sweep: SweepFolder, name: str, program: str, **more: Any) -> PointFolder:
@@ -36,7 +34,7 @@ def make_point(sweep: SweepFolder, name: str, program: str, **more: Any) -> Poin
 
 def wrapper(point: PointFolder, *words: str, **more: Any) -> subprocess.Popen[str]:
     """Starts the wrapper of a point."""
-    command = [sys.executable, str(STARTER), f"--point={point.path}", *words]
+    command = [*wrapper_words(sys.executable), f"--point={point.path}", *words]
     return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
 
 

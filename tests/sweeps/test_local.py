@@ -117,6 +117,21 @@ def test_ctrl_c_ends_the_point_in_good_order(sweep: SweepFolder) -> None:
     assert LocalExecutor().states(sweep) == {"a": State.INTERRUPTED}
 
 
+def test_ctrl_c_while_a_wrapper_starts_ends_the_point_in_good_order(
+    sweep: SweepFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A Python that gets SIGINT before it has read a line of the wrapper."""
+    python = tmp_path / "python"
+    program = "import os, sys; os.kill(os.getpid(), 2); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    python.write_text(f"#!{sys.executable}\n{program}\n")
+    python.chmod(0o755)
+    point = make_point(sweep, "a", "exec sleep 300")
+    monkeypatch.setattr("mlperf_sweeps.local.sys.executable", str(python))
+    executor = LocalExecutor()
+    executor.start(sweep, [point])
+    assert (executor.states(sweep), capfd.readouterr().err) == ({"a": State.INTERRUPTED}, "")
+
+
 def test_a_killed_command_leaves_its_point_to_end_and_the_machine_locked_until_then(sweep: SweepFolder) -> None:
     point = make_point(sweep, "a", "touch begun; while [ ! -e go ]; do sleep 0.05; done; date +%s%N > end")
     child = begun(sweep)

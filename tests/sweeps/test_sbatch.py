@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -111,11 +112,14 @@ def calls(fake: Path, name: str) -> list[str]:
 SILENT = "echo 'Unable to contact slurm controller (connect failure)' >&2; exit 1"
 
 
-def test_silence_is_no_answer_about_jobs(fake: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "told", ["Unable to contact slurm controller (connect failure)", "slurm_load_jobs error: Connection reset by peer"]
+)
+def test_silence_is_no_answer_about_jobs(fake: Path, tmp_path: Path, told: str) -> None:
     sweep = SweepFolder(tmp_path / "sweep")
     make_point(sweep, "a", "true")
-    (fake / "squeue").write_text(SILENT)
-    with pytest.raises(ExecutorError, match=r"Unable to contact.*the same command finds them again"):
+    (fake / "squeue").write_text(f"echo '{told}' >&2; exit 1")
+    with pytest.raises(ExecutorError, match=rf"{re.escape(told)}.*the same command finds them again"):
         SlurmExecutor().states(sweep)
     assert len(calls(fake, "squeue")) == 3
 

@@ -2,50 +2,34 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from itertools import groupby, pairwise
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 from mlperf_sweeps import attempts, sbatch, slurmclient, states
+from mlperf_sweeps.executor import STARTER, wrapper_words
 from mlperf_sweeps.folder import PointFolder, State, SweepFolder
-from mlperf_sweeps.sbatch import SlurmOptions
 from mlperf_sweeps.slurm import SlurmExecutor
+from mlperf_sweeps.sweep import Conduct, Sweep
 from point_builder import make_point
-from slurm_sandbox import Sandbox, reason_against
+from slurm_sandbox import reason_against
+from slurm_tools import executor, slurm
 
 pytestmark = pytest.mark.skipif(bool(reason_against()), reason=reason_against() or "a Slurm can be started")
 
 INTERVAL = "date +%s%N > begin; sleep {0}; date +%s%N > end"
 
 
-@contextlib.contextmanager
-def slurm(monkeypatch: pytest.MonkeyPatch, nodes: int, **more: Any) -> Iterator[Sandbox]:
-    with Sandbox(nodes, **more) as sandbox:
-        for name in ("SLURM_CONF", "PATH"):
-            monkeypatch.setenv(name, sandbox.environment[name])
-        yield sandbox
-
-
 @pytest.fixture
 def sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SweepFolder:
     monkeypatch.setattr(slurmclient, "PAUSES_S", (0.5,) * 20)
     return SweepFolder(tmp_path / "it's a 100%A sweep")
-
-
-def executor(said: list[str] | None = None, **options: Any) -> SlurmExecutor:
-    given = {"heartbeat_s": 1.0, "poll_s": 0.1, "exclusive": False, "cpus": 1, **options}
-    return SlurmExecutor(SlurmOptions(**given), ([] if said is None else said).append)
 
 
 def intervals(points: list[PointFolder]) -> list[tuple[int, int]]:
@@ -134,6 +118,23 @@ def test_no_more_run_at_once_than_allowed_and_pending_ones_are_cancelled(
 
 
 @pytest.mark.full
+def test_after_a_failure_what_runs_goes_on_and_what_waits_is_held_back(
+    sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fails, runs = (
+        make_point(sweep, "a", "while [ ! -e ../../b/begun ]; do sleep 0.1; done; exit 9"),
+        "touch ../begun; sleep 3",
+    )
+    points = [fails, make_point(sweep, "b", runs), *(make_point(sweep, name, "true") for name in "cd")]
+    said: list[str] = []
+    with slurm(monkeypatch, 2):
+        work = Sweep(sweep, executor(max_parallel=2), Conduct(stops=True), lambda found: None, said.append)
+        found = work.run([point.id for point in points])
+    assert found == {"a": State.FAILED, "b": State.DONE, "c": State.CANCELLED, "d": State.CANCELLED}
+    assert "stopped: 2 points are not begun (--on_failure=stop)" in said
+
+
+@pytest.mark.full
 def test_points_on_nodes_that_share_a_machine_are_labelled(sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     points = [make_point(sweep, name, INTERVAL.format(3)) for name in ("a", "b")]
     with slurm(monkeypatch, 2):
@@ -158,7 +159,7 @@ def test_a_command_killed_after_sbatch_finds_its_jobs_again(
         "SlurmExecutor(SlurmOptions(exclusive=False, heartbeat_s=1)).start(sweep, sweep.points())\n"
     )
     with slurm(monkeypatch, 2):
-        scripts = {**os.environ, "PYTHONPATH": str(sbatch.STARTER.parent)}
+        scripts = {**os.environ, "PYTHONPATH": str(STARTER.parent)}
         ended = subprocess.run([sys.executable, "-c", program, str(sweep.path)], env=scripts, check=False)
         assert ended.returncode == -signal.SIGKILL
         assert not list(sweep.jobs.glob("*/submitted.json"))
@@ -233,102 +234,6 @@ def test_a_node_that_loses_attempts_is_avoided(sweep: SweepFolder, monkeypatch: 
         assert "n1" not in {states.status(point).node for point in points}
 
 
-class Disturber(threading.Thread):
-    """Disturbs a Slurm and its jobs at random for some seconds, and stays on as its administrator until told to stop.
-
-    Nodes that were down drain themselves where a job of theirs is queued again ("Duplicate jobid"): he resumes them.
-    """
-
-    def __init__(self, sandbox: Sandbox, sweep: SweepFolder, seed: int, seconds: float) -> None:
-        super().__init__()
-        self.sandbox, self.sweep, self.random = sandbox, sweep, random.Random(seed)
-        self.ended = threading.Event()
-        self.until = time.monotonic() + seconds
-        self.did: list[str] = []
-
-    def run(self) -> None:
-        every = (self.kill, self.terminate, self.scancel, self.requeue, self.down, self.controller)
-        while not self.ended.wait(self.random.uniform(0.8, 2.2)):
-            if time.monotonic() < self.until:
-                what = self.random.choice(every)
-                with contextlib.suppress(OSError, IndexError):
-                    what()
-                    self.did.append(what.__name__)
-            for node in self.sandbox.run("sinfo", "-h", "-N", "-t", "drain,down", "-o", "%N").split():
-                self.sandbox.run("scontrol", "update", f"NodeName={node}", "State=RESUME")
-
-    def _job(self) -> str:
-        return self.random.choice(self.sandbox.run("squeue", "-h", "-r", "-t", "R", "-o", "%A").split())
-
-    def _wrapper(self) -> int:
-        running = [json.loads(path.read_text()) for path in self.sweep.path.glob("points/*/attempts/*/state.json")]
-        running = [one for one in running if one["state"] == "running"]
-        own = self.random.choice(running)["process"]
-        if attempts.identity(own["pid"]) != own:
-            raise IndexError("it has ended")
-        return int(own["pid"])
-
-    def kill(self) -> None:
-        os.kill(self._wrapper(), signal.SIGKILL)
-
-    def terminate(self) -> None:
-        os.kill(self._wrapper(), signal.SIGTERM)
-
-    def scancel(self) -> None:
-        self.sandbox.run("scancel", self._job())
-
-    def requeue(self) -> None:
-        self.sandbox.run("scontrol", "requeue", self._job())
-
-    def down(self) -> None:
-        node = self.random.choice(self.sandbox.nodes)
-        self.sandbox.run("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")
-        time.sleep(1)
-
-    def controller(self) -> None:
-        self.sandbox.kill_controller()
-        time.sleep(1)
-        self.sandbox.start_controller()
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("seed", [1, 2])
-def test_every_point_is_done_once_whatever_happens(
-    sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
-    program = "for i in $(seq {0}); do echo $$ >> log; sleep 0.1; done; echo {1} > value.txt"
-    delays = random.Random(seed)
-    points = [
-        make_point(sweep, f"p{number:02d}", program.format(delays.randint(10, 40), number)) for number in range(30)
-    ]
-    with slurm(monkeypatch, 4) as sandbox:
-        disturber = Disturber(sandbox, sweep, seed, 25)
-        disturber.start()
-        begin = time.monotonic()
-        submissions = 0
-        mine = executor(max_parallel=6)
-        try:
-            while (
-                left := [one for one in points if mine.states(sweep)[one.id] is not State.DONE]
-            ) and submissions < 12:
-                mine.start(sweep, left)
-                submissions += 1
-                mine.wait(sweep, lambda: None)
-        finally:
-            disturber.ended.set()
-            disturber.join()
-    print(f"seed {seed}: {len(disturber.did)} disturbances {disturber.did}, {submissions} submissions", end=", ")
-    print(f"{sum(len(states.attempt_folders(point)) for point in points)} attempts, {time.monotonic() - begin:.0f} s")
-    assert not left
-    assert len(disturber.did) >= 8
-    for number, point in enumerate(points):
-        done = json.loads(point.done_file.read_text())
-        assert (done["verdict"], attempts.damage(point.path, done)) == ("VALID", "")
-        assert (point.results / "value.txt").read_text() == f"{number}\n"
-        programs = [program for program, _ in groupby((point.results / "log").read_text().split())]
-        assert len(programs) == len(set(programs)), "no two of its programs ran at the same time"
-
-
 @pytest.mark.full
 def test_submitit_can_start_a_point_as_well(sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """The wrapper needs nothing of our own submission; submitit's answer without accounting is not asked for."""
@@ -337,7 +242,7 @@ def test_submitit_can_start_a_point_as_well(sweep: SweepFolder, monkeypatch: pyt
     with slurm(monkeypatch, 1) as sandbox:
         executor = submitit.AutoExecutor(folder=sandbox.folder / "submitit", cluster="slurm")
         executor.update_parameters(timeout_min=2, cpus_per_task=1, mem_gb=1)
-        command = [sys.executable, str(sbatch.STARTER), f"--point={point.path}"]
+        command = [*wrapper_words(sys.executable), f"--point={point.path}"]
         executor.submit(submitit.helpers.CommandFunction(command))
         sandbox.until(point.done_file.exists)
     assert states.status(point).state is State.DONE

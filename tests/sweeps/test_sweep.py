@@ -37,10 +37,13 @@ class ToldExecutor:
     def states(self, sweep: SweepFolder) -> dict[str, State]:
         return dict(self.now)
 
-    def wait(self, sweep: SweepFolder, changed: Callable[[], None]) -> None:
+    def wait(self, sweep: SweepFolder, changed: Callable[[], object]) -> None:
         changed()
 
     def cancel(self, sweep: SweepFolder) -> tuple[str, ...]:
+        raise AssertionError("nobody cancels")
+
+    def hold_back(self, sweep: SweepFolder) -> tuple[str, ...]:
         waiting = tuple(name for name, state in self.now.items() if state is State.SUBMITTED)
         self.now.update(dict.fromkeys(waiting, State.CANCELLED))
         return waiting
@@ -98,13 +101,14 @@ def test_nothing_is_begun_when_all_is_done_or_under_way(tmp_path: Path) -> None:
     assert exit_code(states, "ab") == 3
 
 
-def test_stop_begins_no_further_point_here_and_cancels_what_is_queued(tmp_path: Path) -> None:
+def test_stop_begins_no_further_point_here_and_holds_back_what_is_queued(tmp_path: Path) -> None:
     here = ToldExecutor({"a": [State.FAILED], "b": [State.DONE]})
     states, _, said = run(tmp_path, here, "ab", stops=True, at_once=1)
     assert (here.started, states["b"]) == (["a"], State.PLANNED)
     assert "1 points are not begun" in said
     queue = ToldExecutor({"a": [State.FAILED], "b": [State.SUBMITTED], "c": [State.RUNNING]})
-    states, _, _ = run(tmp_path, queue, "abc", stops=True)
+    states, _, said = run(tmp_path, queue, "abc", stops=True)
+    assert "stopped: 1 points are not begun (--on_failure=stop)" in said
     assert states == {"a": State.FAILED, "b": State.CANCELLED, "c": State.RUNNING}
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 
 import pytest
 from mlperf_sweeps import attempts, states
+from mlperf_sweeps.executor import STARTER, wrapper_words
 from mlperf_sweeps.folder import State, SweepFolder
 from mlperf_sweeps.wrapper import main
 from point_builder import make_point, run, state, wrapper
@@ -28,6 +31,29 @@ def until(is_so: Callable[[], bool]) -> None:
             return
         time.sleep(0.05)
     raise AssertionError("it did not happen within 30 s")
+
+
+def test_a_wrapper_imports_only_what_is_imported_quickly() -> None:
+    slow = {"argparse", "dataclasses", "datetime", "inspect", "shutil", "socket", "tempfile"}
+    program = "import sys; sys.path.append(sys.argv[1]); import mlperf_sweeps.wrapper; print(*sys.modules)"
+    words = [*wrapper_words(sys.executable)[:-1], "-c", program, str(STARTER.parent)]
+    loaded = set(subprocess.run(words, capture_output=True, text=True, check=True).stdout.split())
+    assert not slow & loaded
+    assert {name.partition(".")[0] for name in loaded} - {"__main__"} <= {"mlperf_sweeps", *sys.stdlib_module_names}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--point=x", "--grace_s=soon"], "--grace_s must be a number, got 'soon'"),
+        (["--point=x", "--lines=1"], "--lines=1 is none of --point=, --points=, --list="),
+        (["--point"], "--point is none of"),
+        (["--points=x"], "--point, or --points with --list and --line, is missing"),
+    ],
+)
+def test_a_command_line_that_names_no_point_is_refused(words: list[str], told: str, capsys: Any) -> None:
+    assert main(words) == 78
+    assert told in capsys.readouterr().err
 
 
 def test_a_valid_result_is_published_once_and_kept(sweep: SweepFolder) -> None:

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from mlperf_sweeps.folder import PointFolder, State, SweepFolder
+
+STARTER = Path(__file__).resolve().parent.parent / "run_point.py"
+
+
+def wrapper_words(python: str) -> list[str]:
+    """What starts the wrapper of a point: without the packages of that Python (-S) and PYTHON* variables (-E)."""
+    return [python, "-E", "-S", str(STARTER)]
 
 
 class ExecutorError(Exception):
@@ -27,8 +35,12 @@ class Executor(Protocol):
         """The state of each written point by its id: from done.json, the queue, the newest attempt, in this order."""
         ...
 
-    def wait(self, sweep: SweepFolder, changed: Callable[[], None]) -> None:
+    def wait(self, sweep: SweepFolder, changed: Callable[[], object]) -> None:
         """Waits until no point is queued or running; calls `changed` when one began or ended."""
+        ...
+
+    def hold_back(self, sweep: SweepFolder) -> tuple[str, ...]:
+        """Takes back what was handed over and has not begun; what runs goes on. Gives the ids of the points."""
         ...
 
     def cancel(self, sweep: SweepFolder) -> tuple[str, ...]:

@@ -15,10 +15,9 @@ Results that are INVALID are not published: the next attempt, if there is one, m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 
 class State(str, Enum):
@@ -59,8 +58,7 @@ class PointFile(TypedDict):
     planned_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class PointFolder:
+class PointFolder(NamedTuple):
     """The folder of one point."""
 
     path: Path
@@ -91,8 +89,7 @@ class PointFolder:
         return self.path / "done.json"
 
 
-@dataclass(frozen=True, slots=True)
-class SweepFolder:
+class SweepFolder(NamedTuple):
     """The folder of one sweep."""
 
     path: Path

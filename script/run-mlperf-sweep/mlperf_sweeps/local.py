@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from mlperf_sweeps import attempts, states
 from mlperf_sweeps.attempts import read_json
-from mlperf_sweeps.executor import ExecutorError
+from mlperf_sweeps.executor import ExecutorError, wrapper_words
 from mlperf_sweeps.folder import PointFolder, State, SweepFolder
 from mlperf_sweeps.surroundings import machine_lock
 
-STARTER = Path(__file__).resolve().parent.parent / "run_point.py"
 CANCELLED = "cancelled"
 """In jobs/: somebody has cancelled the sweep since it was started last."""
 
@@ -32,6 +32,16 @@ class LocalOptions:
     heartbeat_s: float = attempts.HEARTBEAT_S
     grace_s: float = 28.0
     secrets: Path | None = None
+
+
+@contextlib.contextmanager
+def _ctrl_c_later() -> Iterator[None]:
+    """Keeps Ctrl-C waiting: here until the wrapper is known, and in the wrapper until it can end in good order."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class LocalExecutor:
@@ -70,7 +80,8 @@ class LocalExecutor:
             while waiting or running:
                 while waiting and len(running) < self.options.max_parallel and not cancelled.exists():
                     point = waiting.pop(0)
-                    running[point.id] = self._begin(point, descriptor)
+                    with _ctrl_c_later():
+                        running[point.id] = self._begin(point, descriptor)
                 if not running:
                     return
                 self._end_one(sweep, running)
@@ -86,7 +97,7 @@ class LocalExecutor:
 
     def _begin(self, point: PointFolder, descriptor: int | None) -> subprocess.Popen[bytes]:
         options = self.options
-        words = [sys.executable, str(STARTER), f"--point={point.path.absolute()}"]
+        words = [*wrapper_words(sys.executable), f"--point={point.path.absolute()}"]
         words += [f"--heartbeat_s={options.heartbeat_s}", f"--grace_s={options.grace_s}"]
         words += [f"--lock_fd={descriptor}"] if descriptor is not None else []
         words += [f"--secrets={options.secrets}"] if options.secrets is not None else []
@@ -124,7 +135,7 @@ class LocalExecutor:
         """The state of each written point, from its files."""
         return {point.id: states.status(point).state for point in sweep.points()}
 
-    def wait(self, sweep: SweepFolder, changed: Callable[[], None]) -> None:
+    def wait(self, sweep: SweepFolder, changed: Callable[[], object]) -> None:
         """Waits for points that another process runs; `start` returns only when its own have ended."""
         before = self.states(sweep)
         while State.RUNNING in before.values():
@@ -133,6 +144,10 @@ class LocalExecutor:
             if now != before:
                 changed()
             before = now
+
+    def hold_back(self, sweep: SweepFolder) -> tuple[str, ...]:
+        """Nothing: what is handed over begins."""
+        return ()
 
     def cancel(self, sweep: SweepFolder) -> tuple[str, ...]:
         """Ends the points that run on this machine, and keeps the command that runs them from beginning others."""

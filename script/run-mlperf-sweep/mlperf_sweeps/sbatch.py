@@ -16,9 +16,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from mlperf_sweeps.attempts import HEARTBEAT_S
+from mlperf_sweeps.executor import wrapper_words
 from mlperf_sweeps.folder import SweepFolder
 
-STARTER = Path(__file__).resolve().parent.parent / "run_point.py"
 SAFE = re.compile(r"[A-Za-z0-9_.,:=%@+/-]+")
 KEPT = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SLURM_CONF", "TZ", "USER")
 """Variables of the caller that a job gets. Slurm keeps them in clear in its state folder, so nothing secret is one."""
@@ -188,7 +188,7 @@ def script(sweep: SweepFolder, folder: Path, options: SlurmOptions, limits: Limi
 # {shlex.join(["sbatch", *words])}
 set -u
 cd {shlex.quote(str(sweep.path.resolve()))} || exit 78
-exec {shlex.join([options.python, str(STARTER), *wrapper])} --line="$SLURM_ARRAY_TASK_ID"
+exec {shlex.join([*wrapper_words(options.python), *wrapper])} --line="$SLURM_ARRAY_TASK_ID"
 """
 
 

@@ -10,7 +10,7 @@ import contextlib
 import fcntl
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -212,7 +212,7 @@ class SlurmExecutor:
                 self._seen_reasons.add(job.reason)
                 self.say(f"job {job.number} waits: {job.reason}; try: scontrol show job {job.number}")
 
-    def wait(self, sweep: SweepFolder, changed: Callable[[], None]) -> None:
+    def wait(self, sweep: SweepFolder, changed: Callable[[], object]) -> None:
         """Waits until no point is queued or running. Raises ExecutorError where Slurm stays silent; the jobs go on."""
         before: dict[str, State] = {}
         pause = self.options.poll_s
@@ -227,21 +227,28 @@ class SlurmExecutor:
             time.sleep(pause)
             pause = min(SLOWEST_POLL_S, pause * 1.2)
 
+    def hold_back(self, sweep: SweepFolder) -> tuple[str, ...]:
+        """scancel of the elements that wait; a job that collects afterwards stays."""
+        waiting = {point: job for point, job in self._live(sweep).items() if job.state == "PENDING"}
+        numbers = _noted(sweep, waiting.values())
+        self._scancel(sweep, numbers, "--state=PENDING")
+        begun = self._live(sweep) if numbers else {}  # between the two looks
+        return tuple(sorted(point for point, job in waiting.items() if job.number in numbers and point not in begun))
+
     def cancel(self, sweep: SweepFolder) -> tuple[str, ...]:
         """scancel of the jobs whose comment names this folder, and whose number is the one that sbatch gave."""
         live = self._live(sweep)
-        numbers = {}
-        for job in self._jobs(sweep):
-            known = read_json(sweep.jobs / job.place / "submitted.json")
-            if known is None or known.get("job") == job.number:
-                numbers[job.number] = job.place
+        numbers = _noted(sweep, self._jobs(sweep))
         ended = tuple(sorted(point for point, job in live.items() if job.number in numbers))
         for point in ended:
             states.mark_cancelled(sweep.point(point))
+        self._scancel(sweep, numbers)
+        return ended
+
+    def _scancel(self, sweep: SweepFolder, numbers: Mapping[str, str], *words: str) -> None:
         for number, place in numbers.items():
             (sweep.jobs / place / "cancelled").touch()
-            self.client.ask("scancel", number)
-        return ended
+            self.client.ask("scancel", *words, number)
 
 
 def states_without_queue(sweep: SweepFolder) -> dict[str, State]:
@@ -259,6 +266,16 @@ def _state_of(job: Job, by_files: State) -> State:
     if job.state == "COMPLETING" and by_files not in (State.PLANNED, State.RUNNING, State.LOST):
         return by_files
     return State.RUNNING if job.state in RUNNING else State.SUBMITTED
+
+
+def _noted(sweep: SweepFolder, jobs: Iterable[Job]) -> dict[str, str]:
+    """The jobs whose number is the one that sbatch gave, with their places."""
+    found = {}
+    for job in jobs:
+        known = read_json(sweep.jobs / job.place / "submitted.json")
+        if known is None or known.get("job") == job.number:
+            found[job.number] = job.place
+    return found
 
 
 def _new_folder(sweep: SweepFolder) -> Path:

@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import os
 import subprocess
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,17 +17,29 @@ BUSY_LIMIT = 0.5
 """Busy share of the processors before the start above which a point was not alone."""
 
 
-def busy_share(seconds: float = 0.1) -> float:
-    """Busy share of all processors for a moment; the load average would count the point before this one."""
+LEAST_LOOK_S = 0.1
+"""Ten ticks of each processor (proc(5): /proc/stat counts hundredths of a second)."""
 
-    def ticks() -> tuple[int, int]:
-        numbers = [int(word) for word in Path("/proc/stat").read_text(encoding="ascii").split("\n")[0].split()[1:9]]
-        return sum(numbers), numbers[3] + numbers[4]
 
-    total, idle = ticks()
-    time.sleep(seconds)
-    total_now, idle_now = ticks()
-    return round(1 - (idle_now - idle) / max(1, total_now - total), 3)
+class Busyness:
+    """How busy others keep the processors from now on; the load average would count the point before this one."""
+
+    def __init__(self) -> None:
+        self._begin_s = time.monotonic()
+        self._before = self._ticks()
+
+    @staticmethod
+    def _ticks() -> tuple[int, float]:
+        """Those of all processors; those that were idle, or spent by this process and its children that have ended."""
+        with open("/proc/stat", encoding="ascii") as file:
+            numbers = [int(word) for word in file.readline().split()[1:9]]
+        return sum(numbers), numbers[3] + numbers[4] + sum(os.times()[:4]) * os.sysconf("SC_CLK_TCK")
+
+    def share(self) -> float:
+        """Busy share of all processors, 0 to 1. Waits until the look was long enough."""
+        time.sleep(max(0.0, self._begin_s + LEAST_LOOK_S - time.monotonic()))
+        total, free = (now - before for now, before in zip(self._ticks(), self._before, strict=True))
+        return round(min(1.0, max(0.0, 1 - free / max(1, total))), 3)
 
 
 def other_jobs(node: str) -> list[str] | None:
@@ -63,7 +74,9 @@ def machine_lock() -> int:
 
     Raises OSError, also where somebody else has put something there.
     """
-    path = Path(tempfile.gettempdir(), f"crowdperf-points-{os.getuid()}")
+    folders = [os.environ.get("TMPDIR", ""), "/tmp", "/var/tmp"]
+    folder = next((each for each in folders if os.path.isdir(each) and os.access(each, os.W_OK)), os.getcwd())
+    path = Path(folder, f"crowdperf-points-{os.getuid()}")
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     if os.fstat(descriptor).st_uid != os.getuid():
         os.close(descriptor)

@@ -147,21 +147,21 @@ class Sweep:
     def _start(self, left: Sequence[str]) -> None:
         """Hands the points over: all at once, or so many at a time where the executor runs them itself."""
         at_once = self.conduct.at_once or len(left)
+        states = self._told
         for begin in range(0, len(left), at_once):
             part = left[begin : begin + at_once]
-            if self.conduct.at_once and begin and (why := self._reason_to_stop(left[:begin], left)):
+            if begin and (why := self._reason_to_stop(states, left[:begin], left)):
                 self.say(f"stopped: {len(left) - begin} points are not begun ({why})")
                 return
             if self.conduct.at_once:
                 self.say(f"point {begin + 1} of {len(left)}: {', '.join(part)}")
             self.executor.start(self.folder, [self.folder.point(each) for each in part])
-            self._changed()
+            states = self._changed()
             if begin + at_once >= len(left):
                 self.started()
 
-    def _reason_to_stop(self, begun: Sequence[str], ids: Sequence[str]) -> str:
+    def _reason_to_stop(self, states: Mapping[str, State], begun: Sequence[str], ids: Sequence[str]) -> str:
         """Why no further point is to be begun here; empty where nothing speaks against it."""
-        states = self.executor.states(self.folder)
         if any(states.get(each) is State.CANCELLED for each in begun):
             return "the sweep was cancelled"
         return "--on_failure=stop" if self._has_to_stop(states, ids) else ""
@@ -169,16 +169,18 @@ class Sweep:
     def _has_to_stop(self, states: Mapping[str, State], ids: Sequence[str]) -> bool:
         return self.conduct.stops and any(states.get(each) in (State.FAILED, State.INVALID) for each in ids)
 
-    def _changed(self) -> None:
-        """Collects what there is, not more often than worth it, and cancels the rest where a failure stops all."""
+    def _changed(self) -> dict[str, State]:
+        """Collects what there is, not more often than worth it, and holds the rest back where a failure stops all."""
         states = self.executor.states(self.folder)
         over = [each for each, state in states.items() if state not in UNDER_WAY and state is not State.PLANNED]
         for each in over:
             if self._told.get(each) is not states[each]:
                 self.say(f"  {each}: {states[each].value} ({len(over)} of {len(states)} are over)")
         self._told = states
-        if self.conduct.at_once is None and self._has_to_stop(states, list(states)):
-            self.say("cancelled what has not begun (--on_failure=stop)") if self.executor.cancel(self.folder) else None
+        stops = self.conduct.at_once is None and self._has_to_stop(states, list(states))
+        if stops and (held := self.executor.hold_back(self.folder)):
+            self.say(f"stopped: {len(held)} points are not begun (--on_failure=stop)")
         if time.monotonic() - self._collected_s >= COLLECT_EVERY_S:
             self.collect(states)
             self._collected_s = time.monotonic()
+        return states

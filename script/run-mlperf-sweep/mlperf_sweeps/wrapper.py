@@ -4,26 +4,21 @@
     python3 run_point.py --points=FOLDER --list=indexes.txt --line=$SLURM_ARRAY_TASK_ID
 
 Exit codes: 0 done (now or before), 1 failed, 2 invalid, 75 interrupted or another attempt is under way, 78 not a point.
-A node needs Python 3.10 and the shared file system, nothing else.
+A node needs Python 3.10 and the shared file system, nothing else. Imports what is imported quickly: each point waits.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import select
-import shutil
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from mlperf_sweeps import attempts, surroundings
 from mlperf_sweeps.attempts import HEARTBEAT_S, MARKER, read_json, utc_now, write_json
@@ -47,12 +42,27 @@ LONGEST_TEMP_FOLDER = 60
 """Characters; sockets below it must stay below the 108 of sockaddr_un (Linux, unix(7))."""
 
 
+WORDS: dict[str, Callable[[str], Any]] = {
+    "point": Path,
+    "points": Path,
+    "list": Path,
+    "line": int,
+    "heartbeat_s": float,
+    "grace_s": float,
+    "requeues": int,
+    "lock_fd": int,
+    "scratch": str,
+    "secrets": Path,
+}
+"""The words of the command line, --NAME=VALUE: the point (its folder, or the folder of all points and the line, from 0,
+of a list of ids), and the options."""
+
+
 class WrongPoint(Exception):
     """The point cannot be run as it was given; its text says why."""
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(NamedTuple):
     """How attempts are made.
 
     grace_s: from the signal to end to SIGKILL. requeues: how often a job that reaches its time limit is queued again.
@@ -68,8 +78,7 @@ class Options:
     secrets: Path | None = None
 
 
-@dataclass(frozen=True)
-class Ending:
+class Ending(NamedTuple):
     """How an attempt ended: the state, the reason in words, and LoadGen's verdict where there is one."""
 
     state: str
@@ -89,6 +98,7 @@ class Signals:
         for number in SIGNALS:
             signal.signal(number, self._note)
         signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # what came while this process began, too
 
     def _note(self, number: int, _: Any) -> None:
         self.first = self.first or number
@@ -142,29 +152,30 @@ def attempt(point: PointFolder, options: Options) -> int:
     state = {
         "format": 1,
         "state": "running",
-        "node": job.get("SLURMD_NODENAME") or socket.gethostname(),
+        "node": job.get("SLURMD_NODENAME") or os.uname().nodename,
         "job": job,
         "process": attempts.identity(os.getpid()),
         "heartbeat_s": options.heartbeat_s,
         "begin_utc": utc_now(),
     }
+    busyness = surroundings.Busyness()
     (folder / "heartbeat").touch()
     write_json(folder / "state.json", state)
     begin = time.monotonic()
     try:
-        killed = attempts.end_leftovers(point.path)
+        killed = attempts.end_leftovers(point.path) if int(folder.name) > 1 else 0
         notes = [attempts.make_room(point.path, folder), f"{killed} processes were left over" if killed else ""]
         if point.done_file.exists():  # published while this attempt waited for the one before
             ending = Ending("done", "the attempt before had published its result")
         else:
             point.results.mkdir(exist_ok=True)
             state["notes"] = [note for note in notes if note]
-            ending = _measure(point, what, folder, (options, signals, secrets))
+            ending = _measure(point, what, folder, (options, signals, secrets, busyness))
     except (OSError, WrongPoint) as error:
         ending = Ending("failed", str(error))
     facts = {"end_utc": utc_now(), "duration_s": round(time.monotonic() - begin, 3)}
     ending = _publish(point, folder, ending, {**state, **facts})
-    write_json(folder / "state.json", {**state, **facts, **vars(ending)})
+    write_json(folder / "state.json", {**state, **facts, **ending._asdict()})
     if ending.reason == TIME_LIMIT and _times_at_the_limit(point, job) <= options.requeues:
         subprocess.run(["scontrol", "requeue", job["SLURM_JOB_ID"]], check=False, timeout=60)
     return CODES[ending.state]
@@ -177,13 +188,17 @@ def _times_at_the_limit(point: PointFolder, job: dict[str, str]) -> int:
 
 
 def _measure(
-    point: PointFolder, what: PointFile, folder: Path, given: tuple[Options, Signals, dict[str, str]]
+    point: PointFolder,
+    what: PointFile,
+    folder: Path,
+    given: tuple[Options, Signals, dict[str, str], surroundings.Busyness],
 ) -> Ending:
     """Runs the program and notes beside it what may have disturbed it."""
-    options, signals, secrets = given
+    options, signals, secrets, busyness = given
     job = {name: os.environ[name] for name in SLURM_FACTS if name in os.environ}
     company = surroundings.Company(options.lock_fd)
-    before, busy = surroundings.facts(job), surroundings.busy_share()
+    before = surroundings.facts(job)
+    busy = busyness.share()
     scratch = _scratch(options.scratch)
     environment = {**os.environ, **what["environment"], **secrets, MARKER: str(point.path.resolve())}
     if scratch is not None:
@@ -203,13 +218,14 @@ def _measure(
         attempts.end_leftovers(point.path)
     finally:
         if scratch is not None:
+            import shutil  # seldom needed, and slow to import
+
             shutil.rmtree(scratch, ignore_errors=True)
     after = surroundings.facts(job)
     reasons = surroundings.disturbances(before, after, busy, company)
     label = "not exclusive" if reasons else ""
-    write_json(
-        folder / "job.json", {"label": label, "reasons": reasons, "busy": busy, "before": before, "after": after}
-    )
+    known = {"label": label, "reasons": reasons, "busy": busy, "before": before, "after": after}
+    write_json(folder / "job.json", known, is_durable=False)
     return stopped or judge(what, point.results, child.returncode)
 
 
@@ -218,7 +234,9 @@ def _scratch(variable: str) -> Path | None:
     parent = os.environ.get(variable, "")
     if not parent or len(parent) > LONGEST_TEMP_FOLDER or not os.access(parent, os.W_OK):
         return None
-    return Path(tempfile.mkdtemp(prefix="p", dir=parent))
+    folder = Path(parent, f"p{attempts.random_word()}")
+    folder.mkdir(mode=0o700)
+    return folder
 
 
 def _watch(child: subprocess.Popen[bytes], folder: Path, options: Options, signals: Signals) -> Ending | None:
@@ -288,30 +306,33 @@ def _publish(point: PointFolder, folder: Path, ending: Ending, state: dict[str, 
     return ending
 
 
+def _read(words: Sequence[str]) -> tuple[PointFolder, Options]:
+    """The point and the options that a command line names. Raises WrongPoint."""
+    given: dict[str, Any] = {}
+    for word in words:
+        name, mark, text = word.removeprefix("--").partition("=")
+        if not mark or name not in WORDS:
+            raise WrongPoint(f"{word} is none of --{'=, --'.join(WORDS)}=")
+        try:
+            given[name] = WORDS[name](text)
+        except ValueError:
+            raise WrongPoint(f"--{name} must be a number, got {text!r}") from None
+    point, points, list_file = (given.pop(name, None) for name in ("point", "points", "list"))
+    line = given.pop("line", 0)
+    if list_file is not None and points is not None:
+        lines = list_file.read_text(encoding="ascii").splitlines()
+        if not 0 <= line < len(lines):
+            raise WrongPoint(f"{list_file} has {len(lines)} lines, from 0; asked for {line}")
+        point = points / lines[line]
+    if point is None:
+        raise WrongPoint("--point, or --points with --list and --line, is missing")
+    return PointFolder(point.absolute()), Options(**given)
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """Reads the command line, makes the attempt; returns the exit code."""
-    parser = argparse.ArgumentParser(description="Makes one attempt of a point of a sweep.", allow_abbrev=False)
-    parser.add_argument("--point", type=Path, help="the point's folder")
-    parser.add_argument("--points", type=Path, help="the folder of all points, with --list and --line")
-    parser.add_argument("--list", type=Path, help="a file with the id of a point on each line")
-    parser.add_argument("--line", type=int, default=0, help="which line, from 0")
-    parser.add_argument("--heartbeat_s", type=float, default=HEARTBEAT_S)
-    parser.add_argument("--grace_s", type=float, default=28.0)
-    parser.add_argument("--requeues", type=int, default=0)
-    parser.add_argument("--lock_fd", type=int)
-    parser.add_argument("--scratch", default="SLURM_TMPDIR")
-    parser.add_argument("--secrets", type=Path)
-    given = parser.parse_args(words)
-    options = Options(given.heartbeat_s, given.grace_s, given.requeues, given.lock_fd, given.scratch, given.secrets)
     try:
-        if given.list is not None:
-            lines = given.list.read_text(encoding="ascii").splitlines()
-            if not 0 <= given.line < len(lines):
-                raise WrongPoint(f"{given.list} has {len(lines)} lines, from 0; asked for {given.line}")
-            given.point = given.points / lines[given.line]
-        elif given.point is None:
-            parser.error("--point, or --points with --list and --line")
-        return attempt(PointFolder(given.point.absolute()), options)
+        return attempt(*_read(sys.argv[1:] if words is None else words))
     except (OSError, WrongPoint) as error:
         print(f"not a point that can be run: {error}", file=sys.stderr)
         return WRONG

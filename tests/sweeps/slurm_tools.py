@@ -1,0 +1,27 @@
+"""What tests share that run points on a Slurm of their own."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from mlperf_sweeps.sbatch import SlurmOptions
+from mlperf_sweeps.slurm import SlurmExecutor
+from slurm_sandbox import Sandbox
+
+
+@contextlib.contextmanager
+def slurm(monkeypatch: pytest.MonkeyPatch, nodes: int, **more: Any) -> Iterator[Sandbox]:
+    """A Slurm of so many nodes, which the clients of this process talk to."""
+    with Sandbox(nodes, **more) as sandbox:
+        for name in ("SLURM_CONF", "PATH"):
+            monkeypatch.setenv(name, sandbox.environment[name])
+        yield sandbox
+
+
+def executor(said: list[str] | None = None, **options: Any) -> SlurmExecutor:
+    """An executor that is quicker to notice things than usual."""
+    given = {"heartbeat_s": 1.0, "poll_s": 0.1, "exclusive": False, "cpus": 1, **options}
+    return SlurmExecutor(SlurmOptions(**given), ([] if said is None else said).append)
