@@ -16,7 +16,8 @@ PAUSES_S = (1.0, 2.0, 5.0, 10.0, 12.0)
 """Five more tries within 30 s: a controller that is started again answers after a few (Slurm 22.05)."""
 SILENCE = re.compile(
     r"Unable to contact slurm controller|Connection (?:refused|reset by peer)|Socket timed out|"
-    r"Zero Bytes were transmitted|[Cc]ommunication connection failure|Unable to establish (?:configuration|control)|Slurm backup controller",
+    r"Zero Bytes were transmitted|[Cc]ommunication connection failure|"
+    r"Unable to establish (?:configuration|control)|Slurm backup controller",
 )
 """What clients say when the controller did not answer, which is no answer about jobs (seen with Slurm 22.05.8)."""
 CLIENTS = ("sbatch", "squeue", "scontrol", "scancel", "sinfo")
