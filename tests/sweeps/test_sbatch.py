@@ -182,6 +182,21 @@ def test_only_jobs_of_this_folder_with_the_number_that_was_noted_are_cancelled(f
     assert executor.states(sweep) == {"a": State.CANCELLED, "b": State.CANCELLED}
 
 
+def test_a_job_that_slurm_could_not_start_and_holds_is_let_go(fake: Path, tmp_path: Path) -> None:
+    sweep = SweepFolder(tmp_path / "sweep")
+    points = [make_point(sweep, name, "true") for name in ("a", "b")]
+    (fake / "sbatch").write_text("echo 7; exit 0")
+    said: list[str] = []
+    executor = SlurmExecutor(SlurmOptions(poll_s=0.01), said.append)
+    executor.start(sweep, points)
+    held, let_go = f"7|0|PENDING|launch failed requeued held|{sbatch.tag(sweep)}:001", f"{tmp_path}/let-go"
+    (fake / "squeue").write_text(f"[ -e {let_go} ] || echo '{held}'")
+    (fake / "scontrol").write_text(f'echo "scontrol $*" >> {tmp_path}/calls; touch {let_go}')
+    executor.wait(sweep, lambda: None)
+    assert calls(fake, "scontrol")[-1] == "scontrol release 7_0"
+    assert said == ["job 7 waits: launch failed requeued held; try: scontrol show job 7"]
+
+
 def test_without_slurm_the_way_out_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", os.path.dirname(sys.executable))
     (problem,) = SlurmExecutor().problems()

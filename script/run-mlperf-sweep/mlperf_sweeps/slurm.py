@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +28,10 @@ SLOWEST_POLL_S = 15.0
 RUNNING = ("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "RESIZING", "SIGNALING", "STAGE_OUT")
 USUAL = ("None", "Resources", "Priority", "JobArrayTaskLimit", "Dependency", "BeginTime", "Cleaning")
 """Reasons for waiting that need nobody's attention."""
+HELD = "launch failed requeued held"
+"""Seen with Slurm 22.05.8 where a controller was killed that had not yet written down that the job was started."""
+RELEASES = 3
+"""So often a job that Slurm holds so is let go by the command that waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,7 @@ class SlurmExecutor:
         self.say = say
         self.client = Client((*sbatch.KEPT, *self.options.environment))
         self._seen_reasons: set[str] = set()
+        self._released: Counter[str] = Counter()
 
     def problems(self) -> tuple[str, ...]:
         """Wrong values, no sbatch, no controller, or what sbatch says to such a job."""
@@ -212,6 +218,14 @@ class SlurmExecutor:
                 self._seen_reasons.add(job.reason)
                 self.say(f"job {job.number} waits: {job.reason}; try: scontrol show job {job.number}")
 
+    def _release(self, sweep: SweepFolder) -> None:
+        """Lets jobs go that Slurm holds because it could not start them; their wrappers see to it that one runs."""
+        for job in self._jobs(sweep):
+            name = job.number if job.index is None else f"{job.number}_{job.index}"
+            if job.reason == HELD and self._released[name] < RELEASES:
+                self._released[name] += 1
+                self.client.ask("scontrol", "release", name)
+
     def wait(self, sweep: SweepFolder, changed: Callable[[], object]) -> None:
         """Waits until no point is queued or running. Raises ExecutorError where Slurm stays silent; the jobs go on."""
         before: dict[str, State] = {}
@@ -224,6 +238,8 @@ class SlurmExecutor:
             if not {State.SUBMITTED, State.RUNNING} & set(now.values()):
                 return
             before = now
+            if HELD in self._seen_reasons:
+                self._release(sweep)
             time.sleep(pause)
             pause = min(SLOWEST_POLL_S, pause * 1.2)
 
