@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -176,6 +178,31 @@ def test_filters_choose_and_facets_count_without_their_own_choice(store: Store) 
         store.find(sort=Sort("nothing"))
 
 
+def test_counts_are_those_of_the_rows_whatever_is_chosen(store: Store) -> None:
+    chance = random.Random(5)
+    values = {"benchmark": ("bert", "gptj"), "precision": ("int8", "fp8", ""), "scenario": ("Offline", "Server")}
+    with store.transaction():
+        for number in range(24):
+            labels = tuple(sorted(chance.sample(("synthetic", "tiny", "unofficial"), chance.randint(0, 2))))
+            place = {name: chance.choice(them) for name, them in values.items()}
+            store.add(made(f"run-{number}", labels=labels, **place), SOURCE)
+    for _ in range(15):
+        chosen = {name: chance.sample(them, 1) for name, them in values.items() if chance.random() < 0.6}
+        wanted = Filter(
+            chosen=chosen,
+            labels=chance.choice(((), (), ("tiny",))),
+            without_labels=chance.choice(((), ("synthetic",))),
+        )
+        counts = store.facets(wanted)
+        assert counts.total == len(store.find(wanted).rows)
+        for name in FACETS:
+            rest = {other: them for other, them in chosen.items() if other != name}
+            rows = store.find(dataclasses.replace(wanted, chosen=rest)).rows
+            assert dict(counts.facets[name]) == Counter(getattr(row, name) for row in rows)
+        rows = store.find(dataclasses.replace(wanted, labels=())).rows
+        assert dict(counts.facets["label"]) == Counter(label for row in rows for label in row.labels)
+
+
 @pytest.mark.parametrize(
     ("text", "count"),
     [("resn", 1), ("RESNET50 x100", 1), ("bert", 0), ("", 1), ('"', 0), ("_", 0), ("resnet50 OR bert", 0),
@@ -293,11 +320,23 @@ def test_an_interrupted_migration_leaves_the_file_as_it_was(tmp_path: Path, monk
         first.add(RESULT, SOURCE)
     steps = (*schema.MIGRATIONS, "ALTER TABLE result ADD COLUMN more TEXT;\nSELECT wrong;\n")
     monkeypatch.setattr(schema, "MIGRATIONS", steps)
-    monkeypatch.setattr(schema, "VERSION", 2)
+    monkeypatch.setattr(schema, "VERSION", len(steps))
     with pytest.raises(sqlite3.OperationalError):
         Store.open(path)
     with pytest.raises(schema.StoreError, match="older version"):
         Store.open(path, read_only=True)
-    monkeypatch.setattr(schema, "MIGRATIONS", (schema.MIGRATIONS[0], "ALTER TABLE result ADD COLUMN more TEXT;\n"))
+    monkeypatch.setattr(schema, "MIGRATIONS", (*steps[:-1], "ALTER TABLE result ADD COLUMN more TEXT;\n"))
     with Store.open(path) as second:
         assert len(second.find().rows) == 1
+
+
+def test_a_file_of_the_first_version_is_brought_to_this_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "results.db"
+    with monkeypatch.context() as before:
+        before.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
+        before.setattr(schema, "VERSION", 1)
+        with Store.open(path) as first:
+            first.add(RESULT, SOURCE)
+    with Store.open(path) as second:
+        assert second.facets().facets["label"] == (("unofficial", 1),)
+        assert schema.is_sound(second.connection)

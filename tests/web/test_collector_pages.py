@@ -16,6 +16,7 @@ import pytest
 from collector_client import TOKENS, collector
 from results_store.model import Figure
 from results_store.store import Store
+from results_web import pages
 from starlette.testclient import TestClient
 from web_builder import DIGITS, HOST, SOURCE, crowd_result, curve_result, fill, published_results, signer
 
@@ -144,7 +145,8 @@ def test_paging_shows_every_result_once(tmp_path: Path) -> None:
     assert sorted(seen) == sorted(ids) and len(ids) == 230
 
 
-def test_filters_of_pages_and_of_the_api_agree(shown: Shown) -> None:
+def test_filters_of_pages_and_of_the_api_agree(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "BATCH", 3)
     for words in ("benchmark=digits", "q=volunteer", "label=test+run", "without=unofficial", "kind=published",
                   "accelerator=NVIDIA+L40S&scenario=Server"):  # fmt: skip
         page_text = shown.client.get(f"/?all=1&{words}").text

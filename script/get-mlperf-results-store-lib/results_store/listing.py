@@ -13,9 +13,9 @@ import binascii
 import functools
 import json
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from results_store.objects import kept_text
@@ -30,6 +30,9 @@ CHOICES = (*FACETS, "suite", "round", "category", "tier", "device", "data_kind",
 SORTS = ("added", "made_utc", "value", "benchmark", "scenario", "precision", "division", "accelerator", "stack",
          "submitter", "system_name")  # fmt: skip
 """What results can be sorted by; `added` is the order in which they came."""
+
+NEW_CONTRIBUTOR = "new contributor"
+"""The label of results whose key no moderator knows; it is not kept, because it ends when one does."""
 
 LARGEST_PAGE = 100_000
 _WORD = re.compile(r"\w+")
@@ -67,7 +70,8 @@ class Sort:
 class Row(NamedTuple):
     """A result as a table shows it: a tuple, because a table may have tens of thousands.
 
-    system_key, key: as of Result. signer: a key id or ""; alias: its name or "".
+    system_key, key: as of Result. signer: a key id or ""; alias: its name or "". labels: those that are kept, and
+    NEW_CONTRIBUTOR.
     """
 
     id: str
@@ -147,14 +151,14 @@ def match_of(text: str) -> str:
     return " ".join(f'"{word}"*' for word in words)
 
 
-def where(wanted: Filter, but: str = "", state: str = "listing.state") -> Sql:
-    """The condition of a filter, without what it says of the facet `but`. Raises BadQuery."""
+def where(wanted: Filter, state: str = "listing.state") -> Sql:
+    """The condition of a filter. Raises BadQuery."""
     unknown = sorted(set(wanted.chosen) - set(CHOICES))
     if unknown:
         raise BadQuery(f"results cannot be chosen by {', '.join(unknown)}; by: {', '.join(CHOICES)}")
     parts = [_any_of(state, wanted.states)]
-    parts += [_any_of(f"listing.{name}", found) for name, found in wanted.chosen.items() if found and name != but]
-    if wanted.labels and but != "label":
+    parts += [_any_of(f"listing.{name}", found) for name, found in wanted.chosen.items() if found]
+    if wanted.labels:
         inner = _any_of("label", wanted.labels)
         parts.append(Sql(f"listing.seq IN (SELECT seq FROM label WHERE {inner.text})", inner.values))
     if wanted.without_labels:
@@ -194,10 +198,8 @@ def page_sql(wanted: Filter, sort: Sort, after: str, limit: int) -> Sql:
     if not 1 <= limit <= LARGEST_PAGE:
         raise BadQuery(f"a page has 1 to {LARGEST_PAGE} rows, got {limit}")
     column = "listing.seq" if sort.by == "added" else f"listing.{sort.by}"
-    is_plain = sort.by == "added" and not wanted.chosen and not wanted.text.strip()
-    condition = where(
-        wanted, state="+listing.state" if is_plain else "listing.state"
-    )  # with a +, no index is used for it
+    # with a +, no index is used for it: the newest are found from the end on, and few rows are hidden
+    condition = where(wanted, state="+listing.state" if sort.by == "added" else "listing.state")
     text, values = condition.text, condition.values
     if after:
         place = _place(sort, after)
@@ -212,8 +214,9 @@ def page_sql(wanted: Filter, sort: Sort, after: str, limit: int) -> Sql:
 
 
 @functools.lru_cache(maxsize=1024)
-def _labels(text: str) -> tuple[str, ...]:
-    return tuple(json.loads(text))
+def _labels(text: str, trust: str = "") -> tuple[str, ...]:
+    kept = tuple(json.loads(text))
+    return (*kept, NEW_CONTRIBUTOR) if trust == "none" else kept
 
 
 _SIGNER, _ALIAS, _BETTER, _VALID, _LABELS = map(
@@ -226,52 +229,96 @@ def signers_of(found: Sequence[Sequence[Any]]) -> set[str]:
     return {columns[2 + _SIGNER] for columns in found} - {""}
 
 
-def row_of(columns: Sequence[Any], aliases: Mapping[str, str]) -> Row:
-    """The row of a page's statement; its columns after the first two are in the order of Row."""
-    found = list(columns[2:])
-    found[_ALIAS] = aliases.get(found[_SIGNER], "")
-    found[_BETTER] = bool(found[_BETTER])
-    found[_VALID] = None if found[_VALID] is None else bool(found[_VALID])
-    found[_LABELS] = _labels(found[_LABELS])
-    return Row._make(found)
+def rows_of(found: Sequence[Sequence[Any]], signers: Mapping[str, tuple[str, str]]) -> tuple[Row, ...]:
+    """The rows of a page's statement, whose columns after the first two are in Row's order. signers: alias, trust."""
+    columns: list[Any] = list(zip(*found, strict=True))[2:]
+    if not columns:
+        return ()
+    signed = [signers.get(key, ("", "")) for key in columns[_SIGNER]]
+    columns[_ALIAS] = [alias for alias, _ in signed]
+    columns[_BETTER] = [bool(value) for value in columns[_BETTER]]
+    columns[_VALID] = [None if value is None else bool(value) for value in columns[_VALID]]
+    columns[_LABELS] = [_labels(text, trust) for text, (_, trust) in zip(columns[_LABELS], signed, strict=True)]
+    return tuple(map(Row._make, zip(*columns, strict=True)))
 
 
-def _hint(wanted: Filter) -> str:
-    """The index that has all facets, where it is enough: the planner prefers an order to it, at a read of each row."""
-    return " INDEXED BY listing_facets" if set(wanted.chosen) <= set(FACETS) and not wanted.text.strip() else ""
+Groups = Sequence[tuple[Any, ...]]
+"""Combinations of values in the order of FACETS and of labels, as JSON, each with the number of its results."""
 
-
-def facet_sql(wanted: Filter, name: str) -> Sql:
-    """The statement that counts a facet's values."""
-    condition = where(wanted, name)
-    if name == "label":
-        source = "label JOIN listing ON listing.seq = label.seq"
-        column = "label.label"
-    else:
-        source, column = f"listing{_hint(wanted)}", f"listing.{name}"
-    return Sql(
-        f"SELECT {column}, count(*) FROM {source} WHERE {condition.text} GROUP BY 1 ORDER BY 2 DESC, 1",
-        condition.values,
-    )
-
-
-_INDEXED = ("benchmark", "precision", "scenario", "division", "kind", "accelerator", "stack")
-"""The facets in the order of the index, in which they are grouped without a sort."""
+_INDEXED = ("benchmark", "precision", "scenario", "division", "kind", "accelerator", "stack", "labels")
+"""The facets in the order of the index `listing_facets`, in which they are grouped without a sort."""
 
 
 def groups_sql(wanted: Filter) -> Sql:
-    """The statement that counts all combinations of values of the facets, which stand in the order of FACETS."""
-    condition = where(wanted)
+    """The statement of the groups that fit in all facets that are chosen, but for one at most. Raises BadQuery."""
+    others = {name: values for name, values in wanted.chosen.items() if name not in FACETS}
+    condition = where(replace(wanted, chosen=others, labels=(), without_labels=()))
+    text, values = condition.text, condition.values
+    chosen = [_any_of(f"listing.{name}", found) for name in FACETS if (found := wanted.chosen.get(name))]
+    if len(chosen) > 1:
+        text += f" AND {' + '.join(f'({one.text})' for one in chosen)} >= {len(chosen) - 1}"
+        values = (*values, *(value for one in chosen for value in one.values))
+    # the planner prefers an order to the index that has all columns, at a read of each row
+    hint = "" if others or wanted.text.strip() else " INDEXED BY listing_facets"
+    columns = ", ".join(f"listing.{name}" for name in (*FACETS, "labels"))
     grouped = ", ".join(f"listing.{name}" for name in _INDEXED)
-    columns = ", ".join(f"listing.{name}" for name in FACETS)
-    text = f"SELECT {columns}, count(*) FROM listing{_hint(wanted)} WHERE {condition.text} GROUP BY {grouped}"
-    return Sql(text, condition.values)
+    return Sql(f"SELECT {columns}, count(*) FROM listing{hint} WHERE {text} GROUP BY {grouped}", values)
 
 
-def counts_of(groups: Sequence[Sequence[Any]]) -> dict[str, tuple[tuple[str, int], ...]]:
-    """How often each value of each facet is there, the most frequent first, from the rows of `groups_sql`."""
-    found: dict[str, Counter[str]] = {name: Counter() for name in FACETS}
-    for *values, count in groups:
-        for name, value in zip(FACETS, values, strict=True):
-            found[name][value] += count
-    return {name: tuple(sorted(counts.items(), key=lambda one: (-one[1], one[0]))) for name, counts in found.items()}
+def _frequent(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(counts.items(), key=lambda one: (-one[1], one[0])))
+
+
+def _count(groups: Groups, place: int) -> dict[str, int]:
+    """How many results have each value of a column of the groups."""
+    found: dict[str, int] = defaultdict(int)
+    for group in groups:
+        found[group[place]] += group[-1]
+    return found
+
+
+def _count_labels(groups: Groups) -> dict[str, int]:
+    found: dict[str, int] = defaultdict(int)
+    for text, count in _count(groups, -2).items():
+        for label in set(_labels(text)):
+            found[label] += count
+    return found
+
+
+def without(groups: Groups, labels: Sequence[str]) -> Groups:
+    """The groups that have none of the labels."""
+    unwanted = set(map(kept_text, labels))
+    texts = {text for text in {group[-2] for group in groups} if not unwanted.isdisjoint(_labels(text))}
+    return [group for group in groups if group[-2] not in texts] if texts else groups
+
+
+def most_frequent(groups: Groups, names: Sequence[str]) -> dict[str, str]:
+    """The most frequent value of the first of these facets, then of the second among its results, and so on; the empty
+    text is none, and the last that is there ends it."""
+    found: dict[str, str] = {}
+    for place in map(FACETS.index, names):
+        value = next((value for value, _ in _frequent(_count(groups, place)) if value), "")
+        if not value:
+            break
+        found[FACETS[place]] = value
+        groups = [group for group in groups if group[place] == value]
+    return found
+
+
+def counts_of(groups: Groups, wanted: Filter) -> Counts:
+    """How many results of the groups a filter has; groups of `groups_sql` for it, or for one that chooses less."""
+    fitting, missing = without(groups, wanted.without_labels), dict[str, Groups]()
+    for name in (*FACETS, "label"):  # from what fits so far, and from what misses one other choice, take what misses
+        chosen = wanted.labels if name == "label" else wanted.chosen.get(name)
+        if not chosen:
+            continue
+        values, place = set(map(kept_text, chosen)), -2 if name == "label" else FACETS.index(name)
+        if name == "label":
+            values = {text for text in {group[-2] for group in groups} if not values.isdisjoint(_labels(text))}
+        missing = {other: [group for group in left if group[place] in values] for other, left in missing.items()}
+        missing[name] = [group for group in fitting if group[place] not in values]
+        fitting = [group for group in fitting if group[place] in values]
+    counts = {name: _count([*fitting, *missing.get(name, ())], place) for place, name in enumerate(FACETS)}
+    counts["label"] = _count_labels([*fitting, *missing.get("label", ())])
+    total = sum(group[-1] for group in fitting)
+    return Counts(total, {name: _frequent(found) for name, found in counts.items()})

@@ -102,7 +102,14 @@ CREATE INDEX label_seq ON label (seq);
 CREATE VIRTUAL TABLE search USING fts5(words, tokenize = "unicode61 remove_diacritics 2");
 """
 
-MIGRATIONS = (_FIRST,)
+_SECOND = """
+DROP INDEX listing_facets;
+CREATE INDEX listing_facets ON listing (
+    state, benchmark, precision, scenario, division, kind, accelerator, stack, labels
+);
+"""
+
+MIGRATIONS = (_FIRST, _SECOND)
 """What leads from version 0, an empty file, to the version of this number; never changed once released."""
 
 VERSION = len(MIGRATIONS)

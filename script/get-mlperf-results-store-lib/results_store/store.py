@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from results_store import listing
-from results_store.listing import Counts, Filter, Page, Sort
+from results_store.listing import Counts, Filter, Groups, Page, Sort
 from results_store.model import Configuration, NewResult, Result, Signer, Source, System
 from results_store.objects import kept_text
 from results_store.reading import configuration_of, read_result, system_of
@@ -26,7 +26,7 @@ from results_store.writing import AddedRow, add_result, drop_body, set_states
 What = Literal["hide", "unhide", "note", "block", "unblock", "know", "withdraw"]
 _OF_A_KEY = ("block", "unblock", "know")
 _SHORT_WAIT_MS = 200
-_ALIAS = "SELECT alias FROM signer WHERE key_id = ?"
+_SIGNER = "SELECT alias, trust FROM signer WHERE key_id = ?"
 _TRUST = {"block": "blocked", "unblock": "none", "know": "known"}
 
 
@@ -163,22 +163,19 @@ class Store:
         sort = sort or Sort()
         sql = listing.page_sql(wanted or Filter(), sort, after, limit)
         found = self._db.execute(sql.text, sql.values).fetchall()
-        signers = listing.signers_of(found)
-        aliases = {key: str(one[0]) for key in signers if (one := self._one(_ALIAS, key)) is not None}
-        rows = tuple(listing.row_of(columns, aliases) for columns in found[:limit])
+        signers = {key: self._db.execute(_SIGNER, (key,)).fetchone() for key in listing.signers_of(found)}
+        rows = listing.rows_of(found[:limit], signers)
         next_key = listing.key_of(sort, found[limit - 1][1], found[limit - 1][0]) if len(found) > limit else ""
         return Page(rows, next_key)
 
+    def groups(self, wanted: Filter | None = None) -> Groups:
+        """What `listing.counts_of` counts the facets of: for this filter, and for those that choose more of them."""
+        sql = listing.groups_sql(wanted or Filter())
+        return self._db.execute(sql.text, sql.values).fetchall()
+
     def facets(self, wanted: Filter | None = None) -> Counts:
         """How many results a filter has, and how many for each value of each facet. Raises BadQuery."""
-        wanted = wanted or Filter()
-        together = listing.groups_sql(wanted)
-        groups = self._db.execute(together.text, together.values).fetchall()
-        counted = listing.counts_of(groups)
-        for name in (*(name for name in listing.FACETS if wanted.chosen.get(name)), "label"):
-            sql = listing.facet_sql(wanted, name)
-            counted[name] = tuple((value, count) for value, count in self._db.execute(sql.text, sql.values))
-        return Counts(sum(row[-1] for row in groups), counted)
+        return listing.counts_of(self.groups(wanted), wanted or Filter())
 
     def configuration(self, key: str) -> Configuration | None:
         """The configuration of a key: without round, division, category and facts, which its results may differ in."""

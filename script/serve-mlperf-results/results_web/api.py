@@ -5,12 +5,10 @@ Every object has `format`, the number of this form; what is not published carrie
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import json
+import re
 from collections.abc import Iterable, Sequence
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from mlperf_results.csvcells import guarded
@@ -25,7 +23,7 @@ from starlette.routing import Route
 
 from .guard import tagged
 from .links import Links, ServerLinks
-from .pages import MOST_OF_CONFIGURATION, filter_of, rows_of_query
+from .pages import MOST_OF_CONFIGURATION, filter_of, row_batches, rows_of_query
 from .queries import TableQuery, query_of
 from .shown import plain
 from .tables import COLUMNS, SORTS
@@ -103,26 +101,37 @@ class _Cells(dict[str, str]):
     """Texts as cells, each made once: most texts of a table are in many of its rows."""
 
     def __missing__(self, text: str) -> str:
-        self[text] = cell = guarded(plain(text))
+        cell = guarded(plain(text))
+        if _SPECIAL.search(cell):
+            cell = '"' + cell.replace('"', '""') + '"'
+        self[text] = cell
         return cell
 
 
+_SPECIAL: Final = re.compile(r'[",\r\n]')
 _AS_IT_IS: Final = tuple(name for name in Row._fields if name not in NOT_IN_CSV)
+_NUMBERS: Final = frozenset(("accelerator_count", "nodes", "value"))
 CSV_HEADINGS: Final = (*_AS_IT_IS, "valid", "better", "labels", "url")
 _VERDICTS: Final = {True: "VALID", False: "INVALID", None: ""}
+_BETTER: Final = {True: "higher", False: "lower"}
 
 
-def csv_text(rows: Iterable[Row], link: Links) -> bytes:
+def csv_text(batches: Iterable[Sequence[Row]], link: Links) -> bytes:
     """Rows as CSV; a cell that a spreadsheet would calculate has an apostrophe before it."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(CSV_HEADINGS)
-    cells, values_of = _Cells(), attrgetter(*_AS_IT_IS)
-    for row in rows:
-        values = [cells[value] if type(value) is str else value for value in values_of(row)]
-        better = "higher" if row.higher_is_better else "lower"
-        writer.writerow((*values, _VERDICTS[row.valid], better, cells["; ".join(row.labels)], link.result(row.id)))
-    return stream.getvalue().encode("utf-8", "backslashreplace")
+    cells, parts = _Cells(), [",".join(CSV_HEADINGS)]
+    for rows in batches:
+        columns = dict(zip(Row._fields, zip(*rows, strict=True), strict=bool(rows)))
+        texts: list[Iterable[str]] = [
+            map(repr if name in _NUMBERS else cells.__getitem__, columns.get(name, ())) for name in _AS_IT_IS
+        ]
+        texts += [
+            map(_VERDICTS.__getitem__, columns.get("valid", ())),
+            map(_BETTER.__getitem__, columns.get("higher_is_better", ())),
+            map(cells.__getitem__, map("; ".join, columns.get("labels", ()))),
+            map(link.result, columns.get("id", ())),
+        ]
+        parts += map(",".join, zip(*texts, strict=True))
+    return "\n".join((*parts, "")).encode("utf-8", "backslashreplace")
 
 
 def _collector(request: Request) -> Collector:
@@ -151,7 +160,7 @@ async def results_csv(request: Request) -> Response:
     query = _query(request)
 
     def made(store: Store) -> bytes:
-        return csv_text(rows_of_query(store, query, MOST_ROWS_CSV).rows, LINK)
+        return csv_text(row_batches(store, query, MOST_ROWS_CSV), LINK)
 
     answer = tagged(request, await _collector(request).database.read(made), "text/csv; charset=utf-8")
     answer.headers["Content-Disposition"] = 'attachment; filename="results.csv"'

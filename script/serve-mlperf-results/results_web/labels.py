@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
-from results_store.listing import Row
+from results_store.listing import NEW_CONTRIBUTOR
 from results_store.model import Signer
 from results_store.store import Store
 
-NEW_CONTRIBUTOR: Final = "new contributor"
 OUTLIER: Final = "outlier"
 LEAST_FOR_OUTLIERS: Final = 5
 """Results of a configuration from which on one of them can be called an outlier."""
@@ -46,10 +45,3 @@ def signer_labels(store: Store, signer: Signer | None) -> tuple[str, ...]:
     """The label of a result whose key no moderator knows."""
     known = store.signer(signer.key_id) if signer is not None else None
     return (NEW_CONTRIBUTOR,) if known is not None and known.trust == "none" else ()
-
-
-def labelled(store: Store, rows: Sequence[Row]) -> tuple[Row, ...]:
-    """The rows with the label of those whose key no moderator knows."""
-    keys = {row.signer for row in rows if row.signer}
-    new = {key for key in keys if (known := store.signer(key)) is not None and known.trust == "none"}
-    return tuple(row._replace(labels=(*row.labels, NEW_CONTRIBUTOR)) if row.signer in new else row for row in rows)

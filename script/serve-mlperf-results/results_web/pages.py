@@ -5,17 +5,17 @@ Each function asks the store and gives finished HTML; None where there is no suc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
 from mlperf_results.stepplot import StepPoint
-from results_store.listing import BadQuery, Counts, Filter, Page, Row, Sort
+from results_store.listing import BadQuery, Counts, Filter, Groups, Page, Row, Sort, counts_of, most_frequent, without
 from results_store.model import Result
 from results_store.store import Store
 
 from . import charts, comparison
-from .labels import labelled, usual_range
+from .labels import usual_range
 from .links import Links
 from .queries import FACETS, TableQuery
 from .render import page
@@ -35,6 +35,7 @@ from .tables import COLUMNS, DEFAULT_COLUMNS, name_of, row_system, table_of
 PAGE_SIZE = 100
 MOST_OF_CONFIGURATION = 1_000
 """Results of one configuration that its page is made of, the newest ones."""
+BATCH = 1_000
 NEWEST = 3
 FEW = 30
 """As many results are simply all shown to who asks for nothing."""
@@ -88,31 +89,33 @@ def sort_of(query: TableQuery) -> Sort:
 def rows_of_query(store: Store, query: TableQuery, limit: int) -> Page:
     """The rows of a page; the first page for a place that no page has."""
     try:
-        found = store.find(filter_of(query), sort_of(query), query.after, limit)
+        return store.find(filter_of(query), sort_of(query), query.after, limit)
     except BadQuery:
-        found = store.find(filter_of(query), sort_of(query), "", limit)
-    return Page(labelled(store, found.rows), found.next_key)
+        return store.find(filter_of(query), sort_of(query), "", limit)
 
 
-def default_query(store: Store) -> TableQuery:
+def row_batches(store: Store, query: TableQuery, most: int) -> Iterator[tuple[Row, ...]]:
+    """The rows of all pages from a query's on, a thousand at a time: all at once would fill the memory."""
+    for _ in range(0, most, BATCH):
+        found = rows_of_query(store, query, BATCH)
+        yield found.rows
+        if not found.next_key:
+            break
+        query = query.page_after(found.next_key)
+
+
+def default_query(store: Store, groups: Groups) -> TableQuery:
     """What is shown to who asks for nothing: the benchmark, scenario and precision with the most results of real
     inputs, the best value first: results that can be compared with each other. Where there are few, all of them."""
-    if len(store.find(limit=FEW + 1).rows) <= FEW:
+    if sum(group[-1] for group in groups) <= FEW:
         return TableQuery()
-    facets = {"without": "synthetic"}
-    for name in ("benchmark", "scenario", "precision"):
-        found = _most(store.facets(filter_of(TableQuery(facets=facets))).facets.get(name, ()))
-        if not found:
-            return TableQuery(is_default=True)
-        facets[name] = found
+    facets = most_frequent(without(groups, ["synthetic"]), ("benchmark", "scenario", "precision"))
+    if not facets:
+        return TableQuery(is_default=True)
+    facets["without"] = "synthetic"
     first = store.find(filter_of(TableQuery(facets=facets)), limit=1).rows
     is_latency = bool(first) and not first[0].higher_is_better
     return TableQuery(facets, sort="value" if is_latency else "-value", is_default=True)
-
-
-def _most(counts: Sequence[tuple[str, int]]) -> str:
-    named = [pair for pair in counts if pair[0]]
-    return max(named, key=lambda pair: pair[1])[0] if named else ""
 
 
 def _form(counts: Counts, query: TableQuery) -> Form:
@@ -149,11 +152,12 @@ def _chips(query: TableQuery, link: Links) -> list[Chip]:
 
 def table_page(store: Store, site_name: str, link: Links, query: TableQuery) -> str:
     """The table, with its form and, in the default view, the newest results that were not published."""
+    groups = store.groups(filter_of(query))
     if query.is_default:
-        query = default_query(store)
-    found, counts = rows_of_query(store, query, PAGE_SIZE), store.facets(filter_of(query))
+        query = default_query(store, groups)
+    found, counts = rows_of_query(store, query, PAGE_SIZE), counts_of(groups, filter_of(query))
     address = replace(query, after="").address()
-    newest = labelled(store, store.find(UNPUBLISHED, limit=NEWEST).rows) if query.is_default else ()
+    newest = store.find(UNPUBLISHED, limit=NEWEST).rows if query.is_default else ()
     return page(
         "home",
         site_name,
@@ -183,7 +187,7 @@ def _heading(query: TableQuery, site_name: str) -> str:
 
 def rows_of(store: Store, name: str, value: str, limit: int = MOST_OF_CONFIGURATION) -> tuple[Row, ...]:
     """The newest rows whose `name` is `value`."""
-    return labelled(store, store.find(Filter(chosen={name: (value,)}), limit=limit).rows)
+    return store.find(Filter(chosen={name: (value,)}), limit=limit).rows
 
 
 def configuration_page(store: Store, site_name: str, link: Links, key: str) -> str | None:
@@ -263,7 +267,7 @@ def system_page(store: Store, site_name: str, link: Links, key: str) -> str | No
     if system is None:
         return None
     wanted = Filter(chosen={"system_key": (key,)})
-    rows = labelled(store, store.find(wanted, Sort("benchmark", False), limit=MOST_OF_CONFIGURATION).rows)
+    rows = store.find(wanted, Sort("benchmark", False), limit=MOST_OF_CONFIGURATION).rows
     return page(
         "list",
         site_name,

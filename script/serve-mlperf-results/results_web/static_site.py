@@ -24,7 +24,6 @@ from results_store.schema import StoreError
 from results_store.store import Store
 
 from . import api, pages
-from .labels import labelled
 from .links import FileLinks
 from .render import page, style
 from .resultpage import result_page
@@ -130,7 +129,7 @@ def _pages(store: Store, site_name: str, rows: Sequence[Row]) -> Iterator[tuple[
     words = {"verifications": list(VERIFICATIONS.items()), "labels": list(LABELS.items())}
     yield "about.html", page("about", site_name, top, here="about", title="What the labels mean", **words)
     yield "style.css", style()
-    yield "results.csv", api.csv_text(rows, top).decode()
+    yield "results.csv", api.csv_text([rows], top).decode()
     yield MARK, api.json_text(api.results_object(rows, len(rows), "", top)).decode()
 
 
@@ -143,7 +142,7 @@ def write_site(store: Store, output: Path, site_name: str) -> Written:
     if output.is_dir() and any(output.iterdir()) and not is_ours:
         raise SiteError(f"--output={output} has other files in it\nhint: name a new folder, or an empty one")
     unfinished, before = (output.with_name(f".{output.name}.{os.getpid()}.{word}") for word in ("part", "old"))
-    rows = labelled(store, store.find(Filter(), limit=MOST_ROWS).rows)
+    rows = store.find(Filter(), limit=MOST_ROWS).rows
     count = 0
     try:
         for name, text in _pages(store, site_name, rows):
