@@ -44,12 +44,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     if policy not in POLICIES:
         return {"return": 1, "error": f"--policy={policy} is not known\n  allowed: {', '.join(POLICIES)}"}
     try:
-        chosen = choose.choose(str(env.get("CM_RECORDED_MACHINE", "") or ""), Path.cwd())
+        machine = choose.of_call(i)
     except choose.MachineError as error:
         return {"return": 1, "error": str(error)}
-    if chosen.banner:
-        print(chosen.banner)
-    machine = i.get("machine") or chosen.machine
     asked = asked_in(env, machine)
     found = look(machine, asked)
     rights = packages.rights(machine)

@@ -12,7 +12,6 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 import re
 import sys
 import tempfile
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from machine_facts import choose, nvidia, toolkits
@@ -45,15 +44,14 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Prints the properties of each device and sets the recipe's keys; CM's answer."""
     env = i["env"]
     try:
-        chosen = choose.choose(str(env.get("CM_RECORDED_MACHINE", "") or ""), Path.cwd())
-        if chosen.banner:
-            print(chosen.banner)
-        machine, asked = i.get("machine") or chosen.machine, _asked(env)
+        machine, asked = choose.of_call(i), _asked(env)
         if asked.nvcc:
             devices = _by_toolkit(machine, asked)
         else:
             is_wanted = env.get("CM_CUDA_DEVICES_SOURCE") == "nvml"
-            why = ON_RECORDED if chosen.banner else "as asked" if is_wanted else "there is no nvcc to compile with"
+            why = "as asked" if is_wanted else "there is no nvcc to compile with"
+            if env.get("CM_RECORDED_MACHINE"):
+                why = ON_RECORDED
             print(f"get-cuda-devices: asking nvidia-smi (NVML): {why}", file=sys.stderr)
             devices = _by_driver(machine, asked)
     except (DevicesError, choose.MachineError, query.CompileError) as error:

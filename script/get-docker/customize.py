@@ -9,7 +9,6 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
 import os
-from pathlib import Path
 from typing import Any
 
 from machine_facts import choose, findings, packages, versions
@@ -30,12 +29,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Sets the keys of the engine that is chosen; an error with what to do where none can start a container."""
     env = i["env"]
     try:
-        chosen = choose.choose(str(env.get("CM_RECORDED_MACHINE", "") or ""), Path.cwd())
+        machine = choose.of_call(i)
     except choose.MachineError as error:
         return {"return": 1, "error": str(error)}
-    if chosen.banner:
-        print(chosen.banner)
-    machine = i.get("machine") or chosen.machine
     action = str(env.get("CM_DOCKER_ACTION", "") or "")
     rights = packages.rights(machine)
     if action == "install":

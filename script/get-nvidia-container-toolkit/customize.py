@@ -9,7 +9,6 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
 import re
-from pathlib import Path
 from typing import Any
 
 from machine_facts import choose, findings, packages
@@ -32,10 +31,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     if not re.fullmatch(r"\d+(\.\d+){0,3}", minimum):
         return {"return": 1, "error": f"--min={minimum} is not a version, such as 1.4.0\n  hint: --min=1.4.0"}
     try:
-        chosen = choose.choose(str(env.get("CM_RECORDED_MACHINE", "") or ""), Path.cwd())
+        machine = choose.of_call(i)
     except choose.MachineError as error:
         return {"return": 1, "error": str(error)}
-    machine = i.get("machine") or chosen.machine
     told = state.get("container_engines")  # not there when a run is only planned: a plan hands no state on
     engines = told or []
     there = toolkit.look(machine)

@@ -8,7 +8,6 @@ from __future__ import annotations
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
-from pathlib import Path
 from typing import Any
 
 from machine_facts import choose, findings
@@ -27,13 +26,11 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Sets the driver's keys; an error where there is no driver, or it will not do, with what to do."""
     env = i["env"]
     try:
-        chosen = choose.choose(str(env.get("CM_RECORDED_MACHINE", "") or ""), Path.cwd())
+        machine = choose.of_call(i)
         asked = judge.asked_in(env)
     except (choose.MachineError, judge.AskError) as error:
         return {"return": 1, "error": str(error)}
-    if chosen.banner:
-        print(chosen.banner)
-    there = seen.look(i.get("machine") or chosen.machine)
+    there = seen.look(machine)
     found = judge.judge(there, asked)
     rights = there.packages.rights
     i["state"]["nvidia_driver"] = {

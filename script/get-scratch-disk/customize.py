@@ -10,7 +10,6 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 import shlex
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from machine_facts import choose, findings, packages
@@ -30,15 +29,10 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Prints each candidate with the verdict on it and sets the keys of the chosen one; code 16 when none fits."""
     env = i["env"]
     try:
-        chosen = choose.choose(str(env.get("CM_RECORDED_MACHINE", "") or ""), Path.cwd())
+        machine = choose.of_call(i)
         wanted = filters.parse(str(env.get("CM_SCRATCH_DISK_FILTER", "") or ""))
-    except choose.MachineError as error:
+    except (choose.MachineError, filters.FilterError) as error:
         return {"return": 1, "error": str(error)}
-    except filters.FilterError as error:
-        return {"return": 1, "error": str(error)}
-    if chosen.banner:
-        print(chosen.banner)
-    machine = i.get("machine") or chosen.machine
     with_os_disk = findings.is_yes(env.get("CM_SCRATCH_DISK_INCLUDE_OS"))
     taken, judged = filters.choose(mounts.look(machine), wanted, with_os_disk=with_os_disk)
     idle = mounts.unmounted(machine)

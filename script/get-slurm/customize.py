@@ -5,7 +5,6 @@ from __future__ import annotations
 if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
-from pathlib import Path
 from typing import Any
 
 from machine_facts import choose, versions
@@ -24,12 +23,9 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Sets the keys of the Slurm that the commands on PATH belong to."""
     env = i["env"]
     try:
-        chosen = choose.choose(str(env.get("CM_RECORDED_MACHINE", "") or ""), Path.cwd())
+        machine = choose.of_call(i)
     except choose.MachineError as error:
         return {"return": 1, "error": str(error)}
-    if chosen.banner:
-        print(chosen.banner)
-    machine = i.get("machine") or chosen.machine
     only_looks = str(env.get("CM_SLURM_ACTION", "") or "") == "look"
     if missing := facts.missing_clients(machine):
         if only_looks:

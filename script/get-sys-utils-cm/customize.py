@@ -41,14 +41,11 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         print("get-sys-utils-cm: skipped, as --skip says; nothing was looked for")
         return {"return": 0, "skip": True}
     try:
-        chosen = choose.choose(str(env.get("CM_RECORDED_MACHINE", "") or ""), Path.cwd())
+        machine = choose.of_call(i)
         wanted = tools.named(str(env.get("CM_SYS_UTILS_TOOLS", "") or "all"))
         required = tools.named(str(env.get("CM_SYS_UTILS_REQUIRED", "") or ""))
     except (choose.MachineError, tools.ToolError) as error:
         return {"return": 1, "error": str(error)}
-    if chosen.banner:
-        print(chosen.banner)
-    machine = i.get("machine") or chosen.machine
     if findings.is_yes(env.get("CM_SYS_UTILS_SHOW_JETSON")):
         return _show_jetson(machine)
     env["CM_SYS_UTILS_SIMULATED"] = "yes" if machine.is_recorded else "no"

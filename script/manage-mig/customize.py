@@ -30,10 +30,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Prints the state or the plan, sets the keys, and carries the plan out where that is asked for."""
     env = i["env"]
     try:
-        chosen = choose.choose(_text(env, "CM_RECORDED_MACHINE"), Path.cwd())
-        if chosen.banner:
-            print(chosen.banner)
-        machine = i.get("machine") or chosen.machine
+        machine = choose.of_call(i)
         driver = nvidia.look(machine)
         if not driver.is_working:
             told = driver.trouble or "no NVIDIA driver answers, so there is no GPU to partition"

@@ -38,10 +38,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Prints the plan or carries it out; the code is that of what was run inside."""
     env, state = i["env"], i["state"]
     try:
-        chosen = choose.choose(str(env.get("CM_RECORDED_MACHINE", "") or ""), Path.cwd())
-        if chosen.banner:
-            print(chosen.banner)
-        machine = i.get("machine") or chosen.machine
+        machine = choose.of_call(i)
         asked = request.request_of(env, machine.environment)
         engines = list(state.get("container_engines") or [])
         # The checkout is on this machine, also where the plan is for a recorded one.

@@ -32,10 +32,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     """Prints the table and the plan, and carries it out where that is asked for."""
     env = i["env"]
     try:
-        chosen = choose.choose(_text(env, "CM_RECORDED_MACHINE"), Path.cwd())
-        if chosen.banner:
-            print(chosen.banner)
-        machine = i.get("machine") or chosen.machine
+        machine = choose.of_call(i)
         if _text(env, "CM_TUNE_SYSTEM_UNDO_FILE"):
             return _undo(machine, env)
         system = settings.look(machine)

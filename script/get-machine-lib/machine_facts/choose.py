@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from . import probe
 
@@ -58,6 +59,16 @@ def choose(name: str, start: Path) -> Chosen:
             f"{folder / 'machine.json'} cannot be read: {error}\n"
             "  hint: it is a JSON object with note, environment, user, disks and commands; see script/get-machine-lib"
         ) from error
+
+
+def of_call(i: Mapping[str, Any]) -> probe.Machine:
+    """The machine that the call of a hook looks at: ``machine`` of a caller in Python, else that of the input
+    ``machine`` (CM_RECORDED_MACHINE), whose banner is printed. Raises MachineError.
+    """
+    chosen = choose(str(i["env"].get("CM_RECORDED_MACHINE") or ""), Path.cwd())
+    if chosen.banner:
+        print(chosen.banner)
+    return i.get("machine") or chosen.machine
 
 
 def shipped() -> tuple[str, ...]:
