@@ -42,6 +42,15 @@ def read_facts(folder: Path) -> DatasetFacts:
     return DatasetFacts(is_synthetic=bool(values.get("is_synthetic", False)))
 
 
+def listed_cases(folder: Path, key: str, hint: str) -> tuple[str, ...]:
+    """Return the names that dataset.json of a synthetic data set lists under `key`; raises HarnessError with `hint`
+    when it lists none."""
+    listed = json.loads((folder / FACTS_FILE).read_text(encoding="utf-8")).get(key)
+    if not isinstance(listed, list) or not listed or not all(isinstance(case, str) for case in listed):
+        raise HarnessError(f"{folder / FACTS_FILE}: {key} is {listed!r}; it should name the cases", hint)
+    return tuple(listed)
+
+
 class Dataset(Protocol):
     """An opened validation set; indices are 0 to `count` - 1."""
 

@@ -11,7 +11,6 @@ Reading needs the package nibabel.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.calibrationlists import official_list
-from harness.datasets.base import FACTS_FILE, DatasetFacts, ListedSamples, read_facts
+from harness.datasets.base import DatasetFacts, ListedSamples, listed_cases, read_facts
 from harness.errors import HarnessError
 from harness.media.nifti import find_problems, read_volume, require_none
 
@@ -105,12 +104,7 @@ class Brats19Dataset:
 
 def _open(folder: Path, key: str, official: tuple[str, ...]) -> Brats19Dataset:
     facts = read_facts(folder)
-    cases = official
-    if facts.is_synthetic:
-        cases = tuple(json.loads((folder / FACTS_FILE).read_text(encoding="utf-8")).get(key) or ())
-    if not cases:
-        raise HarnessError(f"{folder} names no {key}", _HINT)
-    return _open_cases(folder, cases, facts)
+    return _open_cases(folder, listed_cases(folder, key, _HINT) if facts.is_synthetic else official, facts)
 
 
 def _open_cases(folder: Path, cases: tuple[str, ...], facts: DatasetFacts) -> Brats19Dataset:

@@ -11,7 +11,6 @@ Volumes are read when asked for; one may take 2 GB. Reading needs the package ni
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from harness.calibrationlists import official_list
-from harness.datasets.base import FACTS_FILE, DatasetFacts, ListedSamples, read_facts
-from harness.errors import HarnessError
+from harness.datasets.base import DatasetFacts, ListedSamples, listed_cases, read_facts
 from harness.media.nifti import Volume, find_problems, read_volume, require_none
 
 _HINT = "make the data set again: cm run script --tags=get,dataset,original,kits19 --renew"
@@ -69,16 +67,6 @@ class Kits19Dataset:
         return read_volume(self.folder / self.cases[index] / _LABELS, np.uint8, _HINT)
 
 
-def _listed_cases(folder: Path, key: str, official: tuple[str, ...], facts: DatasetFacts) -> tuple[str, ...]:
-    """Return the cases of one part: those dataset.json lists for synthetic data, else the benchmark's."""
-    if not facts.is_synthetic:
-        return official
-    listed = json.loads((folder / FACTS_FILE).read_text(encoding="utf-8")).get(key)
-    if not isinstance(listed, list) or not listed or not all(isinstance(case, str) for case in listed):
-        raise HarnessError(f"{folder / FACTS_FILE}: {key} is {listed!r}; it should name the cases", _HINT)
-    return tuple(listed)
-
-
 def case_folder(folder: Path) -> Path:
     """Return where the cases lie: in the subfolder `data` of a clone of the repository, or in the folder itself."""
     return folder / "data" if (folder / "data").is_dir() else folder
@@ -86,7 +74,7 @@ def case_folder(folder: Path) -> Path:
 
 def _open(folder: Path, key: str, official: tuple[str, ...]) -> Kits19Dataset:
     facts = read_facts(folder)
-    return _open_cases(folder, _listed_cases(folder, key, official, facts), facts)
+    return _open_cases(folder, listed_cases(folder, key, _HINT) if facts.is_synthetic else official, facts)
 
 
 def _open_cases(folder: Path, cases: tuple[str, ...], facts: DatasetFacts) -> Kits19Dataset:
