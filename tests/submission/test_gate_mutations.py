@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from changes import JSON_LOG, O_ACC, put
 from disagreements import CASES
 from gate_support import refusing_rules, trees, verdict  # noqa: F401
 from mutations import MUTATIONS, Mutation
@@ -51,3 +52,12 @@ def test_every_rule_that_refuses_has_a_change_that_meets_it():
     }  # fmt: skip
     refusing = {name for name, rule in RULES.items() if rule.severity is Severity.ERROR}
     assert refusing - met - {case.rule for case in CASES.values()} == elsewhere
+
+
+def test_a_rehearsal_may_have_a_whole_accuracy_log_of_few_samples_but_none_without_any(trees):  # noqa: F811
+    few = '[\n{ "seq_id" : 0, "qsl_idx" : 1, "data" : "0000C842" }\n]\n'
+    for content, refusing in ((few, {False: True, True: False}), ("[\n]\n", {False: True, True: True})):
+        with trees.changed("open", put(f"{O_ACC}/{JSON_LOG}", content)) as root:
+            for is_rehearsal, is_refused in refusing.items():
+                found = refusing_rules(verdict(root, is_rehearsal=is_rehearsal))
+                assert ("ACC-012" in found) is is_refused
