@@ -60,3 +60,28 @@ def test_a_disk_smaller_than_what_the_steps_declare_is_refused_by_plan_and_run(r
     assert not recipes.entries()
     planned = recipes.cm("plan", "script", "--tags=large", "--quiet")
     assert planned.code == 1 and "MB of disk are needed" in planned.stderr + planned.stdout
+
+
+FIND = """
+    def plan(i):
+        return preprocess(i)
+
+    def preprocess(i):
+        return {"return": 1, "error": "the copy is gone\\nhint: --path"}
+    """
+NEED = """
+    def plan(i):
+        return preprocess(i)
+
+    def preprocess(i):
+        return {"return": 0} if i["env"].get("CM_COPY") else {"return": 1, "error": "there is no copy"}
+    """
+
+
+def test_of_a_step_that_fails_and_one_that_reads_what_it_would_say_the_first_is_told(recipes: TemporaryHome) -> None:
+    recipes.recipe("find-it", {"new_env_keys": ["CM_COPY"]}, customize=FIND)
+    recipes.recipe("need-it", {"deps": [{"tags": "find,it"}], "plan_first": True}, customize=NEED)
+    with pytest.raises(RecipeError, match="the copy is gone"):
+        recipes.run("need,it")
+    planned = recipes.cm("plan", "script", "--tags=need,it", "--quiet")
+    assert planned.code == 1 and "there is no copy" not in planned.stderr + planned.stdout

@@ -337,6 +337,8 @@ class PlannedEngine(Engine):
                 self.tree.add_failure((*step.trace, label), request, error)
             if request.pending and isinstance(error, NotFound | Ambiguous | VariationNotFound):
                 step.set_unknown([ANY], label)
+            for failed in self.tree.current.children[-1:]:  # what it would have said is not known
+                step.set_unknown(failed.configured.layer.new_env_keys if failed.configured else (), label)
             return
         if request.phase:
             step.take_planned(result, request.phase, is_certain=not request.pending)
