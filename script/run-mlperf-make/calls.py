@@ -188,17 +188,3 @@ def of_each(name: str, job: Job) -> list[RecipeCall]:
         own = {"BASE": base_name(config.benchmark), "SYSTEM": system_name(config)}
         found += listed(name, {**common, **config.inputs(), **own})
     return merged(found)
-
-
-def data_calls(part: str, tags: Mapping[str, str], source: str) -> list[RecipeCall]:
-    """What fetches or makes one part (model, data, preprocessed) of benchmarks, linked into the scratch space.
-
-    tags: by benchmark those of the recipe. Links to made data have names of their own, so that nobody puts published
-    files into them. Benchmarks may share a data set.
-    """
-    suffix = "" if source == "real" else f".{source}"
-    found = []
-    for base, words in tags.items():
-        name = table("folders").get(base, {}).get(part, base)  # of the rounds whose scripts are not read: our name
-        found += listed(part, {"TAGS": words, "MADE": made(source), "NAME": f"{name}{suffix}"})
-    return merged(found)

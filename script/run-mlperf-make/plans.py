@@ -176,14 +176,21 @@ def _update_compliance(request: Request, around: Around) -> Plan:
 
 
 def _data(request: Request, around: Around) -> Plan:
+    """One part of benchmarks, linked into the scratch space; they may share it.
+
+    Links to made data have names of their own, so that nobody puts published files into them.
+    """
     part = {"download_model": "model", "download_data": "data", "preprocess_data": "preprocessed"}[request.work]
-    tags = around.recipe_tags(part)
-    wanted = run_args.benchmarks_in(request.text("BENCHMARKS"))
-    rows = {name: tags.get(name, "") for name in ([one.base for one in wanted] or tags)}
-    without = [name for name, words in rows.items() if not words]
-    remarks = (f"{', '.join(without)}: nothing to do for this target",) if without else ()
-    made = calls.data_calls(part, {name: words for name, words in rows.items() if words}, around.source)
-    return Plan([*calls.listed("link_dirs", request.values), *made], remarks)
+    tags, is_real = around.recipe_tags(part), around.source == "real"
+    names = {one.base: tags.get(one.base) for one in run_args.benchmarks_in(request.text("BENCHMARKS"))} or tags
+    found = calls.listed("link_dirs", request.values)
+    for base in filter(tags.get, names):
+        name = table("folders").get(base, {}).get(part, base)  # of the rounds whose scripts are not read: our name
+        place = name if is_real else f"{name}.{around.source}"
+        values = {"TAGS": tags[base], "MADE": calls.made(around.source), "NAME": place}
+        found += calls.listed(request.work, values)
+    without = ", ".join(name for name in names if not tags.get(name))
+    return Plan(calls.merged(found), (f"{without}: nothing to do for this target",) if without else ())
 
 
 def _listed(request: Request, around: Around) -> Plan:

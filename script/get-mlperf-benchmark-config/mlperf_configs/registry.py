@@ -135,9 +135,8 @@ class Registry:
         if config_ver not in entry.layers:
             what = f"config_ver of {sheet.name} on {system}"
             raise UnknownConfig(unknown_text(what, config_ver, tuple(entry.layers)))
-        has = self._count(entry.system)
         values = {
-            name: scaled(one, FIELDS[name], count, has, entry.system)
+            name: scaled(one, FIELDS[name], count, entry.count, entry.system)
             for name, one in {**entry.layers[DEFAULT], **entry.layers[config_ver]}.items()
             if entry.has_targets or not FIELDS[name].is_target
         }
@@ -162,11 +161,14 @@ class Registry:
 
     def _entry(self, sheet: Sheet, system: str) -> tuple[Entry, int]:
         """What a system starts from, and how many accelerators it has. Raises UnknownConfig and RegistryError."""
-        if system in sheet.entries:
-            return sheet.entries[system], self._count(system)
+        if entry := sheet.entries.get(system):
+            return entry, entry.count
         row = self.known.get(system)
         if row is None:
-            return self._own_entry(sheet, system)
+            custom = self.custom_systems().get(system)
+            if custom is None:
+                raise UnknownConfig(self._no_system(sheet, system))
+            return self._own_entry(sheet, custom), custom.machine.count
         rows = [self.known[name] for name in sheet.entries if name != CPU]
         near = nearest([one for one in rows if one.accelerator == row.accelerator], row.count)
         if near is None or row.mig_profile:
@@ -174,27 +176,20 @@ class Registry:
         note = f"no entry for {system}: that of {near.system_id} is used, which has the same accelerators"
         return replace(sheet.entries[near.system_id], notes=(note,)), row.count
 
-    def _count(self, system: str) -> int:
-        """How many accelerators a system of the registry has."""
-        return self.known[system].count if system in self.known else 0
-
-    def _own_entry(self, sheet: Sheet, system: str) -> tuple[Entry, int]:
-        """The same of a custom system: no targets of other accelerators."""
-        custom = self.custom_systems().get(system)
-        if custom is None:
-            raise UnknownConfig(self._no_system(sheet, system))
+    def _own_entry(self, sheet: Sheet, custom: CustomSystem) -> Entry:
+        """What a custom system starts from: no targets of other accelerators."""
         parent, own = custom.configs.get((sheet.benchmark, sheet.scenario), ("", {}))
         if parent not in sheet.entries:
             has = ", ".join(sorted(f"{name} {one.value}" for name, one in custom.configs))
-            raise UnknownConfig(f"{system} has no entry for {sheet.name}; it has {has} ({custom.path})")
-        entry, row = sheet.entries[parent], self.known.get(parent)
+            raise UnknownConfig(f"{custom.system} has no entry for {sheet.name}; it has {has} ({custom.path})")
+        entry, row = replace(sheet.entries[parent], own=own), self.known.get(parent)
         if entry.kind != custom.machine.kind:
-            raise UnknownConfig(f"{custom.path}: {parent} has another kind of accelerator than {system}")
-        if row and row.accelerator != custom.machine.accelerator:
-            measure = f"to measure: cm run script --tags=add,custom,system,_auto --id={system}"
-            note = f"the targets of {entry.system} are left out: it has other accelerators; {measure}"
-            entry = replace(entry, has_targets=False, notes=(note,))
-        return replace(entry, own=own), custom.machine.count
+            raise UnknownConfig(f"{custom.path}: {parent} has another kind of accelerator than {custom.system}")
+        if not row or row.accelerator == custom.machine.accelerator:
+            return entry
+        measure = f"to measure: cm run script --tags=add,custom,system,_auto --id={custom.system}"
+        note = f"the targets of {entry.system} are left out: it has other accelerators; {measure}"
+        return replace(entry, has_targets=False, notes=(note,))
 
     def _no_system(self, sheet: Sheet, system: str) -> str:
         there = self.systems(sheet.benchmark, sheet.scenario)

@@ -47,15 +47,16 @@ _DATE = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}")
 class Entry:
     """One system of a file with all that it has, own and from its parents.
 
-    layers: by config_ver what it changes; "default", always there and first, is what holds without.
-    own: what a custom system has over all of that. has_targets: whether its rates and latencies hold for the system
-    that uses it. notes: what is said where that is another one.
+    layers: by config_ver what it changes; "default", always there and first, is what holds without. count: the
+    accelerators that its rates are of, 0 for "cpu". own: what a custom system has over all of that. has_targets:
+    whether its rates and latencies hold for the system that uses it. notes: what is said where that is another one.
     """
 
     system: str
     kind: str
     source: str
     layers: Mapping[str, Mapping[str, Value]]
+    count: int = 0
     own: Mapping[str, Value] = field(default_factory=dict)
     has_targets: bool = True
     notes: tuple[str, ...] = ()
@@ -108,6 +109,7 @@ def read_sheet(path: Path, shown: str, known: Mapping[str, Row]) -> tuple[Sheet,
         root.wrong("missing, and no base", "systems")
     sources = {name: _source(block) for name, block in root.blocks("sources").items()}
     kinds = {name: CPU if name == CPU else known[name].kind if name in known else "" for name in blocks}
+    counts = {name: row.count for name, row in known.items()}
     own = {name: _own(sheet, name, block, kinds[name], sources) for name, block in blocks.items()}
     parents = {name: _parent(name, block, kinds) for name, block in blocks.items()}
     usual = usual_entry(record_of(sheet.benchmark))
@@ -116,7 +118,8 @@ def read_sheet(path: Path, shown: str, known: Mapping[str, Row]) -> tuple[Sheet,
         if not kinds[name]:
             block.wrong(unknown_text("system", name, tuple(known)))
         chain = _chain(name, block, parents)
-        entries[name] = _whole([*([usual] if name == CPU else []), *(own[one] for one in reversed(chain))])
+        whole = _whole([*([usual] if name == CPU else []), *(own[one] for one in reversed(chain))])
+        entries[name] = replace(whole, count=counts.get(name, 0))
         missing = [one for one in required(sheet.scenario, kinds[name]) if one not in entries[name].layers[DEFAULT]]
         if missing:
             block.wrong(f"required and missing: {', '.join(missing)}")
