@@ -14,6 +14,11 @@ from typing import Any
 GIVEN_KEY = "CM_MODEL_REQUEST_INFO_FILE"
 INFO_KEY = "CM_ML_MODEL_INFO_FILE"
 MODEL_KEY = "CM_MODEL_REQUEST_MODEL"
+KIND_KEY = "CM_TRITON_MODEL_KIND"
+NEURON_OPTIONS = {
+    "CM_TRITON_MODEL_NEURON_CORE_RANGE": "neuron_core_range",
+    "CM_TRITON_MODEL_THREADS_PER_CORE": "threads_per_core",
+}
 OPTIONS = {
     MODEL_KEY: "model",
     "CM_MLPERF_TRITON_BATCHING": "batching",
@@ -23,8 +28,10 @@ OPTIONS = {
     "CM_MLPERF_TRITON_PREFERRED_BATCH_SIZE": "preferred_batch_size",
     "CM_TRITON_MODEL_DEVICE": "device",
     "CM_TRITON_MODEL_THREADS": "threads",
+    **NEURON_OPTIONS,
 }
 """Env key -> option of harness.making.triton_repository."""
+NEURON_PROGRAM = Path(__file__).resolve().parent.parent / "get-triton-server" / "backends" / "neuron" / "model.py"
 
 
 def text_of(env: Mapping[str, Any], key: str) -> str:
@@ -35,15 +42,36 @@ def text_of(env: Mapping[str, Any], key: str) -> str:
 def arguments(env: Mapping[str, Any], info_file: Path, folder: Path) -> list[str]:
     """The words for harness.making.triton_repository, one for each option that has a value."""
     words = [f"--{option}={text_of(env, key)}" for key, option in OPTIONS.items() if text_of(env, key)]
+    if is_neuron(env):
+        words.append(f"--neuron_program={NEURON_PROGRAM}")
     return [*words, f"--model_info={info_file}", f"--output_dir={folder}"]
+
+
+def is_neuron(env: Mapping[str, Any]) -> bool:
+    """Whether the repository is one for AWS Neuron."""
+    return text_of(env, KIND_KEY) == "neuron"
 
 
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """Refuses a benchmark that cannot be served; a run is planned first, so that nothing is installed for it then."""
-    from mlperf_results.backends import misfit
+    from mlperf_results.backends import BACKENDS, misfit
+    from mlperf_results.names import UnknownName
+    from mlperf_results.officialnames import official_name
 
-    why = misfit("triton", text_of(i["env"], MODEL_KEY), "cpu")
-    return {"return": 1, "error": why} if why else {"return": 0}
+    env = i["env"]
+    backend = "neuron" if is_neuron(env) else "triton"
+    given = [name for key, name in {**NEURON_OPTIONS, "CM_MLPERF_SIMULATE": "simulate"}.items() if text_of(env, key)]
+    if given and not is_neuron(env):
+        return {"return": 1, "error": f"--{given[0]} is for AWS Neuron: add the variation _neuron"}
+    try:
+        model = official_name(text_of(env, "CM_MLPERF_MODEL")) if is_neuron(env) else text_of(env, MODEL_KEY)
+    except UnknownName as error:
+        return {"return": 1, "error": f"--model: {error}"}
+    why = misfit(backend, model, BACKENDS[backend].devices[0])
+    if why:
+        return {"return": 1, "error": why}
+    env[MODEL_KEY] = model
+    return {"return": 0}
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:

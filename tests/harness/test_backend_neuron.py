@@ -18,8 +18,9 @@ from harness_support import SOURCES, need
 sys.path[:0] = [str(path) for path in SOURCES]
 
 from harness.backends.neuron import layout  # noqa: E402
+from harness.backends.triton import repository  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
-from harness.making import neuron_inputs  # noqa: E402
+from harness.making import neuron_inputs, triton_repository  # noqa: E402
 from harness.tensors import NetworkSpec, TensorSpec  # noqa: E402
 from mlperf_results.backends import BACKENDS, STAND_IN_BACKENDS, misfit, simulated  # noqa: E402
 
@@ -96,6 +97,74 @@ def test_a_repository_can_be_moved(tmp_path: Path) -> None:
     version = tmp_path / "repository" / "resnet50" / "1"
     assert (version / "resnet50.pt").read_bytes() == b"compiled" and (version / "model.py").read_text() == "program"
     assert (version.parent / "config.pbtxt").read_text() == "text"
+
+
+def compiled_info(folder: Path, **engine: object) -> Path:
+    """The model.json of BERT as generate-engine,_neuron leaves it, with another content in the place of the network."""
+    (folder / "bert.pt").write_bytes(b"compiled")
+    facts = {"runs_with": "torch_neuron", "compiled_batch": 1, "sizes": SIZES, **engine}
+    rows = {
+        "format": 1,
+        "name": "bert",
+        "framework": "neuron",
+        "files": {"model": {"file": "bert.pt"}},
+        "engine": facts,
+    }
+    path = folder / "model.json"
+    path.write_text(json.dumps(rows))
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _without_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Triton's schema comes with tritonclient, which the recipe installs and these tests do without."""
+    monkeypatch.setattr(repository, "require_valid", lambda text, model: None)
+
+
+def generated(tmp_path: Path, *words: str, **engine: object) -> Path:
+    """The model's folder of a repository that is made to keep."""
+    info = compiled_info(tmp_path, **engine)
+    asked = ["--model=bert-99", f"--model_info={info}", f"--output_dir={tmp_path}"]
+    program = RECIPES / "get-triton-server" / "backends" / "neuron" / "model.py"
+    return triton_repository.generate(triton_repository.parse([*asked, f"--neuron_program={program}", *words])) / "bert"
+
+
+def test_a_repository_to_keep_has_nvidias_layout(tmp_path: Path) -> None:
+    """As gen_triton_model.py is called for bert by harness_triton_inferentia of v2.0: three INT32 of 384 in, FP32 of
+    384 x 2 out, the cores and instances that are given."""
+    words = ("--neuron_core_range=4:7", "--instance_count=2", "--threads_per_core=3", "--max_batch_size=4")
+    folder = generated(tmp_path, *words)
+    text = (folder / "config.pbtxt").read_text()
+    assert text.count("TYPE_INT32") == 3 and "dims: [ 384, 2 ]" in text and "max_batch_size: 4" in text
+    for key, value in (("NEURON_CORE_START_INDEX", 4), ("NEURON_CORE_END_INDEX", 7), ("NUM_THREADS_PER_CORE", 3)):
+        assert f'key: "{key}" value {{ string_value: "{value}" }}' in text
+    assert "count: 2 kind: KIND_MODEL" in text and '"torch_neuron"' in text and "dynamic_batching" not in text
+    assert str(tmp_path) not in text
+    assert not (folder / "1" / "bert.pt").is_symlink() and (folder / "1" / "bert.pt").read_bytes() == b"compiled"
+    assert "class TritonPythonModel" in (folder / "1" / "model.py").read_text()
+    again = (folder / "config.pbtxt").read_bytes()
+    assert (generated(tmp_path, *words) / "config.pbtxt").read_bytes() == again
+
+
+def test_the_largest_batch_is_what_all_cores_take_at_once(tmp_path: Path) -> None:
+    assert "max_batch_size: 20" in (generated(tmp_path, compiled_batch=5) / "config.pbtxt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--neuron_core_range=3",), "--neuron_core_range='3'; allowed: FIRST:LAST"),
+        (("--neuron_core_range=4:3",), "--neuron_core_range='4:3'; allowed: FIRST:LAST"),
+        (("--neuron_core_range=0:1", "--instance_count=3"), "3 instances share 2 NeuronCores"),
+        (("--batching=server",), "works on requests one after the other"),
+        (("--threads_per_core=0",), "--threads_per_core"),
+    ],
+)
+def test_what_a_compiled_network_cannot_be_served_with_is_refused(
+    tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    with pytest.raises(HarnessError, match=said):
+        generated(tmp_path, *words)
 
 
 def test_the_stand_in_is_one_and_takes_the_place_of_neuron_alone() -> None:

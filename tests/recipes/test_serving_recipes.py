@@ -113,6 +113,37 @@ def test_the_arguments_of_a_repository_are_those_given(tmp_path: Path, monkeypat
     assert gone["return"] == 1 and "gone.json" in gone["error"]
 
 
+def test_a_repository_for_neuron_gets_its_cores_and_program(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    info = tmp_path / "model.json"
+    info.write_text("{}")
+    env = {
+        "CM_TRITON_MODEL_KIND": "neuron",
+        "CM_MLPERF_MODEL": "ResNet50",
+        "CM_TRITON_MODEL_NEURON_CORE_RANGE": "0:15",
+        "CM_ML_MODEL_INFO_FILE": str(info),
+    }
+    assert GENERATE.preprocess({"env": env}) == {"return": 0}
+    words = (tmp_path / "arguments.txt").read_text().splitlines()
+    program = RECIPES / "get-triton-server" / "backends" / "neuron" / "model.py"
+    assert {"--model=resnet50", "--neuron_core_range=0:15", f"--neuron_program={program}"} <= set(words)
+    assert program.is_file()
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        ({"CM_TRITON_MODEL_KIND": "neuron", "CM_MLPERF_MODEL": "retinanet"}, "it runs bert, resnet50"),
+        ({"CM_TRITON_MODEL_KIND": "neuron", "CM_MLPERF_MODEL": "resnet5"}, "resnet50"),
+        ({"CM_MODEL_REQUEST_MODEL": "digits", "CM_TRITON_MODEL_NEURON_CORE_RANGE": "0:3"}, "add the variation _neuron"),
+        ({"CM_MODEL_REQUEST_MODEL": "digits", "CM_MLPERF_SIMULATE": "neuron"}, "add the variation _neuron"),
+    ],
+)
+def test_what_is_not_for_neuron_is_refused(env: dict[str, str], words: str) -> None:
+    answer = GENERATE.plan({"env": env})
+    assert answer["return"] == 1 and words in answer["error"]
+
+
 def test_a_written_repository_is_exported_with_its_files(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     env = {"CM_TRITON_MODEL_FROM": "/models/model.json"}

@@ -20,8 +20,6 @@ from harness.tensors import Infer, NetworkSpec, Tensors
 
 PROGRAM = Path("neuron") / "model.py"
 """In the server's folder of backends."""
-THREADS_PER_CORE = 1
-"""The registry of NVIDIA's submission to v2.0 has 1 for both benchmarks."""
 
 
 class NeuronBackend(TritonBackend):
@@ -65,14 +63,13 @@ def open_compiled(request: BackendRequest, cores: int) -> NeuronBackend:
     """Start a server with the compiled network on `cores` NeuronCores; raises HarnessError with the server's reason."""
     serving, path = require_server(request)
     network = repository.require_servable(request.architecture, [request.network])
-    if serving.is_batched_by_server:
-        repository.require_fixed_sizes(request.architecture, network)
+    layout.require_client_batches(serving.batching)
     sizes = {str(name): int(size) for name, size in dict(request.engine.get("sizes") or {}).items()}
     wire = layout.wire_network(network, sizes)
     settings = layout.NeuronSettings(
         count=serving.instance_count,
         cores=cores,
-        threads_per_core=THREADS_PER_CORE,
+        threads_per_core=layout.THREADS_PER_CORE,
         max_batch_size=serving.max_batch_size,
         library=str(request.engine.get("runs_with")),
     )

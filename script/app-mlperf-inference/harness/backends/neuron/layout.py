@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,18 +27,31 @@ from harness.errors import HarnessError
 from harness.tensors import Array, NetworkSpec, Tensors, TensorSpec
 
 LIBRARIES = ("torch_neuron", "torch_neuronx", "simulated")
+THREADS_PER_CORE = 1
+"""The registry of NVIDIA's submission to v2.0 has 1 for both benchmarks."""
 _WIRE_TYPES = {"int64": "int32"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeuronSettings:
-    """How a compiled network is served. cores: how many NeuronCores all instances share. library: one of LIBRARIES."""
+    """How a compiled network is served. cores: how many NeuronCores all instances share, from first_core on. library:
+    one of LIBRARIES."""
 
     count: int
     cores: int
+    first_core: int = 0
     threads_per_core: int
     max_batch_size: int
     library: str
+
+
+Place = Callable[[Path, Path], object]
+"""Puts a file where it is served from: its path, and the place."""
+
+
+def link(source: Path, target: Path) -> None:
+    """Make a link to a file."""
+    target.symlink_to(source.resolve())
 
 
 def core_ranges(cores: int, count: int) -> tuple[str, ...]:
@@ -50,6 +63,16 @@ def core_ranges(cores: int, count: int) -> tuple[str, ...]:
             f"{count} instances share {cores} NeuronCores; each needs one of its own", f"--instance_count={cores}"
         )
     return tuple(f"{number * each}-{(number + 1) * each - 1}" for number in range(count))
+
+
+def require_client_batches(batching: str) -> None:
+    """Raise HarnessError where Triton's batcher is to make the batches."""
+    if batching == "server":
+        raise HarnessError(
+            "the program of a compiled network works on requests one after the other, so that Triton's batcher joins "
+            "nothing (as in NVIDIA's submission to v2.0: --disable_batch_requests_to_neuron)",
+            "--batching=client: the harness makes the batches",
+        )
 
 
 def fixed_shape(spec: TensorSpec, sizes: Mapping[str, int]) -> tuple[int, ...]:
@@ -118,8 +141,8 @@ def config_text(model: str, file_name: str, wire: NetworkSpec, settings: NeuronS
     core_ranges(settings.cores, settings.count)
     parameters = {
         "COMPILED_MODEL": file_name,
-        "NEURON_CORE_START_INDEX": 0,
-        "NEURON_CORE_END_INDEX": settings.cores - 1,
+        "NEURON_CORE_START_INDEX": settings.first_core,
+        "NEURON_CORE_END_INDEX": settings.first_core + settings.cores - 1,
         "NUM_THREADS_PER_CORE": settings.threads_per_core,
         "NEURON_LIBRARY": settings.library,
     }
@@ -139,11 +162,12 @@ def config_text(model: str, file_name: str, wire: NetworkSpec, settings: NeuronS
     return "\n".join(lines) + "\n"
 
 
-def write_repository(folder: Path, model: str, compiled: Path, program: Path, text: str) -> None:
-    """Write a repository for this machine and this run; `program`: model.py. The compiled network is a link."""
+def write_repository(folder: Path, model: str, compiled: Path, program: Path, text: str, place: Place = link) -> None:
+    """Write a repository; `program`: model.py. The compiled network is a link, for this machine and this run, unless
+    `place` puts it there otherwise."""
     shutil.rmtree(folder, ignore_errors=True)
     version = folder / model / VERSION
     version.mkdir(parents=True)
-    (version / compiled.name).symlink_to(compiled.resolve())
+    place(compiled, version / compiled.name)
     shutil.copy(program, version / "model.py")
     (folder / model / "config.pbtxt").write_text(text, encoding="utf-8")
