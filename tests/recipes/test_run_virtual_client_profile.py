@@ -188,6 +188,35 @@ def test_json_with_a_byte_order_mark_and_yaml_are_read(inside, call, mark):
     assert steps(answer)[0]["parameters"]["LogFolderName"] == "01:00:00"
 
 
+def test_the_earlier_forms_of_the_profile_mean_the_same(inside, call):
+    """Of 2023: CloneRepo, CudaVersion and its kin, the model as Scenario. Of 2024 (H100): Benchmarks."""
+    address = (
+        "https://developer.download.nvidia.com/compute/cuda/12.0.0/local_installers/cuda_12.0.0_525.60.13_linux.run"
+    )
+    clone = {"RepoUri": "https://github.com/mlcommons/inference_results_v2.0.git", "PackageName": "mlperf"}
+    cuda = {"CudaVersion": "12.0", "DriverVersion": "525", "LocalRunFile": address}
+    steps = [{"Type": "CloneRepo", "Parameters": clone}, {"Type": "NvidiaCudaInstallation", "Parameters": cuda}]
+    first = {"Type": "MLPerfExecutor", "Parameters": {"Scenario": "ssd-mobilenet"}}
+    content = profile(first, action(Scenario="two", Benchmarks="bert,rnnt"), Dependencies=steps)
+    answer = call("plan", profile=write(inside, content))
+    steps = answer["state"]["virtual_client_profile"]["steps"]
+    assert answer["return"] == 0 and [step["calls"][0]["model"] for step in steps[2:]] == ["ssd-mobilenet", "bert-99"]
+    assert steps[1]["parameters"]["LinuxDriverVersion"] == "525" and steps[2]["parameters"]["Model"] == "ssd-mobilenet"
+
+
+@pytest.mark.parametrize(
+    ("element", "words"),
+    [
+        (action(Benchmarks="bert,resnet"), "Benchmarks: unknown Model 'resnet'"),
+        ({"Type": "MLPerfExecutor", "Parameters": {"Scenario": "one"}}, "Model is missing"),
+        (action(CudaVersion="12.0"), "unknown parameter of MLPerfExecutor 'CudaVersion'"),
+    ],
+)
+def test_what_the_earlier_forms_cannot_mean_is_refused(inside, call, element, words):
+    answer = call("plan", profile=write(inside, profile(element)))
+    assert answer["return"] == 1 and words in answer["error"]
+
+
 def test_components_nest_and_loops_repeat(inside, call):
     inner = {"Type": "SequentialExecution", "Parameters": {"LoopCount": 2}, "Components": profile()["Actions"]}
     outer = {"Type": "SequentialExecution", "Components": [inner, *profile()["Actions"]]}

@@ -27,6 +27,11 @@ SCENARIOS: Mapping[str, tuple[str, ...]] = {
 }
 """By Model, in upstream's order."""
 
+EARLIER_NAMES: Mapping[str, str] = {
+    "cudaversion": "LinuxCudaVersion", "driverversion": "LinuxDriverVersion", "localrunfile": "LinuxLocalRunFile"
+}  # fmt: skip
+"""Of parameters, in the profile of 2023."""
+
 WITH_LEVELS = ("bert", "3d-unet")
 LARGEST_LOOP = 100
 COMMON = {"Scenario": str, "MetricScenario": str, "Tags": str, "SupportedPlatforms": str, "LogToFile": bool,
@@ -138,6 +143,9 @@ def _mlperf(values: Mapping[str, str], options: Options) -> Meaning:
     model = values["Model"].lower()
     if model not in SCENARIOS:
         raise StepError(unknown_text("Model", model, tuple(SCENARIOS)))
+    for name in values.get("Benchmarks", model).lower().split(","):  # set-up here prepares what an action needs
+        if name.strip() not in SCENARIOS:
+            raise StepError(f"Benchmarks: {unknown_text('Model', name, tuple(SCENARIOS))}")
     is_high = options.choices["config_ver"] == "high_accuracy"
     if is_high and model not in WITH_LEVELS:
         raise StepError(f"--config_ver=high_accuracy: {model} has one accuracy level")
@@ -169,18 +177,21 @@ def _smi(values: Mapping[str, str], options: Options) -> Meaning:
 _CUDA = StepType(("dependency",), {"LinuxCudaVersion": str, "LinuxDriverVersion": str, "Username": str,
                                    "LinuxLocalRunFile": str, "CudaRequired": bool, "RebootRequired": bool,
                                    "OpenSourceDriver": bool}, _cuda, ("LinuxLocalRunFile",))  # fmt: skip
+_CLONE = StepType(("dependency",), {"RepoUri": str, "PackageName": str, "Commit": str}, _clone,
+                  ("RepoUri", "PackageName"))  # fmt: skip
 TYPES: Mapping[str, StepType] = {
     "FormatDisks": StepType(("dependency",), {"DiskFilter": str, "Force": bool, "InitializeDisksInParallel": bool},
                             _format),
     "MountDisks": StepType(("dependency",), {"DiskFilter": str, "MountPointPrefix": str, "MountLocation": str}, _mount),
-    "GitRepoClone": StepType(("dependency",), {"RepoUri": str, "PackageName": str, "Commit": str}, _clone,
-                             ("RepoUri", "PackageName")),
+    "GitRepoClone": _CLONE,
+    "CloneRepo": _CLONE,
     "NvidiaCudaInstallation": _CUDA,
     "CudaAndNvidiaGPUDriverInstallation": _CUDA,
     "DockerInstallation": StepType(("dependency",), {"Version": str}, _docker),
     "NvidiaContainerToolkitInstallation": StepType(("dependency",), {}, _toolkit),
     "MLPerfExecutor": StepType(("action",), {"Model": str, "Username": str, "DiskFilter": str,
-                                             "RequireCustomSystemSupport": bool}, _mlperf, ("Model",)),
+                                             "RequireCustomSystemSupport": bool, "Benchmarks": str},
+                               _mlperf, ("Model",)),
     "NvidiaSmiMonitor": StepType(("monitor",), {"MonitorFrequency": str, "MonitorIterations": int,
                                                 "MonitorStrategy": str,
                                                 "MonitorWarmupPeriod": str, "MonitorEnabled": bool}, _smi),
@@ -197,12 +208,15 @@ REFUSED = {
 def checked_values(element: Element, known: Mapping[str, type]) -> tuple[dict[str, str], list[str]]:
     """Return the parameters that have a value as texts by their known names, and what is wrong with the others."""
     spelling = {name.lower(): name for name in known}
+    spelling |= {old: name for old, name in EARLIER_NAMES.items() if name in known}
     found, problems = {}, []
     for name, value in element.parameters.items():
         key = spelling.get(name.lower())
         if key is None:
             problems.append(f"{element.where}: {unknown_text(f'parameter of {element.type}', name, tuple(known))}")
             continue
+        if key in found:
+            problems.append(f"{element.where}: {key} is given twice")
         text = as_text(value).strip()
         forms = {bool: "true|false", int: r"\d{1,9}", str: r"[^\0-\x1f]*"}
         if text and not re.fullmatch(forms[known[key]], text, re.IGNORECASE):
@@ -210,4 +224,7 @@ def checked_values(element: Element, known: Mapping[str, type]) -> tuple[dict[st
             problems.append(f"{element.where}.{name} must be {kind}, got {text[:40]!r}")
         elif text:
             found[key] = text.lower() if known[key] is bool else text
+    scenario = found.get("Scenario", "").lower()
+    if "Model" in known and "Model" not in found and scenario in SCENARIOS:  # the first profiles named it so
+        found["Model"] = scenario
     return found, problems
