@@ -79,14 +79,22 @@ def _load(text: str) -> Any:
     text = text.removeprefix("\ufeff")
     try:
         if text.lstrip().startswith(("{", "[")):
-            return json.loads(text, object_pairs_hook=_pairs)
+            return json.loads(text, object_pairs_hook=_pairs, parse_constant=_no_number)
         return _load_yaml(text)
+    except ProfileError:
+        raise
     except json.JSONDecodeError as error:
         raise ProfileError([f"no JSON, line {error.lineno} column {error.colno}: {error.msg}"]) from None
     except yaml.YAMLError as error:
         raise ProfileError([f"neither JSON nor YAML: {' '.join(str(error).split())}"]) from None
+    except ValueError as error:  # Python reads no number of more than 4300 digits
+        raise ProfileError([f"a number that cannot be: {error}"]) from None
     except RecursionError:
         raise ProfileError([f"nested more than {DEEPEST} deep"]) from None
+
+
+def _no_number(word: str) -> None:
+    raise ProfileError([f"{word} is no number of JSON"])
 
 
 def _load_yaml(text: str) -> Any:

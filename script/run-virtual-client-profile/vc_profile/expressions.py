@@ -186,7 +186,7 @@ class _Parser:
     def _whole(self, value: int, *, is_long: bool) -> int:
         """Checks the range: 64 bits for a long, 32 else. A value beyond 32 bits is a long from there on."""
         if not -(2**63) <= value < 2**63 or (not is_long and not -(2**31) <= value < 2**63):
-            raise self._error(f"{value} overflows {64 if is_long else 32} bits")
+            raise self._error(f"{_short(value)} overflows {64 if is_long else 32} bits")
         return _Long(value) if is_long or value >= 2**31 else value
 
     def _with_methods(self, value: Value) -> Value:
@@ -238,12 +238,18 @@ class _Parser:
             return float(value)
         is_long = isinstance(left, _Long) or isinstance(right, _Long)
         if not is_long and not -(2**31) <= value < 2**31:
-            raise self._error(f"{value} overflows 32 bits; write L behind a number for 64")
+            raise self._error(f"{_short(value)} overflows 32 bits; write L behind a number for 64")
         return self._whole(int(value), is_long=is_long)
 
 
 class _Long(int):
     """A whole number of 64 bits."""
+
+
+def _short(value: int) -> str:
+    """A whole number, a long one by its ends."""
+    text = str(value)
+    return text if len(text) <= 40 else f"{text[:3]}...{text[-3:]} ({len(text)} digits)"
 
 
 def _joined(value: Value) -> str:
