@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mlperf_configs.effective import EffectiveConfig
+from mlperf_configs.fields import FIELDS
 from mlperf_configs.registry import UnknownConfig
 from mlperf_results.backends import BACKENDS, benchmarks_on, misfit, simulated
 from mlperf_results.names import Scenario
@@ -66,10 +67,15 @@ def _job(request: Request, around: Around) -> tuple[Job, tuple[str, ...]]:
 
 
 def _on_neuron(config: EffectiveConfig, simulate: str) -> EffectiveConfig:
-    """A configuration on AWS Inferentia, or on what stands in for it: of its settings the targets alone."""
+    """A configuration on AWS Inferentia, or on what stands in for it: of its settings the targets, and its own."""
     backend, device = simulated(simulate, NEURON, BACKENDS[NEURON].devices[0])
-    targets = {name: value for name, value in config.values.items() if "expected" in name or "latency" in name}
-    return replace(config, backend=backend, device=device, values=targets)
+    kept = {
+        name: value
+        for name, value in config.values.items()
+        if "expected" in name or "latency" in name or backend in FIELDS[name].backends
+    }
+    own = [line for line in config.told if line.partition(":")[0].partition(" ")[0] not in kept]
+    return replace(config, backend=backend, device=device, values=kept, told=tuple(own))
 
 
 def _configs(args: RunArgs, around: Around) -> tuple[list[EffectiveConfig], list[str]]:

@@ -140,7 +140,7 @@ def test_a_stub_lists_what_is_required_and_what_is_optional(call: Call, tmp_path
     assert "      # required:\n      # precision:   # A100-SXM4x8 has int8\n" in offline
     assert "# offline_expected_qps:   # samples/s; A100-SXM4x8 has 27200" in offline
     assert "# server_target_qps:" in server and "# server_target_qps:" not in offline
-    assert "# use_graphs" not in offline and "use_graphs" in offline.split("system: four")[0]
+    assert "# use_graphs:" not in offline and "use_graphs" in offline.split("system: four")[0]
     registry(tmp_path).check()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -40,6 +41,20 @@ def values(benchmark: str, scenario: Scenario, system: str, config_ver: str = "d
 
 def test_the_whole_shipped_registry_is_right() -> None:
     REGISTRY.check()
+
+
+def test_settings_of_triton_and_neuron_become_inputs_of_the_backends_that_have_them() -> None:
+    given = {"instance_group_count": "2", "inferentia_request_batch_size": "100", "batch_triton_requests": "yes"}
+    config = REGISTRY.effective("resnet50", OFF, "cpu", "triton", user=given)
+    inputs = config.inputs()
+    assert (inputs["instance_count"], inputs.get("batch_size")) == ("2", None)
+    assert any(line.startswith("inferentia_request_batch_size 100: ") for line in config.told)
+    assert any(line.startswith("batch_triton_requests: ") and "--batching" in line for line in config.told)
+    inputs = replace(config, backend="neuron").inputs()
+    assert (inputs["instance_count"], inputs["batch_size"]) == ("2", "100")
+    plain = REGISTRY.effective("resnet50", OFF, "cpu", user=given)
+    assert "instance_count" not in plain.inputs()
+    assert "instance_group_count 2: a setting of the Triton server, and the backend is onnxruntime" in plain.told
 
 
 def test_every_benchmark_of_the_harness_has_an_entry_for_a_cpu_in_each_of_its_scenarios() -> None:

@@ -131,7 +131,12 @@ def test_inferentia_runs_both_benchmarks_through_triton_without_a_step_for_engin
     assert [call.tags for call in plan.calls] == ["run-mlperf-inference", "print,mlperf,results"]
     inputs = plan.calls[0].inputs
     assert (inputs["backend"], inputs["device"], inputs["mode"]) == ("neuron_simulated", "cpu", "accuracy")
-    assert "batch_size" not in inputs
+    assert "batch_size" not in inputs and "instance_count" not in inputs
+    own = " --instance_group_count=2 --inferentia_request_batch_size=4 --num_concurrent_batchers=3"
+    tuned = planned(tmp_path, "run_inferentia_harness", RUN_ARGS=args + own, SOURCE="tiny", SIMULATE="neuron")
+    assert (tuned.calls[0].inputs["instance_count"], tuned.calls[0].inputs["batch_size"]) == ("2", "4")
+    assert any("num_concurrent_batchers 3: a setting of NVIDIA's C++ harness" in line for line in tuned.remarks)
+    assert not any("inferentia_request_batch_size" in line for line in tuned.remarks)
     both = planned(tmp_path, "run_inferentia_harness", SOURCE="tiny", SIMULATE="neuron")
     assert {call.inputs.get("model") for call in both.calls} == {"resnet50", "bert-99", None}
     assert {call.inputs.get("scenario") for call in both.calls} >= {"Offline", "Server"}

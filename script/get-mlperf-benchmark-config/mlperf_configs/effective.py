@@ -61,7 +61,7 @@ class EffectiveConfig:
             given["gpus"] = ",".join(map(str, range(self.accelerators)))
         for name, one in self.values.items():
             field = FIELDS[name]
-            if not field.idle(self.benchmark, self.scenario):
+            if not field.idle(self.benchmark, self.scenario, self.backend):
                 given.setdefault(field.input, _input_text(field, one.value, max(self.accelerators, 1)))
         return given
 
@@ -103,12 +103,14 @@ def _input_text(field: Field, value: Scalar, accelerators: int) -> str:
     return str(value)
 
 
-def told_lines(values: Mapping[str, Value], benchmark: str, scenario: Scenario, misfit: str) -> tuple[str, ...]:
+def told_lines(
+    values: Mapping[str, Value], benchmark: str, scenario: Scenario, backend: str, misfit: str
+) -> tuple[str, ...]:
     """Return why the backend cannot run this (`misfit`, or empty), and one line for each setting that has no effect
     here; a setting that is off needs none."""
     lines = [misfit] if misfit else []
     for name, one in values.items():
-        why = FIELDS[name].idle(benchmark, scenario)
+        why = FIELDS[name].idle(benchmark, scenario, backend)
         if why and one.value is not False:
             lines.append(f"{name if one.value is True else f'{name} {one.value}'}: {why}")
     return tuple(lines)

@@ -42,6 +42,7 @@ class Field:
     kinds: tuple[str, ...] = ("nvidia", "jetson")
     input: str = ""
     input_scenarios: tuple[str, ...] = _ALL
+    backends: tuple[str, ...] = ()
     why: str = ""
     spellings: tuple[str, ...] = ()
     is_rate: bool = False
@@ -96,12 +97,13 @@ class Field:
             return f"{self.name}: {self.why if self.is_refused else 'only a system with an accelerator has it'}"
         return ""
 
-    def idle(self, benchmark: str, scenario: Scenario) -> str:
+    def idle(self, benchmark: str, scenario: Scenario, backend: str) -> str:
         """Return why it has no effect on a run of a benchmark; empty where it becomes an input."""
         if self.name == "gpu_batch_size" and record_of(benchmark).has_rows:
             return "counts pairs of user and item; the harness counts samples"
-        is_input = self.input and scenario.value in self.input_scenarios
-        return "" if is_input else self.why.format(scenario=scenario.value)
+        is_for_backend = not self.backends or backend in self.backends
+        is_input = self.input and is_for_backend and scenario.value in self.input_scenarios
+        return "" if is_input else self.why.format(scenario=scenario.value, backend=backend)
 
 
 def _read_table() -> Mapping[str, Field]:

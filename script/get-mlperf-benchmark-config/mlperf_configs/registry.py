@@ -156,7 +156,7 @@ class Registry:
             source=entry.source,
             file=sheet.file,
             values=values,
-            told=(*entry.notes, *told_lines(values, official, scenario, misfit(backend, official, device))),
+            told=(*entry.notes, *told_lines(values, official, scenario, backend, misfit(backend, official, device))),
         )
 
     def _entry(self, sheet: Sheet, system: str) -> tuple[Entry, int]:
