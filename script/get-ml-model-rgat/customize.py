@@ -1,11 +1,9 @@
 """Hooks of get-ml-model-rgat: choose between your own copy of the published weights, random and small fitted ones."""
 
-import json
 from pathlib import Path
 
-from mlperf_data import answers, given, manual, weights
+from mlperf_data import answers, errors, given, manual, weights
 
-REFERENCE = {"acc": 72.86}  # README.md of graph/R-GAT, mlcommons/inference b66003e1
 SOURCE = manual.Source(
     name="the checkpoint of R-GAT",
     pages=("https://inference.mlcommons-storage.org/metadata/rgat-model.uri, for the MLCommons R2 downloader",),
@@ -16,6 +14,22 @@ SOURCE = manual.Source(
 )
 
 
+def checkpoint(path: Path) -> Path:
+    """Return the checkpoint: the file itself, or the only one below a folder. Raises DataError."""
+    found = given.only_file(path, "*.pt")
+    if not found.is_file():
+        raise errors.DataError(f"{found} is no file", f"--path: your own copy of {SOURCE.pages[0]}")
+    return found
+
+
+WEIGHTS = weights.OwnWeights(
+    name="RGAT",
+    source=SOURCE,
+    reference={"acc": 72.86},  # README.md of graph/R-GAT, mlcommons/inference b66003e1
+    find=checkpoint,
+)
+
+
 def plan(i):
     """The same when a run is only planned: nothing on disk is changed."""
     return preprocess(i)
@@ -23,16 +37,7 @@ def plan(i):
 
 def preprocess(i):
     """CM hook: decides what run.sh does; refuses real weights without a copy of them."""
-    env = i["env"]
-    path, refused = weights.own_copy(env, env["CM_RGAT_SOURCE"], SOURCE)
-    if refused is not None or path is None:
-        return refused or {"return": 0}
-    path = given.only_file(path, "*.pt")
-    if not path.is_file():
-        return answers.failure(f"{path} is no file", f"--path: your own copy of {SOURCE.pages[0]}")
-    env["CM_RGAT_FACTS"] = json.dumps({"source": str(path), "reference": REFERENCE, "licence": SOURCE.licence})
-    env["CM_RGAT_WEIGHTS_PATH"] = str(path)
-    return {"return": 0}
+    return WEIGHTS.plan(i)
 
 
 def postprocess(i):

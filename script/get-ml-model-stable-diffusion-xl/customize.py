@@ -1,12 +1,9 @@
 """Hooks of get-ml-model-stable-diffusion-xl: your own copy of the published pipeline, random weights, or small ones."""
 
-import json
 from pathlib import Path
 
-from mlperf_data import answers, manual, weights
+from mlperf_data import answers, errors, manual, weights
 
-WEIGHTS_BYTES = 13_710_339_180  # 3,427,584,795 weights of float32
-REFERENCE = {"CLIP_SCORE": 31.74981837, "FID_SCORE": 23.48046692}  # docs/index.md of mlcommons/inference, b66003e1
 TOKENIZER_FILES = ("vocab.json", "merges.txt")
 PARTS = ("text_encoder", "text_encoder_2", "unet", "vae")
 SOURCE = manual.Source(
@@ -28,12 +25,17 @@ SOURCE = manual.Source(
 )
 
 
-def pipeline_folder(path: Path) -> Path | None:
-    """Return the folder at or below `path` that holds the parts with their weights, None without one."""
+def pipeline_folder(path: Path) -> Path:
+    """Return the folder at or below `path` that holds the parts with their weights and tokenizers. Raises DataError."""
     for file in sorted(path.rglob("unet")) if path.is_dir() else []:
         if all(any((file.parent / part).glob("*.safetensors")) for part in PARTS):
-            return file.parent
-    return None
+            problem = tokenizer_problem(file.parent)
+            break
+    else:
+        problem = f"{path} holds no folder with weights in {', '.join(PARTS)}"
+    if problem:
+        raise errors.DataError(problem, f"from {SOURCE.pages[0]}")
+    return file.parent
 
 
 def tokenizer_problem(folder: Path) -> str:
@@ -48,6 +50,16 @@ def tokenizer_problem(folder: Path) -> str:
     return ""
 
 
+WEIGHTS = weights.OwnWeights(
+    name="SDXL",
+    source=SOURCE,
+    reference={"CLIP_SCORE": 31.74981837, "FID_SCORE": 23.48046692},  # docs/index.md of mlcommons/inference, b66003e1
+    find=pipeline_folder,
+    title="Stable Diffusion XL (3.43 billion weights)",
+    weights_bytes=13_710_339_180,  # 3,427,584,795 weights of float32
+)
+
+
 def plan(i):
     """The same when a run is only planned: nothing on disk is changed."""
     return preprocess(i)
@@ -55,29 +67,9 @@ def plan(i):
 
 def preprocess(i):
     """CM hook: decides what run.sh does; refuses what is not there and what the machine has no room for."""
-    env = i["env"]
-    source = env["CM_SDXL_SOURCE"]
-    path, refused = weights.own_copy(env, source, SOURCE)
-    if refused is not None:
-        return refused
-    if source == "published":
-        folder = pipeline_folder(path)
-        if folder is None:
-            return answers.failure(
-                f"{path} holds no folder with weights in {', '.join(PARTS)}", f"from {SOURCE.pages[0]}"
-            )
-        if problem := tokenizer_problem(folder):
-            return answers.failure(problem, f"from {SOURCE.pages[0]}")
-        env["CM_SDXL_FACTS"] = json.dumps({"source": str(folder), "reference": REFERENCE, "licence": SOURCE.licence})
-        env["CM_SDXL_WEIGHTS_PATH"] = str(folder)
-    if source == "tiny":
-        return {"return": 0}
-    return weights.room_answer("Stable Diffusion XL (3.43 billion weights)", WEIGHTS_BYTES, 2, i)
+    return WEIGHTS.plan(i)
 
 
 def postprocess(i):
     """CM hook: exports the model after a look at its checksums, and declares the tokenizer."""
-    answer = answers.model_answer(i["env"], Path.cwd())
-    if answer["return"] == 0:
-        answer["files"] += [str(Path.cwd() / name) for name in TOKENIZER_FILES]
-    return answer
+    return answers.model_answer(i["env"], Path.cwd(), beside=TOKENIZER_FILES)

@@ -1,12 +1,9 @@
 """Hooks of get-ml-model-whisper: your own copy of the published weights, random ones, or small fitted ones."""
 
-import json
 from pathlib import Path
 
-from mlperf_data import answers, manual, weights
+from mlperf_data import answers, errors, manual, weights
 
-WEIGHTS_BYTES = 6_173_962_240  # 1,543,490,560 weights of float32
-REFERENCE = {"ACCURACY": 97.9329}  # 100 - 2.0671: speech2text and the checker of mlcommons/inference, b66003e1
 TOKENIZER_FILE = "tokenizer.json"
 SOURCE = manual.Source(
     name="the checkpoint of Whisper large-v3",
@@ -23,12 +20,22 @@ SOURCE = manual.Source(
 )
 
 
-def checkpoint_folder(path: Path) -> Path | None:
-    """Return the folder at or below `path` that holds weights and tokenizer, None without one."""
+def checkpoint_folder(path: Path) -> Path:
+    """Return the folder at or below `path` that holds weights and tokenizer. Raises DataError."""
     for file in sorted(path.rglob(TOKENIZER_FILE)) if path.is_dir() else []:
         if any(file.parent.glob("*.safetensors")) or any(file.parent.glob("*.bin")):
             return file.parent
-    return None
+    raise errors.DataError(f"{path} holds no folder with {TOKENIZER_FILE} and weights", f"from {SOURCE.pages[1]}")
+
+
+WEIGHTS = weights.OwnWeights(
+    name="WHISPER",
+    source=SOURCE,
+    reference={"ACCURACY": 97.9329},  # 100 - 2.0671: speech2text and the checker of mlcommons/inference, b66003e1
+    find=checkpoint_folder,
+    title="Whisper large-v3 (1.54 billion weights)",
+    weights_bytes=6_173_962_240,  # 1,543,490,560 weights of float32
+)
 
 
 def plan(i):
@@ -38,27 +45,9 @@ def plan(i):
 
 def preprocess(i):
     """CM hook: decides what run.sh does; refuses what is not there and what the machine has no room for."""
-    env = i["env"]
-    source = env["CM_WHISPER_SOURCE"]
-    path, refused = weights.own_copy(env, source, SOURCE)
-    if refused is not None:
-        return refused
-    if source == "published":
-        folder = checkpoint_folder(path)
-        if folder is None:
-            return answers.failure(
-                f"{path} holds no folder with {TOKENIZER_FILE} and weights", f"from {SOURCE.pages[1]}"
-            )
-        env["CM_WHISPER_FACTS"] = json.dumps({"source": str(folder), "reference": REFERENCE, "licence": SOURCE.licence})
-        env["CM_WHISPER_WEIGHTS_PATH"] = str(folder)
-    if source == "tiny":
-        return {"return": 0}
-    return weights.room_answer("Whisper large-v3 (1.54 billion weights)", WEIGHTS_BYTES, 2, i)
+    return WEIGHTS.plan(i)
 
 
 def postprocess(i):
     """CM hook: exports the model after a look at its checksums, and declares the tokenizer."""
-    answer = answers.model_answer(i["env"], Path.cwd())
-    if answer["return"] == 0:
-        answer["files"] += [str(Path.cwd() / TOKENIZER_FILE)]
-    return answer
+    return answers.model_answer(i["env"], Path.cwd(), beside=(TOKENIZER_FILE,))

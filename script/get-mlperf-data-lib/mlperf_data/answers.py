@@ -54,8 +54,13 @@ def dataset_answer(
     return {"return": 0, "files": declared, **_locked_downloads(Path.cwd())}
 
 
-def model_answer(env: MutableMapping[str, Any], folder: Path, extra: Mapping[str, str] | None = None) -> Answer:
-    """Export the model that `folder`/model.json describes, its files being there with their checksums."""
+def model_answer(
+    env: MutableMapping[str, Any], folder: Path, extra: Mapping[str, str] | None = None, beside: Sequence[str] = ()
+) -> Answer:
+    """Export the model that `folder`/model.json describes, its files being there with their checksums.
+
+    beside: more files of the folder that are declared to the cache, such as those of a tokenizer.
+    """
     try:
         info = modelinfo.read_model_info(folder)
     except DataError as error:
@@ -82,7 +87,8 @@ def model_answer(env: MutableMapping[str, Any], folder: Path, extra: Mapping[str
         env["CM_GET_DEPENDENT_CACHED_PATH"] = str(outside[0])
     own = [str(path) for path in info.files if path.is_relative_to(folder)]
     _register_given(env)
-    return {"return": 0, "files": [*own, str(folder / modelinfo.MODEL_INFO_FILE)], **_locked_downloads(Path.cwd())}
+    files = [*own, *(str(folder / name) for name in (modelinfo.MODEL_INFO_FILE, *beside))]
+    return {"return": 0, "files": files, **_locked_downloads(Path.cwd())}
 
 
 def _register_given(env: Mapping[str, Any]) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mlperf_data import manual, room
-from mlperf_data.answers import failure
+from mlperf_data.answers import Answer, failure
+from mlperf_data.errors import DataError
 from mlperf_data.given import given_path
 
 PUBLISHED = "published"
@@ -19,7 +22,7 @@ _HINT = "take _tiny to try the pipeline, or a machine that has it"
 
 def own_copy(
     env: Mapping[str, Any], wanted: str, source: manual.Source | None = None
-) -> tuple[Path | None, dict[str, Any] | None]:
+) -> tuple[Path | None, Answer | None]:
     """Return the path that the user gave, None without one, and the answer that refuses the call, None where it can be.
 
     wanted: where the weights are to come from. source: of published weights that no recipe can fetch.
@@ -32,8 +35,44 @@ def own_copy(
     return path, None
 
 
-def room_answer(name: str, weights_bytes: int, files: int, i: Mapping[str, Any]) -> dict[str, Any]:
+def room_answer(name: str, weights_bytes: int, files: int, i: Mapping[str, Any]) -> Answer:
     """Return the hook's answer: whether there is room for a model of float32 weights with `files` files of it."""
     needed = room.Room(disk_bytes=files * weights_bytes, memory_bytes=int(_MAKING_FACTOR * weights_bytes))
     refused = room.shortage_here(name, needed, i)
     return {"return": 0} if refused is None else failure(refused, _HINT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnWeights:
+    """Published weights that their users fetch themselves: what the hooks of such a model's recipe have in common.
+
+    name: of the env keys, as in CM_WHISPER_SOURCE. find: returns the file or folder in what --path gives, raises
+    DataError. title, weights_bytes, files: what weights of full size need room for; 0 bytes are not looked at.
+    """
+
+    name: str
+    source: manual.Source
+    reference: Mapping[str, float]
+    find: Callable[[Path], Path] = Path
+    title: str = ""
+    weights_bytes: int = 0
+    files: int = 2
+
+    def plan(self, i: Mapping[str, Any]) -> Answer:
+        """Set what run.sh takes the weights from; refuse what is not there and what the machine has no room for."""
+        env = i["env"]
+        wanted = env[f"CM_{self.name}_SOURCE"]
+        path, refused = own_copy(env, wanted, self.source)
+        if refused is not None:
+            return refused
+        if path is not None:
+            try:
+                found = str(self.find(path))
+            except DataError as error:
+                return failure(error)
+            facts = {"source": found, "reference": dict(self.reference), "licence": self.source.licence}
+            env[f"CM_{self.name}_FACTS"] = json.dumps(facts)
+            env[f"CM_{self.name}_WEIGHTS_PATH"] = found
+        if wanted == "tiny" or not self.weights_bytes:
+            return {"return": 0}
+        return room_answer(self.title, self.weights_bytes, self.files, i)
