@@ -17,6 +17,7 @@ load_recipe("get-mlperf-results-lib").preprocess(
 )
 
 from mlperf_results.appnames import APP_RECIPE, app_names  # noqa: E402 - importable from here on
+from mlperf_results.backends import default_backend  # noqa: E402
 from mlperf_results.benchmarks import record_of  # noqa: E402
 
 MODELS = app_names(recipe_meta(APP_RECIPE)).models
@@ -32,7 +33,7 @@ BY_HAND = {
 
 
 def plan_of(ours: Home, model: str, *variations: str) -> Plan:
-    names = ("offline", "performance", "cpu", "onnxruntime", model, *variations)
+    names = ("offline", "performance", "cpu", default_backend(model), model, *variations)
     tags = ",".join(["app", "mlperf", "inference", *(f"_{name}" for name in names)])
     with working_folder(ours.path):
         return make_plan(new_engine(ours, None), parse_request({"tags": tags}))
