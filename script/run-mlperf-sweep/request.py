@@ -62,6 +62,17 @@ def _given(env: Mapping[str, Any], mapping: Mapping[str, str]) -> dict[str, str]
     return {name: text for name, text in texts.items() if text}
 
 
+def _file_of(given: Mapping[str, str]) -> str:
+    """The file that is given under one of its names. Raises SweepError."""
+    names = {given[name] for name in ("file", "sweep_file") if name in given}
+    if not names:
+        lock = "with cm lock script, whose --file names the lockfile, give --sweep_file=FILE"
+        raise SweepError([Problem(0, f"--file is missing: the file of the sweep; {lock}")])
+    if len(names) > 1:
+        raise SweepError([Problem(0, "--file and --sweep_file are the same input, and name two files; give one")])
+    return names.pop()
+
+
 def _read_file(given: str, here: Path) -> tuple[str, str, str]:
     """Text, name and selector of FILE or FILE:SELECTOR. Raises SweepError."""
     path, selector = here / Path(given).expanduser(), ""
@@ -104,9 +115,7 @@ def read_call(i: Mapping[str, Any], say: Say) -> Call:
     """The checked call. Raises SweepError with every problem."""
     env, given = i["env"], _given(i["env"], i["meta"]["input_mapping"])
     here = Path(env.get("CM_TMP_CURRENT_PATH") or os.getcwd())
-    if "file" not in given:
-        raise SweepError([Problem(0, "--file is missing: the file of the sweep")])
-    text, name, selector = _read_file(given["file"], here)
+    text, name, selector = _read_file(_file_of(given), here)
     definition = parse_definition(text, name)
     asked = {RENAMED.get(key, key): value for key, value in given.items() if RENAMED.get(key, key) in setting_names()}
     settings, problems = settings_of(definition, asked)

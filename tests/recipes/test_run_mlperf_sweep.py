@@ -109,6 +109,15 @@ def test_everything_that_is_wrong_is_said_at_once_and_nothing_is_made(toy: Tempo
     assert not (toy.work / "results").exists()
 
 
+def test_a_sweep_is_locked_by_its_other_spelling_of_file(toy: TemporaryHome) -> None:
+    locked = toy.cm("lock", "script", f"--tags={TAGS}", "--sweep_file=s.yaml", "--file=toy.lock")
+    assert locked.code == 0, locked.stderr
+    assert any(name.startswith("run-toy") for name in json.loads((toy.work / "toy.lock").read_text())["recipes"])
+    refused = toy.cm("lock", "script", f"--tags={TAGS}", "--file=s.yaml")
+    assert "give --sweep_file=FILE" in refused.stderr
+    assert (toy.work / "s.yaml").read_text() == FILE
+
+
 @pytest.mark.parametrize(
     ("recipe", "words"),
     [("run,nothing", "recipe run,nothing"), ("run,mlperf,sweep", "cannot be swept")],

@@ -113,7 +113,12 @@ SILENT = "echo 'Unable to contact slurm controller (connect failure)' >&2; exit 
 
 
 @pytest.mark.parametrize(
-    "told", ["Unable to contact slurm controller (connect failure)", "slurm_load_jobs error: Connection reset by peer"]
+    "told",
+    [
+        "Unable to contact slurm controller (connect failure)",
+        "slurm_load_jobs error: Connection reset by peer",
+        "slurm_load_jobs error: Transport endpoint is not connected",
+    ],
 )
 def test_silence_is_no_answer_about_jobs(fake: Path, tmp_path: Path, told: str) -> None:
     sweep = SweepFolder(tmp_path / "sweep")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -14,10 +15,21 @@ from mlperf_sweeps.executor import ExecutorError
 
 PAUSES_S = (1.0, 2.0, 5.0, 10.0, 12.0)
 """Five more tries within 30 s: a controller that is started again answers after a few (Slurm 22.05)."""
+SOCKET_ERRORS = (
+    "ECONNREFUSED",
+    "ECONNRESET",
+    "ENOTCONN",
+    "EPIPE",
+    "ECONNABORTED",
+    "ETIMEDOUT",
+    "EHOSTUNREACH",
+    "ENETUNREACH",
+)
+"""Of a connection to a controller that ends, or that is on a machine out of reach; clients print their texts."""
 SILENCE = re.compile(
-    r"Unable to contact slurm controller|Connection (?:refused|reset by peer)|Socket timed out|"
-    r"Zero Bytes were transmitted|[Cc]ommunication connection failure|"
-    r"Unable to establish (?:configuration|control)|Slurm backup controller",
+    r"Unable to contact slurm controller|Socket timed out|Zero Bytes were transmitted|"
+    r"[Cc]ommunication connection failure|Unable to establish (?:configuration|control)|Slurm backup controller|"
+    + "|".join(re.escape(os.strerror(getattr(errno, name))) for name in SOCKET_ERRORS)
 )
 """What clients say when the controller did not answer, which is no answer about jobs (seen with Slurm 22.05.8)."""
 CLIENTS = ("sbatch", "squeue", "scontrol", "scancel", "sinfo")
