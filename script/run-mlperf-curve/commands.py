@@ -10,6 +10,7 @@ from mlperf_curves.clientfiles import EVENTS
 from mlperf_curves.curve import CURVE, TREE
 from mlperf_curves.declaration import read_declaration
 from mlperf_curves.edition import Edition, read_edition
+from mlperf_curves.events import CountTokens
 from mlperf_curves.findings import grouped
 from mlperf_curves.official import OfficialFinding, build_site, check_officially, export_view
 from mlperf_curves.pointfiles import Offline
@@ -59,7 +60,7 @@ def tree_from_recorded(given: Given, folder: Path, target: Path) -> Path:
     """Writes the tree of recorded runs below `target`; gives the submission's folder. Raises ValueError, OSError."""
     offline = Offline(given.one_of("offline", tuple(one.value for one in Offline), "elected"))
     division = given.one_of("division", DIVISIONS, "RDI")
-    points = with_offline(recorded_points(folder), offline)
+    points = with_offline(recorded_points(folder, _counter(given)), offline)
     facts = facts_of(points, edition_of(given), division, offline)
     changed = {key: _whole(given, key) for key in ("c_max", "c_min", "dataset_samples") if given.text(key)}
     facts = replace(facts, **changed, target_cohort=given.text("target_cohort", facts.target_cohort))
@@ -71,6 +72,12 @@ def _whole(given: Given, key: str) -> int:
     if not value.isdecimal():
         raise RequestError(f"--{key} must be a whole number, got {value!r}")
     return int(value)
+
+
+def _counter(given: Given) -> CountTokens | None:
+    """What counts tokens by `--tokenizer`; None without it. Raises TokenizerError."""
+    tokenizer = given.path("tokenizer")
+    return counter_of(tokenizer) if tokenizer else None
 
 
 def tree_of(given: Given) -> tuple[Path, dict[str, Path]]:
@@ -93,8 +100,7 @@ def tree_of(given: Given) -> tuple[Path, dict[str, Path]]:
 
 def own_check(given: Given, submission: Path, events: Mapping[str, Path]) -> CheckReport:
     """What the rules E1 to E19 find in a submission; raises NoTree, ClientFileError, TokenizerError, OSError."""
-    tokenizer = given.path("tokenizer")
-    beside = Beside(known=known_here(), events=events, count_tokens=counter_of(tokenizer) if tokenizer else None)
+    beside = Beside(known=known_here(), events=events, count_tokens=_counter(given))
     return check_tree(submission, edition_of(given), beside)
 
 

@@ -37,7 +37,10 @@ class Sample:
 
 @dataclass(frozen=True)
 class Setup:
-    """Settings of the client, and what it knew of itself. span_s: least seconds over which samples are issued."""
+    """Settings of the client, and what it knew of itself. span_s: least seconds over which samples are issued.
+
+    words: least and most words of an answer. course: how much longer an answer takes in each pass over the data set.
+    """
 
     concurrency: int
     samples: int
@@ -51,6 +54,8 @@ class Setup:
     accuracy_samples: int = 0
     score: float = 0.84
     is_echo: bool = False
+    words: tuple[int, int] = (4, 8)
+    course: tuple[float, ...] = ()
     endpoint: str = "http://127.0.0.1:8000"
     tokenizer: str = "./tok"
     seeds: tuple[int, int] = SEED_SET_A
@@ -72,8 +77,9 @@ def simulated(setup: Setup, seed: int = 1) -> list[Sample]:
     for index in range(setup.samples):
         prompt = prompts[index % len(prompts)]
         issued = heapq.heappop(free) + 10
-        words = prompt.split() if setup.is_echo else _words(rng, rng.randint(4, 8)).split()
-        took = int(latency_ns * rng.uniform(0.9, 1.1))
+        words = prompt.split() if setup.is_echo else _words(rng, rng.randint(*setup.words)).split()
+        slower = setup.course[index // setup.dataset_samples] if setup.course else 1.0
+        took = int(slower * latency_ns * rng.uniform(0.9, 1.1))
         step = took // (len(words) + 1)
         times = tuple(issued + step * (one + 1) for one in range(len(words)))
         chunks = (words[0], *(f" {word}" for word in words[1:]))

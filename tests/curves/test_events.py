@@ -98,7 +98,7 @@ def test_the_span_of_a_window_is_taken_over_its_times_of_issue(tmp_path: Path):
     run = read_run(write_report(tmp_path / "run", SETUP))
     assert run.events is not None
     derived = derive(run.events)
-    assert derived.issue_span_s(8, 8) == (derived.issue_ns[15] - derived.issue_ns[8]) / 1e9
+    assert derived.issue_span_s(8, 8) == (derived.timings[15].issued_ns - derived.timings[8].issued_ns) / 1e9
     assert derived.issue_span_s(16) == 0
 
 

@@ -160,21 +160,6 @@ def test_events_beside_the_tree_show_figures_that_do_not_follow(passing: Path, s
     assert "ttft.percentiles.90.0" in found[0].found
 
 
-def test_a_window_of_steady_state_that_the_events_bear_out_is_accepted(passing: Path, submission: Path):
-    events = passing.parents[2] / "runs" / "r64" / "events.jsonl"
-    beside = Beside(events={"r64": events})
-    claim = {"status": "windowable", "window": {"super_pass_start": 0, "super_pass_end": 2, "super_pass_size": 64}}
-
-    def claimed(seconds: float) -> dict[str, int]:
-        claim["window"]["duration_s"] = seconds  # type: ignore[index]
-        at(64, POINT, lambda one: one.update(steady_state=claim))(submission)
-        return errors_of(submission, beside)
-
-    span = next(one for one in measured(submission.parent / "again", {64: setup_of(64)})).derived.issue_span_s()  # type: ignore[union-attr]
-    assert claimed(span) == {}
-    assert claimed(span * 1.2) == {"E14": 1}
-
-
 def test_a_dedicated_offline_run_has_neither_concurrency_nor_latency(tmp_path: Path):
     points = measured(tmp_path / "runs")
     burst = Setup(concurrency=128, samples=128, is_offline=True, accuracy_samples=4395)

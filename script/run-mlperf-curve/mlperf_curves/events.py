@@ -12,12 +12,13 @@ from __future__ import annotations
 import gzip
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from mlperf_curves.clientfiles import Distribution, Summary
+from mlperf_curves.steady import Timing
 
 PERCENTILES = (99.9, 99.0, 97.0, 95.0, 90.0, 80.0, 75.0, 50.0, 25.0, 10.0, 5.0, 1.0)
 CountTokens = Callable[[str], int]
@@ -39,16 +40,25 @@ class _Sample:
     prompt: str | None
     first_ns: int | None = None
     completed_ns: int | None = None
+    tpot_ns: float | None = None
+
+    def since_issue(self, time_ns: int | None) -> int | None:
+        """Nanoseconds from the issue to another event; None without it."""
+        return None if time_ns is None else time_ns - self.issued_ns
+
+    def timing(self) -> Timing:
+        """What the steady state is derived from."""
+        ttft, latency = self.since_issue(self.first_ns), self.since_issue(self.completed_ns)
+        return Timing(self.issued_ns, ttft, latency, self.tpot_ns)
 
 
 @dataclass(slots=True)
 class _Tokens:
-    """Tokens of prompts and answers, nanoseconds a token behind the first chunk; flags: not all are texts."""
+    """Tokens of prompts and answers; flags: not all are texts."""
 
     count: CountTokens
     prompts: list[int] = field(default_factory=list)
     answers: list[int] = field(default_factory=list)
-    tpot_ns: list[float] = field(default_factory=list)
     has_other_prompts: bool = False
     has_other_answers: bool = False
 
@@ -68,9 +78,10 @@ class _Session:
 class Derived:
     """What follows from the events of a performance run. Times are nanoseconds of the client's monotonic clock.
 
-    echoed: answers that are their prompt word by word; issue_ns: ascending. What counts tokens is None without a
-    tokenizer, and where prompts are messages, or answers have reasoning or tool calls: only the model's chat template
-    turns these into text.
+    echoed: answers that are their prompt word by word; timings: of each sample, ascending by issue. What counts tokens
+    is None without a tokenizer, and where prompts are messages, or answers have reasoning or tool calls: only the
+    model's chat template turns these into text. The TPOT of a timing counts the text of reasoning all the same: its
+    scale may be another, its course is not.
     """
 
     issued: int
@@ -85,12 +96,12 @@ class Derived:
     greatest_in_flight: int
     distinct_prompts: int
     echoed: int
-    issue_ns: tuple[int, ...]
+    timings: tuple[Timing, ...]
 
     def issue_span_s(self, first: int = 0, count: int | None = None) -> float:
         """Return the seconds over which samples were issued: of `count` from the one with index `first`."""
-        part = self.issue_ns[first : None if count is None else first + count]
-        return (part[-1] - part[0]) / 1e9 if part else 0.0
+        part = self.timings[first : None if count is None else first + count]
+        return (part[-1].issued_ns - part[0].issued_ns) / 1e9 if part else 0.0
 
 
 def distribution_of(values: Sequence[float]) -> Distribution:
@@ -108,6 +119,10 @@ def distribution_of(values: Sequence[float]) -> Distribution:
         mean=total / len(ordered),
         percentiles=percentiles,
     )
+
+
+def _distribution(values: Iterable[float | None]) -> Distribution:
+    return distribution_of([one for one in values if one is not None])
 
 
 def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -143,10 +158,20 @@ def _chunks(data: object) -> tuple[str, ...] | None:
         return ()
     if not isinstance(data, list) or len(data) < 2 or any(data[2:]):
         return None
-    output = data[1]
-    if isinstance(output, str):
-        return (output,)
-    return tuple(output) if isinstance(output, list) and all(isinstance(one, str) for one in output) else None
+    return _pieces(data[1])
+
+
+def _pieces(value: object) -> tuple[str, ...] | None:
+    """The pieces of a text, which came as one or as several; None where it is no text."""
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value) if isinstance(value, list) and all(isinstance(one, str) for one in value) else None
+
+
+def _behind_first_chunk(data: object) -> str:
+    """What came behind the first chunk of an answer, its reasoning before its output."""
+    parts = data[1:3][::-1] if isinstance(data, list) else []
+    return "".join([piece for part in parts for piece in _pieces(part) or ()][1:])
 
 
 def _issue(session: _Session, uuid: str, time_ns: int, data: object) -> None:
@@ -175,12 +200,12 @@ def _complete(session: _Session, sample: _Sample, time_ns: int, data: object) ->
         return
     if chunks is None:
         tokens.has_other_answers = True
-        return
-    if text:
+    elif text:
         tokens.answers.append(tokens.count(text))
-    behind = tokens.count("".join(chunks[1:])) if len(chunks) > 1 else 0
+    rest = _behind_first_chunk(data)
+    behind = tokens.count(rest) if rest and sample.first_ns is not None else 0
     if sample.first_ns is not None and behind > 0:
-        tokens.tpot_ns.append((time_ns - sample.first_ns) / behind)
+        sample.tpot_ns = (time_ns - sample.first_ns) / behind
 
 
 def _take(session: _Session, event: Mapping[str, Any]) -> None:
@@ -230,6 +255,7 @@ def derive(path: Path, count_tokens: CountTokens | None = None) -> Derived:
     if session.start_ns is None:
         raise EventsError(f"{path.name}: performance tracking never starts")
     samples, tokens = list(session.samples.values()), session.tokens
+    timings = tuple(sorted((one.timing() for one in samples), key=lambda one: one.issued_ns))
     ended = [one.completed_ns for one in samples if one.completed_ns is not None]
     has_answers = tokens is not None and not tokens.has_other_answers
     return Derived(
@@ -237,15 +263,15 @@ def derive(path: Path, count_tokens: CountTokens | None = None) -> Derived:
         completed=len(ended),
         failed=session.failed,
         duration_ns=max(ended, default=session.start_ns) - session.start_ns,
-        ttft=distribution_of([one.first_ns - one.issued_ns for one in samples if one.first_ns is not None]),
-        latency=distribution_of([one.completed_ns - one.issued_ns for one in samples if one.completed_ns is not None]),
+        ttft=_distribution(one.ttft_ns for one in timings),
+        latency=_distribution(one.latency_ns for one in timings),
         input_tokens=distribution_of(tokens.prompts) if tokens and not tokens.has_other_prompts else None,
         output_tokens=distribution_of(tokens.answers) if tokens and has_answers else None,
-        tpot=distribution_of(tokens.tpot_ns) if tokens and has_answers else None,
+        tpot=_distribution(one.tpot_ns for one in timings) if has_answers else None,
         greatest_in_flight=_greatest_in_flight(samples),
         distinct_prompts=len(session.prompts),
         echoed=session.echoed,
-        issue_ns=tuple(sorted(one.issued_ns for one in samples)),
+        timings=timings,
     )
 
 

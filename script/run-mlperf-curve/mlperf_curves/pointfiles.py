@@ -12,6 +12,7 @@ from enum import Enum
 from pathlib import Path
 
 from mlperf_curves.fields import Fields, read_fields
+from mlperf_curves.steady import PLATEAU, SteadyState
 
 POINT, SYSTEM = "point.yaml", "system_desc.json"
 PROVENANCE = "docs/provenance.json"
@@ -24,18 +25,6 @@ class Offline(str, Enum):
     ELECTED = "elected"
     DEDICATED = "dedicated"
     NONE = "none"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SteadyClaim:
-    """The window of steady state that a point claims; super-passes count from 0, the last included."""
-
-    status: str
-    first_pass: int | None
-    last_pass: int | None
-    pass_size: int | None
-    samples: int | None
-    duration_s: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +44,7 @@ class DeclaredPoint:
     scheduler_seed: int | None
     sample_seed: int | None
     model_seed: int | None
-    steady: SteadyClaim | None
+    steady: SteadyState | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +67,7 @@ class PointProvenance:
     issue_span_s: float | None
     echoed: int
     differences: tuple[str, ...]
+    steady: SteadyState | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,15 +79,23 @@ class Provenance:
     points: Mapping[str, PointProvenance]
 
 
-def _steady(fields: Fields) -> SteadyClaim:
-    window = fields.within("window")
-    return SteadyClaim(
-        status=fields.text("status"),
+def _steady(fields: Fields) -> SteadyState | None:
+    """The block steady_state, None where there is none."""
+    if not fields.values.get("steady_state"):
+        return None
+    block = fields.within("steady_state")
+    window, inner = block.within("window"), block.within("state")
+    states = {metric: inner.text(metric) for metric in inner.values}
+    return SteadyState(
+        status=block.text("status"),
+        verdict=block.text("verdict"),
         first_pass=window.whole("super_pass_start"),
         last_pass=window.whole("super_pass_end"),
         pass_size=window.whole("super_pass_size"),
         samples=window.whole("n_samples"),
         duration_s=window.number("duration_s"),
+        states=states,
+        far=frozenset(metric for metric, state in states.items() if state != PLATEAU),
     )
 
 
@@ -120,7 +118,7 @@ def read_point(path: Path) -> DeclaredPoint:
         scheduler_seed=runtime.whole("scheduler_rng_seed"),
         sample_seed=runtime.whole("sample_index_rng_seed"),
         model_seed=runtime.whole("model_seed"),
-        steady=_steady(fields.within("steady_state")) if fields.values.get("steady_state") else None,
+        steady=_steady(fields),
     )
     return fields.checked(path, point)
 
@@ -145,6 +143,7 @@ def _point_provenance(fields: Fields) -> PointProvenance:
         issue_span_s=fields.number("issue_span_s"),
         echoed=fields.whole("echoed") or 0,
         differences=fields.texts("differences"),
+        steady=_steady(fields),
     )
 
 

@@ -1,4 +1,4 @@
-"""The rules on one point: that config.yaml, point.yaml, the figures and the events say the same (E1-E14, E17-E19)."""
+"""The rules on one point: that config.yaml, point.yaml, the figures and the events say the same (E1-E13, E17-E19)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from mlperf_curves.pointfiles import POINT, PROVENANCE
 from mlperf_curves.regions import SUBMITTERS_CHOICE
 
 _CLOSE = 1e-3
-_SPAN_CLOSE = 0.01
 _MOST_FAILED = 0.01
 _LATENCIES = ("ttft", "tpot", "latency")
 _FIXED = ("concurrency", "agentic_inference")
@@ -188,32 +187,6 @@ def has_provenance(point: PointView, curve: CurveView) -> Iterator[Finding]:
         yield says.error("git_sha = null", f"the client's commit, there or in {PROVENANCE}")
     if not point.summary.started_at and not (known and known.started_utc):
         yield says.error("test_started_at = 0", f"when the run began, there or in {PROVENANCE}")
-
-
-@rule("E14", "A window of steady state follows from the events.", POINT_RULES)
-def steady_state_follows(point: PointView, curve: CurveView) -> Iterator[Finding]:
-    claim = point.declared.steady
-    if claim is None or claim.status != "windowable":
-        return
-    says = Says("E14", f"{point.path}/{POINT}")
-    first, last, size = claim.first_pass, claim.last_pass, claim.pass_size
-    if first is None or last is None or size is None or claim.duration_s is None:
-        yield says.error("steady_state.window is not complete", "super_pass_start, _end, _size and duration_s")
-        return
-    issued = point.derived.issued if point.derived else point.summary.issued
-    if not 0 <= first <= last or (last + 1) * size > issued:
-        yield says.error(f"super-passes {first} to {last} of {size} samples", f"within the {issued} issued samples")
-        return
-    if claim.samples is not None and claim.samples > (last - first + 1) * size:
-        yield says.error(f"n_samples = {claim.samples}", f"at most {(last - first + 1) * size}")
-    if point.derived is None:
-        yield says.error(
-            f"duration_s = {claim.duration_s:g} without events to derive it from", "events.jsonl (--events)"
-        )
-        return
-    span = point.derived.issue_span_s(first * size, (last - first + 1) * size)
-    if not math.isclose(claim.duration_s, span, rel_tol=_SPAN_CLOSE):
-        yield says.error(f"duration_s = {claim.duration_s:g}", f"{span:.1f}, by the times of issue")
 
 
 @rule("E17", "The figures are those of a model, not of a stand-in.", POINT_RULES)

@@ -8,7 +8,7 @@ from pathlib import Path
 from mlperf_curves.clientfiles import CONFIG, RecordedRun, read_run
 from mlperf_curves.declaration import CurveFacts
 from mlperf_curves.edition import Edition, SeedSet, UnknownName
-from mlperf_curves.events import derive
+from mlperf_curves.events import CountTokens, derive
 from mlperf_curves.pointfiles import Offline
 from mlperf_curves.regions import RegionError
 from mlperf_curves.tree import MeasuredPoint
@@ -18,7 +18,7 @@ class RecordedError(ValueError):
     """A folder has no runs of the client; the text says what was looked for."""
 
 
-def recorded_points(folder: Path) -> tuple[MeasuredPoint, ...]:
+def recorded_points(folder: Path, count_tokens: CountTokens | None = None) -> tuple[MeasuredPoint, ...]:
     """Return the runs in the folders of a folder; raises RecordedError, ClientFileError, EventsError, OSError.
 
     When a run began and which commit its client had is unknown, unless the client says it.
@@ -26,11 +26,11 @@ def recorded_points(folder: Path) -> tuple[MeasuredPoint, ...]:
     folders = sorted(path.parent for path in folder.glob(f"*/{CONFIG}"))
     if not folders:
         raise RecordedError(f"{folder}: no runs of the client: */{CONFIG} is not there")
-    return tuple(_measured(read_run(one)) for one in folders)
+    return tuple(_measured(read_run(one), count_tokens) for one in folders)
 
 
-def _measured(run: RecordedRun) -> MeasuredPoint:
-    derived = derive(run.events) if run.events else None
+def _measured(run: RecordedRun, count_tokens: CountTokens | None) -> MeasuredPoint:
+    derived = derive(run.events, count_tokens) if run.events else None
     return MeasuredPoint(run=run, derived=derived, client_commit=run.summary.git_sha or "")
 
 

@@ -8,14 +8,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlperf_curves import pointrules
+from mlperf_curves import pointrules, steadyrules
 from mlperf_curves.clientfiles import CONFIG
 from mlperf_curves.edition import Edition
 from mlperf_curves.filerules import address_findings, file_findings
 from mlperf_curves.findings import POINT_RULES, Finding, Severity
 from mlperf_curves.readtree import NOTHING_BESIDE, Beside, NoTree, read_curves, submissions_of
 
-__all__ = ["Beside", "CheckReport", "NoTree", "check_tree", "pointrules", "read_curves", "submissions_of"]
+__all__ = [
+    "Beside",
+    "CheckReport",
+    "NoTree",
+    "check_tree",
+    "pointrules",
+    "read_curves",
+    "steadyrules",
+    "submissions_of",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

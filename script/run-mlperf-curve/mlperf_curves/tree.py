@@ -24,10 +24,12 @@ from mlperf_results.runfacts import file_sha256
 from mlperf_results.textdocuments import Json, yaml_mapping
 
 from mlperf_curves.clientfiles import CONFIG, SCORES, SUMMARY, RecordedRun, in_folder
-from mlperf_curves.edition import SeedSet
+from mlperf_curves.edition import SeedSet, read_edition
 from mlperf_curves.events import Derived, differences
 from mlperf_curves.pointfiles import POINT, PROVENANCE, PROVENANCE_FORMAT, SYSTEM, Offline
 from mlperf_curves.regions import RegionError, Regions, regions_of
+from mlperf_curves.steady import SteadyState, steady_state
+from mlperf_curves.trends import TooLong
 
 NO_WARMUP: Mapping[str, Json] = {
     "duration_s": 0,
@@ -132,6 +134,19 @@ def _offline_of(declared: Declaration, point: MeasuredPoint) -> Offline:
     return Offline.ELECTED if is_elected else Offline.NONE
 
 
+def steady_state_of(declared: Declaration, point: MeasuredPoint) -> SteadyState | None:
+    """Return the steady state of a point at a fixed concurrency; None where it cannot be derived."""
+    if point.derived is None or not declared.dataset_samples or point.run.config.load_pattern != "concurrency":
+        return None
+    edition = read_edition()
+    model = edition.models.get(declared.model)
+    floor_s = edition.floor_s(point.concurrency, is_agentic=model is not None and model.is_agentic)
+    try:
+        return steady_state(point.derived.timings, declared.dataset_samples, floor_s)
+    except TooLong:
+        return None
+
+
 def point_fields(declared: Declaration, point: MeasuredPoint, region: str | None) -> dict[str, Json]:
     """Return point.yaml; a dedicated Offline run has no region."""
     config, seeds = point.run.config, declared.seed_set
@@ -159,6 +174,7 @@ def point_fields(declared: Declaration, point: MeasuredPoint, region: str | None
             },
         },
         "warmup": dict(point.warmup or NO_WARMUP),
+        **({"steady_state": steady.fields()} if (steady := steady_state_of(declared, point)) else {}),
         **(point.disclosure or {}),
     }
     return fields if region is None else {**fields, "region": region}
@@ -209,7 +225,7 @@ def _masked_address(address: str) -> str:
     return f"{parts.scheme}://{MASKED_HOST}{port}{parts.path}"
 
 
-def _provenance_of(point: MeasuredPoint) -> dict[str, Json]:
+def _provenance_of(declared: Declaration, point: MeasuredPoint) -> dict[str, Json]:
     fields: dict[str, Json] = {"started_utc": point.started_utc, "client_commit": point.client_commit}
     if point.run.events and point.derived:
         fields |= {
@@ -219,6 +235,8 @@ def _provenance_of(point: MeasuredPoint) -> dict[str, Json]:
             "echoed": point.derived.echoed,
             "differences": list(differences(point.run.summary, point.derived)),
         }
+        if (steady := steady_state_of(declared, point)) is not None:
+            fields["steady_state"] = steady.fields()
     return fields
 
 
@@ -254,7 +272,7 @@ def _fill(submission: Path, declared: Declaration, points: Sequence[MeasuredPoin
         "format": PROVENANCE_FORMAT,
         "label": declared.label,
         "dataset_samples": declared.dataset_samples,
-        "points": {f"r{one.concurrency}": _provenance_of(one) for one in points},
+        "points": {f"r{one.concurrency}": _provenance_of(declared, one) for one in points},
     }
     _write(submission / PROVENANCE, _as_json(provenance))
 
