@@ -13,13 +13,14 @@ from mlperf_curves.client import Load, call_client, config_of
 from mlperf_curves.clientfiles import read_config
 from mlperf_curves.request import read_request
 
-SCORED = {"accuracy": "mandatory", "accuracy_dataset": "data.jsonl", "eval_method": "string_match"}
+SCORED = {"accuracy": "mandatory", "accuracy_dataset": "data.jsonl", "eval_method": "string_match",
+          "extractor": "identity_extractor"}  # fmt: skip
 
 
 def test_the_client_reads_what_was_asked_for(tmp_path: Path) -> None:
     import yaml
 
-    request = read_request(given(tmp_path, "http://host:8000/v1", extractor="abcd_extractor", **SCORED), tmp_path)
+    request = read_request(given(tmp_path, "http://host:8000/v1", **SCORED), tmp_path)
     load = Load(concurrency=12, samples=704, least_s=600, has_accuracy=True)
     content = config_of(request.settings, load, tmp_path / "run", 30)
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(content))
@@ -30,7 +31,8 @@ def test_the_client_reads_what_was_asked_for(tmp_path: Path) -> None:
     assert (config.scheduler_seed, config.sample_seed) == (10487924139932647040, 586478644936801402)
     assert [(one.name, one.kind) for one in config.datasets] == [("data", "performance"), ("data_accuracy", "accuracy")]
     assert content["datasets"][1]["accuracy_config"] == {
-        "eval_method": "string_match", "extractor": "abcd_extractor", "ground_truth": "ground_truth", "num_repeats": 1,
+        "eval_method": "string_match", "extractor": "identity_extractor", "ground_truth": "ground_truth",
+        "num_repeats": 1,
     }  # fmt: skip
     assert config.endpoints == ("http://host:8000",)
 

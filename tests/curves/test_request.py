@@ -10,7 +10,8 @@ from mlperf_curves.curve import plan_text
 from mlperf_curves.pointinputs import inputs_from
 from mlperf_curves.request import CurveRequest, RequestError, read_request
 
-SCORED = {"accuracy": "mandatory", "accuracy_dataset": "data.jsonl", "eval_method": "string_match"}
+SCORED = {"accuracy": "mandatory", "accuracy_dataset": "data.jsonl", "eval_method": "string_match",
+          "extractor": "identity_extractor"}  # fmt: skip
 
 
 def request(folder: Path, **changed: str) -> CurveRequest:
@@ -49,6 +50,7 @@ def test_all_faults_are_named_at_once(tmp_path: Path) -> None:
         ({"points": "1,30", "offline": "elected"}, "add 40 to --points"),
         ({"points": "33,40"}, "C_min must be 1 to 32"),
         ({"accuracy": "mandatory"}, "--eval_method is missing"),
+        ({**SCORED, "extractor": ""}, "--extractor is missing: --eval_method=string_match needs one, such as identity"),
         ({"target_cohort": "2027-01-C0"}, "seed set A is for 2026-10-C1, 2026-11-C0, 2026-11-C1, 2026-12-C0"),
         ({"generation": "[]"}, "--generation must be a JSON object"),
         ({"dataset_samples": "0"}, "--dataset_samples must be a whole number >= 1"),

@@ -138,6 +138,14 @@ class _Reader:
             return None
 
 
+_EXTRACTORS = ("identity_extractor", "abcd_extractor", "boxed_math_extractor", "python_code_extractor",
+               "function_call_extractor")  # fmt: skip
+_NO_EXTRACTOR = ("agentic_inference_inline", "vbench", "legacy_mlperf_deepseek_r1", "swe_bench_scorer")
+"""What the client takes answers out of texts with, and its scorers that need nothing of the kind: it ends with code 2
+where it lacks one. extractor.py, scoring.py and swe_bench_scorer.py in src/inference_endpoint/evaluation of
+mlcommons/endpoints ea332753 (2026-08-21)."""
+
+
 def rows_of(path: Path) -> int | None:
     """Return the rows of a .jsonl file; None for other formats, of which --dataset_samples must say them."""
     if path.suffix != ".jsonl":
@@ -168,6 +176,9 @@ def _datasets(reader: _Reader, has_accuracy: bool) -> tuple[DatasetSettings, Dat
     }
     if extractor := reader.text("extractor"):
         scoring["extractor"] = extractor
+    elif scoring["eval_method"] and scoring["eval_method"] not in _NO_EXTRACTOR:
+        found = f"--extractor is missing: --eval_method={scoring['eval_method']} needs one"
+        reader.problems.append(f"{found}, such as {', '.join(_EXTRACTORS)}")
     accuracy = _dataset(reader, "accuracy_dataset", columns, scoring)
     if not accuracy.path:
         reader.problems.append("--accuracy_dataset is missing: the file with the answers; or --accuracy=none")
