@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mlperf_curves.clientfiles import EVENTS
-from mlperf_curves.curve import CURVE, TREE
 from mlperf_curves.declaration import read_declaration
 from mlperf_curves.edition import Edition, read_edition
 from mlperf_curves.events import CountTokens
 from mlperf_curves.findings import grouped
 from mlperf_curves.official import OfficialFinding, build_site, check_officially, export_view
 from mlperf_curves.pointfiles import Offline
-from mlperf_curves.readtree import Beside, submissions_of
+from mlperf_curves.readtree import Beside, tree_of_curve
 from mlperf_curves.recorded import facts_of, recorded_points, with_offline
 from mlperf_curves.request import DIVISIONS, RequestError
 from mlperf_curves.rules import CheckReport, check_tree
@@ -22,9 +20,10 @@ from mlperf_curves.tokens import counter_of
 from mlperf_curves.tree import write_tree
 from mlperf_results.names import unknown_text
 from mlperf_results.privacy import known_here
-from mlperf_results.wholefile import read_object
 
 BUNDLE, SITE = "bundle.json", "site"
+CLIENT_PROGRAMS = ("bin/inference-endpoint", ".venv/bin/inference-endpoint")
+"""Where the client is in its virtual environment, and in its checkout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,25 +76,20 @@ def _whole(given: Given, key: str) -> int:
 def _counter(given: Given) -> CountTokens | None:
     """What counts tokens by `--tokenizer`; None without it. Raises TokenizerError."""
     tokenizer = given.path("tokenizer")
-    return counter_of(tokenizer) if tokenizer else None
+    client = given.path("client")
+    programs = [client / name for name in ("", *CLIENT_PROGRAMS)] if client else []
+    return counter_of(tokenizer, next(filter(Path.is_file, programs), None)) if tokenizer else None
 
 
 def tree_of(given: Given) -> tuple[Path, dict[str, Path]]:
-    """The submission that `--curve_dir` names, and events.jsonl of its points where it is a curve's folder.
+    """The submission that `--curve_dir` names, and its points' samples where it is a curve's folder.
 
     Raises NoTree, RequestError.
     """
     folder = given.path("curve_dir")
     if folder is None:
         raise RequestError("--curve_dir is missing: the folder of a curve, or of a submission tree")
-    if not (folder / TREE).is_dir():
-        return submissions_of(folder)[0], {}
-    rows = (read_object(folder / CURVE) or {}).get("points", [])
-    events = {row["name"]: folder / "points" / row["id"] / "results" / "run" / EVENTS for row in rows}
-    found = sorted((folder / TREE).glob("*/*/results"))
-    if not found:
-        raise RequestError(f"{folder / TREE} has no submission; make the curve first: the same line as before")
-    return found[-1].parent, {name: path for name, path in events.items() if path.is_file()}
+    return tree_of_curve(folder)
 
 
 def own_check(given: Given, submission: Path, events: Mapping[str, Path]) -> CheckReport:

@@ -17,15 +17,16 @@ FOLDER = str(Path(__file__).resolve().parent)
 if FOLDER not in sys.path:
     sys.path.append(FOLDER)
 
-from mlperf_curves.curve import PAGE, TREE, Client, CurveRun, curve_points, plan_text
+from mlperf_curves.curve import PAGE, Client, CurveRun, curve_points, plan_text
 from mlperf_curves.edition import UnknownName
-from mlperf_curves.events import EventsError
 from mlperf_curves.fields import ClientFileError
 from mlperf_curves.findings import grouped
 from mlperf_curves.official import OfficialError
 from mlperf_curves.page import summary_text
 from mlperf_curves.probe import ProbeError, probe
+from mlperf_curves.readtree import TREE, tree_of_curve
 from mlperf_curves.request import CurveRequest, RequestError, read_request
+from mlperf_curves.samples import EventsError
 from mlperf_curves.tree import TreeError
 from mlperf_results.names import printable
 from mlperf_results.privacy import known_here, masked
@@ -196,8 +197,7 @@ def close(i: dict[str, Any], given: commands.Given, run: CurveRun, states: dict[
     findings: tuple[str, ...] = ()
     if code == 0:
         submission = run.tree(points)
-        events = {one.inputs.name: one.folder.results / "run" / commands.EVENTS for one in points}
-        findings = grouped(commands.own_check(given, submission, events).findings)
+        findings = grouped(commands.own_check(given, *tree_of_curve(run.folder)).findings)
     page = run.collect(points, findings)
     say(f"\n{summary_text(page)}\nPage:  {run.folder / PAGE}\nAgain: {command_of(i)}")
     i["env"]["CM_MLPERF_CURVE_PATH"] = str(run.folder)

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from curve_tree import count_words
 from mlperf_curves.clientfiles import read_run
-from mlperf_curves.events import EventsError, compared, derive, differences
+from mlperf_curves.events import derive
+from mlperf_curves.samples import EventsError, compared, differences
 from report_folder import Setup, events_of, simulated, write_report
 
 RECORDED = os.environ.get("CROWDPERF_ENDPOINTS_RECORDED", "")

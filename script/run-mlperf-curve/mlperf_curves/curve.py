@@ -26,18 +26,20 @@ from mlperf_sweeps.sweep import Conduct, Sweep, locked, write_json, write_point
 
 from mlperf_curves.clientfiles import read_run
 from mlperf_curves.declaration import FORM, CurveFacts, form, read_declaration
-from mlperf_curves.events import EventsError, derive
+from mlperf_curves.events import derive
 from mlperf_curves.page import CurvePage, PointRow, csv_text, html_page, summary_text
 from mlperf_curves.point import OUTCOME, RUN
 from mlperf_curves.pointinputs import RECIPE, PointInputs
+from mlperf_curves.readtree import CURVE, TREE
 from mlperf_curves.request import CurveRequest
+from mlperf_curves.samples import SAMPLES, EventsError
 from mlperf_curves.sizing import PointCost
 from mlperf_curves.tokens import counter_of
 from mlperf_curves.tree import MeasuredPoint, write_tree
 
 FORMAT = 1
 UNDER_WAY = (State.PLANNED.value, State.SUBMITTED.value, State.RUNNING.value)
-CURVE, CSV, PAGE, SUMMARY, TREE = "curve.json", "curve.csv", "curve.html", "summary.txt", "tree"
+CSV, PAGE, SUMMARY = "curve.csv", "curve.html", "summary.txt"
 _PACKAGES = ("run-mlperf-curve", "get-mlperf-results-lib")
 _SHORTENED = "shortened runs (execution mode {mode})"
 
@@ -202,13 +204,14 @@ class CurveRun:
         return write_tree(self.folder / TREE, declared, measured)
 
     def _measured(self, point: CurvePoint) -> MeasuredPoint:
-        run = read_run(point.folder.results / RUN)
+        run, samples = read_run(point.folder.results / RUN), point.folder.results / SAMPLES
         if run.events is None:
             raise EventsError(f"{point.inputs.name}: the client left no events.jsonl")
+        counter = None if samples.is_file() else counter_of(Path(point.inputs.settings.tokenizer), self.client.program)
         outcome = read_object(point.folder.results / OUTCOME) or {}
         return MeasuredPoint(
             run=run,
-            derived=derive(run.events, counter_of(Path(point.inputs.settings.tokenizer))),
+            derived=derive(samples if samples.is_file() else run.events, counter),
             started_utc=str(outcome.get("started_utc", "")),
             client_commit=point.inputs.client_commit,
         )

@@ -11,118 +11,32 @@ from __future__ import annotations
 
 import gzip
 import json
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mlperf_curves.clientfiles import Distribution, Summary
-from mlperf_curves.steady import Timing
+from mlperf_curves.samples import SAMPLES, Derived, EventsError, Sample, derived_of, samples_of
 
-PERCENTILES = (99.9, 99.0, 97.0, 95.0, 90.0, 80.0, 75.0, 50.0, 25.0, 10.0, 5.0, 1.0)
 CountTokens = Callable[[str], int]
 
 _FURTHER_CHUNK = '{"event_type":"sample.recv_non_first"'
-_CLOSE = 1e-9
-"""Fractions, and sums of them, differ by the order in which they were added; all other figures are whole numbers."""
-
-
-class EventsError(ValueError):
-    """events.jsonl is not what the client writes; the text has the line."""
-
-
-@dataclass(slots=True)
-class _Sample:
-    """prompt: kept until the answer is there, which makes long runs small."""
-
-    issued_ns: int
-    prompt: str | None
-    first_ns: int | None = None
-    completed_ns: int | None = None
-    tpot_ns: float | None = None
-
-    def since_issue(self, time_ns: int | None) -> int | None:
-        """Nanoseconds from the issue to another event; None without it."""
-        return None if time_ns is None else time_ns - self.issued_ns
-
-    def timing(self) -> Timing:
-        """What the steady state is derived from."""
-        ttft, latency = self.since_issue(self.first_ns), self.since_issue(self.completed_ns)
-        return Timing(self.issued_ns, ttft, latency, self.tpot_ns)
-
-
-@dataclass(slots=True)
-class _Tokens:
-    """Tokens of prompts and answers; flags: not all are texts."""
-
-    count: CountTokens
-    prompts: list[int] = field(default_factory=list)
-    answers: list[int] = field(default_factory=list)
-    has_other_prompts: bool = False
-    has_other_answers: bool = False
 
 
 @dataclass(slots=True)
 class _Session:
-    tokens: _Tokens | None
+    """What was read so far. waiting: prompts of samples that are under way, kept no longer; prompts: their numbers."""
+
+    count: CountTokens | None
     is_tracking: bool = False
     start_ns: int | None = None
-    samples: dict[str, _Sample] = field(default_factory=dict)
-    prompts: set[int] = field(default_factory=set)
-    failed: int = 0
-    echoed: int = 0
+    samples: dict[str, Sample] = field(default_factory=dict)
+    waiting: dict[str, str] = field(default_factory=dict)
+    prompts: dict[int, int] = field(default_factory=dict)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Derived:
-    """What follows from the events of a performance run. Times are nanoseconds of the client's monotonic clock.
-
-    echoed: answers that are their prompt word by word; timings: of each sample, ascending by issue. What counts tokens
-    is None without a tokenizer, and where prompts are messages, or answers have reasoning or tool calls: only the
-    model's chat template turns these into text. The TPOT of a timing counts the text of reasoning all the same: its
-    scale may be another, its course is not.
-    """
-
-    issued: int
-    completed: int
-    failed: int
-    duration_ns: int
-    ttft: Distribution
-    latency: Distribution
-    tpot: Distribution | None
-    input_tokens: Distribution | None
-    output_tokens: Distribution | None
-    greatest_in_flight: int
-    distinct_prompts: int
-    echoed: int
-    timings: tuple[Timing, ...]
-
-    def issue_span_s(self, first: int = 0, count: int | None = None) -> float:
-        """Return the seconds over which samples were issued: of `count` from the one with index `first`."""
-        part = self.timings[first : None if count is None else first + count]
-        return (part[-1].issued_ns - part[0].issued_ns) / 1e9 if part else 0.0
-
-
-def distribution_of(values: Sequence[float]) -> Distribution:
-    """Return the client's figures of a sample; all None for an empty one."""
-    if not values:
-        return Distribution(percentiles={})
-    ordered = sorted(values)
-    percentiles = {percent: ordered[math.floor((len(ordered) - 1) * (percent / 100))] for percent in PERCENTILES}
-    total = sum(ordered) if all(isinstance(one, int) for one in ordered) else math.fsum(ordered)
-    return Distribution(
-        total=total,
-        least=ordered[0],
-        greatest=ordered[-1],
-        median=percentiles[50.0],
-        mean=total / len(ordered),
-        percentiles=percentiles,
-    )
-
-
-def _distribution(values: Iterable[float | None]) -> Distribution:
-    return distribution_of([one for one in values if one is not None])
+    def since_start(self, time_ns: int) -> int:
+        """Nanoseconds of the run's own clock."""
+        return time_ns - (self.start_ns or 0)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -176,36 +90,29 @@ def _behind_first_chunk(data: object) -> str:
 
 def _issue(session: _Session, uuid: str, time_ns: int, data: object) -> None:
     prompt = _prompt(data)
-    session.samples[uuid] = _Sample(time_ns, prompt)
+    sample = session.samples[uuid] = Sample(session.since_start(time_ns))
     if prompt is not None:
-        session.prompts.add(hash(prompt))
-    if tokens := session.tokens:
+        session.waiting[uuid] = prompt
+        sample.prompt = session.prompts.setdefault(hash(prompt), len(session.prompts))
+    if session.count is not None:
         ids = data[2] if isinstance(data, list) and len(data) > 2 else None
         if isinstance(ids, list):  # they take precedence over the text
-            tokens.prompts.append(len(ids))
+            sample.prompt_tokens = len(ids)
         elif prompt:
-            tokens.prompts.append(tokens.count(prompt))
-        else:
-            tokens.has_other_prompts = True
+            sample.prompt_tokens = session.count(prompt)
 
 
-def _complete(session: _Session, sample: _Sample, time_ns: int, data: object) -> None:
-    chunks = _chunks(data)
-    sample.completed_ns = time_ns
+def _complete(session: _Session, uuid: str, time_ns: int, data: object) -> None:
+    sample, prompt, chunks = session.samples[uuid], session.waiting.pop(uuid, None), _chunks(data)
+    sample.completed_ns = session.since_start(time_ns)
     text = "".join(chunks or ())
-    session.echoed += sample.prompt is not None and bool(text) and sample.prompt.split() == text.split()
-    sample.prompt = None
-    tokens = session.tokens
-    if tokens is None:
+    sample.echoed = int(prompt is not None and bool(text) and prompt.split() == text.split())
+    if session.count is None:
         return
-    if chunks is None:
-        tokens.has_other_answers = True
-    elif text:
-        tokens.answers.append(tokens.count(text))
+    if chunks is not None:
+        sample.answer_tokens = session.count(text) if text else 0
     rest = _behind_first_chunk(data)
-    behind = tokens.count(rest) if rest and sample.first_ns is not None else 0
-    if sample.first_ns is not None and behind > 0:
-        sample.tpot_ns = (time_ns - sample.first_ns) / behind
+    sample.rest_tokens = session.count(rest) if rest and sample.first_ns is not None else 0
 
 
 def _take(session: _Session, event: Mapping[str, Any]) -> None:
@@ -224,29 +131,25 @@ def _take(session: _Session, event: Mapping[str, Any]) -> None:
         if sample.completed_ns is not None:
             return
         if kind == "sample.recv_first":
-            sample.first_ns = time_ns
+            sample.first_ns = session.since_start(time_ns)
         elif kind == "sample.complete":
-            _complete(session, sample, time_ns, event.get("data"))
+            _complete(session, uuid, time_ns, event.get("data"))
         elif kind.startswith("error."):
-            session.failed += 1
+            sample.errors += 1
 
 
-def _greatest_in_flight(samples: Sequence[_Sample]) -> int:
-    steps = [(one.issued_ns, 1) for one in samples]
-    steps += [(one.completed_ns, -1) for one in samples if one.completed_ns is not None]
-    greatest = running = 0
-    for _, step in sorted(steps):  # at the same time an end comes before a beginning
-        running += step
-        greatest = max(greatest, running)
-    return greatest
-
-
-def derive(path: Path, count_tokens: CountTokens | None = None) -> Derived:
-    """Return what follows from events.jsonl (or events.jsonl.gz); raises EventsError.
+def read_samples(path: Path, count_tokens: CountTokens | None = None) -> tuple[Sample, ...]:
+    """Return the samples of a performance run, by issue, from events.jsonl, events.jsonl.gz or samples.csv.
 
     count_tokens: the number of tokens of a text, without special tokens, by the tokenizer that the client had.
+    Raises EventsError.
     """
-    session = _Session(_Tokens(count_tokens) if count_tokens else None)
+    if path.name == SAMPLES:
+        try:
+            return samples_of(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise EventsError(f"{path.name} cannot be read: {error}") from None
+    session = _Session(count_tokens)
     for number, event in _lines(path):
         try:
             _take(session, event)
@@ -254,60 +157,12 @@ def derive(path: Path, count_tokens: CountTokens | None = None) -> Derived:
             raise EventsError(f"{path.name}:{number}: {error}") from None
     if session.start_ns is None:
         raise EventsError(f"{path.name}: performance tracking never starts")
-    samples, tokens = list(session.samples.values()), session.tokens
-    timings = tuple(sorted((one.timing() for one in samples), key=lambda one: one.issued_ns))
-    ended = [one.completed_ns for one in samples if one.completed_ns is not None]
-    has_answers = tokens is not None and not tokens.has_other_answers
-    return Derived(
-        issued=len(samples),
-        completed=len(ended),
-        failed=session.failed,
-        duration_ns=max(ended, default=session.start_ns) - session.start_ns,
-        ttft=_distribution(one.ttft_ns for one in timings),
-        latency=_distribution(one.latency_ns for one in timings),
-        input_tokens=distribution_of(tokens.prompts) if tokens and not tokens.has_other_prompts else None,
-        output_tokens=distribution_of(tokens.answers) if tokens and has_answers else None,
-        tpot=_distribution(one.tpot_ns for one in timings) if has_answers else None,
-        greatest_in_flight=_greatest_in_flight(samples),
-        distinct_prompts=len(session.prompts),
-        echoed=session.echoed,
-        timings=timings,
-    )
+    for sample in session.samples.values():
+        if count_tokens is not None and sample.completed_ns is None:
+            sample.answer_tokens = 0
+    return tuple(sorted(session.samples.values(), key=lambda one: one.issued_ns))
 
 
-def _figures(name: str, one: Distribution) -> Iterator[tuple[str, float | None]]:
-    yield f"{name}.total", one.total
-    yield f"{name}.min", one.least
-    yield f"{name}.max", one.greatest
-    yield f"{name}.avg", one.mean
-    for percent in PERCENTILES:
-        yield f"{name}.percentiles.{percent}", one.percentile(percent)
-
-
-def compared(summary: Summary, derived: Derived) -> Iterator[tuple[str, float | None, float | None]]:
-    """Yield each figure that is in both: its name, the summary's value, the derived one."""
-    for key in ("issued", "completed", "failed"):
-        yield f"n_samples_{key}", getattr(summary, key), getattr(derived, key)
-    yield "duration_ns", summary.duration_ns, derived.duration_ns
-    for name in ("ttft", "tpot", "latency", "input_tokens", "output_tokens"):
-        ours: Distribution | None = getattr(derived, name)
-        theirs: Distribution = getattr(summary, name)
-        if ours is not None:
-            for (figure, value), (_, found) in zip(_figures(name, theirs), _figures(name, ours), strict=True):
-                yield figure, value, found
-
-
-def differences(summary: Summary, derived: Derived) -> tuple[str, ...]:
-    """Return the figures of a summary that do not follow from the events, as `name: summary, events`."""
-    return tuple(
-        f"{name}: {value}, from the events {found}"
-        for name, value, found in compared(summary, derived)
-        if not _equal(name, value, found)
-    )
-
-
-def _equal(name: str, value: float | None, found: float | None) -> bool:
-    if value is None or found is None:
-        return value is found
-    is_fraction = name.startswith("tpot.") or name.endswith(".avg")
-    return math.isclose(value, found, rel_tol=_CLOSE) if is_fraction else value == found
+def derive(path: Path, count_tokens: CountTokens | None = None) -> Derived:
+    """Return what follows from the samples of a file; raises EventsError as `read_samples`."""
+    return derived_of(read_samples(path, count_tokens))

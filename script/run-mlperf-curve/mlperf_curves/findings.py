@@ -14,9 +14,9 @@ from typing import TypeVar
 
 from mlperf_curves.clientfiles import Accuracy, ClientConfig, Summary
 from mlperf_curves.edition import Edition, Model
-from mlperf_curves.events import Derived
 from mlperf_curves.pointfiles import DeclaredPoint, Offline, PointProvenance, Provenance
 from mlperf_curves.regions import Regions
+from mlperf_curves.samples import Derived
 
 
 class Severity(str, Enum):

@@ -3,7 +3,8 @@
     python -m mlperf_curves.point --point=points/<id>/point.json --results=points/<id>/results --client=PROGRAM
 
 results/ gets calibration/ and run/, the client's report folders; calibration.json and ended.json, there once their run
-has ended well, so that a second attempt begins behind them; and outcome.json. Exit codes: 0 measured, 1 not.
+has ended well, so that a second attempt begins behind them; samples.csv; and outcome.json. Exit codes: 0 measured, 1
+not.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from mlperf_results.wholefile import read_object, write_whole
 
 from mlperf_curves.client import PATIENT_READY_S, READY_S, Load, call_client, config_of
 from mlperf_curves.clientfiles import RecordedRun, read_run
-from mlperf_curves.events import Derived, EventsError, derive, differences
+from mlperf_curves.events import read_samples
 from mlperf_curves.fields import ClientFileError
 from mlperf_curves.pointinputs import PointInputs, inputs_from
+from mlperf_curves.samples import SAMPLES, Derived, EventsError, csv_of, derived_of, differences
 from mlperf_curves.sizing import MORE_ROOM, ROOM, calibration_s, samples_for
-from mlperf_curves.tokens import counter_of
+from mlperf_curves.tokens import TokenizerError, counter_of
 
 OUTCOME, ENDED, CALIBRATION, RUN, SHORT_RUN = "outcome.json", "ended.json", "calibration.json", "run", "short_run"
 _MOST_RUNS = 2
@@ -115,10 +117,14 @@ class Maker:
 
     def _recorded(self, name: str) -> tuple[RecordedRun, Derived | None]:
         recorded = read_run(self.results / name)
+        if recorded.events is None:
+            return recorded, None
         try:
-            counter = counter_of(Path(self.inputs.settings.tokenizer))
-            return recorded, derive(recorded.events, counter) if recorded.events else None
-        except EventsError as error:
+            counter = counter_of(Path(self.inputs.settings.tokenizer), Path(self.client))
+            samples = read_samples(recorded.events, counter)
+            write_whole(self.results / SAMPLES, csv_of(samples))
+            return recorded, derived_of(samples)
+        except (EventsError, TokenizerError) as error:
             raise PointError(f"the client's log of events cannot be used: {error}") from None
 
 

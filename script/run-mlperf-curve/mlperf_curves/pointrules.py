@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from mlperf_curves.clientfiles import CONFIG, SCORES, SUMMARY, Distribution
-from mlperf_curves.events import differences
 from mlperf_curves.findings import POINT_RULES, CurveView, Finding, PointView, Says, rule
 from mlperf_curves.pointfiles import POINT, PROVENANCE
 from mlperf_curves.regions import SUBMITTERS_CHOICE
+from mlperf_curves.samples import differences
 
 _CLOSE = 1e-3
 _MOST_FAILED = 0.01

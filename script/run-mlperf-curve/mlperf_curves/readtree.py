@@ -11,19 +11,26 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mlperf_results.privacy import NOTHING_KNOWN, Known
+from mlperf_results.wholefile import read_object
 
-from mlperf_curves.clientfiles import CONFIG, SCORES, SUMMARY, read_accuracy, read_config, read_summary
+from mlperf_curves.clientfiles import CONFIG, EVENTS, SCORES, SUMMARY, read_accuracy, read_config, read_summary
 from mlperf_curves.edition import Edition
-from mlperf_curves.events import CountTokens, EventsError, derive
+from mlperf_curves.events import CountTokens, derive
 from mlperf_curves.fields import ClientFileError
 from mlperf_curves.findings import TITLES, CurveView, Finding, PointView, Says
 from mlperf_curves.pointfiles import POINT, PROVENANCE, SYSTEM, Provenance, read_point, read_provenance, read_system
 from mlperf_curves.regions import RegionError, Regions, regions_of
+from mlperf_curves.samples import SAMPLES, EventsError
 
 TITLES["E0"] = "The files of a point can be read."
 _POINT_FOLDER = re.compile(r"r(\d{1,9})")
+
+
+CURVE, TREE = "curve.json", "tree"
+"""In a curve's folder: the list of its points, and the tree of its submission."""
 
 
 class NoTree(ValueError):
@@ -51,6 +58,32 @@ def submissions_of(folder: Path) -> tuple[Path, ...]:
     if not found:
         raise NoTree(f"{folder.name or folder}: no submission: neither results/ nor */results/ is there")
     return tuple(found[:1] if found[0] == folder else found)
+
+
+def tree_of_curve(folder: Path) -> tuple[Path, dict[str, Path]]:
+    """Return the submission of a folder, and its points' samples by name (r64) where it is a curve's own folder.
+
+    The samples are samples.csv, or events.jsonl where there is none. Raises NoTree.
+    """
+    if not (folder / TREE).is_dir():
+        return submissions_of(folder)[0], {}
+    found = sorted((folder / TREE).glob("*/*/results"))
+    if not found:
+        raise NoTree(f"{folder / TREE} has no submission; make the curve first: the same line as before")
+    samples: dict[str, Path] = {}
+    for row in (read_object(folder / CURVE) or {}).get("points", []):
+        results = folder / "points" / str(row.get("id")) / "results"
+        path = next((one for one in (results / SAMPLES, results / "run" / EVENTS) if one.is_file()), None)
+        if path is not None:
+            samples[f"r{_concurrency(row)}"] = path
+    return found[-1].parent, samples
+
+
+def _concurrency(row: Mapping[str, Any]) -> int:
+    """The N of a point's folder in the tree: of a dedicated Offline run the samples that it sent at once."""
+    outcome = row.get("outcome")
+    sent = outcome.get("samples") if isinstance(outcome, Mapping) else None
+    return int(row.get("concurrency") or sent or 0)
 
 
 def read_curves(

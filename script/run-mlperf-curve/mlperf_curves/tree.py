@@ -25,9 +25,9 @@ from mlperf_results.textdocuments import Json, yaml_mapping
 
 from mlperf_curves.clientfiles import CONFIG, SCORES, SUMMARY, RecordedRun, in_folder
 from mlperf_curves.edition import SeedSet, read_edition
-from mlperf_curves.events import Derived, differences
 from mlperf_curves.pointfiles import POINT, PROVENANCE, PROVENANCE_FORMAT, SYSTEM, Offline
 from mlperf_curves.regions import RegionError, Regions, regions_of
+from mlperf_curves.samples import Derived, differences
 from mlperf_curves.steady import SteadyState, steady_state
 from mlperf_curves.trends import TooLong
 
