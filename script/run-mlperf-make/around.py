@@ -43,7 +43,6 @@ class Around:
         self.folder, self.recipes, self.stamp, self.cmind = request.folder, recipes, stamp, cmind
         self.machine, self.source = request.text("MACHINE"), request.text("SOURCE") or "real"
         self.is_cpu = request.is_on("USE_CPU") or request.work in ("run_cpu_harness", "run_inferentia_harness")
-        self._stored: dict[str, Mapping[str, Any]] = {}
 
     @cached_property
     def registry(self) -> Registry:
@@ -62,16 +61,13 @@ class Around:
 
     def config(self, benchmark: str, scenario: Scenario, version: str, user: Mapping[str, str]) -> EffectiveConfig:
         """The settings of a run. Raises what lookup.settle raises."""
-        here, stored = None if self.is_cpu else self.here, self._content if self.cmind else None
         asked = lookup.Request(benchmark=benchmark, scenario=scenario, system=self.system, config_ver=version,
                                machine=self.machine, source=self.source, settings=user)  # fmt: skip
-        return lookup.settle(self.registry, asked, here, stored)
+        return lookup.settle(self.registry, asked, None if self.is_cpu else self.here, self._stored)
 
-    def _content(self, inputs: dict[str, str]) -> Mapping[str, Any]:
-        name = repr(sorted(inputs.items()))
-        if name not in self._stored:
-            self._stored[name] = lookup.stored_by(self.cmind.access)(inputs)
-        return self._stored[name]
+    @cached_property
+    def _stored(self) -> lookup.Stored | None:
+        return lookup.stored_by(self.cmind.access) if self.cmind else None
 
     @cached_property
     def fields(self) -> Sequence[str]:
@@ -83,13 +79,10 @@ class Around:
         """The backends of the harness."""
         return app_names(recipe_meta(self.recipes, APP_RECIPE)).backends
 
-    def missing_hardware(self) -> str:
-        """Why no GPU can be used on this machine; empty where one can."""
-        return nvidia.missing_gpu(choose.choose(self.machine, self.folder).machine)
-
-    def missing_neuron(self) -> str:
-        """Why AWS Inferentia cannot be used on this machine; empty where it can."""
-        return neuron.missing(choose.choose(self.machine, self.folder).machine)
+    def missing(self, device: str) -> str:
+        """Why a device cannot be used on this machine; empty where it can."""
+        look = {"cuda": nvidia.missing_gpu, "inferentia": neuron.missing}.get(device)
+        return look(choose.choose(self.machine, self.folder).machine) if look else ""
 
     def recipe_tags(self, part: str) -> Mapping[str, str]:
         """By benchmark the tags of the recipe for a part: model, data or preprocessed; "" where it has none."""
@@ -107,10 +100,6 @@ class Around:
     def made_by(self, place: str) -> str:
         """The line of the call behind a link of the workspace."""
         return views.made_by(self.folder, self.notes, place)
-
-    def has_backup(self, root: Path) -> bool:
-        """Whether make truncate_results left whole logs beside the tree."""
-        return Path(f"{root}_logs").is_dir()
 
     def newest_runs(self, *, with_accuracy: bool) -> Sequence[NewestRun]:
         """The newest performance run of each benchmark and scenario."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from mlperf_configs.effective import EffectiveConfig
 from mlperf_configs.fields import FIELDS
@@ -109,8 +110,7 @@ def _combinations(args: RunArgs, around: Around) -> Iterator[tuple[str, Scenario
 def _require(config: EffectiveConfig, around: Around) -> None:
     """Raises MakeError for a configuration that cannot run here."""
     what = f"{config.benchmark} {config.scenario.value} on {config.system} (config_ver={config.config_ver})"
-    why = around.missing_hardware() if config.device == "cuda" else ""
-    if why:
+    if config.device == "cuda" and (why := around.missing("cuda")):
         hint = "USE_CPU=1 runs on the processor; make plan TARGET=run MACHINE=... plans for a recorded machine"
         raise MakeError(f"{what} needs a GPU: {why}", hint)
     if why := misfit(config.backend, config.benchmark, config.device):
@@ -151,8 +151,7 @@ def _require_engines(job: Job) -> None:
 
 
 def _require_neuron(request: Request, around: Around) -> None:
-    why = "" if request.is_plan or request.text("SIMULATE") else around.missing_neuron()
-    if why:
+    if not (request.is_plan or request.text("SIMULATE")) and (why := around.missing("inferentia")):
         raise MakeError(why, f"make {request.work} SIMULATE=neuron proves the path on the processor", code=16)
 
 
@@ -210,7 +209,8 @@ def _listed(request: Request, around: Around) -> Plan:
 def _check_submission(request: Request, around: Around) -> Plan:
     """The checker, of a copy of what a submission holds."""
     root, tree = request.folder.parent.parent, "/".join(request.folder.parts[-2:])
-    values = {**request.values, "ROUND": ROUNDS[-1], "BACKUP": f"{root}_logs" if around.has_backup(root) else ""}
+    backup = Path(f"{root}_logs")  # of make truncate_results
+    values = {**request.values, "ROUND": ROUNDS[-1], "BACKUP": str(backup) if backup.is_dir() else ""}
     (call,) = calls.listed(request.work, values)
     staged = View("stage", f"build/submission/{tree}")
     return Plan([replace(call, log="results/submission_checker.log")], copies=[staged])
@@ -218,7 +218,7 @@ def _check_submission(request: Request, around: Around) -> Plan:
 
 def _container(request: Request, around: Around) -> Plan:
     """One call of run-in-container; with a MIG profile the slices are planned before and after it."""
-    if request.is_on("USE_INFERENTIA") and not request.is_plan and (why := around.missing_neuron()):
+    if request.is_on("USE_INFERENTIA") and not request.is_plan and (why := around.missing("inferentia")):
         raise MakeError(why, "leave USE_INFERENTIA out", code=16)
     is_built = request.work == "prebuild" and request.is_on("NO_BUILD")
     values = {

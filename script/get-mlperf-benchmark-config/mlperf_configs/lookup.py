@@ -73,15 +73,19 @@ def settle(registry: Registry, request: Request, here: detection.Here | None, st
 
 
 def stored_by(access: Callable[[dict[str, Any]], dict[str, Any]]) -> Stored:
-    """Return what reads the store by CM's function `access`; the reading raises StoreError."""
+    """Return what reads the store by CM's function `access`, each file once; the reading raises StoreError."""
+    read: dict[str, Mapping[str, Any]] = {}
 
     def stored(inputs: dict[str, str]) -> Mapping[str, Any]:
+        name = repr(sorted(inputs.items()))
+        if name in read:
+            return read[name]
         own = {"action": "run", "automation": SCRIPT_AUTOMATION, "quiet": True, "silent": True, "tags": SUT_CONFIGS}
         answer = access({**own, **inputs})
         if answer["return"] > 0:
             raise StoreError(str(answer.get("error", "")))
-        content: Mapping[str, Any] = next(iter(answer["new_state"]["CM_SUT_CONFIG"].values()))
-        return content
+        read[name] = next(iter(answer["new_state"]["CM_SUT_CONFIG"].values()))
+        return read[name]
 
     return stored
 
