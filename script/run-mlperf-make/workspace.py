@@ -14,27 +14,7 @@ from .tables import table
 
 FIRST_LINE = "# Made by crowdperf (cm run script --tags=run,mlperf,make,_init): the targets of NVIDIA's Makefile."
 DIVISIONS = ("closed", "open", "network")
-TEMPLATE = """\
-{first}
-# `make help` lists them. Values are handed on as they are: neither make nor a shell reads what is in them.
-MAKEFLAGS += --no-builtin-rules --no-print-directory
-CROWDPERF_MAKE_CM ?= {cm}
-SUBMITTER ?= {submitter}
-CROWDPERF_MAKE_TARGET = $@
-CROWDPERF_MAKE_GIVEN := $(foreach v,$(.VARIABLES),$(if $(filter command,$(origin $v)),$v))
-names := $(CROWDPERF_MAKE_GIVEN) {names}
-$(foreach v,$(names),$(if $(filter undefined,$(origin $v)),,$(eval override export $v := $$(value $v))))
-export CROWDPERF_MAKE_CM CROWDPERF_MAKE_TARGET CROWDPERF_MAKE_GIVEN
-MAKEOVERRIDES :=
-.SUFFIXES:
-.NOTPARALLEL:
-.DEFAULT_GOAL := help
-Makefile: ;
-FORCE: ;
-%: FORCE
-\t@unset MAKEFLAGS; exec "$$CROWDPERF_MAKE_CM" run script --tags=run,mlperf,make \\
-\t--target="$$CROWDPERF_MAKE_TARGET" {inputs}
-"""
+TEMPLATE = Path(__file__).with_name("Makefile.template")
 """`eval` makes each variable a simple one with the text that was given, which exporting does not expand again."""
 
 
@@ -61,7 +41,7 @@ def make_workspace(root: Path, submitter: str, division: str, cm: str) -> Path:
     file = root / division / submitter / "Makefile"
     variables = table("variables")
     given = [f'$${{{name}:+"--{row[0]}=$${name}"}}' for name, row in variables.items()]
-    text = TEMPLATE.format(
+    text = TEMPLATE.read_text(encoding="utf-8").format(
         first=FIRST_LINE, cm=in_make(cm), submitter=submitter, names=" ".join(variables), inputs=" ".join(given)
     )
     try:
