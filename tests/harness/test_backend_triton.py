@@ -19,7 +19,7 @@ np = need("numpy")
 sys.path[:0] = [str(path) for path in SOURCES]
 
 from harness import keeper, keptserver  # noqa: E402
-from harness.backends.triton import repository, server  # noqa: E402
+from harness.backends.triton import repository, serve, server  # noqa: E402
 from harness.config import KnownNames, parse_run_config  # noqa: E402
 from harness.errors import ConfigError, HarnessError  # noqa: E402
 from harness.served import largest_request, resolve_serving, served_layouts  # noqa: E402
@@ -106,7 +106,7 @@ def test_a_server_is_started_on_ports_of_its_own_and_leaves_nothing(tmp_path: Pa
     ("wrong", "words"),
     [
         ("broken", "ended before it was ready: \"failed to load 'm' version 1: no such file\""),
-        ("hang", "did not load its models within 1 s"),
+        ("hang", "did not load its models within 4 s"),
         ("other", "is answered by 'somebody'"),
     ],
 )
@@ -114,7 +114,7 @@ def test_a_server_that_does_not_get_ready_says_why_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str, words: str
 ) -> None:
     monkeypatch.setattr(keptserver, "_GRACE_S", 0.5)
-    deadline_s = 1.0 if wrong == "hang" else 20.0
+    deadline_s = 4.0 if wrong == "hang" else 20.0
     with pytest.raises(HarnessError) as caught:
         server.start_server(start(tmp_path, wrong, deadline_s=deadline_s))
     assert words in str(caught.value)
@@ -168,6 +168,17 @@ def model_parent(log: Path) -> int:
     """The number of the server's own process."""
     stat = Path(f"/proc/{model_process(log)}/stat").read_text()
     return int(stat.rpartition(")")[2].split()[1])
+
+
+def test_a_repository_has_as_long_to_load_as_its_processes_and_files_need(tmp_path: Path) -> None:
+    version = tmp_path / "m" / "1"
+    version.mkdir(parents=True)
+    (version / "m.onnx").write_bytes(b"")
+    (version.parent / "config.pbtxt").write_text("instance_group [ { count: 3 kind: KIND_CPU } ]")
+    assert serve.load_deadline_s(tmp_path) == 23.0
+    with (version / "m.onnx").open("wb") as file:
+        file.truncate(500_000_000)  # takes no space
+    assert serve.load_deadline_s(tmp_path) == 53.0
 
 
 def test_regions_are_removed_by_their_prefix_only(tmp_path: Path) -> None:

@@ -22,6 +22,10 @@ PROGRAM = Path("neuron") / "model.py"
 """In the server's folder of backends."""
 
 
+IMPORT_S = 4.0
+"""How long each process may take to import torch: 3 s of processor time (torch 2.13.0 for processors, 2026-11)."""
+
+
 class NeuronBackend(TritonBackend):
     """Translates between the tensors of the benchmark's network and those of the compiled one."""
 
@@ -78,7 +82,7 @@ def open_compiled(request: BackendRequest, cores: int) -> NeuronBackend:
     def write(folder: Path, backends: Path) -> None:
         layout.write_repository(folder, request.architecture, path, backends / PROGRAM, text)
 
-    return NeuronBackend(start_served(request, wire, text, write), network, settings)
+    return NeuronBackend(start_served(request, wire, text, write, IMPORT_S), network, settings)
 
 
 def open_backend(request: BackendRequest) -> NeuronBackend:

@@ -18,17 +18,20 @@ from mlperf_results.logs import Json
 from harness.backends.base import BackendRequest
 from harness.backends.triton import repository
 from harness.backends.triton.client import CALLERS, Caller, Target
-from harness.backends.triton.server import Start, TritonServer, read_server_files, start_server
+from harness.backends.triton.server import (
+    START_PER_PROCESS_S,
+    Start,
+    TritonServer,
+    deadline_s,
+    read_server_files,
+    start_server,
+)
 from harness.errors import HarnessError
 from harness.serving import Serving
 from harness.tensors import Infer, NetworkSpec, Tensors
 
 FOLDER, LOG_FILE = "triton", "server.log"
 """In the folder of the run: what the server was given, and what it printed."""
-
-START_S, START_PER_PROCESS_S, LOADED_BYTES_PER_S = 20.0, 1.0, 50e6
-"""How long a server may take to load: a base, for each process of the model, and for the bytes that each reads. A start
-took 2 to 9 s on a machine with 2 busy cores (Triton 2.51.0, 2026-11), so this is two to ten times as long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,12 +175,16 @@ def require_server(request: BackendRequest) -> tuple[Serving, Path]:
 
 
 def start_served(
-    request: BackendRequest, network: NetworkSpec, text: str, write: Callable[[Path, Path], None]
+    request: BackendRequest,
+    network: NetworkSpec,
+    text: str,
+    write: Callable[[Path, Path], None],
+    process_s: float = START_PER_PROCESS_S,
 ) -> Served:
     """Start a server with one network, whose config.pbtxt is `text`, and wait until it is ready.
 
-    write: writes the repository into a folder; its second argument is the server's folder of backends. Raises
-    HarnessError with the server's own reason.
+    write: writes the repository into a folder; its second argument is the server's folder of backends. process_s: how
+    long each process may take beside what it reads. Raises HarnessError with the server's own reason.
     """
     serving, path = require_server(request)
     _require_transport(network, serving)
@@ -186,9 +193,8 @@ def start_served(
     assert request.folder is not None
     folder = request.folder.absolute() / FOLDER
     write(folder / "repository", files.backends)
-    count = serving.instance_count
-    deadline_s = START_S + count * (START_PER_PROCESS_S + path.stat().st_size / LOADED_BYTES_PER_S)
-    start = Start(files=files, repository=folder / "repository", log=folder / LOG_FILE, deadline_s=deadline_s)
+    limit_s = deadline_s(serving.instance_count, path.stat().st_size, process_s)
+    start = Start(files=files, repository=folder / "repository", log=folder / LOG_FILE, deadline_s=limit_s)
     target = Target(server=start_server(start), model=model, network=network, largest_batch=request.largest_batch)
     return Served(server=target.server, target=target, serving=serving, instances=request.instances)
 

@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.backends.triton.server import Start, TritonServer, read_server_files, reason, start_server
+from harness.backends.triton.server import Start, TritonServer, deadline_s, read_server_files, reason, start_server
 from harness.errors import HarnessError
 from harness.keptserver import HOST
 from harness.watch.owner import end_with_owner
 
-LOAD_S = 120.0
-"""How long the models may take to load: nobody measures here."""
+COUNT = re.compile(r"\bcount: (\d+)")
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
@@ -51,6 +51,16 @@ def told(server: TritonServer, repository: Path) -> str:
     )
 
 
+def load_deadline_s(repository: Path) -> float:
+    """Return how long the models of a repository may take to load."""
+    processes = size_bytes = 0
+    for config in repository.glob("*/config.pbtxt"):
+        found = COUNT.search(config.read_text(encoding="utf-8"))
+        processes += int(found[1]) if found else 1
+        size_bytes += sum(path.stat().st_size for path in config.parent.glob("*/*") if path.is_file())
+    return deadline_s(processes, size_bytes)
+
+
 def serve(asked: argparse.Namespace) -> None:
     """Serve until a signal comes or the time is over; raises HarnessError when the server ends by itself."""
     stopped = threading.Event()
@@ -59,7 +69,8 @@ def serve(asked: argparse.Namespace) -> None:
     end_with_owner(os.environ)
     ports = (asked.http_port, asked.grpc_port) if asked.http_port and asked.grpc_port else None
     files, log = read_server_files(asked.server), asked.log.absolute()
-    server = start_server(Start(files=files, repository=asked.repository, log=log, deadline_s=LOAD_S, ports=ports))
+    limit_s = load_deadline_s(asked.repository)
+    server = start_server(Start(files=files, repository=asked.repository, log=log, deadline_s=limit_s, ports=ports))
     try:
         print(told(server, asked.repository), flush=True)
         waited_s = 0.0

@@ -34,6 +34,9 @@ _NO_GPU = "CudaDriverHelper"
 _MAKE_AGAIN = "make it again: cm run script --tags=get,triton,server --renew"
 
 
+START_S, START_PER_PROCESS_S, LOADED_BYTES_PER_S = 20.0, 1.0, 50e6
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFiles:
     """An installed server, as server.json describes it; `environment` is what its process needs beside this one's."""
@@ -53,8 +56,16 @@ class Start:
     files: ServerFiles
     repository: Path
     log: Path
-    deadline_s: float = 20.0
+    deadline_s: float = START_S
     ports: tuple[int, int] | None = None
+
+
+def deadline_s(processes: int, size_bytes: int, process_s: float = START_PER_PROCESS_S) -> float:
+    """Return how long a server may take to load a model: a base, for each process, and for the bytes that each reads.
+
+    A start took 2 to 9 s on a machine with 2 busy cores (Triton 2.51.0, 2026-11): this is two to ten times as long.
+    """
+    return START_S + processes * (process_s + size_bytes / LOADED_BYTES_PER_S)
 
 
 def read_server_files(path: Path) -> ServerFiles:
