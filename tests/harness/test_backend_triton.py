@@ -170,6 +170,11 @@ def model_parent(log: Path) -> int:
     return int(stat.rpartition(")")[2].split()[1])
 
 
+@pytest.mark.parametrize(("load", "factor"), [(0.0, 1.0), (2.0, 1.0), (5.0, 2.5), (90.0, 4.0)])
+def test_a_start_may_take_longer_where_other_programs_use_the_processor(load: float, factor: float) -> None:
+    assert server.slowdown(load, 2) == factor
+
+
 def test_a_repository_has_as_long_to_load_as_its_processes_and_files_need(tmp_path: Path) -> None:
     version = tmp_path / "m" / "1"
     version.mkdir(parents=True)

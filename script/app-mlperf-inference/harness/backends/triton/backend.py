@@ -24,6 +24,7 @@ from harness.backends.triton.server import (
     TritonServer,
     deadline_s,
     read_server_files,
+    slowdown_now,
     start_server,
 )
 from harness.errors import HarnessError
@@ -193,7 +194,7 @@ def start_served(
     assert request.folder is not None
     folder = request.folder.absolute() / FOLDER
     write(folder / "repository", files.backends)
-    limit_s = deadline_s(serving.instance_count, path.stat().st_size, process_s)
+    limit_s = deadline_s(serving.instance_count, path.stat().st_size, process_s) * slowdown_now()
     start = Start(files=files, repository=folder / "repository", log=folder / LOG_FILE, deadline_s=limit_s)
     target = Target(server=start_server(start), model=model, network=network, largest_batch=request.largest_batch)
     return Served(server=target.server, target=target, serving=serving, instances=request.instances)

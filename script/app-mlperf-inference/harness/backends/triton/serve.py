@@ -17,7 +17,15 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.backends.triton.server import Start, TritonServer, deadline_s, read_server_files, reason, start_server
+from harness.backends.triton.server import (
+    Start,
+    TritonServer,
+    deadline_s,
+    read_server_files,
+    reason,
+    slowdown_now,
+    start_server,
+)
 from harness.errors import HarnessError
 from harness.keptserver import HOST
 from harness.watch.owner import end_with_owner
@@ -69,7 +77,7 @@ def serve(asked: argparse.Namespace) -> None:
     end_with_owner(os.environ)
     ports = (asked.http_port, asked.grpc_port) if asked.http_port and asked.grpc_port else None
     files, log = read_server_files(asked.server), asked.log.absolute()
-    limit_s = load_deadline_s(asked.repository)
+    limit_s = load_deadline_s(asked.repository) * slowdown_now()
     server = start_server(Start(files=files, repository=asked.repository, log=log, deadline_s=limit_s, ports=ports))
     try:
         print(told(server, asked.repository), flush=True)

@@ -35,6 +35,7 @@ _MAKE_AGAIN = "make it again: cm run script --tags=get,triton,server --renew"
 
 
 START_S, START_PER_PROCESS_S, LOADED_BYTES_PER_S = 20.0, 1.0, 50e6
+LARGEST_SLOWDOWN = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +67,16 @@ def deadline_s(processes: int, size_bytes: int, process_s: float = START_PER_PRO
     A start took 2 to 9 s on a machine with 2 busy cores (Triton 2.51.0, 2026-11): this is two to ten times as long.
     """
     return START_S + processes * (process_s + size_bytes / LOADED_BYTES_PER_S)
+
+
+def slowdown(load: float, cores: int) -> float:
+    """Return how many times longer a start may take on a machine with this load average: 1 to LARGEST_SLOWDOWN."""
+    return min(LARGEST_SLOWDOWN, max(1.0, load / cores))
+
+
+def slowdown_now() -> float:
+    """Return `slowdown` of this machine, by its load average of the last minute."""
+    return slowdown(os.getloadavg()[0], os.cpu_count() or 1)
 
 
 def read_server_files(path: Path) -> ServerFiles:
