@@ -10,6 +10,7 @@ accuracy script's line.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -143,6 +144,12 @@ class Generation:
     tests: tuple[str, ...] = ()
     least_score: float | None = None
     mean_tokens: tuple[float, float] | None = None
+
+    @property
+    def answers_key(self) -> str:
+        """A word that changes with whatever reference answers of the model depend on here: `16-tokens-1a2b3c4d5e6f`."""
+        text = repr((self.sampling, self.longest_prompt))
+        return f"{self.sampling.max_tokens}-tokens-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
