@@ -87,6 +87,14 @@ if [ "${#full[@]}" -gt 0 ]; then
   else
     say "skipped: what tests/requirements-browser.txt names cannot be installed"
   fi
+  say "sweeps, curves and results once more, on a machine without any network"
+  if reason="$(tools/without_network.sh true 2>&1)"; then
+    words=("$@") # those that are marked full may install what they need
+    part tools/without_network.sh "$bin/python" -m pytest tests/sweeps tests/curves tests/store tests/web "${workers[@]}"
+    words=("${full[@]}" "$@")
+  else
+    say "skipped: $reason"
+  fi
   say "submissions from nothing, one by one: about 100 minutes"
   part "$bin/python" -m pytest tests/e2e -m alone
 fi

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -17,7 +16,7 @@ from mlperf_configs.effective import DEFAULT
 from mlperf_configs.fields import CPU, FIELDS, required
 from mlperf_configs.sheets import Entry
 from mlperf_results.names import Scenario
-from mlperf_results.wholefile import write_whole
+from mlperf_results.wholefile import write_once, write_whole
 
 HEAD = """# A system of your own for crowdperf's registry of configurations (get-mlperf-benchmark-config).
 # Each entry has the settings of the system after `from:`; what you add below it comes before those.
@@ -103,11 +102,6 @@ def put(path: Path, text: str, *, is_replaced: bool) -> None:
     if is_replaced:
         write_whole(path, text)
         return
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.new")
-    write_whole(unfinished, text)
-    try:
-        os.link(unfinished, path)  # fails where there is one, unlike a rename
-    except FileExistsError as error:
-        raise AlreadyThere(f"{path.stem} is there already: {path}") from error
-    finally:
-        unfinished.unlink()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not write_once(path, text.encode("utf-8")):
+        raise AlreadyThere(f"{path.stem} is there already: {path}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,24 @@ def write_bytes_whole(path: Path, content: bytes, mode: int = 0o666) -> None:
     with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
         file.write(content)
     os.replace(unfinished, path)
+
+
+def write_once(path: Path, content: bytes, mode: int = 0o666) -> bool:
+    """Put `content` in place whole unless there is a file already; return whether it was put.
+
+    Of several processes that do so at the same moment one does: a hard link fails where there is a file, unlike a
+    rename. The folder must be there. mode: the file's, less the process's umask. Raises OSError.
+    """
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    try:
+        with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            file.write(content)
+        os.link(unfinished, path)
+    except FileExistsError:
+        return False
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return True
 
 
 def read_object(path: Path) -> dict[str, Any] | None:

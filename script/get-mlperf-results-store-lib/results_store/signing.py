@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import secrets
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from typing import Any
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from mlperf_results.canonicaljson import canonical_json
+from mlperf_results.wholefile import write_once
 
 from results_store.model import Signer
 from results_store.refusal import refused
@@ -74,21 +74,11 @@ def read_or_make_key(folder: Path) -> tuple[SigningKey, bool]:
     Two processes that make one at the same time end with the same one.
     """
     path = folder / KEY_FILE
+    is_made = False
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        unfinished = folder / f".{KEY_FILE}.{secrets.token_hex(8)}"
-        handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(new_key().private.private_bytes_raw())
-            os.link(unfinished, path)
-            is_made = True
-        except FileExistsError:
-            is_made = False
-        finally:
-            unfinished.unlink(missing_ok=True)
-        return _read_key(path), is_made
-    return _read_key(path), False
+        is_made = write_once(path, new_key().private.private_bytes_raw(), 0o600)
+    return _read_key(path), is_made
 
 
 def _read_key(path: Path) -> SigningKey:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mlperf_results.wholefile import read_object, write_whole
+from mlperf_results.wholefile import read_object, write_once, write_whole
 
 from mlperf_sweeps.executor import Executor
 from mlperf_sweeps.folder import PointFile, PointFolder, State, SweepFolder
@@ -75,11 +75,7 @@ def write_point(folder: PointFolder, content: PointFile) -> None:
     if folder.point_file.exists():
         return
     folder.path.mkdir(parents=True, exist_ok=True)
-    unfinished = folder.path / f".point.{os.getpid()}.part"
-    unfinished.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    with contextlib.suppress(FileExistsError):
-        os.link(unfinished, folder.point_file)
-    unfinished.unlink()
+    write_once(folder.point_file, (json.dumps(content, indent=1) + "\n").encode())
 
 
 def write_json(path: Path, content: Mapping[str, object]) -> None:

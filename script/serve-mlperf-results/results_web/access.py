@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import secrets
 import time
 from collections import OrderedDict, deque
@@ -15,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from mlperf_results.wholefile import write_once
 
 UPLOAD, MODERATION = "upload", "moderation"
 _SHORTEST_TOKEN: Final = 16
@@ -46,20 +47,11 @@ def tokens_of(path: Path) -> tuple[Tokens, bool]:
     if path.exists():
         return _read_tokens(path), False
     made = Tokens(secrets.token_urlsafe(24), secrets.token_urlsafe(24))
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(descriptor, "w", encoding="ascii") as file:
-                file.write(f"{UPLOAD} {made.upload}\n{MODERATION} {made.moderation}\n")
-            os.link(unfinished, path)
-        finally:
-            unfinished.unlink(missing_ok=True)
-    except FileExistsError:
-        return _read_tokens(path), False
+        is_made = write_once(path, f"{UPLOAD} {made.upload}\n{MODERATION} {made.moderation}\n".encode("ascii"), 0o600)
     except OSError as error:
         raise TokenFileError(f"the tokens cannot be written: {error}") from error
-    return made, True
+    return (made, True) if is_made else (_read_tokens(path), False)
 
 
 def _read_tokens(path: Path) -> Tokens:
