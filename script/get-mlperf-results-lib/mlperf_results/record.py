@@ -286,7 +286,8 @@ class Package:
 class BackendRecord:
     """A backend: what runs a network on a device.
 
-    framework: what model.json must name ("onnx", "pytorch", "tensorrt", "openvino", "neuron", "huggingface", "gguf");
+    framework: what model.json must name ("onnx", "pytorch", "tensorrt", "openvino", "neuron", "huggingface", "gguf",
+    "onnxruntime-genai");
     None: no file is read.
     model_files: the variation of the model recipes whose files it reads or is built from. engine: the variation of
     generate-engine that builds what it reads; empty: it reads the model's own files. engine_suffix: what files of
