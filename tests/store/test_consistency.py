@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 
 import pytest
 from results_store.bundle import BundleFile, Manifest, ReadBundle
-from results_store.consistency import GROUPS, check_bundle, check_run, results_of_bundle
+from results_store.consistency import results_of_bundle
+from results_store.derivations import GROUPS, check_run
 from results_store.model import Problem, Signer
 from results_store.refusal import BundleRefused
 from shared_results import MULTI_STREAM, OFFLINE, SERVER, SINGLE_STREAM, recorded
@@ -33,17 +34,26 @@ def _read(files: Files) -> ReadBundle:
     return ReadBundle(manifest=manifest, signer=signer, digest="", files=files, signature=b"")
 
 
+def _problems(files: Files) -> tuple[Problem, ...]:
+    """Why a bundle of these files is refused."""
+    try:
+        results_of_bundle(_read(files))
+    except BundleRefused as refused:
+        return refused.problems
+    return ()
+
+
 def test_recorded_runs_fit() -> None:
     for folder in (OFFLINE, SERVER, SINGLE_STREAM, MULTI_STREAM, ACCURACY):
-        assert check_run(_run(folder), folder) == ()
-    assert check_bundle(_read(recorded())) == ()
+        assert check_run(_run(folder), folder).problems == ()
+    assert _problems(recorded()) == ()
 
 
 def test_a_seal_of_a_masked_part_says_nothing() -> None:
     files = _run(OFFLINE)
     _field(RECORD, "2026-11-23T10:30:00.000Z, masked", "made_utc")(files)
-    assert check_run(files, OFFLINE, {RECORD: ("made_utc",)}) == ()
-    assert [one.rule for one in check_run(files, OFFLINE)] == ["V13"]
+    assert check_run(files, OFFLINE, {RECORD: ("made_utc",)}).problems == ()
+    assert [one.rule for one in check_run(files, OFFLINE).problems] == ["V13"]
 
 
 def _value(key: str, new: object) -> Callable[[Files], None]:
@@ -155,7 +165,7 @@ def test_one_edit_is_found(group: str, folder: str, forge: Callable[[Files], Non
     forge(files)
     if group != "V13":
         del files[RECORD]  # which has a digest of each log: the logs must give themselves away
-    found = check_run(files, folder)
+    found = check_run(files, folder).problems
     assert group in {one.rule.partition(" ")[0] for one in found}, found
     assert all(one.file.startswith(folder) and one.found and one.expected for one in found)
 
@@ -168,10 +178,10 @@ def test_a_full_run_has_as_many_samples_as_the_benchmark_asks_for() -> None:
         _field(RESULT, "valid", "run", "execution_mode", "value"),
     ):
         edit(files)
-    found = [one.found for one in check_run(files, OFFLINE)]
+    found = [one.found for one in check_run(files, OFFLINE).problems]
     assert found == ["execution_mode = valid, asked to last 2000 ms"]  # 843,920 samples are enough
     _value("generated_samples_per_query", 100)(files)
-    assert "execution_mode = valid, 100 samples" in [one.found for one in check_run(files, OFFLINE)]
+    assert "execution_mode = valid, 100 samples" in [one.found for one in check_run(files, OFFLINE).problems]
 
 
 def test_every_group_has_a_forgery() -> None:
@@ -198,10 +208,22 @@ def test_an_edit_of_the_call_is_found(forge: Callable[[Files], None], rule: str)
     row = json.loads(files["results.json"])
     row["scenarios"] = [one if one["scenario"] == "Offline" else {} for one in row["scenarios"]]
     files["results.json"] = json.dumps(row).encode()
-    assert check_bundle(_read(files)) == ()
+    assert _problems(files) == ()
     forge(files)
-    found: tuple[Problem, ...] = check_bundle(_read(files))
+    found = _problems(files)
     assert rule in {one.rule.partition(" ")[0] for one in found}, found
+
+
+@pytest.mark.parametrize("metrics", [[{}], [{"name": "acc", "value": 99.332}], [{"value": {}}], [None], 7, "x", [[]]])
+def test_scores_of_any_shape_are_kept_or_refused(metrics: object) -> None:
+    files = {name: content for name, content in recorded().items() if name.endswith("results.json") or ACCURACY in name}
+    files |= {name: content for name, content in recorded().items() if name.startswith(f"{OFFLINE}/")}
+    row, score = json.loads(files["results.json"]), f"{ACCURACY}/accuracy.json"
+    row["scenarios"] = [one for one in row["scenarios"] if one["scenario"] == "Offline"]
+    row["scenarios"][0]["accuracy"]["metrics"] = metrics
+    files["results.json"] = json.dumps(row).encode()
+    files[score] = json.dumps(json.loads(files[score]) | {"metrics": metrics}).encode()
+    assert {one.file for one in _problems(files)} <= {score}
 
 
 def test_a_log_scaled_as_a_whole_is_accepted_and_therefore_never_called_verified() -> None:
@@ -223,12 +245,12 @@ def test_a_log_scaled_as_a_whole_is_accepted_and_therefore_never_called_verified
     result["metric"]["value"] = 359902.0
     result["duration_s"] = float(f"{(end - datetime.strptime(begun[1], form)).total_seconds():.3f}")
     files |= {DETAIL: detail.encode(), SUMMARY: summary.encode(), RESULT: json.dumps(result).encode()}
-    assert check_run(files, OFFLINE) == ()
+    assert check_run(files, OFFLINE).problems == ()
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", b":::MLLOG " + b"[" * 100_000, b":::MLLOG {}\n", b"x" * 100_000])
 def test_no_log_ends_the_check(content: bytes) -> None:
-    assert check_run({**_run(OFFLINE), DETAIL: content}, OFFLINE)
+    assert check_run({**_run(OFFLINE), DETAIL: content}, OFFLINE).problems
 
 
 def test_the_results_of_a_bundle_are_those_of_its_logs_and_labelled() -> None:

@@ -86,6 +86,51 @@ def test_a_figure_comes_from_the_log_whatever_the_other_files_say(folder: Path, 
     assert all("test run" in one.labels for one in after.values())
 
 
+def test_runs_of_a_folder_are_judged_by_the_rules_of_a_bundle(folder: Path) -> None:
+    for result in results(folder.parent).values():
+        assert (result.verification, result.notes) == ("logs consistent", ())
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "said"),
+    [
+        (f"{OFFLINE}/result.json", {"query_count": 7}, "V13 digits/Offline/performance/run_1/result.json: query_count"),
+        (f"{OFFLINE}/result.json", {"label": ""}, "V12 digits/Offline/performance/run_1/result.json: label = ''"),
+        (f"{OFFLINE}/record.json", {"settings": {}}, "the seal of settings is"),
+        ("digits/Offline/accuracy/accuracy.json", {"passed": None, "metrics": [{"name": "acc", "value": 12.0}]},
+         "V13 digits/Offline/accuracy/accuracy.json: acc = 12.0"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_imported_and_says_why(
+    folder: Path, tmp_path: Path, file: str, change: dict[str, object], said: str
+) -> None:
+    copy = shutil.copytree(folder, tmp_path / folder.name)
+    change_json(copy / file, lambda content: content.update(change))
+    found = results(tmp_path)
+    assert found["Offline"].verification == "not consistent"
+    assert any(note.startswith("not consistent: ") and said in note for note in found["Offline"].notes)
+    assert {one.verification for name, one in found.items() if name != "Offline"} == {"logs consistent"}
+
+
+def test_the_table_of_a_call_is_judged_for_each_of_its_results(folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder, tmp_path / folder.name)
+    change_json(copy / "results.json", lambda c: c["scenarios"][0]["performance"].update(query_count=3))
+    changed = json.loads((copy / "results.json").read_text())["scenarios"][0]["scenario"]
+    found = results(copy)
+    assert {name for name, one in found.items() if one.verification == "not consistent"} == {changed}
+    assert "V13 results.json: query_count = 3" in " ".join(found[changed].notes)
+    (copy / "results.json").unlink()
+    assert {one.verification for one in results(copy).values()} == {"logs consistent"}
+
+
+def test_notes_of_what_does_not_fit_are_the_same_wherever_the_import_begins(folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder, tmp_path / "above" / folder.name)
+    change_json(copy / OFFLINE / "result.json", lambda c: c.update(query_count=7, invalid_reasons=["/home/anna/x"]))
+    first, second = results(tmp_path)["Offline"], results(copy)["Offline"]
+    assert (first.notes, first.verification) == (second.notes, second.verification)
+    assert "anna" not in json.dumps(result_object(first))
+
+
 def test_a_bundle_has_the_key_of_the_folder_it_was_made_of(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "shared.tar.gz").write_bytes(bundle_of(folder).content)
     with Store.open(tmp_path / "a.db") as store:
@@ -95,7 +140,7 @@ def test_a_bundle_has_the_key_of_the_folder_it_was_made_of(folder: Path, tmp_pat
         rows = store.find(Filter(chosen={"scenario": ["Offline"]})).rows
         assert {row.kind for row in rows} == {"own", "crowd"}
         assert len({row.key for row in rows}) == 1
-        assert {row.verification for row in rows} == {"none", "logs consistent"}
+        assert {row.verification for row in rows} == {"logs consistent"}
         again = import_loaded(store, load(folder.parent)), import_loaded(store, load(tmp_path / "shared.tar.gz"))
         assert [(one.added, one.known, one.changed) for one in again] == [([], 4, []), ([], 4, [])]
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from mlperf_results.loglines import decoded
 from mlperf_results.textdocuments import Json
 
 from mlperf_gate.documents import TextFile
@@ -169,7 +170,7 @@ class _Collector:
         """Take in one message; returns what is wrong with it, empty where nothing is."""
         self._line = number
         try:
-            record = self._decoder.decode(line[len(_MARKER) :])
+            record = decoded(self._decoder, line[len(_MARKER) :])
             key, value, metadata = record["key"], record["value"], record["metadata"]
             is_error = metadata["is_error"]
         except (ValueError, KeyError, TypeError, RecursionError) as error:

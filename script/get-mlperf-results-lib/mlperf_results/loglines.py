@@ -8,28 +8,37 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 """What a JSON file can hold."""
 
 _PREFIX = ":::MLLOG "
+_BLANKS = " \t\n\r"
+_DECODER = json.JSONDecoder()  # asked itself, because json.loads costs as much again for so short texts
 
 
 class LogError(Exception):
     """A log that is missing, damaged, or ends before the result; the text names the file, the line and the key."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogEvent:
-    """One line of the detail log; `time_ms` counts from the start of the log."""
+class LogEvent(NamedTuple):
+    """One line of the detail log; `time_ms` counts from the start of the log. A tuple, because there are many."""
 
     key: str
     value: Json
     time_ms: float
     is_error: bool
     is_warning: bool
+
+
+def decoded(decoder: json.JSONDecoder, text: str) -> Any:
+    """Return the one value in a text. Raises ValueError where there is none, or more."""
+    text = text.strip(_BLANKS)
+    value, end = decoder.raw_decode(text)
+    if end != len(text):
+        raise json.JSONDecodeError("Extra data", text, end)
+    return value
 
 
 def parse_events(text: str) -> tuple[LogEvent, ...]:
@@ -39,7 +48,7 @@ def parse_events(text: str) -> tuple[LogEvent, ...]:
         if not line.startswith(_PREFIX):
             continue
         try:
-            record = json.loads(line[len(_PREFIX) :])
+            record = decoded(_DECODER, line[len(_PREFIX) :])
             metadata = record["metadata"]
             event = LogEvent(
                 key=record["key"],

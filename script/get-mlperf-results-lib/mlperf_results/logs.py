@@ -316,12 +316,11 @@ def parse_summary_verdict(text: str) -> bool | None:
 
 def read_run_logs(paths: RunPaths) -> LoadGenLog:
     """Return what the logs in `paths.folder` say; raises LogError for a missing, damaged or contradicting log."""
-    return parse_run_logs(paths, _read(paths.detail_log), _read(paths.summary_log))
+    return checked_by_summary(paths, parse_detail_log(_read(paths.detail_log)), _read(paths.summary_log))
 
 
-def parse_run_logs(paths: RunPaths, detail_text: str, summary_text: str) -> LoadGenLog:
-    """Return what the logs of a run say together; raises LogError, which calls them as `paths` does."""
-    detail = parse_detail_log(detail_text)
+def checked_by_summary(paths: RunPaths, detail: LoadGenLog, summary_text: str) -> LoadGenLog:
+    """Return what a detail log says where the summary agrees; raises LogError, which calls them as `paths` does."""
     verdict = parse_summary_verdict(summary_text)
     if detail.mode is Mode.PERFORMANCE and verdict is None:
         raise LogError(f"{paths.summary_log} has no line 'Result is': the run ended early")

@@ -10,14 +10,14 @@ import contextlib
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.foundruns import FoundRun
-from mlperf_results.logs import LoadGenLog, LogError, parse_run_logs
+from mlperf_results.logs import LoadGenLog, LogError, checked_by_summary, parse_detail_log
 from mlperf_results.names import METRIC_OF_SCENARIO, Mode, Scenario
 from mlperf_results.officialnames import benchmark_of, canonical_name
 from mlperf_results.rounds import ROUNDS, rounds_of, targets_of
@@ -191,19 +191,24 @@ def _line_only(line: str, at: Evidence) -> Score:
     return Score(name="", value=None, target=None, upper_limit=None, is_passed=None, line=line, evidence=at)
 
 
+def _number(value: Any) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
 def _recorded_scores(content: Mapping[str, Any], line: str, at: Evidence) -> tuple[Score, ...]:
-    """The scores in accuracy.json, which has the target of this very data set beside each."""
+    """The scores in accuracy.json, which has the target of this very data set beside each; whatever else it holds."""
     return tuple(
         Score(
-            name=str(metric["name"]),
-            value=metric["value"],
-            target=metric["target"],
-            upper_limit=metric.get("upper_limit"),
-            is_passed=metric["passed"],
+            name=str(metric.get("name")),
+            value=_number(metric.get("value")),
+            target=_number(metric.get("target")),
+            upper_limit=_number(metric.get("upper_limit")),
+            is_passed=passed if isinstance(passed := metric.get("passed"), bool) else None,
             line=line,
             evidence=at,
         )
         for metric in content["metrics"]
+        if isinstance(metric, Mapping)
     )
 
 
@@ -266,21 +271,23 @@ def round_of(log: LoadGenLog | None, summary: SummaryLog) -> str:
     return next((name for name, seeds in SEEDS.items() if str(seeds.qsl) in texts), ROUNDS[-1])
 
 
-def _log_of(run: FoundRun, contents: Mapping[str, bytes]) -> tuple[LoadGenLog | None, str]:
+def _log_of(
+    run: FoundRun, contents: Mapping[str, bytes], log: LoadGenLog | None = None
+) -> tuple[LoadGenLog | None, str]:
     """What both logs say together, or why the detail log is not used."""
     paths = run.paths
     if paths.detail_log.name not in contents:
         return None, f"cannot read {run.relative / paths.detail_log.name}: it is missing"
     try:
-        texts = [contents[path.name].decode("utf-8") for path in (paths.detail_log, paths.summary_log)]
-        return parse_run_logs(paths, *texts), ""
+        log = log or parse_detail_log(contents[paths.detail_log.name].decode("utf-8"))
+        return checked_by_summary(paths, log, contents[paths.summary_log.name].decode("utf-8")), ""
     except (LogError, UnicodeDecodeError) as error:
         return None, str(error).replace(str(paths.folder), run.relative.as_posix())
 
 
-def facts_of(run: FoundRun, contents: Mapping[str, bytes]) -> RunFacts:
+def facts_of(run: FoundRun, contents: Mapping[str, bytes], log: LoadGenLog | None = None) -> RunFacts:
     """Return what the files of ``run`` say, which are given by their names; reads none. Raises LogError where not even
-    the summary is there.
+    the summary is there. log: what the detail log says, where it has been read.
     """
     paths = run.paths
     if paths.summary_log.name not in contents:
@@ -289,7 +296,7 @@ def facts_of(run: FoundRun, contents: Mapping[str, bytes]) -> RunFacts:
     detail = _Source(run, paths.detail_log.name, contents)
     started, reasons = "", tuple[str, ...]()
     is_valid: bool | None
-    log, problem = _log_of(run, contents)
+    log, problem = _log_of(run, contents, log)
     result = _object_in(contents, paths.result_json)
     if log is not None:
         log = with_recorded_problems(log, result)
@@ -325,9 +332,16 @@ def facts_of(run: FoundRun, contents: Mapping[str, bytes]) -> RunFacts:
 
 def read_run(run: FoundRun) -> RunFacts:
     """Return what the files of ``run`` say. Raises LogError where not even its summary can be read."""
-    paths, contents = run.paths, dict[str, bytes]()
+    paths = run.paths
     wanted = (paths.summary_log, paths.detail_log, paths.result_json, paths.load_json)
-    for path in (*wanted, *((paths.accuracy_text, paths.accuracy_json) if run.mode is Mode.ACCURACY else ())):
+    scores = (paths.accuracy_text, paths.accuracy_json) if run.mode is Mode.ACCURACY else ()
+    return facts_of(run, contents_of(run, [path.name for path in (*wanted, *scores)]))
+
+
+def contents_of(run: FoundRun, names: Iterable[str]) -> dict[str, bytes]:
+    """The contents of those of the files of a run that can be read, by their names."""
+    contents = dict[str, bytes]()
+    for name in names:
         with contextlib.suppress(OSError):
-            contents[path.name] = path.read_bytes()
-    return facts_of(run, contents)
+            contents[name] = (run.paths.folder / name).read_bytes()
+    return contents

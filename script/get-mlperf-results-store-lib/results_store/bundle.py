@@ -25,7 +25,18 @@ from typing import IO, Any
 from mlperf_results.foundruns import find_runs
 from mlperf_results.runfacts import file_sha256
 
-from results_store.masking import KEYS_OF, LOGS, TEXTS, Sender, as_file, find_private, mask_json, masked_text
+from results_store.masking import (
+    KEYS_OF,
+    LOGS,
+    OF_CALL,
+    OF_RUN,
+    TEXTS,
+    Sender,
+    as_file,
+    find_private,
+    mask_json,
+    masked_text,
+)
 from results_store.model import Problem, Signer
 from results_store.refusal import BundleRefused, refused
 from results_store.signing import (
@@ -41,8 +52,6 @@ from results_store.unpacking import DEFAULT_LIMITS, Limits, read_json_object, re
 
 FORMAT = "crowdperf-bundle-1"
 MANIFEST, SIGNATURE = "manifest.json", "manifest.sig"
-OF_CALL = ("results.json", "environment.json")
-OF_RUN = (*LOGS, "user.conf", "result.json", "accuracy.json", "accuracy.txt", "load.json", "record.json")
 DIGEST_ONLY = "mlperf_log_accuracy.json"
 """Too large and too close to the data to go; its digest is in the manifest."""
 

@@ -7,88 +7,68 @@ be computed again, are not sent; the digest of their log is kept.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from mlperf_results.foundruns import FoundRun, place_of
 from mlperf_results.logs import LogError
-from mlperf_results.names import STAND_IN_LABEL, SYNTHETIC_LABEL, TEST_RUN_LABEL, Mode
+from mlperf_results.names import Mode
 from mlperf_results.resultrows import label_of
 from mlperf_results.runfacts import RunFacts, facts_of
 
 from results_store.bundle import ReadBundle
-from results_store.derivations import GROUPS as GROUPS  # who checks bundles takes all of it from here
-from results_store.derivations import RECORD, RESULT, SCORE, check_run, differences, mapping, object_in, problem_of
+from results_store.derivations import (
+    RECORD,
+    RESULT,
+    Checked,
+    check_call,
+    check_run,
+    mapping,
+    object_in,
+    problem_of,
+)
 from results_store.facts import Documents
-from results_store.model import File, NewResult, Problem
+from results_store.model import File, NewResult
 from results_store.refusal import BundleRefused, refused
 from results_store.runresults import Runs, result_of_runs
 
 _MOST_PROBLEMS = 50
 _RUN_FOLDER = re.compile(r"^[^/]+/[^/]+/(?:performance/run_\d{1,3}|accuracy)$")
 
-_OF_CALL = ("valid", "invalid_reasons", "errors", "metric", "label", "duration_s", "query_count", "latency")
+
+def _own_files(files: Mapping[str, bytes]) -> dict[str, dict[str, bytes]]:
+    """The files of each run by their names, by its folder."""
+    found: dict[str, dict[str, bytes]] = {}
+    for path, content in files.items():
+        folder, _, name = path.rpartition("/")
+        if folder:
+            found.setdefault(folder, {})[name] = content
+    return found
 
 
-def _of_call(files: Mapping[str, bytes]) -> Iterator[Problem]:
-    """V13: results.json says what the files of its runs say."""
-    path = "results.json"
-    if path not in files:
-        yield problem_of("V13", path, "missing", "the results of the call")
-        return
-    call = object_in(files, path)
-    scenarios = call.get("scenarios")
-    labels = set[str]()
-    for row in scenarios if isinstance(scenarios, list) else []:
-        for kind in ("performance", "accuracy"):
-            said = mapping(mapping(row).get(kind))
-            name = f"{said.get('folder')}/{RESULT}"
-            if not said:
-                continue
-            if name not in files:
-                yield problem_of("V13", path, f"a run in {said.get('folder')}", "a folder of the bundle")
-                continue
-            result = object_in(files, name)
-            keys = _OF_CALL if kind == "performance" else _OF_CALL[:3]
-            yield from differences("V13", path, said, {key: result.get(key) for key in keys})
-            labels |= set(str(result.get("label")).split("; "))
-            score = f"{said.get('folder')}/{SCORE}"
-            if kind == "accuracy" and score in files:
-                metrics = object_in(files, score).get("metrics")
-                yield from differences("V13", path, said, {"metrics": metrics})
-    own = str(call.get("label")).split("; ")
-    for label in (TEST_RUN_LABEL, SYNTHETIC_LABEL, STAND_IN_LABEL):
-        if label in labels and label not in own:
-            yield problem_of("V12", path, f"label = {call.get('label')!r}", f"a label with {label!r}, as its runs have")
+def _check(bundle: ReadBundle) -> dict[str, Checked]:
+    """What was found of each run; raises BundleRefused with everything that does not fit, of the call as well."""
+    runs, masked = _own_files(bundle.files), dict[str, dict[str, Collection[str]]]()
+    for file in bundle.manifest.files:
+        folder, _, name = file.name.rpartition("/")
+        masked.setdefault(folder, {})[name] = file.masked
+    found = {folder: check_run(own, folder, masked[folder]) for folder, own in runs.items()}
+    call = "results.json"
+    problems = [problem_of("V13", call, "missing", "the results of the call")] if call not in bundle.files else []
+    problems += check_call(object_in(bundle.files, call), runs) if not problems else []
+    problems += [problem for checked in found.values() for problem in checked.problems]
+    if problems:
+        raise BundleRefused(*problems[:_MOST_PROBLEMS])
+    return found
 
 
-def check_bundle(bundle: ReadBundle) -> tuple[Problem, ...]:
-    """Return everything that does not fit in a bundle, of all its runs and of the call."""
-    masked = {file.name: file.masked for file in bundle.manifest.files}
-    problems = list(_of_call(bundle.files))
-    folders = dict.fromkeys(name.rpartition("/")[0] for name in bundle.files if "/" in name)
-    for folder in folders:
-        start = f"{folder}/"
-        own = {name[len(start) :]: content for name, content in bundle.files.items() if name.startswith(start)}
-        touched = {name[len(start) :]: places for name, places in masked.items() if name.startswith(start)}
-        problems += check_run(own, folder, touched)
-    return tuple(problems[:_MOST_PROBLEMS])
-
-
-def _own_files(files: Mapping[str, bytes], folder: str) -> dict[str, bytes]:
-    """The files of a run by their names."""
-    start = f"{folder}/"
-    return {name[len(start) :]: content for name, content in files.items() if name.startswith(start)}
-
-
-def _runs(bundle: ReadBundle) -> Iterator[tuple[FoundRun, dict[str, bytes]]]:
-    """The runs of a bundle, each with its files. Raises BundleRefused for a folder that is not that of a run."""
+def _run_of(bundle: ReadBundle, folder: str) -> FoundRun:
+    """The run in a folder. Raises BundleRefused for one that is not that of a run."""
     root = Path("/") / bundle.manifest.run_id
-    for folder in dict.fromkeys(name.rpartition("/")[0] for name in bundle.files if "/" in name):
-        found = place_of(root, root / folder)
-        if not isinstance(found, FoundRun) or not _RUN_FOLDER.search(folder):
-            raise refused("NAME", folder, "not the folder of a run", "MODEL/SCENARIO/performance/run_1 or .../accuracy")
-        yield found, _own_files(bundle.files, folder)
+    found = place_of(root, root / folder)
+    if not isinstance(found, FoundRun) or not _RUN_FOLDER.search(folder):
+        raise refused("NAME", folder, "not the folder of a run", "MODEL/SCENARIO/performance/run_1 or .../accuracy")
+    return found
 
 
 def _documents(bundle: ReadBundle, own: Mapping[str, bytes]) -> Documents:
@@ -125,7 +105,7 @@ def _result(bundle: ReadBundle, rows: list[tuple[RunFacts, dict[str, bytes]]]) -
         Runs(
             run_id=f"{bundle.manifest.run_id} {found.model} {found.scenario.value}",
             kind="crowd",
-            verification="logs consistent",
+            problems=(),
             performance=performance,
             accuracy=scored,
             label=label_of(both, {})[0],
@@ -137,13 +117,12 @@ def _result(bundle: ReadBundle, rows: list[tuple[RunFacts, dict[str, bytes]]]) -
 
 def results_of_bundle(bundle: ReadBundle) -> tuple[NewResult, ...]:
     """Return the results in a bundle. Raises BundleRefused where anything does not fit, or there is no result."""
-    problems = check_bundle(bundle)
-    if problems:
-        raise BundleRefused(*problems)
+    checked = _check(bundle)
     grouped: dict[tuple[str, str], list[tuple[RunFacts, dict[str, bytes]]]] = {}
-    for run, own in _runs(bundle):
+    for folder, own in _own_files(bundle.files).items():
+        run = _run_of(bundle, folder)
         try:
-            facts = facts_of(run, own)
+            facts = facts_of(run, own, checked[folder].log)
         except LogError as error:
             raise refused("FORM", run.relative.as_posix(), str(error), "both logs of LoadGen") from None
         grouped.setdefault((run.model, run.scenario.value), []).append((facts, own))

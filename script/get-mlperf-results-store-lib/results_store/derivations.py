@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from mlperf_gate.detaillog import DetailLog, parse_detail_log
@@ -44,8 +45,8 @@ from mlperf_results.scorelines import parse_scores
 from mlperf_results.seeds import SEEDS
 from mlperf_results.textfigures import with_recorded_problems
 
+from results_store.keys import digest_of
 from results_store.model import Problem
-from results_store.signing import canonical
 
 SUMMARY, DETAIL = "mlperf_log_summary.txt", "mlperf_log_detail.txt"
 RESULT, RECORD, SCORE, SCORE_TEXT = "result.json", "record.json", "accuracy.json", "accuracy.txt"
@@ -190,7 +191,7 @@ def _of_record(path: str, record: Mapping[str, Any], result: Mapping[str, Any], 
     touched = {place.partition(".")[0] for place in masked.get(RECORD, ())}
     for name, seal in mapping(record.get("seals")).items():
         if name in record and name not in touched:
-            digest = hashlib.sha256(canonical(record[name])).hexdigest()
+            digest = digest_of(record[name])
             if digest != seal:
                 yield problem_of("V13", path, f"the seal of {name} is {seal}", digest)
     for name, digest in mapping(record.get("files")).items():
@@ -237,18 +238,27 @@ def _of_score(folder: str, score: Mapping[str, Any], text: str) -> Iterator[Prob
         yield problem_of("V13", path, "passed = True", "false: a score misses its target")
 
 
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What does not fit in the files of a run, and what its detail log says; None where it cannot be read."""
+
+    problems: tuple[Problem, ...]
+    log: LoadGenLog | None = None
+
+
 def check_run(
     files: Mapping[str, bytes], folder: str = "", masked: Mapping[str, Collection[str]] | None = None
-) -> tuple[Problem, ...]:
-    """Return everything that does not fit in the files of one run, by their names without a folder.
+) -> Checked:
+    """Check the files of one run, by their names without a folder, against each other.
 
     folder: how problems name it. masked: by name, what was taken out of a file: its seal cannot fit.
     """
     folder = f"{folder}/" if folder else ""
     missing = [name for name in (SUMMARY, DETAIL, RESULT) if name not in files]
     if missing:
-        return (problem_of("V13", folder + missing[0], "missing", "the two logs of LoadGen and result.json"),)
-    detail = parse_detail_log(as_text_file(folder + DETAIL, files[DETAIL]))
+        expected = "the two logs of LoadGen and result.json"
+        return Checked((problem_of("V13", folder + missing[0], "missing", expected),))
+    log, detail = None, parse_detail_log(as_text_file(folder + DETAIL, files[DETAIL]))
     problems = list(_of_logs(folder, files, detail))
     if detail.is_usable:
         try:
@@ -257,7 +267,39 @@ def check_run(
             problems.append(problem_of("V9", folder + DETAIL, error, "a log that can be read to its end"))
         else:
             problems += _of_parts(folder, files, log, masked or {})
-    return tuple(problems[:_MOST_PROBLEMS])
+    return Checked(tuple(problems[:_MOST_PROBLEMS]), log)
+
+
+_OF_CALL = ("valid", "invalid_reasons", "errors", "metric", "label", "duration_s", "query_count", "latency")
+
+
+def check_call(
+    call: Mapping[str, Any], runs: Mapping[str, Mapping[str, bytes]], *, is_whole: bool = True
+) -> Iterator[Problem]:
+    """V13: results.json says what the files of its runs say.
+
+    runs: their files, by their folders. is_whole: these are all of the call; else of what is not there nothing is said.
+    """
+    path, scenarios = "results.json", call.get("scenarios")
+    labels = set[str]()
+    for row in scenarios if isinstance(scenarios, list) else []:
+        for kind in ("performance", "accuracy"):
+            said = mapping(mapping(row).get(kind))
+            files = runs.get(str(said.get("folder")), {})
+            if said and is_whole and RESULT not in files:
+                yield problem_of("V13", path, f"a run in {said.get('folder')}", "a folder of the bundle")
+            if not said or RESULT not in files:
+                continue
+            result = object_in(files, RESULT)
+            keys = _OF_CALL if kind == "performance" else _OF_CALL[:3]
+            yield from differences("V13", path, said, {key: result.get(key) for key in keys})
+            labels |= set(str(result.get("label")).split("; "))
+            if kind == "accuracy" and SCORE in files:
+                yield from differences("V13", path, said, {"metrics": object_in(files, SCORE).get("metrics")})
+    own = str(call.get("label")).split("; ")
+    for label in (TEST_RUN_LABEL, SYNTHETIC_LABEL, STAND_IN_LABEL):
+        if label in labels and label not in own:
+            yield problem_of("V12", path, f"label = {call.get('label')!r}", f"a label with {label!r}, as its runs have")
 
 
 def _of_parts(

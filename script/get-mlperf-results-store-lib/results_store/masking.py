@@ -19,6 +19,9 @@ from mlperf_results.privacy import NOTHING_KNOWN, Known, find_leaks, masked
 
 LOGS = ("mlperf_log_summary.txt", "mlperf_log_detail.txt")
 TEXTS = ("user.conf", "accuracy.txt")
+OF_CALL = ("results.json", "environment.json")
+OF_RUN = (*LOGS, "user.conf", "result.json", "accuracy.json", "accuracy.txt", "load.json", "record.json")
+"""The files that go of a call and of each of its runs."""
 
 _RESULTS = """
 format run_id label notes is_synthetic model backend device precision source execution_mode passed missing disturbances

@@ -11,8 +11,9 @@ from typing import Any, Literal
 
 SourceKind = Literal["inference-csv", "endpoints-tree", "results-folder", "bundle"]
 ResultKind = Literal["published", "crowd", "own"]
-Verification = Literal["logs consistent", "summary", "published", "none"]
-"""`logs consistent`: every figure was derived again from the logs; `summary`: read from a summary only."""
+Verification = Literal["logs consistent", "not consistent", "summary", "published", "none"]
+"""`logs consistent`: every figure was derived again from the logs; `not consistent`: something differs, which the notes
+name; `summary`: read from a summary only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

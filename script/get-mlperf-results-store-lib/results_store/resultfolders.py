@@ -15,13 +15,28 @@ from mlperf_results.foundruns import FoundRun, find_runs
 from mlperf_results.logs import LogError
 from mlperf_results.names import Mode
 from mlperf_results.resultrows import label_of, read_measurements, read_system, scenario_folder, tree_folder
-from mlperf_results.runfacts import RunFacts, read_run
+from mlperf_results.runfacts import RunFacts, contents_of, facts_of
 from mlperf_results.wholefile import read_object
 
+from results_store.derivations import (
+    DETAIL,
+    RECORD,
+    RESULT,
+    SCORE,
+    SCORE_TEXT,
+    Checked,
+    check_call,
+    check_run,
+    mapping,
+    object_in,
+    problem_of,
+)
 from results_store.facts import Documents
-from results_store.model import File, NewResult
+from results_store.masking import LOGS, OF_RUN
+from results_store.model import File, NewResult, Problem
 from results_store.runresults import Runs, result_of_runs
 
+CALL = "results.json"
 _DEEPEST = 5
 """How many folders above a run the files of its call are looked for, within the folder that is imported."""
 
@@ -41,19 +56,19 @@ class _Calls:
         self._root = root
         self._last: dict[str, tuple[Path, Mapping[str, Any]]] = {}
 
-    def above(self, folder: Path, name: str) -> Mapping[str, Any]:
-        """The next JSON object of this name in a folder above."""
+    def above(self, folder: Path, name: str) -> tuple[Path, Mapping[str, Any]]:
+        """The next JSON object of this name in a folder above, and that folder; an empty one where there is none."""
         for parent in folder.parents[:_DEEPEST]:
             kept = self._last.get(name)
             if kept is not None and kept[0] == parent:
-                return kept[1]
+                return kept
             found = read_object(parent / name)
             if found is not None:
                 self._last[name] = (parent, found)
-                return found
+                return parent, found
             if parent == self._root:
                 break
-        return {}
+        return folder, {}
 
 
 def _grouped(root: Path) -> tuple[dict[Path, list[FoundRun]], list[LeftOut]]:
@@ -64,40 +79,64 @@ def _grouped(root: Path) -> tuple[dict[Path, list[FoundRun]], list[LeftOut]]:
     return grouped, [LeftOut(found.relative.as_posix(), found.reason) for found in misplaced]
 
 
-def _file(path: Path, folder: Path, sha256: str = "") -> File | None:
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run as it was read: its files by name, what they say, and what of them does not fit; None: nobody looked."""
+
+    contents: Mapping[str, bytes]
+    facts: RunFacts
+    problems: tuple[Problem, ...] | None
+
+
+def _read(run: FoundRun, folder: Path) -> _Run:
+    """Read a run; one of this project is checked. Raises LogError."""
+    contents = contents_of(run, OF_RUN)
+    if RESULT not in contents:
+        return _Run(contents, facts_of(run, contents), None)
+    checked = _checked(contents, run.paths.folder.relative_to(folder.parent.parent).as_posix())
+    return _Run(contents, facts_of(run, contents, checked.log), checked.problems)
+
+
+def _checked(contents: Mapping[str, bytes], place: str) -> Checked:
     try:
-        size = path.stat().st_size
-        sha256 = sha256 or hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError:
-        return None
-    return File(name=path.relative_to(folder).as_posix(), sha256=sha256, size_bytes=size, body=None)
+        return check_run(contents, place)
+    except (ValueError, TypeError, RecursionError) as error:  # what no file of ours holds
+        return Checked((problem_of("FORM", place, error, "files as this project writes them"),))
 
 
-def _files(folder: Path, runs: tuple[RunFacts, ...]) -> Iterator[File]:
+def _files(folder: Path, runs: tuple[_Run, ...]) -> Iterator[File]:
     """The files that a figure or a score stands in, by their digests; in a folder's own they stay where they are."""
-    for facts in runs:
-        paths = facts.run.paths
-        wanted = [(paths.summary_log, ""), (paths.detail_log, facts.detail_sha256)]
-        if facts.run.mode is Mode.ACCURACY:
-            wanted += [(paths.accuracy_text, ""), (paths.accuracy_json, "")]
-        for path, sha256 in wanted:
-            found = _file(path, folder, sha256)
-            if found is not None:
-                yield found
+    for run in runs:
+        place = run.facts.run.paths.folder.relative_to(folder).as_posix()
+        for name in (*LOGS, *((SCORE_TEXT, SCORE) if run.facts.run.mode is Mode.ACCURACY else ())):
+            content = run.contents.get(name)
+            if content is not None:
+                known = run.facts.detail_sha256 if name == DETAIL else ""
+                digest = known or hashlib.sha256(content).hexdigest()
+                yield File(name=f"{place}/{name}", sha256=digest, size_bytes=len(content), body=None)
 
 
-def _documents(performance: FoundRun, calls: _Calls, result: Mapping[str, Any]) -> Documents:
-    folder = performance.paths.folder
-    host = calls.above(folder, "environment.json").get("host")
-    is_ours = bool(result)
+def _documents(performance: _Run, calls: _Calls) -> Documents:
+    run, is_ours = performance.facts.run, performance.facts.result is not None
+    host = calls.above(run.paths.folder, "environment.json")[1].get("host")
     return Documents(
-        result=result,
-        record=read_object(folder / "record.json") or {} if is_ours else {},
-        host=host if isinstance(host, Mapping) else {},
-        results=calls.above(folder, "results.json") if is_ours else {},
-        system=read_system(performance),
-        measurements=read_measurements(performance),
+        result=performance.facts.result or {},
+        record=object_in(performance.contents, RECORD) if is_ours else {},
+        host=mapping(host),
+        results=calls.above(run.paths.folder, CALL)[1] if is_ours else {},
+        system=read_system(run),
+        measurements=read_measurements(run),
     )
+
+
+def _problems(runs: tuple[_Run, ...], calls: _Calls) -> tuple[Problem, ...] | None:
+    """What does not fit in the runs of a result; None where they are not this project's."""
+    if any(run.problems is None for run in runs):
+        return None
+    found = [problem for run in runs for problem in run.problems or ()]
+    above, call = calls.above(runs[0].facts.run.paths.folder, CALL)
+    own = {run.facts.run.paths.folder.relative_to(above).as_posix(): run.contents for run in runs} if call else {}
+    return (*found, *check_call(call, own, is_whole=False))
 
 
 def _last(runs: list[FoundRun], mode: Mode) -> FoundRun | None:
@@ -110,21 +149,20 @@ def _result(folder: Path, runs: list[FoundRun], calls: _Calls) -> NewResult | st
     performance, accuracy = _last(runs, Mode.PERFORMANCE), _last(runs, Mode.ACCURACY)
     if performance is None:
         return "there is an accuracy run only, and no figure of speed"
-    shown = read_run(performance)
-    scored = read_run(accuracy) if accuracy is not None else None
-    both = (shown,) if scored is None else (shown, scored)
-    documents = _documents(performance, calls, shown.result or {})
+    both = tuple(_read(run, folder) for run in (performance, accuracy) if run is not None)
+    both_facts = [run.facts for run in both]
+    documents = _documents(both[0], calls)
     tree, parts = tree_folder(performance), performance.group.split("/")
     division = tree.parent.name if tree is not None else ""
-    identity = [facts.detail_sha256 or facts.run.relative.as_posix() for facts in both]
+    identity = [facts.detail_sha256 or facts.run.relative.as_posix() for facts in both_facts]
     found = result_of_runs(
         Runs(
             run_id=" ".join((performance.model, performance.scenario.value, *identity)),
             kind="own",
-            verification="none",
-            performance=shown,
-            accuracy=scored,
-            label=label_of(both, documents.measurements)[0],
+            problems=_problems(both, calls),
+            performance=both_facts[0],
+            accuracy=both_facts[1] if accuracy is not None else None,
+            label=label_of(both_facts, documents.measurements)[0],
             documents=documents,
             files=tuple(_files(folder, both)),
             division=division if division in ("closed", "open", "network") else "",

@@ -4,7 +4,7 @@ is one. Pure; every figure is what mlperf_results read in the logs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mlperf_results.logs import Latencies, LoadGenLog
@@ -14,21 +14,24 @@ from mlperf_results.runfacts import RunFacts, Score
 
 from results_store import facts
 from results_store.facts import Documents, Place
-from results_store.model import Accuracy, Figure, File, NewResult, ResultKind, Verification
+from results_store.masking import Sender, masked_text
+from results_store.model import Accuracy, Figure, File, NewResult, Problem, ResultKind, Verification
 
 _NANOSECONDS_PER_MS = 1e6
+_MOST_REASONS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runs:
     """The runs of a result, their documents and files, and what must stand beside them.
 
-    run_id: what tells the result from others of its kind and signer. label: as resultrows.label_of gives it.
+    run_id: what tells the result from others of its kind and signer. problems: what does not fit in them, None where
+    nobody looked. label: as resultrows.label_of gives it.
     """
 
     run_id: str
     kind: ResultKind
-    verification: Verification
+    problems: tuple[Problem, ...] | None
     performance: RunFacts
     accuracy: RunFacts | None
     label: str
@@ -80,7 +83,25 @@ def _accuracy(scores: tuple[Score, ...]) -> tuple[Accuracy, ...]:
     )
 
 
+def _verification(runs: Runs) -> Verification:
+    if runs.performance.log is None:
+        return "summary"
+    if runs.problems is None:
+        return "none"
+    return "not consistent" if runs.problems else "logs consistent"
+
+
+def _reasons(problems: Sequence[Problem]) -> Iterator[str]:
+    """What does not fit, in words without anything private."""
+    for one in problems[:_MOST_REASONS]:
+        words = f"{one.rule} {one.file}: {one.found}; expected {one.expected}"
+        yield f"not consistent: {masked_text(words, Sender())}"
+    if len(problems) > _MOST_REASONS:
+        yield f"not consistent: {len(problems) - _MOST_REASONS} more"
+
+
 def _notes(runs: Runs, rest: str) -> Iterator[str]:
+    yield from _reasons(runs.problems or ())
     if rest:
         yield rest
     yield from (f"INVALID: {reason}" for reason in runs.performance.reasons)
@@ -124,7 +145,7 @@ def result_of_runs(runs: Runs) -> NewResult | None:
         unit=figure.unit,
         higher_is_better=figure.unit != "ms" if figure.unit != usual.unit else usual.higher_is_better,
         valid=shown.is_valid,
-        verification=runs.verification if shown.log is not None else "summary",
+        verification=_verification(runs),
         command=command if isinstance(command, str) else "",
         figures=figures_of(shown),
         accuracy=_accuracy(runs.accuracy.scores) if runs.accuracy is not None else (),

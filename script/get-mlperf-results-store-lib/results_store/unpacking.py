@@ -144,19 +144,19 @@ def _no_constant(text: str) -> None:
     raise ValueError(f"{text} is no JSON")
 
 
-def texts_of(value: Any, most_depth: int = 1000) -> list[str]:
-    """Return every text in a JSON value, the names of fields included. Raises ValueError for one that is deeper."""
-    found, waiting = list[str](), [(value, 0)]
-    while waiting:
-        one, depth = waiting.pop()
-        if isinstance(one, str):
-            found.append(one)
-        elif isinstance(one, dict | list):
-            if depth == most_depth:
-                raise ValueError(f"more than {most_depth} brackets in each other")
-            found += one if isinstance(one, dict) else ()
-            waiting += [(inner, depth + 1) for inner in (one.values() if isinstance(one, dict) else one)]
-    return found
+def _texts_of(value: Any, most_depth: int) -> list[str]:
+    """Every text in a JSON value, the names of fields included. Raises ValueError for one that is deeper."""
+    texts, level = list[str](), [value]
+    for _ in range(most_depth + 1):
+        objects = [one for one in level if type(one) is dict]
+        texts += [one for one in level if type(one) is str]
+        texts += [name for one in objects for name in one]
+        level = [inner for one in objects for inner in one.values()] + [
+            inner for one in level if type(one) is list for inner in one
+        ]
+        if not level:
+            return texts
+    raise ValueError(f"more than {most_depth} brackets in each other")
 
 
 def read_json_object(name: str, content: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def read_json_object(name: str, content: bytes, limits: Limits = DEFAULT_LIMITS)
         raise refused("LIMIT", name, f"{len(content)} bytes of JSON", f"at most {limits.json_bytes}")
     try:
         value = json.loads(content.decode("utf-8"), object_pairs_hook=_object, parse_constant=_no_constant)
-        texts = texts_of(value, limits.json_depth)
+        texts = _texts_of(value, limits.json_depth)
     except (ValueError, RecursionError) as error:  # the parser ends a deep one so
         raise refused("FORM", name, f"not used: {str(error)[:120]}", "a JSON object of usual depth") from None
     if not isinstance(value, dict):

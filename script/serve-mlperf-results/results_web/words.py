@@ -27,6 +27,8 @@ WARNING_LABELS: Final = frozenset(
 
 VERIFICATIONS: Final = {
     "logs consistent": "every figure was derived again from LoadGen's own logs, and the logs agree with themselves.",
+    "not consistent": "the logs do not agree with themselves, or the files beside them say something else: the notes"
+    " name what. The figure is that of the log.",
     "summary": "the figures were read from a summary; the logs that they come from were not there.",
     "published": "the figures were copied from MLCommons' published summary.",
     "none": "nothing was checked.",
