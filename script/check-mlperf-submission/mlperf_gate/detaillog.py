@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from mlperf_results.loglines import decoded
+from mlperf_results.loglines import LogEvent, decoded
 from mlperf_results.textdocuments import Json
 
 from mlperf_gate.documents import TextFile
@@ -22,6 +22,7 @@ _MARKER = ":::MLLOG"
 _SETTINGS = ("effective_", "requested_", "result_", "early_stopping_", "loadgen_version", "sut_name", "num_errors")
 """Keys of which a log has one value; an accuracy run repeats others for each part that it loads."""
 
+_NUMBERS = (int, float)
 _LOADED = "loaded_qsl_set"
 _TIME = "%m-%d-%Y %H:%M:%S.%f"
 _QUOTED = 200
@@ -117,7 +118,7 @@ class DetailLog:
 
 def number_of(value: Json) -> float | None:
     """Return a finite number, None for anything else (a truth value is none)."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if value is True or value is False or not isinstance(value, _NUMBERS):
         return None
     try:
         return value if math.isfinite(value) else None
@@ -141,7 +142,8 @@ class _Messages:
 class _Collector:
     """What was seen so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, events: list[LogEvent] | None) -> None:
+        self._events = events
         self.values: dict[str, Json] = {}
         self.lines: dict[str, int] = {}
         self.times_ms: dict[str, float] = {}
@@ -180,9 +182,12 @@ class _Collector:
         self._judge(key, value, metadata, number)
         time_ms = self._time(key, record)
         if key == _LOADED and isinstance(value, list):
-            self.loaded.update(sample for sample in value if isinstance(sample, int))
+            self.loaded.update({sample for sample in value if isinstance(sample, int)})
         if key == "power_end":
             self.power_end, self.end_time_ms = value, time_ms
+        if self._events is not None:
+            is_warning = metadata.get("is_warning") is True
+            self._events.append(LogEvent(key, value, time_ms or 0.0, is_error, is_warning))
         if key not in self.values:
             self.values[key], self.lines[key] = value, number
             if time_ms is not None:
@@ -230,15 +235,15 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
         number, start = number + 1, end + 1
 
 
-def parse_detail_log(source: TextFile) -> DetailLog:
-    """Return what a detail log says."""
+def parse_detail_log(source: TextFile, events: list[LogEvent] | None = None) -> DetailLog:
+    """Return what a detail log says. events: a list to which every message is added, for who reads more of them."""
     if source.is_missing:
         return DetailLog(path=source.path, is_missing=True)
     if source.problem:
         return DetailLog(path=source.path, problem=Message(source.problem, 1))
     if not source.text.startswith(_MARKER):
         return DetailLog(path=source.path, problem=Message(f"the first line does not begin with {_MARKER}", 1))
-    collector = _Collector()
+    collector = _Collector(events)
     for number, line in _lines(source.text):
         if number > _MOST_LINES:
             problem = f"more than {_MOST_LINES} lines; not read further"

@@ -268,7 +268,11 @@ def _scenario_and_mode(values: Values) -> tuple[Scenario, Mode]:
 
 def parse_detail_log(text: str) -> LoadGenLog:
     """Return what a whole detail log says; raises LogError when it is damaged or ends before the result."""
-    events = parse_events(text)
+    return log_of(parse_events(text))
+
+
+def log_of(events: Sequence[LogEvent]) -> LoadGenLog:
+    """Return what the messages of a whole detail log say; raises LogError where it ends before the result."""
     values = Values(events)
     scenario, mode = _scenario_and_mode(values)
     is_performance = mode is Mode.PERFORMANCE

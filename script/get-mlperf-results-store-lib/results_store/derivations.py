@@ -25,11 +25,10 @@ from typing import Any
 from mlperf_gate.detaillog import DetailLog, parse_detail_log
 from mlperf_gate.documents import as_text_file
 from mlperf_gate.lonerun import contradictions
-from mlperf_results import logs
 from mlperf_results.backends import STAND_IN_BACKENDS
 from mlperf_results.benchmarks import BENCHMARKS
 from mlperf_results.logrecord import record_of_log
-from mlperf_results.logs import LoadGenLog, LogError
+from mlperf_results.logs import LoadGenLog, LogError, LogEvent, log_of
 from mlperf_results.names import (
     DEPARTURE_LABEL,
     FULL_RULES_MIN_DURATION_MS,
@@ -258,11 +257,12 @@ def check_run(
     if missing:
         expected = "the two logs of LoadGen and result.json"
         return Checked((problem_of("V13", folder + missing[0], "missing", expected),))
-    log, detail = None, parse_detail_log(as_text_file(folder + DETAIL, files[DETAIL]))
+    log, events = None, list[LogEvent]()
+    detail = parse_detail_log(as_text_file(folder + DETAIL, files[DETAIL]), events)
     problems = list(_of_logs(folder, files, detail))
     if detail.is_usable:
         try:
-            log = logs.parse_detail_log(files[DETAIL].decode("utf-8"))
+            log = log_of(events)
         except (LogError, RecursionError, OverflowError) as error:
             problems.append(problem_of("V9", folder + DETAIL, error, "a log that can be read to its end"))
         else:
