@@ -17,6 +17,7 @@ from collector_client import TOKENS, collector
 from results_store.model import Figure
 from results_store.store import Store
 from results_web import pages
+from results_web.links import round_url
 from starlette.testclient import TestClient
 from web_builder import DIGITS, HOST, SOURCE, crowd_result, curve_result, fill, published_results, signer
 
@@ -153,6 +154,15 @@ def test_filters_of_pages_and_of_the_api_agree(shown: Shown, monkeypatch: pytest
         total = int(re.search(r"<strong>([\d,]+) results?</strong>|No result", page_text)[1] or 0)  # type: ignore[index]
         rows = list(csv.DictReader(io.StringIO(shown.client.get(f"/api/v1/results.csv?all=1&{words}").text)))
         assert shown.client.get(f"/api/v1/results.json?all=1&{words}").json()["total"] == total == len(rows) > 0, words
+
+
+def test_published_rows_link_their_round_and_no_others_do(shown: Shown) -> None:
+    link = 'href="https://github.com/mlcommons/inference_results_v6.1" rel="noopener nofollow"'
+    assert shown.client.get("/?all=1&kind=published&column=round").text.count(link) == 60
+    assert shown.client.get(f"/r/{shown.ids[16]}").text.count(link) == 1
+    assert "https://" not in shown.client.get("/?all=1&kind=crowd&column=round").text
+    for kind, name in (("crowd", "v6.1"), ("published", "v6.1/../x"), ("published", ""), ("published", "v6.1\n")):
+        assert round_url(kind, name) == ""
 
 
 def test_an_answer_that_has_not_changed_is_not_sent_again(shown: Shown) -> None:

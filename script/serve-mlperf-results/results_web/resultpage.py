@@ -15,7 +15,7 @@ from results_store.store import Action, Store
 
 from . import charts
 from .labels import signer_labels, usual_range
-from .links import Links
+from .links import Links, round_url
 from .render import page
 from .shown import ABSENT, minute, plain, quantity, size
 from .words import CHECKS, RUN_CLASSES, VERIFICATIONS, figure_words, label_rows, system_words
@@ -202,6 +202,7 @@ def result_page(store: Store, site_name: str, link: Links, one: Result) -> str:
         "files": _files(one, kept, link),
         "origin": origin_pairs(one),
         "signer_href": link.signer(one.signer.key_id) if one.signer else "",
+        "round_href": round_url(result.kind, result.configuration.round),
         "raw": sorted(result.raw.items()) if result.kind == "published" else [],
         "actions": action_rows(store.actions(result_id=one.id)),
     }

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from results_store.listing import Row
 
 from .charts import share_bar
-from .links import Links
+from .links import Links, round_url
 from .queries import TableQuery
 from .shown import ABSENT, minute, quantity
 from .words import system_words
@@ -101,7 +101,7 @@ COLUMNS: Final[dict[str, Column]] = {
     "stack": Column("Software", lambda row: row.stack_version.partition(",")[0] or row.stack or ABSENT, "stack"),
     "precision": Column("Precision", lambda row: row.precision or ABSENT, "precision"),
     "division": Column("Division", lambda row: row.division or ABSENT, "division"),
-    "round": Column("Round", lambda row: row.round or ABSENT),
+    "round": Column("Round", lambda row: row.round or ABSENT, link=lambda row, _: round_url(row.kind, row.round)),
     "valid": Column("LoadGen", _validity),
     "data": Column("Data", lambda row: row.data_kind),
     "verification": Column("Checked", lambda row: row.verification),
