@@ -1,5 +1,5 @@
-"""The onnxruntime_genai engine against a stand-in for the package that batches and answers as it does; the real one is
-asked by tests/e2e."""
+"""The onnxruntime_genai engine against a stand-in for the package that batches and answers as it does; with `--full`
+against the package itself, where it and what its builder needs are installed."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import contextlib
 import enum
 import importlib
 import json
+import os
+import subprocess
 import sys
 import threading
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar
 
+import harness_support
 import numpy as np
 import pytest
 from harness.errors import HarnessError
@@ -21,6 +24,7 @@ from harness.text.request import TextRequest
 from mlperf_results.record import Sampling
 from text_engines import Told, answers_of, engine_request, prompts_of
 
+ENGINE = "harness.backends.onnxruntime_genai.engine"
 END, VOCABULARY = 2, 300
 
 
@@ -128,14 +132,13 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> Any:
         RequestOptions=lambda: SimpleNamespace(set_max_session_tokens=lambda count: None),
     )  # fmt: skip
     monkeypatch.setitem(sys.modules, "onnxruntime_genai", library)
-    name = "harness.backends.onnxruntime_genai.engine"
-    monkeypatch.delitem(sys.modules, name, raising=False)
-    module = importlib.import_module(name)
+    monkeypatch.delitem(sys.modules, ENGINE, raising=False)
+    module = importlib.import_module(ENGINE)
     monkeypatch.setattr(module.metadata, "version", lambda package: "0.18")
     FakeEngine.made.clear()
     FakeConfig.overlays.clear()
     yield module
-    sys.modules.pop(name, None)
+    sys.modules.pop(ENGINE, None)
 
 
 @pytest.fixture
@@ -218,3 +221,30 @@ def test_a_folder_that_cannot_be_opened_is_refused_in_a_line(backend: Any, info:
     (info.parent / "genai_config.json").unlink()
     with pytest.raises(HarnessError, match=r"reads a folder with genai_config\.json"):
         backend.open_engine(engine_request(info))
+
+
+@pytest.mark.full
+def test_the_package_itself_gives_the_reference_answers(tmp_path: Path) -> None:
+    harness_support.need("onnxruntime_genai", "transformers", "onnx_ir", "safetensors", "tokenizers", "torch")
+    from harness.backends.torch_llm import engine as torch_llm
+    from harness.making import tiny_llama
+
+    backend = importlib.import_module(ENGINE)
+    # Its attention takes heads of 16, 32, ... numbers only.
+    source = tiny_llama.make(tmp_path / "llama", vocab=VOCABULARY, hidden=32, layers=2, heads=2, kv_heads=1, seed=3)
+    target, prompts = tmp_path / "genai", prompts_of(10)
+    options = ["--precision", "fp32", "--execution_provider", "cpu", "--cache_dir", str(tmp_path / "cache")]
+    places = ["--input", str(source.parent), "--output", str(target)]
+    subprocess.run(
+        [sys.executable, "-I", "-m", "onnxruntime_genai.models.builder", *places, *options],
+        env={**os.environ, "HF_HUB_OFFLINE": "1"}, check=True, capture_output=True, timeout=300,
+    )  # fmt: skip
+    info = target / "model.json"
+    info.write_text('{"format": 1, "framework": "onnxruntime-genai", "files": {"model": {"file": "model.onnx"}}}')
+    with contextlib.closing(torch_llm.open_engine(engine_request(source))) as reference:
+        expected = answers_of(reference, prompts)
+    with contextlib.closing(backend.open_engine(engine_request(info))) as engine:
+        answers = answers_of(engine, prompts)
+    ends = (2,)  # the package leaves the end token out
+    wanted = [[token for token in answer if token not in ends] for answer in expected]
+    assert sum(one == other for one, other in zip(answers, wanted, strict=True)) >= 9  # a tie may fall the other way

