@@ -23,6 +23,7 @@ import sys
 import threading
 import time
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,9 +49,12 @@ PROMPT = Prompt(tokens=np.arange(128, dtype=np.int32))
 class Streams:
     """Keeps `in_flight` requests on their way until `count` are answered."""
 
-    def __init__(self, engine: EndpointEngine, count: int, in_flight: int) -> None:
+    def __init__(
+        self, engine: EndpointEngine, count: int, in_flight: int, prompts: Sequence[Prompt] = (PROMPT,)
+    ) -> None:
         self.ttfts_s: list[float] = []
         self.tokens = 0
+        self._prompts = prompts
         self._engine, self._count, self._in_flight = engine, count, in_flight
         self._sent, self._done, self._ended = 0, 0, threading.Event()
         self._sent_s: dict[int, float] = {}
@@ -70,7 +74,8 @@ class Streams:
         self._sent += count
         for number in numbers:
             self._sent_s[number] = time.perf_counter()
-        self._engine.submit([Request(number=number, prompt=PROMPT) for number in numbers])
+        prompts = [self._prompts[number % len(self._prompts)] for number in numbers]
+        self._engine.submit([Request(number=number, prompt=one) for number, one in zip(numbers, prompts, strict=True)])
 
     def first(self, number: int, tokens: Tokens) -> None:
         self.ttfts_s.append(time.perf_counter() - self._sent_s.pop(number))

@@ -96,14 +96,14 @@ def one_at_a_time(engine: TextEngine, prompts: list[Prompt]) -> float:
 def through_loadgen(engine: TextEngine, library: PromptLibrary, model: str, scenario: str, folder: Path) -> float:
     """Return the tokens per second of a LoadGen test that asks every sample once."""
     response = registry.load_text(model).open_text(read_model_facts(None, None)).response
-    work = TextWork(engine=engine, library=library, response_of=response, sink=SINK, has_first=scenario == "Server")
+    work = TextWork(engine=engine, library=library, response_of=response, sink=SINK, has_first=scenario != "Offline")
     sut, settings = TextSut(work), mlperf_loadgen.TestSettings()
     settings.scenario = getattr(mlperf_loadgen.TestScenario, scenario)
     settings.mode = mlperf_loadgen.TestMode.PerformanceOnly
     settings.min_duration_ms, settings.min_query_count = 1, library.count
     settings.offline_expected_qps, settings.server_target_qps = 1.0, BURST_QPS
     settings.server_target_latency_ns = int(LIMIT_S * 1e9)
-    settings.max_query_count = library.count if scenario == "Server" else 0
+    settings.max_query_count = 0 if scenario == "Offline" else library.count
     settings.use_token_latencies = settings.performance_issue_unique = True
     settings.ttft_latency = settings.tpot_latency = int(LIMIT_S * 1e9)
     output, log = mlperf_loadgen.LogOutputSettings(), mlperf_loadgen.LogSettings()

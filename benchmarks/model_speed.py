@@ -3,6 +3,7 @@ rounds, each figure from a process of its own:
 
     bare       harness beside a bare onnxruntime loop in its best way of calling (bare_model.py): Offline at least 97 %,
                MultiStream and SingleStream at least 95 %
+    work       the same in Offline for models that do more than to call one network (bare_work.py): whisper, yolo, rgat
     reference  harness beside the MLCommons reference implementation (classification and detection), pinned to one core
                and on all cores: at least 1.5 times on one core in Offline and SingleStream, nowhere slower
     bert       harness beside the MLCommons BERT reference, Offline, on the same questions: at least 2.5 times
@@ -86,6 +87,14 @@ class Bench:
         script = str(HERE / "bare_model.py")
         return json.loads(run_python([script, str(self.model_file.resolve()), str(self.arguments.seconds), *what]))
 
+    def bare_work(self, *what: str) -> Any:
+        """Return what bare_work.py prints."""
+        arguments = self.arguments
+        paths = (str(path.resolve()) for path in (arguments.model_info, arguments.dataset))
+        return json.loads(
+            run_python([str(HERE / "bare_work.py"), arguments.model, *paths, str(arguments.seconds), *what])
+        )
+
 
 def in_turn(rounds: int, rows: list[tuple[Comparison, Callable[[], float], Callable[[], float]]]) -> list[Comparison]:
     """Measure both sides of every row `rounds` times, one after the other."""
@@ -117,6 +126,17 @@ def compare_bare(bench: Bench) -> list[Comparison]:
             )
         )
     return in_turn(bench.arguments.rounds, rows)
+
+
+def compare_work(bench: Bench) -> list[Comparison]:
+    """Harness beside the bare onnxruntime with the model's own work around the networks."""
+    way = ",".join(map(str, bench.bare_work("find", bench.arguments.batches)))
+    print(f"bare loop with workers,threads,spin,batch {way}", file=sys.stderr)
+    row = Comparison(f"{bench.arguments.model}, Offline, bare {way}", 0.97)
+    return in_turn(
+        bench.arguments.rounds,
+        [(row, lambda: float(bench.bare_work(way)), lambda: rate_of(bench.harness("Offline")))],
+    )
 
 
 def summary_rate(folder: Path, scenario: str) -> float:
@@ -252,6 +272,7 @@ def compare_server(bench: Bench) -> list[Comparison]:
 
 COMMANDS = {
     "bare": compare_bare,
+    "work": compare_work,
     "reference": compare_reference,
     "bert": compare_bert,
     "precision": compare_precision,
@@ -287,6 +308,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--reference_output", default="scores:0")
     parser.add_argument("--reference_qps", type=float, default=0.5)
     parser.add_argument("--only", default="Offline,MultiStream,SingleStream", help="scenarios of `bare`")
+    parser.add_argument("--batches", default=OFFLINE_BATCHES, help="what the bare loop of `work` tries")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=10.0, help="shortest duration of each run")
     return parser.parse_args()
