@@ -71,8 +71,8 @@ def score(
         raise HarnessError("there is no response to score", "score the log of an accuracy run")
     if open_count:
         _LOG.warning(
-            "%d of %d answers count as wrong, because grading them means running what the model wrote (programs, "
-            "formulas whose texts differ): run the official script on this log for the score to hand in",
+            "%d of %d answers count as wrong, because grading them means running what the model wrote (programs) or "
+            "was not done (formulas, without sympy): run the official script on this log for the score to hand in",
             open_count, count,
         )  # fmt: skip
     percent = weighted_percent(right, total, repeats or {})

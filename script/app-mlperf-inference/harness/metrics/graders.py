@@ -2,9 +2,8 @@
 language/deepseek-r1 and language/gpt-oss-120b find and compare them (eval_accuracy.py of mlcommons/inference,
 b66003e1 of 2026-08-20; for formulas grading/grader.py of openai/prm800k, 00811d6d).
 
-Two things that the official graders do are not done here, because both run what a model wrote as a program:
-programs are not run against their tests (LiveCodeBench), and formulas whose texts differ are not handed to sympy,
-whose parser evaluates Python. Such an answer is Grade.OPEN.
+Programs are not run against their tests (LiveCodeBench): such an answer is Grade.OPEN. So is a formula whose text
+differs from the solution's, unless what asks sympy (formulas.py) is given.
 """
 
 from __future__ import annotations
@@ -30,6 +29,9 @@ def _graded(is_right: bool) -> Grade:
 
 Grader = Callable[[str, str], Grade]
 """From the text of an answer and the solution to the grade."""
+
+AreEqual = Callable[[str, str], bool | None]
+"""Whether two formulas, the right one first, are equal; None where that is not known."""
 
 
 def _unquoted(text: str) -> str:
@@ -128,6 +130,14 @@ def _without_thousands(text: str) -> str:
     return text
 
 
+def _roots(text: str) -> str:
+    """Return a formula with sqrt(a) for each square root."""
+    text = re.sub(r"\\sqrt\s*([0-9a-zA-Z])", r"\\sqrt{\1}", text)
+    while (shorter := re.sub(r"\\sqrt\s*\{([^{}]*)\}", r"sqrt(\1)", text)) != text:
+        text = shorter
+    return text
+
+
 def plain_formula(text: str) -> str:
     r"""Return a formula in one way of writing: without units, signs of currency and percent, blanks and braces;
     \frac{a}{b} is a/b, numbers are without separators, letters are small."""
@@ -138,6 +148,7 @@ def plain_formula(text: str) -> str:
     text = re.sub(rf"(?:{_UNITS})(?:es)?s? *(?:\^[0-9]+)?", "", text)
     text = re.sub(r"\^ *\{?\\circ\}?", "", text)
     text = re.sub(r"\\left|\\right|\\!|\\,|\\;|\\ ", "", text)
+    text = _roots(text)
     text = re.sub(r"\\[td]?frac\s*(\d)(\d)", r"\1/\2", text)
     text = re.sub(r"\\[td]?frac\{([^{}]+)\}\{([^{}]+)\}", r" \1/\2", text)
     text = re.sub(r"\\(?:text|mbox|mathrm|textbf)\{([^{}]*)\}", r"\1", text)
@@ -148,6 +159,12 @@ def plain_formula(text: str) -> str:
     text = re.sub(r"[\s{}]", "", text).lower()
     number = _number(_without_thousands(text))
     return str(number) if number is not None and number.denominator == 1 and "/" not in text else text
+
+
+def _unnamed(text: str) -> str:
+    """Return what stands behind `x=`, as prm800k's grading/math_normalize.py does; a text without it as it is."""
+    name, sign, value = text.partition("=")
+    return value if sign and 0 < len(name) <= 2 and "=" not in value else text
 
 
 def _number(text: str) -> Fraction | None:
@@ -165,8 +182,9 @@ def _elements(text: str) -> list[str]:
     return [text]
 
 
-def _same_element(one: str, other: str) -> Grade:
-    """Return whether two formulas are equal: fractions as they are written, numbers by value, else by their texts."""
+def _same_element(one: str, other: str, are_equal: AreEqual) -> Grade:
+    """Return whether two formulas are equal: fractions as they are written, numbers by value, else by their texts, and
+    where these differ by `are_equal`."""
     if one == other:
         return Grade.RIGHT
     numbers = _number(one), _number(other)
@@ -177,22 +195,28 @@ def _same_element(one: str, other: str) -> Grade:
         return _graded(numbers[0] == numbers[1] and is_whole[0] == is_whole[1])
     if any(number is not None and number.denominator == 1 for number in numbers):
         return Grade.WRONG  # where one is an integer, the other has to be it as it is written
-    return Grade.OPEN
+    is_equal = are_equal(one, other)
+    return Grade.OPEN if is_equal is None else _graded(is_equal)
 
 
-def grade_formula(text: str, solution: str) -> Grade:
-    r"""Return whether the last \boxed{} of an answer holds the formula of the solution (MATH-500)."""
+def _unknown(right: str, given: str) -> None:
+    """Stand for what asks sympy: it is not known."""
+
+
+def grade_formula(text: str, solution: str, are_equal: AreEqual = _unknown) -> Grade:
+    r"""Return whether the last \boxed{} of an answer holds the formula of the solution (MATH-500). are_equal: of two
+    formulas whose texts differ."""
     found = boxed(text)
     if not found or not solution:
         return Grade.WRONG
     given, right = plain_formula(found), plain_formula(solution)
-    if given == right:
+    if given == right or _unnamed(given) == _unnamed(right):
         return Grade.RIGHT
     pairs = _elements(right), _elements(given)
     is_framed = len(pairs[0]) > 1 and bool(given) and (right[0], right[-1]) != (given[0], given[-1])
     if not given or is_framed or len(pairs[0]) != len(pairs[1]):
         return Grade.WRONG
-    grades = [_same_element(*pair) for pair in zip(*pairs, strict=True)]
+    grades = [_same_element(*pair, are_equal) for pair in zip(*pairs, strict=True)]
     return next((one for one in (Grade.WRONG, Grade.OPEN) if one in grades), Grade.RIGHT)
 
 

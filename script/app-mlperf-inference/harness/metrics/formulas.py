@@ -1,0 +1,137 @@
+"""Whether two formulas whose texts differ are equal, as sympy says: the last step of the official grader of MATH-500
+(grading/grader.py of openai/prm800k, 00811d6d; sympy's `simplify` of their difference is 0).
+
+sympy's parser evaluates what a model wrote as Python. So, as there, formulas with more than two letters beside the word
+sqrt, or with powers of powers, are never parsed; and other than there, what parses them is a process of its own, which
+has limits of time and memory, starts no process and writes no file. This module is that process's program, too:
+
+    python -I -B formulas.py        stdin: a difference as JSON on each line; stdout: "equal" or "differ"
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import re
+import select
+import subprocess
+import sys
+import time
+from types import TracebackType
+
+LIMIT_S, START_LIMIT_S = 30.0, 120.0
+"""Of one pair; of the program, which loads sympy first."""
+_MEMORY_BYTES = 4 << 30
+_MOST_LETTERS, _MOST_CHARACTERS = 2, 400
+_NEVER = re.compile(r"\^\{|\^\(|\^[0-9]+\^|\^[0-9][0-9]+")
+_UNKNOWN = re.compile(r"""[_'"`\\\[\]{}:;@#$&]|[^\x20-\x7e]""")
+"""Signs of Python that no formula in plain writing has, and letters that only look like others."""
+_REPLIES = {b"equal": True, b"differ": False}
+_LOG = logging.getLogger(__name__)
+
+
+def difference(right: str, given: str) -> str | None:
+    """Return the difference of two formulas for sympy, empty where the official grader calls them unequal without it;
+    None for one that is not parsed here at all."""
+    text = f"({right})-({given})"
+    letters = {one for one in text.replace("sqrt", "").replace("frac", "") if one.isalpha()}
+    if len(letters) > _MOST_LETTERS or _NEVER.search(text):
+        return ""
+    return None if _UNKNOWN.search(text) or len(text) > _MOST_CHARACTERS else text.replace("^", "**")
+
+
+class FormulaChecker:
+    """Asks the program, which is started with the first pair; a context, at whose end it is gone."""
+
+    def __init__(self, limit_s: float = LIMIT_S, python: str = sys.executable) -> None:
+        self._limit_s, self._python = limit_s, python
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_usable = True
+
+    def __enter__(self) -> FormulaChecker:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def __call__(self, right: str, given: str) -> bool | None:
+        """Return whether two formulas are equal; None where that is not known: sympy is missing, or took too long."""
+        text = difference(right, given)
+        if not text:
+            return None if text is None else False
+        if self._process is None and not (self._is_usable and self._start()):
+            return None
+        answer = self._ask(text)
+        if answer is None:
+            self._end()
+        return answer
+
+    def _start(self) -> bool:
+        command = [self._python, "-I", "-B", __file__]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        self._is_usable = self._line(START_LIMIT_S) == b"ready"
+        if not self._is_usable:
+            self._end()
+            _LOG.warning("formulas whose texts differ are not graded: sympy is missing (pip install sympy)")
+        return self._is_usable
+
+    def _ask(self, text: str) -> bool | None:
+        assert self._process is not None and self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(text).encode() + b"\n")
+            self._process.stdin.flush()
+        except OSError:
+            return None
+        return _REPLIES.get(self._line(self._limit_s))
+
+    def _line(self, limit_s: float) -> bytes:
+        """Return a line of the program; empty where none came in time."""
+        assert self._process is not None and self._process.stdout is not None
+        end_s, stream, found = time.monotonic() + limit_s, self._process.stdout.fileno(), b""
+        while not found.endswith(b"\n"):
+            ready, _, _ = select.select([stream], [], [], max(0.0, end_s - time.monotonic()))
+            piece = os.read(stream, 100) if ready else b""
+            if not piece:
+                return b""
+            found += piece
+        return found.strip()
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            with process:
+                process.wait()
+
+
+def _serve() -> None:
+    """Answer pairs until stdin ends."""
+    import resource
+
+    import sympy
+    from sympy.parsing import sympy_parser
+
+    rules = (*sympy_parser.standard_transformations, sympy_parser.implicit_multiplication_application)
+    for limit, most in (
+        (resource.RLIMIT_AS, _MEMORY_BYTES), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_NPROC, 0),
+        (resource.RLIMIT_CORE, 0),
+    ):  # fmt: skip
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(limit, (most, most))
+    print("ready", flush=True)
+    for line in sys.stdin:
+        try:
+            is_equal = bool(sympy.simplify(sympy_parser.parse_expr(json.loads(line), transformations=rules)) == 0)
+        except Exception:  # whatever the parser says of a text that is no formula: the official grader calls it wrong
+            is_equal = False
+        print("equal" if is_equal else "differ", flush=True)
+
+
+if __name__ == "__main__":
+    _serve()

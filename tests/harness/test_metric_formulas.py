@@ -1,0 +1,89 @@
+r"""Formulas whose texts differ, as sympy compares them; what the official grader says of the same pairs
+(grading/grader.py of openai/prm800k, 00811d6d) was recorded on 2026-11-23.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from harness.metrics import formulas
+from harness.metrics.formulas import FormulaChecker
+from harness.metrics.graders import Grade, grade_formula
+
+pytest.importorskip("sympy")
+RIGHT, WRONG, OPEN = Grade.RIGHT, Grade.WRONG, Grade.OPEN
+
+PAIRS = [
+    ("x+1", "1+x", RIGHT),
+    ("x+1", "x+2", WRONG),
+    (r"\sqrt{8}", r"2\sqrt{2}", RIGHT),
+    (r"\frac{\sqrt{3}}{3}", r"\frac{1}{\sqrt3}", RIGHT),
+    (r"\dfrac{\pi}{2}", r"0.5\pi", RIGHT),
+    (r"\frac{3\pi}{4}", r"\frac{\pi}{4}", WRONG),
+    ("(x+1)(x-1)", "x^2-1", RIGHT),
+    ("(1, 2x)", "(1, x+x)", RIGHT),
+    ("(1, 2x)", "(1, x)", WRONG),
+    ("0.5", r"\frac{1}{2}", RIGHT),
+    ("x = 5", "5", RIGHT),
+    ("p-q", "q-p", WRONG),
+    ("a+b+c", "c+b+a", WRONG),  # more than two letters are never parsed
+    ("2^{10}", "1024x", WRONG),
+    ("2^123", "x", WRONG),  # nor powers of two digits
+    (r"\text{west}", "east", WRONG),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def checker() -> Iterator[FormulaChecker]:
+    with FormulaChecker() as found:
+        yield found
+
+
+@pytest.mark.parametrize(("given", "solution", "grade"), PAIRS)
+def test_formulas_are_equal_where_sympy_says_so(
+    checker: FormulaChecker, given: str, solution: str, grade: Grade
+) -> None:
+    grader = partial(grade_formula, are_equal=checker)
+    assert grader(f"Therefore \\boxed{{{given}}}.", solution) is grade
+
+
+def test_a_formula_that_takes_too_long_stays_open_and_the_next_one_is_graded(
+    checker: FormulaChecker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert checker("x", "x+0") is True
+    monkeypatch.setattr(checker, "_limit_s", 0.5)
+    start_s = time.monotonic()
+    assert checker("9**9**9**9", "2x") is None
+    assert time.monotonic() - start_s < 60
+    monkeypatch.undo()
+    assert checker("x+x", "2x") is True
+
+
+@pytest.mark.parametrize("text", ["a.__class__", "'a'*9", "a[0]", "a;b", "\N{FULLWIDTH DIGIT ONE}", "1+" * 400 + "1"])
+def test_what_is_no_formula_never_reaches_the_parser(text: str) -> None:
+    checker = FormulaChecker(python="/none")  # cannot be started
+    assert checker(text, "x") in (None, False)
+
+
+def test_without_sympy_nothing_is_known(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    program = tmp_path / "python"
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
+    with FormulaChecker(python=str(program)) as checker:
+        assert checker("x+1", "1+x") is None and checker("x+2", "2+x") is None
+    assert [record.message for record in caplog.records] == [
+        "formulas whose texts differ are not graded: sympy is missing (pip install sympy)"
+    ]
+
+
+def test_the_program_is_gone_at_the_end() -> None:
+    with FormulaChecker() as other:
+        other._process = process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1, stdout=-1)
+    assert process.returncode is not None
+    assert formulas.difference("x^2", "y") == "(x**2)-(y)"
