@@ -34,9 +34,15 @@ WRITTEN: Mapping[str, str] = {
     "gpt-oss-120b": "{{'exact_match': {exact_match}, 'tokens_per_sample': {tokens_per_sample}, "
     "'num-samples': {gen_num}}}",
     "stable-diffusion-xl": "Accuracy Results: {{'FID_SCORE': '23.48', 'CLIP_SCORE': '31.75'}}",
+    "whisper": "Word Error Rate: 2.0671%, accuracy=97.9329%",
+    "yolo-99": "mAP=53.400%",
+    "wan-2.2-t2v-a14b": "{{'vbench_score': 70.48}}",
+    "qwen3.6-27b": "mAP=86.23\n{{'overall': 86.23, 'non_live': 87.96}}",
+    "e2e-rag-qna": "Accuracy: 35.1234",
+    "e2e-rag-db": "Accuracy: 99.8",
 }
-"""Lines of accuracy.txt. What is in braces is counted in the log; answers of known tokens have no text and no picture,
-so ROUGE, numbers of characters, CLIP and FID are written down, within the rules."""
+"""Lines of accuracy.txt. What is in braces is counted in the log; the other figures are written down, within the rules,
+because known tokens are no text and 48 bytes no picture."""
 
 LOGS = ("mlperf_log_detail.txt", "mlperf_log_summary.txt")
 _DATA = re.compile(r'"data" : "([0-9A-F]*)"')

@@ -1,4 +1,4 @@
-"""Records runs of language benchmarks and stable-diffusion-xl with real LoadGen and a SUT of known answers and pace.
+"""Records runs of v6.1's benchmarks with real LoadGen and a SUT of known answers and pace.
 
     python tests/submission/record_paced_runs.py FOLDER [MODEL/RUN ...]     e.g. deepseek-r1/Server-TEST06
 
@@ -34,9 +34,10 @@ RIGHT, WRONG, RIGHT_OF_25 = 7, 8, 21
 
 @dataclass(frozen=True)
 class Model:
-    """What a benchmark's runs have in common. tokens: of the shortest answer; 0: no language model. end: the last one.
+    """What a benchmark's runs have in common. tokens: of the shortest answer; 0: not counted. end: the last one.
 
-    Sources of `end`: generation_config.json of each model. accuracy_samples: where that set is another one.
+    Sources of `end`: generation_config.json of each model. accuracy_samples: where that set is another one. held: in
+    memory, where that is not the whole set.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Model:
     tokens: int = 0
     end: int = 2
     accuracy_samples: int = 0
+    held: int = 0
 
 
 CHAT = ("Offline", "Server", "Interactive")
@@ -62,6 +64,12 @@ MODELS: Mapping[str, Model] = {
             "stable-diffusion-xl", "stable-diffusion-xl", 5_000, ("Offline", "Server", "SingleStream"),
             ("TEST01", "TEST04"),
         ),
+        Model("whisper", "whisper", 1_633, ("Offline",), ("TEST01",), 40, 50257),
+        Model("yolo-99", "yolo", 1_525, ("MultiStream", "Offline", "SingleStream"), ("TEST01",), held=64),
+        Model("wan-2.2-t2v-a14b", "wan-2.2-t2v-a14b", 248, ("Offline", "SingleStream"), ("TEST04",)),
+        Model("qwen3.6-27b", "qwen3.6-27b", 995, ("SingleStream",)),
+        Model("e2e-rag-qna", "e2e-rag-qna", 824, ("Offline",), ("TEST09",), 272, 0),
+        Model("e2e-rag-db", "e2e-rag-db", 2_515, ("Offline",)),
     )
 }  # fmt: skip
 OF_TEST = {"TEST07": 990}
@@ -98,7 +106,7 @@ class Plan:
         """The lines that are this run's own; LoadGen's mlperf.conf has the rules'."""
         rate = f"target_qps = {0.99 / self.pace_s:.4g}"
         least = f"min_query_count = {self.samples}"
-        if self.scenario == "SingleStream":
+        if self.scenario.endswith("Stream"):
             rate = f"target_latency = {1000 * self.pace_s:.4g}"
             least = f"min_query_count = {int(FULL_S / self.pace_s)}"
         lines = (rate,) if self.mode == "AccuracyOnly" else (rate, least)
@@ -111,6 +119,8 @@ def plans_of(model: Model) -> Iterator[tuple[str, Plan]]:
         full = Plan(model, scenario, model.samples, FULL_S / model.samples)
         if scenario == "SingleStream":
             full = replace(full, pace_s=0.25, first_s=0.1) if model.tokens else replace(full, pace_s=0.6, first_s=0.6)
+        elif scenario == "MultiStream":
+            full = replace(full, pace_s=0.9, first_s=0.9)
         elif not model.tokens:
             full = replace(full, first_s=2.0)
         yield scenario, full
@@ -207,14 +217,16 @@ def run(plan: Plan) -> None:
     Path("user.conf").write_text(plan.user_conf())
     settings.FromConfig("user.conf", plan.loadgen_name, plan.loadgen_scenario, 1)
     if plan.test:
-        Path("audit.config").write_text(audit_text(audit_values(plan.test, plan.model.name, VERSION)))
+        values = audit_values(plan.test, plan.model.name, VERSION, plan.samples)
+        Path("audit.config").write_text(audit_text(values))
     output = lg.LogOutputSettings()
     output.outdir = "."
     log = lg.LogSettings()
     log.log_output = output
     log.enable_trace = False
     sut = lg.ConstructSUT(own.issue, lambda: None)
-    qsl = lg.ConstructQSL(plan.samples, plan.samples, lambda samples: None, lambda samples: None)
+    held = plan.model.held or plan.samples
+    qsl = lg.ConstructQSL(plan.samples, held, lambda samples: None, lambda samples: None)
     lg.StartTestWithLogSettings(sut, qsl, settings, log, "audit.config")
     lg.DestroyQSL(qsl)
     lg.DestroySUT(sut)

@@ -1,8 +1,8 @@
 """Builds a closed tree of v6.1 for each of its 21 models from logs of real LoadGen runs.
 
-Six models have runs of their own (data/paced_logs.tar.xz), and their trees are as recorded. The others have those of
-resnet50 (data/logs.tar.xz), whisper those of llama3.1-8b, with the model's own counts: numbers of samples, what follows
-from them (rates, the samples that were loaded), and target rates are exchanged. Nothing here is an MLPerf result.
+Twelve models have runs of their own (data/paced_logs.tar.xz), and their trees are as recorded. The others have those of
+resnet50 (data/logs.tar.xz) with the model's own counts: numbers of samples, what follows from them (rates, the samples
+that were loaded), and target rates are exchanged. Nothing here is an MLPerf result.
 """
 
 from __future__ import annotations
@@ -28,14 +28,9 @@ from tree_builder import DATA, MEASUREMENTS, SUBMITTER, SYSTEM, system_fields
 
 ROUND = "v6.1"
 MODELS = load_round(ROUND).models
-TOKENS_OF = "llama3.1-8b"
-"""Whose runs are those of a model with tokens that has none of its own."""
 KINDS = ("requested", "effective")
 GAP = b"\n\n...\n\n"
 SHOWN = 20
-FIRST_LENGTH, LENGTHS = 12, 5
-MEAN_TOKENS = 14
-"""Of the recorded answers."""
 
 _LINE = re.compile(rb'^(:::MLLOG \{"key": "(\w[\w.]*)", "value": )(.*)(, "time_ms".*\n)', re.M)
 _LABELS = {
@@ -54,11 +49,8 @@ SCORES: Mapping[str, str] = {
     "F1": '{"exact_match": 83.1, "f1": 90.88}',
     "DICE": "Accuracy: mean = 0.86200, kidney tumor = 0.93400, tumor = 0.79000",
     "mAP": "mAP=53.400%",
-    "qwen3.6-27b": "mAP=86.23\n{'overall': 86.23, 'non_live': 87.96}",
-    "ACCURACY": "Word Error Rate: 2.0671%, accuracy=97.9329%",
     "DLRM_NE": "metric/lifetime_ne/rating: 0.8667\n"
     "metric/lifetime_accuracy/rating: 0.69651\nmetric/lifetime_gauc/rating: 0.78663",
-    "e2e-rag-db": "Accuracy: 99.8",
 }
 """By model, or by the first of its metrics where that is enough: lines of accuracy.txt; else scorelines.EXAMPLES."""
 
@@ -76,11 +68,6 @@ def recorded(model: str, scenario: str) -> Mapping[str, bytes]:
     """The files of a result that was recorded, by their paths below its folder; none where it was not."""
     folder = f"{model}/{scenario}/"
     return {name.removeprefix(folder): content for name, content in logs().items() if name.startswith(folder)}
-
-
-def is_token(table: ModelTable) -> bool:
-    """Whether the model's logs have token latencies."""
-    return table.conf.token_latencies
 
 
 def scenarios_of(table: ModelTable, category: str) -> tuple[str, ...]:
@@ -148,8 +135,7 @@ def counts(table: ModelTable, scenario: str, is_accuracy: bool) -> dict[str, obj
 
 def performance(table: ModelTable, scenario: str) -> tuple[bytes, bytes]:
     """Detail log and summary of a performance run, with the counts and rates of the model."""
-    own = f"{TOKENS_OF}/{scenario}/performance/run_1" if is_token(table) else f"closed/{scenario}"
-    source = own.replace("Interactive", "Server")
+    source = f"closed/{scenario}".replace("Interactive", "Server")
     detail, summary = (logs()[f"{source}/mlperf_log_{kind}.txt"] for kind in ("detail", "summary"))
     return resized(table, scenario, detail, summary)
 
@@ -170,14 +156,11 @@ def resized(table: ModelTable, scenario: str, detail: bytes, summary: bytes) -> 
             "result_samples_per_second": rate, "requested_offline_expected_qps": asked, "effective_target_qps": asked,
         }  # fmt: skip
     limit = int(table.conf.latency_ns.get(scenario) or table.latency_ns.get(scenario) or 0)
-    if limit and not is_token(table) and limit != values["effective_target_latency_ns"]:
+    if limit and limit != values["effective_target_latency_ns"]:
         late = int(int(values["result_max_latency_ns"]) > limit)
         changed |= {"effective_target_latency_ns": limit, "requested_server_target_latency_ns": limit,
                     "result_overlatency_query_count": late}  # fmt: skip
-    if is_token(table):
-        rate = float(changed["result_samples_per_second"]) * MEAN_TOKENS
-        changed["result_tokens_per_second"] = float(f"{rate:.6g}")
-    if scenario == "Interactive" and not is_token(table):  # made of the run in Server
+    if scenario == "Interactive":  # made of the run in Server
         detail = of_next_process(detail)
     return retold(detail, changed), summary_of(summary, {**values, **changed})
 
@@ -194,22 +177,18 @@ def score_lines(table: ModelTable, scenario: str) -> str:
     return own or "\n".join(EXAMPLES[metric] for metric in metrics)
 
 
-def answers(count: int, is_token_run: bool) -> bytes:
-    """An accuracy log with answers of known tokens: whole where it is short, else its beginning and end."""
+def answers(count: int) -> bytes:
+    """An accuracy log with known answers: whole where it is short, else its beginning and end."""
     is_whole = count <= 2 * SHOWN
     numbers = [*range(min(count, SHOWN)), *range(max(SHOWN, count - SHOWN), count)]
-    rows = [f'{{ "seq_id" : {one}, "qsl_idx" : {one}, {_answer(one, is_token_run)} }}'.encode() for one in numbers]
+    rows = [f'{{ "seq_id" : {one}, "qsl_idx" : {one}, "data" : "{_answer(one)}" }}'.encode() for one in numbers]
     if is_whole:
         return b"[\n" + b",\n".join(rows) + b"\n]\n"
     return b"[\n" + b",\n".join(rows[:SHOWN]) + b"," + GAP + b",\n".join(rows[SHOWN:]) + b"\n]\n"
 
 
-def _answer(index: int, is_token_run: bool) -> str:
-    count = FIRST_LENGTH + index % LENGTHS if is_token_run else 1
-    tokens = struct.pack(f"<{count}i", *((index * 31 + place * 7) % 100_000 + 1 for place in range(count))).hex()
-    if not is_token_run:
-        return f'"data" : "{tokens.upper()}"'
-    return f'"data" : "{tokens.upper()}", "token_data" : "{tokens[:8].upper()}", "token_count" : {count}'
+def _answer(index: int) -> str:
+    return struct.pack("<i", index * 31 % 100_000 + 1).hex().upper()
 
 
 class TreeWriter:
@@ -247,6 +226,7 @@ class TreeWriter:
             self.put(folder / name, content)
         if not recorded(table.name, scenario):
             self.exchanged(place)
+        self.films(folder / "accuracy")
 
     def exchanged(self, place: ScenarioPlace) -> None:
         """Write the runs of another model with this one's counts."""
@@ -266,20 +246,18 @@ class TreeWriter:
     def accuracy(self, folder: Path, scenario: str) -> None:
         """Write an accuracy run."""
         table, score = self.table, score_lines(self.table, scenario)
-        source = f"{TOKENS_OF}/{scenario}/accuracy" if is_token(table) else f"accuracy/{scenario}"
-        source = source.replace("Interactive", "Server")
+        source = f"accuracy/{scenario}".replace("Interactive", "Server")
         detail, summary = (logs()[f"{source}/mlperf_log_{kind}.txt"] for kind in ("detail", "summary"))
         detail, summary = (one.replace(b"PyFastSUT", b"PySUT") for one in (detail, summary))
         if scenario == "Interactive":
             detail = of_next_process(detail)
         values = counts(table, scenario, is_accuracy=True)
         detail, summary = retold(detail, values), summary_of(summary, values)
-        log = answers(table.accuracy_samples_in(scenario), is_token(table))
+        log = answers(table.accuracy_samples_in(scenario))
         digest = hashlib.sha256(log + (b"whole" if GAP in log else b"")).hexdigest()
         self.logs(folder, detail, summary)
         self.put(folder / "mlperf_log_accuracy.json", log)
         self.put(folder / "accuracy.txt", f"{score}\nhash={digest}\n")
-        self.films(folder)
 
     def films(self, folder: Path) -> None:
         """What the model's rules name beside the score."""
@@ -293,17 +271,12 @@ class TreeWriter:
             self.performance_test(folder, test, scenario)
         elif test == "TEST08":
             self.put(folder / "verify_accuracy.txt", test08(self.table))
-        elif test == "TEST09":
-            self.put(folder / "verify_output_len.txt", test09(self.table.test_limits[test]))
 
     def performance_test(self, folder: Path, test: str, scenario: str) -> None:
-        """TEST01 and TEST04 with the recorded logs of resnet50, or the submitted ones of a model with tokens."""
+        """TEST01 and TEST04 with the recorded logs of resnet50."""
         table, source = self.table, f"closed/{scenario}/{test}/performance/run_1/mlperf_log"
-        submitted, text = performance(table, scenario)
-        if is_token(table):
-            detail, summary = of_next_process(submitted), text
-        else:
-            detail, summary = resized(table, scenario, logs()[f"{source}_detail.txt"], logs()[f"{source}_summary.txt"])
+        submitted, _ = performance(table, scenario)
+        detail, summary = resized(table, scenario, logs()[f"{source}_detail.txt"], logs()[f"{source}_summary.txt"])
         if test == "TEST01":
             log = {"rng_seed": 720381539243781796, "sampling_target": table.sampling_target}
             values = {f"{kind}_accuracy_log_{key}": one for kind in KINDS for key, one in log.items()}
@@ -319,7 +292,7 @@ class TreeWriter:
         """What TEST01 logged of the answers of the accuracy run, and its verdict."""
         table = self.table
         count = SHOWN - list(Scenario).index(Scenario(scenario))  # each scenario logs a choice of its own
-        log, total = answers(count, is_token(table)), table.accuracy_samples_in(scenario)
+        log, total = answers(count), table.accuracy_samples_in(scenario)
         digest = hashlib.sha256(log).hexdigest()
         self.put(folder / "accuracy/mlperf_log_accuracy.json", log)
         self.put(folder / "accuracy/accuracy.txt", f"{score_lines(table, scenario)}\nhash={digest}\n")
@@ -346,16 +319,6 @@ def test08(table: ModelTable) -> str:
     return (
         f"num_acc_log_entries = {table.accuracy_samples_in('Offline')}\nnum_perf_log_entries = 4096\n"
         "num_matched = 4096\nnum_unmatched = 0\nnum_ne_mismatch = 0\ntolerance = 0.10%\n\nTEST PASS\n"
-    )
-
-
-def test09(limits: Mapping[str, float]) -> str:
-    """What TEST09's script writes of answers that are as long as they should be."""
-    low, high = limits["least_tokens"], limits["most_tokens"]
-    mean = f"Mean output tokens: {(low + high) / 2:.2f}\n"
-    return (
-        f"Total samples: {limits['samples']:.0f}\n{mean}Min output tokens: 3\nMax output tokens: 9000\n\n"
-        f"{mean}Min threshold: {low}\nMax threshold: {high}\nMin check pass: True\nMax check pass: True\n\nTEST PASS\n"
     )
 
 

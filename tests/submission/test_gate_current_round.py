@@ -27,15 +27,15 @@ from tree_builder import DATA
 VERDICTS = json.loads((DATA / "round_verdicts.json").read_text())
 RECORDED = (
     "llama3.1-8b", "llama3.1-8b-edge", "llama2-70b-99.9", "deepseek-r1", "gpt-oss-120b", "stable-diffusion-xl",
+    "whisper", "yolo-99", "wan-2.2-t2v-a14b", "qwen3.6-27b", "e2e-rag-qna", "e2e-rag-db",
 )  # fmt: skip
-QUICK = (*RECORDED, "e2e-rag-qna", "qwen3.6-27b")
 
 
 def _by_weight(names: Iterator[str], is_quick) -> list:
     return [pytest.param(name, marks=() if is_quick(name) else pytest.mark.full) for name in names]
 
 
-@pytest.mark.parametrize("model", _by_weight(MODELS, lambda name: name in QUICK))
+@pytest.mark.parametrize("model", _by_weight(MODELS, lambda name: name in RECORDED))
 def test_a_tree_of_each_model_is_accepted_by_the_gate_and_by_the_checker(model: str, tmp_path: Path):
     found = verdict(build_model(tmp_path, model))
     assert [(one.rule, one.path, one.found) for one in found.findings if one.severity is Severity.ERROR] == []
