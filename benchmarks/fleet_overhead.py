@@ -122,6 +122,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
+        os.environ["TMPDIR"] = folder  # no waiting for other sweeps of this machine
         measure_here(Path(folder), given.rounds, given.points, given.seconds)
         if reason := reason_against():
             print(f"slurm: left out: {reason}")
