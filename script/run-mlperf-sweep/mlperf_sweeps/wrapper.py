@@ -110,6 +110,11 @@ class Signals:
             os.read(self.pipe, 4096)
 
 
+def _job() -> dict[str, str]:
+    """What Slurm says of the job that this process belongs to; empty where there is none."""
+    return {name: os.environ[name] for name in SLURM_FACTS if name in os.environ}
+
+
 def read_point(point: PointFolder) -> PointFile:
     """The point's file. Raises WrongPoint: unreadable, of another point or user, or results that lie elsewhere."""
     for path in (point.path, point.point_file):
@@ -144,7 +149,7 @@ def attempt(point: PointFolder, options: Options) -> int:
         return DONE
     secrets = read_secrets(options.secrets)
     signals = Signals()
-    job = {name: os.environ[name] for name in SLURM_FACTS if name in os.environ}
+    job = _job()
     folder = attempts.claim(point.path, job, (attempts.STALE_AFTER + 1) * options.heartbeat_s)
     if folder is None:
         print(f"{point.id}: another attempt is under way", file=sys.stderr)
@@ -195,7 +200,7 @@ def _measure(
 ) -> Ending:
     """Runs the program and notes beside it what may have disturbed it."""
     options, signals, secrets, busyness = given
-    job = {name: os.environ[name] for name in SLURM_FACTS if name in os.environ}
+    job = _job()
     company = surroundings.Company(options.lock_fd)
     before = surroundings.facts(job)
     busy = busyness.share()
