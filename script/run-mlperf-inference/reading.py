@@ -24,6 +24,7 @@ ALL = "all"
 TRUTHS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
 FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 CONFIG_VERSIONS = ("default", "high_accuracy", "triton", "high_accuracy_triton")
+SEVERAL_BENCHMARKS = "cm run script --tags=run,mlperf,make --target=run --run_args=--benchmarks="
 RESUME_VALUES = ("failed", "unfinished", ALL)
 
 
@@ -55,7 +56,10 @@ class Reader:
         """A known name, or what another name stands for; in upper or lower case."""
         text = self.text(key).lower()
         text = aliases.get(text, text)
-        if text not in known:
+        if name == "model" and "," in text:
+            several = f"for several: {SEVERAL_BENCHMARKS}{text.replace(' ', '')}"
+            self.problems.append(f"--model: one benchmark at a time here, got {self.text(key)!r}; {several}")
+        elif text not in known:
             self.problems.append(f"--{name}: {unknown_text(name, self.text(key), known)}")
         return text
 

@@ -203,6 +203,12 @@ def test_all_bad_inputs_are_named_in_one_error_with_what_is_known():
         assert expected in text
 
 
+def test_several_benchmarks_are_sent_to_make():
+    (problem,) = problems(CM_MLPERF_MODEL="resnet50,bert-99")
+    assert problem.startswith("--model: one benchmark at a time here, got 'resnet50,bert-99'; for several: ")
+    assert "--target=run --run_args=--benchmarks=resnet50,bert-99" in problem
+
+
 @pytest.mark.parametrize(
     ("key", "name"), [("CM_MLPERF_LOADGEN_SCENARIO", "scenario"), ("CM_MLPERF_LOADGEN_MODE", "mode")]
 )
