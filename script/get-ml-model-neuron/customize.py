@@ -9,8 +9,6 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
     raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
 import json
-import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -57,6 +55,8 @@ def plan(i: dict[str, Any]) -> dict[str, Any]:
 
 def postprocess(i: dict[str, Any]) -> dict[str, Any]:
     """CM hook: places the compiled file, and exports where it is."""
+    from mlperf_results.wholefile import link_or_copy
+
     env = i["env"]
     source = Path(env[INFO_KEY])
     try:
@@ -65,7 +65,7 @@ def postprocess(i: dict[str, Any]) -> dict[str, Any]:
         facts = compiled(info, place)
         place.parent.mkdir(parents=True, exist_ok=True)
         place.unlink(missing_ok=True)
-        _link(source.parent / info["files"]["model"]["file"], place)
+        link_or_copy(source.parent / info["files"]["model"]["file"], place)
     except (OSError, ValueError, KeyError) as error:
         return {"return": 1, "error": f"{source} cannot be used: {error!r}\nhint: run it again with --new"}
     about = place.with_name("compile.json")
@@ -76,11 +76,3 @@ def postprocess(i: dict[str, Any]) -> dict[str, Any]:
     env["CM_GET_DEPENDENT_CACHED_PATH"] = str(source)
     print(json.dumps(facts, indent=2))
     return {"return": 0, "files": [str(place), str(about)]}
-
-
-def _link(source: Path, target: Path) -> None:
-    """A hard link where the file system allows, else a copy."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy(source, target)

@@ -14,6 +14,8 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from mlperf_results.wholefile import link_or_copy
+
 from .request import MakeError
 
 NOTES = "build/.made"
@@ -92,12 +94,8 @@ def _beside(path: Path) -> Iterator[Path]:
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def _shared(source: str, target: str) -> str:
-    try:
-        os.link(source, target)
-    except OSError:  # another file system, or one without hard links
-        shutil.copy2(source, target)
-    return target
+def _shared(source: str, target: str) -> None:
+    link_or_copy(Path(source), Path(target))
 
 
 def copy_test(source: Path, target: Path) -> int:

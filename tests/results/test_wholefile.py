@@ -7,7 +7,8 @@ import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from mlperf_results.wholefile import write_once
+import pytest
+from mlperf_results.wholefile import link_or_copy, write_once
 
 
 def test_a_file_is_written_once_by_whoever_is_first(tmp_path: Path) -> None:
@@ -18,3 +19,21 @@ def test_a_file_is_written_once_by_whoever_is_first(tmp_path: Path) -> None:
     assert path.read_bytes() == b"%d" % put.index(True) * 1000
     assert (stat.S_IMODE(path.stat().st_mode), os.listdir(tmp_path)) == (0o600, ["key"])
     assert not write_once(path, b"")
+
+
+def test_a_file_is_shared_where_links_can_be_made_and_copied_where_not(tmp_path: Path, monkeypatch) -> None:
+    source = tmp_path / "source"
+    source.write_text("one", encoding="utf-8")
+    (tmp_path / "link").symlink_to(source)
+    link_or_copy(tmp_path / "link", tmp_path / "shared")
+    assert (tmp_path / "shared").stat().st_ino == source.stat().st_ino
+
+    def refuse(*paths: object) -> None:
+        raise OSError("no links here")
+
+    with pytest.raises(FileNotFoundError):
+        link_or_copy(tmp_path / "gone", tmp_path / "nothing")
+    monkeypatch.setattr("os.link", refuse)
+    link_or_copy(tmp_path / "link", tmp_path / "copied")
+    assert (tmp_path / "copied").read_text(encoding="utf-8") == "one"
+    assert (tmp_path / "copied").stat().st_ino != source.stat().st_ino

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,20 @@ def write_once(path: Path, content: bytes, mode: int = 0o666) -> bool:
     finally:
         unfinished.unlink(missing_ok=True)
     return True
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Put a file at `target`, which is free, too: a hard link, or a copy where the file system has none.
+
+    Raises OSError, FileNotFoundError where there is no source.
+    """
+    source = source.resolve()
+    try:
+        os.link(source, target)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        shutil.copy2(source, target)
 
 
 def read_object(path: Path) -> dict[str, Any] | None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import shutil
 import sys
@@ -23,6 +22,7 @@ from typing import Any
 from mlperf_results.backends import BACKENDS, misfit
 from mlperf_results.benchmarks import model_of, record_of
 from mlperf_results.names import UnknownName
+from mlperf_results.wholefile import link_or_copy
 
 from harness.backends.neuron import layout
 from harness.backends.triton import repository
@@ -103,13 +103,6 @@ def _require_known(name: str, backend: str) -> None:
         raise HarnessError(why)
 
 
-def _place(source: Path, target: Path) -> None:
-    try:
-        os.link(source.resolve(), target)
-    except OSError:
-        shutil.copy(source, target)
-
-
 def generate(asked: argparse.Namespace) -> Path:
     """Write `repository/` and `repository.json` in the output folder and return the repository; raises HarnessError."""
     facts = read_model_facts(None, asked.model_info)
@@ -139,7 +132,7 @@ def _write_onnx(asked: argparse.Namespace, facts: ModelFacts, network: NetworkSp
     version.mkdir(parents=True)
     entry = json.loads(asked.model_info.read_text(encoding="utf-8"))["files"][network.name]
     for row in (entry, *entry.get("beside", [])):
-        _place(facts.folder / row["file"] if facts.folder else Path(row["file"]), version / row["file"])
+        link_or_copy(facts.folder / row["file"] if facts.folder else Path(row["file"]), version / row["file"])
     (folder / "config.pbtxt").write_text(text, encoding="utf-8")
 
 
@@ -148,7 +141,7 @@ def _write_neuron(asked: argparse.Namespace, facts: ModelFacts, network: Network
     wire = layout.wire_network(network, {str(name): int(size) for name, size in facts.engine["sizes"].items()})
     text = layout.config_text(folder.name, compiled.name, wire, settings)
     repository.require_valid(text, folder.name)
-    layout.write_repository(folder.parent, folder.name, compiled, asked.neuron_program, text, _place)
+    layout.write_repository(folder.parent, folder.name, compiled, asked.neuron_program, text, link_or_copy)
 
 
 if __name__ == "__main__":
