@@ -156,6 +156,23 @@ def test_filters_of_pages_and_of_the_api_agree(shown: Shown, monkeypatch: pytest
         assert shown.client.get(f"/api/v1/results.json?all=1&{words}").json()["total"] == total == len(rows) > 0, words
 
 
+def test_figures_of_a_language_model_stand_at_the_top_and_in_words(tmp_path: Path) -> None:
+    figures = [Figure(name=name, value=value, unit="ms") for name, value in (("TTFT 99", 640.4), ("TPOT 99", 55.1))]
+    figures.append(Figure(name="tokens per second", value=295.4, unit="tokens/s"))
+    with collector(tmp_path) as client:
+        with Store.open(tmp_path / "results.sqlite") as store:
+            one = store.add(crowd_result(figures=tuple(figures)), SOURCE).id
+        text = client.get(f"/r/{one}").text
+    for words in (
+        "TTFT, 99 % within",
+        "640.4 ms",
+        "TPOT, 99 % within",
+        "295.4 tokens/s",
+        "Time to first token (TTFT), 99",
+    ):
+        assert words in text, words
+
+
 def test_published_rows_link_their_round_and_no_others_do(shown: Shown) -> None:
     link = 'href="https://github.com/mlcommons/inference_results_v6.1" rel="noopener nofollow"'
     assert shown.client.get("/?all=1&kind=published&column=round").text.count(link) == 60

@@ -135,11 +135,21 @@ def _files(one: Result, kept: Collection[str], link: Links) -> list[FileRow]:
     ]
 
 
+_HEADLINES = {"tokens per second": "Tokens", "TTFT 99": "TTFT, 99 % within", "TPOT 99": "TPOT, 99 % within"}
+"""What stands beside the value of a language model's result."""
+
+
 def _facts(one: Result) -> Pairs:
     found: Pairs = [("Kind", one.result.kind)]
     system = one.result.configuration.system
     if one.result.higher_is_better and system.accelerator_count > 1:
-        found.append(("For each accelerator", quantity(one.result.value / system.accelerator_count)))
+        each = quantity(one.result.value / system.accelerator_count)
+        found.append(("For each accelerator", f"{each} {one.result.unit}"))
+    found += [
+        (words, f"{quantity(figure.value)} {figure.unit}")
+        for figure in one.result.figures
+        if (words := _HEADLINES.get(figure.name)) and figure.unit != one.result.unit
+    ]
     found += [(score.name or "Accuracy", quantity(score.value)) for score in one.result.accuracy[:2]]
     if one.result.stack_version:
         found.append(("Software", one.result.stack_version))
@@ -162,7 +172,7 @@ def result_page(store: Store, site_name: str, link: Links, one: Result) -> str:
     more = (*signer_labels(store, one.signer), *usual_range(values).labels(result.value))
     labels = (*result.labels, *more)
     kept = [file.name for file in result.files if store.file(one.id, file.name) is not None]
-    chart, _ = latency_chart(result.figures)
+    chart, latency_unit = latency_chart(result.figures)
     verdicts = {True: "yes", False: "no", None: "no target"}
     values_of: Mapping[str, Any] = {
         "title": f"{heading_of(result.configuration)}: {quantity(result.value)} {result.unit}",
@@ -194,6 +204,7 @@ def result_page(store: Store, site_name: str, link: Links, one: Result) -> str:
         "curve": curve_rows(one),
         "curve_href": link.curve(one.id) if result.curve else "",
         "latency_chart": Markup(chart),
+        "latency_unit": latency_unit,
         "figures": [(figure_words(figure.name), quantity(figure.value), figure.unit) for figure in result.figures],
         "verification": result.verification,
         "verification_words": VERIFICATIONS.get(result.verification, ""),

@@ -77,8 +77,17 @@ def system_words(accelerator: str, accelerator_count: int, nodes: int, cpu: str)
     return f"{found}, {nodes} nodes" if nodes > 1 else found
 
 
+TOKEN_TIMES: Final = {"TTFT": "Time to first token", "TPOT": "Time per output token"}
+
+
 def figure_words(name: str) -> str:
-    """A figure's name in words: the percentiles of LoadGen's summary are kept as bare numbers."""
-    if not re.fullmatch(r"\d{1,3}(\.\d+)?", name):
-        return {"mean": "Latency, mean"}.get(name, name)
+    """A figure's name in words: percentiles are kept as bare numbers, those of tokens behind TTFT or TPOT."""
+    kind, _, percent = name.rpartition(" ")
+    if kind in TOKEN_TIMES and re.fullmatch(_PERCENT, percent):
+        return f"{TOKEN_TIMES[kind]} ({kind}), {percent} % within"
+    if not re.fullmatch(_PERCENT, name):
+        return {"mean": "Latency, mean"}.get(name, name[:1].upper() + name[1:])
     return {"0": "Latency, least", "100": "Latency, greatest"}.get(name, f"Latency, {name} % within")
+
+
+_PERCENT = r"\d{1,3}(\.\d+)?"
