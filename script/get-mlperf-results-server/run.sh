@@ -1,8 +1,13 @@
 #!/bin/bash
-# Installs the packages, each with the digest that requirements.txt has for it, and asks them once.
+# Installs the packages, each with the digest that the list has for it, and asks them once.
 set -euo pipefail
 
-cp -- "${CM_TMP_CURRENT_SCRIPT_PATH}/requirements.txt" requirements.txt
+list="${CM_TMP_RESULTS_SERVER_PACKAGES:-requirements}.txt"
+asked="cryptography.hazmat.primitives.asymmetric.ed25519, jinja2, starlette.applications, uvicorn"
+if [ "${list}" = "datasette.txt" ]; then
+  asked="datasette.app"
+fi
+cp -- "${CM_TMP_CURRENT_SCRIPT_PATH}/${list}" requirements.txt
 "${CM_PYTHON_BIN_WITH_PATH}" -I -m pip install --disable-pip-version-check --no-input --quiet --require-hashes \
   --no-deps --requirement requirements.txt
-"${CM_PYTHON_BIN_WITH_PATH}" -I -B -c "import cryptography.hazmat.primitives.asymmetric.ed25519, jinja2, starlette.applications, uvicorn"
+"${CM_PYTHON_BIN_WITH_PATH}" -I -B -c "import ${asked}"

@@ -23,14 +23,27 @@ def given_of(env: dict[str, Any]) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
+def _refused(env: dict[str, Any]) -> str:
+    """Why the call cannot be, empty where it can."""
+    given = given_of(env)
+    is_copy = env.get("CM_MLPERF_COLLECTOR_FORM") == "datasette"
+    if is_copy and (others := sorted(set(given) - {"db", "port"})):
+        return f"_datasette takes --db and --port only, got --{others[0]}\nhint: import,mlperf,results fills a database"
+    try:
+        settings_of(given | {"read_only": "yes"} if is_copy else given, _folder(env))
+    except SettingsError as error:
+        return str(error)
+    return ""
+
+
+def _folder(env: dict[str, Any]) -> Path:
+    return Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
+
+
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """Refuses what cannot be; a run is planned first, so that nothing is installed for it then."""
-    env = i["env"]
-    try:
-        settings_of(given_of(env), Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd()))
-    except SettingsError as error:
-        return {"return": 1, "error": str(error)}
-    return {"return": 0, "runs": []}
+    refused = _refused(i["env"])
+    return {"return": 1, "error": refused} if refused else {"return": 0, "runs": []}
 
 
 def preprocess(i: dict[str, Any]) -> dict[str, Any]:
@@ -39,8 +52,11 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     refused = plan(i)
     if refused["return"]:
         return refused
-    folder = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
-    words = [f"--{name}={value}" for name, value in given_of(env).items()]
+    folder, given = _folder(env), given_of(env)
+    if env.get("CM_MLPERF_COLLECTOR_FORM") == "datasette":
+        settings = settings_of(given, folder)
+        env["CM_TMP_COLLECTOR_DB"], env["CM_TMP_COLLECTOR_PORT"] = str(settings.database), str(settings.port)
+    words = [f"--{name}={value}" for name, value in given.items()]
     if any("\n" in word for word in words):
         return {"return": 1, "error": "an input of serve-mlperf-results holds a line break\nhint: give it on one line"}
     env["CM_TMP_COLLECTOR_WORDS"] = "\n".join([f"--folder={folder}", *words])

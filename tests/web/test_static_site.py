@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -11,6 +12,7 @@ from web_builder import SOURCE, crowd_result, fill
 
 pytest.importorskip("jinja2", reason="the packages of the results server are not installed")
 
+from copy_database import copy_database
 from results_store.store import Store
 from results_web.links import round_url
 from results_web.static_site import SiteError, name_of_benchmark, write_site
@@ -53,3 +55,14 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
 )
 def test_a_benchmark_cannot_leave_the_folder(name: str, file: str) -> None:
     assert name_of_benchmark(name) == file
+
+
+def test_a_copy_for_datasette_has_all_and_is_one_file(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "it's.db") as store, store.transaction():
+        ids = fill(store)
+    with Store.open(tmp_path / "it's.db"):  # with a log beside it
+        copy_database(tmp_path / "it's.db", tmp_path / "copy.db")
+    assert sorted(path.name for path in tmp_path.glob("copy*")) == ["copy.db"]
+    (tmp_path / "copy.db").chmod(0o444)
+    with sqlite3.connect(f"file:{tmp_path}/copy.db?mode=ro&immutable=1", uri=True) as copy:
+        assert copy.execute("SELECT count(*) FROM listing").fetchone() == (len(ids),)
