@@ -10,31 +10,23 @@ from pathlib import Path
 from typing import Any
 
 from mlperf_results.names import counted
+from results_store.callpaths import MissingPath, paths_of
 from results_store.exporting import NotEmpty, write_export
 from results_store.schema import StoreError
 from results_store.store import Store
 
 HINT = "hint: cm run script --tags=export,mlperf,results --db=results.db --output=exported"
+INPUTS = ("CM_MLPERF_EXPORT", ("db", "output"))
 NOT_FOUND = 16
 SITE_NAME = "MLPerf results"
 
 
-def paths_of(env: dict[str, Any]) -> tuple[Path, Path] | str:
-    """The database and the folder to write to, or what is missing."""
-    folder = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
-    given = {name: str(env.get(f"CM_MLPERF_EXPORT_{name.upper()}", "") or "").strip() for name in ("db", "output")}
-    missing = [f"--{name}" for name, value in given.items() if not value]
-    if missing:
-        return f"{' and '.join(missing)} must be given\n{HINT}"
-    return folder / Path(given["db"]).expanduser(), folder / Path(given["output"]).expanduser()
-
-
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """Refuses what cannot be exported; nothing is written."""
-    found = paths_of(i["env"])
-    if isinstance(found, str):
-        return {"return": 1, "error": found}
-    database, output = found
+    try:
+        database, output = paths_of(i["env"], *INPUTS)
+    except MissingPath as error:
+        return {"return": 1, "error": f"{error}\n{HINT}"}
     if not database.is_file():
         return {"return": NOT_FOUND, "error": f"--db={database} is not there\n{HINT}"}
     if output.exists() and not output.is_dir():
@@ -47,7 +39,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     env, refused = i["env"], plan(i)
     if refused["return"]:
         return refused
-    database, output = paths_of(env)
+    database, output = paths_of(env, *INPUTS)
     if env.get("CM_MLPERF_EXPORT_FORM") == "pages":
         env["CM_TMP_EXPORT_DB"], env["CM_TMP_EXPORT_OUTPUT"] = str(database), str(output)
         env["CM_TMP_EXPORT_NAME"] = str(env.get("CM_MLPERF_EXPORT_NAME", "") or SITE_NAME)
@@ -56,8 +48,8 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         return {"return": 0}
     env["CM_TMP_EXPORT_DB"] = ""
     try:
-        with Store.open(Path(database)) as store:
-            written = write_export(store, Path(output))
+        with Store.open(database) as store:
+            written = write_export(store, output)
     except NotEmpty as error:
         return {"return": 1, "error": str(error)}
     except (StoreError, OSError, sqlite3.Error) as error:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mlperf_results.wholefile import read_object
+from results_store.callpaths import MissingPath, paths_of
 from results_store.importing import NothingToImport, Report, import_loaded, is_bundle, load, report_lines
 from results_store.objects import WrongObject
 from results_store.resultfolders import LeftOut
@@ -19,26 +20,17 @@ from results_store.store import Store
 from results_store.summarycsv import WrongTable
 
 HINT = "hint: cm run script --tags=import,mlperf,results --db=results.db --path=results"
+INPUTS = ("CM_MLPERF_IMPORT", ("db", "path"))
 NOT_FOUND = 16
 REPORT_FILE = "tmp-import.json"
 
 
-def paths_of(env: dict[str, Any]) -> tuple[Path, Path] | str:
-    """The database and what to import, or what is missing."""
-    folder = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
-    given = {name: str(env.get(f"CM_MLPERF_IMPORT_{name.upper()}", "") or "").strip() for name in ("db", "path")}
-    missing = [f"--{name}" for name, value in given.items() if not value]
-    if missing:
-        return f"{' and '.join(missing)} must be given\n{HINT}"
-    return folder / Path(given["db"]).expanduser(), folder / Path(given["path"]).expanduser()
-
-
 def plan(i: dict[str, Any]) -> dict[str, Any]:
     """Refuses what cannot be imported; nothing is read but names, nothing is written."""
-    found = paths_of(i["env"])
-    if isinstance(found, str):
-        return {"return": 1, "error": found}
-    database, path = found
+    try:
+        database, path = paths_of(i["env"], *INPUTS)
+    except MissingPath as error:
+        return {"return": 1, "error": f"{error}\n{HINT}"}
     if not path.exists():
         return {"return": NOT_FOUND, "error": f"--path={path} is not there\n{HINT}"}
     if database.is_dir() or not database.parent.is_dir():
@@ -65,14 +57,14 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
     env, refused = i["env"], plan(i)
     if refused["return"]:
         return refused
-    database, path = paths_of(env)
+    database, path = paths_of(env, *INPUTS)
     env["CM_TMP_IMPORT_KIND"] = "bundle" if is_bundle(path) else "other"
     env["CM_TMP_IMPORT_DB"], env["CM_TMP_IMPORT_PATH"] = str(database), str(path)
     if env["CM_TMP_IMPORT_KIND"] == "bundle":
         return {"return": 0}
     try:
-        loaded = load(Path(path))
-        with Store.open(Path(database)) as store:
+        loaded = load(path)
+        with Store.open(database) as store:
             report = import_loaded(store, loaded)
     except NothingToImport as error:
         return {"return": NOT_FOUND, "error": f"{error}\n{HINT}"}
@@ -80,7 +72,7 @@ def preprocess(i: dict[str, Any]) -> dict[str, Any]:
         return {"return": 1, "error": f"{path}: {error}"}
     except (OSError, sqlite3.Error) as error:
         return {"return": 1, "error": f"cannot import {path} into {database}: {error}"}
-    return _reported(i, report, Path(path), Path(database))
+    return _reported(i, report, path, database)
 
 
 def postprocess(i: dict[str, Any]) -> dict[str, Any]:
