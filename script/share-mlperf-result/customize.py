@@ -13,7 +13,9 @@ from urllib.parse import urlsplit
 PREFIX = "CM_MLPERF_SHARE_"
 ANSWER_FILE = "tmp-share.json"
 SHOW = "hint: cm run script --tags=show,mlperf,results"
-FLAGS = ("dry_run", "yes")
+FLAGS = ("dry_run", "yes", "with_events")
+OF_CURVE = ("tree", "results")
+"""What the folder of a curve, and of a submission to MLPerf Endpoints, has instead of results.json."""
 
 
 class Refused(Exception):
@@ -42,8 +44,8 @@ def words_of(env: dict[str, Any]) -> list[str]:
         raise Refused("--withdraw needs the collector that has the result\nhint: --collector=http://HOST:PORT")
     if not withdrawn:
         result = here / Path(given["result"]).expanduser() if given["result"] else newest_result(here)
-        if not (result / "results.json").is_file():
-            raise Refused(f"{result} is not a result folder: results.json is missing\n{SHOW}")
+        if not (result / "results.json").is_file() and not any((result / name).is_dir() for name in OF_CURVE):
+            raise Refused(f"{result} is not a result folder: neither results.json nor a curve's tree is there\n{SHOW}")
         given["result"] = str(result)
     words = [f"--{name}={value}" for name, value in given.items() if value and name not in FLAGS]
     if any("\n" in word for word in words):

@@ -11,12 +11,9 @@ both LoadGen logs as they are, user.conf, the score, the load, result.json and r
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import io
 import json
 import re
-import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +22,7 @@ from typing import IO, Any
 from mlperf_results.foundruns import find_runs
 from mlperf_results.runfacts import file_sha256
 
+from results_store.curvebundles import NoCurve, is_allowed, members_of, started_of
 from results_store.masking import (
     KEYS_OF,
     LOGS,
@@ -48,9 +46,9 @@ from results_store.signing import (
     is_signed_by,
     key_id_of,
 )
-from results_store.unpacking import DEFAULT_LIMITS, Limits, read_json_object, read_members
+from results_store.unpacking import DEFAULT_LIMITS, Limits, packed, read_json_object, read_members
 
-FORMAT = "crowdperf-bundle-1"
+FORMAT, CURVE_FORMAT = "crowdperf-bundle-1", "crowdperf-curve-1"
 MANIFEST, SIGNATURE = "manifest.json", "manifest.sig"
 DIGEST_ONLY = "mlperf_log_accuracy.json"
 """Too large and too close to the data to go; its digest is in the manifest."""
@@ -78,7 +76,7 @@ class BundleFile:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """What a bundle says of itself. made_utc: of the result, to the minute. recipes_sha256: of the list of recipes.
-    digests: files that are not in it, by name."""
+    digests: files that are not in it, by name. format: whether it is a call's or a curve's."""
 
     run_id: str
     made_utc: str
@@ -87,6 +85,12 @@ class Manifest:
     alias: str
     files: tuple[BundleFile, ...]
     digests: Mapping[str, str]
+    format: str = FORMAT
+
+    @property
+    def is_curve(self) -> bool:
+        """True for a curve of MLPerf Endpoints (curvebundles.py)."""
+        return self.format == CURVE_FORMAT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,9 +141,12 @@ def _files(folder: Path, sender: Sender) -> Iterator[tuple[BundleFile, bytes]]:
         if found is None:
             continue
         content, masked = found
-        name = path.relative_to(folder).as_posix()
-        digest = hashlib.sha256(content).hexdigest()
-        yield BundleFile(name=name, sha256=digest, size_bytes=len(content), masked=masked), content
+        yield _row(path.relative_to(folder).as_posix(), content, masked)
+
+
+def _row(name: str, content: bytes, masked: tuple[str, ...]) -> tuple[BundleFile, bytes]:
+    digest = hashlib.sha256(content).hexdigest()
+    return BundleFile(name=name, sha256=digest, size_bytes=len(content), masked=masked), content
 
 
 def _digests(folder: Path) -> dict[str, str]:
@@ -155,19 +162,11 @@ def make_bundle(folder: Path, key: SigningKey, alias: str = "", sender: Sender |
     alias that is not allowed; OSError.
     """
     sender = sender or Sender()
-    if not is_alias(alias):
-        raise ValueError(f"--alias must be {ALLOWED_ALIAS}, got {alias!r}")
     if not (folder / OF_CALL[0]).is_file():
         raise NothingToShare(
             f"{folder} is not a result folder: {OF_CALL[0]} is missing\nhint: cm run script --tags=show,mlperf,results"
         )
     rows = list(_files(folder, sender))
-    leaks = [
-        f"{file.name}: {leak}" for file, content in rows for leak in find_private(file.name, content, sender.known)
-    ]
-    if leaks:
-        shown = "\n  ".join(leaks[:10])
-        raise NothingToShare(f"not made: {len(leaks)} places give something away\n  {shown}")
     contents = {file.name: content for file, content in rows}
     results = json.loads(contents[OF_CALL[0]])
     run_id = str(results.get("run_id", ""))
@@ -184,13 +183,49 @@ def make_bundle(folder: Path, key: SigningKey, alias: str = "", sender: Sender |
         files=tuple(file for file, _ in rows),
         digests=_digests(folder),
     )
+    return _signed(manifest, contents, key, sender)
+
+
+def make_curve_bundle(
+    folder: Path, key: SigningKey, alias: str = "", sender: Sender | None = None, *, with_events: bool = False
+) -> Bundle:
+    """Return the bundle of a curve in its folder, or in a submission tree. Writes nothing. Raises as `make_bundle`."""
+    sender = sender or Sender()
+    try:
+        rows = [_row(one.name, one.content, one.masked) for one in members_of(folder, sender, with_events=with_events)]
+    except NoCurve as error:
+        raise NothingToShare(str(error)) from None
+    contents = {file.name: content for file, content in rows}
+    identity = hashlib.sha256(canonical({file.name: file.sha256 for file, _ in rows})).hexdigest()[:12]
+    started = started_of(contents)
+    manifest = Manifest(
+        run_id=f"{(started or 'undated').replace(':', '').replace('-', '')}-curve-{identity}",
+        made_utc=started,
+        recipes_sha256=hashlib.sha256(canonical({"recipes": None})).hexdigest(),
+        public_key=key.public_key,
+        alias=alias,
+        files=tuple(file for file, _ in rows),
+        digests={},
+        format=CURVE_FORMAT,
+    )
+    return _signed(manifest, contents, key, sender)
+
+
+def _signed(manifest: Manifest, contents: Mapping[str, bytes], key: SigningKey, sender: Sender) -> Bundle:
+    """The bundle of these files. Raises NothingToShare where one gives something away, ValueError for the alias."""
+    if not is_alias(manifest.alias):
+        raise ValueError(f"--alias must be {ALLOWED_ALIAS}, got {manifest.alias!r}")
+    leaks = [f"{name}: {leak}" for name, one in contents.items() for leak in find_private(name, one, sender.known)]
+    if leaks:
+        shown = "\n  ".join(leaks[:10])
+        raise NothingToShare(f"not made: {len(leaks)} places give something away\n  {shown}")
     said = canonical(_as_json(manifest))
-    return Bundle(content=_packed({MANIFEST: said, SIGNATURE: key.sign(said), **contents}), manifest=manifest)
+    return Bundle(content=packed({MANIFEST: said, SIGNATURE: key.sign(said), **contents}), manifest=manifest)
 
 
 def _as_json(manifest: Manifest) -> dict[str, Any]:
     return {
-        "format": FORMAT,
+        "format": manifest.format,
         "run_id": manifest.run_id,
         "made_utc": manifest.made_utc,
         "recipes_sha256": manifest.recipes_sha256,
@@ -202,20 +237,6 @@ def _as_json(manifest: Manifest) -> dict[str, Any]:
         ],
         "digests": dict(manifest.digests),
     }
-
-
-def _packed(members: Mapping[str, bytes]) -> bytes:
-    """A gzip tar without times, names of users or anything else of this machine."""
-    packed = io.BytesIO()
-    with (
-        gzip.GzipFile(fileobj=packed, mode="wb", filename="", mtime=0) as stream,
-        tarfile.open(fileobj=stream, mode="w", format=tarfile.USTAR_FORMAT) as tar,
-    ):
-        for name, content in members.items():
-            header = tarfile.TarInfo(name)
-            header.size, header.mode = len(content), 0o644
-            tar.addfile(header, io.BytesIO(content))
-    return packed.getvalue()
 
 
 def _text(row: Mapping[str, Any], key: str, form: re.Pattern[str]) -> str:
@@ -247,8 +268,8 @@ def _file_row(row: Any) -> BundleFile:
 def _manifest(content: bytes, limits: Limits) -> Manifest:
     row = read_json_object(MANIFEST, content, limits)
     files, digests, alias = row.get("files"), row.get("digests"), row.get("alias")
-    if row.get("format") != FORMAT:
-        raise refused("MANIFEST", MANIFEST, f"format {str(row.get('format'))[:80]!r}", FORMAT)
+    if row.get("format") not in (FORMAT, CURVE_FORMAT):
+        raise refused("MANIFEST", MANIFEST, f"format {str(row.get('format'))[:80]!r}", f"{FORMAT} or {CURVE_FORMAT}")
     if not isinstance(files, list) or not isinstance(digests, dict) or not isinstance(alias, str):
         raise refused("MANIFEST", MANIFEST, "files, digests or alias of a wrong type", "a list, an object, a text")
     if not is_alias(alias):
@@ -261,6 +282,7 @@ def _manifest(content: bytes, limits: Limits) -> Manifest:
         alias=alias,
         files=tuple(_file_row(one) for one in files),
         digests={name: _text(digests, name, _SHA256) for name in digests},
+        format=str(row["format"]),
     )
 
 
@@ -278,7 +300,7 @@ def read_bundle(stream: IO[bytes], limits: Limits = DEFAULT_LIMITS) -> ReadBundl
         raise refused("SIGNATURE", MANIFEST, "the signature does not fit", "that of the key in the manifest")
     problems = [*_wrong_members(manifest, members)]
     if not problems:
-        problems += _wrong_contents(members, limits)
+        problems += _wrong_contents(manifest, members, limits)
     if problems:
         raise BundleRefused(*problems)
     signer = Signer(key_id=key_id_of(manifest.public_key), public_key=manifest.public_key, alias=manifest.alias)
@@ -297,18 +319,18 @@ def _wrong_members(manifest: Manifest, members: Mapping[str, bytes]) -> Iterator
         folder, _, name = file.name.rpartition("/")
         content = members[file.name]
         digest = hashlib.sha256(content).hexdigest()
-        if name not in (OF_RUN if folder else OF_CALL):
-            allowed = ", ".join(OF_RUN if folder else OF_CALL)
+        allowed = ", ".join(OF_RUN if folder else OF_CALL)
+        if not (is_allowed(file.name) if manifest.is_curve else name in (OF_RUN if folder else OF_CALL)):
             yield Problem(rule="NAME", file=file.name, found="not a file of a bundle", expected=allowed)
         elif digest != file.sha256 or len(content) != file.size_bytes:
             yield Problem(rule="DIGEST", file=file.name, found=digest, expected=f"{file.sha256} of the manifest")
 
 
-def _wrong_contents(members: Mapping[str, bytes], limits: Limits) -> Iterator[Problem]:
+def _wrong_contents(manifest: Manifest, members: Mapping[str, bytes], limits: Limits) -> Iterator[Problem]:
     left = limits.json_bytes_in_all
     for path, content in members.items():
         name = path.rpartition("/")[2]
-        if name in KEYS_OF:
+        if name in KEYS_OF or (manifest.is_curve and name.endswith(".json")):
             left -= len(content)
             if left < 0:
                 expected = f"at most {limits.json_bytes_in_all}"
@@ -319,7 +341,7 @@ def _wrong_contents(members: Mapping[str, bytes], limits: Limits) -> Iterator[Pr
             except BundleRefused as error:
                 yield from error.problems
                 continue
-            unknown = [key for key in row if key not in KEYS_OF[name]]
+            unknown = [] if manifest.is_curve else [key for key in row if key not in KEYS_OF[name]]
             if unknown:
                 expected = ", ".join(sorted(KEYS_OF[name]))
                 yield Problem(rule="FIELD", file=path, found=f"a field {unknown[0][:80]!r}", expected=expected)

@@ -17,6 +17,7 @@ from mlperf_results.resultrows import label_of
 from mlperf_results.runfacts import RunFacts, facts_of
 
 from results_store.bundle import ReadBundle
+from results_store.curvebundles import result_of_members
 from results_store.derivations import (
     RECORD,
     RESULT,
@@ -117,6 +118,8 @@ def _result(bundle: ReadBundle, rows: list[tuple[RunFacts, dict[str, bytes]]]) -
 
 def results_of_bundle(bundle: ReadBundle) -> tuple[NewResult, ...]:
     """Return the results in a bundle. Raises BundleRefused where anything does not fit, or there is no result."""
+    if bundle.manifest.is_curve:
+        return (result_of_members(bundle.files),)
     checked = _check(bundle)
     grouped: dict[tuple[str, str], list[tuple[RunFacts, dict[str, bytes]]]] = {}
     for folder, own in _own_files(bundle.files).items():

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mlperf_curves.clientfiles import SCORES, SUMMARY, Accuracy, Summary, read_accuracy, read_summary
-from mlperf_curves.fields import ClientFileError, read_fields
+from mlperf_curves.fields import ClientFileError, Source, read_fields
 from mlperf_curves.pointfiles import (
     POINT,
     PROVENANCE,
@@ -33,64 +33,54 @@ from results_store.keys import digest_of
 from results_store.model import CurvePoint, File, NewResult
 from results_store.resultfolders import LeftOut
 
+_KEPT = (SUMMARY, SCORES)
+
+
+@dataclass(frozen=True, slots=True)
+class CurveFiles:
+    """The files of a model's folder by their place in it (r4/point.yaml). point: point.yaml, or .json in a bundle.
+
+    organization, submission: "" where they are not known.
+    """
+
+    name: str
+    organization: str
+    submission: str
+    files: Mapping[str, Source]
+    provenance: Source | None
+    point: str = POINT
+
 
 @dataclass(frozen=True, slots=True)
 class _Point:
     """A point of a tree, as its files have it. precision: as point.yaml says it."""
 
-    folder: Path
+    name: str
     declared: DeclaredPoint
     precision: str
     summary: Summary
     accuracy: Accuracy | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Curve:
-    """A model's folder. organization, submission: "" where the folder that is imported lies below them."""
-
-    folder: Path
-    organization: str
-    submission: str
-    points: tuple[_Point, ...]
-    system: Mapping[str, Any]
-    provenance: Provenance | None
-
-
-def _read_point(folder: Path) -> _Point:
-    scores, path = folder / SCORES, folder / POINT
+def _read_point(curve: CurveFiles, name: str) -> _Point:
+    scores, path = curve.files.get(f"{name}/{SCORES}"), curve.files[f"{name}/{curve.point}"]
     return _Point(
-        folder=folder,
+        name=name,
         declared=read_point(path),
         precision=read_fields(path).text("model_precision"),
-        summary=read_summary(folder / SUMMARY),
-        accuracy=read_accuracy(scores) if scores.is_file() else None,
+        summary=read_summary(curve.files[f"{name}/{SUMMARY}"]),
+        accuracy=read_accuracy(scores) if scores is not None else None,
     )
 
 
-def _read_curve(root: Path, folder: Path, points: Sequence[Path]) -> _Curve:
-    parts = (root.name, *folder.relative_to(root).parts)
-    place = max((number for number, part in enumerate(parts) if part == "results"), default=0)
-    provenance = folder.parents[2] / PROVENANCE
-    system = sorted(folder.glob(f"r*/{SYSTEM}"))
-    return _Curve(
-        folder=folder,
-        organization=parts[place - 2] if place > 1 else "",
-        submission=parts[place - 1] if place else "",
-        points=tuple(sorted(map(_read_point, points), key=lambda point: point.declared.concurrency)),
-        system=read_fields(system[0]).values if system else {},
-        provenance=read_provenance(provenance) if provenance.is_file() else None,
-    )
-
-
-def _curve_points(curve: _Curve, notes: list[str]) -> Iterator[CurvePoint]:
-    for point in curve.points:
+def _curve_points(points: Sequence[_Point], notes: list[str]) -> Iterator[CurvePoint]:
+    for point in points:
         tps, per_user, ttft = point.summary.system_tps, point.summary.tps_per_user, point.summary.ttft_p90_ms
         if tps is None or per_user is None or ttft is None:
-            notes.append(f"{point.folder.name}: its summary has no tokens per second, TPOT or TTFT")
+            notes.append(f"{point.name}: its summary has no tokens per second, TPOT or TTFT")
             continue
         if point.summary.failed:
-            notes.append(f"{point.folder.name}: {point.summary.failed} of {point.summary.issued} samples failed")
+            notes.append(f"{point.name}: {point.summary.failed} of {point.summary.issued} samples failed")
         yield CurvePoint(
             concurrency=point.declared.concurrency,
             region="offline" if point.declared.offline == Offline.DEDICATED.value else point.declared.region,
@@ -101,50 +91,75 @@ def _curve_points(curve: _Curve, notes: list[str]) -> Iterator[CurvePoint]:
         )
 
 
-def _accuracy(curve: _Curve) -> Iterator[model.Accuracy]:
-    for point in curve.points:
+def _accuracy(points: Sequence[_Point]) -> Iterator[model.Accuracy]:
+    for point in points:
         for score in point.accuracy.runs if point.accuracy is not None else ():
             for name, value in score.values.items():
-                words = " ".join(filter(None, (point.folder.name, score.dataset, name)))
+                words = " ".join(filter(None, (point.name, score.dataset, name)))
                 yield model.Accuracy(name=words, value=value, target=None, passed=None, basis="claimed")
 
 
-def _files(curve: _Curve) -> Iterator[File]:
-    for point in curve.points:
-        for name in (POINT, SUMMARY, SCORES):
-            path = point.folder / name
-            if path.is_file():
-                content = path.read_bytes()
-                place = path.relative_to(curve.folder).as_posix()
+def _files(curve: CurveFiles, points: Sequence[_Point]) -> Iterator[File]:
+    for point in points:
+        for name in (curve.point, *_KEPT):
+            place = f"{point.name}/{name}"
+            if place in curve.files:
+                with curve.files[place].open("rb") as stream:
+                    content = stream.read()
                 yield File(name=place, sha256=hashlib.sha256(content).hexdigest(), size_bytes=len(content), body=None)
 
 
-def _result(curve: _Curve) -> NewResult | str:
-    """The result of a curve, or why it has none."""
+def _system(curve: CurveFiles, points: Sequence[_Point]) -> Mapping[str, Any]:
+    for point in points:
+        if (system := curve.files.get(f"{point.name}/{SYSTEM}")) is not None:
+            return read_fields(system).values
+    return {}
+
+
+def result_of_files(curve: CurveFiles) -> NewResult | str:
+    """Return the result of a curve, or why it has none. Raises ClientFileError, OSError."""
+    names = [place.rpartition("/")[0] for place in curve.files if place.rpartition("/")[2] == curve.point]
+    points = sorted((_read_point(curve, name) for name in names), key=lambda point: point.declared.concurrency)
+    provenance: Provenance | None = read_provenance(curve.provenance) if curve.provenance is not None else None
     notes: list[str] = []
-    points = tuple(_curve_points(curve, notes))
-    if not points:
-        return f"none of {len(curve.points)} points has its figures"
-    files, first = tuple(_files(curve)), curve.points[0]
-    started = [one.started_utc for one in curve.provenance.points.values()] if curve.provenance is not None else []
-    timed = [point for point in curve.points if point.declared.offline != Offline.DEDICATED.value]
+    shown = tuple(_curve_points(points, notes))
+    if not shown:
+        return f"none of {len(points)} points has its figures"
+    files, first = tuple(_files(curve, points)), points[0]
+    started = [one.started_utc for one in provenance.points.values()] if provenance is not None else []
+    timed = [point for point in points if point.declared.offline != Offline.DEDICATED.value]
     return result_of_curve(
         CurveFacts(
-            name=curve.folder.name,
+            name=curve.name,
             identity=digest_of([file.sha256 for file in files if file.name.endswith(SUMMARY)]),
             organization=curve.organization,
             submission=curve.submission,
             division=first.declared.division,
             precision=first.precision,
-            system=curve.system,
-            label=curve.provenance.label if curve.provenance is not None else "",
+            system=_system(curve, points),
+            label=provenance.label if provenance is not None else "",
             durations_s={point.declared.concurrency: point.summary.duration_s for point in timed},
-            points=points,
-            accuracy=tuple(_accuracy(curve)),
+            points=shown,
+            accuracy=tuple(_accuracy(points)),
             files=files,
             notes=tuple(notes),
             made_utc=min(filter(None, started), default=""),
         )
+    )
+
+
+def _curve_files(root: Path, folder: Path, points: Sequence[Path]) -> CurveFiles:
+    parts = (root.name, *folder.relative_to(root).parts)
+    place = max((number for number, part in enumerate(parts) if part == "results"), default=0)
+    provenance = folder.parents[2] / PROVENANCE
+    files: dict[str, Source] = {f"{one.name}/{name}": one / name for one in points for name in (POINT, SUMMARY)}
+    paths = [one / name for one in points for name in (SCORES, SYSTEM)]
+    return CurveFiles(
+        name=folder.name,
+        organization=parts[place - 2] if place > 1 else "",
+        submission=parts[place - 1] if place else "",
+        files=files | {path.relative_to(folder).as_posix(): path for path in paths if path.is_file()},
+        provenance=provenance if provenance.is_file() else None,
     )
 
 
@@ -156,7 +171,7 @@ def curves_below(root: Path) -> Iterator[NewResult | LeftOut]:
     for folder, points in found.items():
         place = folder.relative_to(root).as_posix()
         try:
-            result = _result(_read_curve(root, folder, points))
+            result = result_of_files(_curve_files(root, folder, points))
         except ClientFileError as error:
             result = str(error)
         yield LeftOut(place, result) if isinstance(result, str) else result

@@ -160,6 +160,12 @@ def mask_json(name: str, content: Mapping[str, Any], sender: Sender) -> Masked:
     return Masked(value, tuple(dict.fromkeys(walk.where)))
 
 
+def mask_whole(content: Mapping[str, Any], sender: Sender) -> Masked:
+    """Return a JSON object with all its fields, and where something in them was replaced."""
+    walk = _Walk(sender)
+    return Masked({key: walk.value(one, key) for key, one in content.items()}, tuple(dict.fromkeys(walk.where)))
+
+
 def as_file(value: Mapping[str, Any]) -> bytes:
     """Return a JSON object as the bytes of a file; half characters are shown as their escapes."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -1,6 +1,7 @@
 """Makes the bundle of a result, shows what is in it, asks, and sends it: the program behind share,mlperf,result.
 
     python -m results_store.sharing --result=FOLDER --collector=URL [--alias=NAME] [--dry_run] [--yes] [--public=A,B]
+        [--with_events]
     python -m results_store.sharing --withdraw=ID --collector=URL
 
 The collector's token comes in the variable CM_MLPERF_COLLECTOR_TOKEN: the token, or the file that holds it; that of a
@@ -28,18 +29,20 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote, urljoin, urlsplit
 
+from mlperf_curves.samples import SAMPLES
 from mlperf_results.honestpaths import HOME, RESULT, Places
 from mlperf_results.names import printable
 from mlperf_results.privacy import known_here
 from mlperf_results.wholefile import write_bytes_whole, write_whole
 
-from results_store.bundle import Bundle, NothingToShare, make_bundle, read_bundle
+from results_store.bundle import Bundle, NothingToShare, make_bundle, make_curve_bundle, read_bundle
 from results_store.consistency import results_of_bundle
 from results_store.localtokens import known_token
-from results_store.masking import Sender
+from results_store.masking import OF_CALL, Sender
 from results_store.model import NewResult, Problem
 from results_store.refusal import BundleRefused
-from results_store.signing import KeyProblem, key_folder, key_id_of, read_or_make_key, sign_withdrawal
+from results_store.signing import KeyProblem, SigningKey, key_folder, key_id_of, read_or_make_key, sign_withdrawal
+from results_store.unpacking import DEFAULT_LIMITS, Limits
 
 TOKEN_VARIABLE = "CM_MLPERF_COLLECTOR_TOKEN"
 ANSWER_FILE = "tmp-share.json"
@@ -173,25 +176,50 @@ def description(bundle: Bundle, results: Sequence[NewResult], to: str) -> str:
         masked = f"  {len(file.masked)} masked" if file.masked else ""
         lines.append(f"  {file.name:{width}} {file.size_bytes:>9,}{masked}")
     lines += _masked_lines(bundle)
-    lines.append(
-        f"Not sent: console output, responses; of {len(bundle.manifest.digests)} logs of responses the SHA-256"
-    )
+    lines.append(_not_sent(bundle))
     alias = f" as {bundle.manifest.alias!r}" if bundle.manifest.alias else ", without a name"
     lines.append(f"Signed with your key {key_id_of(bundle.manifest.public_key)}{alias}")
     lines.append("A page will show:")
     for one in results:
         place = f"{one.configuration.benchmark} {one.configuration.scenario}"
         lines.append(f"  {place}: {_figure(one)} [{', '.join(one.labels)}]")
-    return "\n".join([*lines, f"It goes to {to}" if to else ""]).rstrip()
+    return "\n".join(filter(None, [*lines, _too_large(bundle), f"It goes to {to}" if to else ""]))
 
 
-def _made(folder: Path, alias: str, public: tuple[str, ...]) -> tuple[Bundle, tuple[NewResult, ...]]:
+def _not_sent(bundle: Bundle) -> str:
+    if not bundle.manifest.is_curve:
+        return f"Not sent: console output, responses; of {len(bundle.manifest.digests)} logs of responses the SHA-256"
+    has_samples = any(file.name.endswith(SAMPLES) for file in bundle.manifest.files)
+    if has_samples:
+        return f"Not sent: prompts, answers, events.jsonl; {SAMPLES} has the times and tokens of each sample"
+    return "Not sent: prompts, answers, events; --with_events adds the times and tokens of each sample, no text"
+
+
+def _too_large(bundle: Bundle) -> str:
+    most = DEFAULT_LIMITS.body_bytes
+    if len(bundle.content) <= most:
+        return ""
+    return f"{len(bundle.content):,} bytes are more than the {most:,} that collectors take by default"
+
+
+def _bundle_of(folder: Path, arguments: argparse.Namespace, key: SigningKey, sender: Sender) -> Bundle:
+    """The bundle of a call's folder, or of a curve's. Raises NothingToShare, ValueError."""
+    if (folder / OF_CALL[0]).is_file():
+        if arguments.with_events:
+            raise NothingToShare("--with_events is for curves of MLPerf Endpoints; LoadGen's logs always go")
+        return make_bundle(folder, key, arguments.alias, sender)
+    return make_curve_bundle(folder, key, arguments.alias, sender, with_events=arguments.with_events)
+
+
+def _made(folder: Path, arguments: argparse.Namespace) -> tuple[Bundle, tuple[NewResult, ...]]:
     """The bundle of a folder and its results, checked as a collector does. Raises NotShared."""
+    public = tuple(filter(None, map(str.strip, arguments.public.split(","))))
     try:
         key, is_new = read_or_make_key(key_folder(os.environ))
         places = Places({RESULT: str(folder), HOME: str(Path.home())})
-        bundle = make_bundle(folder, key, alias, Sender(places, known_here(public=public)))
-        results = results_of_bundle(read_bundle(io.BytesIO(bundle.content)))
+        bundle = _bundle_of(folder, arguments, key, Sender(places, known_here(public=public)))
+        as_sent = Limits(body_bytes=max(len(bundle.content), DEFAULT_LIMITS.body_bytes))
+        results = results_of_bundle(read_bundle(io.BytesIO(bundle.content), as_sent))
     except (NothingToShare, KeyProblem, ValueError) as error:
         raise NotShared(str(error)) from None
     except BundleRefused as error:
@@ -207,8 +235,7 @@ def share(arguments: argparse.Namespace) -> dict[str, Any]:
     folder = Path(arguments.result).expanduser().resolve()
     to = collector_address(arguments.collector) if arguments.collector else ""
     token = _token(os.environ, to)
-    public = tuple(filter(None, map(str.strip, arguments.public.split(","))))
-    bundle, results = _made(folder, arguments.alias, public)
+    bundle, results = _made(folder, arguments)
     print(description(bundle, results, to), flush=True)
     path = folder / "share" / f"{bundle.manifest.run_id}.tar.gz"
     write_bytes_whole(path, bundle.content)
@@ -266,7 +293,7 @@ def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="results_store.sharing")
     for name in ("result", "collector", "alias", "public", "withdraw"):
         parser.add_argument(f"--{name}", default="")
-    for name in ("dry_run", "yes"):
+    for name in ("dry_run", "yes", "with_events"):
         parser.add_argument(f"--{name}", action="store_true")
     arguments = parser.parse_args(words)
     try:

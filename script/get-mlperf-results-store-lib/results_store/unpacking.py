@@ -1,4 +1,4 @@
-"""Reads a gzip tar that somebody sent: in memory, within limits, regular files only. Nothing is written to disk.
+"""Makes a gzip tar, and reads one that somebody sent: in memory, within limits, regular files only, nothing on disk.
 
 A block of 512 bytes at a time is unpacked and judged, so that a bomb ends at the first limit that it breaks. Names are
 those of `parts/of/these-letters`; extended headers (PAX, GNU) are not read, because bundles have none.
@@ -6,10 +6,13 @@ those of `parts/of/these-letters`; extended headers (PAX, GNU) are not read, bec
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 import re
 import tarfile
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -40,6 +43,20 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
+
+
+def packed(members: Mapping[str, bytes]) -> bytes:
+    """Return a gzip tar without times, names of users or anything else of this machine."""
+    stored = io.BytesIO()
+    with (
+        gzip.GzipFile(fileobj=stored, mode="wb", filename="", mtime=0) as stream,
+        tarfile.open(fileobj=stream, mode="w", format=tarfile.USTAR_FORMAT) as tar,
+    ):
+        for name, content in members.items():
+            header = tarfile.TarInfo(name)
+            header.size, header.mode = len(content), 0o644
+            tar.addfile(header, io.BytesIO(content))
+    return stored.getvalue()
 
 
 class _Unpacked:

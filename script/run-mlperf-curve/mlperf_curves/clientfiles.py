@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlperf_curves.fields import Fields, read_fields
+from mlperf_curves.fields import Fields, Source, read_fields
 
 CONFIG, SUMMARY, SCORES = "config.yaml", "result_summary.json", "accuracy_results.json"
 EVENTS = "events.jsonl"
@@ -193,7 +193,7 @@ def _distribution(fields: Fields, key: str) -> Distribution:
     )
 
 
-def read_summary(path: Path) -> Summary:
+def read_summary(path: Source) -> Summary:
     """Return what result_summary.json holds; raises ClientFileError."""
     fields = read_fields(path)
     summary = Summary(
@@ -250,7 +250,7 @@ def _score(fields: Fields) -> Score:
     )
 
 
-def read_accuracy(path: Path) -> Accuracy:
+def read_accuracy(path: Source) -> Accuracy:
     """Return what accuracy_results.json holds; raises ClientFileError."""
     fields = read_fields(path)
     if "accuracy_scores" not in fields.values:
@@ -269,7 +269,7 @@ def _streaming(model: Fields) -> str:
     return model.text("streaming", "auto")
 
 
-def read_config(path: Path) -> ClientConfig:
+def read_config(path: Source) -> ClientConfig:
     """Return what config.yaml holds; raises ClientFileError."""
     fields = read_fields(path)
     settings, model = fields.within("settings"), fields.within("model_params")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar
 
 from mlperf_results.textdocuments import Json, json_object, yaml_mapping
 
@@ -17,10 +19,37 @@ MOST_BYTES = 8 * 1024 * 1024
 _Read = TypeVar("_Read")
 
 
+@dataclass(frozen=True, slots=True)
+class HeldFile:
+    """A file in memory. place: its path where it came from; content: None where it is not there."""
+
+    place: str
+    content: bytes | None
+
+    @property
+    def name(self) -> str:
+        """The last part of its path."""
+        return self.place.rpartition("/")[2]
+
+    @property
+    def suffix(self) -> str:
+        """The ending of its name, with the dot."""
+        return Path(self.place).suffix
+
+    def open(self, mode: str) -> IO[bytes]:
+        """Return its bytes as a stream; raises FileNotFoundError."""
+        if self.content is None:
+            raise FileNotFoundError(self.place)
+        return io.BytesIO(self.content)
+
+
+Source = Path | HeldFile
+
+
 class ClientFileError(ValueError):
     """A file of a point is missing or is not what it should be; the text names it and all that is wrong."""
 
-    def __init__(self, path: Path, problems: tuple[str, ...]) -> None:
+    def __init__(self, path: Source, problems: tuple[str, ...]) -> None:
         super().__init__(f"{path.name}: {'; '.join(problems)}")
         self.path = path
         self.problems = problems
@@ -118,7 +147,7 @@ class Fields:
             return ()
         return tuple(str(one) for one in value)
 
-    def checked(self, path: Path, value: _Read) -> _Read:
+    def checked(self, path: Source, value: _Read) -> _Read:
         """Return what was made of the fields; raises ClientFileError with all problems that were noted."""
         if self.problems:
             raise ClientFileError(path, tuple(dict.fromkeys(self.problems)))
@@ -128,12 +157,14 @@ class Fields:
         self.problems.append(f"{self.prefix}{key} must be {allowed}, got {str(found)[:60]!r}")
 
 
-def read_fields(path: Path) -> Fields:
+def read_fields(path: Source) -> Fields:
     """Return the fields of a JSON or YAML file, by its ending; raises ClientFileError."""
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise ValueError(f"{path.stat().st_size} bytes, more than the {MOST_BYTES} that are read")
-        text = path.read_bytes().decode("utf-8")
+        with path.open("rb") as stream:
+            content = stream.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise ValueError(f"more than the {MOST_BYTES} bytes that are read")
+        text = content.decode("utf-8")
         values = yaml_mapping(text) if path.suffix in (".yaml", ".yml") else json_object(text)
     except FileNotFoundError:
         raise ClientFileError(path, ("missing",)) from None

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 
-from mlperf_curves.fields import Fields, read_fields
+from mlperf_curves.fields import Fields, Source, read_fields
 from mlperf_curves.steady import PLATEAU, SteadyState
 
 POINT, SYSTEM = "point.yaml", "system_desc.json"
@@ -99,7 +98,7 @@ def _steady(fields: Fields) -> SteadyState | None:
     )
 
 
-def read_point(path: Path) -> DeclaredPoint:
+def read_point(path: Source) -> DeclaredPoint:
     """Return what point.yaml holds; raises ClientFileError."""
     fields = read_fields(path)
     settings = fields.within("runtime_settings")
@@ -123,7 +122,7 @@ def read_point(path: Path) -> DeclaredPoint:
     return fields.checked(path, point)
 
 
-def read_system(path: Path) -> DeclaredSystem:
+def read_system(path: Source) -> DeclaredSystem:
     """Return what system_desc.json holds; raises ClientFileError."""
     fields = read_fields(path)
     system = DeclaredSystem(
@@ -147,7 +146,7 @@ def _point_provenance(fields: Fields) -> PointProvenance:
     )
 
 
-def read_provenance(path: Path) -> Provenance:
+def read_provenance(path: Source) -> Provenance:
     """Return what docs/provenance.json holds; raises ClientFileError."""
     fields = read_fields(path)
     if fields.whole("format") != PROVENANCE_FORMAT:

@@ -19,14 +19,16 @@ from mlperf_results.wholefile import read_object
 from mlperf_curves.clientfiles import CONFIG, EVENTS, SCORES, SUMMARY, read_accuracy, read_config, read_summary
 from mlperf_curves.edition import Edition
 from mlperf_curves.events import CountTokens, derive
-from mlperf_curves.fields import ClientFileError
+from mlperf_curves.fields import ClientFileError, HeldFile, Source
 from mlperf_curves.findings import TITLES, CurveView, Finding, PointView, Says
 from mlperf_curves.pointfiles import POINT, PROVENANCE, SYSTEM, Provenance, read_point, read_provenance, read_system
 from mlperf_curves.regions import RegionError, Regions, regions_of
-from mlperf_curves.samples import SAMPLES, EventsError
+from mlperf_curves.samples import SAMPLES, Derived, EventsError, derived_of, samples_of
 
 TITLES["E0"] = "The files of a point can be read."
 _POINT_FOLDER = re.compile(r"r(\d{1,9})")
+_PLACE = re.compile(r"(results/[^/]+/[^/]+)/r(\d{1,9})/[^/]+")
+_NEEDED = (CONFIG, SUMMARY, POINT)
 
 
 CURVE, TREE = "curve.json", "tree"
@@ -93,100 +95,138 @@ def read_curves(
 
     Raises NoTree, OSError.
     """
+    curves: list[CurveView] = []
     findings: list[Finding] = []
-    curves = []
     for submission in submissions_of(folder):
-        provenance = _provenance(folder, submission, findings)
-        reader = _Reader(folder, edition, provenance, beside, findings)
-        models = [
-            one for one in sorted((submission / "results").glob("*/*")) if _is_folder(one.parent) and _is_folder(one)
-        ]
-        curves += [reader.curve(one) for one in models if any(map(_number_of, one.iterdir()))]
+        below = submission.relative_to(folder).as_posix()
+        read = curves_of(files_of(submission), edition, beside, "" if below == "." else f"{below}/")
+        curves += read[0]
+        findings += read[1]
     return tuple(curves), tuple(findings)
 
 
-def _number_of(folder: Path) -> int:
+def files_of(submission: Path) -> dict[str, Source]:
+    """Return the files of a submission's points by their place in it, also those that are missing; links are left out.
+
+    A link may lead out of the tree. Raises OSError.
+    """
+    found: dict[str, Source] = {}
+    for system in filter(_is_folder, sorted((submission / "results").glob("*"))):
+        for model in filter(_is_folder, sorted(system.iterdir())):
+            points = [one for one in sorted(model.iterdir()) if _number_of(one.name) and _is_folder(one)]
+            paths = [one / name for one in points for name in (*_NEEDED, SCORES, SYSTEM)]
+            found |= {
+                one.relative_to(submission).as_posix(): one for one in paths if one.name in _NEEDED or one.is_file()
+            }
+    if (submission / PROVENANCE).exists():
+        found[PROVENANCE] = submission / PROVENANCE
+    return found
+
+
+def _number_of(name: str) -> int:
     """The N of a folder r<N>, 0 for any other."""
-    match = _POINT_FOLDER.fullmatch(folder.name)
-    return int(match[1]) if match and _is_folder(folder) else 0
+    match = _POINT_FOLDER.fullmatch(name)
+    return int(match[1]) if match else 0
 
 
 def _is_folder(path: Path) -> bool:
-    """A link is none: it may lead out of the tree."""
     return path.is_dir() and not path.is_symlink()
 
 
-def _provenance(folder: Path, submission: Path, findings: list[Finding]) -> Provenance | None:
-    path = submission / PROVENANCE
-    if not path.exists():
-        return None
-    try:
-        return read_provenance(path)
-    except ClientFileError as error:
-        findings.extend(_unreadable(folder, error))
-        return None
+def curves_of(
+    files: Mapping[str, Source], edition: Edition, beside: Beside = NOTHING_BESIDE, prefix: str = ""
+) -> tuple[tuple[CurveView, ...], tuple[Finding, ...]]:
+    """Return the curves in the files of one submission by their places, and what cannot be read.
+
+    prefix: what stands before the places in findings. A point's samples.csv is read where it is in the files.
+    """
+    findings: list[Finding] = []
+    provenance: Provenance | None = None
+    if PROVENANCE in files:
+        try:
+            provenance = read_provenance(files[PROVENANCE])
+        except ClientFileError as error:
+            findings += _unreadable(f"{prefix}{PROVENANCE}", error)
+    points: dict[str, dict[str, int]] = {}
+    for place in files:
+        match = _PLACE.fullmatch(place)
+        if match:
+            points.setdefault(match[1], {})[f"{match[1]}/r{match[2]}"] = int(match[2])
+    reader = _Reader(files, edition, provenance, beside, prefix, findings)
+    return tuple(reader.curve(model, points[model]) for model in sorted(points)), tuple(findings)
 
 
-def _unreadable(folder: Path, error: ClientFileError) -> Iterator[Finding]:
-    says = Says("E0", error.path.relative_to(folder).as_posix())
+def _unreadable(place: str, error: ClientFileError) -> Iterator[Finding]:
+    says = Says("E0", place)
     yield from (says.error(problem, "a file as the client and the rules have it") for problem in error.problems)
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads one curve, and notes as findings what cannot be read."""
+    """Reads the curves of a submission, and notes as findings what cannot be read."""
 
-    folder: Path
+    files: Mapping[str, Source]
     edition: Edition
     provenance: Provenance | None
     beside: Beside
+    prefix: str
     findings: list[Finding]
 
-    def curve(self, model: Path) -> CurveView:
-        folders = [(number, one) for one in model.iterdir() if (number := _number_of(one))]
-        points = [self._point(number, one) for number, one in sorted(folders)]
+    def curve(self, model: str, folders: Mapping[str, int]) -> CurveView:
+        """The curve of a model's folder, with the N of each point's folder."""
+        ordered = sorted(folders.items(), key=lambda one: one[1])
+        points = [self._point(number, place) for place, number in ordered]
         usable = tuple(one for one in points if one is not None)
         return CurveView(
-            path=model.relative_to(self.folder).as_posix(),
+            path=f"{self.prefix}{model}",
             edition=self.edition,
-            model=self.edition.models.get(model.name),
+            model=self.edition.models.get(model.rpartition("/")[2]),
             regions=self._regions(model, usable),
             points=usable,
             provenance=self.provenance,
         )
 
-    def _point(self, number: int, folder: Path) -> PointView | None:
-        provenance = self.provenance.points.get(folder.name) if self.provenance else None
-        events = (self.beside.events or {}).get(folder.name)
-        scores = folder / SCORES
+    def _file(self, place: str) -> Source:
+        """A file as it is in the submission: as JSON where it is sent so, and one that is missing where it is not."""
+        as_json = f"{place.removesuffix('.yaml')}.json"
+        return self.files.get(place) or self.files.get(as_json) or HeldFile(place, None)
+
+    def _derived(self, place: str, name: str) -> Derived | None:
+        held, path = self.files.get(f"{place}/{SAMPLES}"), (self.beside.events or {}).get(name)
+        if isinstance(held, HeldFile):
+            return derived_of(samples_of((held.content or b"").decode("ascii", "replace")))
+        return derive(path, self.beside.count_tokens) if path else None
+
+    def _point(self, number: int, place: str) -> PointView | None:
+        name = place.rpartition("/")[2]
+        scores = self.files.get(f"{place}/{SCORES}")
         try:
             return PointView(
-                path=folder.relative_to(self.folder).as_posix(),
+                path=f"{self.prefix}{place}",
                 number=number,
-                config=read_config(folder / CONFIG),
-                summary=read_summary(folder / SUMMARY),
-                accuracy=read_accuracy(scores) if scores.is_file() else None,
-                declared=read_point(folder / POINT),
-                provenance=provenance,
-                derived=derive(events, self.beside.count_tokens) if events else None,
+                config=read_config(self._file(f"{place}/{CONFIG}")),
+                summary=read_summary(self._file(f"{place}/{SUMMARY}")),
+                accuracy=read_accuracy(scores) if scores is not None else None,
+                declared=read_point(self._file(f"{place}/{POINT}")),
+                provenance=self.provenance.points.get(name) if self.provenance else None,
+                derived=self._derived(place, name),
             )
         except ClientFileError as error:
-            self.findings.extend(_unreadable(self.folder, error))
+            self.findings.extend(_unreadable(f"{self.prefix}{place}/{error.path.name}", error))
         except EventsError as error:
-            says = Says("E0", folder.relative_to(self.folder).as_posix())
+            says = Says("E0", f"{self.prefix}{place}")
             self.findings.append(says.error(str(error), "the client's events.jsonl of this point"))
         return None
 
-    def _regions(self, model: Path, points: tuple[PointView, ...]) -> Regions | None:
+    def _regions(self, model: str, points: tuple[PointView, ...]) -> Regions | None:
         numbers = [one.declared.concurrency for one in points if not one.is_dedicated_offline]
-        if not numbers:
+        described = sorted(place for place in self.files if place.startswith(f"{model}/r") and place.endswith(SYSTEM))
+        if not numbers or not described:
             return None
         try:
-            system = read_system(next(iter(sorted(model.glob(f"r*/{SYSTEM}")))))
-        except StopIteration:
-            return None
+            system = read_system(self.files[described[0]])
         except ClientFileError as error:
-            self.findings.extend(_unreadable(self.folder, error))
+            self.findings.extend(_unreadable(f"{self.prefix}{described[0]}", error))
             return None
         try:
             override = system.c_min_override

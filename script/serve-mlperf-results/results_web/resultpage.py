@@ -18,7 +18,7 @@ from .labels import signer_labels, usual_range
 from .links import Links, round_url
 from .render import page
 from .shown import ABSENT, minute, plain, quantity, size
-from .words import CHECKS, RUN_CLASSES, VERIFICATIONS, figure_words, label_rows, system_words
+from .words import RUN_CLASSES, checks_of, figure_words, label_rows, system_words, verification_words
 
 Pairs = list[tuple[str, object]]
 MOST_OF_CHART = 500
@@ -207,8 +207,8 @@ def result_page(store: Store, site_name: str, link: Links, one: Result) -> str:
         "latency_unit": latency_unit,
         "figures": [(figure_words(figure.name), quantity(figure.value), figure.unit) for figure in result.figures],
         "verification": result.verification,
-        "verification_words": VERIFICATIONS.get(result.verification, ""),
-        "rules": CHECKS if result.verification == "logs consistent" else (),
+        "verification_words": verification_words(result.configuration.suite, result.verification),
+        "rules": checks_of(result.configuration.suite, result.verification),
         "notes": result.notes,
         "files": _files(one, kept, link),
         "origin": origin_pairs(one),

@@ -52,6 +52,39 @@ CHECKS: Final = (
 )  # fmt: skip
 """What is derived again from the logs of a run of LoadGen before a volunteer's result is kept."""
 
+CURVE_VERIFICATIONS: Final = {
+    "logs consistent": "every figure was derived again from the times of each sample, with tokens as the sender "
+    "counted them, and the files agree with each other.",
+    "summary": "the figures are claimed: the files agree with each other, but the samples that they come from were not "
+    "all there.",
+}
+CURVE_CHECKS: Final = (
+    ("E1", "The client ran with the seeds that the point declares."),
+    ("E2", "The client ran at the concurrency of the point."),
+    ("E3", "The client asked for the model and the data set of the point."),
+    ("E7", "Percentiles rise from the least to the greatest value."),
+    ("E8", "Rates, means and totals follow from each other, and all figures from the samples."),
+    ("E10, E11", "The region and the folder are those of the concurrency."),
+    ("E14", "The window of steady state follows from the samples."),
+    ("E19", "As many requests were under way as the point says."),
+)
+"""What is derived again of a curve of MLPerf Endpoints (docs/reference/endpoints-rules.md)."""
+_LOGS = "logs consistent"
+
+
+def verification_words(suite: str, verification: str) -> str:
+    """How far a result was checked, in a sentence."""
+    words = {**VERIFICATIONS, **CURVE_VERIFICATIONS} if suite == "endpoints" else VERIFICATIONS
+    return words.get(verification, "")
+
+
+def checks_of(suite: str, verification: str) -> tuple[tuple[str, str], ...]:
+    """The rules by which a result was derived again; none where it was not."""
+    if verification != _LOGS:
+        return ()
+    return CURVE_CHECKS if suite == "endpoints" else CHECKS
+
+
 RUN_CLASSES: Final = {
     "valid": "full length",
     "fast": "shorter than the rules ask for",

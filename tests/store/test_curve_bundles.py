@@ -1,0 +1,207 @@
+"""A curve as a bundle: what goes, what is derived again on arrival, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "curves"))
+
+from curve_tree import count_words, declaration, measured
+from mlperf_curves.events import read_samples
+from mlperf_curves.pointfiles import Offline
+from mlperf_curves.samples import SAMPLES, csv_of
+from mlperf_curves.tree import write_tree
+from mlperf_results.honestpaths import Places
+from report_folder import Setup
+from results_store import bundle as bundle_module
+from results_store.bundle import CURVE_FORMAT, MANIFEST, SIGNATURE, Bundle, make_bundle, make_curve_bundle, read_bundle
+from results_store.consistency import results_of_bundle
+from results_store.curvebundles import is_allowed
+from results_store.importing import import_loaded, load
+from results_store.masking import Sender
+from results_store.model import NewResult
+from results_store.refusal import BundleRefused
+from results_store.signing import canonical
+from results_store.store import Store
+from results_store.unpacking import packed
+from shared_results import ANNA, key
+
+START = "results/lab-vm/gpt-oss-120b"
+POINT_FILES = ["config.json", "point.json", "result_summary.json", "system_desc.json"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a curve of two points, as run,mlperf,curve leaves it."""
+    found = tmp_path_factory.mktemp("curve")
+    setups = {number: Setup(concurrency=number, samples=64, dataset_samples=32) for number in (4, 8)}
+    points = measured(found / "runs", setups)
+    declared = declaration(offline=Offline.NONE, dataset_samples=32)
+    started = [dataclasses.replace(one, started_utc="2026-11-23T12:13:14+00:00") for one in points]
+    write_tree(found / "tree", declared, started)
+    rows = [{"id": f"r{number}-x", "name": f"r{number}", "concurrency": number} for number in setups]
+    (found / "curve.json").write_text(json.dumps({"points": rows}))
+    for number in setups:
+        results = found / "points" / f"r{number}-x" / "results"
+        results.mkdir(parents=True)
+        kept = csv_of(read_samples(found / "runs" / f"r{number}" / "events.jsonl", count_words))
+        (results / SAMPLES).write_text(kept)
+    return found
+
+
+def made(folder: Path, *, with_events: bool) -> Bundle:
+    return make_curve_bundle(folder, key(), "swift otter", Sender(Places({}), ANNA), with_events=with_events)
+
+
+def received(bundle: Bundle) -> NewResult:
+    (result,) = results_of_bundle(read_bundle(io.BytesIO(bundle.content)))
+    return result
+
+
+def test_the_tree_goes_without_texts_and_names_of_files_are_few(folder: Path):
+    bundle = made(folder, with_events=False)
+    names = [file.name for file in bundle.manifest.files]
+    assert names == [*(f"{START}/r{number}/{name}" for number in (4, 8) for name in sorted(POINT_FILES, key=ORDER)),
+                     "docs/provenance.json"]  # fmt: skip
+    assert bundle.manifest.made_utc == "2026-11-23T12:13Z"
+    assert b"question 1 " not in b"".join(read_bundle(io.BytesIO(bundle.content)).files.values())
+    assert made(folder, with_events=False).content == bundle.content
+
+
+ORDER = ["config.json", "result_summary.json", "point.json", "system_desc.json"].index
+
+
+def test_without_samples_the_figures_are_claimed_and_with_them_derived(folder: Path):
+    claimed, derived = (received(made(folder, with_events=one)) for one in (False, True))
+    assert (claimed.verification, derived.verification) == ("summary", "logs consistent")
+    assert claimed.notes[0] == "claimed, as no samples came with them: the figures of r4, r8"
+    assert derived.notes[0].startswith("derived again from the times of each sample")
+    assert claimed.curve == derived.curve and claimed.run_id == derived.run_id
+    assert (derived.kind, derived.labels) == ("crowd", ("unofficial",))
+
+
+def test_a_bundle_is_imported_with_its_points_and_kept_files(folder: Path, tmp_path: Path):
+    file = tmp_path / "curve.tar.gz"
+    file.write_bytes(made(folder, with_events=True).content)
+    with Store.open(tmp_path / "a.db") as store:
+        added = import_loaded(store, load(file)).added
+        found = store.result(added[0]).result
+        tree = import_loaded(store, load(folder / "tree"))
+    assert [point.concurrency for point in found.curve] == [4, 8]
+    assert len(added) == 1 and tree.added != added
+    assert {one.name.rpartition("/")[2] for one in found.files} == {"point.json", "result_summary.json"}
+
+
+def forged(bundle: Bundle, change: Callable[[dict[str, bytes]], object]) -> Bundle:
+    """A bundle whose files were changed before it was signed."""
+    contents = dict(read_bundle(io.BytesIO(bundle.content)).files)
+    change(contents)
+    rows = tuple(bundle_module._row(name, content, ())[0] for name, content in contents.items())
+    manifest = dataclasses.replace(bundle.manifest, files=rows)
+    said = canonical(bundle_module._as_json(manifest))
+    return Bundle(content=packed({MANIFEST: said, SIGNATURE: key().sign(said), **contents}), manifest=manifest)
+
+
+def summary(change: Callable[[dict[str, Any]], object]) -> Callable[[dict[str, bytes]], None]:
+    """Change the summary of r4."""
+    name = f"{START}/r4/result_summary.json"
+
+    def changed(contents: dict[str, bytes]) -> None:
+        row = json.loads(contents[name])
+        change(row)
+        contents[name] = json.dumps(row).encode()
+
+    return changed
+
+
+def scaled(row: dict[str, Any]) -> None:
+    """Everything twice as fast, so that the summary agrees with itself."""
+    for quantity in ("ttft", "tpot", "latency"):
+        for name in ("total", "min", "max", "median", "avg"):
+            row[quantity][name] /= 2
+        row[quantity]["percentiles"] = {name: one / 2 for name, one in row[quantity]["percentiles"].items()}
+    row["duration_ns"] //= 2
+    row["qps"] *= 2
+    row["tps"] *= 2
+
+
+def more_tokens(contents: dict[str, bytes]) -> None:
+    name = f"{START}/r4/{SAMPLES}"
+    rows = contents[name].decode().splitlines()
+    cells = rows[1].split(",")
+    rows[1] = ",".join([*cells[:-2], str(int(cells[-2]) + 9), cells[-1]])
+    contents[name] = ("\n".join(rows) + "\n").encode()
+
+
+def put(name: str, content: bytes) -> Callable[[dict[str, bytes]], None]:
+    return lambda contents: contents.update({f"{START}/r4/{name}": content})
+
+
+@pytest.mark.parametrize(
+    ("change", "rule", "with_events"),
+    [
+        (summary(lambda row: row.update(qps=9.0)), "E8", False),
+        (summary(lambda row: row.update(tps=row["tps"] * 2)), "E8", False),
+        (summary(lambda row: row["ttft"]["percentiles"].update({"90.0": 1.0})), "E7", False),
+        (summary(lambda row: row["ttft"]["percentiles"].update({"90.0": row["ttft"]["max"]})), "E8", True),
+        (summary(scaled), "E8", True),
+        (more_tokens, "E8", True),
+        (put(SAMPLES, b"nonsense"), "E0", True),
+        (put("result_summary.json", b"{}"), "E0", True),
+        (put("point.json", b"[]"), "FORM", True),
+        (put("config.json", b'{"a": ' + b"[" * 40 + b"]" * 40 + b"}"), "FORM", True),
+        (put("events.jsonl", b"{}"), "NAME", True),
+        (put("server_configs/x.json", b"{}"), "NAME", True),
+        (put("system_desc.json", b'{"system_name": "/home/annamaria/x"}'), "PRIVATE", True),
+        (lambda contents: contents.update({"results.json": b"{}"}), "NAME", True),
+        (lambda contents: [contents.pop(name) for name in list(contents) if name.startswith("results")], "FORM", True),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    folder: Path, change: Callable[[dict[str, bytes]], object], rule: str, with_events: bool
+):
+    bundle = made(folder, with_events=with_events)
+    with pytest.raises(BundleRefused) as refused:
+        received(forged(bundle, change))
+    assert rule in {problem.rule for problem in refused.value.problems}
+
+
+def test_a_summary_scaled_as_a_whole_agrees_with_itself_without_samples(folder: Path):
+    """As with a log that was forged as a whole; pages say `summary`."""
+    bundle = made(folder, with_events=False)
+
+    def both(contents: dict[str, bytes]) -> None:
+        summary(scaled)(contents)
+        contents.pop("docs/provenance.json")
+
+    assert received(forged(bundle, both)).verification == "summary"
+
+
+def test_an_echo_is_synthetic_whatever_its_sender_says(tmp_path: Path):
+    setup = Setup(concurrency=4, samples=64, dataset_samples=32, is_echo=True)
+    points = measured(tmp_path / "runs", {4: setup})
+    tree = write_tree(tmp_path / "tree", declaration(offline=Offline.NONE, dataset_samples=32), points)
+    assert is_allowed(f"{START}/r4/{SAMPLES}") and not is_allowed(f"{START}/r4/point.yaml")
+    plain = make_curve_bundle(tree, key())
+
+    def with_samples(contents: dict[str, bytes]) -> None:
+        rows = csv_of(read_samples(tmp_path / "runs" / "r4" / "events.jsonl", count_words))
+        contents[f"{START}/r4/{SAMPLES}"] = rows.encode()
+
+    assert received(forged(plain, with_samples)).labels == ("unofficial", "synthetic")
+
+
+def test_the_bundle_of_a_call_is_no_curves(folder: Path, tmp_path: Path):
+    assert made(folder, with_events=False).manifest.format == CURVE_FORMAT
+    with pytest.raises(bundle_module.NothingToShare, match="no submission"):
+        make_curve_bundle(tmp_path, key())
+    with pytest.raises(bundle_module.NothingToShare, match=r"results\.json is missing"):
+        make_bundle(folder, key())

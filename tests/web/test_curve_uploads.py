@@ -1,0 +1,57 @@
+"""A curve of MLPerf Endpoints that a volunteer sends: kept, and shown with how its figures were come by."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "curves"))
+
+from collector_client import BEARER, collector
+from curve_tree import count_words, declaration, measured
+from mlperf_curves.events import read_samples
+from mlperf_curves.pointfiles import Offline
+from mlperf_curves.samples import SAMPLES, csv_of
+from mlperf_curves.tree import write_tree
+from report_folder import Setup
+from results_store.bundle import make_curve_bundle
+from results_store.signing import new_key
+from results_web import uploads
+
+
+@pytest.fixture(scope="module")
+def curve(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a curve of one point."""
+    folder = tmp_path_factory.mktemp("curve")
+    points = measured(folder / "runs", {4: Setup(concurrency=4, samples=64, dataset_samples=32)})
+    write_tree(folder / "tree", declaration(offline=Offline.NONE, dataset_samples=32), points)
+    (folder / "curve.json").write_text('{"points": [{"id": "r4-x", "concurrency": 4}]}')
+    results = folder / "points" / "r4-x" / "results"
+    results.mkdir(parents=True)
+    (results / SAMPLES).write_text(csv_of(read_samples(folder / "runs" / "r4" / "events.jsonl", count_words)))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("with_events", "words"),
+    [
+        (True, ("logs consistent", "E14", "derived again from the times of each sample", "unofficial")),
+        (False, ("summary", "the figures are claimed", "claimed, as no samples came with them", "unofficial")),
+    ],
+)
+def test_a_volunteer_sends_a_curve_and_sees_how_its_figures_were_come_by(
+    tmp_path: Path, curve: Path, with_events: bool, words: tuple[str, ...]
+) -> None:
+    bundle = make_curve_bundle(curve, new_key(), with_events=with_events)
+    with collector(tmp_path) as client:
+        client.app.state.collector.reader = uploads.read_and_check  # type: ignore[attr-defined]
+        answer = client.post("/api/v1/bundles", content=bundle.content, headers=BEARER)
+        assert answer.status_code == 201, answer.text
+        told = answer.json()
+        page = client.get(told["url"]).text
+        assert all(word in page for word in words)
+        assert "LoadGen" not in page.partition("What was derived again")[2].partition("</details>")[0]
+        assert "gpt-oss-120b: curve" in client.get(f"/curve/{told['id']}").text
+        assert client.post("/api/v1/bundles", content=bundle.content, headers=BEARER).status_code == 200
