@@ -69,6 +69,11 @@ def _scores(**changed: object) -> Edit:
     return lambda content: content["accuracy_scores"][0].update(changed)
 
 
+def _poor_score(content: dict[str, Any]) -> None:
+    _scores(score=0.5)(content)
+    content["average_accuracy"] = 0.5
+
+
 def _half_failed(content: dict[str, Any]) -> None:
     half = content["n_samples_issued"] // 2
     content["n_samples_completed"], content["n_samples_failed"] = half, half
@@ -165,7 +170,9 @@ MUTATIONS = (
     Mutation("accuracy samples missing",
              at(4, SCORES, _scores(response_counts={"issued": 4395, "scored": 4000, "empty": 0, "missing": 395})),
              ours=_of("E9")),
-    Mutation("accuracy 0.5", at(4, SCORES, _scores(score=0.5)), _of("accuracy-gate")),
+    Mutation("accuracy 0.5", at(4, SCORES, _poor_score), _of("accuracy-gate")),
+    Mutation("an average that is not that of the scores", at(4, SCORES, put("average_accuracy", 0.9)), ours=_of("E8")),
+    Mutation("a median that is not the 50th percentile", at(4, SUMMARY, put("ttft/median", 1.0)), ours=_of("E7")),
     Mutation("accuracy at r40, too, with r64 as Offline", _accuracy_at_r40),
     Mutation("cohort after the window", everywhere(POINT, put("target_cohort", "2027-01-C0")),
              _of("seed-set-adoption")),

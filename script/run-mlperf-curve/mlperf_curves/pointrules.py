@@ -98,6 +98,9 @@ def percentiles_rise(point: PointView, curve: CurveView) -> Iterator[Finding]:
         for (lower, less), (upper, more) in pairwise(known):
             if less > more:
                 yield says.error(f"{name}: {lower} = {less:g} above {upper} = {more:g}", "rising values")
+        p50 = values.percentile(50.0)
+        if values.median is not None and p50 is not None and values.median != p50:
+            yield says.error(f"{name}: median = {values.median:g}", f"p50 = {p50:g}")
 
 
 @rule("E8", "Rates, means and totals follow from each other, and from the events.", POINT_RULES)
@@ -115,11 +118,22 @@ def figures_follow(point: PointView, curve: CurveView) -> Iterator[Finding]:
     greatest = summary.latency.greatest
     if greatest is not None and greatest > summary.duration_ns:
         yield says.error(f"latency.max = {greatest:g} ns", f"at most duration_ns = {summary.duration_ns}")
+    yield from _mean_follows(point)
     unequal = differences(summary, point.derived) if point.derived else ()
     if not point.derived and point.provenance:
         unequal = point.provenance.differences
     for difference in unequal[:5]:
         yield says.error(difference, "the figure that follows from events.jsonl")
+
+
+def _mean_follows(point: PointView) -> Iterator[Finding]:
+    """The client's average is the plain mean over the accuracy data sets whose score is one number."""
+    average = point.accuracy.average if point.accuracy else None
+    scores = [one.values[""] for one in point.accuracy.runs if "" in one.values] if point.accuracy else []
+    follows = sum(scores) / len(scores) if scores else None
+    if average is not None and not _is_close(average, follows):
+        says = Says("E8", f"{point.path}/{SCORES}")
+        yield says.error(f"average_accuracy = {average:g}", f"{_shown(follows)}, the mean of the scores")
 
 
 def _is_close(value: float | None, follows: float | None) -> bool:
