@@ -97,7 +97,8 @@ def test_a_bundle_is_imported_with_its_points_and_kept_files(folder: Path, tmp_p
         tree = import_loaded(store, load(folder / "tree"))
     assert [point.concurrency for point in found.curve] == [4, 8]
     assert len(added) == 1 and tree.added != added
-    assert {one.name.rpartition("/")[2] for one in found.files} == {"point.json", "result_summary.json"}
+    names = {one.name.rpartition("/")[2] for one in found.files}
+    assert names == {*POINT_FILES, SAMPLES, "provenance.json"}
 
 
 def forged(bundle: Bundle, change: Callable[[dict[str, bytes]], object]) -> Bundle:
@@ -202,6 +203,9 @@ def test_an_echo_is_synthetic_whatever_its_sender_says(tmp_path: Path):
 def test_the_bundle_of_a_call_is_no_curves(folder: Path, tmp_path: Path):
     assert made(folder, with_events=False).manifest.format == CURVE_FORMAT
     with pytest.raises(bundle_module.NothingToShare, match="no submission"):
+        make_curve_bundle(tmp_path, key())
+    (tmp_path / "results").mkdir()
+    with pytest.raises(bundle_module.NothingToShare, match="no point of a curve"):
         make_curve_bundle(tmp_path, key())
     with pytest.raises(bundle_module.NothingToShare, match=r"results\.json is missing"):
         make_bundle(folder, key())

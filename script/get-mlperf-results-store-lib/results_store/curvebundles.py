@@ -13,6 +13,7 @@ from is in samples.csv (mlperf_curves.samples), which a curve keeps beside its p
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -70,8 +71,10 @@ def members_of(folder: Path, sender: Sender, *, with_events: bool) -> Iterator[C
         submission, samples = tree_of_curve(folder)
     except NoTree as error:
         raise NoCurve(str(error)) from None
-    names = set[str]()
-    for place, source in files_of(submission).items():
+    names, files = set[str](), files_of(submission)
+    if not any(place.startswith("results/") for place in files):
+        raise NoCurve(f"{folder} has no point of a curve: no results/SYSTEM/MODEL/r<N> is there")
+    for place, source in files.items():
         yield _member(place, source, sender)
         names.add(place.rpartition("/")[0])
     if not with_events:
@@ -161,11 +164,15 @@ def result_of_members(members: Mapping[str, bytes]) -> NewResult:
         raise refused("FORM", error.path.name, "; ".join(error.problems), "a file as the client writes it") from None
     if isinstance(result, str):
         raise refused("FORM", curve.path, result, "points with tokens per second, TPOT and TTFT")
-    bodies = {f"{start}{file.name}": file for file in result.files}
+    shown = {f"{start}{file.name}" for file in result.files}
     kept = [
-        File(name=name, sha256=bodies[name].sha256, size_bytes=len(content), body=content)
+        File(
+            name=name,
+            sha256=hashlib.sha256(content).hexdigest(),
+            size_bytes=len(content),
+            body=content if name in shown else None,
+        )
         for name, content in members.items()
-        if name in bodies
     ]
     is_derived = all(point.derived is not None for point in curve.points)
     echoed = any(point.derived and 2 * point.derived.echoed >= point.derived.issued for point in curve.points)
