@@ -36,7 +36,7 @@ def url() -> Iterator[str]:
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(request_module, "FLOORS_S", {"test": FLOOR_S})
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # of the lock that keeps sweeps of this machine apart
 
 
 def curve(folder: Path, url: str, **changed: str) -> tuple[CurveRun, tuple[CurvePoint, ...], list[str]]:
