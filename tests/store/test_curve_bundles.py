@@ -22,6 +22,7 @@ from mlperf_curves.tree import write_tree
 from mlperf_results.honestpaths import Places
 from report_folder import Setup
 from results_store import bundle as bundle_module
+from results_store import sharing
 from results_store.bundle import CURVE_FORMAT, MANIFEST, SIGNATURE, Bundle, make_bundle, make_curve_bundle, read_bundle
 from results_store.consistency import results_of_bundle
 from results_store.curvebundles import is_allowed
@@ -204,8 +205,29 @@ def test_the_bundle_of_a_call_is_no_curves(folder: Path, tmp_path: Path):
     assert made(folder, with_events=False).manifest.format == CURVE_FORMAT
     with pytest.raises(bundle_module.NothingToShare, match="no submission"):
         make_curve_bundle(tmp_path, key())
+    with pytest.raises(bundle_module.NothingToShare, match="no samples beside its points"):
+        make_curve_bundle(folder / "tree" / "LabOrg" / "sub-0001", key(), with_events=True)
     (tmp_path / "results").mkdir()
     with pytest.raises(bundle_module.NothingToShare, match="no point of a curve"):
         make_curve_bundle(tmp_path, key())
     with pytest.raises(bundle_module.NothingToShare, match=r"results\.json is missing"):
         make_bundle(folder, key())
+
+
+def test_a_curve_is_shown_before_it_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """Through the program of share,mlperf,result: what would leave, and why a curve of another model does not."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+    points = measured(tmp_path / "runs", {4: Setup(concurrency=4, samples=64, dataset_samples=32)})
+    tree = write_tree(tmp_path / "tree", declaration(offline=Offline.NONE, dataset_samples=32), points)
+    assert sharing.main([f"--result={tree}", "--dry_run"]) == 0
+    told = capsys.readouterr().out
+    assert "Not sent: prompts, answers, events; --with_events adds" in told
+    assert "gpt-oss-120b Curve: greatest system tokens per second" in told
+    config = tree / START / "r4" / "config.yaml"
+    config.write_text(config.read_text().replace("name: gpt-oss-120b", "name: tiny"))
+    assert sharing.main([f"--result={tree}", "--dry_run"]) == 1
+    refused = capsys.readouterr().err
+    assert "E3" in refused and "--served_model" in refused and "make the run again" not in refused

@@ -79,6 +79,8 @@ def members_of(folder: Path, sender: Sender, *, with_events: bool) -> Iterator[C
         names.add(place.rpartition("/")[0])
     if not with_events:
         return
+    if not samples:
+        raise NoCurve(f"--with_events: {folder} has no samples beside its points\nhint: give the curve's own folder")
     for place in sorted(names):
         path = samples.get(place.rpartition("/")[2])
         if path is not None:

@@ -50,6 +50,10 @@ REASON_FILE = "not-sent.txt"
 _TIMEOUT_S = 60
 _LONGEST_ANSWER = 1 << 20
 _LONGEST_TOKEN = 4096
+_CHANGED = "files that were changed after the run; make the run again"
+_CONTRADICTS = (
+    "docs/reference/endpoints-rules.md has the rules; a server under another name (--served_model) is not the model's"
+)
 _HINTS = {
     401: "give the collector's token: --token=FILE",
     403: "the collector has blocked this key, or the result is another's",
@@ -224,7 +228,8 @@ def _made(folder: Path, arguments: argparse.Namespace) -> tuple[Bundle, tuple[Ne
         raise NotShared(str(error)) from None
     except BundleRefused as error:
         text = f"a collector would refuse it:\n{_problem_lines(error.problems)}"
-        raise NotShared(f"{text}\nhint: files that were changed after the run; make the run again") from None
+        is_call = (folder / OF_CALL[0]).is_file()
+        raise NotShared(f"{text}\nhint: {_CHANGED if is_call else _CONTRADICTS}") from None
     if is_new:
         print(f"made a key of your own in {key_folder(os.environ)}: who has it can withdraw what it signed")
     return bundle, results
