@@ -22,6 +22,7 @@ TOLERATED = ("mlperf_log_trace.json", "results.json", ".gitkeep")
 MAX_LOG_BYTES = 10 * 1024
 INDEX = re.compile(r'"qsl_idx"\s*:\s*(\d+)')
 CUT = "\n\n...\n\n"
+_NUMBERS = re.compile(r'(?:"seq_id"\s*:\s*(\d{1,18}),\s*)?"qsl_idx"\s*:\s*(\d+)')
 """Between the beginning and the end of a log that was cut."""
 _SAMPLE_IDS = (
     "text_to_image/tools/sample_ids.txt of mlcommons/inference b66003e1; the checker's own list ends with v6.0"
@@ -38,6 +39,14 @@ def _known_samples(scenario: ScenarioView) -> int:
     """How many samples there are: some models take their accuracy from a part of those for performance runs."""
     table = scenario.model.table
     return 0 if table is None else max(table.performance_samples, samples_of(scenario) or 0)
+
+
+def shown_samples(text: str) -> list[str]:
+    """The sample of each response that a log shows. Both parts of a short log that was cut hold its middle: once."""
+    found = enumerate(_NUMBERS.findall(text))
+    if CUT not in text:
+        return [index for _, (_, index) in found]
+    return [index for _, index in {pair if pair[0] else number: pair for number, pair in found}.values()]
 
 
 @rule("ACC-001", Scope.SCENARIO, "An accuracy run has its four files.", source=BOTH, step=Step.ACCURACY)

@@ -9,7 +9,7 @@ from mlperf_results.scorelines import parse_counts, parse_sample_counts, parse_s
 
 from mlperf_gate.detaillog import number_of
 from mlperf_gate.rulebook import OURS, Found, Scope, rule, shown
-from mlperf_gate.rules_accuracy import INDEX, samples_of
+from mlperf_gate.rules_accuracy import samples_of, shown_samples
 from mlperf_gate.steps import Step
 from mlperf_gate.views import ScenarioView
 
@@ -78,7 +78,7 @@ def figures_agree(scenario: ScenarioView) -> Iterator[Found]:
       step=Step.ACCURACY)  # fmt: skip
 def responses_differ(scenario: ScenarioView) -> Iterator[Found]:
     log = scenario.accuracy_log
-    indexes = INDEX.findall(log.text)
+    indexes = shown_samples(log.text)
     repeated = len(indexes) - len(set(indexes))
     is_padded = scenario.accuracy_detail.text("effective_scenario") == "MultiStream"
     if repeated > (len(indexes) // 8 + 7 if is_padded else 0):

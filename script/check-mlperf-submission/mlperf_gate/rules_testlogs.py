@@ -26,7 +26,7 @@ from mlperf_results.verification import (
 )
 
 from mlperf_gate.rulebook import BOTH, OURS, Found, Scope, rule, shown
-from mlperf_gate.rules_accuracy import CUT, hash_problems, whole_lines
+from mlperf_gate.rules_accuracy import CUT, hash_problems, shown_samples, whole_lines
 from mlperf_gate.rules_compliance import passed
 from mlperf_gate.runmarks import task_of
 from mlperf_gate.steps import Step
@@ -176,8 +176,7 @@ def _wrong_counts(test: TestView, counts: Mapping[str, int]) -> Iterator[tuple[s
     if whole < wanted:
         yield f"{whole} samples of the accuracy run", f"{wanted}, the whole data set"
     is_cut = CUT in test.responses.text
-    shown = _NUMBERS.findall(test.responses.text)
-    shown_entries = len(set(shown) if is_cut else shown)  # both parts of a short log that is cut hold its middle
+    shown_entries = len(shown_samples(test.responses.text))
     if test.responses.is_usable and (shown_entries > entries or (not is_cut and shown_entries != entries)):
         yield f"num_perf_log_entries = {entries}", f"{shown_entries} in {test.responses.path}"
 
