@@ -86,6 +86,22 @@ def assert_nothing_left(tmp_path: Path, prefix: str) -> None:
     raise AssertionError(f"left: {left}, process {is_running(pid)}")
 
 
+def test_a_path_that_a_shell_would_split_is_served_by_a_link(tmp_path: Path) -> None:
+    folder = tmp_path / "a 'work' $x"
+    folder.mkdir()
+    one = server.start_server(start(folder))
+    links = {word: keeper.SHARED_MEMORY / f"{one.prefix}{word}" for word in ("repository", "backends")}
+    try:
+        assert {word: link.resolve() for word, link in links.items()} == {
+            "repository": folder / "work",
+            "backends": folder,
+        }
+        assert server.shell_word(tmp_path, tmp_path / "link") == tmp_path
+    finally:
+        one.stop()
+    assert folder.is_dir() and not any(link.is_symlink() for link in links.values())
+
+
 def test_a_server_is_started_on_ports_of_its_own_and_leaves_nothing(tmp_path: Path) -> None:
     first = server.start_server(start(tmp_path))
     beside = tmp_path / "beside"

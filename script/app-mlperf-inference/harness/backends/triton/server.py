@@ -14,13 +14,15 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from harness import keeper
 from harness.errors import HarnessError
 from harness.keptserver import HOST, KeptServer, ask, free_ports, plain_environment
 
@@ -100,6 +102,18 @@ def read_server_files(path: Path) -> ServerFiles:
     return files
 
 
+def shell_word(folder: Path, link: Path) -> Path:
+    """Return `folder`, or `link` to it where a shell would not take its name as one word.
+
+    Triton's Python backend gives the path to a model's process without quotes: with a blank in it that process ends
+    with "stol" (seen with the server of get-triton-server, 2026-11-23).
+    """
+    if re.fullmatch(r"[\w./+,:@%=-]+", str(folder), re.ASCII):
+        return folder
+    link.symlink_to(folder.resolve(), target_is_directory=True)
+    return link
+
+
 def arguments(start: Start, ports: Sequence[int], name: str, prefix: str) -> list[str]:
     """Return the command of the server: HTTP and gRPC on `ports`, no metrics, nothing completed from the model."""
     return [
@@ -136,6 +150,10 @@ class TritonServer(KeptServer):
         self.files, self.name = start.files, name
         self.http_port, self.grpc_port = ports
         prefix = f"{name}_"
+        beside = keeper.SHARED_MEMORY  # where the keeper removes what begins with the prefix
+        backends = shell_word(start.files.backends, beside / f"{prefix}backends")
+        repository = shell_word(start.repository, beside / f"{prefix}repository")
+        start = replace(start, repository=repository, files=replace(start.files, backends=backends))
         environment = {**plain_environment(), **start.files.environment}
         super().__init__(arguments(start, ports, name, prefix), environment, start.log, prefix)
 
