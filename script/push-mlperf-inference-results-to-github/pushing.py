@@ -66,7 +66,8 @@ def work(repository: Repository, order: Order, tell: Callable[[str], None]) -> O
         tell("Nothing to do: the repository has all of it already.")
         return Outcome(branch=branch, changes=changes, commit=branch.tip, is_pushed=False)
     seen = repository.seen(branch.name)
-    theirs = conflicts(changes, repository.listing(seen, content.roots), there) if seen and seen != branch.tip else ()
+    is_moved = seen and branch.tip and seen != branch.tip  # an empty repository has nothing of others
+    theirs = conflicts(changes, repository.listing(seen, content.roots), there) if is_moved else ()
     if theirs and order.is_push:
         raise _conflict(theirs, f"since you looked last (commit {str(seen)[:12]})", order)
     if theirs:

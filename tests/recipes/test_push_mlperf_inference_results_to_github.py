@@ -259,6 +259,16 @@ def test_an_empty_repository_gets_its_first_commit(
     assert empty.files(made) == ours(submission)
 
 
+def test_a_repository_that_was_removed_and_made_anew_gets_the_tree_again(
+    push: Push, tmp_path: Path, submission: Path
+) -> None:
+    for _ in range(2):
+        made = Remote(tmp_path / "second", None)
+        answer = push("push", repo_url=str(made.path))
+        assert answer["return"] == 0 and answer["base_commit"] is None, answer
+        shutil.rmtree(made.path)
+
+
 def test_a_clone_of_the_user_is_used_and_keeps_its_branch_and_files(
     push: Push, remote: Remote, submission: Path, tmp_path: Path
 ) -> None:
