@@ -137,6 +137,16 @@ def test_a_server_that_does_not_get_ready_says_why_and_leaves_nothing(
     assert_nothing_left(tmp_path, f"crowdperf_triton_{os.getpid()}_")
 
 
+def test_servers_that_a_failed_run_leaves_open_are_ended_before_it_exits(tmp_path: Path) -> None:
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    first, second = server.start_server(start(tmp_path)), server.start_server(start(beside))
+    first.stop()
+    keptserver.stop_all()
+    assert not second.is_alive
+    assert_nothing_left(beside, second.prefix)
+
+
 def test_a_taken_port_is_tried_again_elsewhere_but_not_a_given_one(tmp_path: Path) -> None:
     tried_twice = server.start_server(start(tmp_path, "taken"))
     assert (tmp_path / "marker").exists()

@@ -20,6 +20,7 @@ from mlperf_results import textfigures
 from mlperf_results.figures import chosen_rate_text, has_chosen_rate, reasons_text
 from mlperf_results.logs import Json
 
+from harness import keptserver
 from harness.errors import HarnessError
 from harness.mishaps import explained
 from harness.watch.measuring import measuring
@@ -83,11 +84,12 @@ def _story(arguments: Sequence[str]) -> str:
 
 
 def _tell(error: HarnessError) -> int:
-    """Write what failed and what to try to stderr and return the exit code."""
+    """Write what failed and what to try to stderr, end servers that are open, and return the exit code."""
     sys.stderr.write(f"harness: error: {error}\n")
     if error.hint:
         sys.stderr.write(f"harness: hint: {error.hint}\n")
     sys.stderr.flush()
+    keptserver.stop_all()
     return error.exit_code
 
 

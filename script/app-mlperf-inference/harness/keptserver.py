@@ -64,6 +64,7 @@ class KeptServer:
             [sys.executable, "-I", str(_KEEPER), json.dumps(order)],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
+        _running.add(self)
 
     @property
     def is_alive(self) -> bool:
@@ -87,7 +88,17 @@ class KeptServer:
             self._keeper.kill()
             self._keeper.wait()
         keeper.remove_regions(self.prefix)  # the keeper did, unless it was killed itself
+        _running.discard(self)
 
     def exit_code(self) -> int | None:
         """Return the server's exit code once it has ended."""
         return self._keeper.poll()
+
+
+_running: set[KeptServer] = set()
+
+
+def stop_all() -> None:
+    """End every server of this process that is not stopped yet: a run that failed must not disturb the next one."""
+    for server in tuple(_running):
+        server.stop()
