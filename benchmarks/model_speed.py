@@ -129,13 +129,13 @@ def compare_bare(bench: Bench) -> list[Comparison]:
 
 
 def compare_work(bench: Bench) -> list[Comparison]:
-    """Harness beside the bare onnxruntime with the model's own work around the networks."""
+    """Harness beside the bare onnxruntime with the model's own work around the networks, both with the best batch."""
     way = ",".join(map(str, bench.bare_work("find", bench.arguments.batches)))
     print(f"bare loop with workers,threads,spin,batch {way}", file=sys.stderr)
-    row = Comparison(f"{bench.arguments.model}, Offline, bare {way}", 0.97)
+    row, batch = Comparison(f"{bench.arguments.model}, Offline, bare {way}", 0.97), int(way.rpartition(",")[2])
     return in_turn(
         bench.arguments.rounds,
-        [(row, lambda: float(bench.bare_work(way)), lambda: rate_of(bench.harness("Offline")))],
+        [(row, lambda: float(bench.bare_work(way)), lambda: rate_of(bench.harness("Offline", batch_size=batch)))],
     )
 
 
@@ -294,7 +294,7 @@ def parse() -> argparse.Namespace:
     """Return the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=COMMANDS)
-    parser.add_argument("--model", default="resnet50", help="benchmark name")
+    parser.add_argument("--model", default="resnet50", help="benchmark name, such as whisper, yolo-95")
     parser.add_argument(
         "--model_info", type=Path, required=True, help="model.json of an ONNX model; of a blob with openvino"
     )
