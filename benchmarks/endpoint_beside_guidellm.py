@@ -32,7 +32,10 @@ from typing import Any
 import endpoint_client  # before the others: it and llm_speed make the packages of the recipes importable
 from harness import registry
 from harness.backends.endpoint.engine import EndpointEngine, open_engine
-from harness.backends.vllm.engine import Start, VllmServer
+from harness.backends.endpoint.ownserver import MODEL as SERVED_AS
+from harness.backends.endpoint.ownserver import Order, OwnServer
+from harness.backends.vllm.engine import Start
+from harness.keptserver import free_ports
 from harness.modelfacts import ModelFacts, read_model_facts
 from harness.text.engine import EngineRequest, Prompt
 from harness.text.request import Endpoint, TextRequest
@@ -44,7 +47,7 @@ from model_speed import Comparison, print_table
 
 PACKAGES = ("guidellm==0.8.1", "torch==2.13.0")
 """guidellm needs torch, of which a build for processors will do."""
-MODEL, SERVED_AS, MOST_APART = "smollm2", "model", 0.10
+MODEL, MOST_APART = "smollm2", 0.10
 START_LIMIT_S, RUN_LIMIT_S, REQUEST_LIMIT_S, INSTALL_LIMIT_S = 600.0, 900.0, 300.0, 1800.0
 LONGEST = 512
 QUIET = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "DO_NOT_TRACK": "1", "GUIDELLM__MAX_WORKER_PROCESSES": "1"}
@@ -149,15 +152,19 @@ class Bench:
 def served(given: argparse.Namespace, facts: ModelFacts, cores: tuple[int, int], folder: Path) -> Iterator[str]:
     """Start the server on the first of two cores, leave this process on the second; yields the server's address."""
     assert facts.folder is not None
-    os.sched_setaffinity(0, {cores[0]})
-    server = VllmServer(
-        Start(python=given.server, model=facts.folder, precision=given.precision, in_flight=8, cache_gib=1,
-              longest=LONGEST, threads=1, cores=cores[:1]),
-        folder,
+    start, (port,) = Start(
+        python=given.server, model=facts.folder, precision=given.precision, in_flight=8, cache_gib=1, longest=LONGEST,
+        threads=1, cores=cores[:1],
+    ), free_ports(1)  # fmt: skip
+    order = Order(
+        name="vLLM's server", port=port, command=start.arguments(port), environment=start.environment(folder),
+        log=folder / "vllm.log", remedy="cm run script --tags=get,vllm,server makes it", ready_s=START_LIMIT_S,
     )  # fmt: skip
+    os.sched_setaffinity(0, {cores[0]})
+    server = OwnServer(order)
     os.sched_setaffinity(0, {cores[1]})
     try:
-        server.wait_ready(START_LIMIT_S)
+        server.wait_ready()
         yield f"http://127.0.0.1:{server.port}"
     finally:
         server.stop()
