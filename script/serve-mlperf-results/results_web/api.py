@@ -110,7 +110,8 @@ class _Cells(dict[str, str]):
 
 _SPECIAL: Final = re.compile(r'[",\r\n]')
 _AS_IT_IS: Final = tuple(name for name in Row._fields if name not in NOT_IN_CSV)
-_NUMBERS: Final = frozenset(("accelerator_count", "nodes", "value"))
+_SAFE: Final = frozenset(("id", "accelerator_count", "nodes", "value"))
+"""What has no character that means something in a table: ids are made here, the others are numbers."""
 CSV_HEADINGS: Final = (*_AS_IT_IS, "valid", "better", "labels", "url")
 _VERDICTS: Final = {True: "VALID", False: "INVALID", None: ""}
 _BETTER: Final = {True: "higher", False: "lower"}
@@ -122,7 +123,7 @@ def csv_text(batches: Iterable[Sequence[Row]], link: Links) -> bytes:
     for rows in batches:
         columns = dict(zip(Row._fields, zip(*rows, strict=True), strict=bool(rows)))
         texts: list[Iterable[str]] = [
-            map(repr if name in _NUMBERS else cells.__getitem__, columns.get(name, ())) for name in _AS_IT_IS
+            map(str if name in _SAFE else cells.__getitem__, columns.get(name, ())) for name in _AS_IT_IS
         ]
         texts += [
             map(_VERDICTS.__getitem__, columns.get("valid", ())),

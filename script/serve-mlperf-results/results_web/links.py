@@ -24,7 +24,7 @@ def round_url(kind: str, round_name: str) -> str:
 
 
 def _safe(word: str) -> str:
-    return quote(word, safe="", errors="replace")
+    return word if word.isascii() and word.isalnum() else quote(word, safe="", errors="replace")
 
 
 class Links(Protocol):
