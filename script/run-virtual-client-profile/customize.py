@@ -34,9 +34,10 @@ HINT = "hint: cm run script --tags=run,virtual-client,profile,_plan --profile=FI
 DEFAULT_PROFILE = "PERF-GPU-MLPERF.json"
 
 
-def given_texts(env: dict[str, Any]) -> dict[str, str]:
-    """The inputs of the call by name, in lower case without the prefix of their env keys."""
-    return {key[len(PREFIX) :].lower(): str(value or "") for key, value in env.items() if key.startswith(PREFIX)}
+def given_texts(i: dict[str, Any]) -> dict[str, str]:
+    """The inputs of the call by name, in lower case without the prefix of their env keys; reads no other key."""
+    keys = [key for key in i["meta"]["input_mapping"].values() if i["env"].get(key)]
+    return {key[len(PREFIX) :].lower(): str(i["env"][key]) for key in keys}
 
 
 def read_profile(text: str, here: Path) -> Profile:
@@ -91,7 +92,7 @@ def read_call(i: dict[str, Any]) -> StepList:
     """The steps of the call. Raises ProfileError with everything that is wrong."""
     env = i["env"]
     here = Path(env.get("CM_TMP_CURRENT_PATH") or Path.cwd())
-    given = given_texts(env)
+    given = given_texts(i)
     problems: list[str] = []
     options, profile = Options(), None
     try:

@@ -12,6 +12,7 @@ from typing import Any
 import metadata_builder as made
 import pytest
 from helpers import TemporaryHome
+from recipe_engine.rules.conditions import Unknown, WatchedEnv
 from recipe_loader import RECIPES, exported, load_module, load_recipe, recipe_meta
 
 for alias in ("get-machine-lib", "get-mlperf-results-lib", "get-mlperf-benchmark-config"):
@@ -81,13 +82,21 @@ def call(inside: Path, hook_input, capsys):
         env |= {META["input_mapping"][name]: value for name, value in inputs.items()}
         env |= META["variations"][variation]["env"] if variation else {}
         cm = cm or Cm()
-        i = hook_input(env, automation=cm, machine=Linux())
+        i = hook_input(env, automation=cm, machine=Linux(), meta=META)
         answer = getattr(recipe, hook)(i)
         printed = capsys.readouterr()
         return {**answer, "env": i["env"], "state": i["state"], "calls": cm.calls, "text": printed.out,
                 "said": printed.err}  # fmt: skip
 
     return make
+
+
+def test_a_plan_reads_no_key_that_a_dependency_has_yet_to_set(hook_input) -> None:
+    unknown = Unknown(rules=(("CM_MLPERF_CONFIG_*", "get-mlperf-benchmark-config"),))
+    env = WatchedEnv({"CM_VIRTUAL_CLIENT_PROFILE": "nowhere.json"}, unknown)
+    answer = recipe.plan(hook_input(env, machine=Linux(), meta=META))
+    assert answer["return"] == 1 and "nowhere.json" in answer["error"]
+    assert not env.read_unknown
 
 
 def profile(*actions: dict[str, Any], **more: Any) -> dict[str, Any]:
