@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-SCRIPTS = ("get-mlperf-results-lib", "get-mlperf-results-store-lib", "check-mlperf-submission", "serve-mlperf-results")
+SCRIPTS = ("get-mlperf-results-lib", "get-mlperf-results-store-lib", "check-mlperf-submission", "run-mlperf-curve",
+           "serve-mlperf-results")  # fmt: skip
 for folder in (*(ROOT / "script" / name for name in SCRIPTS), ROOT / "tests" / "e2e", ROOT / "tests" / "store"):
     if str(folder) not in sys.path:
         sys.path.append(str(folder))

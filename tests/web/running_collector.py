@@ -13,7 +13,8 @@ from pathlib import Path
 
 from web_builder import ROOT
 
-PACKAGES = ("serve-mlperf-results", "get-mlperf-results-lib", "get-mlperf-results-store-lib", "check-mlperf-submission")
+PACKAGES = ("serve-mlperf-results", "get-mlperf-results-lib", "get-mlperf-results-store-lib", "check-mlperf-submission",
+            "run-mlperf-curve")  # fmt: skip
 
 
 @dataclass
