@@ -147,6 +147,7 @@ FORGERIES: tuple[tuple[str, str, Callable[[Files], None]], ...] = (
     ("V12", OFFLINE, _field(RESULT, "valid", "run", "execution_mode", "value")),
     ("V13", OFFLINE, _field(RESULT, 999999.0, "metric", "value")),
     ("V13", OFFLINE, _field(RESULT, "samples/h", "metric", "unit")),
+    ("V13", OFFLINE, _value("qsl_reported_total_count", 60000)),
     ("V13", SERVER, _field(RESULT, False, "valid")),
     ("V13", SERVER, _field(RESULT, 5, "latency", "p99_ns")),
     ("V13", SERVER, _field(RESULT, "Offline", "run", "scenario", "value")),

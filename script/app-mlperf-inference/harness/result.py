@@ -132,11 +132,6 @@ def build_result(config: RunConfig, settings: Settings, log: LoadGenLog, facts: 
         "warm_up": dict(facts.warm_up),
         **record_of_log(log),
         "error_messages": list(log.errors),
-        "sample_counts": {
-            "dataset": log.qsl_total_count,
-            "performance": log.effective.performance_sample_count,
-            "accuracy": log.effective.accuracy_sample_count,
-        },
         "versions": dict(facts.versions),
         "model_sha256": dict(facts.model_sha256),
         "calibration": None if facts.calibration is None else asdict(facts.calibration),

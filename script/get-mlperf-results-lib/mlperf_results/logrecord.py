@@ -8,7 +8,7 @@ from mlperf_results.logs import Json, LoadGenLog
 
 
 def record_of_log(log: LoadGenLog) -> dict[str, Json]:
-    """Return the verdict, the figures and the seeds of a log by their keys in result.json."""
+    """Return the verdict, the figures, the counts of samples and the seeds of a log by their keys in result.json."""
     figure = log.metric if log.tokens is None else log.published
     metric: Json = None
     if figure is not None:
@@ -31,6 +31,11 @@ def record_of_log(log: LoadGenLog) -> dict[str, Json]:
         "query_count": log.query_count,
         "generated_query_count": log.generated_query_count,
         "samples_per_query": log.generated_samples_per_query,
+        "sample_counts": {
+            "dataset": log.qsl_total_count,
+            "performance": log.effective.performance_sample_count,
+            "accuracy": log.effective.accuracy_sample_count,
+        },
         "loadgen_version": log.loadgen_version,
         "seeds": asdict(log.seeds),
     }
