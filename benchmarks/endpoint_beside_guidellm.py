@@ -137,7 +137,7 @@ class Bench:
         return self._read(json.loads(report.read_text(encoding="utf-8"))["benchmarks"][0])
 
     def _read(self, found: dict[str, Any]) -> Seen:
-        """Return guidellm's figures; ends the program where it did not count the tokens that LoadGen was told of."""
+        """Return guidellm's figures; exits with 2 if its token counts are not those that were asked for."""
         answered, metrics = found["requests"]["successful"], found["metrics"]
         counted = sorted((one["prompt_tokens"], one["output_tokens"]) for one in answered)
         lengths = (len(one.tokens) for one in self.prompts if one.tokens is not None)

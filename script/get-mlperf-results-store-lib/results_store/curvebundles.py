@@ -18,14 +18,13 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from mlperf_curves import pointrules as pointrules  # their import enters the rules
-from mlperf_curves import steadyrules as steadyrules
 from mlperf_curves.clientfiles import CONFIG, SUMMARY
 from mlperf_curves.edition import read_edition
 from mlperf_curves.events import read_samples
 from mlperf_curves.fields import ClientFileError, HeldFile, Source
-from mlperf_curves.findings import POINT_RULES, CurveView, Finding, Severity
+from mlperf_curves.findings import CurveView, Finding, Severity
 from mlperf_curves.pointfiles import POINT, PROVENANCE
+from mlperf_curves.pointrules import point_findings
 from mlperf_curves.readtree import NoTree, curves_of, files_of, tree_of_curve
 from mlperf_curves.samples import SAMPLES, EventsError, csv_of
 from mlperf_results.textdocuments import json_object, yaml_mapping
@@ -112,16 +111,10 @@ def _member(place: str, source: Source, sender: Sender) -> CurveMember:
     return CurveMember(f"{folder}/{_AS_JSON.get(name, name)}", as_sent, masked.where)
 
 
-def _findings(curve: CurveView) -> Iterator[Finding]:
-    for point in curve.points:
-        for rule in POINT_RULES.values():
-            yield from rule(point, curve)
-
-
 def _checked(files: Mapping[str, Source]) -> tuple[CurveView, list[Finding]]:
     """The one curve of a bundle, and what its rules find. Raises BundleRefused for what cannot be so."""
     curves, unreadable = curves_of(files, read_edition())
-    findings = [*unreadable, *(finding for curve in curves for finding in _findings(curve))]
+    findings = [*unreadable, *(finding for curve in curves for finding in point_findings(curve))]
     wrong = [one for one in findings if one.severity is Severity.ERROR and one.rule in _CONTRADICTIONS]
     if wrong:
         raise BundleRefused(

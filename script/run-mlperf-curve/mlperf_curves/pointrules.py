@@ -1,4 +1,7 @@
-"""The rules on one point: that config.yaml, point.yaml, the figures and the events say the same (E1-E13, E17-E19)."""
+"""The rules on one point, E1-E13 and E17-E19: that config.yaml, point.yaml, the figures and the events say the same.
+
+E14 is in steadyrules.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from mlperf_curves import steadyrules as steadyrules  # its import enters E14
 from mlperf_curves.clientfiles import CONFIG, SCORES, SUMMARY, Distribution
 from mlperf_curves.findings import POINT_RULES, CurveView, Finding, PointView, Says, rule
 from mlperf_curves.pointfiles import POINT, PROVENANCE
@@ -19,6 +23,13 @@ _LATENCIES = ("ttft", "tpot", "latency")
 _FIXED = ("concurrency", "agentic_inference")
 _NS_PER_S = 1e9
 _NEEDS_EVENTS = "events.jsonl of the point (--events), or its figures in docs/provenance.json"
+
+
+def point_findings(curve: CurveView) -> Iterator[Finding]:
+    """Yield what the rules on points find in each point of a curve."""
+    for point in curve.points:
+        for one_rule in POINT_RULES.values():
+            yield from one_rule(point, curve)
 
 
 def _plain(name: str) -> str:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlperf_curves import pointrules, steadyrules
 from mlperf_curves.clientfiles import CONFIG
 from mlperf_curves.edition import Edition
 from mlperf_curves.filerules import address_findings, file_findings
-from mlperf_curves.findings import POINT_RULES, Finding, Severity
+from mlperf_curves.findings import Finding, Severity
+from mlperf_curves.pointrules import point_findings
 from mlperf_curves.readtree import NOTHING_BESIDE, Beside, NoTree, read_curves, submissions_of
 
 __all__ = [
@@ -20,9 +20,7 @@ __all__ = [
     "CheckReport",
     "NoTree",
     "check_tree",
-    "pointrules",
     "read_curves",
-    "steadyrules",
     "submissions_of",
 ]
 
@@ -54,8 +52,7 @@ def check_tree(folder: Path, edition: Edition, beside: Beside = NOTHING_BESIDE) 
     for curve in curves:
         for point in curve.points:
             findings += address_findings(point.config, f"{point.path}/{CONFIG}")
-            for one_rule in POINT_RULES.values():
-                findings += one_rule(point, curve)
+        findings += point_findings(curve)
     points = sum(len(curve.points) for curve in curves)
     return CheckReport(findings=tuple(sorted(findings, key=_order)), points=points)
 

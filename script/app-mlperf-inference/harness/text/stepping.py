@@ -81,6 +81,19 @@ def cache_gib(request: EngineRequest) -> tuple[int, str]:
     return min(max(1, int(free * _CACHE_PART) // _GIB), _MOST_CACHE_GIB), "a quarter of the free memory"
 
 
+def fitting(name: str, wanted: tuple[int, str], tokens: int, token_bytes: int, limit_gib: int) -> tuple[int, str]:
+    """Return how many of `wanted` requests fit into the memory for keys and values, and who or what set that number.
+
+    Each request takes a cache for `tokens` tokens. name: of the backend. Raises HarnessError where not even one fits.
+    """
+    each, (count, origin) = tokens * token_bytes, wanted
+    possible = limit_gib * _GIB // each
+    if not possible:
+        needed = f"{each / _GIB:.1f} GiB of keys and values for {tokens} tokens"
+        raise HarnessError(f"{name}: one prompt needs {needed}", f"there are {limit_gib}: a larger --kv_cache_gb")
+    return (count, origin) if count <= possible else (possible, "memory for the KV cache")
+
+
 def probe(steps: Steps, prompts: Sequence[Prompt]) -> None:
     """Answer the first prompt up to its second token; raises HarnessError where that does not work."""
     prompt = (*prompts, _PROBE)[0]

@@ -18,7 +18,7 @@ from harness.text.engine import EngineRequest, Listener, Request
 from harness.text.request import Endpoint
 
 MODEL = "model"
-"""What servers are to call their model: its path is nobody's business."""
+"""The model name that requests use, so that they do not hold the path of the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ class OwnServerEngine:
         self._server, self._client, self._settings = server, client, settings
 
     def start(self, listener: Listener) -> None:
-        """Say who is told."""
+        """Start the client; `listener` gets the answers."""
         self._client.start(listener)
 
     def submit(self, requests: Sequence[Request]) -> None:

@@ -20,7 +20,7 @@ from harness.backends.llama_cpp.record import RECORD
 from harness.errors import HarnessError
 from harness.keptserver import free_ports
 from harness.text.engine import EngineRequest
-from harness.text.stepping import cache_gib, places
+from harness.text.stepping import cache_gib, fitting, places
 
 _PROGRAM = Path(__file__).with_name("serve.py")
 _READY_S = 600.0
@@ -58,13 +58,8 @@ def bytes_per_token(config: Path) -> int:
 def slots_of(request: EngineRequest, each: int, limit_gib: int) -> Slots:
     """Return the slots for `each` bytes of a token and `limit_gib` of memory; raises HarnessError where none fits."""
     tokens = -(-(request.longest_prompt + request.sampling.max_tokens) // _PAGE) * _PAGE
-    (count, origin), possible = places(request), (limit_gib << 30) // (tokens * each)
-    if not possible:
-        needed = f"{tokens * each / (1 << 30):.1f} GiB of keys and values for {tokens} tokens"
-        raise HarnessError(f"llama_cpp: one prompt needs {needed}", f"there are {limit_gib}: a larger --kv_cache_gb")
-    return Slots(
-        min(count, possible), origin if count <= possible else "memory for the KV cache", tokens, tokens * each
-    )
+    count, origin = fitting("llama_cpp", places(request), tokens, each, limit_gib)
+    return Slots(count, origin, tokens, tokens * each)
 
 
 def _model(request: EngineRequest) -> Path:

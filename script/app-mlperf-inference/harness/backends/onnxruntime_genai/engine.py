@@ -23,7 +23,7 @@ from mlperf_results.record import Sampling
 from harness.cores import at_cores
 from harness.errors import HarnessError
 from harness.text.engine import EngineRequest, Finish, TextEngine, Tokens
-from harness.text.stepping import Progress, StepEngine, cache_gib, places, probe
+from harness.text.stepping import Progress, StepEngine, cache_gib, fitting, places, probe
 
 CONFIG = "genai_config.json"
 BATCH = 4
@@ -155,22 +155,17 @@ def open_engine(request: EngineRequest) -> TextEngine:
     """Return the engine; raises HarnessError for what it cannot do, and for a model that it cannot open."""
     folder, values = _config(request)
     longest = request.longest_prompt + request.sampling.max_tokens
-    each = (
-        2 * values["num_hidden_layers"] * values["num_key_value_heads"] * values["head_size"] * _FLOAT_BYTES * longest
-    )
-    (wanted, origin), (limit_gib, limit_origin) = places(request), cache_gib(request)
-    possible = (limit_gib << 30) // each
-    if not possible:
-        needed = f"one prompt needs {each / (1 << 30):.1f} GiB of keys and values"
-        raise HarnessError(f"onnxruntime_genai: {needed}", f"there are {limit_gib}: a larger --kv_cache_gb")
-    count = min(wanted, BATCH, possible)
+    each = 2 * values["num_hidden_layers"] * values["num_key_value_heads"] * values["head_size"] * _FLOAT_BYTES
+    wanted, (limit_gib, limit_origin) = places(request), cache_gib(request)
+    if wanted[0] > BATCH:
+        wanted = BATCH, "onnxruntime-genai's batch on a processor"
+    count, origin = fitting("onnxruntime_genai", wanted, longest, each, limit_gib)
     steps = GenAiSteps(_open(folder, request, longest), request.sampling, values["vocab_size"], longest)
     probe(steps, request.probes)
-    why = "memory for the KV cache" if count == possible < BATCH else "onnxruntime-genai's batch on a processor"
     record: dict[str, Json] = {
-        "max_in_flight": {"value": count, "origin": origin if count == wanted else why},
+        "max_in_flight": {"value": count, "origin": origin},
         "batching": {"value": "static", "origin": "onnxruntime-genai on a processor"},
-        "kv_cache_bytes": {"value": count * each, "origin": f"{longest} tokens a request"},
+        "kv_cache_bytes": {"value": count * longest * each, "origin": f"{longest} tokens a request"},
         "kv_cache_limit_gib": {"value": limit_gib, "origin": limit_origin},
         "threads": {"value": request.threads, "origin": "the run"},
         "prefix_caching": {"value": False, "origin": "the rules"},
