@@ -41,6 +41,9 @@ DEVICES = ("cpu", "cuda", "inferentia")
 FIXED = ("pytorch", "synthetic", "tiny")
 """What a benchmark with one model and one data set does not have."""
 
+SERVERS = sorted({one.server for one in BACKENDS.values() if one.server})
+"""Backends whose server others run behind: `_triton,_neuron` is neuron, `_triton` alone Triton with its own models."""
+
 
 def _dependencies(folder: str, record: Record) -> str:
     """Return the `deps` of a benchmark. A fixed one has handles of its own, which source and framework do not touch."""
@@ -119,8 +122,14 @@ def _usual(name: str, record: BackendRecord) -> str:
     return f"    default_variations: {{{rows}}}\n" if rows else ""
 
 
+def _own_variation(name: str) -> str:
+    """Return the variation in the group of backends that stands for one."""
+    return f"{name}_{BACKENDS[name].model_files}" if name in SERVERS else name
+
+
 def of_backend(name: str, record: BackendRecord) -> Iterator[tuple[str, str]]:
-    """Yield a backend's variations with their text: its own, and one for each device that has packages of its own."""
+    """Yield a backend's variations with their text: its own, one for each device that has packages of its own, and for
+    a server's the word for it that does not rule out the others behind it."""
     simulator = SIMULATORS.get(name, "")
     recipes = _packages((), record.recipes, f"      skip_if_env: {{{_SIMULATED.format(name)}}}\n" if simulator else "")
     if simulator:
@@ -128,8 +137,11 @@ def of_backend(name: str, record: BackendRecord) -> Iterator[tuple[str, str]]:
         recipes += also.removeprefix("    deps:\n")
     handles = ("text-model",) if record.is_text else ("benchmark-model", "detection-preprocessed")
     files = [f"      {handle}: {{tags: _{record.model_files}}}\n" for handle in handles]
+    own_name = _own_variation(name)
+    if own_name != name:
+        yield name, f"    default_variations: {{backend: {own_name}}}\n"
     yield (
-        name,
+        own_name,
         (
             ("    adr:\n" + "".join(files) if record.model_files else "")
             + _default(record.is_default and not record.is_text)
@@ -141,7 +153,7 @@ def of_backend(name: str, record: BackendRecord) -> Iterator[tuple[str, str]]:
     for device in record.devices:
         own = tuple(one for one in record.packages if one.device == device)
         if own:
-            yield f"{name},{device}", _packages(own)
+            yield f"{own_name},{device}", _packages(own)
 
 
 def _quantised() -> str:
@@ -238,7 +250,15 @@ def with_choices(text: str) -> str:
 def _with_combinations(head: str) -> str:
     """Return the text with the combinations that cannot be: devices that a backend lacks, what a benchmark lacks."""
     real = [(name, one) for name, one in BACKENDS.items() if not one.stand_in]
-    rows = [f"{device}, {name}" for name, one in real for device in DEVICES if device not in one.devices]
+    rows = [
+        f"{device}, {_own_variation(name)}" for name, one in real for device in DEVICES if device not in one.devices
+    ]
+    rows += [
+        f"{server}, {_key(name)}"
+        for server in SERVERS
+        for name, one in BACKENDS.items()
+        if server not in (name, one.server)
+    ]
     rows += [f"{one.name}, {other}" for one in RECORDS.values() if one.recipes.is_fixed for other in FIXED]
     made = "".join(f"- [{row}]\n" for row in sorted(rows))
     return re.sub(r"(?<=\ninvalid_variation_combinations:\n)(- \[.+\]\n)*", made, head)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mlperf_results.appnames import AppNames, members
+from mlperf_results.appnames import AppNames, app_names, members
 from mlperf_results.backends import BACKENDS
 
 LOADGEN_RECIPE = "get-mlperf-loadgen"
@@ -40,7 +40,8 @@ def backend_library(meta: Mapping[str, Any], backend: str, device: str) -> Mappi
     """The dependency of app-mlperf-inference that installs the library of a backend; None for one without a library."""
     wanted = BACKENDS[backend].library
     variations: Mapping[str, Mapping[str, Any]] = meta["variations"]
-    for name in (f"{backend},{device}", backend):
+    variation = app_names(meta).backend_variations[backend]
+    for name in (f"{variation},{device}", variation):
         for dependency in variations.get(name, {}).get("deps") or ():
             if wanted in (dependency.get("names") or ()):
                 found: Mapping[str, Any] = dependency

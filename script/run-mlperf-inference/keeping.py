@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mlperf_results.appnames import app_names
 from mlperf_results.names import Mode
 
 from .matrix import Config, RunSpec
@@ -119,7 +120,8 @@ def choose(candidates: Sequence[Candidate], *, is_rerun: bool) -> tuple[Choice, 
 
 def dependencies_of(app_meta: Mapping[str, Any], spec: RunSpec) -> tuple[str, ...]:
     """The tags of each dependency of the app recipe that such a run has, with the variations that others add."""
-    chosen = {spec.model, spec.backend, spec.device, spec.precision, spec.source}
+    backend = app_names(app_meta).backend_variations[spec.backend]
+    chosen = {spec.model, backend, spec.device, spec.precision, spec.source}
     variations: Mapping[str, Mapping[str, Any]] = app_meta["variations"]
     blocks = [app_meta]
     pending = [name for name in variations if set(name.split(",")) <= chosen]

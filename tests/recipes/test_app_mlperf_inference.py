@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from helpers import recipe_metas
 from recipe_engine.rules.conditions import Unknown, WatchedEnv
+from recipe_engine.rules.errors import VariationError
+from recipe_engine.rules.schema import parse_recipe
+from recipe_engine.rules.variations import resolve_variations
 from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
 
 for library in ("get-mlperf-results-lib", "get-machine-lib"):
@@ -237,6 +240,27 @@ def test_names_without_a_level_and_other_spellings_stand_for_the_first_level():
     stems = {record.name: record.names[0] for record in RECORDS.values() if record.levels}
     spellings = {text: record.names[0] for record in RECORDS.values() for text in record.spellings}
     assert aliases == {**stems, **spellings} and aliases["resnet"] == "resnet50"
+
+
+@pytest.mark.parametrize(
+    ("asked", "backend"),
+    [
+        ("triton", "triton"), ("neuron", "neuron"), ("triton,neuron", "neuron"), ("neuron,triton", "neuron"),
+        ("triton,neuron_simulated", "neuron_simulated"), ("null", "null"), ("", "onnxruntime"),
+    ],
+)  # fmt: skip
+def test_triton_may_be_named_beside_what_runs_behind_it(asked, backend):
+    parsed = parse_recipe(META, RECIPES / "app-mlperf-inference", RECIPES.parent)
+    applied = resolve_variations(parsed, ["bert-99", *filter(None, asked.split(","))], ())
+    envs = [META["variations"][row.name].get("env", {}) for row in applied]
+    assert [env["CM_MLPERF_BACKEND"] for env in envs if "CM_MLPERF_BACKEND" in env] == [backend]
+
+
+@pytest.mark.parametrize("other", sorted(set(KNOWN.backends) - {"triton", "neuron", "neuron_simulated"}))
+def test_triton_is_not_named_beside_what_does_not_run_behind_it(other):
+    recipe_of_app = parse_recipe(META, RECIPES / "app-mlperf-inference", RECIPES.parent)
+    with pytest.raises(VariationError, match=f"the variations _triton, _{other} do not go together"):
+        resolve_variations(recipe_of_app, ["bert-99", "triton", other], ())
 
 
 def test_every_group_has_one_default_but_those_that_mean_all_where_nothing_is_given():

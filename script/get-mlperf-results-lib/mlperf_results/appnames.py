@@ -17,9 +17,11 @@ PRECISION_ALIASES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppNames:
-    """The members of the recipe's variation groups, sorted.
+    """What the recipe's variation groups choose from, sorted.
 
-    aliases: further names of models. forbidden: sets of names that do not go together.
+    backend_variations: each backend with its member of the group, which for a server's has a longer name: `_triton`
+    may stand beside the backends behind that server. aliases: further names of models. forbidden: sets of names that do
+    not go together.
     """
 
     models: tuple[str, ...]
@@ -29,20 +31,26 @@ class AppNames:
     sources: tuple[str, ...]
     aliases: Mapping[str, str]
     forbidden: tuple[frozenset[str], ...]
+    backend_variations: Mapping[str, str]
 
 
 def app_names(meta: Mapping[str, Any]) -> AppNames:
     """Return the names that the content of app-mlperf-inference's `_cm.yaml` gives."""
     variations: Mapping[str, Mapping[str, Any]] = meta["variations"]
     models = members(meta, "model")
+    chosen = {name: str(variations[name]["env"]["CM_MLPERF_BACKEND"]) for name in members(meta, "backend")}
     return AppNames(
         models=models,
-        backends=members(meta, "backend"),
+        backends=tuple(sorted(chosen.values())),
         devices=members(meta, "device"),
         precisions=members(meta, "precision"),
         sources=members(meta, "source"),
         aliases={name: block["alias"] for name, block in variations.items() if block.get("alias") in models},
-        forbidden=tuple(frozenset(names) for names in meta.get("invalid_variation_combinations") or ()),
+        forbidden=tuple(
+            frozenset(chosen.get(name, name) for name in names)
+            for names in meta.get("invalid_variation_combinations") or ()
+        ),
+        backend_variations={backend: name for name, backend in chosen.items()},
     )
 
 

@@ -304,7 +304,8 @@ class BackendRecord:
     is_text: it answers prompts token by token (harness/text/engine.py); run.json then has `text`. is_remote: a server
     that is not this tool's answers; it needs no file of a model.
     unfit: devices that it cannot use, each with the reason. image: a container that has it. only_with: the field of a
-    benchmark's record without which it does not run it; empty: it runs all.
+    benchmark's record without which it does not run it; empty: it runs all. server: the backend whose server it runs
+    behind, so that the variations of both may be named together.
     """
 
     framework: str | None
@@ -330,3 +331,4 @@ class BackendRecord:
     unfit: Mapping[str, str] = field(default_factory=dict)
     image: str = ""
     only_with: str = ""
+    server: str = ""

@@ -17,6 +17,7 @@ RECORD = BackendRecord(
     recipes=("get,triton,server,_neuron",),
     is_served=True,
     only_with="neuron_batch",
+    server="triton",
     unfit={
         "cpu": "it runs on AWS Inferentia; --simulate=neuron proves the path on the processor",
         "cuda": "it runs on AWS Inferentia",

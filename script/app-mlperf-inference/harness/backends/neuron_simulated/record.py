@@ -14,6 +14,7 @@ RECORD = BackendRecord(
     recipes=("get,triton,server,_neuron-simulated",),
     is_served=True,
     only_with="neuron_batch",
+    server="triton",
     stand_in="SIMULATED Neuron: the processor computed, no AWS Inferentia; says nothing of its speed or its compiler",
     simulates="neuron",
 )
