@@ -385,6 +385,13 @@ def test_an_error_that_several_steps_end_with_is_told_once_with_every_way_to_it(
     assert [line for line in lines if line.startswith("  also:")] == ["  also: main-step -> get-second -> get-data"]
 
 
+@pytest.mark.parametrize("names", ["plan = preprocess", "plan = plan_reuse = preprocess"])
+def test_a_plan_hook_may_be_another_name_of_preprocess(home: TemporaryHome, names: str) -> None:
+    hook = f"def preprocess(i):\n    return {{'return': 1, 'error': 'get it by hand'}}\n\n{names}\n"
+    home.recipe("get-data", customize=hook)
+    assert [error.message for error in plan_of(home, tags="get,data").errors] == ["get-data: get it by hand"]
+
+
 def test_the_line_that_runs_a_failed_step_again_holds_known_values_only(home: TemporaryHome) -> None:
     home.recipe("get-tool", {"new_env_keys": ["CM_TOOL", "+PATH"]}, run_sh="echo CM_TOOL=2 > tmp-run-env.out\n")
     fails = "def plan(i):\n    return {'return': 1, 'error': 'no'}\n"

@@ -33,7 +33,7 @@ from ..rules.env import (
 )
 from ..rules.model import CacheEntry, Configured, Phase, Recipe, StepResult
 from ..running.context import StepContext
-from ..running.hooks import FILE_NAME
+from ..running.hooks import FILE_NAME, defines
 from .plan import PlanTree
 from .planned_store import PlannedStore
 
@@ -62,8 +62,8 @@ class RecipeTexts:
         return self._names[recipe.path]
 
     def has_function(self, recipe: Recipe, name: str) -> bool:
-        """Whether customize.py defines a function of this name at its top level."""
-        return f"\ndef {name}(" in "\n" + self.of(recipe).get(FILE_NAME, "")
+        """Whether customize.py has a hook of this name."""
+        return defines(self.of(recipe).get(FILE_NAME, ""), name)
 
 
 class Planner(Protocol):

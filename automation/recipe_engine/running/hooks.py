@@ -95,7 +95,12 @@ def has_hook(recipe: Recipe, name: str) -> bool:
         text = (recipe.path / FILE_NAME).read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return False
-    return re.search(rf"^def {name}\(", text, re.MULTILINE) is not None
+    return defines(text, name)
+
+
+def defines(text: str, name: str) -> bool:
+    """Whether the text of a customize.py has a hook of this name at its top level: a function, or a name for one."""
+    return re.search(rf"^(?:def {name}\(|(?:\w+ = )*{name} = )", text, re.MULTILINE) is not None
 
 
 def names_input(recipe: Recipe, name: str) -> bool:
