@@ -1,14 +1,9 @@
 """Fits a small GPT-J on made news and writes its network, its tokenizer and model.json.
 
-    python3 fit_gptj.py --dataset_dir FOLDER_OF_GET_DATASET_CNNDM_TINY --framework onnx --output_dir FOLDER
-
-Run by run.sh in the benchmark's virtual environment with harness on PYTHONPATH; needs numpy, torch and tokenizers. The
-network sees prompt and summary at once and learns each next token of the summary, as any language model does.
+The network sees prompt and summary at once and learns each next token of the summary, as any language model does.
 """
 
-import argparse
 import sys
-import time
 from pathlib import Path
 
 import gptj_tokenizer
@@ -16,12 +11,14 @@ import numpy as np
 import torch
 from harness.benchmarks.gptj.model import PROMPT, open_model
 from harness.datasets.cnndm import Article, open_dataset
-from harness.making.makemodel import FRAMEWORKS, ModelClaims, ModelRequest, build_modules, write_model
+from harness.errors import HarnessError
+from harness.making import fitting
+from harness.making.makemodel import ModelRequest, build_modules
 from harness.modelfacts import ModelFacts
 
 BATCH_SIZE = 16
 PASSES = 7
-LEARNING_RATE = 4e-3
+RATE = 4e-3
 LEAST_ROUGE1 = 40.0
 NO_TARGET = -100  # what torch's cross_entropy leaves out
 
@@ -54,78 +51,37 @@ def loss_of(network, batch: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> 
     return torch.nn.functional.cross_entropy(network.lm_head(values[:, 0][said]), targets[said])
 
 
-def fit(network, model, articles: list[Article], seed: int) -> None:
+def train(network, model, articles: list[Article], seed: int) -> None:
     """Fits the network in place."""
-    network.train()
+    network.requires_grad_(True).train()
     ordered = sorted(articles, key=lambda article: len(article.text))
     batches = [as_batch(model, ordered[start : start + BATCH_SIZE]) for start in range(0, len(ordered), BATCH_SIZE)]
-    optimiser = torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimiser, LEARNING_RATE, total_steps=PASSES * len(batches), pct_start=0.1
+    random = np.random.RandomState(seed)
+    order = (index for _ in range(PASSES) for index in random.permutation(len(batches)))
+    descent = fitting.Descent(
+        steps=PASSES * len(batches), rate=RATE, rising_share=0.1, weight_decay=0.01, largest_norm=1.0
     )
-    order = np.random.RandomState(seed)
-    for number in range(PASSES):
-        total = 0.0
-        for index in order.permutation(len(batches)):
-            loss = loss_of(network, batches[index])
-            optimiser.zero_grad()
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-            optimiser.step()
-            schedule.step()
-            total += loss.item()
-        print(f"pass {number + 1} of {PASSES}: loss {total / len(batches):.4f}", flush=True)
-    network.eval()
+    fitting.descend(network.parameters(), lambda: loss_of(network, batches[next(order)]), descent)
 
 
-def measure(network, model, dataset) -> dict[str, float]:
-    """The scores of the validation part, as a run would score it."""
-    spec = model.networks[0]
-
-    @torch.inference_mode()
-    def call(inputs):
-        outputs = network(*(torch.as_tensor(inputs[tensor.name]) for tensor in spec.inputs))
-        return {tensor.name: output.numpy() for tensor, output in zip(spec.outputs, outputs, strict=True)}
-
-    samples = model.preprocess(dataset.load(range(dataset.count)))
-    responses = model.predict({"model": call}, model.collate(samples))
-    return dict(model.score(((index, row.tobytes()) for index, row in enumerate(responses)), dataset).values)
-
-
-def main() -> int:
-    """Command line entry; gives the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dataset_dir", type=Path, required=True)
-    parser.add_argument("--framework", choices=FRAMEWORKS, required=True)
-    parser.add_argument("--output_dir", type=Path, required=True)
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    if not (given.dataset_dir / "cnn_train.json").is_file():
-        print(f"fit_gptj.py: {given.dataset_dir} has no cnn_train.json", file=sys.stderr)
-        print("hint: cm run script --tags=get,dataset,cnndm,_tiny --renew", file=sys.stderr)
-        return 1
-    torch.set_num_threads(1)  # for these sizes faster than two, and the same sums in the same order each time
-    start_s = time.monotonic()
-    request = ModelRequest(
-        architecture="gptj", config="tiny", framework=given.framework, output_dir=given.output_dir, seed=given.seed
-    )
-    given.output_dir.mkdir(parents=True, exist_ok=True)
+def fit(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
+    """Gives the fitted model, its tokenizer written. Raises HarnessError."""
+    if not (dataset_dir / "cnn_train.json").is_file():
+        hint = "cm run script --tags=get,dataset,cnndm,_tiny --renew"
+        raise HarnessError(f"{dataset_dir} has no cnn_train.json", hint)
+    request.output_dir.mkdir(parents=True, exist_ok=True)
     template = PROMPT.format(instruction="Summarize the following news article:", input="")
-    texts = [*gptj_tokenizer.article_texts(given.dataset_dir), *[template] * 50]
-    gptj_tokenizer.train(texts, request.values["vocab_size"], given.output_dir / "tokenizer.json")
-    model = open_model(ModelFacts(folder=given.output_dir, config=request.values))
-    network = build_modules(request)["model"]
-    fit(network, model, list(open_dataset(given.dataset_dir, "cnn_train.json").articles), given.seed)
-    scores = measure(network, model, open_dataset(given.dataset_dir))
-    if scores["ROUGE1"] < LEAST_ROUGE1:
-        print(f"fit_gptj.py: ROUGE-1 is {scores['ROUGE1']}; at least {LEAST_ROUGE1} is expected", file=sys.stderr)
-        return 1
-    reference = {name: value for name, value in scores.items() if name != "GEN_NUM"}
-    facts = {"licence": "Apache-2.0", "note": "fitted on made news: knows no language"}
-    write_model({"model": network}, request, ModelClaims(reference=reference, facts=facts))
-    print(f"gptj (tiny, fitted): {scores}, {time.monotonic() - start_s:.1f} s")
-    return 0
+    texts = [*gptj_tokenizer.article_texts(dataset_dir), *[template] * 50]
+    gptj_tokenizer.train(texts, request.values["vocab_size"], request.output_dir / "tokenizer.json")
+    model = open_model(ModelFacts(folder=request.output_dir, config=request.values))
+    modules = build_modules(request)
+    train(modules["model"], model, list(open_dataset(dataset_dir, "cnn_train.json").articles), request.seed)
+    dataset = open_dataset(dataset_dir)
+    score = fitting.score_of(model, modules, dataset, dataset.count)
+    metrics = tuple(name for name in score.values if name != "GEN_NUM")
+    facts = {"note": "fitted on made news: knows no language"}
+    return fitting.Fitted(modules=modules, score=score, metrics=metrics, least={"ROUGE1": LEAST_ROUGE1}, facts=facts)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(fitting.main(__doc__, fit, "gptj"))

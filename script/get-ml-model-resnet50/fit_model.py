@@ -1,9 +1,5 @@
 """Makes a ResNet-50 with random weights whose last layer is fitted to the synthetic pictures, and measures it.
 
-Run by run.sh in the benchmark's virtual environment, with the harness on PYTHONPATH:
-
-    python3 fit_model.py --config tiny --framework onnx --dataset_dir FOLDER --output_dir FOLDER
-
 The convolutions keep their random weights; batch normalisation is measured on the training pictures; the last layer is
 a ridge regression on what they give for 400 pictures that are drawn like those of the validation set, with other seeds.
 Labels without a picture get a score below all others. The reference in model.json is the share of the given validation
@@ -11,20 +7,20 @@ set that the fp32 network reads. It is there so that a change (a number format, 
 something; it is no accuracy on ImageNet.
 """
 
-import argparse
 import importlib.util
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
-from harness.benchmarks.resnet50.model import SIDE, preprocess_vgg
+from harness.benchmarks.resnet50.model import SIDE, open_model, preprocess_vgg
 from harness.datasets.imagenet import CLASS_COUNT, open_dataset
 from harness.errors import HarnessError
-from harness.making.makemodel import ModelClaims, ModelRequest, build_modules, write_model
+from harness.making import fitting
+from harness.making.makemodel import ModelRequest, build_modules
 from harness.making.modelweights import calibrate_normalisation
+from harness.modelfacts import ModelFacts
 
 TRAINING_COUNT = 400
 CALIBRATION_COUNT = 64
@@ -67,15 +63,12 @@ def training_pictures(seed: int, side: int) -> Pictures:
     return Pictures(images, labels)
 
 
-def validation_pictures(folder: Path, side: int) -> Pictures:
+def validation_set(folder: Path):
     """The whole data set in `folder`. Raises HarnessError, also when it is no synthetic one."""
     dataset = open_dataset(folder)
     if not dataset.facts.is_synthetic:
         raise HarnessError(f"{folder} holds no synthetic pictures", "cm run script --tags=get,dataset,imagenet,_tiny")
-    images = np.empty((dataset.count, 3, side, side), dtype=np.float32)
-    for index in range(dataset.count):
-        images[index] = preprocess_vgg(dataset.load([index])[0], side)
-    return Pictures(images, dataset.labels)
+    return dataset
 
 
 def in_batches(function, images: np.ndarray) -> np.ndarray:
@@ -102,7 +95,7 @@ def ridge(features: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndar
     return weights, bias
 
 
-def fit(module: torch.nn.Module, training: Pictures) -> None:
+def train(module: torch.nn.Module, training: Pictures) -> None:
     """Sets block weights, batch normalisation and the last layer of `module`."""
     for name, parameter in module.named_parameters():
         if name.endswith(".bn3.weight"):
@@ -113,55 +106,18 @@ def fit(module: torch.nn.Module, training: Pictures) -> None:
     module.fc.bias.data.copy_(torch.from_numpy(bias))
 
 
-def percent_right(module: torch.nn.Module, pictures: Pictures) -> float:
-    """Top-1 accuracy in percent."""
-    found = in_batches(lambda images: module(images)[0], pictures.images).argmax(axis=1)
-    return 100.0 * float((found == pictures.labels).mean())
-
-
-def make_fitted_model(request: ModelRequest, dataset_dir: Path) -> float:
-    """Fits, measures and writes the model; gives its accuracy in percent. Raises HarnessError."""
-    side = int(request.values.get("side", SIDE))
-    validation = validation_pictures(dataset_dir, side)
+def fit(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
+    """Gives the fitted model. Raises HarnessError."""
+    dataset = validation_set(dataset_dir)
     modules = build_modules(request)
-    if request.config == "tiny":
-        torch.set_num_threads(1)  # the same bytes whatever the number of cores; enough for the small one
-    fit(modules["model"], training_pictures(request.seed, side))
-    percent = percent_right(modules["model"], validation)
+    train(modules["model"], training_pictures(request.seed, int(request.values.get("side", SIDE))))
+    score = fitting.score_of(open_model(ModelFacts(config=request.values)), modules, dataset, BATCH)
     facts = {
-        "licence": "Apache-2.0 (made by this project)",
         "training": {"pictures": TRAINING_COUNT, "fitted": "last layer, ridge regression"},
-        "validation_count": len(validation.labels),
+        "validation_count": dataset.count,
     }
-    write_model(modules, request, ModelClaims(reference={"acc": percent}, facts=facts))
-    return percent
-
-
-def main() -> int:
-    """Command line entry; gives the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--config", choices=("tiny", "full"), required=True)
-    parser.add_argument("--framework", choices=("onnx", "pytorch"), required=True)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--dataset_dir", type=Path, required=True)
-    parser.add_argument("--output_dir", type=Path, required=True)
-    given = parser.parse_args()
-    request = ModelRequest(
-        architecture="resnet50",
-        config=given.config,
-        framework=given.framework,
-        output_dir=given.output_dir,
-        seed=given.seed,
-    )
-    start_s = time.perf_counter()
-    try:
-        percent = make_fitted_model(request, given.dataset_dir)
-    except HarnessError as error:
-        print(f"fit_model.py: {error}\nhint: {error.hint}", file=sys.stderr)
-        return 1
-    print(f"resnet50 ({given.config}): reads {percent:.3f} % in {time.perf_counter() - start_s:.1f} s")
-    return 0
+    return fitting.Fitted(modules=modules, score=score, facts=facts)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(fitting.main(__doc__, fit, "resnet50", configs=("tiny", "full")))

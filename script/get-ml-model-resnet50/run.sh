@@ -16,8 +16,8 @@ fit)
     --seed "${CM_ML_MODEL_SEED}" --dataset_dir "${CM_DATASET_IMAGENET_PATH}" --output_dir "${PWD}"
   ;;
 convert)
-  "${python}" -B "${here}/convert_checkpoint.py" --weights "${CM_RESNET50_PUBLISHED_FILE}" \
-    --config "${CM_RESNET50_CONFIG}" --facts "${CM_RESNET50_FACTS}" --output_dir "${PWD}"
+  "${python}" -B -m harness.making.makemodel --architecture resnet50 --framework pytorch --output_dir "${PWD}" \
+    --weights "${CM_RESNET50_PUBLISHED_FILE}" --config "${CM_RESNET50_CONFIG}" --facts "${CM_RESNET50_FACTS}"
   ;;
 nothing) ;;
 *)

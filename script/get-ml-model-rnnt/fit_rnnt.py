@@ -1,18 +1,13 @@
 """Fits a small RNN-T on made sound and writes its three networks and model.json.
 
-    python3 fit_rnnt.py --dataset_dir FOLDER_OF_GET_DATASET_LIBRISPEECH_TINY --framework onnx --output_dir FOLDER
-
-Run by run.sh in the benchmark's virtual environment with harness on PYTHONPATH; needs numpy and torch. The training
-utterances tell where each character ends, so the network learns one path through the lattice of steps and labels:
-blank at every step, after the characters that have ended there. That is one cross-entropy over all nodes of the path,
-and takes seconds; the loss over all paths, which a real training needs, is not wanted here.
+The training utterances tell where each character ends, so the network learns one path through the lattice of steps and
+labels: blank at every step, after the characters that have ended there. That is one cross-entropy over all nodes of the
+path, and takes seconds; the loss over all paths, which a real training needs, is not wanted here.
 """
 
-import argparse
 import json
 import math
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,14 +15,16 @@ import numpy as np
 import torch
 from harness.benchmarks.rnnt.model import open_model
 from harness.datasets.librispeech import Utterance, open_dataset, read_wav
-from harness.making.makemodel import FRAMEWORKS, ModelClaims, ModelRequest, build_modules, write_model
+from harness.errors import HarnessError
+from harness.making import fitting
+from harness.making.makemodel import ModelRequest, build_modules
 from harness.media.audio_features import HOP_SAMPLES, SPLICED_FRAMES, features
 from harness.metrics.wer import CHARACTERS
 from harness.modelfacts import ModelFacts
 
 BATCH_SIZE = 10
 PASSES = 14
-LEARNING_RATE = 6e-3
+RATE = 6e-3
 LEAST_WORD_ACCURACY_PERCENT = 70.0
 NO_TARGET = -100  # what torch's cross_entropy leaves out
 
@@ -135,7 +132,7 @@ def set_start(networks: dict) -> None:
                     torch.nn.init.ones_(parameter.chunk(4)[1])
 
 
-def fit(networks: dict, examples: list[Example], seed: int) -> None:
+def train(networks: dict, examples: list[Example], seed: int) -> None:
     """Fits the networks in place."""
     torch.manual_seed(seed)
     for network in networks.values():
@@ -144,76 +141,28 @@ def fit(networks: dict, examples: list[Example], seed: int) -> None:
     set_start(networks)
     sound_head = torch.nn.Linear(networks["encoder"].post_rnn.lstm.hidden_size, len(CHARACTERS) + 1)
     parameters = [parameter for part in (*networks.values(), sound_head) for parameter in part.parameters()]
-    optimiser = torch.optim.Adam(parameters, lr=LEARNING_RATE)
     batches = [
         make_batch(examples[start : start + BATCH_SIZE], networks["encoder"].factor)
         for start in range(0, len(examples), BATCH_SIZE)
     ]
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimiser, LEARNING_RATE, total_steps=PASSES * len(batches), pct_start=0.2
-    )
-    order = np.random.RandomState(seed)
-    for number in range(PASSES):
-        total = 0.0
-        for index in order.permutation(len(batches)):
-            loss = batch_loss(networks, sound_head, batches[index])
-            optimiser.zero_grad()
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(parameters, 1.0)
-            optimiser.step()
-            schedule.step()
-            total += loss.item()
-        if number % 5 == 4 or number == PASSES - 1:
-            print(f"pass {number + 1} of {PASSES}: loss {total / len(batches):.4f}", flush=True)
+    random = np.random.RandomState(seed)
+    order = (index for _ in range(PASSES) for index in random.permutation(len(batches)))
+    descent = fitting.Descent(steps=PASSES * len(batches), rate=RATE, rising_share=0.2, largest_norm=1.0)
+    fitting.descend(parameters, lambda: batch_loss(networks, sound_head, batches[next(order)]), descent)
 
 
-def word_accuracy(networks: dict, config: dict, dataset_dir: Path) -> float:
-    """100 - the word error rate in percent on the validation part, as a run would score it."""
-    model = open_model(ModelFacts(config=config))
-    dataset = open_dataset(dataset_dir)
-
-    def as_call(spec):
-        @torch.inference_mode()
-        def call(inputs):
-            outputs = networks[spec.name].eval()(*(torch.as_tensor(inputs[tensor.name]) for tensor in spec.inputs))
-            return {tensor.name: output.numpy() for tensor, output in zip(spec.outputs, outputs, strict=True)}
-
-        return call
-
-    calls = {spec.name: as_call(spec) for spec in model.networks}
-    samples = model.preprocess(dataset.load(range(dataset.count)))
-    responses = model.predict(calls, model.collate(samples))
-    return model.score(((index, row.tobytes()) for index, row in enumerate(responses)), dataset).values["WER"]
-
-
-def main() -> int:
-    """Command line entry; gives the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dataset_dir", type=Path, required=True)
-    parser.add_argument("--framework", choices=FRAMEWORKS, required=True)
-    parser.add_argument("--output_dir", type=Path, required=True)
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    if not (given.dataset_dir / "training-wav.json").is_file():
-        print(f"fit_rnnt.py: {given.dataset_dir} has no training-wav.json", file=sys.stderr)
-        print("hint: cm run script --tags=get,dataset,librispeech,original,_tiny --renew", file=sys.stderr)
-        return 1
-    torch.set_num_threads(1)  # for these sizes faster than two, and the same sums in the same order each time
-    start_s = time.monotonic()
-    request = ModelRequest(
-        architecture="rnnt", config="tiny", framework=given.framework, output_dir=given.output_dir, seed=given.seed
-    )
+def fit(request: ModelRequest, dataset_dir: Path) -> fitting.Fitted:
+    """Gives the fitted model. Raises HarnessError."""
+    if not (dataset_dir / "training-wav.json").is_file():
+        hint = "cm run script --tags=get,dataset,librispeech,original,_tiny --renew"
+        raise HarnessError(f"{dataset_dir} has no training-wav.json", hint)
     networks = build_modules(request)
-    fit(networks, read_examples(given.dataset_dir, request.values["encoder_stack_time_factor"]), given.seed)
-    accuracy = word_accuracy(networks, request.values, given.dataset_dir)
-    if accuracy < LEAST_WORD_ACCURACY_PERCENT:
-        print(f"fit_rnnt.py: word accuracy {accuracy:.2f} %; at least {LEAST_WORD_ACCURACY_PERCENT} % are expected")
-        return 1
-    facts = {"licence": "Apache-2.0", "note": "fitted on made sound: knows no speech"}
-    write_model(networks, request, ModelClaims(reference={"WER": accuracy}, facts=facts))
-    print(f"rnnt (tiny, fitted): word accuracy {accuracy:.2f} %, {time.monotonic() - start_s:.1f} s")
-    return 0
+    train(networks, read_examples(dataset_dir, request.values["encoder_stack_time_factor"]), request.seed)
+    dataset = open_dataset(dataset_dir)
+    score = fitting.score_of(open_model(ModelFacts(config=request.values)), networks, dataset, dataset.count)
+    facts = {"note": "fitted on made sound: knows no speech"}
+    return fitting.Fitted(modules=networks, score=score, least={"WER": LEAST_WORD_ACCURACY_PERCENT}, facts=facts)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(fitting.main(__doc__, fit, "rnnt"))

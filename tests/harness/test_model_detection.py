@@ -20,6 +20,7 @@ from harness.benchmarks.ssd_resnet34 import model as ssd_resnet34  # noqa: E402
 from harness.decoding.detection import encode  # noqa: E402
 from harness.errors import HarnessError  # noqa: E402
 from harness.making import fit_detection, scene_dataset  # noqa: E402
+from harness.making.fitting import write_fitted  # noqa: E402
 from harness.making.makemodel import ModelRequest, build_modules, write_model  # noqa: E402
 from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
 from harness.registry import load_dataset  # noqa: E402
@@ -317,9 +318,10 @@ def test_a_fitted_model_is_written_with_its_score(tmp_path, monkeypatch):
     monkeypatch.setattr(fit_detection, "fit_of", lambda _: recipe)
     data_set(tmp_path / "data", "coco", count=2)
     order = model_order("ssd_resnet34", tmp_path / "model", "pytorch")
-    score = fit_detection.make_fitted_model(order, tmp_path / "data")
+    fitted = fit_detection.make(order, tmp_path / "data")
+    write_fitted(order, fitted)
     info = json.loads((tmp_path / "model" / "model.json").read_text())
-    assert info["reference"] == dict(score.values) and info["is_synthetic"] and info["framework"] == "pytorch"
+    assert info["reference"] == dict(fitted.score.values) and info["is_synthetic"] and info["framework"] == "pytorch"
     assert isinstance(
         ssd_resnet34.open_model(read_model_facts(None, tmp_path / "model" / "model.json")).network, NetworkSpec
     )

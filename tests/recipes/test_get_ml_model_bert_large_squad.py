@@ -38,12 +38,13 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def fitted(fit_model: ModuleType, dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with the recipe's own tiny ONNX model."""
     import torch
+    from harness.making.fitting import write_fitted
     from harness.making.makemodel import ModelRequest
 
     folder = tmp_path_factory.mktemp("model")
     threads = torch.get_num_threads()
     order = ModelRequest(architecture="bert", config="tiny", framework="onnx", output_dir=folder)
-    fit_model.make_model(dataset, order, fit_model.FitSettings())
+    write_fitted(order, fit_model.fit(order, dataset))
     yield folder
     torch.set_num_threads(threads)
 
@@ -167,12 +168,13 @@ def test_the_fitted_model_answers_its_questions_by_onnxruntime_too(fitted, datas
 
 def test_a_poor_fit_is_not_written(fit_model, dataset, tmp_path, monkeypatch):
     from harness.errors import HarnessError
+    from harness.making.fitting import write_fitted
     from harness.making.makemodel import ModelRequest
 
-    monkeypatch.setattr(fit_model, "fit", lambda *_: None)
+    monkeypatch.setattr(fit_model, "train", lambda *_: None)
     order = ModelRequest(architecture="bert", config="tiny", framework="onnx", output_dir=tmp_path)
     with pytest.raises(HarnessError, match="below 90"):
-        fit_model.make_model(dataset, order, fit_model.FitSettings())
+        write_fitted(order, fit_model.fit(order, dataset))
     assert not list(tmp_path.iterdir())
 
 

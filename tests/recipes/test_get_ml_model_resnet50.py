@@ -227,12 +227,14 @@ def test_the_fitted_tiny_model_reads_most_pictures_and_says_how_many(dataset, tm
     fit = program("fit_model")
     monkeypatch.setattr(fit, "TRAINING_COUNT", 160)  # quicker, and still most
     from harness.benchmarks.resnet50.model import open_model
+    from harness.making.fitting import write_fitted
     from harness.making.makemodel import ModelRequest
     from harness.modelfacts import read_model_facts
 
-    percent = fit.make_fitted_model(
-        ModelRequest(architecture="resnet50", config="tiny", framework="onnx", output_dir=tmp_path), dataset
-    )
+    request = ModelRequest(architecture="resnet50", config="tiny", framework="onnx", output_dir=tmp_path)
+    fitted = fit.fit(request, dataset)
+    write_fitted(request, fitted)
+    percent = fitted.score.values["acc"]
     assert percent >= 65
     facts = read_model_facts(None, tmp_path / "model.json")
     assert (facts.reference, facts.is_synthetic) == ({"acc": percent}, True)
@@ -259,29 +261,28 @@ def test_a_model_is_fitted_to_synthetic_pictures_only(dataset, tmp_path):
         if path.name != "dataset.json":
             (tmp_path / path.name).symlink_to(path)
     with pytest.raises(HarnessError, match="holds no synthetic pictures"):
-        fit.validation_pictures(tmp_path, 64)
+        fit.validation_set(tmp_path)
 
 
-def test_a_checkpoint_with_torchvisions_names_becomes_safetensors(tmp_path, monkeypatch):
-    convert = program("convert_checkpoint")
-    import torch
+def test_a_checkpoint_with_torchvisions_names_becomes_safetensors(tmp_path, monkeypatch, capsys):
+    torch, safetensors = need("torch", "safetensors.torch")
     from harness.benchmarks.resnet50 import network as resnet50
-    from harness.errors import HarnessError
+    from harness.making import makemodel
     from harness.modelfacts import read_model_facts
 
-    small = {**resnet50.CONFIGS["tiny"]}
-    monkeypatch.setattr(convert, "CONFIGS", {"full": small})
-    state = resnet50.build("model", small).state_dict()
+    monkeypatch.setattr(resnet50, "CONFIGS", {**resnet50.CONFIGS, "full": resnet50.CONFIGS["tiny"]})
+    state = resnet50.build("model", resnet50.CONFIGS["tiny"]).state_dict()
     torch.save(state, tmp_path / "weights.pth")
     facts = {"reference": {"acc": 76.014}, "source": "https://example.org/weights.pth", "licence": "BSD-3-Clause"}
-    path = convert.convert(tmp_path / "weights.pth", {"preprocessing": "pytorch"}, facts, tmp_path / "out")
-    found = read_model_facts(None, path)
+    words = ["--architecture=resnet50", "--framework=pytorch", f"--weights={tmp_path / 'weights.pth'}",
+             '--config={"preprocessing": "pytorch"}', f"--facts={json.dumps(facts)}"]  # fmt: skip
+    assert makemodel.main([*words, f"--output_dir={tmp_path / 'out'}"]) == 0
+    found = read_model_facts(None, tmp_path / "out" / "model.json")
     assert (found.framework, found.is_synthetic, found.reference) == ("pytorch", False, {"acc": 76.014})
-    assert found.config["preprocessing"] == "pytorch"
-    (load_file,) = (need("safetensors.torch")[0].load_file,)
-    written = load_file(found.files["model"].path)
+    assert (found.config["preprocessing"], found.config["side"]) == ("pytorch", 64)
+    written = safetensors.load_file(found.files["model"].path)
     assert all(torch.equal(written[name], value) for name, value in state.items())
     state.pop("fc.bias")
     torch.save(state, tmp_path / "weights.pth")
-    with pytest.raises(HarnessError, match=r"fc\.bias"):
-        convert.convert(tmp_path / "weights.pth", {}, facts, tmp_path / "out")
+    assert makemodel.main([*words, f"--output_dir={tmp_path / 'more'}"]) == 1
+    assert "fc.bias" in capsys.readouterr().err

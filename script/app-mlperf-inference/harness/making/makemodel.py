@@ -211,7 +211,9 @@ def _parse(words: Sequence[str] | None) -> tuple[ModelRequest, ModelClaims]:
         prog="python3 -m harness.making.makemodel", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument("--architecture", required=True, help="folder in harness/benchmarks")
-    parser.add_argument("--config", default="full", help="full or tiny (default: %(default)s)")
+    parser.add_argument(
+        "--config", default="full", help="full, tiny, or a JSON object of what differs from full (default: %(default)s)"
+    )
     parser.add_argument("--framework", default="onnx", choices=FRAMEWORKS)
     parser.add_argument("--output_dir", required=True, type=Path)
     parser.add_argument("--seed", type=int, default=0, help="of random weights (default: %(default)s)")
@@ -220,9 +222,12 @@ def _parse(words: Sequence[str] | None) -> tuple[ModelRequest, ModelClaims]:
     parser.add_argument("--stem", help="start of the file names (default: the architecture)")
     parser.add_argument("--facts", type=json.loads, default={}, help="JSON object of further keys of model.json")
     given = parser.parse_args(words)
+    config = given.config
+    if config.startswith("{"):
+        config = {**architecture_of(given.architecture).CONFIGS["full"], **json.loads(config)}
     request = ModelRequest(
         architecture=given.architecture,
-        config=given.config,
+        config=config,
         framework=given.framework,
         output_dir=given.output_dir,
         seed=given.seed,
