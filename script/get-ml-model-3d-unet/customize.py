@@ -1,71 +1,71 @@
-"""Hooks of get-ml-model-3d-unet: choose between the published model, random weights and a small fitted one.
+"""Hooks of get-ml-model-3d-unet: published, random or fitted weights of the two models."""
 
-A published ONNX file is taken as it is, described by a model.json; a published checkpoint is taken over by the
-harness's maker. run.sh does the work.
-"""
+from mlperf_data import answers, published
 
-from __future__ import annotations
+_KITS = "https://zenodo.org/record/5597155/files/"
+_KITS_LICENCE = "see https://zenodo.org/record/5597155"
+# MD5 of the KiTS files: get-ml-model-3d-unet-kits19 of the community's CM repository. Reference scores: README.md of
+# vision/medical_imaging/3d-unet-kits19 (mlcommons/inference) and of 3d-unet-brats19 at tag v2.0, where the BraTS
+# addresses are from too (Makefile).
+KITS19 = published.Model(
+    architecture="unet3d",
+    files={
+        "onnx": published.PublishedFile(
+            url=f"{_KITS}3dunet_kits19_128x128x128_dynbatch.onnx?download=1",
+            file_name="3dunet_kits19_128x128x128_dynbatch.onnx",
+            md5="82f0618fde78f9839e7c712274019b4a",
+            reference={"DICE": 0.86170},
+            licence=_KITS_LICENCE,
+            is_complete=True,
+        ),
+        "pytorch": published.PublishedFile(
+            url=f"{_KITS}3dunet_kits19_pytorch_checkpoint.pth?download=1",
+            file_name="3dunet_kits19_pytorch_checkpoint.pth",
+            md5="09c696e3ec13d83c628498bcd831eb5b",
+            reference={"DICE": 0.86170},
+            licence=_KITS_LICENCE,
+        ),
+    },
+)
+BRATS = published.Model(
+    architecture="unet3d_brats",
+    files={
+        "onnx": published.PublishedFile(
+            url="https://zenodo.org/record/3928973/files/224_224_160_dyanmic_bs.onnx?download=1",
+            file_name="224_224_160_dyanmic_bs.onnx",
+            reference={"DICE": 0.85300},
+            licence="see https://zenodo.org/record/3928973",
+            is_complete=True,
+        ),
+        "pytorch": published.PublishedFile(
+            url="https://zenodo.org/record/3904106/files/fold_1.zip?download=1",
+            file_name="fold_1.zip",
+            reference={"DICE": 0.85300},
+            licence="see https://zenodo.org/record/3904106",
+        ),
+    },
+)
+BRATS_MEMBER = "model_final_checkpoint.model"
+"""The file in BraTS's archive, which users unpack themselves."""
 
-if __name__ == "customize":  # CM's own engine loads it so, and cannot import what stands beside it
-    raise ImportError("this recipe needs crowdperf's engine; put it first with: cm use crowdperf:script")
 
-import json
-from pathlib import Path
-
-from mlperf_data import answers, modelinfo, weights
-
-from .published import ARCHITECTURES, FILES, FIT_PROGRAMS
-
-PUBLISHED_KEY = "CM_3D_UNET_PUBLISHED_PATH"
-
-
-def plan(i):
-    """The same when a run is only planned: nothing on disk is changed."""
-    return preprocess(i)
+def _model(env):
+    return BRATS if env["CM_3D_UNET_DATA"] == "brats" else KITS19
 
 
 def preprocess(i):
     """CM hook: decides what run.sh does and what must be fetched."""
     env = i["env"]
-    source, data, framework = env["CM_3D_UNET_SOURCE"], env["CM_3D_UNET_DATA"], env["CM_ML_MODEL_FRAMEWORK"]
-    path, refused = weights.own_copy(env, source)
-    if refused is not None:
-        return refused
-    env["CM_3D_UNET_ARCHITECTURE"] = ARCHITECTURES[data]
-    env["CM_3D_UNET_FIT"] = FIT_PROGRAMS[data]
-    env["CM_3D_UNET_IS_DOWNLOADED"] = "no"
-    if source != "published":
-        env["CM_3D_UNET_WAY"] = "fit" if source == "tiny" else "random"
-        return {"return": 0}
-    file = FILES[data, framework]
-    if file.member is not None and path is None:
-        what = f"the published file of 3d-unet for {data} and {framework} is an archive: {file.url}"
-        return answers.failure(what, f"unpack it and give {file.member} with --path, or take _onnx")
-    env["CM_3D_UNET_WAY"] = "published-onnx" if framework == "onnx" else "checkpoint"
-    url = env.get("CM_3D_UNET_URL") or file.url  # a mirror of the same file may be named
-    facts = {"source": str(path or url), "reference": {"DICE": file.reference}, "licence": file.licence}
-    env["CM_3D_UNET_FACTS"] = json.dumps(facts)
-    if path is not None:
-        env[PUBLISHED_KEY] = str(path)
-        return {"return": 0}
-    env["CM_3D_UNET_IS_DOWNLOADED"] = "yes"
-    md5 = env.get("CM_3D_UNET_MD5") or file.md5 or ""
-    env.update({"CM_3D_UNET_URL": url, "CM_3D_UNET_FILE": file.name, "CM_3D_UNET_MD5": md5})
-    return {"return": 0}
+    answer = _model(env).plan(i)
+    if answer["return"] == 0 and env.get("CM_PUBLISHED_MODEL_FILE_NAME") == "fold_1.zip":
+        what = f"the published file for brats and pytorch is an archive: {env['CM_PUBLISHED_MODEL_URL']}"
+        return answers.failure(what, f"unpack it and give {BRATS_MEMBER} with --path, or take _onnx")
+    return answer
+
+
+plan = preprocess
 
 
 def postprocess(i):
-    """CM hook: describes a published ONNX file, and exports the model after a look at its checksum."""
-    env = i["env"]
-    if env["CM_3D_UNET_WAY"] == "published-onnx":
-        facts = json.loads(env["CM_3D_UNET_FACTS"])
-        model = modelinfo.RealModel(
-            name=env["CM_3D_UNET_ARCHITECTURE"],
-            framework="onnx",
-            files={"model": Path(env[PUBLISHED_KEY])},
-            source=facts["source"],
-            licence=facts["licence"],
-            reference=facts["reference"],
-        )
-        modelinfo.write_model_info(Path.cwd(), model)
-    return answers.model_answer(env, Path.cwd())
+    """CM hook: exports the model after a look at its checksum."""
+    return _model(i["env"]).finish(i)

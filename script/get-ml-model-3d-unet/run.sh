@@ -1,25 +1,7 @@
 #!/bin/bash
-# Makes the model's file and model.json in the cache entry; a published ONNX file is described by the hook instead.
+# Makes the model and its model.json in the cache entry; preprocess says how (CM_PUBLISHED_MODEL_WORK).
 set -euo pipefail
 
-python="${CM_PYTHON_BIN_WITH_PATH}"
-common=(--framework "${CM_ML_MODEL_FRAMEWORK}" --output_dir "${PWD}")
-make=("${python}" -B -m harness.making.makemodel --architecture "${CM_3D_UNET_ARCHITECTURE}" --config full)
-
-case "${CM_3D_UNET_WAY}" in
-fit)
-  "${python}" -B "${CM_TMP_CURRENT_SCRIPT_PATH}/${CM_3D_UNET_FIT}" "${common[@]}" \
-    --dataset_dir "${CM_DATASET_PATH}" --seed "${CM_ML_MODEL_SEED}"
-  ;;
-random)
-  "${make[@]}" "${common[@]}" --seed "${CM_ML_MODEL_SEED}"
-  ;;
-checkpoint)
-  "${make[@]}" "${common[@]}" --weights "${CM_3D_UNET_PUBLISHED_PATH}" --facts "${CM_3D_UNET_FACTS}"
-  ;;
-published-onnx) ;;
-*)
-  echo "CM_3D_UNET_WAY is ${CM_3D_UNET_WAY}" >&2
-  exit 2
-  ;;
-esac
+declare -A fit=([unet3d]=fit_model.py [unet3d_brats]=fit_brats.py)
+bash "${CM_MLPERF_DATA_LIB_PATH}/published_model.sh" \
+    "${CM_TMP_CURRENT_SCRIPT_PATH}/${fit[${CM_PUBLISHED_MODEL_ARCHITECTURE}]}"

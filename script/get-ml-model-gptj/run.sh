@@ -1,26 +1,24 @@
 #!/bin/bash
-# Makes GPT-J's network, its tokenizer and model.json in the cache entry.
+# Makes GPT-J's network, its tokenizer and model.json in the cache entry; preprocess says how (CM_PUBLISHED_MODEL_WORK).
 set -euo pipefail
 
 here="${CM_TMP_CURRENT_SCRIPT_PATH}"
 python="${CM_PYTHON_BIN_WITH_PATH}"
 common=(--framework "${CM_ML_MODEL_FRAMEWORK}" --output_dir "${PWD}")
 
-case "${CM_GPTJ_SOURCE}" in
-fit)
-    "${python}" -B "${here}/fit_gptj.py" "${common[@]}" --dataset_dir "${CM_DATASET_CNNDM_PATH}" \
-        --seed "${CM_ML_MODEL_SEED}"
+case "${CM_PUBLISHED_MODEL_WORK}" in
+tiny)
+    "${python}" -B "${here}/fit_gptj.py" "${common[@]}" --dataset_dir "${CM_DATASET_PATH}" --seed "${CM_ML_MODEL_SEED}"
     ;;
 random)
-    "${python}" -B "${here}/make_gptj.py" "${common[@]}" --dataset_dir "${CM_DATASET_CNNDM_PATH}" \
-        --seed "${CM_ML_MODEL_SEED}"
+    "${python}" -B "${here}/make_gptj.py" "${common[@]}" --dataset_dir "${CM_DATASET_PATH}" --seed "${CM_ML_MODEL_SEED}"
     ;;
-checkpoint)
-    "${python}" -B "${here}/make_gptj.py" "${common[@]}" --checkpoint "${GPTJ_CHECKPOINT_PATH}" \
-        --source "${CM_GPTJ_CHECKPOINT_SOURCE}"
+convert)
+    "${python}" -B "${here}/make_gptj.py" "${common[@]}" --checkpoint "${CM_PUBLISHED_MODEL_FILE_WITH_PATH}" \
+        --facts "${CM_PUBLISHED_MODEL_FACTS}"
     ;;
 *)
-    echo "CM_GPTJ_SOURCE is ${CM_GPTJ_SOURCE}" >&2
+    echo "CM_PUBLISHED_MODEL_WORK is ${CM_PUBLISHED_MODEL_WORK}" >&2
     exit 2
     ;;
 esac

@@ -1,24 +1,5 @@
 #!/bin/bash
-# Makes the model's file and model.json in the cache entry.
+# Makes the model and its model.json in the cache entry; preprocess says how (CM_PUBLISHED_MODEL_WORK).
 set -euo pipefail
 
-python="${CM_PYTHON_BIN_WITH_PATH}"
-common=(--architecture rgat --framework "${CM_ML_MODEL_FRAMEWORK}" --output_dir "${PWD}")
-
-case "${CM_RGAT_SOURCE}" in
-tiny)
-  "${python}" -B "${CM_TMP_CURRENT_SCRIPT_PATH}/fit_model.py" --framework "${CM_ML_MODEL_FRAMEWORK}" --output_dir "${PWD}" \
-    --dataset_dir "${CM_DATASET_PATH}" --seed "${CM_ML_MODEL_SEED}"
-  ;;
-random)
-  "${python}" -B -m harness.making.makemodel --config full "${common[@]}" --seed "${CM_ML_MODEL_SEED}"
-  ;;
-published)
-  "${python}" -B -m harness.making.makemodel --config full "${common[@]}" \
-    --weights "${CM_RGAT_WEIGHTS_PATH}" --facts "${CM_RGAT_FACTS}"
-  ;;
-*)
-  echo "CM_RGAT_SOURCE is ${CM_RGAT_SOURCE}" >&2
-  exit 2
-  ;;
-esac
+bash "${CM_MLPERF_DATA_LIB_PATH}/published_model.sh" "${CM_TMP_CURRENT_SCRIPT_PATH}/fit_model.py"

@@ -1,41 +1,23 @@
-"""Hooks of get-ml-model-rnnt: choose between fitted, random and published weights, and hand the model on."""
+"""Hooks of get-ml-model-rnnt: published, random or fitted weights."""
 
-import json
-from pathlib import Path
+from mlperf_data import given, published
 
-from mlperf_data import answers, given
+_NAME = "DistributedDataParallel_1576581068.9962234-epoch-100.pt"
+MODEL = published.Model(
+    architecture="rnnt",
+    files=dict.fromkeys(
+        published.FRAMEWORKS,
+        published.PublishedFile(
+            url=f"https://zenodo.org/record/3662521/files/{_NAME}?download=1",
+            file_name="rnnt.pt",
+            md5="286e7813dffbc65e7d86f721b7739f1c",
+            licence="see https://zenodo.org/record/3662521",
+            # Word error rate in full precision: README of speech_recognition/rnnt (mlcommons/inference).
+            reference={"WER": 100 - 7.452253714852645},
+        ),
+    ),
+    find=given.only_file("*.pt"),
+)
 
-GIVEN_KEY = "CM_MLPERF_DATA_GIVEN_PATH"
-# Word error rate of the published weights, in full precision: README of speech_recognition/rnnt (mlcommons/inference).
-REFERENCE = {"WER": 100 - 7.452253714852645}
-
-
-def facts_of(source: str) -> str:
-    """JSON of what model.json says about the published weights beside its files."""
-    facts = {"source": source, "reference": REFERENCE, "licence": "see https://zenodo.org/record/3662521"}
-    return json.dumps(facts)
-
-
-def plan(i):
-    """The same when a run is only planned: nothing on disk is changed."""
-    return preprocess(i)
-
-
-def preprocess(i):
-    """CM hook: decides whether the checkpoint must be fetched."""
-    env = i["env"]
-    path = given.given_path(env.get(GIVEN_KEY))
-    source = env["CM_RNNT_SOURCE"]
-    if path is not None and source != "checkpoint":
-        return answers.failure("a path was given together with synthetic weights", "leave one of them out")
-    env["CM_RNNT_IS_DOWNLOADED"] = "yes" if source == "checkpoint" and path is None else "no"
-    if source == "checkpoint":
-        env["CM_RNNT_FACTS"] = facts_of(str(path) if path else env["CM_RNNT_URL"])
-    if path is not None:
-        env["CM_RNNT_CHECKPOINT_PATH"] = str(path)
-    return {"return": 0}
-
-
-def postprocess(i):
-    """CM hook: exports the model's files, after a look at their checksums."""
-    return answers.model_answer(i["env"], Path.cwd())
+plan = preprocess = MODEL.plan
+postprocess = MODEL.finish

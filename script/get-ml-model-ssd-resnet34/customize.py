@@ -1,38 +1,27 @@
-"""Hooks of get-ml-model-ssd-resnet34: choose between fitted, random and published weights, and hand the model on."""
+"""Hooks of get-ml-model-ssd-resnet34: published, random or fitted weights."""
 
-from mlperf_data import given, published
+from mlperf_data import published
 
-GIVEN_KEY = "CM_MLPERF_DATA_GIVEN_PATH"
-FILES = {
-    "onnx": published.PublishedFile(
-        url="https://zenodo.org/record/3228411/files/resnet34-ssd1200.onnx",
-        file_name="resnet34-ssd1200.onnx",
-        licence="see https://zenodo.org/record/3228411",
-        reference={"mAP": 20.0},
-        is_complete=True,
-    ),
-    "pytorch": published.PublishedFile(
-        url="https://zenodo.org/record/3236545/files/resnet34-ssd1200.pytorch",
-        file_name="resnet34-ssd1200.pytorch",
-        licence="see https://zenodo.org/record/3236545",
-        reference={"mAP": 20.0},
-    ),
-}
+MODEL = published.Model(
+    architecture="ssd_resnet34",
+    files={
+        "onnx": published.PublishedFile(
+            url="https://zenodo.org/record/3228411/files/resnet34-ssd1200.onnx",
+            file_name="resnet34-ssd1200.onnx",
+            licence="see https://zenodo.org/record/3228411",
+            reference={"mAP": 20.0},
+            is_complete=True,
+        ),
+        "pytorch": published.PublishedFile(
+            url="https://zenodo.org/record/3236545/files/resnet34-ssd1200.pytorch",
+            file_name="resnet34-ssd1200.pytorch",
+            licence="see https://zenodo.org/record/3236545",
+            reference={"mAP": 20.0},
+        ),
+    },
+)
 """Addresses and scores from the README of vision/classification_and_detection in mlcommons/inference, which gives no
 checksums."""
 
-
-def plan(i):
-    """The same when a run is only planned: nothing on disk is changed."""
-    return preprocess(i)
-
-
-def preprocess(i):
-    """CM hook: decides whether a file must be fetched, and what run.sh makes of it."""
-    env = i["env"]
-    return published.plan(env, given.given_path(env.get(GIVEN_KEY)), FILES)
-
-
-def postprocess(i):
-    """CM hook: exports the model's files, after a look at their checksums."""
-    return published.finish(i["env"], "ssd_resnet34")
+plan = preprocess = MODEL.plan
+postprocess = MODEL.finish

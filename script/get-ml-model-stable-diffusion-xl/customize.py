@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mlperf_data import answers, errors, manual, weights
+from mlperf_data import errors, manual, published
 
 TOKENIZER_FILES = ("vocab.json", "merges.txt")
 PARTS = ("text_encoder", "text_encoder_2", "unet", "vae")
@@ -50,26 +50,17 @@ def tokenizer_problem(folder: Path) -> str:
     return ""
 
 
-WEIGHTS = weights.OwnWeights(
-    name="SDXL",
+MODEL = published.Model(
+    architecture="stable_diffusion_xl",
     source=SOURCE,
     reference={"CLIP_SCORE": 31.74981837, "FID_SCORE": 23.48046692},  # docs/index.md of mlcommons/inference, b66003e1
     find=pipeline_folder,
-    title="Stable Diffusion XL (3.43 billion weights)",
-    weights_bytes=13_710_339_180,  # 3,427,584,795 weights of float32
+    beside=TOKENIZER_FILES,
+    full_size=published.FullSize(
+        title="Stable Diffusion XL (3.43 billion weights)",
+        weights_bytes=13_710_339_180,  # 3,427,584,795 weights of float32
+    ),
 )
 
-
-def plan(i):
-    """The same when a run is only planned: nothing on disk is changed."""
-    return preprocess(i)
-
-
-def preprocess(i):
-    """CM hook: decides what run.sh does; refuses what is not there and what the machine has no room for."""
-    return WEIGHTS.plan(i)
-
-
-def postprocess(i):
-    """CM hook: exports the model after a look at its checksums, and declares the tokenizer."""
-    return answers.model_answer(i["env"], Path.cwd(), beside=TOKENIZER_FILES)
+plan = preprocess = MODEL.plan
+postprocess = MODEL.finish

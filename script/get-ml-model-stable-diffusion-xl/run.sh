@@ -1,27 +1,9 @@
 #!/bin/bash
-# Makes the model's files and model.json in the cache entry.
+# Makes the model and its model.json in the cache entry; preprocess says how (CM_PUBLISHED_MODEL_WORK).
 set -euo pipefail
 
-python="${CM_PYTHON_BIN_WITH_PATH}"
-here="${CM_TMP_CURRENT_SCRIPT_PATH}"
-common=(--architecture stable_diffusion_xl --framework "${CM_ML_MODEL_FRAMEWORK}" --output_dir "${PWD}")
-
-case "${CM_SDXL_SOURCE}" in
-tiny)
-  "${python}" -B "${here}/make_tiny.py" --framework "${CM_ML_MODEL_FRAMEWORK}" --output_dir "${PWD}" \
-    --dataset_dir "${CM_DATASET_PATH}" --seed "${CM_ML_MODEL_SEED}"
-  ;;
-random)
-  "${python}" -B "${here}/write_tokenizer.py" "${PWD}"
-  "${python}" -B -m harness.making.makemodel --config full "${common[@]}" --seed "${CM_ML_MODEL_SEED}"
-  ;;
-published)
-  cp "${CM_SDXL_WEIGHTS_PATH}/tokenizer/vocab.json" "${CM_SDXL_WEIGHTS_PATH}/tokenizer/merges.txt" "${PWD}/"
-  "${python}" -B -m harness.making.makemodel --config full "${common[@]}" \
-    --weights "${CM_SDXL_WEIGHTS_PATH}" --facts "${CM_SDXL_FACTS}"
-  ;;
-*)
-  echo "CM_SDXL_SOURCE is ${CM_SDXL_SOURCE}" >&2
-  exit 2
-  ;;
+case "${CM_PUBLISHED_MODEL_WORK}" in
+random) "${CM_PYTHON_BIN_WITH_PATH}" -B "${CM_TMP_CURRENT_SCRIPT_PATH}/write_tokenizer.py" "${PWD}" ;;
+convert) cp "${CM_PUBLISHED_MODEL_FILE_WITH_PATH}/tokenizer/"{vocab.json,merges.txt} "${PWD}/" ;;
 esac
+bash "${CM_MLPERF_DATA_LIB_PATH}/published_model.sh" "${CM_TMP_CURRENT_SCRIPT_PATH}/make_tiny.py"

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mlperf_data import answers, errors, manual, weights
+from mlperf_data import errors, manual, published
 
 TOKENIZER_FILE = "tokenizer.json"
 SOURCE = manual.Source(
@@ -28,26 +28,17 @@ def checkpoint_folder(path: Path) -> Path:
     raise errors.DataError(f"{path} holds no folder with {TOKENIZER_FILE} and weights", f"from {SOURCE.pages[1]}")
 
 
-WEIGHTS = weights.OwnWeights(
-    name="WHISPER",
+MODEL = published.Model(
+    architecture="whisper",
     source=SOURCE,
     reference={"ACCURACY": 97.9329},  # 100 - 2.0671: speech2text and the checker of mlcommons/inference, b66003e1
     find=checkpoint_folder,
-    title="Whisper large-v3 (1.54 billion weights)",
-    weights_bytes=6_173_962_240,  # 1,543,490,560 weights of float32
+    beside=(TOKENIZER_FILE,),
+    full_size=published.FullSize(
+        title="Whisper large-v3 (1.54 billion weights)",
+        weights_bytes=6_173_962_240,  # 1,543,490,560 weights of float32
+    ),
 )
 
-
-def plan(i):
-    """The same when a run is only planned: nothing on disk is changed."""
-    return preprocess(i)
-
-
-def preprocess(i):
-    """CM hook: decides what run.sh does; refuses what is not there and what the machine has no room for."""
-    return WEIGHTS.plan(i)
-
-
-def postprocess(i):
-    """CM hook: exports the model after a look at its checksums, and declares the tokenizer."""
-    return answers.model_answer(i["env"], Path.cwd(), beside=(TOKENIZER_FILE,))
+plan = preprocess = MODEL.plan
+postprocess = MODEL.finish

@@ -1,26 +1,9 @@
 #!/bin/bash
-# Makes the model's file and model.json in the cache entry.
+# Makes the model and its model.json in the cache entry; preprocess says how (CM_PUBLISHED_MODEL_WORK).
 set -euo pipefail
 
-python="${CM_PYTHON_BIN_WITH_PATH}"
-common=(--architecture whisper --framework "${CM_ML_MODEL_FRAMEWORK}" --output_dir "${PWD}")
-
-case "${CM_WHISPER_SOURCE}" in
-tiny)
-  "${python}" -B "${CM_TMP_CURRENT_SCRIPT_PATH}/fit_model.py" --framework "${CM_ML_MODEL_FRAMEWORK}" --output_dir "${PWD}" \
-    --dataset_dir "${CM_DATASET_PATH}" --seed "${CM_ML_MODEL_SEED}"
-  ;;
-random)
-  "${python}" -B "${CM_TMP_CURRENT_SCRIPT_PATH}/write_tokenizer.py" "${PWD}/tokenizer.json"
-  "${python}" -B -m harness.making.makemodel --config full "${common[@]}" --seed "${CM_ML_MODEL_SEED}"
-  ;;
-published)
-  cp "${CM_WHISPER_WEIGHTS_PATH}/tokenizer.json" "${PWD}/tokenizer.json"
-  "${python}" -B -m harness.making.makemodel --config full "${common[@]}" \
-    --weights "${CM_WHISPER_WEIGHTS_PATH}" --facts "${CM_WHISPER_FACTS}"
-  ;;
-*)
-  echo "CM_WHISPER_SOURCE is ${CM_WHISPER_SOURCE}" >&2
-  exit 2
-  ;;
+case "${CM_PUBLISHED_MODEL_WORK}" in
+random) "${CM_PYTHON_BIN_WITH_PATH}" -B "${CM_TMP_CURRENT_SCRIPT_PATH}/write_tokenizer.py" "${PWD}/tokenizer.json" ;;
+convert) cp "${CM_PUBLISHED_MODEL_FILE_WITH_PATH}/tokenizer.json" "${PWD}/tokenizer.json" ;;
 esac
+bash "${CM_MLPERF_DATA_LIB_PATH}/published_model.sh" "${CM_TMP_CURRENT_SCRIPT_PATH}/fit_model.py"

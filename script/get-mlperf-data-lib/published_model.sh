@@ -1,31 +1,29 @@
 #!/bin/bash
-# published_model.sh ARCHITECTURE: makes the model and its model.json in the current folder, the cache entry, as
-# `published.plan` says (CM_PUBLISHED_MODEL_WORK). Run by the run.sh of recipes with published detection models.
+# published_model.sh WORD...: makes the model and its model.json in the current folder, the cache entry, as
+# `published.Model.plan` says (CM_PUBLISHED_MODEL_WORK). The words are those of Python that call the program which makes
+# the tiny one. Run by the run.sh of recipes with published models.
 set -euo pipefail
 
 python="${CM_PYTHON_BIN_WITH_PATH}"
-common=(--architecture "$1" --framework "${CM_ML_MODEL_FRAMEWORK}" --output_dir "${PWD}")
+common=(--architecture "${CM_PUBLISHED_MODEL_ARCHITECTURE}" --framework "${CM_ML_MODEL_FRAMEWORK}" --output_dir "${PWD}")
+make=("${python}" -B -m harness.making.makemodel "${common[@]}" --config full)
 
 case "${CM_PUBLISHED_MODEL_WORK}" in
-fit)
-    "${python}" -B -m harness.making.fit_detection "${common[@]}" \
-        --dataset_dir "${CM_DATASET_PATH}" --seed "${CM_ML_MODEL_SEED}"
+tiny)
+    "${python}" -B "$@" "${common[@]}" --dataset_dir "${CM_DATASET_PATH}" --seed "${CM_ML_MODEL_SEED}"
     ;;
 random)
-    "${python}" -B -m harness.making.makemodel "${common[@]}" --config full --seed "${CM_ML_MODEL_SEED}"
+    "${make[@]}" --seed "${CM_ML_MODEL_SEED}"
     ;;
 take) ;; # the published file is the model
 convert)
-    checkpoint="${CM_PUBLISHED_MODEL_FILE_WITH_PATH}"
+    weights="${CM_PUBLISHED_MODEL_FILE_WITH_PATH}"
     if [ "${CM_PUBLISHED_MODEL_IS_ARCHIVE:-no}" = yes ]; then
-        checkpoint="${PWD}/${CM_ML_MODEL_FILE}" # unpacked by extract,file
+        weights="${PWD}/${CM_PUBLISHED_MODEL_MEMBER}" # unpacked by extract,file
     fi
-    "${python}" -B -m harness.making.pickled_weights --input "${checkpoint}" --output "${PWD}/published.safetensors"
-    "${python}" -B -m harness.making.makemodel "${common[@]}" --config full \
-        --weights "${PWD}/published.safetensors" --facts "${CM_PUBLISHED_MODEL_FACTS}"
-    rm -f "${PWD}/published.safetensors"
+    "${make[@]}" --weights "${weights}" --facts "${CM_PUBLISHED_MODEL_FACTS}"
     if [ "${CM_PUBLISHED_MODEL_IS_ARCHIVE:-no}" = yes ]; then
-        rm -f "${checkpoint}" # the archive stays
+        rm -f "${weights}" # the archive stays
     fi
     ;;
 *)

@@ -19,6 +19,7 @@ def run_script(alias: str, folder: Path, env: dict[str, str]) -> subprocess.Comp
         "PATH": os.environ["PATH"],
         "PYTHONPATH": os.pathsep.join(map(str, paths)),
         "CM_PYTHON_BIN_WITH_PATH": sys.executable,
+        "CM_MLPERF_DATA_LIB_PATH": str(RECIPES / "get-mlperf-data-lib"),
         "CM_TMP_CURRENT_SCRIPT_PATH": str(RECIPES / alias),
         **env,
     }

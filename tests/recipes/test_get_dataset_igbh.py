@@ -13,7 +13,7 @@ sys.path.append(str(RECIPES / "get-mlperf-data-lib"))
 
 
 def model_call(hook_input: Any, source: str, path: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
-    i = hook_input({"CM_RGAT_SOURCE": source, "CM_MLPERF_DATA_GIVEN_PATH": path})
+    i = hook_input({"CM_PUBLISHED_MODEL_SOURCE": source, "CM_MLPERF_DATA_GIVEN_PATH": path})
     return load_recipe("get-ml-model-rgat").preprocess(i), i["env"]
 
 
@@ -33,8 +33,8 @@ def test_a_checkpoint_is_taken_as_a_file_or_in_its_folder(is_folder, hook_input,
     file.parent.mkdir()
     file.write_bytes(b"PK")
     answer, env = model_call(hook_input, "published", str(tmp_path if is_folder else file))
-    assert answer == {"return": 0} and env["CM_RGAT_WEIGHTS_PATH"] == str(file)
-    assert json.loads(env["CM_RGAT_FACTS"])["reference"] == {"acc": 72.86}
+    assert answer == {"return": 0} and env["CM_PUBLISHED_MODEL_FILE_WITH_PATH"] == str(file)
+    assert json.loads(env["CM_PUBLISHED_MODEL_FACTS"])["reference"] == {"acc": 72.86}
     answer, _ = model_call(hook_input, "random", str(file))
     assert answer["return"] == 1 and "exclude each other" in answer["error"]
     answer, _ = model_call(hook_input, "published", str(tmp_path / "none"))

@@ -13,7 +13,15 @@ from recipe_loader import RECIPES, exported, load_recipe
 from recipe_script import run_script
 
 ALIASES = {"dlrm": "get-ml-model-dlrm", "dlrm_v2": "get-ml-model-dlrm-v2"}
-SOURCE_KEYS = {"dlrm": "CM_DLRM_SOURCE", "dlrm_v2": "CM_DLRM_V2_SOURCE"}
+
+
+@pytest.fixture
+def weights(tmp_path, monkeypatch) -> str:
+    """A file of weights, too large for its MD5 to be looked at."""
+    monkeypatch.setattr(importlib.import_module("mlperf_data.published"), "_MOST_DIGESTED_BYTES", -1)
+    path = tmp_path / "weights.pt"
+    path.write_bytes(b"")
+    return str(path)
 
 
 @pytest.fixture
@@ -28,12 +36,11 @@ def with_room(monkeypatch):
     return give
 
 
-def env_of(model: str, source: str, **more: str) -> dict[str, str]:
+def env_of(source: str, **more: str) -> dict[str, str]:
     return {
-        SOURCE_KEYS[model]: source,
+        "CM_PUBLISHED_MODEL_SOURCE": source,
         "CM_ML_MODEL_FRAMEWORK": "onnx",
         "CM_ML_MODEL_SEED": "0",
-        "CM_DLRM_URL": "https://example.com/w",
         **more,
     }
 
@@ -41,10 +48,10 @@ def env_of(model: str, source: str, **more: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("model", "source", "room", "says"),
     [
-        ("dlrm", "random", (66, 22), "needs 96 GB of disk (66 GB are free) and 240 GB of memory (22 GB can be had)"),
+        ("dlrm", "random", (66, 22), "needs 192 GB of disk (66 GB are free) and 240 GB of memory (22 GB can be had)"),
         ("dlrm", "random", (500, 22), "needs 240 GB of memory (22 GB can be had)"),
-        ("dlrm", "published", (150, 500), "needs 192 GB of disk (150 GB are free)"),
-        ("dlrm_v2", "random", (66, 500), "needs 105 GB of disk (66 GB are free)"),
+        ("dlrm", "published", (150, 500), "needs 288 GB of disk (150 GB are free)"),
+        ("dlrm_v2", "random", (66, 500), "needs 209 GB of disk (66 GB are free)"),
         ("dlrm_v2", "random", (500, 200), "needs 262 GB of memory (200 GB can be had)"),
     ],
 )
@@ -52,43 +59,43 @@ def test_a_machine_without_room_is_told_before_anything_is_fetched(
     inside, hook_input, with_room, model, source, room, says
 ):
     with_room(*room)
-    i = hook_input(env_of(model, source))
+    i = hook_input(env_of(source))
     answer = load_recipe(ALIASES[model]).preprocess(i)
     assert answer["return"] == 1 and says in answer["error"] and "_tiny" in answer["error"]
 
 
 @pytest.mark.parametrize("model", ALIASES)
 def test_a_machine_with_room_goes_on(inside, hook_input, with_room, model):
-    with_room(200, 300)
-    assert load_recipe(ALIASES[model]).preprocess(hook_input(env_of(model, "random"))) == {"return": 0}
+    with_room(300, 300)
+    assert load_recipe(ALIASES[model]).preprocess(hook_input(env_of("random"))) == {"return": 0}
 
 
-def test_published_weights_of_v1_are_downloaded_or_taken_from_path(inside, hook_input, with_room):
-    with_room(200, 300)
+def test_published_weights_of_v1_are_downloaded_or_taken_from_path(inside, hook_input, with_room, weights):
+    with_room(300, 300)
     recipe = load_recipe(ALIASES["dlrm"])
-    i = hook_input(env_of("dlrm", "published"))
+    i = hook_input(env_of("published"))
     assert recipe.preprocess(i) == {"return": 0}
-    assert i["env"]["CM_DLRM_IS_DOWNLOADED"] == "yes"
-    i = hook_input(env_of("dlrm", "published", CM_MLPERF_DATA_GIVEN_PATH="/weights/tb00_40M.pt"))
+    assert i["env"]["CM_PUBLISHED_MODEL_IS_FETCHED"] == "yes"
+    i = hook_input(env_of("published", CM_MLPERF_DATA_GIVEN_PATH=weights))
     assert recipe.preprocess(i) == {"return": 0}
-    assert i["env"]["CM_DLRM_WEIGHTS_PATH"] == "/weights/tb00_40M.pt"
-    assert i["env"]["CM_DLRM_IS_DOWNLOADED"] == "no"
-    assert json.loads(i["env"]["CM_DLRM_FACTS"])["reference"] == {"AUC": 80.25}
+    assert i["env"]["CM_PUBLISHED_MODEL_FILE_WITH_PATH"] == weights
+    assert i["env"]["CM_PUBLISHED_MODEL_IS_FETCHED"] == "no"
+    assert json.loads(i["env"]["CM_PUBLISHED_MODEL_FACTS"])["reference"] == {"AUC": 80.25}
 
 
-def test_published_weights_of_v2_must_be_given(inside, hook_input, with_room):
-    with_room(200, 300)
+def test_published_weights_of_v2_must_be_given(inside, hook_input, with_room, weights):
+    with_room(300, 300)
     recipe = load_recipe(ALIASES["dlrm_v2"])
-    answer = recipe.preprocess(hook_input(env_of("dlrm_v2", "published")))
+    answer = recipe.preprocess(hook_input(env_of("published")))
     assert answer["return"] == 1 and "https://inference.mlcommons-storage.org" in answer["error"]
-    i = hook_input(env_of("dlrm_v2", "published", CM_MLPERF_DATA_GIVEN_PATH="/weights/dlrm.safetensors"))
+    i = hook_input(env_of("published", CM_MLPERF_DATA_GIVEN_PATH=weights))
     assert recipe.preprocess(i) == {"return": 0}
-    assert i["env"]["CM_DLRM_V2_WEIGHTS_PATH"] == "/weights/dlrm.safetensors"
+    assert i["env"]["CM_PUBLISHED_MODEL_FILE_WITH_PATH"] == weights
 
 
 @pytest.mark.parametrize("model", ALIASES)
 def test_a_path_and_made_weights_exclude_each_other(inside, hook_input, model):
-    answer = load_recipe(ALIASES[model]).preprocess(hook_input(env_of(model, "tiny", CM_MLPERF_DATA_GIVEN_PATH="/w")))
+    answer = load_recipe(ALIASES[model]).preprocess(hook_input(env_of("tiny", CM_MLPERF_DATA_GIVEN_PATH="/w")))
     assert answer["return"] == 1 and "exclude each other" in answer["error"]
 
 
@@ -109,7 +116,7 @@ def test_the_tiny_model_is_fitted_to_a_meaningful_score(inside, hook_input, tmp_
     }
     done = run_script("get-dataset-criteo", tmp_path, env)
     assert done.returncode == 0, done.stderr
-    i = hook_input(env_of(model, "tiny", CM_ML_MODEL_FRAMEWORK=framework, CM_DATASET_PATH=str(data)))
+    i = hook_input(env_of("tiny", CM_ML_MODEL_FRAMEWORK=framework, CM_DATASET_PATH=str(data)))
     recipe = load_recipe(ALIASES[model])
     assert recipe.preprocess(i) == {"return": 0}
     done = run_script(ALIASES[model], inside, i["env"])

@@ -48,40 +48,46 @@ def make(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.parametrize(
-    ("framework", "is_downloaded", "wanted"),
-    [("pytorch", False, 24.2), ("onnx", False, 48.4), ("pytorch", True, 71.1), ("onnx", True, 95.3)],
+    ("framework", "source", "wanted"),
+    [("pytorch", "random", 24), ("onnx", "random", 48), ("pytorch", "published", 71), ("onnx", "published", 95)],
 )
-def test_disk_need_is_known(customize: ModuleType, framework: str, is_downloaded: bool, wanted: float) -> None:
-    assert customize.needed_room(framework, is_downloaded).disk_bytes / 1e9 == pytest.approx(wanted, abs=0.05)
+def test_disk_need_is_known(
+    customize: ModuleType, monkeypatch: pytest.MonkeyPatch, framework: str, source: str, wanted: int
+) -> None:
+    room = importlib.import_module("mlperf_data.room")
+    monkeypatch.setattr(room, "free_room", lambda folder: room.Room(disk_bytes=0, memory_bytes=None))
+    answer, _ = run_preprocess(customize, source, CM_ML_MODEL_FRAMEWORK=framework)
+    assert f"(6.05 billion weights) needs {wanted} GB of disk (0 GB are free)" in answer["error"]
 
 
 def run_preprocess(customize: ModuleType, source: str, **env: str) -> tuple[dict, dict]:
-    values = {"CM_GPTJ_SOURCE": source, "CM_ML_MODEL_FRAMEWORK": "onnx", **env}
+    values = {"CM_PUBLISHED_MODEL_SOURCE": source, "CM_ML_MODEL_FRAMEWORK": "onnx", **env}
     return customize.preprocess({"env": values}), values
 
 
 def test_the_full_size_is_refused_where_memory_is_short(customize: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    free = customize.room.Room(disk_bytes=30 * 10**9, memory_bytes=23 * 10**9)
-    monkeypatch.setattr(customize.room, "free_room", lambda folder: free)
-    for source in ("random", "checkpoint"):
+    room = importlib.import_module("mlperf_data.room")
+    free = room.Room(disk_bytes=30 * 10**9, memory_bytes=23 * 10**9)
+    monkeypatch.setattr(room, "free_room", lambda folder: free)
+    for source in ("random", "published"):
         answer, _ = run_preprocess(customize, source)
         assert answer["return"] == 1
         assert "GB of disk (30 GB are free) and 61 GB of memory (23 GB can be had)" in answer["error"]
         assert "_tiny" in answer["error"]
-    answer, env = run_preprocess(customize, "fit")
-    assert (answer["return"], env["CM_GPTJ_IS_DOWNLOADED"]) == (0, "no")
+    answer, env = run_preprocess(customize, "tiny")
+    assert (answer["return"], env["CM_PUBLISHED_MODEL_IS_FETCHED"]) == (0, "no")
 
 
 def test_a_given_checkpoint_is_taken_and_not_mixed_with_made_weights(customize: ModuleType, tmp_path: Path) -> None:
-    answer, _ = run_preprocess(customize, "checkpoint", CM_MLPERF_DATA_GIVEN_PATH=str(tmp_path))
+    answer, _ = run_preprocess(customize, "published", CM_MLPERF_DATA_GIVEN_PATH=str(tmp_path))
     assert answer["return"] == 1 and f"{tmp_path} is no checkpoint of GPT-J: there is no config.json" in answer["error"]
     (tmp_path / "below").mkdir()
     (tmp_path / "below" / "config.json").write_text("{}", encoding="utf-8")
-    answer, env = run_preprocess(customize, "checkpoint", CM_MLPERF_DATA_GIVEN_PATH=str(tmp_path))
-    assert (answer["return"], env["GPTJ_CHECKPOINT_PATH"]) == (0, str(tmp_path))
-    assert env["CM_GPTJ_IS_DOWNLOADED"] == "no"
-    answer, _ = run_preprocess(customize, "fit", CM_MLPERF_DATA_GIVEN_PATH=str(tmp_path))
-    assert "together with synthetic weights" in answer["error"]
+    answer, env = run_preprocess(customize, "published", CM_MLPERF_DATA_GIVEN_PATH=str(tmp_path))
+    assert (answer["return"], env["CM_PUBLISHED_MODEL_FILE_WITH_PATH"]) == (0, str(tmp_path))
+    assert env["CM_PUBLISHED_MODEL_IS_FETCHED"] == "no"
+    answer, _ = run_preprocess(customize, "tiny", CM_MLPERF_DATA_GIVEN_PATH=str(tmp_path))
+    assert "made weights exclude each other" in answer["error"]
 
 
 @pytest.fixture
@@ -108,11 +114,20 @@ def checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_checkpoint_of_hugging_face_becomes_a_model(checkpoint: Path, tmp_path: Path, make: Make) -> None:
     output = tmp_path / "model"
     output.mkdir()
-    words = ("--framework", "pytorch", "--output_dir", output, "--checkpoint", checkpoint.parent, "--source", "here")
+    words = (
+        "--framework",
+        "pytorch",
+        "--output_dir",
+        output,
+        "--checkpoint",
+        checkpoint.parent,
+        "--facts",
+        json.dumps({"source": "here"}),
+    )
     assert make(*words) == (0, "")
     info = json.loads((output / "model.json").read_text())
     assert info["config"]["vocab_size"] == 300
-    assert (info["is_synthetic"], info["source"], info["reference"]["ROUGE1"]) == (False, "here", 42.9865)
+    assert (info["is_synthetic"], info["source"]) == (False, "here")
     assert {path.name for path in output.iterdir()} >= {"vocab.json", "merges.txt", "model.json"}
 
 

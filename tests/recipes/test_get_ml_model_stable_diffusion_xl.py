@@ -19,7 +19,7 @@ sys.path += [str(source) for source in SOURCES]
 
 
 def call(hook_input: Any, source: str, path: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
-    env = {"CM_SDXL_SOURCE": source, "CM_ML_MODEL_FRAMEWORK": "onnx", "CM_MLPERF_DATA_GIVEN_PATH": path}
+    env = {"CM_PUBLISHED_MODEL_SOURCE": source, "CM_ML_MODEL_FRAMEWORK": "onnx", "CM_MLPERF_DATA_GIVEN_PATH": path}
     i = hook_input(env)
     return load_recipe("get-ml-model-stable-diffusion-xl").preprocess(i), i["env"]
 
@@ -51,8 +51,8 @@ def test_the_pipelines_folder_is_found_and_its_tokenizers_compared(hook_input, i
     monkeypatch.setattr(room, "shortage_here", lambda what, needed, i: None)
     folder = pipeline(tmp_path / "model" / "checkpoint_pipe")
     answer, env = call(hook_input, "published", str(tmp_path))
-    assert answer == {"return": 0} and env["CM_SDXL_WEIGHTS_PATH"] == str(folder)
-    assert json.loads(env["CM_SDXL_FACTS"])["reference"]["CLIP_SCORE"] == 31.74981837
+    assert answer == {"return": 0} and env["CM_PUBLISHED_MODEL_FILE_WITH_PATH"] == str(folder)
+    assert json.loads(env["CM_PUBLISHED_MODEL_FACTS"])["reference"]["CLIP_SCORE"] == 31.74981837
     (folder / "tokenizer_2" / "merges.txt").write_text("a b\n")
     answer, _ = call(hook_input, "published", str(tmp_path))
     assert answer["return"] == 1 and "tokenizer_2/merges.txt differ" in answer["error"]

@@ -18,7 +18,7 @@ sys.path += [str(source) for source in SOURCES]
 
 
 def call(hook_input: Any, source: str, path: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
-    env = {"CM_WHISPER_SOURCE": source, "CM_ML_MODEL_FRAMEWORK": "onnx", "CM_MLPERF_DATA_GIVEN_PATH": path}
+    env = {"CM_PUBLISHED_MODEL_SOURCE": source, "CM_ML_MODEL_FRAMEWORK": "onnx", "CM_MLPERF_DATA_GIVEN_PATH": path}
     i = hook_input(env)
     return load_recipe("get-ml-model-whisper").preprocess(i), i["env"]
 

@@ -36,10 +36,10 @@ def test_a_copy_is_converted_as_a_file_or_in_the_downloaders_folder(is_folder, h
     assert json.loads(env["CM_PUBLISHED_MODEL_FACTS"])["reference"] == {"mAP": 53.4}
     (tmp_path / "other.pt").write_bytes(b"PK")
     answer, _ = call(hook_input, CM_MLPERF_DATA_GIVEN_PATH=str(tmp_path))
-    assert answer["return"] == 1 and "is no file" in answer["error"]
+    assert answer["return"] == 1 and "is not a file" in answer["error"]
 
 
-@pytest.mark.parametrize("source", ["fit", "random"])
+@pytest.mark.parametrize("source", ["tiny", "random"])
 def test_made_weights_need_no_copy(source, hook_input, inside):
     answer, env = call(hook_input, source)
     assert answer == {"return": 0} and env["CM_PUBLISHED_MODEL_WORK"] == source

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from mlperf_data.digests import short_identity
@@ -24,10 +24,21 @@ def given_path(*values: object) -> Path | None:
     return Path(os.path.abspath(os.path.expanduser(text))) if text else None
 
 
-def only_file(path: Path, pattern: str) -> Path:
-    """Return the only file of that name at or below a folder; else the path itself."""
-    found = sorted(path.rglob(pattern)) if path.is_dir() else []
-    return found[0] if len(found) == 1 else path
+def one_file(path: Path) -> Path:
+    """Return the path of a file. Raises GivenError for another one."""
+    if not path.is_file():
+        raise GivenError(f"{path} is not a file", "check --path")
+    return path
+
+
+def only_file(pattern: str) -> Callable[[Path], Path]:
+    """Return what finds a file by `pattern`: the path itself, or the only such file at or below a folder."""
+
+    def find(path: Path) -> Path:
+        found = sorted(path.rglob(pattern)) if path.is_dir() else []
+        return one_file(found[0] if len(found) == 1 else path)
+
+    return find
 
 
 def identity(path: Path) -> str:

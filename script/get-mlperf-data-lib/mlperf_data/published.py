@@ -1,92 +1,185 @@
-"""Models that are fitted here, drawn at random, or published as one file: what their recipes' hooks have in common.
+"""Models that are published, drawn at random or fitted here: what their recipes' hooks have in common.
 
-A recipe says by CM_PUBLISHED_MODEL_SOURCE which of the three is asked for ("fit", "random", "published") and has a
-table of published files by framework. `plan` sets what the download step and run.sh go by; `finish` hands the model
-on:
+A recipe describes its model, and the description has its hooks:
 
-    CM_PUBLISHED_MODEL_WORK        what run.sh does: fit, random, take (the file is the model) or convert (weights)
-    CM_PUBLISHED_MODEL_IS_FETCHED  yes: the file is downloaded first, to CM_PUBLISHED_MODEL_FILE_WITH_PATH
+    MODEL = published.Model(architecture="rgat", source=SOURCE, reference={"acc": 72.86})
+    plan = preprocess = MODEL.plan
+    postprocess = MODEL.finish
+
+CM_PUBLISHED_MODEL_SOURCE says which of the three is asked for: published, random (full size) or tiny (fitted). `plan`
+sets what the download step and published_model.sh go by; `finish` hands the model on:
+
+    CM_PUBLISHED_MODEL_WORK            tiny, random, take (the file is the model) or convert (it holds weights)
+    CM_PUBLISHED_MODEL_IS_FETCHED      yes: the file is downloaded first, to CM_PUBLISHED_MODEL_FILE_WITH_PATH
+    CM_PUBLISHED_MODEL_IS_ARCHIVE      yes: it is then unpacked into the entry, for CM_PUBLISHED_MODEL_MEMBER in it
+    CM_PUBLISHED_MODEL_FACTS           JSON: what model.json says of published weights
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mlperf_data import manual, room
 from mlperf_data.answers import Answer, failure, model_answer
 from mlperf_data.digests import file_digest
+from mlperf_data.errors import DataError
+from mlperf_data.given import given_path, one_file
 from mlperf_data.modelinfo import RealModel, write_model_info
 
+PUBLISHED, RANDOM, TINY = "published", "random", "tiny"
 SOURCE_KEY = "CM_PUBLISHED_MODEL_SOURCE"
 WORK_KEY = "CM_PUBLISHED_MODEL_WORK"
+FETCHED_KEY = "CM_PUBLISHED_MODEL_IS_FETCHED"
+ARCHIVE_KEY = "CM_PUBLISHED_MODEL_IS_ARCHIVE"
 FILE_KEY = "CM_PUBLISHED_MODEL_FILE_WITH_PATH"
+FACTS_KEY = "CM_PUBLISHED_MODEL_FACTS"
 FRAMEWORK_KEY = "CM_ML_MODEL_FRAMEWORK"
+FRAMEWORKS = ("onnx", "pytorch")
+_MEMORY_FACTOR = 2.5
+"""harness.making.makemodel holds the weights, the copy that it writes, and what an export takes."""
+_MOST_DIGESTED_BYTES = 10**10
+"""The MD5 of a larger copy is not looked at: a plan and the run each read the whole file for it."""
+
+Env = MutableMapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedFile:
     """A file on a server. md5: empty where none is published. is_complete: a model as it is; else weights that are
-    converted. reference: the score its publisher gives, by metric name. file_name: what it is stored as."""
+    converted. reference: the score its publisher gives, by metric name. file_name: what it is stored as. member: of an
+    archive, the file in it that has the weights."""
 
     url: str
     file_name: str
     licence: str
-    reference: Mapping[str, float] = field(default_factory=dict)
+    reference: Mapping[str, float]
     md5: str = ""
     is_complete: bool = False
+    member: str = ""
+
+    def check(self, path: Path) -> None:
+        """Raise DataError for a copy with another MD5 than the published one."""
+        if not self.md5 or path.stat().st_size > _MOST_DIGESTED_BYTES:
+            return
+        found = file_digest(path, "md5")
+        if found != self.md5:
+            raise DataError(
+                f"{path} is not the published file: MD5 {found}, published {self.md5}", f"get it again from {self.url}"
+            )
 
 
-def plan(env: MutableMapping[str, Any], path: Path | None, files: Mapping[str, PublishedFile]) -> Answer:
-    """Set the keys for the download and run.sh; `path` is the user's own copy of the published file.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FullSize:
+    """What making a model of full size takes. weights_bytes: of its float32 weights. download_bytes: what a download
+    takes beside them, unpacked. has_smaller_copies: a copy's own config.json says how large it is, so that it is not
+    looked at here."""
 
-    Answers a failure for a copy that excludes the chosen source, is no file, or has another MD5 than the published one.
+    title: str
+    weights_bytes: int
+    download_bytes: int = 0
+    has_smaller_copies: bool = False
+
+    def refusal(self, i: Mapping[str, Any]) -> Answer:
+        """Return the hook's answer: whether there is room."""
+        env = i["env"]
+        files = 2 if env[FRAMEWORK_KEY] == "onnx" else 1  # of ONNX scattered ones first, then one (modelfiles.py)
+        downloaded = self.download_bytes if env[FETCHED_KEY] == "yes" else 0
+        needed = room.Room(
+            disk_bytes=files * self.weights_bytes + downloaded, memory_bytes=int(_MEMORY_FACTOR * self.weights_bytes)
+        )
+        refused = room.shortage_here(self.title, needed, i)
+        hint = "take _tiny to try the pipeline, or a machine that has it"
+        return {"return": 0} if refused is None else failure(refused, hint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A model whose network harness/benchmarks/<architecture>/ has.
+
+    Its published weights are either files that can be fetched, by framework, or have a `source` where users get them,
+    and a `reference` score. find: returns the file or folder in what --path gives; raises DataError. beside: what the
+    model reads beside its networks. full_size: where it is large.
     """
-    source = env[SOURCE_KEY]
-    env["CM_PUBLISHED_MODEL_IS_FETCHED"] = "no"
-    env[WORK_KEY] = source
-    if source != "published":
+
+    architecture: str
+    files: Mapping[str, PublishedFile] = field(default_factory=dict)
+    source: manual.Source | None = None
+    reference: Mapping[str, float] = field(default_factory=dict)
+    find: Callable[[Path], Path] = one_file
+    beside: tuple[str, ...] = ()
+    full_size: FullSize | None = None
+
+    def plan(self, i: Mapping[str, Any]) -> Answer:
+        """CM hook: sets the keys for the download and run.sh; nothing on disk is changed.
+
+        Answers a failure for a copy that excludes the source asked for or is not the published one, for weights that
+        users have to get themselves, and where the machine has no room.
+        """
+        env = i["env"]
+        asked, path = env[SOURCE_KEY], given_path(env.get("CM_MLPERF_DATA_GIVEN_PATH"))
+        env.update({WORK_KEY: asked, FETCHED_KEY: "no", ARCHIVE_KEY: "no"})
+        env["CM_PUBLISHED_MODEL_ARCHITECTURE"] = self.architecture
+        try:
+            if asked == PUBLISHED:
+                self._plan_published(env, path)
+            elif path is not None:
+                raise DataError(f"--path={path} and made weights exclude each other", "leave one of them out")
+        except DataError as error:
+            return failure(error)
+        is_small = asked == TINY or self.full_size is None or (path is not None and self.full_size.has_smaller_copies)
+        return {"return": 0} if is_small or self.full_size is None else self.full_size.refusal(i)
+
+    def _plan_published(self, env: Env, path: Path | None) -> None:
         if path is not None:
-            return failure("a path was given together with synthetic weights", "leave one of them out")
-        return {"return": 0}
-    file = files[env[FRAMEWORK_KEY]]
-    env[WORK_KEY] = "take" if file.is_complete else "convert"
-    facts = {"source": str(path or file.url), "licence": file.licence, "reference": dict(file.reference) or None}
-    env["CM_PUBLISHED_MODEL_FACTS"] = json.dumps(facts)
-    if path is None:
+            path = self.find(path)
+        if self.source is not None:
+            if path is None:
+                raise DataError(manual.refusal(self.source))
+            env[WORK_KEY], env[FILE_KEY] = "convert", str(path)
+            env[FACTS_KEY] = _facts(str(path), self.source.licence, self.reference)
+            return
+        file = self.files[env[FRAMEWORK_KEY]]
+        url = env.get("CM_PACKAGE_URL") or file.url
         env.update(
             {
-                "CM_PUBLISHED_MODEL_IS_FETCHED": "yes",
-                "CM_PUBLISHED_MODEL_URL": env.get("CM_PACKAGE_URL") or file.url,
+                WORK_KEY: "take" if file.is_complete else "convert",
+                FACTS_KEY: _facts(str(path or url), file.licence, file.reference),
+                ARCHIVE_KEY: "yes" if file.member else "no",
+                "CM_PUBLISHED_MODEL_MEMBER": file.member,
+            }
+        )
+        if path is not None:
+            file.check(path)
+            env[FILE_KEY] = str(path)
+            return
+        env.update(
+            {
+                FETCHED_KEY: "yes",
+                "CM_PUBLISHED_MODEL_URL": url,
                 "CM_PUBLISHED_MODEL_MD5": env.get("CM_DOWNLOAD_CHECKSUM") or file.md5,
                 "CM_PUBLISHED_MODEL_FILE_NAME": file.file_name,
             }
         )
-        return {"return": 0}
-    if not path.is_file():
-        return failure(f"{path} is no file", f"--path: your own copy of {file.url}")
-    found = file_digest(path, "md5") if file.md5 else ""
-    if found != file.md5:
-        return failure(
-            f"{path} is not the published file: MD5 {found}, published {file.md5}", f"get it again from {file.url}"
-        )
-    env[FILE_KEY] = str(path)
-    return {"return": 0}
+
+    def finish(self, i: Mapping[str, Any]) -> Answer:
+        """CM hook: hands on the model in the current folder; a published file that is the model gets its model.json."""
+        env, folder = i["env"], Path.cwd()
+        if env[WORK_KEY] == "take":
+            facts = json.loads(env[FACTS_KEY])
+            model = RealModel(
+                name=self.architecture, framework=env[FRAMEWORK_KEY], files={"model": Path(env[FILE_KEY])},
+                source=facts["source"], licence=facts["licence"], reference=facts["reference"],
+            )  # fmt: skip
+            try:
+                write_model_info(folder, model)
+            except OSError as error:
+                return failure(f"cannot describe {env[FILE_KEY]}: {error}", "look at the download above")
+        return model_answer(env, folder, beside=[name for name in self.beside if (folder / name).is_file()])
 
 
-def finish(env: MutableMapping[str, Any], name: str) -> Answer:
-    """Hand on the model in the current folder; a published file that is the model gets its model.json here."""
-    folder = Path.cwd()
-    if env[WORK_KEY] == "take":
-        facts = json.loads(env["CM_PUBLISHED_MODEL_FACTS"])
-        model = RealModel(
-            name=name, framework=env[FRAMEWORK_KEY], files={"model": Path(env[FILE_KEY])}, source=facts["source"],
-            licence=facts["licence"], reference=facts["reference"],
-        )  # fmt: skip
-        try:
-            write_model_info(folder, model)
-        except OSError as error:
-            return failure(f"cannot describe {env[FILE_KEY]}: {error}", "look at the download above")
-    return model_answer(env, folder)
+def _facts(source: str, licence: str, reference: Mapping[str, float]) -> str:
+    return json.dumps({"source": source, "licence": licence, "reference": dict(reference)})
