@@ -10,7 +10,7 @@ OFFICIAL_COUNT = 13_368
 
 
 def plan_work(path: Path | None, source: str, entry: Path) -> dict[str, str]:
-    """The env for run.sh; raises ValueError for a given folder that holds no such data.
+    """The env for run.sh; raises ValueError or DataError for a given folder that holds no such data.
 
     `source` is the chosen variation: synthetic or download; `path` a folder (or the file itself) that the user gave.
     """
@@ -18,26 +18,21 @@ def plan_work(path: Path | None, source: str, entry: Path) -> dict[str, str]:
         expected = str(OFFICIAL_COUNT) if source == "download" else "0"
         return {"CM_CNNDM_FOLDER": str(entry), "CM_CNNDM_WORK": source, "CM_CNNDM_EXPECTED_COUNT": expected}
     if source == "synthetic":
-        raise ValueError("a path was given together with a synthetic data set: leave one of them out")
+        given.refuse_beside(path, "a synthetic data set")
     folder = path.parent if path.name == ARTICLES_FILE else path
     if not (folder / ARTICLES_FILE).is_file():
         raise ValueError(f"{path} has no {ARTICLES_FILE}\nhint: download_cnndm.py of language/gpt-j writes it")
     return {"CM_CNNDM_FOLDER": str(folder), "CM_CNNDM_WORK": "check", "CM_CNNDM_EXPECTED_COUNT": "0"}
 
 
-def plan(i):
-    """The same when a run is only planned: nothing on disk is changed."""
-    return preprocess(i)
-
-
 def preprocess(i):
     """CM hook: decides what run.sh does."""
     env = i["env"]
-    try:
-        env.update(plan_work(given.given_path(env.get(GIVEN_KEY)), env["CM_CNNDM_SOURCE"], Path.cwd()))
-    except ValueError as error:
-        return answers.failure(error)
-    return {"return": 0}
+    path = given.given_path(env.get(GIVEN_KEY))
+    return answers.work_answer(env, lambda: plan_work(path, env["CM_CNNDM_SOURCE"], Path.cwd()))
+
+
+plan = preprocess
 
 
 def postprocess(i):

@@ -18,25 +18,18 @@ SAFE_IMAGES = replace(IMAGES, full_count=1_525)
 """Source of the number: README.md in vision/classification_and_detection/yolo, mlcommons/inference b66003e1."""
 
 
-def plan(i):
-    """The same when a run is only planned: nothing on disk is changed."""
-    return preprocess(i)
-
-
 def preprocess(i):
     """CM hook: decides what run.sh does: synthetic, fetched or given images."""
     env = i["env"]
     if env.get("CM_DATASET_COCO_PART") != "coco_safe":
-        return IMAGES.plan(env)
+        return IMAGES.plan(i)
     if str(env["CM_DATASET_SIZE"]) == str(IMAGES.full_count):
         env["CM_DATASET_SIZE"] = str(SAFE_IMAGES.full_count)
-    answer = SAFE_IMAGES.plan(env)
+    answer = SAFE_IMAGES.plan(i)
     if answer["return"] == 0 and env["CM_DATASET_COCO_IS_FETCHED"] == "yes":
         env["CM_DATASET_COCO_WORK"], env["CM_DATASET_COCO_FOLDER"] = "filter", str(Path.cwd() / "coco_safe")
     return answer
 
 
-def postprocess(i):
-    """CM hook: exports the folder with its identity and where the annotations are."""
-    env = i["env"]
-    return IMAGES.hand_on(env)
+plan = preprocess
+postprocess = IMAGES.finish

@@ -28,17 +28,5 @@ SOURCE = manual.Source(
 )
 CAPTIONS = datasets.CaseSet(name="coco2014", source=SOURCE)
 
-
-def plan(i):
-    """The same when a run is only planned: nothing on disk is changed."""
-    return preprocess(i)
-
-
-def preprocess(i):
-    """CM hook: decides what run.sh does; refuses when there is neither a copy nor _synthetic."""
-    return CAPTIONS.plan(i["env"])
-
-
-def postprocess(i):
-    """CM hook: exports the folder with its identity."""
-    return CAPTIONS.hand_on(i["env"])
+plan = preprocess = CAPTIONS.plan
+postprocess = CAPTIONS.finish

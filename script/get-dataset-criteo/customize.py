@@ -6,12 +6,9 @@ The logs may be used after their licence is accepted, so nothing is downloaded. 
 
 from pathlib import Path
 
-from mlperf_data import answers, given, manual, room
+from mlperf_data import answers, datasets, manual, room
 
-LARGEST_COUNT = 330_067  # samples of the real measured half
-WAY_KEY = "CM_DATASET_CRITEO_WAY"
 FOLDER_KEY = "CM_DATASET_CRITEO_FOLDER"
-PATH_KEYS = ("CM_DATASET_CRITEO_PATH",)
 BINARY_FILE = "terabyte_processed_test.bin"
 TEXT_FILE = "day_23"
 LEAST_TEXT_ROW_BYTES = (
@@ -40,19 +37,7 @@ SOURCE = manual.Source(
 )
 
 
-def asked_count(text):
-    """How many samples to make. Raises ValueError with what is allowed."""
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= LARGEST_COUNT):
-        raise ValueError(f"_size.{text} cannot be\nhint: _size.1 to _size.{LARGEST_COUNT}")
-    return int(text)
-
-
-def _made(env):
-    """What run.sh does to make synthetic rows; raises ValueError."""
-    env["CM_DATASET_SIZE"] = str(asked_count(str(env["CM_DATASET_SIZE"])))
-    env[FOLDER_KEY] = str(Path.cwd() / "criteo")
-    env["CM_DATASET_CRITEO_FORM"] = "multi-hot" if env["CM_DATASET_CRITEO_MULTIHOT"] == "yes" else "one-hot"
-    return {"return": 0}
+CLICKS = datasets.CaseSet(name="criteo", source=SOURCE, most=330_067)  # samples of the real measured half
 
 
 def _is_text(path):
@@ -63,23 +48,15 @@ def _is_text(path):
 def plan(i):
     """CM hook of a planned run: decides what run.sh does; refuses when there is neither a copy nor _synthetic."""
     env = i["env"]
-    path = given.given_path(env.get("CM_MLPERF_DATA_GIVEN_PATH"))
-    if env[WAY_KEY] == "synthetic":
-        if path is not None:
-            return answers.failure(f"--path={path} and a synthetic data set exclude each other", "leave one out")
-        try:
-            return _made(env)
-        except ValueError as error:
-            return answers.failure(error)
-    if env.get("CM_DATASET_SIZE"):
-        return answers.failure("a real copy is taken whole", "leave _size out, or add _synthetic or _tiny")
-    if path is None:
-        return answers.failure(manual.refusal(SOURCE))
-    env[FOLDER_KEY] = str(path)
-    if env["CM_DATASET_CRITEO_MULTIHOT"] != "yes" and _is_text(path):
-        env["CM_DATASET_CRITEO_TEXT_FOLDER"] = str(path)
+    answer = CLICKS.plan(i)
+    if answer["return"] > 0:
+        return answer
+    is_multihot = env["CM_DATASET_CRITEO_MULTIHOT"] == "yes"
+    env["CM_DATASET_CRITEO_FORM"] = "multi-hot" if is_multihot else "one-hot"
+    if env["CM_DATASET_CRITEO_WAY"] != "synthetic" and not is_multihot and _is_text(Path(env[FOLDER_KEY])):
+        env["CM_DATASET_CRITEO_TEXT_FOLDER"] = env[FOLDER_KEY]
         env[FOLDER_KEY] = str(Path.cwd() / "criteo")
-    return {"return": 0}
+    return answer
 
 
 def preprocess(i):
@@ -94,7 +71,4 @@ def preprocess(i):
     return answer if refused is None else answers.failure(refused, "make room, or move the cache to a larger disk")
 
 
-def postprocess(i):
-    """CM hook: exports the folder with its identity."""
-    env = i["env"]
-    return answers.dataset_answer(env, Path(env[FOLDER_KEY]), PATH_KEYS)
+postprocess = CLICKS.finish

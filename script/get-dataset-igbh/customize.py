@@ -22,17 +22,5 @@ SOURCE = manual.Source(
 )
 GRAPH = datasets.CaseSet(name="igbh", source=SOURCE)
 
-
-def plan(i):
-    """The same when a run is only planned: nothing on disk is changed."""
-    return preprocess(i)
-
-
-def preprocess(i):
-    """CM hook: decides what run.sh does; refuses when there is neither a copy nor _synthetic."""
-    return GRAPH.plan(i["env"])
-
-
-def postprocess(i):
-    """CM hook: exports the folder with its identity."""
-    return GRAPH.hand_on(i["env"])
+plan = preprocess = GRAPH.plan
+postprocess = GRAPH.finish

@@ -7,7 +7,8 @@ run.sh makes synthetic images (`make_dataset.py`). Real ones are read from start
 
 from pathlib import Path
 
-from mlperf_data import answers, expected, given, manual
+from mlperf_data import answers, datasets, expected, given, manual
+from mlperf_data.errors import DataError
 
 FILE_NAME = "ILSVRC2012_val_{number:08d}.JPEG"
 LABEL_FILES = ("val_map.txt", "val.txt")
@@ -34,14 +35,6 @@ SOURCE = manual.Source(
 )
 
 
-def asked_count(env):
-    """How many images there must be. Raises ValueError with what is allowed."""
-    text = str(env.get("CM_DATASET_SIZE", "") or FULL_COUNT)
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= FULL_COUNT):
-        raise ValueError(f"_size.{text} cannot be\nhint: _size.1 to _size.{FULL_COUNT}, or _full")
-    return int(text)
-
-
 def findings_in(folder, count):
     """What is missing, empty or too much in a given copy of the first `count` images."""
     names = [FILE_NAME.format(number=number) for number in range(1, count + 1)]
@@ -50,24 +43,18 @@ def findings_in(folder, count):
     return expected.check_folder(folder, files, ["ILSVRC2012_val_*", "*.JPEG"])
 
 
-def plan(i):
-    """The same when a run is only planned: nothing on disk is changed."""
-    return preprocess(i)
-
-
 def preprocess(i):
     """CM hook: decides what run.sh does; refuses when there is no copy, or one that is not whole."""
     env = i["env"]
     path = given.given_path(env.get("CM_MLPERF_DATA_GIVEN_PATH"))
+    is_given = env[WAY_KEY] == "given"
     try:
-        count = asked_count(env)
-    except ValueError as error:
+        count = datasets.asked_count(str(env.get("CM_DATASET_SIZE", "") or FULL_COUNT), FULL_COUNT, ", or _full")
+        given.refuse_beside(None if is_given else path, f"a data set that is {WAYS.get(env[WAY_KEY])}")
+    except DataError as error:
         return answers.failure(error)
     env["CM_DATASET_SIZE"] = str(count)
-    if env[WAY_KEY] != "given":
-        if path is not None:
-            text = f"--path={path} and a data set that is {WAYS[env[WAY_KEY]]} exclude each other"
-            return answers.failure(text, "leave one out")
+    if not is_given:
         env[FOLDER_KEY] = str(Path.cwd() / "imagenet-2012-val")
         env["CM_DATASET_IMAGENET_VAL_UNPACKED"] = str(Path.cwd() / "unpacked")
         return {"return": 0}
@@ -78,6 +65,9 @@ def preprocess(i):
         return answers.failure(manual.refusal(SOURCE, findings, path))
     env[FOLDER_KEY] = str(path)
     return {"return": 0}
+
+
+plan = preprocess
 
 
 def postprocess(i):

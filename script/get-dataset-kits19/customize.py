@@ -19,19 +19,5 @@ SOURCE = manual.Source(
 )
 CASES = datasets.CaseSet(name="kits19", source=SOURCE)
 
-
-def plan(i):
-    """The same when a run is only planned: nothing on disk is changed."""
-    return preprocess(i)
-
-
-def preprocess(i):
-    """CM hook: decides what run.sh does; refuses when there is neither a copy nor _synthetic."""
-    env = i["env"]
-    return CASES.plan(env)
-
-
-def postprocess(i):
-    """CM hook: exports the folder with its identity."""
-    env = i["env"]
-    return CASES.hand_on(env)
+plan = preprocess = CASES.plan
+postprocess = CASES.finish

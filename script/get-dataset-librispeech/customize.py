@@ -21,15 +21,14 @@ def flac_folder(path: Path) -> Path | None:
 
 
 def plan_work(path: Path | None, source: str, entry: Path) -> dict[str, str]:
-    """The env for run.sh; raises ValueError for a given folder that holds no such data.
+    """The env for run.sh; raises ValueError or DataError for a given folder that holds no such data.
 
     `source` is the chosen variation: synthetic or download; `path` a folder that the user gave.
     """
     work = {"CM_LIBRISPEECH_FOLDER": str(entry), "CM_LIBRISPEECH_IS_DOWNLOADED": "no"}
     none_expected = {"CM_LIBRISPEECH_EXPECTED_RECORDINGS": "0", "CM_LIBRISPEECH_EXPECTED_COUNT": "0"}
     if source == "synthetic":
-        if path is not None:
-            raise ValueError("a path was given together with a synthetic data set: leave one of them out")
+        given.refuse_beside(path, "a synthetic data set")
         return {**work, **none_expected, "CM_LIBRISPEECH_WORK": "synthetic"}
     if path is None:
         return {
@@ -48,20 +47,15 @@ def plan_work(path: Path | None, source: str, entry: Path) -> dict[str, str]:
     return {**work, **none_expected, "CM_LIBRISPEECH_WORK": "convert", "CM_LIBRISPEECH_FLAC_PATH": str(flac)}
 
 
-def plan(i):
-    """The same when a run is only planned: nothing on disk is changed."""
-    return preprocess(i)
-
-
 def preprocess(i):
     """CM hook: decides what run.sh does, and whether the archive is needed."""
     env = i["env"]
-    try:
-        env.update(plan_work(given.given_path(env.get(GIVEN_KEY)), env["CM_LIBRISPEECH_SOURCE"], Path.cwd()))
-    except ValueError as error:
-        return answers.failure(error)
+    path = given.given_path(env.get(GIVEN_KEY))
     env.setdefault("CM_NUM_PREPROCESS_THREADS", str(os.cpu_count() or 1))
-    return {"return": 0}
+    return answers.work_answer(env, lambda: plan_work(path, env["CM_LIBRISPEECH_SOURCE"], Path.cwd()))
+
+
+plan = preprocess
 
 
 def postprocess(i):

@@ -6,7 +6,7 @@ if __name__ == "customize":  # CM's own engine loads it so, and cannot import wh
 
 from pathlib import Path
 
-from mlperf_data import answers, given, manual
+from mlperf_data import answers, datasets, given, manual
 
 from .published import SETS, STORAGE, PublishedSet
 
@@ -31,16 +31,14 @@ def how_to_get(benchmark: str, data: PublishedSet) -> manual.Source:
 
 
 def plan_work(env, path: Path | None, entry: Path) -> dict[str, str]:
-    """The env for run.sh. Raises ValueError for what cannot be."""
+    """The env for run.sh. Raises ValueError or DataError for what cannot be."""
     benchmark, source = env["CM_DATASET_TEXT_BENCHMARK"], env["CM_DATASET_TEXT_SOURCE"]
     data = SETS[benchmark]
     count = str(env.get("CM_DATASET_TEXT_SIZE") or "")
     work = {"CM_DATASET_TEXT_FOLDER": str(entry / SAMPLES), "CM_DATASET_TEXT_METADATA": f"{STORAGE}{data.metadata}.uri"}
     if source == "synthetic":
-        if path is not None:
-            raise ValueError("a path was given together with a synthetic data set: leave one of them out")
-        if not (count.isascii() and count.isdigit() and 1 <= int(count) <= 99_999):
-            raise ValueError(f"_size.{count} cannot be\nhint: _size.1 to _size.99999")
+        given.refuse_beside(path, "a synthetic data set")
+        datasets.asked_count(count, 99_999)
         return {**work, "CM_DATASET_TEXT_WORK": "make", "CM_DATASET_TEXT_FILES": str(entry / "files")}
     if count:
         raise ValueError("a published data set is taken whole\nhint: leave _size out, or add _synthetic or _tiny")
@@ -57,19 +55,14 @@ def plan_work(env, path: Path | None, entry: Path) -> dict[str, str]:
     return {**work, "CM_DATASET_TEXT_WORK": "fetch", "CM_DATASET_TEXT_FILES": str(entry / "files")}
 
 
-def plan(i):
-    """The same when a run is only planned: nothing on disk is changed."""
-    return preprocess(i)
-
-
 def preprocess(i):
     """CM hook: decides what run.sh does."""
     env = i["env"]
-    try:
-        env.update(plan_work(env, given.given_path(env.get(GIVEN_KEY)), Path.cwd()))
-    except ValueError as error:
-        return answers.failure(error)
-    return {"return": 0}
+    path = given.given_path(env.get(GIVEN_KEY))
+    return answers.work_answer(env, lambda: plan_work(env, path, Path.cwd()))
+
+
+plan = preprocess
 
 
 def postprocess(i):

@@ -44,11 +44,6 @@ def check_given(folder, env):
     check_folder(folder, files).require_clean(folder, hint)
 
 
-def plan(i):
-    """The same when a run is only planned: nothing on disk is changed."""
-    return preprocess(i)
-
-
 def preprocess(i):
     """CM hook: decides what is done, and checks a given copy."""
     env = i["env"]
@@ -57,14 +52,16 @@ def preprocess(i):
     if path is None:
         env["CM_SQUAD_WORK"] = source
         return {"return": 0}
-    if source != "download":
-        return answers.failure("--path was given together with made questions", "leave one of them out")
     env["CM_SQUAD_WORK"] = "given"
     try:
+        given.refuse_beside(None if source == "download" else path, "made questions")
         check_given(path, env)
     except DataError as error:
         return answers.failure(error)
     return {"return": 0}
+
+
+plan = preprocess
 
 
 def postprocess(i):

@@ -19,17 +19,5 @@ SOURCE = manual.Source(
 )
 CLIPS = datasets.CaseSet(name="whisper", source=SOURCE)
 
-
-def plan(i):
-    """The same when a run is only planned: nothing on disk is changed."""
-    return preprocess(i)
-
-
-def preprocess(i):
-    """CM hook: decides what run.sh does; refuses when there is neither a copy nor _synthetic."""
-    return CLIPS.plan(i["env"])
-
-
-def postprocess(i):
-    """CM hook: exports the folder with its identity."""
-    return CLIPS.hand_on(i["env"])
+plan = preprocess = CLIPS.plan
+postprocess = CLIPS.finish

@@ -34,8 +34,7 @@ def plan_work(env, path, entry):
     source, framework, precision = env["CM_BERT_SOURCE"], env["CM_ML_MODEL_FRAMEWORK"], env["CM_ML_MODEL_PRECISION"]
     work = {"CM_BERT_IS_DOWNLOADED": "no", "CM_BERT_FOLDER": str(entry), "CM_BERT_WORK": source}
     if source in ("synthetic", "tiny"):
-        if path is not None:
-            raise ValueError("--path was given together with a made model\nhint: leave one of them out")
+        given.refuse_beside(path, "a made model")
         if precision != "fp32":
             raise ValueError(f"_{source} models are made in fp32, not {precision}\nhint: leave _{precision} out here")
         return work
@@ -63,19 +62,14 @@ def plan_work(env, path, entry):
     }
 
 
-def plan(i):
-    """The same when a run is only planned: nothing on disk is changed."""
-    return preprocess(i)
-
-
 def preprocess(i):
     """CM hook: decides what run.sh does."""
     env = i["env"]
-    try:
-        env.update(plan_work(env, given.given_path(env.get(GIVEN_KEY)), Path.cwd()))
-    except (ValueError, DataError) as error:
-        return answers.failure(error)
-    return {"return": 0}
+    path = given.given_path(env.get(GIVEN_KEY))
+    return answers.work_answer(env, lambda: plan_work(env, path, Path.cwd()))
+
+
+plan = preprocess
 
 
 def postprocess(i):

@@ -89,12 +89,11 @@ def check_folder(folder: Path) -> None:
 
 
 def plan_work(env, path: Path | None, environment: Mapping[str, str]) -> dict[str, str]:
-    """The env for run.sh. Raises ValueError for what cannot be."""
+    """The env for run.sh. Raises ValueError or DataError for what cannot be."""
     name, source = env["CM_ML_MODEL_TEXT_NAME"], env["CM_ML_MODEL_TEXT_SOURCE"]
     model = MODELS[name]
     if source != "published":
-        if path is not None:
-            raise ValueError("a path was given together with random weights: leave one of them out")
+        given.refuse_beside(path, "made weights")
         return {"CM_ML_MODEL_TEXT_WORK": source, "CM_ML_MODEL_TEXT_FOLDER": ""}
     if path is not None:
         folder = path if path.is_dir() else path.parent
@@ -110,19 +109,14 @@ def plan_work(env, path: Path | None, environment: Mapping[str, str]) -> dict[st
     }
 
 
-def plan(i):
-    """The same when a run is only planned: nothing on disk is changed."""
-    return preprocess(i)
-
-
 def preprocess(i):
     """CM hook: decides what run.sh does."""
     env = i["env"]
-    try:
-        env.update(plan_work(env, given.given_path(env.get(GIVEN_KEY)), os.environ))
-    except ValueError as error:
-        return answers.failure(error)
-    return {"return": 0}
+    path = given.given_path(env.get(GIVEN_KEY))
+    return answers.work_answer(env, lambda: plan_work(env, path, os.environ))
+
+
+plan = preprocess
 
 
 def precision_of(folder: Path) -> str:

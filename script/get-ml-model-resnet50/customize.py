@@ -23,8 +23,7 @@ LICENCE = "Apache-2.0 (MLCommons' collection of reference models)"
 
 def made_work(env, path):
     """The env for run.sh where the model is made here. Raises DataError."""
-    if path is not None:
-        raise DataError(f"--path={path} and a model made here exclude each other", "leave one out")
+    given.refuse_beside(path, "a model made here")
     source, is_fitted = env["CM_RESNET50_SOURCE"], env.get("CM_RESNET50_IS_FITTED") == "yes"
     return {
         WORK_KEY: "fit" if is_fitted else "random",
@@ -67,23 +66,17 @@ def real_work(env, path, entry):
     }
 
 
-def plan(i):
-    """The same when a run is only planned: nothing on disk is changed."""
-    return preprocess(i)
-
-
 def preprocess(i):
     """CM hook: decides what is fetched and what run.sh does."""
     env = i["env"]
     entry = Path.cwd()
     path = given.given_path(env.get("CM_MLPERF_DATA_GIVEN_PATH"))
     env[FOLDER_KEY] = str(entry)
-    try:
-        is_made = env["CM_RESNET50_SOURCE"] != "real"
-        env.update(made_work(env, path) if is_made else real_work(env, path, entry))
-    except (ValueError, DataError, OSError) as error:
-        return answers.failure(error)
-    return {"return": 0}
+    is_made = env["CM_RESNET50_SOURCE"] != "real"
+    return answers.work_answer(env, lambda: made_work(env, path) if is_made else real_work(env, path, entry))
+
+
+plan = preprocess
 
 
 def describe(env, folder):

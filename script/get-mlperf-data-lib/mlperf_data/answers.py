@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,15 @@ Answer = dict[str, Any]
 def failure(error: Exception | str, hint: str = "") -> Answer:
     """Return the answer of a hook that failed."""
     return {"return": 1, "error": f"{error}\nhint: {hint}" if hint else str(error)}
+
+
+def work_answer(env: MutableMapping[str, Any], decide: Callable[[], Mapping[str, str]]) -> Answer:
+    """Set the env for run.sh that `decide` returns; answer a failure for DataError, ValueError and OSError."""
+    try:
+        env.update(decide())
+    except (DataError, ValueError, OSError) as error:
+        return failure(error)
+    return {"return": 0}
 
 
 def dataset_answer(

@@ -1,31 +1,36 @@
 """Data sets that are given, fetched or made: what their recipes' hooks have in common.
 
 Two kinds: cases of volumes whose licence has to be accepted (`CaseSet`: given or made), and images with annotations
-(`ImageSet`: given, fetched or made). The keys of a recipe follow from its data set's name, as in CM_DATASET_COCO_WORK.
+(`ImageSet`: given, fetched or made). A recipe describes its data set, and the description has its hooks:
+
+    CASES = datasets.CaseSet(name="kits19", source=SOURCE)
+    plan = preprocess = CASES.plan
+    postprocess = CASES.finish
+
+The keys of a recipe follow from its data set's name, as in CM_DATASET_COCO_WORK.
 """
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mlperf_data.answers import Answer, dataset_answer, failure
-from mlperf_data.given import given_path
+from mlperf_data.errors import DataError
+from mlperf_data.given import given_path, refuse_beside
 from mlperf_data.manual import Source, refusal
 
 GIVEN_PATH_KEY = "CM_MLPERF_DATA_GIVEN_PATH"
 SIZE_KEY = "CM_DATASET_SIZE"
 MOST_CASES, MOST_IMAGES = 9_999, 99_999
 
-Env = MutableMapping[str, Any]
 
-
-def asked_count(text: str, most: int) -> int:
-    """Return how many samples are wanted. Raises ValueError with what is allowed."""
+def asked_count(text: str, most: int, besides: str = "") -> int:
+    """Return how many samples are wanted. Raises DataError with what is allowed, `besides` too."""
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= most):
-        raise ValueError(f"_size.{text} cannot be\nhint: _size.1 to _size.{most}")
+        raise DataError(f"_size.{text} cannot be", f"_size.1 to _size.{most}{besides}")
     return int(text)
 
 
@@ -36,21 +41,25 @@ def key_of(name: str, word: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseSet:
-    """Cases that nobody may hand on: `source` says where a user gets them."""
+    """Cases that nobody may hand on: `source` says where a user gets them. most: how many can be made."""
 
     name: str
     source: Source
+    most: int = MOST_CASES
 
-    def plan(self, env: Env) -> Answer:
-        """Set the folder that run.sh makes cases in or looks at; refuse when there is neither a copy nor _synthetic."""
+    def plan(self, i: Mapping[str, Any]) -> Answer:
+        """CM hook: sets the folder that run.sh makes cases in or looks at, and changes nothing on disk.
+
+        Answers a failure where there is neither a copy nor _synthetic.
+        """
+        env = i["env"]
         path = given_path(env.get(GIVEN_PATH_KEY))
         folder_key = key_of(self.name, "FOLDER")
         if env[key_of(self.name, "WAY")] == "synthetic":
-            if path is not None:
-                return failure(f"--path={path} and a synthetic data set exclude each other", "leave one out")
             try:
-                env[SIZE_KEY] = str(asked_count(str(env[SIZE_KEY]), MOST_CASES))
-            except ValueError as error:
+                refuse_beside(path, "a synthetic data set")
+                env[SIZE_KEY] = str(asked_count(str(env[SIZE_KEY]), self.most))
+            except DataError as error:
                 return failure(error)
             env[folder_key] = str(Path.cwd() / self.name)
             return {"return": 0}
@@ -61,8 +70,9 @@ class CaseSet:
         env[folder_key] = str(path)
         return {"return": 0}
 
-    def hand_on(self, env: Env) -> Answer:
-        """Export the folder with its identity."""
+    def finish(self, i: Mapping[str, Any]) -> Answer:
+        """CM hook: exports the folder with its identity."""
+        env = i["env"]
         return dataset_answer(env, Path(env[key_of(self.name, "FOLDER")]), (key_of(self.name, "PATH"),))
 
 
@@ -80,24 +90,24 @@ class ImageSet:
     fetch_work: str
     path_keys: tuple[str, ...] = ()
 
-    def plan(self, env: Env) -> Answer:
-        """Set what run.sh does (synthetic, fetch or check), where, and whether images are fetched."""
+    def plan(self, i: Mapping[str, Any]) -> Answer:
+        """CM hook: sets what run.sh does (synthetic, fetch or check), where, and whether images are fetched."""
+        env = i["env"]
         path = given_path(env.get(GIVEN_PATH_KEY))
         work_key, folder_key, fetch_key = (key_of(self.name, word) for word in ("WORK", "FOLDER", "IS_FETCHED"))
         env[fetch_key] = "no"
+        is_synthetic = env[key_of(self.name, "SOURCE")] == "synthetic"
         try:
             count = asked_count(str(env[SIZE_KEY]), MOST_IMAGES)
-        except ValueError as error:
+            refuse_beside(path if is_synthetic else None, "a synthetic data set")
+        except DataError as error:
             return failure(error)
-        is_synthetic = env[key_of(self.name, "SOURCE")] == "synthetic"
         if env.get(key_of(self.name, "IS_WITH_CALIBRATION")) == "yes" and (is_synthetic or path is not None):
             return failure(
                 "_calibration downloads images beside those of _download",
                 "leave it out; a copy of your own needs them in the folder that README.md of calibrate-ml-model names",
             )
         if is_synthetic:
-            if path is not None:
-                return failure(f"--path={path} and a synthetic data set exclude each other", "leave one out")
             env[work_key], env[folder_key] = "synthetic", str(Path.cwd() / self.name)
             return {"return": 0}
         if path is not None:
@@ -112,8 +122,9 @@ class ImageSet:
         env[work_key], env[folder_key], env[fetch_key] = self.fetch_work, str(folder), "yes"
         return {"return": 0}
 
-    def hand_on(self, env: Env) -> Answer:
-        """Export the folder with its identity and where the annotations are."""
+    def finish(self, i: Mapping[str, Any]) -> Answer:
+        """CM hook: exports the folder with its identity and where the annotations are."""
+        env = i["env"]
         folder = Path(env[key_of(self.name, "FOLDER")])
         annotations = folder / self.annotations_file
         env["CM_DATASET_ANNOTATIONS_FILE_PATH"] = str(annotations)

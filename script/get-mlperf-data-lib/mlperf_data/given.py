@@ -24,6 +24,12 @@ def given_path(*values: object) -> Path | None:
     return Path(os.path.abspath(os.path.expanduser(text))) if text else None
 
 
+def refuse_beside(path: Path | None, made: str) -> None:
+    """Raise GivenError where a path is given beside what is made here."""
+    if path is not None:
+        raise GivenError(f"--path={path} and {made} exclude each other", "leave one of them out")
+
+
 def one_file(path: Path) -> Path:
     """Return the path of a file. Raises GivenError for another one."""
     if not path.is_file():

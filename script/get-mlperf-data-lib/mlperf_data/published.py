@@ -27,7 +27,7 @@ from mlperf_data import manual, room
 from mlperf_data.answers import Answer, failure, model_answer
 from mlperf_data.digests import file_digest
 from mlperf_data.errors import DataError
-from mlperf_data.given import given_path, one_file
+from mlperf_data.given import given_path, one_file, refuse_beside
 from mlperf_data.modelinfo import RealModel, write_model_info
 
 PUBLISHED, RANDOM, TINY = "published", "random", "tiny"
@@ -126,8 +126,8 @@ class Model:
         try:
             if asked == PUBLISHED:
                 self._plan_published(env, path)
-            elif path is not None:
-                raise DataError(f"--path={path} and made weights exclude each other", "leave one of them out")
+            else:
+                refuse_beside(path, "made weights")
         except DataError as error:
             return failure(error)
         is_small = asked == TINY or self.full_size is None or (path is not None and self.full_size.has_smaller_copies)
