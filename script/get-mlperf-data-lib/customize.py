@@ -22,11 +22,6 @@ SCRATCH_KEYS = ("CM_MLPERF_SCRATCH_PATH", "MLPERF_SCRATCH_PATH")
 _said: set[str] = set()
 
 
-def plan(i):
-    """The same when a run is only planned: nothing on disk is changed."""
-    return preprocess(i)
-
-
 def preprocess(i):
     """CM hook: puts this recipe's folder on sys.path and PYTHONPATH; sets path and identity of the user's own copy."""
     env = i["env"]
@@ -50,6 +45,9 @@ def preprocess(i):
     env[PATH_KEY] = "" if path is None else str(path)
     env[HINT_KEY] = own_copy_hint(env)
     return {"return": 0}
+
+
+plan = preprocess
 
 
 def own_copy_hint(env):
