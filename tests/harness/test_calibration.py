@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
 
 import harness_support
@@ -35,6 +33,7 @@ from harness.making.calibrationsamples import choose_samples  # noqa: E402
 from harness.making.makemodel import ModelRequest  # noqa: E402
 from harness.modelfacts import CalibrationSource, read_model_facts  # noqa: E402
 from harness.watch import processor  # noqa: E402
+from recipe_programs import program  # noqa: E402
 
 SCRIPTS = harness_support.SCRIPTS
 
@@ -124,31 +123,18 @@ def test_a_damaged_file_is_refused(tmp_path, change, said):
 # --- a model with a meaningful accuracy: handwritten digits ---
 
 
-def load(path: Path):
-    spec = importlib.util.spec_from_file_location(f"calibration_{path.stem}", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def data(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("data")
-    load(SCRIPTS / "get-dataset-digits" / "make_dataset.py").make_dataset(folder)
+    program("get-dataset-digits", "make_dataset").make_dataset(folder)
     return folder
 
 
 @pytest.fixture(scope="module")
 def model_info(data, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("model")
-    recipe = SCRIPTS / "get-ml-model-digits"
-    sys.path.insert(0, str(recipe))
-    try:
-        fit = load(recipe / "fit_model.py")
-        fit.make_model(data, folder, fit.FitSettings())
-    finally:
-        sys.path.remove(str(recipe))
+    fit = program("get-ml-model-digits", "fit_model")
+    fit.make_model(data, folder, fit.FitSettings())
     (folder / "vocab.json").write_text("0 to 9\n")
     return folder / "model.json"
 

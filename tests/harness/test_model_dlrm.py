@@ -5,13 +5,11 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import shutil
-import sys
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 import pytest
-from harness_support import SCRIPTS, need
+from harness_support import need
 
 need("numpy", "torch", "onnx", "onnxruntime", "sklearn")
 
@@ -27,23 +25,14 @@ from harness.errors import HarnessError  # noqa: E402
 from harness.making.makemodel import ModelRequest, build_modules, write_model  # noqa: E402
 from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
 from mlperf_results.benchmarks import record_of  # noqa: E402
+from recipe_programs import program  # noqa: E402
 
 FORMS = {"dlrm": "one-hot", "dlrm_v2": "multi-hot"}
 
 
-def load(path: Path) -> ModuleType:
-    """A recipe's own module by its file."""
-    spec = importlib.util.spec_from_file_location(f"{path.parent.name}_{path.stem}".replace("-", "_"), path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 torch.set_num_threads(1)  # two threads on a busy machine wait for each other
-make_clicks = load(SCRIPTS / "get-dataset-criteo" / "make_clicks.py")
-convert_day = load(SCRIPTS / "get-dataset-criteo" / "convert_day.py")
+make_clicks = program("get-dataset-criteo", "make_clicks")
+convert_day = program("get-dataset-criteo", "convert_day")
 
 
 @pytest.fixture(scope="module")

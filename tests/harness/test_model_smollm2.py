@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import re
 import zipfile
@@ -19,16 +18,8 @@ from harness.benchmarks.smollm2.text import common_prefix, open_text  # noqa: E4
 from harness.errors import HarnessError  # noqa: E402
 from harness.modelfacts import read_model_facts  # noqa: E402
 from harness.text.engine import Answer, Finish  # noqa: E402
+from recipe_programs import program  # noqa: E402
 from text_engines import tiny_model  # noqa: E402
-
-
-def program(recipe: str, name: str):
-    """Return a recipe's own program as a module."""
-    path = harness_support.SCRIPTS / recipe / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"{recipe}.{name}", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")

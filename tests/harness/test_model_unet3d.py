@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 import pytest
-from harness_support import SCRIPTS, need
+from harness_support import need
 
 need("numpy", "scipy", "nibabel", "torch", "onnx", "onnxruntime")
 
@@ -30,20 +27,10 @@ from harness.making.makemodel import ModelRequest, build_modules, write_model  #
 from harness.media import nifti  # noqa: E402
 from harness.modelfacts import ModelFacts, read_model_facts  # noqa: E402
 from mlperf_results.benchmarks import record_of  # noqa: E402
-
-
-def load(path: Path) -> ModuleType:
-    """A recipe's own module by its file."""
-    spec = importlib.util.spec_from_file_location(f"{path.parent.name}_{path.stem}".replace("-", "_"), path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
+from recipe_programs import program  # noqa: E402
 
 torch.set_num_threads(1)  # two threads on a busy machine wait for each other
-make_volumes = load(SCRIPTS / "get-dataset-kits19" / "make_volumes.py")
+make_volumes = program("get-dataset-kits19", "make_volumes")
 
 
 @pytest.fixture(scope="module")

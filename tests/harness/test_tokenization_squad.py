@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import random
-import sys
 from collections.abc import Iterable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
-from harness_support import SCRIPTS, need
+from harness_support import need
 from squad_texts import NOT_ASSIGNED, POOLS, articles, text, vocabulary
 
 need("numpy")
@@ -28,23 +25,13 @@ from harness.media.tokenization_squad import (  # noqa: E402
     tokenize_document,
 )
 from harness.modelfacts import ModelFacts  # noqa: E402
+from recipe_programs import program  # noqa: E402
 
 # transformers 4.57.6, BertTokenizer in Python (the one of the reference), Python 3.11, 2026-11-21; the features by
 # create_squad_data.py of mlcommons/inference b66003e1 with it. Script: make the texts of squad_texts.py, hash as below.
 TEXTS_SHA256 = "68ce877dba8125f42f687b9e682637fca49fce7bbc9494b3725c7a70e370a821"
 AWKWARD_SHA256 = "21ac1a97b782dfe81a2ac2cdc7e26aa4f022ed72825bac8ece2b496396cb69ee"
 TINY_SHA256 = "d365e12dc5f8d62378738ee0dbf39f119cddeafc0f688ba331a1ae53b8a667fb"
-
-
-def load_maker() -> ModuleType:
-    """make_dataset.py of the recipe."""
-    path = SCRIPTS / "get-dataset-squad" / "make_dataset.py"
-    spec = importlib.util.spec_from_file_location("squad_make_dataset", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def write_vocabulary(folder: Path) -> Path:
@@ -112,7 +99,7 @@ def test_awkward_questions_make_the_features_that_the_official_script_makes(tmp_
 
 
 def test_the_tiny_data_set_makes_the_features_that_the_official_script_makes(tmp_path):
-    load_maker().make_dataset("tiny", 48, 0, tmp_path)
+    program("get-dataset-squad", "make_dataset").make_dataset("tiny", 48, 0, tmp_path)
     dataset = open_dataset(tmp_path)
     assert (len(dataset.questions), dataset.count) == (48, 53)
     assert digest_of(as_official(dataset)) == TINY_SHA256
@@ -210,7 +197,7 @@ def test_questions_that_cannot_be_used_are_refused(tmp_path, questions, message)
 
 
 def test_a_sample_is_named_by_its_question_and_its_window(tmp_path):
-    load_maker().make_dataset("tiny", 48, 0, tmp_path)
+    program("get-dataset-squad", "make_dataset").make_dataset("tiny", 48, 0, tmp_path)
     dataset = open_dataset(tmp_path)
     names = [dataset.sample_name(index) for index in range(dataset.count)]
     assert len(set(names)) == len(names)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -12,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from harness_support import SCRIPTS, request
+from recipe_programs import program
 
 RECIPE = SCRIPTS / "get-dataset-mlperf-text"
 BENCHMARKS = ("llama3.1-8b", "llama3.1-8b-edge", "llama2-70b-99.9", "deepseek-r1", "gpt-oss-120b")
@@ -21,16 +20,7 @@ COUNT = 20
 @cache
 def module(name: str) -> ModuleType:
     """A program of the data set's recipe."""
-    sys.path.insert(0, str(RECIPE))
-    try:
-        spec = importlib.util.spec_from_file_location(f"mlperf_text_{name}", RECIPE / f"{name}.py")
-        assert spec is not None and spec.loader is not None
-        found = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = found
-        spec.loader.exec_module(found)
-    finally:
-        sys.path.remove(str(RECIPE))
-    return found
+    return program(RECIPE.name, name)
 
 
 def columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -12,20 +11,11 @@ from types import ModuleType
 
 import pytest
 from harness_libraries import need
+from recipe_programs import program
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "script"
 RECIPE = SCRIPTS / "get-dataset-cnndm"
 LIBRARIES = ("app-mlperf-inference", "get-mlperf-results-lib", "get-mlperf-data-lib")
-
-
-def load(name: str) -> ModuleType:
-    """A module of the recipe by its file, without the engine."""
-    spec = importlib.util.spec_from_file_location(f"cnndm_{name}", RECIPE / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def run(program: str, *words: object, python_path: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -55,7 +45,7 @@ def test_made_news_have_the_real_layout(made: Path) -> None:
 
 
 def test_a_summary_follows_from_words_of_its_article(made: Path) -> None:
-    language = load("synthetic").Language(0)
+    language = program(RECIPE.name, "synthetic").Language(0)
     right = 0
     for entry in json.loads((made / "cnn_eval.json").read_text()):
         words = entry["input"].lower().split()
@@ -130,7 +120,7 @@ def test_a_download_that_fails_says_what_to_do(tmp_path: Path) -> None:
 @pytest.fixture
 def customize(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(SCRIPTS / "get-mlperf-data-lib"))
-    return load("customize")
+    return program(RECIPE.name, "customize")
 
 
 def test_the_work_follows_from_variation_and_path(customize: ModuleType, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
 import subprocess
@@ -15,6 +14,7 @@ import pytest
 from harness_libraries import need
 from local_server import LocalServer, Status
 from recipe_loader import RECIPES, load_recipe, recipe_meta
+from recipe_programs import program
 
 SOURCES = [RECIPES / name for name in ("get-mlperf-data-lib", "get-mlperf-results-lib", "app-mlperf-inference")]
 sys.path += [str(source) for source in SOURCES]
@@ -113,14 +113,7 @@ def test_synthetic_images_pass_the_check_and_damage_does_not(name, tmp_path):
 
 def fetcher() -> Any:
     need("numpy", "cv2")
-    spec = importlib.util.spec_from_file_location(
-        "fetch_images", RECIPES / "get-dataset-openimages" / "fetch_images.py"
-    )
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["fetch_images"] = module
-    spec.loader.exec_module(module)
-    return module
+    return program("get-dataset-openimages", "fetch_images")
 
 
 BOX_HEADER = (
@@ -231,12 +224,7 @@ def test_calibration_images_are_refused_beside_synthetic_or_given_ones(name, hoo
 
 
 def test_the_images_of_free_licences_are_kept_in_order_with_their_objects_alone(tmp_path):
-    from importlib import util
-
-    spec = util.spec_from_file_location("keep_free", RECIPES / "get-dataset-coco" / "keep_free.py")
-    assert spec is not None and spec.loader is not None
-    module = util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = program("get-dataset-coco", "keep_free")
     addresses = {
         1: "http://creativecommons.org/licenses/by-nc-sa/2.0/", 4: "http://creativecommons.org/licenses/by/2.0/",
         5: "http://creativecommons.org/licenses/by-sa/2.0/", 6: "http://creativecommons.org/licenses/by-nd/2.0/",

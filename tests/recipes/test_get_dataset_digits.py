@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import subprocess
 import sys
@@ -12,28 +11,19 @@ from types import ModuleType
 
 import pytest
 from harness_libraries import need
+from recipe_programs import program
 
 RECIPE = Path(__file__).resolve().parents[2] / "script" / "get-dataset-digits"
-
-
-def load(name: str) -> ModuleType:
-    """A module of the recipe by its file, without the engine."""
-    spec = importlib.util.spec_from_file_location(f"get_dataset_digits_{name}", RECIPE / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture
 def make_dataset() -> ModuleType:
     need("numpy", "sklearn")
-    return load("make_dataset")
+    return program(RECIPE.name, "make_dataset")
 
 
 def test_postprocess_exports_the_folder_and_declares_every_file(inside, hook_input):
-    recipe = load("customize")
+    recipe = program(RECIPE.name, "customize")
     for name in recipe.DATASET_FILES:
         (inside / name).write_bytes(b"x")
     i = hook_input()
@@ -43,7 +33,7 @@ def test_postprocess_exports_the_folder_and_declares_every_file(inside, hook_inp
 
 
 def test_postprocess_names_a_missing_file(inside, hook_input):
-    recipe = load("customize")
+    recipe = program(RECIPE.name, "customize")
     for name in recipe.DATASET_FILES[1:]:
         (inside / name).write_bytes(b"x")
     i = hook_input()
@@ -117,4 +107,4 @@ def test_run_sh_writes_into_the_current_folder_even_with_blanks_in_its_path(tmp_
     }
     done = subprocess.run(["bash", "-c", f". '{RECIPE}/run.sh'"], cwd=folder, env=env, capture_output=True, timeout=120)
     assert done.returncode == 0, done.stderr.decode()
-    assert not load("customize").missing_files(folder)
+    assert not program(RECIPE.name, "customize").missing_files(folder)

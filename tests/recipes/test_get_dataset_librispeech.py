@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -12,20 +11,11 @@ from types import ModuleType
 
 import pytest
 from harness_libraries import need
+from recipe_programs import program
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "script"
 RECIPE = SCRIPTS / "get-dataset-librispeech"
 LIBRARIES = ("app-mlperf-inference", "get-mlperf-results-lib", "get-mlperf-data-lib")
-
-
-def load(name: str) -> ModuleType:
-    """A module of the recipe by its file, without the engine."""
-    spec = importlib.util.spec_from_file_location(f"librispeech_{name}", RECIPE / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def run(program: str, *words: object) -> subprocess.CompletedProcess[str]:
@@ -150,7 +140,7 @@ def test_a_folder_without_transcripts_is_no_librispeech(tmp_path: Path) -> None:
 @pytest.fixture
 def customize(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(SCRIPTS / "get-mlperf-data-lib"))
-    return load("customize")
+    return program(RECIPE.name, "customize")
 
 
 def test_the_work_follows_from_variation_and_path(customize: ModuleType, tmp_path: Path) -> None:

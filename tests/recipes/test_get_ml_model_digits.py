@@ -3,44 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
-import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from harness_libraries import need
+from recipe_programs import program
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "script"
-RECIPE = SCRIPTS / "get-ml-model-digits"
-
-
-def load(path: Path) -> ModuleType:
-    """A module by its file, without the engine."""
-    spec = importlib.util.spec_from_file_location(f"{path.parent.name}_{path.stem}".replace("-", "_"), path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+ALIAS = "get-ml-model-digits"
+RECIPE = SCRIPTS / ALIAS
 
 
 @pytest.fixture(scope="module")
-def fit_model() -> Iterator[ModuleType]:
+def fit_model() -> ModuleType:
     need("numpy", "sklearn", "onnx", "onnxruntime")
-    sys.path.insert(0, str(RECIPE))
-    yield load(RECIPE / "fit_model.py")
-    sys.path.remove(str(RECIPE))
+    return program(ALIAS, "fit_model")
 
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     need("numpy", "sklearn")
     folder = tmp_path_factory.mktemp("dataset")
-    load(SCRIPTS / "get-dataset-digits" / "make_dataset.py").make_dataset(folder)
+    program("get-dataset-digits", "make_dataset").make_dataset(folder)
     return folder
 
 
@@ -53,7 +40,7 @@ def model(fit_model: ModuleType, dataset: Path, tmp_path_factory: pytest.TempPat
 
 
 def test_postprocess_exports_paths_and_reference_accuracy(inside, hook_input):
-    recipe = load(RECIPE / "customize.py")
+    recipe = program(ALIAS, "customize")
     (inside / "model.json").write_text(json.dumps({"name": "digits", "reference": {"acc": 99.332}}))
     i = hook_input()
     assert recipe.postprocess(i) == {"return": 0, "files": ["digits.onnx", "model.json"]}
@@ -65,7 +52,7 @@ def test_postprocess_exports_paths_and_reference_accuracy(inside, hook_input):
 
 @pytest.mark.parametrize("text", [None, "{", "{}"])
 def test_postprocess_refuses_a_missing_or_broken_model_json(inside, hook_input, text):
-    recipe = load(RECIPE / "customize.py")
+    recipe = program(ALIAS, "customize")
     if text is not None:
         (inside / "model.json").write_text(text)
     answer = recipe.postprocess(hook_input())
@@ -113,7 +100,7 @@ def test_a_second_fit_gives_the_same_bytes(model, fit_model, dataset, tmp_path):
 
 def test_the_onnx_graph_computes_what_the_fit_computes(model, fit_model, dataset):
     (numpy,) = need("numpy")
-    network = sys.modules["network"]
+    network = program(ALIAS, "network")
     images = network.as_input(numpy.load(dataset / "train_images.npy"))
     labels = numpy.load(dataset / "train_labels.npy")
     fitted = network.fit_network(images, labels, fit_model.FitSettings())

@@ -12,6 +12,7 @@ from types import ModuleType
 
 import pytest
 from harness_libraries import need
+from recipe_programs import program
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "script"
 RECIPE = SCRIPTS / "get-ml-model-gptj"
@@ -26,11 +27,7 @@ CONFIG = {
 @pytest.fixture
 def customize(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(SCRIPTS / "get-mlperf-data-lib"))
-    spec = importlib.util.spec_from_file_location("gptj_customize", RECIPE / "customize.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return program(RECIPE.name, "customize")
 
 
 @pytest.fixture
@@ -157,11 +154,7 @@ def test_a_checkpoint_without_tokenizer_is_refused(checkpoint: Path, tmp_path: P
 
 def test_the_trained_tokenizer_has_the_real_kind_of_file(tmp_path: Path) -> None:
     (tokenizers,) = need("tokenizers")
-    spec = importlib.util.spec_from_file_location("gptj_tokenizer", RECIPE / "gptj_tokenizer.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    count = module.train(["Tibo rovo nemi ."] * 4, 300, tmp_path / "tokenizer.json")
+    count = program(RECIPE.name, "gptj_tokenizer").train(["Tibo rovo nemi ."] * 4, 300, tmp_path / "tokenizer.json")
     assert 256 < count <= 300
     read = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     assert read.token_to_id("<|endoftext|>") == 0

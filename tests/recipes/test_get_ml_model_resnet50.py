@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from harness_libraries import need
 from recipe_loader import RECIPES, load_module, load_recipe, recipe_meta
+from recipe_programs import program
 
 sys.path += [str(RECIPES / name) for name in ("get-mlperf-data-lib", "get-mlperf-results-lib", "app-mlperf-inference")]
 
@@ -197,14 +198,9 @@ def test_a_given_file_that_is_not_the_published_one_ends_the_run(home, tmp_path)
 # --- programs ---
 
 
-def program(name: str) -> ModuleType:
+def fit_program() -> ModuleType:
     need("torch", "onnx", "safetensors", "cv2", "harness.making.makemodel")
-    spec = importlib.util.spec_from_file_location(f"resnet50_{name}", FOLDER / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return program(FOLDER.name, "fit_model")
 
 
 @pytest.fixture(scope="module")
@@ -224,7 +220,7 @@ def dataset(tmp_path_factory):
 
 
 def test_the_fitted_tiny_model_reads_most_pictures_and_says_how_many(dataset, tmp_path, monkeypatch):
-    fit = program("fit_model")
+    fit = fit_program()
     monkeypatch.setattr(fit, "TRAINING_COUNT", 160)  # quicker, and still most
     from harness.benchmarks.resnet50.model import open_model
     from harness.making.fitting import write_fitted
@@ -254,7 +250,7 @@ def test_the_fitted_tiny_model_reads_most_pictures_and_says_how_many(dataset, tm
 
 
 def test_a_model_is_fitted_to_synthetic_pictures_only(dataset, tmp_path):
-    fit = program("fit_model")
+    fit = fit_program()
     from harness.errors import HarnessError
 
     for path in dataset.glob("*"):

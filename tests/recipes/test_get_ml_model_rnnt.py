@@ -9,10 +9,10 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from harness_libraries import need
+from recipe_programs import program
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "script"
 RECIPE = SCRIPTS / "get-ml-model-rnnt"
@@ -23,16 +23,6 @@ LIBRARIES = ("app-mlperf-inference", "get-mlperf-results-lib", "get-mlperf-data-
 def libraries(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in LIBRARIES:
         monkeypatch.syspath_prepend(str(SCRIPTS / name))
-
-
-def load(name: str) -> ModuleType:
-    """A module of the recipe by its file, without the engine."""
-    spec = importlib.util.spec_from_file_location(f"rnnt_{name}", RECIPE / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize(
@@ -47,7 +37,7 @@ def load(name: str) -> ModuleType:
 )
 def test_a_label_is_said_one_step_after_its_sound(labels: list, ends: list, steps: int, path: list) -> None:
     (numpy, _) = need("numpy", "torch")
-    made = load("fit_rnnt").make_path(numpy.array(labels), numpy.array(ends), steps)
+    made = program(RECIPE.name, "fit_rnnt").make_path(numpy.array(labels), numpy.array(ends), steps)
     assert [tuple(node) for node in made.tolist()] == path
 
 
@@ -89,7 +79,7 @@ def test_the_fit_asks_for_its_data(tmp_path: Path) -> None:
 
 def run_preprocess(source: str, **env: str) -> tuple[dict, dict]:
     values = {"CM_PUBLISHED_MODEL_SOURCE": source, "CM_ML_MODEL_FRAMEWORK": "onnx", **env}
-    return load("customize").preprocess({"env": values}), values
+    return program(RECIPE.name, "customize").preprocess({"env": values}), values
 
 
 def test_the_checkpoint_is_fetched_unless_it_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from recipe_programs import program
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "script"
 
@@ -15,12 +15,7 @@ SCRIPTS = Path(__file__).resolve().parents[2] / "script"
 def customize(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     monkeypatch.syspath_prepend(str(SCRIPTS / "get-mlperf-data-lib"))
     monkeypatch.chdir(tmp_path)
-    path = SCRIPTS / "get-preprocessed-dataset-librispeech" / "customize.py"
-    spec = importlib.util.spec_from_file_location("preprocessed_librispeech", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return program("get-preprocessed-dataset-librispeech", "customize")
 
 
 def test_the_store_and_the_list_are_exported(customize: ModuleType, tmp_path: Path) -> None:
